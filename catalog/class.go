@@ -3,7 +3,11 @@
 package catalog
 
 import (
+	"slices"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/olmcore/olm/catalog/internal/registry"
 )
@@ -118,3 +122,153 @@ var classes = []traits{{
 	Class: ClassStarting, Is: func(*registryPod) bool { return true },
 	Live: true, Active: true, Present: true, Diagnosed: true, HoldsPoll: true,
 }}
+
+// NodeState is what a Pod's node looks like.
+type NodeState string
+
+// Node states; exactly one holds, the first that fits.
+const (
+	NodeUnassigned   NodeState = "Unassigned"   // the Pod is not bound to a node
+	NodeNotObserved  NodeState = "NotObserved"  // the nodes were not read
+	NodeGone         NodeState = "Gone"         // there is no such Node object
+	NodeOutOfService NodeState = "OutOfService" // not ready, and an administrator says that it is off
+	NodeUnreachable  NodeState = "Unreachable"  // it does not report; its Ready condition is Unknown or missing
+	NodeNotReady     NodeState = "NotReady"     // it reports that it is not ready
+	NodeRecovering   NodeState = "Recovering"   // ready again, but not for long
+	NodeLeaving      NodeState = "Leaving"      // ready, with a taint that evicts the Pod
+	NodeHealthy      NodeState = "Healthy"      // none of the others
+)
+
+// nodeRecoveryWindow is how long the replacement is kept when a Node came back.
+const nodeRecoveryWindow = 120 * time.Second
+
+// doubtful: the Node may be about to fail; its grace period decides, and nothing else. failed: new Pods had better avoid it.
+// word continues the sentence "node x ...".
+func (s NodeState) doubtful() bool { return s == NodeUnreachable || s == NodeNotReady || s == NodeGone }
+func (s NodeState) failed() bool   { return s.doubtful() || s == NodeOutOfService || s == NodeRecovering }
+func (s NodeState) word() string   { return nodeWords[s] }
+
+var nodeWords = map[NodeState]string{
+	NodeGone: "is gone", NodeOutOfService: "is out of service", NodeUnreachable: "is unreachable", NodeNotReady: "is not ready",
+}
+
+// grace is how long a Node may be in a doubtful state before its Pods count as lost.
+func (c *Config) grace(s NodeState) time.Duration {
+	switch s {
+	case NodeUnreachable:
+		return c.NodeUnreachableGrace
+	case NodeNotReady:
+		return c.NodeNotReadyGrace
+	}
+	return c.NodeGoneGrace
+}
+
+func nodeReady(n *corev1.Node) corev1.NodeCondition {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c
+		}
+	}
+	return corev1.NodeCondition{Status: corev1.ConditionUnknown, LastTransitionTime: n.CreationTimestamp}
+}
+
+// nodeOf returns the state of a Pod's Node and since when it is so.
+func (f *facts) nodeOf(pod *corev1.Pod) (state NodeState, since time.Time) {
+	switch {
+	case pod.Spec.NodeName == "":
+		return NodeUnassigned, pod.CreationTimestamp.Time
+	case !f.Nodes.Complete:
+		return NodeNotObserved, time.Time{}
+	}
+	i := slices.IndexFunc(f.Nodes.Items, func(n *corev1.Node) bool { return n.Name == pod.Spec.NodeName })
+	if i < 0 {
+		return NodeGone, boundAt(pod)
+	}
+	node := f.Nodes.Items[i]
+	ready := nodeReady(node)
+	since = ready.LastTransitionTime.Time
+	switch isReady := ready.Status == corev1.ConditionTrue; {
+	case !isReady && slices.ContainsFunc(node.Spec.Taints, outOfService):
+		return NodeOutOfService, since
+	case ready.Status == corev1.ConditionUnknown:
+		return NodeUnreachable, since
+	case !isReady:
+		return NodeNotReady, since
+	// A node that became ready for the first time has nothing to recover from.
+	case f.left(since, nodeRecoveryWindow) > 0 && since.Sub(node.CreationTimestamp.Time) > nodeRecoveryWindow:
+		return NodeRecovering, since
+	case slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return outOfService(t) || t.Effect == corev1.TaintEffectNoExecute && !tolerated(t, pod.Spec.Tolerations)
+	}):
+		return NodeLeaving, since
+	}
+	return NodeHealthy, since
+}
+
+func outOfService(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }
+
+func tolerated(taint corev1.Taint, tolerations []corev1.Toleration) bool {
+	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
+		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+			return false
+		}
+		switch t.Operator {
+		case corev1.TolerationOpExists:
+			return true
+		case corev1.TolerationOpEqual, "":
+			return t.Key != "" && t.Value == taint.Value
+		}
+		return false
+	})
+}
+
+// usable returns the Nodes on which a new Pod could run.
+func (f *facts) usable() (usable []*corev1.Node) {
+	var tolerations []corev1.Toleration
+	selector := map[string]string{corev1.LabelOSStable: "linux"}
+	if config := f.CatalogSource.Spec.GrpcPodConfig; config != nil {
+		tolerations = config.Tolerations
+		if config.NodeSelector != nil {
+			selector = config.NodeSelector
+		}
+	}
+	selects := labels.SelectorFromSet(selector)
+	for _, n := range f.Nodes.Items {
+		repels := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+			return (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute) && !tolerated(t, tolerations)
+		})
+		if !n.Spec.Unschedulable && nodeReady(n).Status == corev1.ConditionTrue && !repels && selects.Matches(labels.Set(n.Labels)) {
+			usable = append(usable, n)
+		}
+	}
+	return usable
+}
+
+// disruption is how much of the cluster fails at once.
+type disruption int
+
+const (
+	noDisruption disruption = iota
+	partialDisruption
+	totalDisruption
+)
+
+// disruptionOf mirrors the threshold at which Kubernetes itself stops evicting in a zone: a fault of that size is
+// rather one of the control plane. Nodes are looked at once one of the catalog's is not healthy.
+func disruptionOf(pods []registryPod, nodes []*corev1.Node) disruption {
+	const few, share = 2, 0.55
+	if !slices.ContainsFunc(pods, func(p registryPod) bool { return p.Node != NodeHealthy && p.Node != NodeNotObserved && p.Node != "" }) {
+		return noDisruption
+	}
+	all, bad := len(nodes), 0
+	for _, n := range nodes {
+		bad += one(nodeReady(n).Status != corev1.ConditionTrue)
+	}
+	switch {
+	case all > 0 && bad == all:
+		return totalDisruption
+	case bad > few && float64(bad) >= share*float64(all):
+		return partialDisruption
+	}
+	return noDisruption
+}

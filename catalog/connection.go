@@ -58,7 +58,6 @@ func (l link) isConnected() bool {
 	return l.state == stateReady || l.state == stateIdle && !l.connected.IsZero()
 }
 
-// linkOf returns the connection of a client.
 func linkOf(c *Connection) link {
 	l := link{address: c.Address, state: c.State}
 	if !c.LastConnect.IsZero() {
@@ -89,7 +88,6 @@ func observeLink(own *Connection, recorded *v1alpha1.GRPCConnectionState, addres
 	return laterLink(have, own, now)
 }
 
-// laterLink returns the recorded connection or that of the own client.
 func laterLink(have link, own *Connection, now time.Time) link {
 	mine := linkOf(own)
 	later := mine.connected.After(have.connected.Time)
@@ -161,7 +159,6 @@ func (r *report) connectionTransition(after *v1alpha1.GRPCConnectionState) (chan
 	return append(changes, t)
 }
 
-// notify says what depends on the change that a status records with this write.
 func (r *report) notify(after *v1alpha1.GRPCConnectionState) (n Notify) {
 	before := r.CatalogSource.Status.GRPCConnectionState
 	connects := after != nil && after.LastObservedState == stateReady && (before == nil || before.LastObservedState != stateReady)

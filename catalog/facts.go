@@ -38,7 +38,6 @@ type standing struct {
 	path            string                   // the field of a bad spec
 }
 
-// runsPods reports whether the catalog is served by Pods of its own.
 func (s standing) runsPods() bool { return s.mode == modeImage || s.mode == modeConfigMap }
 
 // facts are an Input, observed and classified. They are read-only.
@@ -80,7 +79,6 @@ func observe(in Input, table []traits) *facts {
 // left returns how long it is until grace has passed since t; 0 or less when it has.
 func (f *facts) left(t time.Time, grace time.Duration) time.Duration { return t.Add(grace).Sub(f.Now) }
 
-// recorded returns a condition of the status; nil when there is none.
 func (f *facts) recorded(kind string) *metav1.Condition {
 	return meta.FindStatusCondition(f.CatalogSource.Status.Conditions, kind)
 }
@@ -178,7 +176,6 @@ func (f *facts) newRegistry() registry.Registry {
 	return r
 }
 
-// named returns the object of a name in the namespace of the CatalogSource.
 func named[O olmcore.Object](list olmcore.Observed[O], cs *v1alpha1.CatalogSource, name string) (found O) {
 	for _, o := range list.Items {
 		if o.GetNamespace() == cs.Namespace && o.GetName() == name {
@@ -188,7 +185,6 @@ func named[O olmcore.Object](list olmcore.Observed[O], cs *v1alpha1.CatalogSourc
 	return found
 }
 
-// invalid is the standing of a spec that cannot be carried out.
 func invalid(path, message string) standing {
 	return standing{mode: modeInvalid, reason: ReasonSpecInvalid, message: quoted(message), legacy: v1alpha1.CatalogSourceSpecInvalidError, path: path}
 }

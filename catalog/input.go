@@ -95,7 +95,6 @@ func (in *Input) cover(c *olmcore.Coverage) {
 	olmcore.CoverValue(c, in.Config)
 }
 
-// validate returns the first breach of the contract, nil when there is none.
 func (in *Input) validate() error {
 	cs := in.CatalogSource
 	field, problem := "", ""

@@ -185,7 +185,6 @@ func nowhereElse(f *facts) (count int) {
 	return count
 }
 
-// goOnPolling goes on with a poll, or starts the next one.
 func (pl *planner) goOnPolling() {
 	l := &pl.pods
 	for _, p := range l.live(roleCandidate) {

@@ -32,7 +32,6 @@ const (
 	roleCandidate      // it waits to take over
 )
 
-// roleOf returns the role of a Pod for the catalog of a name.
 func roleOf(pod *corev1.Pod, name string) role {
 	serving, ok := pod.Labels[registry.LabelServing]
 	switch {
@@ -186,7 +185,6 @@ func (p *registryPod) madeToPoll() bool {
 	return p.MadeFor == registry.PurposePoll || p.MadeFor == "" && p.Role == roleCandidate
 }
 
-// explain says in words what is the matter with a Pod.
 func (p *registryPod) explain() string {
 	node := "node " + p.node()
 	switch {
@@ -246,7 +244,6 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondi
 	return corev1.PodCondition{}
 }
 
-// boundAt is when the Pod was bound to its node.
 func boundAt(pod *corev1.Pod) time.Time {
 	if c := podCondition(pod, corev1.PodScheduled); c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
 		return c.LastTransitionTime.Time
@@ -376,7 +373,6 @@ func one(counts bool) int {
 	return 0
 }
 
-// choose returns the Pods that keep accepts.
 func (l podList) choose(keep func(*registryPod) bool) (list []*registryPod) {
 	for i := range l.Items {
 		if keep(&l.Items[i]) {
@@ -396,7 +392,6 @@ func (l podList) newest(keep func(*registryPod) bool) *registryPod {
 	return nil
 }
 
-// byAge sorts the Pods that were made earlier first.
 func byAge(a, b *registryPod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
@@ -413,12 +408,10 @@ func (l podList) oldSpec() []*registryPod {
 	return l.choose(func(p *registryPod) bool { return p.Role == roleServing && p.outdated() })
 }
 
-// starting reports whether a Pod that was made for a purpose is not ready yet.
 func (l podList) starting(purpose string) bool {
 	return l.any(func(p *registryPod) bool { return p.Live && !p.Ready && p.MadeFor == purpose })
 }
 
-// uniformCandidates reports whether n candidates are ready and have one content.
 func (l podList) uniformCandidates(n int) bool {
 	ready := l.readyCandidates()
 	return len(ready) >= n && !slices.ContainsFunc(ready, func(p *registryPod) bool { return p.Content != ready[0].Content })

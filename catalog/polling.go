@@ -80,7 +80,6 @@ func (f *facts) observePoll() pollSchedule {
 	return s
 }
 
-// untilPoll is the time until the next poll, without the delay.
 func (f *facts) untilPoll(last time.Time, interval time.Duration) time.Duration {
 	base := cmp.Or(last, f.CatalogSource.CreationTimestamp.Time)
 	switch {
@@ -127,7 +126,6 @@ func pollInterval(strategy *v1alpha1.UpdateStrategy, least time.Duration) (inter
 	return interval, ""
 }
 
-// pollStep is what is to be done about a poll.
 type pollStep int
 
 const (
@@ -138,7 +136,6 @@ const (
 	pollEnd              // all candidates go; Outcome says why
 )
 
-// pollVerdict is what a poll came to.
 type pollVerdict struct {
 	Step    pollStep
 	Outcome string        // the Reason of ConditionUpdatePolled once a poll has ended
@@ -297,7 +294,6 @@ var pollTexts = map[string]string{
 	ReasonUpdatePromoted: "the last poll found newer content, which is served now",
 }
 
-// message says what a poll came to.
 func (v pollVerdict) message() string {
 	return cmp.Or(pollTexts[v.Outcome], "the pod of the last poll "+v.Text)
 }

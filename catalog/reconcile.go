@@ -78,7 +78,6 @@ func reconcile(in Input, table []traits) (Outcome, error) {
 	return out, nil
 }
 
-// outcome is what the plan and the status come to.
 func (r *report) outcome() (out Outcome) {
 	status := r.status()
 	out.Connection, out.Notify = r.connectionRequest(), r.notify(status.GRPCConnectionState)

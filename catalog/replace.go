@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog/internal/registry"
@@ -198,4 +199,182 @@ func neverServed(f *facts) bool {
 		ReasonSpecRollout, ReasonContentUpdate, ReasonNodeFailover, ReasonRefill, ReasonComplete, ReasonBackOff,
 		ReasonProgressDeadlineExceeded, ReasonWaitingForNodes,
 	}, last.Reason)
+}
+
+// planCleanup removes own Pods that are of no more use. Nothing waits for it.
+func (pl *planner) planCleanup() {
+	l, forced := &pl.pods, false
+	newestStuck := l.newest(func(p *registryPod) bool { return p.Role == roleServing && p.Remove == removeStuck })
+	for _, p := range l.choose(func(p *registryPod) bool { return p.Role != roleNone && !slices.Contains(pl.promotes, p) }) {
+		switch p.Remove {
+		case removeFinished:
+			// One that a finalizer holds was deleted already.
+			if !slices.Contains(pl.keep, p) && !p.held() {
+				pl.delete(0, ReasonPodTerminated, "the Pod has finished", p)
+			}
+		case removeLost:
+			forced = pl.removeLost(p, forced) || forced
+		case removeDisrupted:
+			if pl.Config.ForceDelete == ForceDeleteUpstream && p.is(corev1.DisruptionTarget) && !p.forced() {
+				pl.delete(0, ReasonPodDisrupted, "the Pod is a target of disruption", p)
+			}
+		case removeStuck:
+			if p.Role == roleServing && (l.Ready > 0 || p != newestStuck) {
+				pl.delete(1, p.Reason, "the Pod"+strings.TrimPrefix(p.explain(), "it"), p)
+			}
+		}
+		switch {
+		case p.Role != roleCandidate || !p.Active:
+		case p.outdated():
+			pl.delete(1, ReasonCandidateObsolete, "the Pod was made from another spec", p)
+		case p.expired():
+			pl.delete(1, ReasonProgressDeadlineExceeded, "the Pod did not become ready in time", p)
+		}
+	}
+}
+
+// removeLost deletes a lost Pod once that costs nothing, and removes it by force when nothing is left that could confirm its
+// end; it returns whether it did. While many nodes fail one is forced after the other.
+func (pl *planner) removeLost(p *registryPod, forced bool) bool {
+	certain := p.Lost == ReasonNodeGone || p.Lost == ReasonNodeOutOfService
+	partial := pl.pods.Disruption == partialDisruption
+	if p.DeletionTimestamp == nil {
+		switch {
+		case certain && pl.Config.ForceDelete != ForceDeleteNever && !(forced && partial):
+			pl.delete(0, p.Lost, p.explain(), p)
+			return true
+		case certain:
+			pl.delete(1, p.Lost, p.explain(), p)
+		case pl.pods.Ready > 0:
+			pl.delete(1, ReasonPodReplaced, "another Pod serves; "+p.explain(), p)
+		}
+		return false
+	}
+	if p.forced() || partial && (!certain || forced) {
+		return false
+	}
+	left, may := pl.forceAfter(p, certain)
+	if pl.waitFor(left); !may || left > 0 {
+		return false
+	}
+	pl.delete(0, p.Lost, p.explain(), p)
+	return true
+}
+
+// forceAfter returns how long it is until the policy allows a lost and Terminating Pod to be removed, and whether it does at
+// all. One that outlived its deletion waits until nothing is known to work that could confirm its end: its node, if it has
+// one, was given its grace period.
+func (pl *planner) forceAfter(p *registryPod, certain bool) (left time.Duration, may bool) {
+	policy := pl.Config.ForceDelete
+	switch {
+	case policy == ForceDeleteNodeGone:
+		return 0, certain
+	case policy == ForceDeleteNever:
+		return 0, false
+	case p.Lost == ReasonNodeUnreachable || p.Lost == ReasonNodeNotReady:
+		return pl.left(p.DeletionTimestamp.Time, 0), true
+	case p.Lost != ReasonOverdue || policy == ForceDeleteUpstream:
+		return 0, true
+	case p.Node.doubtful():
+		return pl.left(p.NodeSince, pl.Config.grace(p.Node)), true
+	}
+	return 0, p.Node != NodeHealthy && p.Node != NodeRecovering && p.Node != NodeLeaving
+}
+
+// dropOlderContent deletes the ready candidates that have other content than the newest: the image changed while they
+// started, and they would wait for each other for ever.
+func (pl *planner) dropOlderContent() {
+	if !pl.contentIsOrdered() {
+		return
+	}
+	compared := func(p *registryPod) bool { return p.Role == roleCandidate && p.Ready && p.usable() && p.Content != "" }
+	newest := pl.pods.newest(compared)
+	for _, p := range pl.pods.choose(compared) {
+		if p.Content != newest.Content {
+			pl.delete(1, ReasonContentDiffers, "a newer candidate has newer content of the same image", p)
+		}
+	}
+}
+
+// contentIsOrdered reports whether it shows which content is newer. In the second in which Pods with several contents were
+// made it does not: what is deleted for its content might be made again with the same.
+func (pl *planner) contentIsOrdered() bool {
+	second := pl.Now.Truncate(time.Second)
+	young := pl.pods.choose(func(p *registryPod) bool {
+		return p.Ready && p.Content != "" && p.CreationTimestamp.Truncate(time.Second).Equal(second)
+	})
+	if slices.ContainsFunc(young, func(p *registryPod) bool { return p.Content != young[0].Content }) {
+		pl.waitFor(second.Add(time.Second).Sub(pl.Now))
+		return false
+	}
+	return true
+}
+
+// planSurplus lets one content and the best Pods win, as many as asked for.
+func (pl *planner) planSurplus() {
+	l, n := &pl.pods, pl.Config.Replicas
+	other := func(p *registryPod) bool { return p.Ready && p.Content != l.Content && p.Content != "" }
+	mixed := l.any(func(p *registryPod) bool { return p.serves() && other(p) }) && pl.contentIsOrdered()
+	if l.Outdated > 0 || l.Current <= n && !mixed {
+		return
+	}
+	ranked := l.live(roleServing)
+	if mixed {
+		pl.delete(1, ReasonContentDiffers, "other Pods serve newer content of the same image", l.choose(func(p *registryPod) bool {
+			return p.Role == roleServing && p.Live && other(p)
+		})...)
+		ranked = slices.DeleteFunc(ranked, other)
+	}
+	slices.SortFunc(ranked, byWorth)
+	spreadHosts(ranked, n)
+	steady := 0
+	for _, p := range ranked {
+		steady += one(p.stays() && p.Node != NodeRecovering && !p.Node.doubtful())
+	}
+	for _, p := range ranked[min(n, len(ranked)):] {
+		// A Pod that still starts may be needed when the node of a ready one fails again.
+		if p.Ready || steady >= n {
+			pl.delete(1, ReasonPodSurplus, "better Pods serve already", p)
+		}
+	}
+}
+
+// trimOutdated keeps the best Pods of another spec, as many as asked for: more would leave no room for the new ones.
+func (pl *planner) trimOutdated() {
+	outdated := pl.pods.oldSpec()
+	slices.SortFunc(outdated, byWorth)
+	surplus := outdated[min(pl.Config.Replicas, len(outdated)):]
+	pl.delete(1, ReasonPodSurplus, "better Pods of the same old spec serve", surplus...)
+}
+
+func byWorth(a, b *registryPod) int { return cmp.Or(a.worth()-b.worth(), byAge(a, b)) }
+
+func (p *registryPod) worth() (w int) {
+	switch p.Node {
+	case NodeHealthy, NodeNotObserved:
+	case NodeRecovering:
+		w = 1
+	case NodeLeaving:
+		w = 2
+	default:
+		w = 3
+	}
+	return w + 4*one(p.Leaves) + 10*one(!p.Ready)
+}
+
+// spreadHosts moves, among the Pods of equal worth, the first of each host before the others.
+func spreadHosts(ranked []*registryPod, n int) {
+	if len(ranked) <= n || n < 2 {
+		return
+	}
+	for i := 1; i < n; i++ {
+		for j := i; j < len(ranked) && ranked[j].worth() == ranked[i].worth(); j++ {
+			p := ranked[j]
+			if !slices.ContainsFunc(ranked[:i], func(q *registryPod) bool { return q.node() == p.node() }) {
+				copy(ranked[i+1:j+1], ranked[i:j])
+				ranked[i] = p
+				break
+			}
+		}
+	}
 }

@@ -108,7 +108,6 @@ func newReport(f *facts) *report {
 	return r
 }
 
-// conditions returns those that are there.
 func (r *report) conditions() (list []metav1.Condition) {
 	add := func(kind string, c metav1.Condition) {
 		c.Type, c.ObservedGeneration = kind, r.CatalogSource.Generation
@@ -281,7 +280,6 @@ func (r *report) newDegraded() metav1.Condition {
 	return fine
 }
 
-// newUpdatePolled is what became of the last poll.
 func (r *report) newUpdatePolled() *metav1.Condition {
 	recorded := r.recorded(ConditionUpdatePolled)
 	switch {
@@ -296,7 +294,6 @@ func (r *report) newUpdatePolled() *metav1.Condition {
 	return &metav1.Condition{Status: recorded.Status, Reason: recorded.Reason, Message: recorded.Message}
 }
 
-// newReplicasSpread says whether the replicas are on as many nodes as can be.
 func (r *report) newReplicasSpread() *metav1.Condition {
 	switch {
 	case r.Config.Replicas < 2 || !r.standing.runsPods():
@@ -388,7 +385,6 @@ func refersTo(r *v1alpha1.ConfigMapResourceReference, cm *corev1.ConfigMap) bool
 	return r != nil && r.Name == cm.Name && r.Namespace == cm.Namespace && r.UID == cm.UID && r.ResourceVersion == cm.ResourceVersion
 }
 
-// transitions are the state changes that a status records.
 func (r *report) transitions(after v1alpha1.CatalogSourceStatus) (changes []olmcore.Transition) {
 	if r.before != r.state {
 		t := olmcore.Moved(olmcore.RefOf(r.CatalogSource), "State", string(r.before), string(r.state), r.Now)

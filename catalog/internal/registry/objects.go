@@ -33,7 +33,6 @@ type Objects struct {
 	Budget                     *policyv1.PodDisruptionBudget
 }
 
-// objects returns the objects that are needed.
 func (r *Registry) objects() Objects {
 	name := r.Source.Name
 	o := Objects{
@@ -278,7 +277,6 @@ type content[O any] struct {
 	set  func(into, needed O)
 }
 
-// field is the content that is one field.
 func field[O, F any](of func(O) *F) content[O] {
 	return content[O]{
 		fits: func(observed, needed O) bool {

@@ -58,8 +58,8 @@ func (r *Registry) Pod(name string, request PodRequest, avoid []string) *corev1.
 	case r.ConfigMap != nil:
 		r.serveConfigMap(pod)
 	case r.AccountShared:
-		// Whoever may name a CatalogSource and its image would act as any account of the
-		// namespace. A registry of an image asks the API server nothing.
+		// Whoever may name a CatalogSource and its image would act as any account of the namespace. A registry of an image
+		// asks the API server nothing.
 		pod.Spec.AutomountServiceAccountToken = new(false)
 	}
 	avoidNodes(&pod.Spec, avoid)
@@ -92,8 +92,7 @@ func (r *Registry) serveConfigMap(pod *corev1.Pod) {
 	pod.Spec.Containers[0].Command = []string{"configmap-server", "-c", r.Source.Spec.ConfigMap, "-n", r.Source.Namespace}
 }
 
-// avoidNodes is a hint for the scheduler where the user left the field empty. It is no
-// part of the hash.
+// avoidNodes is a hint for the scheduler where the user left the field empty. It is no part of the hash.
 func avoidNodes(spec *corev1.PodSpec, nodes []string) {
 	if len(nodes) == 0 || spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		return
@@ -229,7 +228,6 @@ func (s shape) spec(probe corev1.ProbeHandler) corev1.PodSpec {
 	return spec
 }
 
-// extract makes the Pod serve files from the image with a known opm.
 func (s shape) extract(spec *corev1.PodSpec, c *v1alpha1.ExtractContentConfig) {
 	const (
 		utilities, content, temporary          = "utilities", "catalog-content", "tmpdir"
