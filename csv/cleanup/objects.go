@@ -146,9 +146,12 @@ func findWorkload(f *facts) found {
 // findRBAC returns the permissions outside the namespace, bindings first.
 func findRBAC(f *facts) found {
 	all := findLabelled(f, StageRBAC)
-	expected := servingBindings(f.c)
-	if !f.WellKnown.Complete && len(expected) > 0 {
+	if !f.WellKnown.Complete && len(f.c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) > 0 {
 		all.unread = append(all.unread, "ClusterRoleBindings and RoleBindings for serving certificates")
+	}
+	var expected []servingBinding
+	if len(f.WellKnown.Items) > 0 {
+		expected = servingBindings(f.c)
 	}
 	for _, o := range f.WellKnown.Items {
 		i := slices.IndexFunc(expected, func(s servingBinding) bool { return s.key == olmcore.KeyOf(o) })

@@ -72,9 +72,9 @@ func decide(in *Input, stages []stage) Outcome {
 }
 
 func withoutFinalizer(c *owned.CSV, reason, message string) olmcore.Action {
-	after := c.DeepCopy()
-	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == Finalizer })
-	return olmcore.UpdateOf(c, after, olmcore.Cause{Reason: reason, Message: message})
+	after := *c // what is not written is shared with what was observed
+	after.Finalizers = slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == Finalizer })
+	return olmcore.UpdateOf(c, &after, olmcore.Cause{Reason: reason, Message: message})
 }
 
 func (f *facts) outcome(p progress) Outcome {
@@ -163,7 +163,8 @@ func hold(f *facts, p progress) Outcome {
 func report(f *facts, p progress, out *Outcome) {
 	s := &f.c.Status
 	message := p.message()
-	after := f.c.DeepCopy()
+	after := *f.c
+	after.Status = *s.DeepCopy()
 	after.Status.Cleanup.PendingDeletion = pendingLists(p.targets)
 	started := len(s.Cleanup.PendingDeletion) > 0
 	if f.superseded {
@@ -180,7 +181,7 @@ func report(f *facts, p progress, out *Outcome) {
 		out.Requeue(pause)
 		return
 	}
-	out.Actions = append(out.Actions, olmcore.UpdateStatusOf(f.c, after, olmcore.Cause{Reason: ReasonStatusChanged, Message: message}))
+	out.Actions = append(out.Actions, olmcore.UpdateStatusOf(f.c, &after, olmcore.Cause{Reason: ReasonStatusChanged, Message: message}))
 	if moved {
 		out.Transitions = []olmcore.Transition{owned.Moved(f.c, &after.Status)}
 	}

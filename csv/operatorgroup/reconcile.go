@@ -108,8 +108,8 @@ func decide(in *Input) (res olmcore.Result) {
 		res.Actions = append(res.Actions, olmcore.UpdateStatusOf(g, after, olmcore.Cause{
 			Reason: ReasonStatusChanged, Message: "the targets, the ServiceAccount or the conditions changed",
 		}))
-		if account.missing {
-			say(olmcore.Warning, ReasonServiceAccountMissing, "spec.serviceAccountName", "%s", missingAccount(g))
+		if account.missing != "" {
+			say(olmcore.Warning, ReasonServiceAccountMissing, "spec.serviceAccountName", "%s", account.missing)
 		}
 	} else if apis, pruned := listedAPIs(in); pruned {
 		res.Actions = append(res.Actions, group.List(g, apis))

@@ -42,7 +42,7 @@ func desiredStatus(in *Input, a account) (operatorsv1.OperatorGroupStatus, bool)
 		setWhile(crowded, operatorsv1.MutlipleOperatorGroupCondition, operatorsv1.MultipleOperatorGroupsReason, "Multiple OperatorGroup found in the same namespace")
 	}
 	if a.awaited == 0 && !a.unread {
-		setWhile(a.missing, operatorsv1.OperatorGroupServiceAccountCondition, operatorsv1.OperatorGroupServiceAccountReason, missingAccount(g))
+		setWhile(a.missing != "", operatorsv1.OperatorGroupServiceAccountCondition, operatorsv1.OperatorGroupServiceAccountReason, a.missing)
 		status.ServiceAccountRef = a.reference(status.ServiceAccountRef)
 	}
 	return status, !equality.Semantic.DeepEqual(status, g.Status)
@@ -83,9 +83,10 @@ const accountGrace = 10 * time.Second
 // account is what is known of the ServiceAccount that a group prescribes for what is installed in its namespace; zero
 // when it prescribes none.
 type account struct {
-	found           *corev1.ServiceAccount
-	unread, missing bool
-	awaited         time.Duration // how long it may still be missing from a stale cache
+	found   *corev1.ServiceAccount
+	unread  bool
+	missing string        // says that it does not exist
+	awaited time.Duration // how long it may still be missing from a stale cache
 }
 
 func accountOf(in *Input) account {
@@ -103,11 +104,7 @@ func accountOf(in *Input) account {
 	case g.Status.ServiceAccountRef == nil && age >= 0 && age < accountGrace:
 		return account{awaited: accountGrace - age}
 	}
-	return account{missing: true}
-}
-
-func missingAccount(g *operatorsv1.OperatorGroup) string {
-	return "ServiceAccount " + g.Spec.ServiceAccountName + " not found"
+	return account{missing: "ServiceAccount " + g.Spec.ServiceAccountName + " not found"}
 }
 
 // label returns the write that lets caches which select by this label hold the account.
