@@ -45,6 +45,6 @@
 //
 // Reconcile asks rules in an order, and the first that answers ends the round: each makes its part of a decision, which
 // becomes the Outcome. The steps are judged in package internal/step, which makes a Verdict for each of what its
-// manifest says and what exists; internal/kinds is the table of their kinds,
-// internal/relation ties plans to Subscriptions.
+// manifest says and what exists; internal/kinds is the table of their kinds, internal/relation ties plans to
+// Subscriptions.
 package installplan

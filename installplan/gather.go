@@ -193,8 +193,9 @@ func (g *gatherer) steps() {
 	}
 	g.seen = map[olmcore.Key]bool{}
 	g.in.Objects, g.in.PullSecrets = olmcore.Found[olmcore.Object](), olmcore.Found[*corev1.Secret]()
+	apart := []string{kinds.CSV, kinds.CRD, kinds.Subscription} // which are lists of their own
 	for _, s := range g.plan.Status.Plan {
-		if s != nil && s.Resource.Name != "" && s.Resource.Kind != kinds.CSV && s.Resource.Kind != kinds.CRD && s.Resource.Kind != kinds.Subscription {
+		if s != nil && s.Resource.Name != "" && !slices.Contains(apart, s.Resource.Kind) {
 			g.object(s)
 		}
 	}
