@@ -88,8 +88,11 @@ func generatedName(raw string, try int) string {
 // the choice.
 func checkInstallModes(p *service, n *model.Node) {
 	i := slices.IndexFunc(n.Entry.Properties, func(property olmcore.Property) bool { return property.Type == content.PropertyCSVMetadata })
+	if i < 0 {
+		return
+	}
 	var summary struct{ InstallModes []v1alpha1.InstallMode }
-	if i < 0 || json.Unmarshal(n.Entry.Properties[i].Value, &summary) != nil || len(summary.InstallModes) == 0 {
+	if json.Unmarshal(n.Entry.Properties[i].Value, &summary) != nil || len(summary.InstallModes) == 0 {
 		return
 	}
 	mode := wantedMode(p.Group, p.In.Namespace)
