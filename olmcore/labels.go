@@ -109,12 +109,17 @@ func (o Owner) Owns(labels map[string]string) bool {
 // MergeLabels returns have with the entries of want added or overwritten, as a new map, and whether anything changed.
 // have is not written to; when nothing changes it is returned itself.
 func MergeLabels(have, want map[string]string) (merged map[string]string, changed bool) {
-	merged = maps.Clone(have)
-	if merged == nil {
-		merged = make(map[string]string, len(want))
+	for key, value := range want {
+		if before, there := have[key]; there && before == value {
+			continue
+		}
+		if !changed {
+			merged, changed = make(map[string]string, len(have)+len(want)), true
+			maps.Copy(merged, have)
+		}
+		merged[key] = value
 	}
-	maps.Copy(merged, want)
-	if maps.Equal(have, merged) {
+	if !changed {
 		return have, false
 	}
 	return merged, true
