@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/installplan/sweep"
 	. "github.com/olmcore/olm/internal/plantest"
+	_ "github.com/olmcore/olm/internal/seeded"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -199,4 +200,19 @@ func TestUnpackedBundlesThatStay(t *testing.T) {
 		change(cm)
 		require.Empty(t, Swept(t, SweepInput(cm)).Actions, name)
 	}
+}
+
+func bornAgo(d time.Duration) func(*v1alpha1.Subscription) {
+	return func(s *v1alpha1.Subscription) { s.CreationTimestamp = *Ago(d) }
+}
+
+func gone(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(time.Minute) }
+
+func going(in sweep.Input) sweep.Input {
+	in.Namespaces.Items[0].DeletionTimestamp = Ago(time.Minute)
+	return in
+}
+
+func writtenAgo(d time.Duration) func(*v1alpha1.Subscription) {
+	return func(s *v1alpha1.Subscription) { s.Status.LastUpdated = *Ago(d) }
 }
