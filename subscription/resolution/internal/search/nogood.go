@@ -27,6 +27,15 @@ type state struct {
 	forbidden *nogood // of which all other atoms are true
 }
 
+// atoms is what is known of all of them.
+type atoms struct {
+	states  []state
+	watches [][]*nogood
+	trail   []atom   // what is true, in the order in which it became so
+	forbids [][]atom // what is forbidden, by the level since when
+	work    int      // not paid for yet
+}
+
 func (g *nogood) clear() {
 	g.atoms = g.atoms[:0]
 	g.rules.Clear()
@@ -43,7 +52,7 @@ func (g *nogood) add(other *nogood, forbidden atom) {
 }
 
 // state returns what is known of an atom.
-func (s *Solver) state(a atom) state {
+func (s *atoms) state(a atom) state {
 	if int(a) < len(s.states) {
 		return s.states[a]
 	}
@@ -51,10 +60,10 @@ func (s *Solver) state(a atom) state {
 }
 
 // levelOf returns the level at which an atom became true, -1 when it did not.
-func (s *Solver) levelOf(a atom) int32 { return s.state(a).level - 1 }
+func (s *atoms) levelOf(a atom) int32 { return s.state(a).level - 1 }
 
-// grown returns a list with a place for an atom.
-func grown[T any](list []T, a atom) []T {
+// grown returns a list with a place for an index.
+func grown[T any, I ~int32](list []T, a I) []T {
 	if missing := int(a) + 1 - len(list); missing > 0 {
 		list = append(list, make([]T, max(missing, len(list), 32))...)
 	}
@@ -62,14 +71,14 @@ func grown[T any](list []T, a atom) []T {
 }
 
 // set notes that an atom is true.
-func (s *Solver) set(a atom, level int32) {
+func (s *atoms) set(a atom, level int32) {
 	s.states = grown(s.states, a)
 	s.states[a].level = level + 1
 	s.trail = append(s.trail, a)
 }
 
 // attach takes a nogood into account while nothing is selected.
-func (s *Solver) attach(g *nogood) {
+func (s *atoms) attach(g *nogood) {
 	if len(g.atoms) > 1 {
 		s.watch(g, 0)
 		s.watch(g, 1)
@@ -78,23 +87,51 @@ func (s *Solver) attach(g *nogood) {
 	}
 }
 
-func (s *Solver) watch(g *nogood, at int) {
+func (s *atoms) watch(g *nogood, at int) {
 	s.watches = grown(s.watches, g.atoms[at])
 	s.watches[g.atoms[at]] = append(s.watches[g.atoms[at]], g)
 }
 
 // forbid notes from a level on that an atom cannot become true.
-func (s *Solver) forbid(a atom, g *nogood, level int32) {
+func (s *atoms) forbid(a atom, g *nogood, level int32) {
 	s.states = grown(s.states, a)
 	s.states[a].forbidden = g
 	if level >= 0 {
-		f := &s.frames[level]
-		f.forbids = append(f.forbids, a)
+		s.forbids = grown(s.forbids, level)
+		s.forbids[level] = append(s.forbids[level], a)
+	}
+}
+
+// undo forgets what was found since a level, where the trail had some length.
+func (s *atoms) undo(level int32, trail int) {
+	for l := int(level); l < len(s.forbids); l++ {
+		for _, a := range s.forbids[l] {
+			s.states[a].forbidden = nil
+		}
+		s.forbids[l] = s.forbids[l][:0]
+	}
+	for _, a := range s.trail[trail:] {
+		s.states[a].level = 0
+	}
+	s.trail = s.trail[:trail]
+}
+
+// forget detaches nogoods while nothing is true.
+func (s *atoms) forget(list []*nogood) {
+	for _, g := range list {
+		for _, a := range g.atoms[:min(2, len(g.atoms))] {
+			if int(a) < len(s.states) {
+				s.states[a].forbidden = nil
+			}
+			if int(a) < len(s.watches) {
+				s.watches[a] = s.watches[a][:0]
+			}
+		}
 	}
 }
 
 // propagate forbids what would complete a nogood with an atom that has become true. It returns one that is complete.
-func (s *Solver) propagate(a atom, level int32) (complete *nogood) {
+func (s *atoms) propagate(a atom, level int32) (complete *nogood) {
 	if int(a) >= len(s.watches) {
 		return nil
 	}
@@ -148,7 +185,7 @@ func (s *Solver) learn() (g *nogood, last, before int32) {
 	return g, last, before
 }
 
-func (s *Solver) latest(atoms []atom) int32 {
+func (s *atoms) latest(atoms []atom) int32 {
 	last := int32(-1)
 	for _, a := range atoms {
 		last = max(last, s.levelOf(a))

@@ -114,12 +114,6 @@ func (s *Solver) clash(n *model.Node) (o obstacle) {
 	return o
 }
 
-// blameChoice makes a conflict of a choice and the obstacles of all its candidates.
-func (s *Solver) blameChoice(c *model.Choice) {
-	s.conflict.clear()
-	s.blameDemand(c)
-}
-
 // blameDemand adds to the conflict why a choice has to be met, and what is in the way of its candidates.
 func (s *Solver) blameDemand(c *model.Choice) {
 	demanded, key := (*model.Node)(nil), model.RuleKey{}

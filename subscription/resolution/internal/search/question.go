@@ -11,6 +11,7 @@
 package search
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
@@ -160,6 +161,52 @@ func (q *Question) inForce() model.Bitset {
 		}
 	}
 	return set
+}
+
+// sole returns the only candidate of a choice, nil when there are more or none.
+func (q *Question) sole(c *model.Choice) *model.Node {
+	if c.Sub != nil {
+		if n, _ := q.demanded(c.Sub); n != nil {
+			return n
+		}
+	}
+	if c.Total == 1 {
+		return q.Problem.Candidate(c, 0)
+	}
+	return nil
+}
+
+// candidate returns a choice's candidate by its place, nil behind the last.
+func (q *Question) candidate(c *model.Choice, i int) *model.Node {
+	n := q.sole(c)
+	if n == nil {
+		return q.Problem.Candidate(c, i)
+	}
+	if i > 0 {
+		return nil
+	}
+	return n
+}
+
+// candidates returns all candidates of a choice.
+func (q *Question) candidates(c *model.Choice) iter.Seq[*model.Node] {
+	return func(yield func(*model.Node) bool) {
+		for i := 0; ; i++ {
+			if n := q.candidate(c, i); n == nil || !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+func (q *Question) unsatisfiable(conflict model.Bitset) Answer {
+	rules := model.SetOf()
+	for id := range conflict.All {
+		if q.Problem.Rules.Keys[id].Kind != model.RuleDemanded {
+			rules.Add(id)
+		}
+	}
+	return Answer{Verdict: Unsatisfiable, Conflict: rules}
 }
 
 // Budget bounds work, counted in steps.

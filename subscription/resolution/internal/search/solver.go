@@ -3,7 +3,6 @@
 package search
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
@@ -17,15 +16,12 @@ type Solver struct {
 
 	// The rest is about the question.
 	*Question
-	p        *model.Problem
-	budget   *Budget
-	work     int // not paid for yet
-	queue    []*model.Choice
-	frames   []frame
-	trail    []atom      // what is true, in the order in which it became so
-	states   []state     // by atom
-	watches  [][]*nogood // by atom
-	claims   claims
+	p      *model.Problem
+	budget *Budget
+	queue  []*model.Choice
+	frames []frame
+	claims claims
+	atoms
 	conflict nogood
 }
 
@@ -35,7 +31,6 @@ type frame struct {
 	next     int         // candidate; negative: what comes first in any order
 	queued   int         // how long the queue and
 	trail    int         // the trail were before
-	forbids  []atom      // that are forbidden from here on
 }
 
 // Decide looks for the first solution.
@@ -51,7 +46,7 @@ func (s *Solver) Decide(q Question, budget *Budget) Answer {
 	s.queue = roots
 	s.work += (len(q.Problem.Subs) + len(q.Problem.Existing)) / 2
 	if impossible != nil || s.recall() {
-		return s.unsatisfiable()
+		return q.unsatisfiable(s.conflict.rules)
 	}
 	switch s.run() {
 	case Satisfiable:
@@ -63,7 +58,7 @@ func (s *Solver) Decide(q Question, budget *Budget) Answer {
 	case Exhausted:
 		return Answer{Verdict: Exhausted}
 	}
-	return s.unsatisfiable()
+	return q.unsatisfiable(s.conflict.rules)
 }
 
 // reset begins a question.
@@ -72,16 +67,7 @@ func (s *Solver) reset(q *Question, budget *Budget) {
 		s.unwind(0)
 		s.frames = s.frames[:0]
 	}
-	for _, g := range s.nogoods {
-		for _, a := range g.atoms[:min(2, len(g.atoms))] {
-			if int(a) < len(s.states) {
-				s.states[a].forbidden = nil
-			}
-			if int(a) < len(s.watches) {
-				s.watches[a] = s.watches[a][:0]
-			}
-		}
-	}
+	s.forget(s.nogoods)
 	if n := q.Scope.Changes(); n != s.changes || q.Scope != s.scope {
 		s.nogoods, s.scope, s.changes = nil, q.Scope, n
 	}
@@ -111,16 +97,6 @@ func (s *Solver) recall() (never bool) {
 		}
 	}
 	return false
-}
-
-func (s *Solver) unsatisfiable() Answer {
-	rules := model.SetOf()
-	for id := range s.conflict.rules.All {
-		if s.p.Rules.Keys[id].Kind != model.RuleDemanded {
-			rules.Add(id)
-		}
-	}
-	return Answer{Verdict: Unsatisfiable, Conflict: rules}
 }
 
 func (s *Solver) run() Verdict {
@@ -155,7 +131,7 @@ func (s *Solver) enter() {
 	level := len(s.frames)
 	s.frames = slices.Grow(s.frames, 1)[:level+1]
 	f := &s.frames[level]
-	*f = frame{queued: len(s.queue), trail: len(s.trail), forbids: f.forbids[:0]}
+	*f = frame{queued: len(s.queue), trail: len(s.trail)}
 	if s.AnyOrder && s.sole(s.queue[level]) == nil {
 		f.next = -2
 	}
@@ -164,78 +140,37 @@ func (s *Solver) enter() {
 // unwind goes back to a level and takes its selection back.
 func (s *Solver) unwind(level int32) {
 	for i := len(s.frames) - 1; i >= int(level); i-- {
-		f := &s.frames[i]
-		for _, a := range f.forbids {
-			s.states[a].forbidden = nil
+		if n := s.frames[i].selected; n != nil {
+			s.claims.release(n)
 		}
-		if f.selected != nil {
-			s.claims.release(f.selected)
-		}
-		f.selected, f.forbids = nil, f.forbids[:0]
 	}
 	f := &s.frames[level]
-	for _, a := range s.trail[f.trail:] {
-		s.states[a].level = 0
-	}
-	s.queue, s.trail, s.frames = s.queue[:f.queued], s.trail[:f.trail], s.frames[:level+1]
+	s.undo(level, f.trail)
+	f.selected = nil
+	s.queue, s.frames = s.queue[:f.queued], s.frames[:level+1]
 }
 
-// sole returns the only candidate of a choice, nil when there are more or none.
-func (s *Solver) sole(c *model.Choice) *model.Node {
-	if c.Sub != nil {
-		if n, _ := s.demanded(c.Sub); n != nil {
-			return n
-		}
-	}
-	if c.Total == 1 {
-		return s.p.Candidate(c, 0)
-	}
-	return nil
-}
-
-// candidate returns a choice's candidate by its place, nil behind the last.
-func (s *Solver) candidate(c *model.Choice, i int) *model.Node {
-	n := s.sole(c)
-	if n == nil {
-		return s.p.Candidate(c, i)
-	}
-	if i > 0 {
-		return nil
-	}
-	return n
-}
-
-// candidates returns all candidates of a choice.
-func (s *Solver) candidates(c *model.Choice) iter.Seq[*model.Node] {
-	return func(yield func(*model.Node) bool) {
-		for i := 0; ; i++ {
-			if n := s.candidate(c, i); n == nil || !yield(n) {
-				return
-			}
-		}
-	}
-}
-
-// next returns the candidate of a choice that is to be looked at now.
-func (s *Solver) next(c *model.Choice, f *frame) *model.Node {
+// candidate returns the one of a choice that is to be looked at now.
+func (f *frame) candidate(q *Question, c *model.Choice) *model.Node {
 	f.next++
 	switch {
-	case f.next == -1 && s.Prefer != nil && c.Contains(s.Prefer.Ref):
-		return s.Prefer
+	case f.next == -1 && q.Prefer != nil && c.Contains(q.Prefer.Ref):
+		return q.Prefer
 	case f.next <= 0 && c.Last != nil:
 		f.next = 0
 		return c.Last
 	}
 	f.next = max(f.next, 1)
-	return s.candidate(c, f.next-1)
+	return q.candidate(c, f.next-1)
 }
 
 // advance selects the next possible candidate of a level. Unsatisfiable: conflict says why that does not work.
 func (s *Solver) advance(level int) Verdict {
 	for c := s.queue[level]; ; {
-		n := s.next(c, &s.frames[level])
+		n := s.frames[level].candidate(s.Question, c)
 		if n == nil {
-			s.blameChoice(c)
+			s.conflict.clear()
+			s.blameDemand(c)
 			return Unsatisfiable
 		}
 		s.p.Expand(n)
@@ -286,7 +221,8 @@ func (s *Solver) push(n *model.Node, level int32) bool {
 	// A requirement for which each candidate is impossible already is seen before all others come first.
 	for _, c := range s.queue[s.frames[level].queued:] {
 		if !s.met(c) && !s.possible(c) {
-			s.blameChoice(c)
+			s.conflict.clear()
+			s.blameDemand(c)
 			return false
 		}
 	}
