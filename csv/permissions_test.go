@@ -641,8 +641,13 @@ func TestALostServiceAccountComesBack(t *testing.T) {
 	in.Now, in.KubernetesVersion = cluster.Now(), kubernetesVersion
 	out := reconciled(t, in)
 	require.Len(t, out.Repair, 3)
+	require.NoError(t, olmcore.Run(ctx, cluster, out.Repair[:2]))
+	in, err = csv.Gather(ctx, cluster, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+	require.NoError(t, err)
+	in.Now, in.KubernetesVersion = cluster.Now(), kubernetesVersion
+	require.Len(t, reconciled(t, in).Repair, 1, "what exists is not made again")
 
-	require.NoError(t, olmcore.Run(ctx, cluster, out.Repair))
+	require.NoError(t, olmcore.Run(ctx, cluster, out.Repair[2:]))
 	require.NoError(t, driver.RunUntilIdle(ctx, time.Hour))
 	require.Equal(t, succeeded, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1").Status.Phase)
 }
