@@ -19,8 +19,8 @@ type Contradiction struct {
 
 // Reasons returns a minimal set of rules that exclude each other, starting with those of a conflict; nil is not known.
 // It names as few Subscriptions as can be, too: the others shall not fail for it. Those of later Subscriptions are
-// given up first, so that the earlier ones explain the result. On Exhausted the Contradiction is what was known by
-// then.
+// given up first, so that the earlier ones explain the result. Any other verdict than Unsatisfiable means that none
+// were found.
 func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Contradiction, Verdict) {
 	q.Problem.Considered() // says which Subscription each entry serves
 	r := reducer{q, s, budget}
@@ -42,11 +42,7 @@ func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Con
 	if ok {
 		conflict, ok = r.without(conflict, r.order(conflict), false)
 	}
-	found := Contradiction{Rules: conflict.Members(), Minimal: ok}
-	if !ok {
-		return found, Exhausted
-	}
-	return found, Unsatisfiable
+	return Contradiction{conflict.Members(), ok}, Unsatisfiable
 }
 
 // reducer makes a contradiction smaller by asking the same question with fewer rules.
@@ -125,11 +121,11 @@ func (r *reducer) subscriptionsOf(rules model.Bitset) model.Bitset {
 	return subs
 }
 
-// OneByOne adds one Subscription after the other, the oldest first, each within its share of steps beside what the
-// others took. It returns those with which the question is not decided, and the first with which it has no solution;
-// the others have one together, which it takes for granted. spent are the steps that it took.
+// OneByOne adds one Subscription after the other, the oldest first, each within its share of steps. It returns those
+// with which the question is not decided, and the first with which it has no solution; the others have one together,
+// which it takes for granted. spent are the steps that it took.
 func OneByOne(q Question, share int) (undecided []*model.Subscription, contradicts *model.Subscription, spent int) {
-	solver, others := Solver{}, 0
+	solver := Solver{}
 	q.Subs = model.SetOf()
 	for _, sub := range q.Problem.Subs {
 		if q.Scope.Failed(sub) {
@@ -137,21 +133,17 @@ func OneByOne(q Question, share int) (undecided []*model.Subscription, contradic
 		}
 		q.Subs.Add(sub.Index)
 		budget := Budget{Limit: share}
-		if share >= 0 {
-			budget.Limit += others
-		}
 		verdict := solver.Decide(q, &budget).Verdict
 		spent += budget.Spent
-		switch {
-		case verdict == Satisfiable:
-			others = budget.Spent
+		if verdict == Satisfiable {
 			continue
-		case verdict == Exhausted:
-			undecided = append(undecided, sub)
-		case contradicts == nil:
-			contradicts = sub
 		}
 		q.Subs.Remove(sub.Index)
+		if verdict == Exhausted {
+			undecided = append(undecided, sub)
+		} else if contradicts == nil {
+			contradicts = sub
+		}
 	}
 	return undecided, contradicts, spent
 }
