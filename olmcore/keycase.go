@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -48,7 +49,7 @@ func foldKeys(m map[string]any, o Object) (map[string]any, []KeyCase, error) {
 	}
 	f := folder{}
 	_, f.strict = o.(*apiextensionsv1.CustomResourceDefinition)
-	folded, _ := f.fold(m, reflect.TypeOf(o), "")
+	folded, _ := f.fold(m, reflect.TypeOf(o))
 	slices.SortFunc(f.found, func(a, b KeyCase) int { return strings.Compare(a.Path, b.Path) })
 	if len(f.excessive) > 0 {
 		return folded.(map[string]any), f.found, &InputError{Field: slices.Min(f.excessive), Problem: "is a quantity with too many digits or too large an exponent"}
@@ -62,40 +63,35 @@ type folder struct {
 	fitting   bool      // leave out what types that decode themselves do not take
 	found     []KeyCase // in no order
 	excessive []string  // paths of quantities that are not computed with
+	path      []string  // of the value that is folded
 }
 
 // fold returns a copy of value with its keys renamed; fits is false for what is to be left out.
-func (f *folder) fold(value any, t reflect.Type, path string) (folded any, fits bool) {
+func (f *folder) fold(value any, t reflect.Type) (folded any, fits bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if decodesItself(t) {
-		if t == quantity && isExcessive(value) {
-			f.excessive = append(f.excessive, path)
-			return value, !f.fitting
-		}
+	m, isMap := value.(map[string]any)
+	list, isList := value.([]any)
+	switch {
+	case t == quantity && isExcessive(value):
+		f.excessive = append(f.excessive, f.at())
+		return value, !f.fitting
+	case !isMap && !isList && !f.fitting:
+	case decodesItself(t):
 		return value, !f.fitting || decodes(value, t)
-	}
-	switch x := value.(type) {
-	case map[string]any:
-		switch t.Kind() {
-		case reflect.Struct:
-			return f.foldStruct(x, fieldsOf(t), path), true
-		case reflect.Map:
-			next := make(map[string]any, len(x))
-			for key, entry := range x {
-				f.put(next, key, entry, t.Elem(), join(path, key))
-			}
-			return next, true
+	case isMap && t.Kind() == reflect.Struct:
+		return f.foldStruct(m, fieldsOf(t)), true
+	case isMap && t.Kind() == reflect.Map:
+		next := make(map[string]any, len(m))
+		for key, entry := range m {
+			f.put(next, key, key, entry, t.Elem())
 		}
-	case []any:
-		if t.Kind() != reflect.Slice {
-			break
-		}
-		next := make([]any, len(x))
-		for i, entry := range x {
-			var fits bool
-			if next[i], fits = f.fold(entry, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); !fits {
+		return next, true
+	case isList && t.Kind() == reflect.Slice:
+		next := make([]any, len(list))
+		for i, entry := range list {
+			if next[i], fits = f.below("["+strconv.Itoa(i)+"]", entry, t.Elem()); !fits {
 				return nil, false // the order of a list may matter
 			}
 		}
@@ -104,18 +100,32 @@ func (f *folder) fold(value any, t reflect.Type, path string) (folded any, fits 
 	return value, true
 }
 
-func (f *folder) put(next map[string]any, key string, value any, t reflect.Type, path string) {
-	if folded, fits := f.fold(value, t, path); fits {
-		next[key] = folded
+// below folds what is at a key of the value.
+func (f *folder) below(key string, value any, t reflect.Type) (folded any, fits bool) {
+	f.path = append(f.path, key)
+	folded, fits = f.fold(value, t)
+	f.path = f.path[:len(f.path)-1]
+	return folded, fits
+}
+
+// put adds what is at a key of the value as a field.
+func (f *folder) put(next map[string]any, field, key string, value any, t reflect.Type) {
+	if folded, fits := f.below(key, value, t); fits {
+		next[field] = folded
 	}
 }
 
-func (f *folder) foldStruct(m map[string]any, fields structFields, path string) map[string]any {
+// at is the path of the value, or of what is below it.
+func (f *folder) at(below ...string) string {
+	return strings.ReplaceAll(strings.Join(slices.Concat(f.path, below), "."), ".[", "[")
+}
+
+func (f *folder) foldStruct(m map[string]any, fields structFields) map[string]any {
 	next := make(map[string]any, len(m))
 	var others []string
 	for key, value := range m {
 		if t, exact := fields.types[key]; exact {
-			f.put(next, key, value, t, join(path, key))
+			f.put(next, key, key, value, t)
 		} else if _, other := fields.folded[strings.ToLower(key)]; other {
 			others = append(others, key)
 		} else {
@@ -128,21 +138,14 @@ func (f *folder) foldStruct(m map[string]any, fields structFields, path string) 
 		_, exact := m[field]
 		_, taken := next[field]
 		ignored := f.strict || exact || taken
-		f.found = append(f.found, KeyCase{Path: join(path, key), Field: field, Ignored: ignored})
+		f.found = append(f.found, KeyCase{Path: f.at(key), Field: field, Ignored: ignored})
 		if ignored {
 			next[key] = m[key]
 		} else {
-			f.put(next, field, m[key], fields.types[field], join(path, key))
+			f.put(next, field, key, m[key], fields.types[field])
 		}
 	}
 	return next
-}
-
-func join(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
 }
 
 var (

@@ -32,7 +32,7 @@ func (e *UnfitError) Unwrap() error { return e.Err }
 func unfit(m map[string]any, o Object, problem error) error {
 	reflect.ValueOf(o).Elem().SetZero()
 	f := folder{fitting: true}
-	kept, _ := f.fold(m, reflect.TypeOf(o), "")
+	kept, _ := f.fold(m, reflect.TypeOf(o))
 	if FromMap(kept.(map[string]any), o) != nil {
 		reflect.ValueOf(o).Elem().SetZero()
 		identity := map[string]any{"apiVersion": m["apiVersion"], "kind": m["kind"], "metadata": m["metadata"]}
