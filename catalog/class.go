@@ -63,8 +63,7 @@ type traits struct {
 	Note, Explanation string
 }
 
-// classes is the table, in the order in which the rows are tried; the last one fits all. Whoever adds a class adds one
-// row.
+// classes is the table, in the order in which the rows are tried; the last one fits all. Whoever adds a class adds one row.
 var classes = []traits{{
 	Class: ClassForeign, Is: func(p *registryPod) bool { return !p.Owned },
 	Complaint: func(*registryPod) string { return ReasonForeignPod }, Explanation: "it does not belong to the catalog",

@@ -4,8 +4,7 @@ package catalog
 
 import "github.com/olmcore/olm/catalog/internal/registry"
 
-// Condition types that this package owns in status.conditions. It never touches
-// others.
+// Condition types that this package owns in status.conditions. It never touches others.
 const (
 	ConditionAvailable      = "Available"      // at least one registry Pod serves, or the client of an address is connected. The message names the Pods and their nodes
 	ConditionProgressing    = "Progressing"    // Pods are being started, replaced or rolled

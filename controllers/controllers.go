@@ -93,8 +93,7 @@ type Controller struct {
 	Name string
 	// Kinds are the kinds of the objects that are reconciled.
 	Kinds []schema.GroupVersionKind
-	// KeysOf returns the keys that an object of these kinds stands for: itself, or its namespace, as a key without a
-	// name.
+	// KeysOf returns the keys that an object of these kinds stands for: itself, or its namespace, as a key without a name.
 	KeysOf func(o olmcore.Object) []types.NamespacedName
 	// Always are the keys that there are whatever the cluster holds.
 	Always []types.NamespacedName

@@ -281,8 +281,7 @@ func failed(r olmcore.Resolution) bool {
 	return r.Failure != nil || slices.ContainsFunc(r.Decisions, func(d olmcore.SubscriptionDecision) bool { return d.Failure != nil })
 }
 
-// plan returns what create.Plan needs for the answer that is there, and keeps the plan's reference for the
-// Subscriptions.
+// plan returns what create.Plan needs for the answer that is there, and keeps the plan's reference for the Subscriptions.
 func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.Time, n *namespace) (olmcore.Result, error) {
 	if n.answer == nil {
 		return olmcore.Result{}, nil

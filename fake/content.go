@@ -16,8 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// canonical returns a deep copy of o in the Go type and version that the kind is
-// stored in.
+// canonical returns a deep copy of o in the Go type and version that the kind is stored in.
 func (k *kind) canonical(o olmcore.Object) (n olmcore.Object, err error) {
 	if _, untyped := o.(*unstructured.Unstructured); k.isTyped(o) || untyped && k.goType == nil {
 		n, err = deepCopy(o)
@@ -43,8 +42,7 @@ func (k *kind) converted(o olmcore.Object) (olmcore.Object, error) {
 	return n, olmcore.FromMap(m, n)
 }
 
-// deepCopy refuses untyped content with Go values that no JSON decoder makes:
-// copying them panics.
+// deepCopy refuses untyped content with Go values that no JSON decoder makes: copying them panics.
 func deepCopy(o olmcore.Object) (n olmcore.Object, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -79,8 +77,7 @@ func (k *kind) clearStatus(o olmcore.Object) {
 	}
 }
 
-// withStatus returns current with a copy of the status of from. Everything else
-// is shared with current.
+// withStatus returns current with a copy of the status of from. Everything else is shared with current.
 func (k *kind) withStatus(current, from olmcore.Object) olmcore.Object {
 	if k.goType == nil {
 		next := shallow(current).(*unstructured.Unstructured)
@@ -108,8 +105,7 @@ func (k *kind) sameStatus(a, b olmcore.Object) bool {
 	return equality.Semantic.DeepEqual(x.Interface(), y.Interface())
 }
 
-// sameSpec compares everything but type, metadata and, where it is a
-// subresource, status.
+// sameSpec compares everything but type, metadata and, where it is a subresource, status.
 func (k *kind) sameSpec(a, b olmcore.Object) bool {
 	if k.goType == nil {
 		return k.sameFields(a.(*unstructured.Unstructured).Object, b.(*unstructured.Unstructured).Object)
@@ -172,8 +168,7 @@ func copyTime(t *metav1.Time) *metav1.Time {
 	return new(*t)
 }
 
-// statusValue returns the status of any object by its Go form; ok is false for
-// types that have none, such as metadata only.
+// statusValue returns the status of any object by its Go form; ok is false for types that have none, such as metadata only.
 func statusValue(o olmcore.Object) (value any, ok bool) {
 	if u, untyped := o.(*unstructured.Unstructured); untyped {
 		return u.Object["status"], true

@@ -56,8 +56,7 @@ func (c *Cluster) serveCRD(current, next olmcore.Object) {
 	}
 }
 
-// restore brings stored objects to a new storage version, as reading and writing
-// them would.
+// restore brings stored objects to a new storage version, as reading and writing them would.
 func (c *Cluster) restore(t *table) {
 	for _, o := range slices.Clone(t.list("")) {
 		next := shallow(o)
@@ -123,8 +122,7 @@ func storeVersion(crd *customResourceDefinition) {
 	}
 }
 
-// nameTaken reports whether another CRD of the group serves the kind, or the
-// kind is builtin under another plural.
+// nameTaken reports whether another CRD of the group serves the kind, or the kind is builtin under another plural.
 func (c *Cluster) nameTaken(crd *customResourceDefinition) bool {
 	for _, o := range c.tables[crdKind].list("") {
 		other := o.(*customResourceDefinition)

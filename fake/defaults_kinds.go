@@ -103,8 +103,7 @@ func defaultJob(spec *batchv1.JobSpec) {
 	defaultPodSpec(&spec.Template.Spec)
 }
 
-// selectPods gives a new Job the labels and the selector that its Pods are known
-// by.
+// selectPods gives a new Job the labels and the selector that its Pods are known by.
 func selectPods(job *batchv1.Job) {
 	if isTrue(job.Spec.ManualSelector) {
 		return

@@ -28,8 +28,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// An API server fills in defaults before it compares: to leave out what it
-// filled in is no change of the spec.
+// An API server fills in defaults before it compares: to leave out what it filled in is no change of the spec.
 func TestLeavingOutADefaultIsNoChange(t *testing.T) {
 	c := newCluster(t)
 	crd := widgetCRD()
@@ -170,8 +169,7 @@ func TestDeploymentsShowTheRevisionOfTheirTemplate(t *testing.T) {
 	require.Equal(t, "2", fake.Find[*appsv1.Deployment](other, "ns", "d").Annotations["deployment.kubernetes.io/revision"])
 }
 
-// What a real API server fills in is compared with it in internal/controlplane;
-// here is what that rests on.
+// What a real API server fills in is compared with it in internal/controlplane; here is what that rests on.
 func TestOtherKindsGetTheirDefaults(t *testing.T) {
 	c := newCluster(t)
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "n"}}

@@ -40,8 +40,7 @@ func (c *Cluster) remove(target olmcore.Ref, grace *int64, policy metav1.Deletio
 	return nil
 }
 
-// deletable is current with the API server's message for a delete whose
-// resourceVersion does not match.
+// deletable is current with the API server's message for a delete whose resourceVersion does not match.
 func (c *Cluster) deletable(target olmcore.Ref) (*table, olmcore.Object, error) {
 	version := target.ResourceVersion
 	t, o, err := c.current(target.Unversioned())
@@ -51,8 +50,7 @@ func (c *Cluster) deletable(target olmcore.Ref) (*table, olmcore.Object, error) 
 	return t, o, err
 }
 
-// propagationFinalizers returns the finalizers that an object has once its
-// deletion was asked for.
+// propagationFinalizers returns the finalizers that an object has once its deletion was asked for.
 func propagationFinalizers(k *kind, o olmcore.Object, policy metav1.DeletionPropagation) []string {
 	finalizers := o.GetFinalizers()
 	if crd, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok && crd.DeletionTimestamp == nil {
@@ -69,8 +67,7 @@ func propagationFinalizers(k *kind, o olmcore.Object, policy metav1.DeletionProp
 	return finalizers
 }
 
-// graceOf returns the seconds that a deletion leaves an object. Only Pods that a
-// kubelet may be running have any.
+// graceOf returns the seconds that a deletion leaves an object. Only Pods that a kubelet may be running have any.
 func graceOf(o olmcore.Object, asked *int64) int64 {
 	pod, ok := o.(*corev1.Pod)
 	switch {

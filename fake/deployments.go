@@ -27,8 +27,7 @@ func (c *Cluster) BreakDeployment(namespace, name, message string) {
 	c.enqueueAll(deploymentController, deploymentKind, namespace)
 }
 
-// HealDeployment undoes BreakDeployment, and ends the failure of a loaded
-// Deployment.
+// HealDeployment undoes BreakDeployment, and ends the failure of a loaded Deployment.
 func (c *Cluster) HealDeployment(namespace, name string) {
 	delete(c.broken, types.NamespacedName{Namespace: namespace, Name: name})
 	if d := lookup[*appsv1.Deployment](c, deploymentKind, namespace, name); d != nil {
@@ -80,8 +79,7 @@ type revision struct {
 
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// revise shows the number of the Deployment's template in its metadata, and
-// reports whether that changed anything.
+// revise shows the number of the Deployment's template in its metadata, and reports whether that changed anything.
 func (c *Cluster) revise(d *appsv1.Deployment) bool {
 	template := templateHash(d)
 	r := c.revisions[d.UID]
@@ -114,8 +112,7 @@ func templateHash(d *appsv1.Deployment) string {
 	return olmcore.NameSuffix(10, string(data))
 }
 
-// deploymentProblem says why a Deployment's Pods cannot run; startOnly means
-// that Pods which run already are not affected.
+// deploymentProblem says why a Deployment's Pods cannot run; startOnly means that Pods which run already are not affected.
 func (c *Cluster) deploymentProblem(d *appsv1.Deployment) (problem string, startOnly bool) {
 	template := &d.Spec.Template.Spec
 	if problem := c.broken[types.NamespacedName{Namespace: d.Namespace, Name: d.Name}]; problem != "" {
@@ -153,8 +150,7 @@ func (c *Cluster) deploymentStops(d *appsv1.Deployment, replicas int32, problem 
 	c.setDeploymentCondition(d, appsv1.DeploymentAvailable, false, "MinimumReplicasUnavailable", problem)
 }
 
-// deploymentProgresses shows a roll-out, and that it failed after its deadline,
-// which counts from the last start.
+// deploymentProgresses shows a roll-out, and that it failed after its deadline, which counts from the last start.
 func (c *Cluster) deploymentProgresses(t task, d *appsv1.Deployment, starts bool) {
 	progressing := findDeploymentCondition(d.Status.Conditions, appsv1.DeploymentProgressing)
 	if starts || progressing == nil {
@@ -199,8 +195,7 @@ func findDeploymentCondition(conditions []appsv1.DeploymentCondition, kind appsv
 	return nil
 }
 
-// FinishJob makes a Job complete, or fail for a reason such as
-// "BackoffLimitExceeded".
+// FinishJob makes a Job complete, or fail for a reason such as "BackoffLimitExceeded".
 func (c *Cluster) FinishJob(namespace, name, failure string) error {
 	return Edit(c, namespace, name, func(job *batchv1.Job) {
 		at := olmcore.Timestamp(c.now)
@@ -218,9 +213,8 @@ func (c *Cluster) FinishJob(namespace, name, failure string) error {
 	})
 }
 
-// runAPIService keeps the condition Available: an APIService without a Service
-// is served locally, another is available when its Service exists and selects
-// the Pods of an available Deployment, or ready Pods.
+// runAPIService keeps the condition Available: an APIService without a Service is served locally, another is available when
+// its Service exists and selects the Pods of an available Deployment, or ready Pods.
 func (c *Cluster) runAPIService(key olmcore.Key) {
 	service := lookup[*apiregistrationv1.APIService](c, apiServiceKind, "", key.Name)
 	if service == nil || service.DeletionTimestamp != nil {

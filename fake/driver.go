@@ -23,8 +23,7 @@ type Controller struct {
 	Name string
 	// Kind is what is reconciled; keys of it are printed as namespace/name.
 	Kind schema.GroupKind
-	// Keys returns the keys to reconcile; KeysOf and NamespacesOf make such a
-	// function.
+	// Keys returns the keys to reconcile; KeysOf and NamespacesOf make such a function.
 	Keys func(r olmcore.Reader) []types.NamespacedName
 	// Reconcile gathers and reconciles one key. NotFound means that the object went
 	// in the meantime, and is no error to the Driver.
@@ -49,8 +48,7 @@ func KeysOf(gvk schema.GroupVersionKind) func(olmcore.Reader) []types.Namespaced
 	}
 }
 
-// NamespacesOf returns a Controller's Keys: every namespace with an object of a
-// kind, as a key without a name.
+// NamespacesOf returns a Controller's Keys: every namespace with an object of a kind, as a key without a name.
 func NamespacesOf(gvk schema.GroupVersionKind) func(olmcore.Reader) []types.NamespacedName {
 	all := KeysOf(gvk)
 	return func(r olmcore.Reader) []types.NamespacedName {
@@ -65,26 +63,23 @@ func NamespacesOf(gvk schema.GroupVersionKind) func(olmcore.Reader) []types.Name
 // DefaultMaxRounds is the number of rounds that Driver.Settle allows.
 const DefaultMaxRounds = 200
 
-// A run that failed and changed nothing is tried again failureRetries times at
-// the same instant, enough for what needs a second look, and then after a delay
-// that doubles from firstRetry to lastRetry, as a work queue does.
+// A run that failed and changed nothing is tried again failureRetries times at the same instant, enough for what needs a
+// second look, and then after a delay that doubles from firstRetry to lastRetry, as a work queue does.
 const (
 	failureRetries = 3
 	firstRetry     = 10 * time.Second
 	lastRetry      = 5 * time.Minute
 )
 
-// Driver runs controllers over a cluster until nothing changes any more: what
-// watches, work queues and timers do for a real one. It keeps what their Inputs
-// may remember (LastRun), and records what they do. The zero value with Cluster
-// and Controllers set is ready; a Driver must not be copied.
+// Driver runs controllers over a cluster until nothing changes any more: what watches, work queues and timers do for a real
+// one. It keeps what their Inputs may remember (LastRun), and records what they do. The zero value with Cluster and
+// Controllers set is ready; a Driver must not be copied.
 type Driver struct {
 	Cluster     *Cluster
 	Controllers []Controller
 	// MaxRounds bounds Settle; 0 means DefaultMaxRounds.
 	MaxRounds int
-	// Events is everything that was done and said, oldest first. The caller may
-	// cut it at any time.
+	// Events is everything that was done and said, oldest first. The caller may cut it at any time.
 	Events []Event
 
 	memory map[driverKey]*keyMemory
@@ -105,11 +100,10 @@ type keyMemory struct {
 	result   olmcore.Result
 }
 
-// Settle lets the cluster and the controllers go on until nothing changes at
-// this instant: the cluster settles, each key that may have work is reconciled
-// and its actions run, and so on. A key is reconciled when anything in the
-// cluster changed since it last was, or its deadline has come. The error is the
-// first of a Reconcile, or names what still changes after MaxRounds.
+// Settle lets the cluster and the controllers go on until nothing changes at this instant: the cluster settles, each key
+// that may have work is reconciled and its actions run, and so on. A key is reconciled when anything in the cluster changed
+// since it last was, or its deadline has come. The error is the first of a Reconcile, or names what still changes after
+// MaxRounds.
 func (d *Driver) Settle(ctx context.Context) error {
 	rounds := d.MaxRounds
 	if rounds <= 0 {
@@ -263,8 +257,7 @@ type Deadline struct {
 	At         time.Time
 }
 
-// Deadlines returns every time that a controller waits for, sorted by
-// controller, in their order, and key.
+// Deadlines returns every time that a controller waits for, sorted by controller, in their order, and key.
 func (d *Driver) Deadlines() []Deadline {
 	var deadlines []Deadline
 	order := map[Deadline]int{}
@@ -278,8 +271,7 @@ func (d *Driver) Deadlines() []Deadline {
 	return deadlines
 }
 
-// Deadline returns the earliest time that a controller waits for; ok is false
-// when none does.
+// Deadline returns the earliest time that a controller waits for; ok is false when none does.
 func (d *Driver) Deadline() (at time.Time, ok bool) {
 	for _, m := range d.memory {
 		if !m.deadline.IsZero() && (!ok || m.deadline.Before(at)) {
@@ -311,9 +303,8 @@ func (d *Driver) RunFor(ctx context.Context, duration time.Duration) error {
 	return d.Settle(ctx)
 }
 
-// RunUntilIdle settles and moves the clock from deadline to deadline until no
-// controller waits for one within limit from now. The clock ends at the last
-// deadline that was reached.
+// RunUntilIdle settles and moves the clock from deadline to deadline until no controller waits for one within limit from
+// now. The clock ends at the last deadline that was reached.
 func (d *Driver) RunUntilIdle(ctx context.Context, limit time.Duration) error {
 	end := d.Cluster.now.Add(max(0, limit))
 	return d.runUntil(ctx, end, func() (time.Time, bool) {
@@ -342,9 +333,8 @@ func (d *Driver) runUntil(ctx context.Context, end time.Time, next func() (time.
 	return fmt.Errorf("more than %d deadlines until %s", maxStops, end.Format(time.RFC3339))
 }
 
-// Result returns the last result for a key of a controller, for callers that
-// look at the requests or the deadline in it; ok is false when the key was never
-// reconciled or its object is gone.
+// Result returns the last result for a key of a controller, for callers that look at the requests or the deadline in it; ok
+// is false when the key was never reconciled or its object is gone.
 func (d *Driver) Result(controller string, key types.NamespacedName) (result olmcore.Result, ok bool) {
 	for i := range d.Controllers {
 		if d.Controllers[i].Name == controller {

@@ -21,9 +21,8 @@ import (
 
 const ready = "ready"
 
-// mirror is a small controller: each ConfigMap gets a Pod of its name, and data
-// "ready" once the Pod is; after that it wants to look again every minute until
-// data "done" is set.
+// mirror is a small controller: each ConfigMap gets a Pod of its name, and data "ready" once the Pod is; after that it
+// wants to look again every minute until data "done" is set.
 func mirror() fake.Controller {
 	return fake.Controller{
 		Name: "mirror", Kind: schema.GroupKind{Kind: "ConfigMap"}, Keys: fake.KeysOf(configMapGVK),

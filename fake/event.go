@@ -16,8 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Event is one thing that a Driver's controller did or said. Exactly one of
-// Action, Transition and Diagnostic is set.
+// Event is one thing that a Driver's controller did or said. Exactly one of Action, Transition and Diagnostic is set.
 type Event struct {
 	At         time.Time
 	Controller string
@@ -36,9 +35,8 @@ type Event struct {
 //	catalog olm/cool: CONNECTING -> READY (PodReady)
 //	catalog olm/cool: Warning NodeSilent: node a does not answer
 //
-// A failed action ends in "failed: " and the message; a Transition with a type
-// shows it in front, one that was not observed ends in its certainty, and an
-// empty state is shown as "none".
+// A failed action ends in "failed: " and the message; a Transition with a type shows it in front, one that was not observed
+// ends in its certainty, and an empty state is shown as "none".
 func (e Event) String() string {
 	who := e.Controller + " " + keyString(e.Key) + ": "
 	switch {
@@ -145,8 +143,7 @@ func (r recorder) Do(ctx context.Context, a olmcore.Action) error {
 	return err
 }
 
-// say records transitions, and those diagnostics that the last result for the
-// key did not have.
+// say records transitions, and those diagnostics that the last result for the key did not have.
 func (d *Driver) say(c *Controller, key types.NamespacedName, m *keyMemory, result olmcore.Result) {
 	for i := range result.Transitions {
 		d.Events = append(d.Events, Event{At: d.Cluster.now, Controller: c.Name, Key: key, Transition: &result.Transitions[i]})
@@ -162,8 +159,7 @@ func (d *Driver) say(c *Controller, key types.NamespacedName, m *keyMemory, resu
 	m.said = said
 }
 
-// isNotFound reports whether an error, or one that it wraps, is the API server's
-// NotFound for an object.
+// isNotFound reports whether an error, or one that it wraps, is the API server's NotFound for an object.
 func isNotFound(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsNotFound(err)

@@ -12,8 +12,7 @@ import (
 	"github.com/olmcore/olm/fake"
 )
 
-// A node falls silent: its Pod is marked for deletion and stays, until the node
-// comes back.
+// A node falls silent: its Pod is marked for deletion and stays, until the node comes back.
 func ExampleCluster() {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
@@ -41,8 +40,7 @@ func ExampleCluster() {
 	// 13:00:00 gone
 }
 
-// A Driver runs controllers until nothing changes any more, and tells what they
-// did.
+// A Driver runs controllers until nothing changes any more, and tells what they did.
 func ExampleDriver() {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true

@@ -15,10 +15,9 @@ var (
 	_ olmcore.Reader   = (*Cluster)(nil)
 )
 
-// Do implements olmcore.Executor. Updates are merge patches of the difference
-// between Before and After, so that fields their writer does not know survive;
-// Target's UID and resourceVersion are preconditions. Injected faults strike
-// here and nowhere else.
+// Do implements olmcore.Executor. Updates are merge patches of the difference between Before and After, so that fields
+// their writer does not know survive; Target's UID and resourceVersion are preconditions. Injected faults strike here and
+// nowhere else.
 func (c *Cluster) Do(ctx context.Context, a olmcore.Action) error {
 	if err := ctx.Err(); err != nil {
 		return err

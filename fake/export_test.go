@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// OperatorDefaults returns the defaults of a kind of OLM as "path value" lines,
-// SchemaDefaults those of a schema.
+// OperatorDefaults returns the defaults of a kind of OLM as "path value" lines, SchemaDefaults those of a schema.
 func OperatorDefaults(gvk schema.GroupVersionKind) []string { return operatorDefaults[gvk].lines("") }
 
 // SchemaDefaults returns the defaults of a schema as "path value" lines.

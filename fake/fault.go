@@ -53,8 +53,7 @@ func (c *Cluster) Recover() {
 	c.crashed = false
 }
 
-// Crashed reports whether a fault of mode Crash struck without a restart of the
-// controller yet.
+// Crashed reports whether a fault of mode Crash struck without a restart of the controller yet.
 func (c *Cluster) Crashed() bool { return c.crashed }
 
 // RestartController ends a crash; faults that have not struck yet stay.
@@ -91,8 +90,7 @@ func (c *Cluster) withFaults(verb olmcore.Verb, target olmcore.Ref, write func()
 	}
 }
 
-// nextFault counts an action against the faults and removes the one that
-// strikes.
+// nextFault counts an action against the faults and removes the one that strikes.
 func (c *Cluster) nextFault(verb olmcore.Verb, target olmcore.Ref) (FaultMode, bool) {
 	for i := range c.faults {
 		f := &c.faults[i]

@@ -12,8 +12,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// FuzzWrite sends any object through every way into the cluster, and lets the
-// simulation look at it.
+// FuzzWrite sends any object through every way into the cluster, and lets the simulation look at it.
 func FuzzWrite(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"ns"},"spec":{"nodeName":"a","containers":[{"name":"c","image":"i"}]},"status":{"phase":"Running"}}`,

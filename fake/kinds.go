@@ -99,8 +99,7 @@ var builtin = []struct{ group, versions, namespaced, cluster string }{
 	{"operators.coreos.com", "v2,v1", "OperatorCondition", ""},
 }
 
-// untypedStatus are the builtin kinds with a status subresource that the library
-// has no Go type for.
+// untypedStatus are the builtin kinds with a status subresource that the library has no Go type for.
 var untypedStatus = strings.Fields("CertificateSigningRequest CronJob DaemonSet FlowSchema HorizontalPodAutoscaler Ingress " +
 	"PersistentVolume PersistentVolumeClaim PriorityLevelConfiguration ReplicationController ResourceQuota StatefulSet " +
 	"ValidatingAdmissionPolicy VolumeAttachment")
@@ -170,9 +169,8 @@ type ServedKind struct {
 	Status bool
 }
 
-// ServedKinds returns what the cluster serves, one entry for each version,
-// sorted by group, kind and version: the kinds of Kubernetes and of OLM, always,
-// and those of established CRDs.
+// ServedKinds returns what the cluster serves, one entry for each version, sorted by group, kind and version: the kinds of
+// Kubernetes and of OLM, always, and those of established CRDs.
 func (c *Cluster) ServedKinds() []ServedKind {
 	var served []ServedKind
 	for _, t := range c.tables {
@@ -201,8 +199,7 @@ func (c *Cluster) Serves(gvk schema.GroupVersionKind) bool {
 	return err == nil
 }
 
-// Serve makes the API serve a custom kind without a CRD object, with a status
-// subresource.
+// Serve makes the API serve a custom kind without a CRD object, with a status subresource.
 func (c *Cluster) Serve(gvk schema.GroupVersionKind, namespaced bool) {
 	if t := c.tables[gvk.GroupKind()]; t != nil {
 		if t.kind.custom && !t.kind.serves(gvk.Version) {

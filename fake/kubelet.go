@@ -28,17 +28,15 @@ const (
 	NeverReady = "NeverReady"
 )
 
-// SetImage sets the digest ("sha256:...") that an image name resolves to from
-// now on. Containers that run keep what they have. Without it the digest is
-// computed from the name.
+// SetImage sets the digest ("sha256:...") that an image name resolves to from now on. Containers that run keep what they
+// have. Without it the digest is computed from the name.
 func (c *Cluster) SetImage(name, digest string) {
 	i := c.images[name]
 	i.digest = digest
 	c.images[name] = i
 }
 
-// BreakImage makes containers of an image wait for a reason: empty means
-// ImagePullBackOff. Containers that run go on.
+// BreakImage makes containers of an image wait for a reason: empty means ImagePullBackOff. Containers that run go on.
 func (c *Cluster) BreakImage(name, reason string) {
 	setZero(&reason, "ImagePullBackOff")
 	c.breakImage(name, reason)
@@ -72,8 +70,7 @@ func (c *Cluster) ImageID(name string) string {
 	return repository + "@" + digest
 }
 
-// runKubelet starts a Pod, one visible state at a time, and keeps its readiness
-// in step with its node's.
+// runKubelet starts a Pod, one visible state at a time, and keeps its readiness in step with its node's.
 func (c *Cluster) runKubelet(pod *corev1.Pod, node *corev1.Node) {
 	k := c.kubelets[node.Name]
 	switch {
@@ -87,8 +84,7 @@ func (c *Cluster) runKubelet(pod *corev1.Pod, node *corev1.Node) {
 	}
 }
 
-// markNotReady is what the node lifecycle controller does to the Pods of a node
-// that is not ready.
+// markNotReady is what the node lifecycle controller does to the Pods of a node that is not ready.
 func (c *Cluster) markNotReady(pod *corev1.Pod) {
 	if !podReady(pod) {
 		return

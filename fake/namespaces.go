@@ -9,8 +9,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// runNamespace empties a namespace that is being deleted, one object a run, and
-// removes it once it is empty.
+// runNamespace empties a namespace that is being deleted, one object a run, and removes it once it is empty.
 func (c *Cluster) runNamespace(key olmcore.Key) {
 	namespace := lookup[*corev1.Namespace](c, namespaceKind, "", key.Name)
 	if namespace == nil || namespace.DeletionTimestamp == nil {

@@ -16,21 +16,17 @@ import (
 
 // Times of the simulated control plane, those of Kubernetes.
 const (
-	// NodeMonitorGrace is how long a node may be silent before its Ready condition
-	// turns Unknown.
+	// NodeMonitorGrace is how long a node may be silent before its Ready condition turns Unknown.
 	NodeMonitorGrace = 40 * time.Second
-	// OrphanQuarantine is how long a Pod may name a node that does not exist before
-	// it is garbage collected.
+	// OrphanQuarantine is how long a Pod may name a node that does not exist before it is garbage collected.
 	OrphanQuarantine = 40 * time.Second
 )
 
 // kubelet is the agent on one node.
 type kubelet struct {
-	// silentSince is the time from which on nothing is heard of the kubelet; zero
-	// when it answers.
+	// silentSince is the time from which on nothing is heard of the kubelet; zero when it answers.
 	silentSince time.Time
-	// notReady is the reason that a kubelet which answers gives for not being
-	// ready; empty when it is.
+	// notReady is the reason that a kubelet which answers gives for not being ready; empty when it is.
 	notReady string
 }
 
@@ -87,10 +83,9 @@ var pressures = []corev1.NodeCondition{
 	{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
 }
 
-// FailNode makes a node fall silent, as when its power goes: after
-// NodeMonitorGrace its Ready condition turns Unknown, it is tainted, its Pods
-// are not ready and, after their toleration, are marked for deletion; but they
-// stay, because no kubelet confirms it.
+// FailNode makes a node fall silent, as when its power goes: after NodeMonitorGrace its Ready condition turns Unknown, it
+// is tainted, its Pods are not ready and, after their toleration, are marked for deletion; but they stay, because no
+// kubelet confirms it.
 func (c *Cluster) FailNode(name string) error {
 	return c.setKubelet(name, &kubelet{silentSince: c.now})
 }
@@ -257,9 +252,8 @@ func (c *Cluster) readyCondition(t task, k *kubelet, have *corev1.NodeCondition)
 	return want
 }
 
-// lifecycleTaints returns the node's taints with those that its condition calls
-// for. While no node at all is ready, nothing is evicted: the fault is then more
-// likely in the control plane.
+// lifecycleTaints returns the node's taints with those that its condition calls for. While no node at all is ready, nothing
+// is evicted: the fault is then more likely in the control plane.
 func (c *Cluster) lifecycleTaints(node *corev1.Node) []corev1.Taint {
 	var want []corev1.Taint
 	add := func(key string, effect corev1.TaintEffect) {
@@ -321,8 +315,7 @@ func isReady(node *corev1.Node) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// setNodeReady also says what is known of the node's pressures, where it has them:
-// nothing while it is silent.
+// setNodeReady also says what is known of the node's pressures, where it has them: nothing while it is silent.
 func setNodeReady(node *corev1.Node, want corev1.NodeCondition) {
 	for _, p := range pressures {
 		i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == p.Type })
@@ -344,8 +337,7 @@ func setNodeReady(node *corev1.Node, want corev1.NodeCondition) {
 	node.Status.Conditions = append(node.Status.Conditions, want)
 }
 
-// budgetAgainst returns the name of a PodDisruptionBudget that forbids the
-// eviction of a Pod, empty when none does.
+// budgetAgainst returns the name of a PodDisruptionBudget that forbids the eviction of a Pod, empty when none does.
 func (c *Cluster) budgetAgainst(pod *corev1.Pod) string {
 	for _, o := range c.tables[pdbKind].list(pod.Namespace) {
 		if budget := o.(*podDisruptionBudget); matches(budget.Spec.Selector, pod.Labels) && c.disruptionsAllowed(budget) <= 0 {

@@ -107,8 +107,7 @@ func (c *Cluster) forceDelete(pod *corev1.Pod) {
 	_ = c.remove(olmcore.RefOf(pod).Unversioned(), new(int64(0)), "")
 }
 
-// evicted marks a Pod for deletion when its node has a NoExecute taint that it
-// does not tolerate, or not for so long.
+// evicted marks a Pod for deletion when its node has a NoExecute taint that it does not tolerate, or not for so long.
 func (c *Cluster) evicted(t task, pod *corev1.Pod, node *corev1.Node) bool {
 	at, due := evictionTime(pod, node)
 	if !due {
@@ -125,8 +124,7 @@ func (c *Cluster) evicted(t task, pod *corev1.Pod, node *corev1.Node) bool {
 	return true
 }
 
-// evictionTime returns when the taints of a node end a Pod; due is false when
-// they never do.
+// evictionTime returns when the taints of a node end a Pod; due is false when they never do.
 func evictionTime(pod *corev1.Pod, node *corev1.Node) (at time.Time, due bool) {
 	for _, taint := range node.Spec.Taints {
 		if taint.Effect != corev1.TaintEffectNoExecute {
@@ -172,8 +170,7 @@ func tolerates(t *corev1.Toleration, taint corev1.Taint) bool {
 	return t.Operator == corev1.TolerationOpExists || t.Key != "" && t.Value == taint.Value
 }
 
-// disrupt sets the condition DisruptionTarget and reports whether that changed
-// anything.
+// disrupt sets the condition DisruptionTarget and reports whether that changed anything.
 func (c *Cluster) disrupt(pod *corev1.Pod, reason, message string) bool {
 	if have := podCondition(pod, corev1.DisruptionTarget); have != nil && have.Status == corev1.ConditionTrue {
 		return false

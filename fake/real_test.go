@@ -86,8 +86,7 @@ func createAll(t *testing.T, c *fake.Cluster, objects []olmcore.Object) (created
 	return created
 }
 
-// changeAll makes one change of metadata to an object, which must be the only
-// one, and one that changes nothing.
+// changeAll makes one change of metadata to an object, which must be the only one, and one that changes nothing.
 func changeAll(t *testing.T, c *fake.Cluster, o olmcore.Object) {
 	t.Helper()
 	before := stored(t, c, o)

@@ -11,8 +11,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// defaulting is what a CRD's schema says about defaults, without all else; nil
-// where there are none.
+// defaulting is what a CRD's schema says about defaults, without all else; nil where there are none.
 type defaulting struct {
 	value      any // nil: none
 	properties map[string]*defaulting

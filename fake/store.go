@@ -133,9 +133,8 @@ func (t *table) clone() *table {
 	return n
 }
 
-// commit stores next as the newest version of an object (current is nil for a
-// new one), or removes current when next is nil. It is the only place where the
-// cluster's contents and the resourceVersion change.
+// commit stores next as the newest version of an object (current is nil for a new one), or removes current when next is
+// nil. It is the only place where the cluster's contents and the resourceVersion change.
 func (c *Cluster) commit(t *table, current, next olmcore.Object) {
 	c.version++
 	if next != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Create creates objects as a person with kubectl would; it stops at the first
-// error. A status is dropped where it is a subresource: use Load, or
-// UpdateStatus, to set one. The objects are copied.
+// Create creates objects as a person with kubectl would; it stops at the first error. A status is dropped where it is a
+// subresource: use Load, or UpdateStatus, to set one. The objects are copied.
 func (c *Cluster) Create(objects ...olmcore.Object) error {
 	for _, o := range objects {
 		if err := c.create(o); err != nil {
@@ -24,8 +23,7 @@ func (c *Cluster) Create(objects ...olmcore.Object) error {
 	return nil
 }
 
-// Update replaces an object but for its status. A UID or resourceVersion in it
-// is a precondition.
+// Update replaces an object but for its status. A UID or resourceVersion in it is a precondition.
 func (c *Cluster) Update(o olmcore.Object) error {
 	t, next, err := c.incoming(o)
 	if err != nil {
@@ -38,8 +36,7 @@ func (c *Cluster) Update(o olmcore.Object) error {
 	return c.replace(t, current, next)
 }
 
-// UpdateStatus replaces an object's status. A UID or resourceVersion in it is a
-// precondition.
+// UpdateStatus replaces an object's status. A UID or resourceVersion in it is a precondition.
 func (c *Cluster) UpdateStatus(o olmcore.Object) error {
 	t, next, err := c.incoming(o)
 	if err != nil {
@@ -75,8 +72,7 @@ func (c *Cluster) Delete(target olmcore.Ref, options ...metav1.DeleteOptions) er
 	return c.remove(target, grace, policy)
 }
 
-// Edit changes one object: change gets a copy, and what it did to spec, metadata
-// and status is stored, in up to two writes.
+// Edit changes one object: change gets a copy, and what it did to spec, metadata and status is stored, in up to two writes.
 func (c *Cluster) Edit(key olmcore.Key, change func(olmcore.Object)) error {
 	t := c.tables[groupKind(key)]
 	current := c.find(key)
@@ -159,8 +155,7 @@ func Edit[T olmcore.Object](c *Cluster, namespace, name string, change func(T)) 
 	return err
 }
 
-// Find returns the stored object of type T, shared and not to be changed; the
-// zero T, nil, when there is none.
+// Find returns the stored object of type T, shared and not to be changed; the zero T, nil, when there is none.
 func Find[T olmcore.Object](c *Cluster, namespace, name string) T {
 	var zero T
 	return lookup[T](c, olmcore.GVKOf(zero).GroupKind(), namespace, name)

@@ -22,9 +22,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// validate checks what the API server checks and OLM can run into: metadata of
-// every kind, and of some kinds the fields that make a write Invalid. current is
-// nil for a new object.
+// validate checks what the API server checks and OLM can run into: metadata of every kind, and of some kinds the fields
+// that make a write Invalid. current is nil for a new object.
 func (c *Cluster) validate(k *kind, next, current olmcore.Object) error {
 	metadata := field.NewPath("metadata")
 	problems := validation.ValidateObjectMetaAccessor(next, k.namespaced, k.nameRule(), metadata)
@@ -51,8 +50,7 @@ func (k *kind) nameRule() validation.ValidateNameFunc {
 	return validation.NameIsDNSSubdomain
 }
 
-// finalizerProblems: the kinds of Kubernetes itself take a finalizer without a
-// domain only when it is one of their own.
+// finalizerProblems: the kinds of Kubernetes itself take a finalizer without a domain only when it is one of their own.
 func (k *kind) finalizerProblems(finalizers []string, at *field.Path) (problems field.ErrorList) {
 	switch {
 	case k.custom, k.gvk.Group == "operators.coreos.com", k.gvk.Group == apiextensionsv1.GroupName, k.gvk.Group == apiregistrationv1.GroupName:

@@ -38,9 +38,8 @@ var controllerNames = [...]string{"garbage collector", "namespace controller", "
 
 func (t task) String() string { return controllerNames[t.controller] + " on " + t.key.String() }
 
-// Step lets the simulated controllers and kubelets do one thing, and reports
-// whether anything changed. What is done next depends on the order of the writes
-// so far and on nothing else.
+// Step lets the simulated controllers and kubelets do one thing, and reports whether anything changed. What is done next
+// depends on the order of the writes so far and on nothing else.
 func (c *Cluster) Step() bool {
 	_, changed := c.step()
 	return changed
@@ -77,9 +76,8 @@ func (c *Cluster) Settle() error {
 	return nil
 }
 
-// Advance moves the clock forward. Nothing else happens: what is due by then is
-// done by the next Step or Settle, at the new time. Negative durations count as
-// zero.
+// Advance moves the clock forward. Nothing else happens: what is due by then is done by the next Step or Settle, at the new
+// time. Negative durations count as zero.
 func (c *Cluster) Advance(d time.Duration) { c.advanceTo(c.now.Add(max(0, d))) }
 
 func (c *Cluster) advanceTo(t time.Time) {
@@ -136,8 +134,7 @@ func (c *Cluster) enqueue(who controller, key olmcore.Key) {
 	}
 }
 
-// wake runs a task again at a time; the earliest wish counts, and every run of
-// the task drops it.
+// wake runs a task again at a time; the earliest wish counts, and every run of the task drops it.
 func (c *Cluster) wake(t task, at time.Time) {
 	if was, ok := c.timers[t]; !ok || at.Before(was) {
 		c.timers[t] = at
@@ -198,8 +195,7 @@ func (c *Cluster) notify(t *table, current, next olmcore.Object) {
 	}
 }
 
-// notifyNamespace wakes the namespace controller about the contents of a
-// namespace that is being deleted.
+// notifyNamespace wakes the namespace controller about the contents of a namespace that is being deleted.
 func (c *Cluster) notifyNamespace(key olmcore.Key, next olmcore.Object) {
 	if key.Namespace == "" {
 		return

@@ -22,8 +22,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newCluster returns a cluster that creates namespaces as needed and notices
-// whoever changes a shared object.
+// newCluster returns a cluster that creates namespaces as needed and notices whoever changes a shared object.
 func newCluster(t testing.TB, nodes ...string) *fake.Cluster {
 	t.Helper()
 	c := fake.NewCluster(start)

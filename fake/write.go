@@ -61,8 +61,7 @@ func (c *Cluster) create(o olmcore.Object) error {
 	return nil
 }
 
-// incoming finds the table of an object and copies the object into the form
-// that is stored.
+// incoming finds the table of an object and copies the object into the form that is stored.
 func (c *Cluster) incoming(o olmcore.Object) (*table, olmcore.Object, error) {
 	if isNil(o) {
 		return nil, nil, &olmcore.InputError{Field: "object", Problem: "is nil"}
@@ -107,8 +106,7 @@ func (c *Cluster) nextUID() types.UID {
 	}
 }
 
-// current returns the stored object that a write means, once the preconditions
-// hold.
+// current returns the stored object that a write means, once the preconditions hold.
 func (c *Cluster) current(target olmcore.Ref) (*table, olmcore.Object, error) {
 	t, err := c.table(target.GVK())
 	if err != nil {
@@ -130,9 +128,8 @@ func (c *Cluster) current(target olmcore.Ref) (*table, olmcore.Object, error) {
 
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// replace stores next, which the cluster owns, as the new main part of current:
-// everything but a status that is a subresource. Nothing happens when nothing
-// changes.
+// replace stores next, which the cluster owns, as the new main part of current: everything but a status that is a
+// subresource. Nothing happens when nothing changes.
 func (c *Cluster) replace(t *table, current, next olmcore.Object) error {
 	keepServerMetadata(next, current)
 	if t.kind.status {
@@ -174,8 +171,7 @@ func (c *Cluster) finished(k *kind, o olmcore.Object) bool {
 	return grace == nil || *grace == 0
 }
 
-// currentStatus is current for a write to the status: first of all the
-// subresource must be there.
+// currentStatus is current for a write to the status: first of all the subresource must be there.
 func (c *Cluster) currentStatus(target olmcore.Ref) (*table, olmcore.Object, error) {
 	if t, err := c.table(target.GVK()); err == nil && !t.kind.status {
 		return nil, nil, apierrors.NewNotFound(t.kind.groupResource(), "")
@@ -183,16 +179,14 @@ func (c *Cluster) currentStatus(target olmcore.Ref) (*table, olmcore.Object, err
 	return c.changeable(target)
 }
 
-// replaceStatus stores current with the status of from, for a kind that has a
-// status.
+// replaceStatus stores current with the status of from, for a kind that has a status.
 func (c *Cluster) replaceStatus(t *table, current, from olmcore.Object) {
 	if !t.kind.sameStatus(current, from) {
 		c.commit(t, current, t.kind.withStatus(current, from))
 	}
 }
 
-// changeable is current for an update: there, a UID is no precondition but a field
-// that cannot be changed.
+// changeable is current for an update: there, a UID is no precondition but a field that cannot be changed.
 func (c *Cluster) changeable(target olmcore.Ref) (*table, olmcore.Object, error) {
 	uid := target.UID
 	target.UID = ""

@@ -464,8 +464,7 @@ func TestValuesThatNoDecoderMakesAreRefused(t *testing.T) {
 	}
 }
 
-// TestANamespaceOfAClusterScopedObjectIsCleared, as the API server does whatever
-// wrote it.
+// TestANamespaceOfAClusterScopedObjectIsCleared, as the API server does whatever wrote it.
 func TestANamespaceOfAClusterScopedObjectIsCleared(t *testing.T) {
 	c := newCluster(t)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "reader"}}

@@ -214,8 +214,7 @@ func TestReleasesOfADefinition(t *testing.T) {
 	}
 }
 
-// TestDefinitionIsWritten for whoever needs it, owned or not, with its schema whole, and says for whom, with OLM's
-// cases.
+// TestDefinitionIsWritten for whoever needs it, owned or not, with its schema whole, and says for whom, with OLM's cases.
 func TestDefinitionIsWritten(t *testing.T) {
 	bounded := func(minimum float64) *apiextensionsv1.CustomResourceDefinition {
 		crd := release("v1!")
@@ -261,8 +260,7 @@ func TestDefinitionIsWritten(t *testing.T) {
 	}
 }
 
-// TestTwoPlansShareADefinition: it is noted for both versions, and the second plan writes nothing else, with OLM's
-// cases.
+// TestTwoPlansShareADefinition: it is noted for both versions, and the second plan writes nothing else, with OLM's cases.
 func TestTwoPlansShareADefinition(t *testing.T) {
 	c := World(t)
 	require.Equal(t, Complete, executed(t, c, "install-1", CSVStep("a.v1"), releaseStep("a.v1", "v1!")).Status.Phase)
@@ -366,8 +364,7 @@ func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
 	}
 }
 
-// TestRecordsOfAManifest: entries of versions that live are taken over, others dropped, and none of them counts as
-// content.
+// TestRecordsOfAManifest: entries of versions that live are taken over, others dropped, and none of them counts as content.
 func TestRecordsOfAManifest(t *testing.T) {
 	crd := CRDObject("v1")
 	crd.Annotations = recordedFor("there/b.v1", "there/gone.v1", "there/copy.v1")

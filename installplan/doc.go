@@ -2,10 +2,10 @@
 
 // Package installplan decides what happens to an InstallPlan.
 //
-// [Gather] reads an [Input], [Reconcile] takes the plan through its phases and applies its steps, [Assess] says what it
-// is doing, and [Affected] which plans to look at again when an object changed. Packages below make plans of
-// resolutions (create), take bundles out of their images (unpack), and keep the plans of a namespace in order (sweep).
-// All are functions of their input: no client, no clock, no memory.
+// [Gather] reads an [Input], [Reconcile] takes the plan through its phases and applies its steps, [Assess] says what it is
+// doing, and [Affected] which plans to look at again when an object changed. Packages below make plans of resolutions
+// (create), take bundles out of their images (unpack), and keep the plans of a namespace in order (sweep). All are
+// functions of their input: no client, no clock, no memory.
 //
 //	            create (Manual)              approved
 //	(absent) ------------------> RequiresApproval -----> Installing <---- create (Automatic)
@@ -18,22 +18,21 @@
 //	                                                             ^-- cause gone, rights given,-----+
 //	                                                                 trouble is over
 //
-// A plan that no Subscription refers to any more, as they refer to a later one, goes from where it waits to Failed,
-// reason Superseded, and is never executed.
+// A plan that no Subscription refers to any more, as they refer to a later one, goes from where it waits to Failed, reason
+// Superseded, and is never executed.
 //
-// What a plan's status says was observed. startTime is stored in a round of its own before the first object of a step
-// is written, a step is Created or Present once its object was seen, and Complete is written in a round that writes
-// nothing else. So any action may be lost, repeated or run by two controllers: the next round sees what is there and
-// goes on.
+// What a plan's status says was observed. startTime is stored in a round of its own before the first object of a step is
+// written, a step is Created or Present once its object was seen, and Complete is written in a round that writes nothing
+// else. So any action may be lost, repeated or run by two controllers: the next round sees what is there and goes on.
 //
-// A round applies either everything that is possible or, when one step is refused, nothing: an upgrade that cannot
-// finish does not begin.
+// A round applies either everything that is possible or, when one step is refused, nothing: an upgrade that cannot finish
+// does not begin.
 //
 // # Existing custom resources
 //
-// A step may give a CustomResourceDefinition schemas that custom resources break. Outcome.SchemaChanges asks which must
-// be judged, module installplan/crvalidation judges them, and Reconcile refuses the plan for those that only the new
-// schema finds wrong.
+// A step may give a CustomResourceDefinition schemas that custom resources break. Outcome.SchemaChanges asks which must be
+// judged, module installplan/crvalidation judges them, and Reconcile refuses the plan for those that only the new schema
+// finds wrong.
 //
 // # Bundles in images
 //
@@ -44,7 +43,6 @@
 // # Inside
 //
 // Reconcile asks rules in an order, and the first that answers ends the round: each makes its part of a decision, which
-// becomes the Outcome. The steps are judged in package internal/step, which makes a Verdict for each of what its
-// manifest says and what exists; internal/kinds is the table of their kinds, internal/relation ties plans to
-// Subscriptions.
+// becomes the Outcome. The steps are judged in package internal/step, which makes a Verdict for each of what its manifest
+// says and what exists; internal/kinds is the table of their kinds, internal/relation ties plans to Subscriptions.
 package installplan

@@ -161,8 +161,7 @@ func (g *gatherer) leftBundles() {
 	}
 }
 
-// bundles reads the ConfigMaps that the plan's steps refer to and may refer to; of too many none, as none will be
-// applied.
+// bundles reads the ConfigMaps that the plan's steps refer to and may refer to; of too many none, as none will be applied.
 func (g *gatherer) bundles() {
 	referred := bundle.Referred(g.plan)
 	maps.DeleteFunc(referred, func(key types.NamespacedName, _ bool) bool {

@@ -70,10 +70,9 @@ type Input struct {
 	Checkpoint *olmcore.Checkpoint
 }
 
-// ResourceVerdict is the judgement of one custom resource: Old and New are what the schema of Version finds wrong
-// before and after the change. One that finds nothing wrong may be left out. ReadError, when set, says instead that the
-// resources of Version could not be read, and refuses the change; Unread, when positive, how many of them were not
-// judged.
+// ResourceVerdict is the judgement of one custom resource: Old and New are what the schema of Version finds wrong before
+// and after the change. One that finds nothing wrong may be left out. ReadError, when set, says instead that the resources
+// of Version could not be read, and refuses the change; Unread, when positive, how many of them were not judged.
 type ResourceVerdict struct {
 	CustomResourceDefinition, Version string
 	Namespace, Name                   string
@@ -86,8 +85,7 @@ type ResourceVerdict struct {
 type SchemaChange struct {
 	// Before is the definition as it exists, After the one of the step.
 	Before, After *apiextensionsv1.CustomResourceDefinition
-	// Versions are those whose custom resources must be judged, sorted: served before and after, by schemas that
-	// differ.
+	// Versions are those whose custom resources must be judged, sorted: served before and after, by schemas that differ.
 	Versions []string
 }
 

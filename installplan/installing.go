@@ -23,8 +23,7 @@ const (
 	// transientTimeout is how long a step may fail for a reason that passes by itself, and the time after which a plan
 	// that failed of one is tried again.
 	transientTimeout = 10 * time.Minute
-	// minTries is how often a write must fail in a row before a plan fails of it: one answer after downtime says
-	// little.
+	// minTries is how often a write must fail in a row before a plan fails of it: one answer after downtime says little.
 	minTries = 3
 
 	retryingPrefix = "retrying execution due to error: "
@@ -296,10 +295,9 @@ func (in *Input) installTimeout() time.Duration {
 	return cmp.Or(in.Config.InstallTimeout, DefaultInstallTimeout)
 }
 
-// refusedUntil returns when the plan fails of a step that is refused: at deadline or, where that is zero,
-// InstallTimeout after status.startTime. What is refused is not tried, so no outcome counts its time. Where the refusal
-// is new or was not watched when the time was over, its time starts anew once, and condition Retrying keeps the new
-// start.
+// refusedUntil returns when the plan fails of a step that is refused: at deadline or, where that is zero, InstallTimeout
+// after status.startTime. What is refused is not tried, so no outcome counts its time. Where the refusal is new or was not
+// watched when the time was over, its time starts anew once, and condition Retrying keeps the new start.
 func (in *Input) refusedUntil(deadline time.Time) (until time.Time, anew bool) {
 	status, timeout := &in.InstallPlan.Status, in.installTimeout()
 	if since, retrying := retryingSince(status); retrying {

@@ -525,8 +525,7 @@ func TestFailedPlanStartsAgainWhenItsCauseIsGone(t *testing.T) {
 	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 }
 
-// TestPhaseChanges: what OLM's tests make of a plan in phase Installing. The whole status is compared, with OLM's
-// cases.
+// TestPhaseChanges: what OLM's tests make of a plan in phase Installing. The whole status is compared, with OLM's cases.
 func TestPhaseChanges(t *testing.T) {
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	fine := func() []*v1alpha1.Step { return []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))} }

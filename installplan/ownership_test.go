@@ -145,8 +145,7 @@ func TestSharedObjectIsTakenOverOnce(t *testing.T) {
 	}
 }
 
-// TestObjectOfAnotherOperatorIsNotDeleted, even where the step cannot be applied otherwise; what the predecessor had
-// is.
+// TestObjectOfAnotherOperatorIsNotDeleted, even where the step cannot be applied otherwise; what the predecessor had is.
 func TestObjectOfAnotherOperatorIsNotDeleted(t *testing.T) {
 	binding := func(cluster bool) olmcore.Object {
 		ref := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "other"}

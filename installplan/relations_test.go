@@ -257,8 +257,7 @@ func TestSupersededPlanIsNotExecuted(t *testing.T) {
 	}
 }
 
-// TestWhichPlansAreSuperseded has each relation that a plan of generation 2 may have to the Subscriptions of its
-// packages.
+// TestWhichPlansAreSuperseded has each relation that a plan of generation 2 may have to the Subscriptions of its packages.
 func TestWhichPlansAreSuperseded(t *testing.T) {
 	const unclear = ""
 	packages := func(list string) func(*v1alpha1.InstallPlan) {

@@ -69,8 +69,7 @@ func NewCoverage(now time.Time, r Result) Coverage {
 	return Coverage{made: made}
 }
 
-// Holds returns whether nothing changed, and then the time to the deadline of the answer, 0 for none: its
-// RequeueAfter.
+// Holds returns whether nothing changed, and then the time to the deadline of the answer, 0 for none: its RequeueAfter.
 func (c *Coverage) Holds() (requeueAfter time.Duration, same bool) {
 	if c.failed || c.compared == nil || c.versions != len(c.compared.versions) ||
 		c.lists != len(c.compared.lists) || c.values != len(c.compared.values) {

@@ -153,8 +153,7 @@ var (
 	updateStrategy = reflect.TypeFor[v1alpha1.UpdateStrategy]()
 )
 
-// decodesItself reports whether a type has a decoder of its own. That of an UpdateStrategy reads its fields as any
-// other's.
+// decodesItself reports whether a type has a decoder of its own. That of an UpdateStrategy reads its fields as any other's.
 func decodesItself(t reflect.Type) bool {
 	return t != updateStrategy && reflect.PointerTo(t).Implements(unmarshaler)
 }

@@ -56,8 +56,7 @@ func (r Ref) Key() Key {
 	return Key{Group: groupOf(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// Unversioned returns r without its resourceVersion, for deletes and references that mean the object whatever its
-// version.
+// Unversioned returns r without its resourceVersion, for deletes and references that mean the object whatever its version.
 func (r Ref) Unversioned() Ref {
 	r.ResourceVersion = ""
 	return r

@@ -37,12 +37,11 @@ func SameOwnerReference(a, b metav1.OwnerReference) bool {
 		isTrue(a.Controller) == isTrue(b.Controller) && isTrue(a.BlockOwnerDeletion) == isTrue(b.BlockOwnerDeletion)
 }
 
-// RepairOwnerReferences returns have so that it holds every reference of want exactly once and in want's form, and
-// whether that changed anything. Entries with the UID of a wanted reference but another form are rewritten; duplicates
-// of a UID are dropped; entries with a wanted reference's kind and name but another UID (an owner that was created
-// anew) are replaced. Everything else stays, in its order; new entries follow, sorted by name and UID. References in
-// want without a UID are left out: the API server refuses them. have is not written to; when nothing changes it is
-// returned itself.
+// RepairOwnerReferences returns have so that it holds every reference of want exactly once and in want's form, and whether
+// that changed anything. Entries with the UID of a wanted reference but another form are rewritten; duplicates of a UID are
+// dropped; entries with a wanted reference's kind and name but another UID (an owner that was created anew) are replaced.
+// Everything else stays, in its order; new entries follow, sorted by name and UID. References in want without a UID are
+// left out: the API server refuses them. have is not written to; when nothing changes it is returned itself.
 func RepairOwnerReferences(have, want []metav1.OwnerReference) (repaired []metav1.OwnerReference, changed bool) {
 	return mergeOwnerReferences(have, want, true)
 }

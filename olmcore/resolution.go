@@ -81,9 +81,8 @@ type SubscriptionDecision struct {
 	// CurrentCSV is the value for status.currentCSV; Changed says whether it is a new one.
 	CurrentCSV string
 	Changed    bool
-	// Failure says why this Subscription has no solution; nil when it has one, or when only the Resolution's own
-	// Failure speaks about it. Where both are set, this one is about this Subscription and the other about the
-	// namespace.
+	// Failure says why this Subscription has no solution; nil when it has one, or when only the Resolution's own Failure
+	// speaks about it. Where both are set, this one is about this Subscription and the other about the namespace.
 	Failure *ResolutionFailure
 }
 

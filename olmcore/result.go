@@ -29,8 +29,7 @@ func (r Result) Empty() bool {
 	return len(r.Actions) == 0 && len(r.Transitions) == 0 && len(r.Diagnostics) == 0
 }
 
-// Requeue lowers RequeueAfter to d when d is the nearer deadline. Values of 0 and below are no deadline and change
-// nothing.
+// Requeue lowers RequeueAfter to d when d is the nearer deadline. Values of 0 and below are no deadline and change nothing.
 func (r *Result) Requeue(d time.Duration) {
 	if d > 0 && (r.RequeueAfter == 0 || d < r.RequeueAfter) {
 		r.RequeueAfter = d

@@ -139,9 +139,8 @@ func ToMap(o Object) (map[string]any, error) {
 }
 
 // FromMap sets o, a pointer to an API type or *unstructured.Unstructured, from JSON values, which it copies. A
-// CatalogSource whose spec.updateStrategy is {} becomes one with an empty UpdateStrategy: the API type's own decoder
-// panics on it. Keys count in any case, as Decode has it. The error says what does not fit, or is an *InputError as
-// that of ToMap.
+// CatalogSource whose spec.updateStrategy is {} becomes one with an empty UpdateStrategy: the API type's own decoder panics
+// on it. Keys count in any case, as Decode has it. The error says what does not fit, or is an *InputError as that of ToMap.
 func FromMap(m map[string]any, o Object) error {
 	if isNil(o) {
 		return &InputError{Field: "object", Problem: "is nil"}

@@ -106,9 +106,8 @@ func Fitting[T Object](o T, err error) (T, error) {
 }
 
 // Items returns what a Reader owes for a list that a client returned, such as a *PodList or an *UnstructuredList: its
-// objects, Typed and sorted by namespace and name. An object that does not fit its type is there with what fits:
-// whoever may write one object of a list may not keep others from reading it. The error is of something that is no list
-// of objects.
+// objects, Typed and sorted by namespace and name. An object that does not fit its type is there with what fits: whoever
+// may write one object of a list may not keep others from reading it. The error is of something that is no list of objects.
 func Items(list runtime.Object) ([]Object, error) {
 	items, err := meta.ExtractList(list)
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 const (
 	// transientRetry is the pause after a failure that trying again may help.
 	transientRetry = time.Second
-	// unpackRecheck is the pause between two looks at bundles that are being unpacked, unpackRetry the one after a
-	// failure.
+	// unpackRecheck is the pause between two looks at bundles that are being unpacked, unpackRetry the one after a failure.
 	unpackRecheck = 5 * time.Second
 	unpackRetry   = 5 * time.Minute
 

@@ -28,8 +28,7 @@ const (
 	GateBlocked Gate = "Blocked"
 )
 
-// Assess returns the decision for each Subscription of the namespace. The error is the *olmcore.InputError of
-// Reconcile.
+// Assess returns the decision for each Subscription of the namespace. The error is the *olmcore.InputError of Reconcile.
 func Assess(in Input) (Assessment, error) {
 	n, err := newNamespace(&in, conditionTable)
 	if err != nil {

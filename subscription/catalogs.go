@@ -77,8 +77,7 @@ func compareTexts(a, b *string) int {
 	return strings.Compare(*a, *b)
 }
 
-// catalogs is Catalogs in order: sources by namespace and name, and of several entries that are about the same the
-// first.
+// catalogs is Catalogs in order: sources by namespace and name, and of several entries that are about the same the first.
 type catalogs struct {
 	sources []source
 	entries map[Entry]Entry // by what they are about; without a channel: about any

@@ -36,9 +36,8 @@ type facts struct {
 	deprecation                         deprecation
 }
 
-// conditionRow is a condition that this package writes. Everything that happens to the condition follows from its row:
-// it is written, counts as the library's own, its change is reported as a Transition of its type, and Events are made
-// of that.
+// conditionRow is a condition that this package writes. Everything that happens to the condition follows from its row: it
+// is written, counts as the library's own, its change is reported as a Transition of its type, and Events are made of that.
 type conditionRow struct {
 	Type v1alpha1.SubscriptionConditionType
 	// From names the fact that decides, as the table in the package comment does.

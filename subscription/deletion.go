@@ -22,12 +22,11 @@ const (
 	deletionRecheck = 5 * time.Second
 )
 
-// PlanDeletion decides about the Subscriptions of a namespace that are being deleted and carry Finalizer: InstallPlans
-// in progress that are for no other Subscription are deleted, so that none is approved later that is not wanted any
-// more; once they are gone the finalizer goes, and after five minutes in any case, with a Diagnostic.
-// ClusterServiceVersions and finished plans stay, and a plan keeps its labels. The result is zero when no Subscription
-// is held. It takes the Input of Reconcile, of which memory, answers and catalogs do not matter; the error is an
-// *olmcore.InputError.
+// PlanDeletion decides about the Subscriptions of a namespace that are being deleted and carry Finalizer: InstallPlans in
+// progress that are for no other Subscription are deleted, so that none is approved later that is not wanted any more; once
+// they are gone the finalizer goes, and after five minutes in any case, with a Diagnostic. ClusterServiceVersions and
+// finished plans stay, and a plan keeps its labels. The result is zero when no Subscription is held. It takes the Input of
+// Reconcile, of which memory, answers and catalogs do not matter; the error is an *olmcore.InputError.
 //
 // Differs: OLM has no finalizer on Subscriptions.
 func PlanDeletion(in Input) (olmcore.Result, error) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subscription decides about the Subscriptions of one namespace: what their statuses say of their InstallPlans
-// and ClusterServiceVersions, which plan they refer to, whether the namespace has to be resolved, and which component
-// labels are missing.
+// Package subscription decides about the Subscriptions of one namespace: what their statuses say of their InstallPlans and
+// ClusterServiceVersions, which plan they refer to, whether the namespace has to be resolved, and which component labels
+// are missing.
 //
 // [Reconcile] takes a namespace as a value ([Input], read by [Gather]) and returns an [Outcome]. It never writes an
 // InstallPlan: plans, their owner references and labels are package installplan's.
@@ -32,8 +32,8 @@
 //	any stage ──► Missing   the plan was deleted
 //	any stage ──► NoPlan    the reference was cleared or moved to another plan
 //
-// (Planning, between NotYetReconciled and the two after it, occurs on plans of old releases only.) Every other edge is
-// out of band: a status was edited.
+// (Planning, between NotYetReconciled and the two after it, occurs on plans of old releases only.) Every other edge is out
+// of band: a status was edited.
 //
 // Each stage but NoPlan and Complete shows as one of the conditions InstallPlanPending, InstallPlanFailed and
 // InstallPlanMissing, with the stage's or the plan's own reason.
@@ -41,8 +41,8 @@
 // # Conditions
 //
 // Each condition that this package writes, with the fact that decides about it; a Warning is bad news when it is True.
-// Every change is reported as a [Transition] of the condition's type, those about the InstallPlan as its stages. All
-// other conditions belong to other writers and stay as they are.
+// Every change is reported as a [Transition] of the condition's type, those about the InstallPlan as its stages. All other
+// conditions belong to other writers and stay as they are.
 //
 //	InstallPlanMissing       InstallPlan      Warning
 //	InstallPlanPending       InstallPlan
@@ -58,11 +58,10 @@
 //
 // # What is seen and what is concluded
 //
-// A plan may run through several stages between two looks. Each transition says how certain it is and what bounds its
-// time. Hand in the versions that a watch delivered ([Input.Observations]) and nothing is lost between them; hand in
-// the memory of the last call ([Input.Histories]) and each transition is reported once. With neither, the plan's own
-// fields prove what they can. What cannot be known is a Diagnostic with the reason olmcore.ReasonHistoryGap, never an
-// invented stage.
+// A plan may run through several stages between two looks. Each transition says how certain it is and what bounds its time.
+// Hand in the versions that a watch delivered ([Input.Observations]) and nothing is lost between them; hand in the memory
+// of the last call ([Input.Histories]) and each transition is reported once. With neither, the plan's own fields prove what
+// they can. What cannot be known is a Diagnostic with the reason olmcore.ReasonHistoryGap, never an invented stage.
 //
 // # Resolving
 //
@@ -80,18 +79,17 @@
 // # Events and logs
 //
 // Adapters make Kubernetes Events and log records of a result: one for each transition, of a plan's stage (type
-// [TransitionInstallPlan]), of status.state, and of every other condition that a write changes, under the condition's
-// type; a Warning where [IsWarning] says so; two or more of one plan in one result are a fast transition that was
-// reconstructed, and one that is only Assumed makes no Event. And one for each Diagnostic that the last result did not
-// have, of its severity; that of a failed resolution is about the Namespace. Transitions come once, Diagnostics as long
-// as they hold.
+// [TransitionInstallPlan]), of status.state, and of every other condition that a write changes, under the condition's type;
+// a Warning where [IsWarning] says so; two or more of one plan in one result are a fast transition that was reconstructed,
+// and one that is only Assumed makes no Event. And one for each Diagnostic that the last result did not have, of its
+// severity; that of a failed resolution is about the Namespace. Transitions come once, Diagnostics as long as they hold.
 //
 // # Rooms
 //
-// [Assess] returns the decisions without actions. Package health answers "is it installed yet, and what blocks?",
-// package audit reports every broken relation with what repairs it, package component keeps labels and Operator
-// objects. [PlanDeletion] is for callers who put [Finalizer] on their Subscriptions, and [EffectiveConfig] says whose
-// spec.config a ClusterServiceVersion gets.
+// [Assess] returns the decisions without actions. Package health answers "is it installed yet, and what blocks?", package
+// audit reports every broken relation with what repairs it, package component keeps labels and Operator objects.
+// [PlanDeletion] is for callers who put [Finalizer] on their Subscriptions, and [EffectiveConfig] says whose spec.config a
+// ClusterServiceVersion gets.
 //
 // [Transition]: https://pkg.go.dev/github.com/olmcore/olm/olmcore#Transition
 package subscription

@@ -13,14 +13,13 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// EffectiveConfig returns spec.config of the Subscription that a ClusterServiceVersion belongs to, as a copy: the one
-// of its namespace whose status.installedCSV names it, else whose status.currentCSV does; of several the oldest, then
-// the first by name, and a Diagnostic names them. It is nil when there is no such Subscription or that one has none.
-// subs may hold Subscriptions of any namespace, in any order; nil entries are ignored. Package csv goes by the same
-// rule.
+// EffectiveConfig returns spec.config of the Subscription that a ClusterServiceVersion belongs to, as a copy: the one of
+// its namespace whose status.installedCSV names it, else whose status.currentCSV does; of several the oldest, then the
+// first by name, and a Diagnostic names them. It is nil when there is no such Subscription or that one has none. subs may
+// hold Subscriptions of any namespace, in any order; nil entries are ignored. Package csv goes by the same rule.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides, findOwnerSubscription. Differs: OLM takes
-// the first of an unordered list, and only by installedCSV, so that a new version is rolled out twice.
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides, findOwnerSubscription. Differs: OLM takes the
+// first of an unordered list, and only by installedCSV, so that a new version is rolled out twice.
 func EffectiveConfig(subs []*v1alpha1.Subscription, namespace, csv string) (*v1alpha1.SubscriptionConfig, []olmcore.Diagnostic) {
 	for _, version := range []func(s *v1alpha1.SubscriptionStatus) string{
 		func(s *v1alpha1.SubscriptionStatus) string { return s.InstalledCSV },

@@ -155,8 +155,7 @@ func TestAPlanThatComesBack(t *testing.T) {
 	require.Equal(t, "M>C||", w.tell(t, 200, complete))
 }
 
-// TestACacheThatGoesBackIsNotBelievedAtOnce: with memory and a cache, what no controller can have done is looked at
-// twice.
+// TestACacheThatGoesBackIsNotBelievedAtOnce: with memory and a cache, what no controller can have done is looked at twice.
 func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
 	type step struct {
 		at   int

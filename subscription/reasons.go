@@ -74,9 +74,8 @@ const (
 	ReasonCopiedCSVReferenced = "CopiedCSVReferenced"
 	// ReasonCSVNotSucceeded: AtLatestKnown only says that the CSV exists; it has not succeeded. Look at the CSV.
 	ReasonCSVNotSucceeded = "CSVNotSucceeded"
-	// ReasonWedgedUpgradePending: the version that the Subscription installed was removed, so no upgrade will ever
-	// come. Delete the InstallPlan, or where it is gone too create the Subscription again; or set
-	// Config.ReinstallMissingCSV.
+	// ReasonWedgedUpgradePending: the version that the Subscription installed was removed, so no upgrade will ever come.
+	// Delete the InstallPlan, or where it is gone too create the Subscription again; or set Config.ReinstallMissingCSV.
 	ReasonWedgedUpgradePending = "WedgedUpgradePending"
 	// ReasonFailedPlanWedge: the plan failed and the namespace does not fail forward. Delete the plan to try again.
 	ReasonFailedPlanWedge = "FailedPlanWedge"

@@ -69,8 +69,7 @@ func TestTheReaderKeepsTheContract(t *testing.T) {
 	})
 }
 
-// A shard reads what its cache is not made for from the API server, instead of
-// taking it for absent.
+// A shard reads what its cache is not made for from the API server, instead of taking it for absent.
 func TestAShardSeesBeyondItsCache(t *testing.T) {
 	c := newCluster(t, time.Now())
 	for _, namespace := range []string{"in", "out"} {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olmruntime runs the library on a real cluster with controller-runtime:
-// reads from a manager's cache, and a queue for each Runner of package controllers.
-// Writes, and reads of what is not cached, are those of examples/dynamic.
+// Package olmruntime runs the library on a real cluster with controller-runtime: reads from a manager's cache, and a queue
+// for each Runner of package controllers. Writes, and reads of what is not cached, are those of examples/dynamic.
 package olmruntime
 
 import (
@@ -34,16 +33,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Manager is a manager that runs the controllers, and the olmcore.Reader and
-// olmcore.Executor that they use. What its cache holds is read from there, and
-// shared with it; all else goes to the API server: kinds that are not watched,
-// namespaces outside of a shard, and the writes.
+// Manager is a manager that runs the controllers, and the olmcore.Reader and olmcore.Executor that they use. What its cache
+// holds is read from there, and shared with it; all else goes to the API server: kinds that are not watched, namespaces
+// outside of a shard, and the writes.
 type Manager struct {
 	ctrl.Manager
 	*olmdynamic.Cluster
 	watched controllers.Watched
-	// read are the API types of the cache's maps, by UID: to make them anew at each
-	// read would take longer than all else.
+	// read are the API types of the cache's maps, by UID: to make them anew at each read would take longer than all else.
 	read sync.Map
 }
 
@@ -56,9 +53,8 @@ type readObject struct {
 // labelIndex is the name of the cache's index of labels.
 const labelIndex = "olm.labels"
 
-// New makes a manager with the options of m, to which other controllers may be
-// added. The library's types are added to its scheme, and its cache is bounded by
-// what a shard needs. An empty KubernetesVersion is asked of the API server. told,
+// New makes a manager with the options of m, to which other controllers may be added. The library's types are added to its
+// scheme, and its cache is bounded by what a shard needs. An empty KubernetesVersion is asked of the API server. told,
 // unless nil, hears what each reconcile came to that did or said something.
 func New(config *rest.Config, m ctrl.Options, o controllers.Options, told func(controllers.Report)) (*Manager, error) {
 	if m.Scheme == nil {

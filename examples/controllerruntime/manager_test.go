@@ -258,8 +258,7 @@ func TestAShardLeavesOtherNamespacesAlone(t *testing.T) {
 	do(t, s, func(c *fake.Cluster) error { require.False(t, done("a")(c)); return nil })
 }
 
-// TestOneManagerLeads has a second one wait, which takes over as soon as the first
-// one ends.
+// TestOneManagerLeads has a second one wait, which takes over as soon as the first one ends.
 func TestOneManagerLeads(t *testing.T) {
 	t.Parallel()
 	c := fake.NewCluster(time.Now())
@@ -285,8 +284,7 @@ func TestOneManagerLeads(t *testing.T) {
 	until(t, s, "the second one says so", func(*fake.Cluster) bool { return second.count() > 0 })
 }
 
-// TestConflictsAndFailuresAreTriedAgain has every third write refused, in ways that
-// pass.
+// TestConflictsAndFailuresAreTriedAgain has every third write refused, in ways that pass.
 func TestConflictsAndFailuresAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, time.Now())

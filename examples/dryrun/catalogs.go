@@ -90,8 +90,7 @@ type answer struct {
 	Outcome resolution.Outcome `json:"outcome"`
 	// Target is the version that the Subscription has then.
 	Target string `json:"target,omitempty"`
-	// Install are the versions that are installed for it, those that they depend on
-	// included, and their catalogs.
+	// Install are the versions that are installed for it, those that they depend on included, and their catalogs.
 	Install []string `json:"install,omitempty"`
 	// Note says why there is no InstallPlan to show.
 	Note string `json:"note,omitempty"`
@@ -118,8 +117,7 @@ func (r *runner) fingerprint(ctx context.Context, reader olmcore.Reader, namespa
 	return in.Fingerprint(), err
 }
 
-// resolve answers for one namespace and files the answer under its
-// Subscriptions.
+// resolve answers for one namespace and files the answer under its Subscriptions.
 func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
 	in, err := r.input(ctx, reader, request.Namespace)
 	if err != nil {
@@ -273,8 +271,7 @@ func answerFor(name string, result resolution.Result) *answer {
 	return a
 }
 
-// installedFor returns what is installed for a Subscription, and what that
-// depends on.
+// installedFor returns what is installed for a Subscription, and what that depends on.
 func installedFor(subscription string, operators []olmcore.Operator) []olmcore.Operator {
 	var list []olmcore.Operator
 	names := map[string]bool{}

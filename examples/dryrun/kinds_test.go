@@ -37,9 +37,8 @@ func (s spy) List(ctx context.Context, gvk schema.GroupVersionKind, namespace st
 	return s.Reader.List(ctx, gvk, namespace, selector)
 }
 
-// TestTheTableSaysWhoReadsAKind: what a controller reads of the kinds that the
-// library knows, the table says that its packages do; so the kubectl command has
-// it.
+// TestTheTableSaysWhoReadsAKind: what a controller reads of the kinds that the library knows, the table says that its
+// packages do; so the kubectl command has it.
 func TestTheTableSaysWhoReadsAKind(t *testing.T) {
 	packages := map[string][]string{
 		controllers.Catalog: {"catalog"}, controllers.InstallPlan: {"installplan"}, controllers.Group: {"csv"}, controllers.CSV: {"csv"},
@@ -86,8 +85,7 @@ func TestTheTableSaysWhoReadsAKind(t *testing.T) {
 	}
 }
 
-// TestTheTableNamesKindsAsAnAPIServerDoes compares with the kinds that the fake
-// cluster serves.
+// TestTheTableNamesKindsAsAnAPIServerDoes compares with the kinds that the fake cluster serves.
 func TestTheTableNamesKindsAsAnAPIServerDoes(t *testing.T) {
 	served := map[schema.GroupVersionKind]fake.ServedKind{}
 	for _, k := range fake.NewCluster(clock).ServedKinds() {

@@ -254,8 +254,7 @@ func settleJSON(t testing.TB, stdin string, args ...string) settled {
 	return got
 }
 
-// requireAtRest feeds a settled world back and requires that nothing is asked
-// for.
+// requireAtRest feeds a settled world back and requires that nothing is asked for.
 func requireAtRest(t testing.TB, end settled) {
 	t.Helper()
 	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": end.World})

@@ -19,8 +19,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// scopesOf is what the input tells of. Catalogs that --catalog names need no
-// CatalogSource.
+// scopesOf is what the input tells of. Catalogs that --catalog names need no CatalogSource.
 func scopesOf(read []manifest.Object, o options) []olmcore.Scope {
 	objects := make([]olmcore.Object, len(read))
 	for i := range read {
@@ -35,20 +34,17 @@ func scopesOf(read []manifest.Object, o options) []olmcore.Scope {
 
 var catalogSources = schema.GroupKind{Group: "operators.coreos.com", Kind: "CatalogSource"}
 
-// observed is the input as a Reader. It notes which kinds were asked for that the
-// input does not tell of.
+// observed is the input as a Reader. It notes which kinds were asked for that the input does not tell of.
 type observed struct {
 	*olmcore.Snapshot
 	asked   map[schema.GroupKind]bool
 	indexes map[indexKey]any
-	// guessing: what was not read is taken for absent, to find out what else would be
-	// asked for.
+	// guessing: what was not read is taken for absent, to find out what else would be asked for.
 	guessing bool
 }
 
 func observe(cluster *fake.Cluster, scopes []olmcore.Scope) (*observed, error) {
-	// Without scopes, namespaces that the cluster made for what is in them would
-	// count as read.
+	// Without scopes, namespaces that the cluster made for what is in them would count as read.
 	told := map[schema.GroupKind]bool{}
 	for _, s := range scopes {
 		told[s.Kind] = true

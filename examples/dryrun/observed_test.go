@@ -69,8 +69,7 @@ func TestNothingIsConcludedFromKindsThatAreNotInTheInput(t *testing.T) {
 	require.Empty(t, reportOf(t, dump, "--complete").NotRead)
 }
 
-// TestNothingIsResolvedWithoutWhatIsInstalled: the CSVs, plans and the like of the
-// namespace were not read.
+// TestNothingIsResolvedWithoutWhatIsInstalled: the CSVs, plans and the like of the namespace were not read.
 func TestNothingIsResolvedWithoutWhatIsInstalled(t *testing.T) {
 	const dir = "testdata/resolve/"
 	code, out, errs := runDry(t, "", "--catalog", "olm/community="+dir+"catalog.yaml", dir+"subscriptions.yaml")
@@ -104,8 +103,7 @@ func TestWhatACompleteInputLacksDoesNotExist(t *testing.T) {
 	require.Contains(t, text, "\n  installplans.operators.coreos.com ")
 }
 
-// TestTheDocumentedCommandIsComplete: README and --help print the command that is
-// made from the table of kinds.
+// TestTheDocumentedCommandIsComplete: README and --help print the command that is made from the table of kinds.
 func TestTheDocumentedCommandIsComplete(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

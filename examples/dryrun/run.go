@@ -77,8 +77,7 @@ func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) (*olm.OLM
 	return o, err
 }
 
-// newestKubernetes satisfies every minKubeVersion: objects do not tell the
-// version of their API server.
+// newestKubernetes satisfies every minKubeVersion: objects do not tell the version of their API server.
 const newestKubernetes = "v1.999.0"
 
 // look reconciles every key of the input once and runs nothing.
@@ -282,8 +281,7 @@ func (r *runner) add(e fake.Event) error {
 	return nil
 }
 
-// isUndecided reports whether a diagnostic says that something was not read. The
-// report names each such kind once.
+// isUndecided reports whether a diagnostic says that something was not read. The report names each such kind once.
 func isUndecided(reason string) bool {
 	return slices.Contains([]string{reasonUndecided, catalog.ReasonNotRead, csv.ReasonNotObserved, sweep.ReasonNotRead}, reason)
 }
@@ -375,8 +373,7 @@ func (r *result) say(d olmcore.Diagnostic) {
 	}
 }
 
-// requeue notes the next deadline; it also makes an object appear about which
-// there is nothing to say.
+// requeue notes the next deadline; it also makes an object appear about which there is nothing to say.
 func (r *runner) requeue(controller string, key types.NamespacedName, after time.Duration) {
 	text := ""
 	if after > 0 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olmdynamic runs the library with client-go's dynamic client: no scheme,
-// no generated clients, no cache. Reads come from the API server, writes are what a
-// Record says.
+// Package olmdynamic runs the library with client-go's dynamic client: no scheme, no generated clients, no cache. Reads
+// come from the API server, writes are what a Record says.
 package olmdynamic
 
 import (
@@ -30,8 +29,7 @@ import (
 type Cluster struct {
 	// Version is the API server's gitVersion, as it was when connected.
 	Version string
-	// Mapper knows the resources of kinds; one that can be reset is, when a kind is
-	// not known.
+	// Mapper knows the resources of kinds; one that can be reset is, when a kind is not known.
 	Mapper meta.RESTMapper
 	// FieldManager and FieldValidation (Ignore, Warn or Strict) go with each write;
 	// empty: the API server's defaults.

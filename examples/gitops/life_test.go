@@ -67,9 +67,8 @@ func options(t *testing.T) *controllers.Options {
 	return o
 }
 
-// TestPlansAreALife installs an operator and removes it again by plans alone: the
-// cluster is exported, planned for and brought in line by a tool that knows nothing
-// but the folder, again and again. Nothing is remembered in between.
+// TestPlansAreALife installs an operator and removes it again by plans alone: the cluster is exported, planned for and
+// brought in line by a tool that knows nothing but the folder, again and again. Nothing is remembered in between.
 func TestPlansAreALife(t *testing.T) {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true

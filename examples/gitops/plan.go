@@ -27,16 +27,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Plan is an olmcore.Executor that applies nothing, and the olmcore.Reader of the
-// cluster as it would be if all was applied. UIDs and resourceVersions are
-// preconditions as they are for an API server, so that what was planned once is not
+// Plan is an olmcore.Executor that applies nothing, and the olmcore.Reader of the cluster as it would be if all was
+// applied. UIDs and resourceVersions are preconditions as they are for an API server, so that what was planned once is not
 // planned over. A Plan is for one goroutine.
 type Plan struct {
 	// Snapshot is the cluster as it would be.
 	*olmcore.Snapshot
-	// IgnoreAccounts: what must run as a ServiceAccount is planned like the rest, and
-	// happens with the rights of who applies the folder. False: it is refused, as a
-	// manifest cannot say whose rights it is written with.
+	// IgnoreAccounts: what must run as a ServiceAccount is planned like the rest, and happens with the rights of who
+	// applies the folder. False: it is refused, as a manifest cannot say whose rights it is written with.
 	IgnoreAccounts bool
 	// Now is when objects are created, nil the present.
 	Now      func() time.Time
@@ -81,13 +79,11 @@ func (p *Plan) Do(ctx context.Context, a olmcore.Action) error {
 	return err
 }
 
-// Write writes into a folder what differs between the cluster as it was observed
-// and as it would be. Below apply is a manifest of each object to create or to
-// change, NAMESPACE/KIND.GROUP_NAME.yaml ("cluster" for what has no namespace); those
-// of earlier plans stay as long as the objects do. What no manifest can say stands
-// in status.yaml, replace.yaml (objects that are being deleted) and delete.yaml:
-// orders of this plan alone, with the UIDs and resourceVersions that were observed.
-// Files that a plan did not write are left alone.
+// Write writes into a folder what differs between the cluster as it was observed and as it would be. Below apply is a
+// manifest of each object to create or to change, NAMESPACE/KIND.GROUP_NAME.yaml ("cluster" for what has no namespace);
+// those of earlier plans stay as long as the objects do. What no manifest can say stands in status.yaml, replace.yaml
+// (objects that are being deleted) and delete.yaml: orders of this plan alone, with the UIDs and resourceVersions that were
+// observed. Files that a plan did not write are left alone.
 func (p *Plan) Write(dir string) error {
 	files := map[string][]any{} // the documents of each
 	for _, o := range p.observed.Objects() {
@@ -131,8 +127,7 @@ func same(s *olmcore.Snapshot, o olmcore.Object) olmcore.Object {
 	return s.Find(olmcore.GVKOf(o).GroupKind(), o.GetNamespace(), o.GetName())
 }
 
-// split returns what is an object's own, without what the API server fills in, and
-// its status.
+// split returns what is an object's own, without what the API server fills in, and its status.
 func split(o olmcore.Object) (manifest map[string]any, status any, err error) {
 	if o == nil {
 		return nil, nil, nil

@@ -210,8 +210,7 @@ func TestAFolderThatCannotBeWrittenIsAnError(t *testing.T) {
 	require.Error(t, p.Write(file))
 }
 
-// TestWhatMustRunAsAnAccountIsRefused: who applies a folder of manifests has rights
-// that the account has not.
+// TestWhatMustRunAsAnAccountIsRefused: who applies a folder of manifests has rights that the account has not.
 func TestWhatMustRunAsAnAccountIsRefused(t *testing.T) {
 	p := newPlan(t)
 	create := olmcore.CreateOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}}, because)

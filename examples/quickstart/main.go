@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command quickstart tells the whole life of one operator in a simulated
-// cluster: its catalog survives a node, it is installed, upgraded and deleted,
-// and the deletion cleans up although the controllers were down. A step that
-// does not go as told ends it with exit code 1.
+// cluster: its catalog survives a node, it is installed, upgraded and deleted, and the deletion cleans up although the
+// controllers were down. A step that does not go as told ends it with exit code 1.
 //
 //	go run ./examples/quickstart
 package main

@@ -83,9 +83,8 @@ func (s *story) wait(d time.Duration) error {
 	return err
 }
 
-// tell prints what the controllers did since it was called last: what they
-// created and deleted, and the state changes that they report, those of one
-// object at one time in one line.
+// tell prints what the controllers did since it was called last: what they created and deleted, and the state changes that
+// they report, those of one object at one time in one line.
 func (s *story) tell() {
 	events := s.driver.Events[s.printed:]
 	s.printed = len(s.driver.Events)
@@ -146,8 +145,7 @@ func orNone(state string) string {
 	return state
 }
 
-// publish puts a version of cool-operator, and what it depends on, into the
-// catalog.
+// publish puts a version of cool-operator, and what it depends on, into the catalog.
 func (s *story) publish(version string) error {
 	name := "cool-operator.v" + version
 	objects, err := read("v" + version + ".yaml")

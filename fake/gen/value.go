@@ -22,15 +22,13 @@ import (
 
 // Vocabulary is what values are drawn from.
 type Vocabulary struct {
-	// Now is the time around which times lie: up to a day before, and a little
-	// after.
+	// Now is the time around which times lie: up to a day before, and a little after.
 	Now time.Time
 	// Namespace is the namespace of most objects.
 	Namespace string
 	// Names are the names of objects, in the order of their likelihood.
 	Names []string
-	// Words are values for all other strings, by the lower-case name of the field;
-	// the key "" is for fields that have none.
+	// Words are values for all other strings, by the lower-case name of the field; the key "" is for fields that have none.
 	Words map[string][]string
 	// Hostile adds what no API server would store: empty names and UIDs, other
 	// namespaces, invalid UTF-8, huge strings, nil entries in lists.
@@ -40,13 +38,11 @@ type Vocabulary struct {
 	Objects []olmcore.Object
 }
 
-// maxDepth bounds how deep a value is filled; below it, pointers are nil and
-// lists are empty.
+// maxDepth bounds how deep a value is filled; below it, pointers are nil and lists are empty.
 const maxDepth = 12
 
-// Value returns a generator of T filled at random: pointers are nil half of the
-// time, lists and maps have up to two entries, objects have metadata as an API
-// server leaves it. It is meant for Input structs and API objects.
+// Value returns a generator of T filled at random: pointers are nil half of the time, lists and maps have up to two
+// entries, objects have metadata as an API server leaves it. It is meant for Input structs and API objects.
 func Value[T any](v Vocabulary) *rapid.Generator[T] {
 	return rapid.Custom(func(t *rapid.T) T {
 		var value T

@@ -44,8 +44,7 @@ func configMap(name string, labels map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: "1", Labels: labels}}
 }
 
-// TestEachLawCatchesWhoBreaksIt runs every law on a function that keeps it and
-// on one that does not.
+// TestEachLawCatchesWhoBreaksIt runs every law on a function that keeps it and on one that does not.
 func TestEachLawCatchesWhoBreaksIt(t *testing.T) {
 	calls := 0
 	scratch := make([]olmcore.Diagnostic, 1)

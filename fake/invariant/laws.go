@@ -19,10 +19,9 @@ import (
 // alone. In is a struct with a field Now of type time.Time.
 type Func[In any] func(In) (olmcore.Result, error)
 
-// Laws checks every law that one input can show: Deterministic, Pure,
-// DeadlineSound, ShiftInvariant, Separate and Recordable. The errors of the laws
-// that do not hold are joined; nil means that all hold. An input that f refuses
-// must be refused every time.
+// Laws checks every law that one input can show: Deterministic, Pure, DeadlineSound, ShiftInvariant, Separate and
+// Recordable. The errors of the laws that do not hold are joined; nil means that all hold. An input that f refuses must be
+// refused every time.
 func Laws[In any](f Func[In], in In) error {
 	return errors.Join(
 		Deterministic(f, in), Pure(f, in), DeadlineSound(f, in), ShiftInvariant(f, in), resultLaws(f, in),
@@ -37,8 +36,7 @@ func resultLaws[In any](f Func[In], in In) error {
 	return errors.Join(Separate(result), Recordable(result))
 }
 
-// Deterministic checks that f returns the same when called again, and when the
-// slices of its input come in another order.
+// Deterministic checks that f returns the same when called again, and when the slices of its input come in another order.
 func Deterministic[In any](f Func[In], in In) error {
 	first, firstErr := f(Clone(in))
 	for seed := range uint64(3) {
@@ -78,8 +76,7 @@ func Pure[In any](f Func[In], in In) error {
 }
 
 // DeadlineSound checks that a result that asks for nothing holds until its
-// deadline: with RequeueAfter d at every instant before Now+d, for ever when d
-// is 0.
+// deadline: with RequeueAfter d at every instant before Now+d, for ever when d is 0.
 func DeadlineSound[In any](f Func[In], in In) error {
 	result, err := f(Clone(in))
 	if err != nil || len(result.Actions) > 0 {
@@ -106,8 +103,7 @@ func DeadlineSound[In any](f Func[In], in In) error {
 	return nil
 }
 
-// ShiftInvariant checks that moving all times of the input equally moves all
-// times of the result, and changes nothing else.
+// ShiftInvariant checks that moving all times of the input equally moves all times of the result, and changes nothing else.
 func ShiftInvariant[In any](f Func[In], in In) error {
 	const d = 1234 * time.Hour
 	want, err := f(Clone(in))
@@ -183,8 +179,7 @@ func recordable(a olmcore.Action) error {
 	if err != nil || bytes.Equal(data, repeated) {
 		return err
 	}
-	// One value has several spellings: an invalid byte becomes an escape at first
-	// and a character the second time.
+	// One value has several spellings: an invalid byte becomes an escape at first and a character the second time.
 	var want, got any
 	if err := errors.Join(json.Unmarshal(data, &want), json.Unmarshal(repeated, &got)); err != nil {
 		return err

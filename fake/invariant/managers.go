@@ -15,12 +15,10 @@ import (
 // minSettleTime is how long the managers of TwoManagers have at least.
 const minSettleTime = 30 * time.Minute
 
-// TwoManagers checks that two managers which look after one world at once write
-// nothing once the world stands still, whatever each of them remembers: every
-// write of an undisturbed run goes wrong once, in each way that a write can, so
-// that one manager remembers a failure that the other has long made good.
-// Controllers is called once for each manager, which must have its own memory;
-// Rounds and Ignore do not count.
+// TwoManagers checks that two managers which look after one world at once write nothing once the world stands still,
+// whatever each of them remembers: every write of an undisturbed run goes wrong once, in each way that a write can, so that
+// one manager remembers a failure that the other has long made good. Controllers is called once for each manager, which
+// must have its own memory; Rounds and Ignore do not count.
 func TwoManagers(w World) error {
 	writes, err := w.managed(nil)
 	if err != nil {
@@ -37,9 +35,8 @@ func TwoManagers(w World) error {
 	return nil
 }
 
-// managed runs the world under two managers, with a fault unless it is nil, and
-// returns what they wrote. The error says what they still write when the world
-// stands still.
+// managed runs the world under two managers, with a fault unless it is nil, and returns what they wrote. The error says
+// what they still write when the world stands still.
 func (w World) managed(fault *fake.Fault) ([]fake.Event, error) {
 	cluster, err := w.New()
 	if err != nil {

@@ -23,12 +23,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// CheckReader checks a Reader against what the gatherers expect of one.
-// newReader is called once: it makes objects exist in a cluster that has none of
-// them, in their order, and returns a Reader that sees them. Other objects may be
-// there; those of the check are in namespaces, or have names, that begin with
-// "check-reader". They are not removed. The error names the first expectation that
-// does not hold.
+// CheckReader checks a Reader against what the gatherers expect of one. newReader is called once: it makes objects exist in
+// a cluster that has none of them, in their order, and returns a Reader that sees them. Other objects may be there; those
+// of the check are in namespaces, or have names, that begin with "check-reader". They are not removed. The error names the
+// first expectation that does not hold.
 func CheckReader(ctx context.Context, newReader func(ctx context.Context, objects []olmcore.Object) (olmcore.Reader, error)) error {
 	r, err := newReader(ctx, readObjects())
 	if err != nil {
@@ -88,8 +86,7 @@ var (
 	readPriority      = schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}
 )
 
-// readObjects are the objects of the check: kinds with and without a Go type, in
-// namespaces and without.
+// readObjects are the objects of the check: kinds with and without a Go type, in namespaces and without.
 func readObjects() []olmcore.Object {
 	subscription := func(namespace, name string, labels map[string]string) olmcore.Object {
 		return &v1alpha1.Subscription{

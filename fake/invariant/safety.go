@@ -19,16 +19,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Safety watches a cluster for what must never happen, whatever fails. Call
-// Check after every step; it compares with what it saw before. The zero value
-// with Cluster set is ready.
+// Safety watches a cluster for what must never happen, whatever fails. Call Check after every step; it compares with what
+// it saw before. The zero value with Cluster set is ready.
 type Safety struct {
 	Cluster *fake.Cluster
 
 	plans map[types.UID]*v1alpha1.InstallPlan
 	csvs  map[types.UID]*v1alpha1.ClusterServiceVersion
-	// doomed are the ClusterRoles and ClusterRoleBindings that each CSV had when its
-	// deletion was seen first.
+	// doomed are the ClusterRoles and ClusterRoleBindings that each CSV had when its deletion was seen first.
 	doomed map[types.UID][]olmcore.Object
 }
 
@@ -85,9 +83,8 @@ func (s *Safety) checkPlans(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Inst
 	return next, errors.Join(broken...)
 }
 
-// isSubscriptionOf reports whether an owner reference leads to a Subscription of the
-// namespace that exists. Any other owner in another namespace, as a tenant may name
-// one, is taken away by the garbage collector.
+// isSubscriptionOf reports whether an owner reference leads to a Subscription of the namespace that exists. Any other owner
+// in another namespace, as a tenant may name one, is taken away by the garbage collector.
 func isSubscriptionOf(now *olmcore.Snapshot, namespace string, ref metav1.OwnerReference) bool {
 	o, ok := now.FindUID(ref.UID).(*v1alpha1.Subscription)
 	return ok && ref.Kind == v1alpha1.SubscriptionKind && o.Namespace == namespace && o.Name == ref.Name

@@ -16,8 +16,7 @@ var (
 	objectType   = reflect.TypeFor[runtime.Object]()
 )
 
-// walk returns a copy of v in which nothing is shared, with every leaf that
-// visit knows replaced.
+// walk returns a copy of v in which nothing is shared, with every leaf that visit knows replaced.
 func walk(v reflect.Value, visit func(reflect.Value) (reflect.Value, bool)) reflect.Value {
 	if replaced, ok := visit(v); ok {
 		return replaced
@@ -74,8 +73,7 @@ func Clone[T any](value T) T {
 	}).Interface().(T)
 }
 
-// Shift returns a deep copy of value in which every time that is set is moved
-// by d.
+// Shift returns a deep copy of value in which every time that is set is moved by d.
 func Shift[T any](value T, d time.Duration) T {
 	v := reflect.ValueOf(&value).Elem()
 	return walk(v, func(v reflect.Value) (reflect.Value, bool) {
@@ -95,9 +93,8 @@ func Shift[T any](value T, d time.Duration) T {
 	}).Interface().(T)
 }
 
-// Shuffle returns a copy of a struct whose slices (the struct's own fields and the
-// Items of what it and its parts observed, not those of the objects in them) are in
-// another order, chosen by seed.
+// Shuffle returns a copy of a struct whose slices (the struct's own fields and the Items of what it and its parts observed,
+// not those of the objects in them) are in another order, chosen by seed.
 func Shuffle[T any](value T, seed uint64) T {
 	value = Clone(value)
 	v := reflect.ValueOf(&value).Elem()
@@ -131,8 +128,7 @@ func shuffleField(field reflect.Value, seed uint64) {
 	}
 }
 
-// shuffle permutes a slice with a linear congruential generator: the order is a
-// function of the seed alone.
+// shuffle permutes a slice with a linear congruential generator: the order is a function of the seed alone.
 func shuffle(slice reflect.Value, seed uint64) {
 	swap := reflect.Swapper(slice.Interface())
 	for i := slice.Len() - 1; i > 0; i-- {
@@ -141,8 +137,7 @@ func shuffle(slice reflect.Value, seed uint64) {
 	}
 }
 
-// at returns a copy of an Input with its field Now set; ok is false when it has
-// no such field.
+// at returns a copy of an Input with its field Now set; ok is false when it has no such field.
 func at[T any](input T, now time.Time) (T, bool) {
 	field := reflect.ValueOf(&input).Elem().FieldByName("Now")
 	if !field.IsValid() || field.Type() != timeType {

@@ -20,42 +20,35 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// World is a cluster and the controllers in it. It is built anew for every run,
-// so New must build the same each time.
+// World is a cluster and the controllers in it. It is built anew for every run, so New must build the same each time.
 type World struct {
 	New func() (*fake.Cluster, error)
 	// Controllers returns the controllers of a cluster.
 	Controllers func(c *fake.Cluster) []fake.Controller
-	// Rounds is the number of rounds in which the world must come to rest while
-	// its clock stands still.
+	// Rounds is the number of rounds in which the world must come to rest while its clock stands still.
 	Rounds int
-	// SettleTime is how far the clock may move, from deadline to deadline, in a run
-	// in which actions are lost or repeated. The bound of rounds then holds anew
-	// after each move.
+	// SettleTime is how far the clock may move, from deadline to deadline, in a run in which actions are lost or repeated.
+	// The bound of rounds then holds anew after each move.
 	SettleTime time.Duration
-	// Ignore removes from an object what the end states of two runs may differ
-	// in; nil removes nothing. What the cluster numbers (UIDs, resourceVersions,
-	// generations, addresses) and, with SettleTime, times are never compared.
+	// Ignore removes from an object what the end states of two runs may differ in; nil removes nothing. What the cluster
+	// numbers (UIDs, resourceVersions, generations, addresses) and, with SettleTime, times are never compared.
 	Ignore func(object map[string]any)
 }
 
-// round is one reconcile that asked for something: its place in the run and
-// what it asked for.
+// round is one reconcile that asked for something: its place in the run and what it asked for.
 type round struct {
 	number  int
 	actions []olmcore.Action
 }
 
-// Settles checks that the world comes to rest within its rounds, and that
-// another round then asks for nothing.
+// Settles checks that the world comes to rest within its rounds, and that another round then asks for nothing.
 func Settles(w World) error {
 	w.SettleTime = 0
 	_, _, err := w.run(func(r round) []olmcore.Action { return r.actions }, w.Rounds, 0)
 	return err
 }
 
-// Repeatable checks that running the actions of every round twice leads to the
-// same end as running them once.
+// Repeatable checks that running the actions of every round twice leads to the same end as running them once.
 func Repeatable(w World) error {
 	want, _, err := w.run(func(r round) []olmcore.Action { return r.actions }, w.Rounds, 0)
 	if err != nil {
@@ -120,10 +113,9 @@ var losses = []struct {
 	}, func(actions []olmcore.Action, i int) bool { return i == len(actions)-1 }},
 }
 
-// run reconciles every key until no reconcile asks for anything, passing each
-// reconcile's actions through change. It returns the end state, and fails when
-// there are still actions after limit rounds. Results are checked from the
-// reconcile with the number from on: those before it were in an earlier run.
+// run reconciles every key until no reconcile asks for anything, passing each reconcile's actions through change. It
+// returns the end state, and fails when there are still actions after limit rounds. Results are checked from the reconcile
+// with the number from on: those before it were in an earlier run.
 func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []map[string]any, rounds int, err error) {
 	cluster, err := w.New()
 	if err != nil {
@@ -257,8 +249,7 @@ func same(title string, want, got []map[string]any) error {
 	return nil
 }
 
-// Dump returns every object of a cluster as indented JSON, one after the other,
-// for comparing two clusters whole.
+// Dump returns every object of a cluster as indented JSON, one after the other, for comparing two clusters whole.
 func Dump(c *fake.Cluster) (string, error) {
 	var b strings.Builder
 	for _, o := range c.Objects() {

@@ -22,8 +22,7 @@ import (
 // its plan of about nine rounds, and its versions of about five.
 const rounds = 24
 
-// lawWorlds are the worlds in which every law must hold, by what goes on in
-// them.
+// lawWorlds are the worlds in which every law must hold, by what goes on in them.
 var lawWorlds = map[string]func(*world) error{
 	"a catalog starts":         func(*world) error { return nil },
 	"an operator is installed": func(w *world) error { return w.subscribe("alpha", v1alpha1.ApprovalAutomatic) },
@@ -89,9 +88,8 @@ func whole(t *testing.T, prepare func(*world) error) invariant.World {
 	}
 }
 
-// ignore: whether a plan made an object or found it there cannot be told after a
-// lost status write, annotations repeat UIDs, and conditions stand in the order
-// in which they were first written.
+// ignore: whether a plan made an object or found it there cannot be told after a lost status write, annotations repeat
+// UIDs, and conditions stand in the order in which they were first written.
 func ignore(object map[string]any) {
 	status, _ := object["status"].(map[string]any)
 	steps, _ := status["plan"].([]any)

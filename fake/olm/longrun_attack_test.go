@@ -17,8 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// stepAttack: a tenant writes what he may in his namespace, to reach what he may
-// not.
+// stepAttack: a tenant writes what he may in his namespace, to reach what he may not.
 func (h *history) stepAttack(r *rand.Rand) {
 	h.figures.Attacks++
 	pick(r, []func(*history, *rand.Rand){

@@ -20,9 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// manager is one process that runs all controllers: with a cache of its own, which
-// is stale until it is synced, a queue that the cache's watch fills, a memory that
-// goes with the process, and a clock that may be wrong.
+// manager is one process that runs all controllers: with a cache of its own, which is stale until it is synced, a queue
+// that the cache's watch fills, a memory that goes with the process, and a clock that may be wrong.
 type manager struct {
 	history *history
 	set     *controllers.Set
@@ -52,8 +51,7 @@ type writeFault struct {
 	mode  fake.FaultMode
 }
 
-// start gives the manager a new process: nothing is remembered, the cache is
-// filled anew, and every key is looked at.
+// start gives the manager a new process: nothing is remembered, the cache is filled anew, and every key is looked at.
 func (m *manager) start() {
 	h := m.history
 	player := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true, Operators: true}}

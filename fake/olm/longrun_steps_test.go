@@ -14,8 +14,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// stepKind is something that may happen in a history. deletes and attacks name
-// the histories that it is for.
+// stepKind is something that may happen in a history. deletes and attacks name the histories that it is for.
 type stepKind struct {
 	name             string
 	weight           int
@@ -107,8 +106,7 @@ func (h *history) stepFault(r *rand.Rand) {
 
 func (h *history) stepRestart(r *rand.Rand) { pick(r, h.managers).start() }
 
-// stepDowntime: while both managers are away the cluster goes on. When they are
-// back, one of the first writes fails once.
+// stepDowntime: while both managers are away the cluster goes on. When they are back, one of the first writes fails once.
 func (h *history) stepDowntime(r *rand.Rand) {
 	h.figures.Downtimes++
 	d := time.Duration(1+r.IntN(8)) * time.Hour

@@ -31,12 +31,10 @@ const (
 	stepsPerHistory = 1000
 )
 
-// TestTheWholeWorld runs random histories of everything at once: two managers with
-// stale caches, wrong clocks, downtime and failing writes; users who approve every
-// plan they see; administrators who delete; a tenant who attacks. What must never
+// TestTheWholeWorld runs random histories of everything at once: two managers with stale caches, wrong clocks, downtime and
+// failing writes; users who approve every plan they see; administrators who delete; a tenant who attacks. What must never
 // happen is looked for after every step. Then all heals, and the world must come to
-// rest: with what is wanted installed, and the managers writing nothing, whatever
-// they remember.
+// rest: with what is wanted installed, and the managers writing nothing, whatever they remember.
 func TestTheWholeWorld(t *testing.T) {
 	steps, seed := number(t, stepsVariable, defaultSteps), uint64(number(t, seedVariable, defaultSeed))
 	var f figures
@@ -100,12 +98,10 @@ func live(h *history, steps []step) *history {
 	return h
 }
 
-// settleTime is how long a healed world has to come to rest, and how long it is
-// watched then.
+// settleTime is how long a healed world has to come to rest, and how long it is watched then.
 const settleTime = 3 * time.Hour
 
-// heal ends everything that goes wrong, and requires what every history must come
-// to.
+// heal ends everything that goes wrong, and requires what every history must come to.
 func (h *history) heal() {
 	h.say("heal")
 	for _, m := range h.managers {
@@ -134,8 +130,7 @@ func (h *history) heal() {
 	h.requireRest("a manager is new", func() { h.managers[1].start(); h.connects = true })
 }
 
-// requireRest requires that the managers write nothing any more: but for when a
-// new one's clients connected.
+// requireRest requires that the managers write nothing any more: but for when a new one's clients connected.
 func (h *history) requireRest(when string, change func()) {
 	from := h.figures.Effects
 	h.say("rest: %s", when)
@@ -146,8 +141,7 @@ func (h *history) requireRest(when string, change func()) {
 	}
 }
 
-// requireWanted: the catalog serves, and where nothing was deleted every
-// Subscription has the newest version, running.
+// requireWanted: the catalog serves, and where nothing was deleted every Subscription has the newest version, running.
 func (h *history) requireWanted() {
 	cs := fake.Find[*v1alpha1.CatalogSource](h.cluster, "olm", "community")
 	if c := meta.FindStatusCondition(cs.Status.Conditions, "Available"); c == nil || c.Status != metav1.ConditionTrue {
@@ -170,8 +164,7 @@ func (h *history) requireWanted() {
 	}
 }
 
-// maxWorks bounds what the managers do at one instant, maxWakes how often anything
-// waits for a time in one runFor.
+// maxWorks bounds what the managers do at one instant, maxWakes how often anything waits for a time in one runFor.
 const (
 	maxWorks = 4000
 	maxWakes = 4000
@@ -234,8 +227,7 @@ func sameProblem(a, b error) bool {
 	return b != nil && kind(a) == kind(b)
 }
 
-// shrink leaves out steps as long as the problem is there, and returns the
-// shortest history found.
+// shrink leaves out steps as long as the problem is there, and returns the shortest history found.
 func shrink(problem error, steps []step, deletes, attacks bool) ([]step, *history) {
 	end := time.Now().Add(shrinkTime)
 	for size := len(steps) / 2; size > 0 && time.Now().Before(end); {

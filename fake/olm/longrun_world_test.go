@@ -62,11 +62,9 @@ type history struct {
 	heads    map[string]int
 	safety   *invariant.Safety
 	checked  string
-	// untouched are the objects that nothing has a reason to write, by key, with
-	// their resourceVersions.
+	// untouched are the objects that nothing has a reason to write, by key, with their resourceVersions.
 	untouched map[olmcore.Key]string
-	// deletes: administrators delete what they like, so that nothing is sure to be
-	// installed in the end.
+	// deletes: administrators delete what they like, so that nothing is sure to be installed in the end.
 	deletes bool
 	attacks bool
 	// connects: gRPC clients connect, which a CatalogSource says.

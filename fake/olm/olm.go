@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olm puts the controllers of package controllers into a fake cluster, and
-// plays the gRPC clients of CatalogSources. It is also the shortest complete
-// example of embedding the library.
+// Package olm puts the controllers of package controllers into a fake cluster, and plays the gRPC clients of
+// CatalogSources. It is also the shortest complete example of embedding the library.
 package olm
 
 import (
@@ -20,11 +19,9 @@ import (
 // OLM is the controllers of one fake cluster. The zero value works:
 // nothing is resolved then. It must not be copied after Controllers.
 type OLM struct {
-	// Options may be changed between rounds. Connection is played here, unless it is
-	// set.
+	// Options may be changed between rounds. Connection is played here, unless it is set.
 	controllers.Options
-	// Disconnected: no catalog is dialed; what catalog asks for in this way stays
-	// unanswered.
+	// Disconnected: no catalog is dialed; what catalog asks for in this way stays unanswered.
 	Disconnected bool
 
 	set     *controllers.Set

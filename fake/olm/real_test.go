@@ -125,9 +125,8 @@ func publishedOperators(t *testing.T) []*published {
 	return out
 }
 
-// TestPublishedOperatorsLiveAndGo: each is installed from its catalog, upgraded
-// where there is a second version, and removed, after which nothing is left but
-// its CustomResourceDefinitions. Webhooks and APIServices are not run here: no
+// TestPublishedOperatorsLiveAndGo: each is installed from its catalog, upgraded where there is a second version, and
+// removed, after which nothing is left but its CustomResourceDefinitions. Webhooks and APIServices are not run here: no
 // version waits for them yet.
 func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 	for _, p := range publishedOperators(t) {
@@ -187,8 +186,7 @@ func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 	}
 }
 
-// requireObjects: what the head's bundle brings is there, and did not go with the
-// version before.
+// requireObjects: what the head's bundle brings is there, and did not go with the version before.
 func (p *published) requireObjects(t *testing.T, c *fake.Cluster) {
 	for _, o := range p.versions[p.head].Objects {
 		want := olmcore.KeyOf(o)

@@ -27,14 +27,12 @@ import (
 	"github.com/olmcore/olm/subscription/audit"
 )
 
-// workers are two instances of the controllers of Subscriptions and plans, each
-// with a cache that is as old as the last "read", and without a driver: a story
-// says who does what when.
+// workers are two instances of the controllers of Subscriptions and plans, each with a cache that is as old as the last
+// "read", and without a driver: a story says who does what when.
 type workers struct {
 	world
 	of map[string]*worker
-	// listsAgain: the resolver reads the Subscriptions itself, some time after the
-	// controller did.
+	// listsAgain: the resolver reads the Subscriptions itself, some time after the controller did.
 	listsAgain bool
 	// image: bundles come as images.
 	image bool
@@ -189,8 +187,7 @@ func (w *workers) finishJobs(_ *scenario.World, a []string, _ []byte) (string, e
 	return fmt.Sprintf("%d Jobs", ended), nil
 }
 
-// showPlans prints the plans: numbered by their generation, as their names are
-// hashes.
+// showPlans prints the plans: numbered by their generation, as their names are hashes.
 func (w *workers) showPlans() string {
 	var lines []string
 	plans := w.plans()

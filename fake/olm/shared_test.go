@@ -18,10 +18,9 @@ import (
 	"github.com/olmcore/olm/fake/olm"
 )
 
-// TestTwoPlansShareAnObject: two plans, of one namespace or of two, describe an
-// object of one name, each with a content of its own, and are carried out at
-// once. Neither takes it from the other for ever. What cannot be changed stays
-// with the first, and the plan of the second says so and fails.
+// TestTwoPlansShareAnObject: two plans, of one namespace or of two, describe an object of one name, each with a content of
+// its own, and are carried out at once. Neither takes it from the other for ever. What cannot be changed stays with the
+// first, and the plan of the second says so and fails.
 func TestTwoPlansShareAnObject(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
 	for kind, c := range map[string]struct {

@@ -48,9 +48,8 @@ func manifestOf(t *testing.T, o olmcore.Object) string {
 	return string(text)
 }
 
-// tenantWorld is a cluster with the operator of a victim, objects of users, and a
-// tenant in namespace evil, whose OperatorGroup prescribes an account that may do
-// what it likes there and nothing elsewhere.
+// tenantWorld is a cluster with the operator of a victim, objects of users, and a tenant in namespace evil, whose
+// OperatorGroup prescribes an account that may do what it likes there and nothing elsewhere.
 func tenantWorld(t *testing.T) (*fake.Cluster, *fake.Driver) {
 	c := fake.NewCluster(noon)
 	c.AutoCreateNamespaces = true
@@ -133,8 +132,7 @@ func tenantsPlan(t *testing.T, c *fake.Cluster, namespace, name string, steps ..
 	require.NoError(t, c.UpdateStatus(p))
 }
 
-// outside are all objects but those of the tenant's namespace and the roles of
-// his groups, as JSON.
+// outside are all objects but those of the tenant's namespace and the roles of his groups, as JSON.
 func outside(t *testing.T, c *fake.Cluster) map[string]any {
 	out := map[string]any{}
 	for _, o := range c.Objects() {
@@ -147,9 +145,8 @@ func outside(t *testing.T, c *fake.Cluster) map[string]any {
 	return out
 }
 
-// TestATenantChangesNothingOutsideHisNamespace, nor a user's object in it, nor
-// reads what he may not: whatever he writes by hand into his namespace, where the
-// OperatorGroup prescribes an account.
+// TestATenantChangesNothingOutsideHisNamespace, nor a user's object in it, nor reads what he may not: whatever he writes by
+// hand into his namespace, where the OperatorGroup prescribes an account.
 func TestATenantChangesNothingOutsideHisNamespace(t *testing.T) {
 	webhook := precious()
 	webhook.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{

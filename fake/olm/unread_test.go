@@ -168,8 +168,7 @@ func (u *unread) without(t *testing.T, kind olmcore.Kind) *olmcore.Snapshot {
 	return s
 }
 
-// assess returns what a package makes of an object, without the diagnostics; the
-// error is that of Gather.
+// assess returns what a package makes of an object, without the diagnostics; the error is that of Gather.
 func (u *unread) assess(t *testing.T, r olmcore.Reader, controller string, key types.NamespacedName, now time.Time) (any, error) {
 	switch controller {
 	case controllers.Catalog:

@@ -9,8 +9,7 @@ import (
 	"unicode"
 )
 
-// step is one part of a file. Text before the first command line, and steps
-// without commands, keep their comments only.
+// step is one part of a file. Text before the first command line, and steps without commands, keep their comments only.
 type step struct {
 	line     int      // of the last command
 	source   []string // everything above the separator, as written
@@ -21,8 +20,7 @@ type step struct {
 
 const separator = "----"
 
-// yamlStart matches the first line of YAML: a key, a document mark, a list
-// entry. Command names contain no colon.
+// yamlStart matches the first line of YAML: a key, a document mark, a list entry. Command names contain no colon.
 var yamlStart = regexp.MustCompile(`^([A-Za-z0-9_./"'-]+:(\s|$)|---$|- |\{)`)
 
 // trimRight takes away whatever strings.Fields sees as white space, or a line

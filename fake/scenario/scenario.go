@@ -13,12 +13,10 @@ import (
 	"github.com/olmcore/olm/fake"
 )
 
-// UpdateVariable is the environment variable that makes Run write the expected
-// parts anew when it is "1".
+// UpdateVariable is the environment variable that makes Run write the expected parts anew when it is "1".
 const UpdateVariable = "OLMCORE_UPDATE"
 
-// Config is what a scenario runs with. The zero value tells stories of a cluster
-// without controllers.
+// Config is what a scenario runs with. The zero value tells stories of a cluster without controllers.
 type Config struct {
 	// Start is the time at which each file starts; zero means 2026-01-01 00:00 UTC.
 	Start time.Time
@@ -61,9 +59,8 @@ func RunAll(pattern string, config Config) error {
 	return errors.Join(failed...)
 }
 
-// Run runs one file. The error names file and line of each step whose output
-// differs, with both outputs. With OLMCORE_UPDATE=1 the file is rewritten
-// instead.
+// Run runs one file. The error names file and line of each step whose output differs, with both outputs. With
+// OLMCORE_UPDATE=1 the file is rewritten instead.
 func Run(path string, config Config) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -145,8 +142,7 @@ func perform(w *World, commands map[string]Command, s *step) string {
 	return tidy(strings.Join(out, "\n"))
 }
 
-// tidy removes what cannot stand in an expected part: empty lines, and white
-// space at the end of lines.
+// tidy removes what cannot stand in an expected part: empty lines, and white space at the end of lines.
 func tidy(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {

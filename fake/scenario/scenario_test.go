@@ -22,8 +22,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// mirror makes a Pod for each ConfigMap and says so in its data; then it looks
-// every minute until the data says "done".
+// mirror makes a Pod for each ConfigMap and says so in its data; then it looks every minute until the data says "done".
 func mirror(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.LastResults) (res olmcore.Result, err error) {
 	cm, err := olmcore.Get[*corev1.ConfigMap](ctx, r, key.Namespace, key.Name)
 	if err != nil {

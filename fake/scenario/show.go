@@ -15,8 +15,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// kind finds a served kind by kind or resource in any case, with or without its
-// group.
+// kind finds a served kind by kind or resource in any case, with or without its group.
 func (w *World) kind(name string) (fake.ServedKind, error) {
 	var found []fake.ServedKind
 	for _, k := range w.Cluster.ServedKinds() {
@@ -96,8 +95,7 @@ func show(w *World, args []string, _ []byte) (string, error) {
 	return strings.Join(out, "\n"), nil
 }
 
-// field walks a path of field names; a name in brackets holds dots, as in
-// metadata.labels[app.kubernetes.io/name].
+// field walks a path of field names; a name in brackets holds dots, as in metadata.labels[app.kubernetes.io/name].
 func field(m map[string]any, path string) any {
 	var value any = m
 	for path != "" {

@@ -136,8 +136,7 @@ func triesOf(jobs []*batchv1.Job) []*batchv1.Job {
 	return tries
 }
 
-// outdated returns the failed tries that are not kept, as many as one round deletes: all but the last ones and the
-// first.
+// outdated returns the failed tries that are not kept, as many as one round deletes: all but the last ones and the first.
 func outdated(tries []*batchv1.Job) []*batchv1.Job {
 	last := min(len(tries)-1, 2*maxFailedTries)
 	return tries[min(maxFailedTries, last):last]

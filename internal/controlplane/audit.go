@@ -12,8 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// auditPolicy keeps who asked for what, and of writes what was sent and what
-// became of it.
+// auditPolicy keeps who asked for what, and of writes what was sent and what became of it.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy

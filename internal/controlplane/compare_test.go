@@ -29,9 +29,8 @@ type recorded struct {
 	Objects map[string]string
 }
 
-// withoutPlans leaves out the InstallPlans of namespaces in which managers raced,
-// and which of them a Subscription refers to: one that saw half of what the other
-// wrote makes a plan of its own for the rest.
+// withoutPlans leaves out the InstallPlans of namespaces in which managers raced, and which of them a Subscription refers
+// to: one that saw half of what the other wrote makes a plan of its own for the rest.
 func (r recorded) withoutPlans(prefix string) recorded {
 	plans := " InstallPlan " + prefix
 	out := recorded{Objects: map[string]string{}}
@@ -134,8 +133,7 @@ var (
 	suffixes = regexp.MustCompile(`(kube-api-access|ReplicaSet "[a-z]+)-[0-9a-z]+`)
 )
 
-// newNormalizer numbers the Pods in the order in which they were asked for:
-// their names come from UIDs.
+// newNormalizer numbers the Pods in the order in which they were asked for: their names come from UIDs.
 func newNormalizer(all []olmcore.Object, done []report) normalizer {
 	n := normalizer{names: map[string]string{}}
 	for _, o := range all {

@@ -20,8 +20,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// content is what the catalog olm/community holds: packages that a story
-// publishes.
+// content is what the catalog olm/community holds: packages that a story publishes.
 var content published
 
 type published struct {

@@ -55,8 +55,7 @@ func (s strictTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(r)
 }
 
-// The three adapters keep the contracts of Executor and Reader against a real
-// API server.
+// The three adapters keep the contracts of Executor and Reader against a real API server.
 func TestTheAdaptersKeepTheirContracts(t *testing.T) {
 	plane, err := controlplane.Start(controlplane.Options{})
 	require.NoError(t, err)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlplane starts a real control plane for tests: etcd,
-// kube-apiserver and kube-controller-manager, as child processes on loopback,
-// with OLM's CRDs. No container runtime and no privileges are needed. Kubelets
-// and the scheduler are played by Nodes.
+// Package controlplane starts a real control plane for tests: etcd, kube-apiserver and kube-controller-manager, as child
+// processes on loopback, with OLM's CRDs. No container runtime and no privileges are needed. Kubelets and the scheduler are
+// played by Nodes.
 //
 // The three are one binary, which the script build makes when it is missing.
 package controlplane
@@ -41,19 +40,16 @@ type ControlPlane struct {
 	controller *process
 }
 
-// Options of a control plane; the zero value has the real controllers, and
-// nodes that count as failed after seconds.
+// Options of a control plane; the zero value has the real controllers, and nodes that count as failed after seconds.
 type Options struct {
-	// NodeMonitorGrace is how long a node may be silent; 0: 8 s, which a busy machine
-	// can keep.
+	// NodeMonitorGrace is how long a node may be silent; 0: 8 s, which a busy machine can keep.
 	NodeMonitorGrace time.Duration
 }
 
 // ErrNotBuilt says that the binary is missing.
 var ErrNotBuilt = errors.New("the control plane's binary is missing: build it first with internal/controlplane/build (7 to 15 minutes on two cores, once)")
 
-// Binary returns the path of the control plane's binary; an error that wraps
-// ErrNotBuilt when it was not built.
+// Binary returns the path of the control plane's binary; an error that wraps ErrNotBuilt when it was not built.
 func Binary() (string, error) {
 	_, file, _, _ := runtime.Caller(0)
 	out, err := exec.Command("bash", filepath.Join(filepath.Dir(file), "build"), "-n").Output()
@@ -67,8 +63,7 @@ func Binary() (string, error) {
 	return path, nil
 }
 
-// Start starts a control plane; Stop ends it. Its processes also end by
-// themselves when this process does, in whatever way.
+// Start starts a control plane; Stop ends it. Its processes also end by themselves when this process does, in whatever way.
 func Start(o Options) (*ControlPlane, error) {
 	binary, err := Binary()
 	if err != nil {
@@ -169,8 +164,7 @@ func (c *ControlPlane) Stop() error {
 	return errors.Join(append(failed, os.RemoveAll(c.dir))...)
 }
 
-// As connects as a user of that name, a member of system:masters: the audit log
-// tells who did what.
+// As connects as a user of that name, a member of system:masters: the audit log tells who did what.
 func (c *ControlPlane) As(name string) (*rest.Config, error) {
 	user, err := c.env.ControlPlane.AddUser(envtest.User{Name: name, Groups: []string{"system:masters"}}, rest.CopyConfig(c.Config))
 	if err != nil {

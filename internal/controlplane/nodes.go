@@ -19,9 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Nodes plays the scheduler, and the kubelets of some nodes: Pods are bound,
-// start, become ready, and go when they are deleted, as long as their node is
-// not silent.
+// Nodes plays the scheduler, and the kubelets of some nodes: Pods are bound, start, become ready, and go when they are
+// deleted, as long as their node is not silent.
 type Nodes struct {
 	// ImageID says what a container of an image shows as its imageID.
 	ImageID func(image string) string
@@ -96,8 +95,7 @@ func (n *Nodes) Heal(ctx context.Context, name string) error {
 	return n.report(ctx, name)
 }
 
-// report writes the node's conditions, as a kubelet does when it starts, unless
-// they say already that it is ready.
+// report writes the node's conditions, as a kubelet does when it starts, unless they say already that it is ready.
 func (n *Nodes) report(ctx context.Context, name string) error {
 	node := &corev1.Node{}
 	if err := n.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil || isReady(node) {
@@ -252,8 +250,7 @@ func (n *Nodes) statuses(containers []corev1.Container, state corev1.ContainerSt
 	return statuses
 }
 
-// ready makes a Pod ready that is not, one step after it started, or after its
-// node came back.
+// ready makes a Pod ready that is not, one step after it started, or after its node came back.
 func (n *Nodes) ready(ctx context.Context, pod *corev1.Pod) error {
 	if pod.Status.Phase != corev1.PodRunning {
 		return nil

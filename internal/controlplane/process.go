@@ -25,8 +25,7 @@ type process struct {
 	log  *os.File
 }
 
-// startProcess starts a child on a free loopback port and waits until it is
-// healthy.
+// startProcess starts a child on a free loopback port and waits until it is healthy.
 func startProcess(path, logPath string, args func(port int) []string) (*process, error) {
 	port, err := freePort()
 	if err != nil {
@@ -95,8 +94,7 @@ func (p *process) stop() error {
 	}
 }
 
-// children finds the processes that run a program of a folder, as /proc shows
-// them; none where there is no /proc.
+// children finds the processes that run a program of a folder, as /proc shows them; none where there is no /proc.
 func children(ctx context.Context, dir string) ([]int, error) {
 	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -22,8 +22,7 @@ import (
 // managers' own periods of seconds: retries, and looks after a write.
 const quietPeriod = 30 * time.Second
 
-// Once everything is converged and reported, nothing is read and nothing is
-// written any more.
+// Once everything is converged and reported, nothing is read and nothing is written any more.
 func TestAConvergedClusterCostsNoRequest(t *testing.T) {
 	w := newRealWorldWith(t, controlplane.Options{NodeMonitorGrace: 10 * time.Minute})
 	publish(t, map[string]int{"alpha": 1, "beta": 1})
@@ -88,8 +87,7 @@ func requestsOf(t testing.TB, w *realWorld, user string) []controlplane.Request 
 	return slices.DeleteFunc(requests, func(r controlplane.Request) bool { return r.Verb == "watch" })
 }
 
-// conflicts counts the writes of the managers that another writer was ahead of, by what
-// they were about.
+// conflicts counts the writes of the managers that another writer was ahead of, by what they were about.
 func conflicts(t testing.TB, plane *controlplane.ControlPlane) map[string]int {
 	requests, err := plane.Requests("")
 	require.NoError(t, err)

@@ -162,8 +162,7 @@ func (w *realWorld) requireNoOwnerLost() {
 	require.NotEmpty(w.t, owners)
 }
 
-// quietTime is how long there may be no write until the world counts as settled. The
-// managers' own retries come sooner.
+// quietTime is how long there may be no write until the world counts as settled. The managers' own retries come sooner.
 const quietTime = 8 * time.Second
 
 func (w *realWorld) settle() {
@@ -185,8 +184,7 @@ func (w *realWorld) settle() {
 	})
 }
 
-// check fails the test when a manager wrote without strict validation, or the
-// API server refused what was in a write.
+// check fails the test when a manager wrote without strict validation, or the API server refused what was in a write.
 func (w *realWorld) check() {
 	requests, err := w.plane.Requests("")
 	require.NoError(w.t, err)

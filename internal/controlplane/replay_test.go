@@ -24,8 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// history is every version of every object, as the writes of everybody left
-// them.
+// history is every version of every object, as the writes of everybody left them.
 type history map[string][]version
 
 type version struct {
@@ -63,8 +62,7 @@ func historyOf(t testing.TB, requests []controlplane.Request) history {
 	return h
 }
 
-// completed puts metadata, all that the garbage collector reads and writes, into
-// the object as it was before.
+// completed puts metadata, all that the garbage collector reads and writes, into the object as it was before.
 func completed(t testing.TB, metadata, before olmcore.Object) olmcore.Object {
 	whole, err := olmcore.ToMap(before)
 	require.NoError(t, err)
@@ -129,8 +127,7 @@ func replay(t testing.TB, requests []controlplane.Request) {
 	t.Logf("replayed in the fake: %v", count)
 }
 
-// replayOne returns what was compared, empty when the audit log does not tell
-// what the write found.
+// replayOne returns what was compared, empty when the audit log does not tell what the write found.
 func replayOne(t testing.TB, h history, r controlplane.Request) string {
 	c := fake.NewCluster(time.Now())
 	written := decode(t, r.Answered)
@@ -165,8 +162,7 @@ func replayOne(t testing.TB, h history, r controlplane.Request) string {
 	return what
 }
 
-// isGone: the answer to the write that removed an object for good shows it as it
-// was last.
+// isGone: the answer to the write that removed an object for good shows it as it was last.
 func isGone(o olmcore.Object) bool {
 	grace := o.GetDeletionGracePeriodSeconds()
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)

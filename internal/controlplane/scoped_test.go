@@ -59,8 +59,7 @@ func isForbidden(err error) bool {
 	return errors.As(err, &failed) && apierrors.IsForbidden(failed.Err) || apierrors.IsForbidden(err)
 }
 
-// authorize is what the API server does: the ServiceAccount may do nothing, or
-// everything once it is bound.
+// authorize is what the API server does: the ServiceAccount may do nothing, or everything once it is bound.
 func (w *fakeWorld) authorize(as *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
 	if as == nil {
 		return nil

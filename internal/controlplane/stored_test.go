@@ -36,8 +36,7 @@ func documents(t testing.TB, name string) (objects []olmcore.Object) {
 	return objects
 }
 
-// both does an action in both worlds, each with its own UIDs and versions, and
-// requires the same code.
+// both does an action in both worlds, each with its own UIDs and versions, and requires the same code.
 type both struct {
 	t    *testing.T
 	fake *fake.Cluster
@@ -52,8 +51,7 @@ func newBoth(t *testing.T) both {
 	return b
 }
 
-// do returns the code of both answers, 0 for success. The action is made for
-// each world from the object that it has.
+// do returns the code of both answers, 0 for success. The action is made for each world from the object that it has.
 func (b both) do(what string, action func(r olmcore.Reader) olmcore.Action) int32 {
 	code := func(w interface {
 		olmcore.Reader
@@ -112,12 +110,10 @@ func (b both) same(what string, o olmcore.Object) {
 	}
 }
 
-// patient is how long the controllers of Kubernetes may take to do what those of
-// the fake have done.
+// patient is how long the controllers of Kubernetes may take to do what those of the fake have done.
 const patient = 10 * time.Second
 
-// What is created with little in it is stored with the same in it, and stays as
-// it is when the little is written again.
+// What is created with little in it is stored with the same in it, and stays as it is when the little is written again.
 func TestTheFakeStoresWhatKubernetesStores(t *testing.T) {
 	b := newBoth(t)
 	for _, o := range documents(t, "stored.yaml") {

@@ -146,8 +146,7 @@ func TestASubscriptionFollowsItsPlan(t *testing.T) {
 	requireSame(t, fake, real)
 }
 
-// edges returns the transitions of the Subscription in the order of their
-// report.
+// edges returns the transitions of the Subscription in the order of their report.
 func edges(w world) (edges []olmcore.Transition) {
 	for _, r := range w.done() {
 		for _, e := range r.result.Transitions {
@@ -159,8 +158,7 @@ func edges(w world) (edges []olmcore.Transition) {
 	return edges
 }
 
-// requireEveryEdge: each edge of the plan begins where the one before it ended,
-// and none is missing.
+// requireEveryEdge: each edge of the plan begins where the one before it ended, and none is missing.
 func requireEveryEdge(t testing.TB, edges []olmcore.Transition) {
 	state := string(subscription.StageNoPlan)
 	var stages []string
@@ -233,11 +231,9 @@ func ofAlpha[T olmcore.Object](objects []T) []T {
 	return slices.DeleteFunc(objects, func(o T) bool { return !strings.HasPrefix(o.GetName(), "alpha") })
 }
 
-// Two managers work on the same Subscriptions. In two namespaces a Manual one
-// exists when an Automatic one comes, or the other way round; in two both are
-// there when the namespace can be resolved at last. Every plan ends with the
-// union of its owners, and none is ever taken away; how many plans there are where
-// both come at once is a matter of timing.
+// Two managers work on the same Subscriptions. In two namespaces a Manual one exists when an Automatic one comes, or the
+// other way round; in two both are there when the namespace can be resolved at last. Every plan ends with the union of its
+// owners, and none is ever taken away; how many plans there are where both come at once is a matter of timing.
 func TestTwoManagersEndWithTheUnionOfOwners(t *testing.T) {
 	fake, real := eachWorld(t, func(t *testing.T, w world) {
 		publish(t, map[string]int{"alpha": 1, "beta": 1})

@@ -37,10 +37,9 @@ type Object struct {
 	Keys []olmcore.KeyCase
 }
 
-// Read returns the objects of all documents in r: YAML documents or a stream of
-// JSON values. Empty documents are skipped; lists (a kind that ends in "List",
-// with items) are replaced by their items. file is for errors, which are always
-// an *Error.
+// Read returns the objects of all documents in r: YAML documents or a stream of JSON values. Empty documents are skipped;
+// lists (a kind that ends in "List", with items) are replaced by their items. file is for errors, which are always an
+// *Error.
 func Read(file string, r io.Reader) ([]Object, error) {
 	documents, err := split(file, r)
 	if err != nil {
@@ -60,8 +59,7 @@ func Read(file string, r io.Reader) ([]Object, error) {
 	return objects, nil
 }
 
-// Distinct returns the objects alone. An object without a name, and one that is
-// there already, is an *Error.
+// Distinct returns the objects alone. An object without a name, and one that is there already, is an *Error.
 func Distinct(read []Object) ([]olmcore.Object, error) {
 	objects := make([]olmcore.Object, len(read))
 	seen := make(map[olmcore.Key]Object, len(read))

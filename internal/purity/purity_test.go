@@ -19,8 +19,7 @@ import (
 // pure are the packages whose functions see nothing but their arguments.
 var pure = []string{"internal/yamljson", "olmcore", "catalog", "subscription", "installplan", "csv"}
 
-// quiet are the other packages that users import: they may simulate, not reach
-// out.
+// quiet are the other packages that users import: they may simulate, not reach out.
 var quiet = []string{"fake"}
 
 // withContext are the only files of pure packages that may import context.
@@ -43,8 +42,7 @@ var forbiddenCalls = []string{
 // forbiddenMethods start goroutines, panic or read the clock in the API types.
 var forbiddenMethods = []string{"SetPhaseWithEvent", "SetPhaseWithEventIfChanged"}
 
-// reconcilers never import each other; only what is listed here may be imported
-// from this module.
+// reconcilers never import each other; only what is listed here may be imported from this module.
 var allowedModuleImports = map[string][]string{
 	"internal/yamljson": nil,
 	"olmcore":           nil,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package realdata finds the published operators that tests run against. They
-// are not part of this repository: they are looked for in ../shared/data beside
-// the module, or in the folder that OLMCORE_DATA names, and tests that need
-// them are skipped where there are none.
+// Package realdata finds the published operators that tests run against. They are not part of this repository: they are
+// looked for in ../shared/data beside the module, or in the folder that OLMCORE_DATA names, and tests that need them are
+// skipped where there are none.
 package realdata
 
 import (
@@ -41,9 +40,8 @@ type Bundle struct {
 	Objects []olmcore.Object
 }
 
-// Bundles returns every published bundle, sorted by operator and version, or
-// skips the test. Each has one ClusterServiceVersion, and is the caller's own copy:
-// the files are read once.
+// Bundles returns every published bundle, sorted by operator and version, or skips the test. Each has one
+// ClusterServiceVersion, and is the caller's own copy: the files are read once.
 func Bundles(t testing.TB) []Bundle {
 	t.Helper()
 	Dir(t)
@@ -58,15 +56,13 @@ func Bundles(t testing.TB) []Bundle {
 	return bundles
 }
 
-// shapes are the versions that Sample returns: webhooks of each kind, dependencies,
-// many definitions, definitions alone and none, the largest ClusterServiceVersion,
-// keys in a case of their own, an old one.
+// shapes are the versions that Sample returns: webhooks of each kind, dependencies, many definitions, definitions alone and
+// none, the largest ClusterServiceVersion, keys in a case of their own, an old one.
 var shapes = []string{"cert-manager/1.16.5", "etcd/0.9.4", "infinispan/2.5.13", "kuadrant-operator/0.11.1",
 	"rabbitmq-messaging-topology-operator/1.19.2", "stackgres-community/1.18.8", "strimzi-kafka-operator/1.2.0"}
 
-// Sample returns a published bundle of each shape, sorted, or skips the test. With
-// OLMCORE_BUNDLES=all it is Bundles: for tests that say of a bundle what another one says
-// of all.
+// Sample returns a published bundle of each shape, sorted, or skips the test. With OLMCORE_BUNDLES=all it is Bundles: for
+// tests that say of a bundle what another one says of all.
 func Sample(t testing.TB) []Bundle {
 	t.Helper()
 	if os.Getenv("OLMCORE_BUNDLES") == "all" {
@@ -95,8 +91,7 @@ var (
 	read     []Bundle
 )
 
-// readBundles reads the files of bundles that hold a text; version is a pattern of
-// their folders.
+// readBundles reads the files of bundles that hold a text; version is a pattern of their folders.
 func readBundles(t testing.TB, version, text string) []Bundle {
 	t.Helper()
 	dirs, err := filepath.Glob(filepath.Join(Dir(t), "bundles", version, "manifests"))

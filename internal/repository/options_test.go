@@ -17,8 +17,7 @@ import (
 // is a promise and doubles what must be tested.
 const maxOptions = 45
 
-// TestEveryOptionHasAUser looks each field of each Config up in docs/deviations.md, which
-// says who needs it.
+// TestEveryOptionHasAUser looks each field of each Config up in docs/deviations.md, which says who needs it.
 func TestEveryOptionHasAUser(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "deviations.md"))
 	if err != nil {

@@ -27,8 +27,7 @@ func TestRapidHasTheDefaults(t *testing.T) {
 	}
 }
 
-// TestEveryPackageWithPropertiesIsSeeded reads the tests of the module and of
-// those nested in it.
+// TestEveryPackageWithPropertiesIsSeeded reads the tests of the module and of those nested in it.
 func TestEveryPackageWithPropertiesIsSeeded(t *testing.T) {
 	properties, seeded := map[string]bool{}, map[string]bool{}
 	require.NoError(t, filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {

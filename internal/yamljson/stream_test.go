@@ -15,8 +15,7 @@ import (
 	"github.com/olmcore/olm/internal/yamljson"
 )
 
-// all returns the documents of a stream, one a line, with the keys that are there
-// twice and with errors as they come.
+// all returns the documents of a stream, one a line, with the keys that are there twice and with errors as they come.
 func all(r io.Reader, limit int) string {
 	s := yamljson.NewStream(r, limit)
 	var lines []string

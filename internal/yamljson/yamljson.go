@@ -25,8 +25,7 @@ func Convert(document []byte) (converted []byte, err error) {
 	return marshal(value)
 }
 
-// recoverAsError makes an error of a panic, which leaves the other results as they are: nil, since nothing is
-// returned.
+// recoverAsError makes an error of a panic, which leaves the other results as they are: nil, since nothing is returned.
 func recoverAsError(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("the YAML library gave up: %v", r)

@@ -202,8 +202,7 @@ func TestEveryKindIsListed(t *testing.T) {
 	require.Equal(t, []types.NamespacedName{{Name: "a.x"}, {Name: "b.x"}}, component.Affected(several))
 }
 
-// TestOperatorRefsFollowTheLabels runs the Operator object in a cluster while labels come and go, and while it is
-// deleted.
+// TestOperatorRefsFollowTheLabels runs the Operator object in a cluster while labels come and go, and while it is deleted.
 //
 // OLM's cases: the Operator object comes back, and follows the labels.
 func TestOperatorRefsFollowTheLabels(t *testing.T) {
@@ -257,8 +256,7 @@ func TestOperatorRefsFollowTheLabels(t *testing.T) {
 	})
 }
 
-// TestRolesInOtherNamespacesAreLabelled: a CSV has Roles in the namespaces that it works in, tied to it by owner
-// labels.
+// TestRolesInOtherNamespacesAreLabelled: a CSV has Roles in the namespaces that it works in, tied to it by owner labels.
 func TestRolesInOtherNamespacesAreLabelled(t *testing.T) {
 	role := &rbacv1.Role{ObjectMeta: meta("x")}
 	role.Namespace, role.Labels = "elsewhere", olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: ns, Name: "etcd.v1"}.Labels()

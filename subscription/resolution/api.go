@@ -11,8 +11,7 @@ import (
 
 // What a catalog holds, as its author wrote it.
 type (
-	// Package is one package of a catalog: the input of Build, the output of fbc.Load. Nothing in it needs to be
-	// valid.
+	// Package is one package of a catalog: the input of Build, the output of fbc.Load. Nothing in it needs to be valid.
 	Package = content.Package
 	// Channel is one stream of upgrades of a Package, ChannelEntry a bundle's place in it.
 	Channel      = content.Channel
@@ -37,8 +36,7 @@ func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) { return content
 
 // What Resolve looks at.
 type (
-	// Input is everything Resolve looks at: one namespace and the catalogs that it can see. Resolve writes to none of
-	// it.
+	// Input is everything Resolve looks at: one namespace and the catalogs that it can see. Resolve writes to none of it.
 	Input = model.Input
 	// CatalogState is what is known of one CatalogSource.
 	CatalogState = model.CatalogState

@@ -116,8 +116,7 @@ func TestFingerprintsTellInputsApart(t *testing.T) {
 	}
 }
 
-// TestWhatWasMissingAppears: a failure lasts until what it lacked is there, and the fingerprint says when to ask
-// again.
+// TestWhatWasMissingAppears: a failure lasts until what it lacked is there, and the fingerprint says when to ask again.
 //
 // OLM's case: a missing API appears.
 func TestWhatWasMissingAppears(t *testing.T) {

@@ -100,8 +100,7 @@ func TestChainsAreThoseOfTheRule(t *testing.T) {
 	})
 }
 
-// quickly fails a test whose time grows faster than what it reads. The bound is wide: what it is to find takes
-// minutes.
+// quickly fails a test whose time grows faster than what it reads. The bound is wide: what it is to find takes minutes.
 func quickly(t *testing.T, f func()) {
 	t.Helper()
 	start := time.Now()

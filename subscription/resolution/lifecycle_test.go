@@ -21,8 +21,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// lived is a fake cluster in which all controllers work on the package a: its answers come from Resolve under a
-// policy.
+// lived is a fake cluster in which all controllers work on the package a: its answers come from Resolve under a policy.
 type lived struct {
 	t       *testing.T
 	cluster *fake.Cluster

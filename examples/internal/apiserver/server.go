@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiserver serves a fake.Cluster over HTTP, in as much of the Kubernetes
-// API as client-go and controller-runtime need: discovery, get, list, watch,
-// create, update, merge patch, delete and the status subresource, in JSON. It is
-// for tests of adapters: no authentication, no field selectors, no pages, no
-// server-side apply.
+// Package apiserver serves a fake.Cluster over HTTP, in as much of the Kubernetes API as client-go and controller-runtime
+// need: discovery, get, list, watch, create, update, merge patch, delete and the status subresource, in JSON. It is for
+// tests of adapters: no authentication, no field selectors, no pages, no server-side apply.
 package apiserver
 
 import (
@@ -32,9 +30,8 @@ import (
 
 // Server is an http.Handler over a cluster. Its clock follows the real one.
 type Server struct {
-	// Stored, when set before the first request, changes what is answered of an object,
-	// as if it had been stored so: content that the fake refuses and an API server does
-	// not.
+	// Stored, when set before the first request, changes what is answered of an object, as if it had been stored so:
+	// content that the fake refuses and an API server does not.
 	Stored func(object map[string]any)
 
 	mu      sync.Mutex
@@ -80,8 +77,7 @@ func (s *Server) Live(ctx context.Context) error {
 	return nil
 }
 
-// Requests returns how often each verb was asked for since the last call; of
-// watches, how often one began.
+// Requests returns how often each verb was asked for since the last call; of watches, how often one began.
 func (s *Server) Requests() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,8 +253,7 @@ func (s *Server) list(q *request) (any, error) {
 	}, nil
 }
 
-// write runs a request as the action that it asks for and answers with the
-// object as it is then.
+// write runs a request as the action that it asks for and answers with the object as it is then.
 func (s *Server) write(q *request) (any, error) {
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
@@ -350,8 +345,7 @@ func (s *Server) action(q *request, body []byte) (olmcore.Action, error) {
 	return patching(q, target, as, current, body)
 }
 
-// patching returns the update that a merge patch asks for: of the status alone, or
-// of all but the status.
+// patching returns the update that a merge patch asks for: of the status alone, or of all but the status.
 func patching(q *request, target olmcore.Ref, as *corev1.ObjectReference, current olmcore.Object, body []byte) (olmcore.Action, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(body, &patch); err != nil {

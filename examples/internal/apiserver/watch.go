@@ -30,8 +30,7 @@ type event struct {
 	old, next olmcore.Object
 }
 
-// take compares the cluster with what is known of it: a stored object never
-// changes, so that comparing pointers is enough.
+// take compares the cluster with what is known of it: a stored object never changes, so that comparing pointers is enough.
 func (l *eventLog) take(c *fake.Cluster) {
 	before := len(l.events)
 	current := map[olmcore.Key]olmcore.Object{}
@@ -150,8 +149,7 @@ func (w *watcher) run(out http.ResponseWriter) {
 	}
 }
 
-// send writes one event as this watch sees it: an object that the selector does
-// not take any more is gone.
+// send writes one event as this watch sees it: an object that the selector does not take any more is gone.
 func (w *watcher) send(encoder *json.Encoder, e event) error {
 	wanted := func(o olmcore.Object) bool {
 		return o != nil && olmcore.GVKOf(o).GroupKind() == w.q.gvk.GroupKind() &&

@@ -44,8 +44,7 @@ const maxBytes = 64 << 20
 // Files are the files of an unpacked bundle by their names, inflated.
 type Files map[string][]byte
 
-// FilesOf returns the files that a ConfigMap holds. The error says that one cannot be inflated, or that they are too
-// large.
+// FilesOf returns the files that a ConfigMap holds. The error says that one cannot be inflated, or that they are too large.
 func FilesOf(cm *corev1.ConfigMap) (Files, error) {
 	files := make(Files, len(cm.Data)+len(cm.BinaryData))
 	for name, text := range cm.Data {
@@ -216,9 +215,8 @@ func identityOf(values map[string]any) (id manifest.Identity, err error) {
 	return id, json.Unmarshal(data, &id)
 }
 
-// setIdentity gives a manifest apiVersion and kind as they are read: an apiVersion that is missing, or lacks the group
-// of a ClusterServiceVersion, follows from the kind where steps of that kind are known. The error says that it does
-// not.
+// setIdentity gives a manifest apiVersion and kind as they are read: an apiVersion that is missing, or lacks the group of a
+// ClusterServiceVersion, follows from the kind where steps of that kind are known. The error says that it does not.
 func setIdentity(values map[string]any, id manifest.Identity) (keys []olmcore.KeyCase, err error) {
 	kind, known := kinds.Known[id.Kind]
 	if known && (id.APIVersion == "" || id.Kind == kinds.CSV && !strings.Contains(id.APIVersion, "/")) {

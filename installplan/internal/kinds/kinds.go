@@ -22,9 +22,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Kind is how steps of one kind are applied: a row of the table. Package step applies every row; what it does besides
-// for ClusterServiceVersions, Subscriptions, CustomResourceDefinitions and copies of pull Secrets is in its table of
-// rules.
+// Kind is how steps of one kind are applied: a row of the table. Package step applies every row; what it does besides for
+// ClusterServiceVersions, Subscriptions, CustomResourceDefinitions and copies of pull Secrets is in its table of rules.
 type Kind struct {
 	GVK        schema.GroupVersionKind
 	Namespaced bool
@@ -204,8 +203,7 @@ func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return is[apiextensionsv1.Established] && is[apiextensionsv1.NamesAccepted]
 }
 
-// Explain words an API server's error about the object of a name as OLM does; exists says that the object is to be
-// updated.
+// Explain words an API server's error about the object of a name as OLM does; exists says that the object is to be updated.
 func (k Kind) Explain(name string, exists bool, message string) string {
 	verb, format := "creating", k.FailedCreate
 	if exists {

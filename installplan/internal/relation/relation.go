@@ -159,12 +159,11 @@ func Unmark(s *v1alpha1.Subscription, cause olmcore.Cause) olmcore.Update {
 // Account is the annotation of a plan that records the ServiceAccount under which it was made, as namespace/name.
 const Account = olmcore.KeyPrefix + "service-account"
 
-// AccountChange says why a plan that was made under a ServiceAccount may not go on as now, nil for the controller;
-// empty when it may. A plan that was made under none, or of which that is not known, may go on under any: it gets fewer
-// rights.
+// AccountChange says why a plan that was made under a ServiceAccount may not go on as now, nil for the controller; empty
+// when it may. A plan that was made under none, or of which that is not known, may go on under any: it gets fewer rights.
 //
-// An account is its namespace and name, which is what permissions are bound to; one that was made again under its name
-// is the same.
+// An account is its namespace and name, which is what permissions are bound to; one that was made again under its name is
+// the same.
 func AccountChange(plan *v1alpha1.InstallPlan, now *corev1.ObjectReference) string {
 	current := accountName(now, plan.Namespace)
 	for _, made := range [...]string{plan.Annotations[Account], accountName(plan.Status.AttenuatedServiceAccountRef, plan.Namespace)} {

@@ -252,8 +252,7 @@ func Recorded(crd *apiextensionsv1.CustomResourceDefinition) (entries, others ma
 	return entries, others
 }
 
-// MayBeRecorded reports whether a name may be one that a definition records: others look versions up by what is
-// recorded.
+// MayBeRecorded reports whether a name may be one that a definition records: others look versions up by what is recorded.
 func MayBeRecorded(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 // recording returns the entries of those that exist or are about to, and those of the plan's own versions. Two names

@@ -17,9 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOneRowIsAllThereIsToAKind adds a kind to the table: its objects are made with their owner under the account of
-// the plan, kept up to date, keep what the row says, are made anew where they cannot change, and their failures are
-// worded.
+// TestOneRowIsAllThereIsToAKind adds a kind to the table: its objects are made with their owner under the account of the
+// plan, kept up to date, keep what the row says, are made anew where they cannot change, and their failures are worded.
 func TestOneRowIsAllThereIsToAKind(t *testing.T) {
 	t.Cleanup(func() { delete(kinds.Known, "Lease") })
 	kinds.Known["Lease"] = kinds.Kind{

@@ -140,10 +140,9 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition, name string) *apie
 	return nil
 }
 
-// narrowed returns the first field in which a CustomResourceDefinition that becomes to takes something away from users
-// of from: a served version, a value that was valid, kept or left alone, or the way objects are stored and converted.
-// Empty when whoever worked with from works with to as before. Who may be notified of what (conversion webhooks) is not
-// compared.
+// narrowed returns the first field in which a CustomResourceDefinition that becomes to takes something away from users of
+// from: a served version, a value that was valid, kept or left alone, or the way objects are stored and converted. Empty
+// when whoever worked with from works with to as before. Who may be notified of what (conversion webhooks) is not compared.
 func narrowed(from, to *apiextensionsv1.CustomResourceDefinition) string {
 	a, b := &from.Spec, &to.Spec
 	switch {

@@ -30,10 +30,9 @@ type Options struct {
 	// Strict refuses the whole catalog at the first problem. Otherwise a document that cannot be used is left out,
 	// with a Diagnostic.
 	Strict bool
-	// MaxDocumentBytes and MaxDocuments bound one document's size and the number of documents. 0 is the default.
-	// MaxBytes bounds a catalog as a whole, all files together, once inflated, and with aliases of YAML as what they
-	// stand for. What is beyond a bound is an error even without Strict, since there is no telling what else is
-	// there.
+	// MaxDocumentBytes and MaxDocuments bound one document's size and the number of documents. 0 is the default. MaxBytes
+	// bounds a catalog as a whole, all files together, once inflated, and with aliases of YAML as what they stand for. What
+	// is beyond a bound is an error even without Strict, since there is no telling what else is there.
 	MaxDocumentBytes, MaxDocuments int
 	MaxBytes                       int64
 	// OmitProperties are types of bundle properties to leave out, to save memory: resolution needs neither
@@ -89,8 +88,7 @@ const (
 	// ReasonUnreadableFile: a file is neither JSON nor YAML, or no file in the catalog's folder; what stood before
 	// the broken place is used. Repair it, or name it in .indexignore.
 	ReasonUnreadableFile = "UnreadableFile"
-	// ReasonInvalidDocument: a document is not what its schema says, and is left out. OLM serves no catalog that has
-	// it.
+	// ReasonInvalidDocument: a document is not what its schema says, and is left out. OLM serves no catalog that has it.
 	ReasonInvalidDocument = "InvalidDocument"
 	// ReasonDuplicateKey: a key is there twice. As in OLM the last one counts; remove the one that is not meant. Of
 	// JSON nothing is said about keys inside the values of properties, which are carried along as they are.
@@ -101,8 +99,7 @@ const (
 	// ReasonLooseVersion: a bundle's version is not as semver.org has it, such as v1.0.0 or 1.0. It is read as the
 	// message says, as OLM reads older catalogs. Strict refuses it.
 	ReasonLooseVersion = "LooseVersion"
-	// ReasonUnknownPackage: a channel, bundle or deprecation names a package that no document describes, and is left
-	// out.
+	// ReasonUnknownPackage: a channel, bundle or deprecation names a package that no document describes, and is left out.
 	ReasonUnknownPackage = "UnknownPackage"
 )
 

@@ -108,8 +108,7 @@ func zipped(t *testing.T, text string) string {
 
 // TestRead has cases of OLM.
 //
-// OLM's cases: a catalog's bundle: properties, default channel; unknown schemas, folders, ignored files,
-// deprecations.
+// OLM's cases: a catalog's bundle: properties, default channel; unknown schemas, folders, ignored files, deprecations.
 func TestRead(t *testing.T) {
 	for name, text := range map[string]string{"JSON": jsonCatalog, "YAML": yamlCatalog, "JSON with gzip": zipped(t, jsonCatalog), "YAML with gzip": zipped(t, yamlCatalog)} {
 		t.Run(name, func(t *testing.T) {

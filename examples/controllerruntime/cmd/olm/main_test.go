@@ -26,8 +26,7 @@ const catalog = `{schema: olm.package, name: alpha, defaultChannel: stable}
 {schema: olm.bundle, package: alpha, name: alpha.v1, image: i, properties: [{type: olm.package, value: {packageName: alpha, version: 1.0.0}}]}
 `
 
-// TestTheProgramWorksUntilItIsStopped starts it as one command does, with a
-// kubeconfig and most of its flags.
+// TestTheProgramWorksUntilItIsStopped starts it as one command does, with a kubeconfig and most of its flags.
 func TestTheProgramWorksUntilItIsStopped(t *testing.T) {
 	c := fake.NewCluster(time.Now())
 	c.AutoCreateNamespaces = true

@@ -53,8 +53,7 @@ func TestAnExportBecomesAFolder(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), dir, true, false, &o, nil, strings.NewReader(catalogSource+"---"+catalogSource), &log), "stdin: document 2: CatalogSource olm/community stands in stdin, document 1, already")
 }
 
-// TestWhatIsNotExportedIsNotTakenForAbsent: nothing is planned for want of kinds
-// that were left out.
+// TestWhatIsNotExportedIsNotTakenForAbsent: nothing is planned for want of kinds that were left out.
 func TestWhatIsNotExportedIsNotTakenForAbsent(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer

@@ -94,8 +94,7 @@ func chosen(p *View, res *Decided, x *Explanation) bool {
 	return false
 }
 
-// explainFor explains a bundle that a Subscription could or could nearly have. false: the bundle has nothing to do
-// with it.
+// explainFor explains a bundle that a Subscription could or could nearly have. false: the bundle has nothing to do with it.
 func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, budget *search.Budget) bool {
 	if s.Choice == nil {
 		if res.Failure == nil {
@@ -228,8 +227,7 @@ func obstacle(p *View, r model.Ref) string {
 	return ""
 }
 
-// View is what an explanation is made from: the problem, which Subscriptions are left out of it, and what the others
-// get.
+// View is what an explanation is made from: the problem, which Subscriptions are left out of it, and what the others get.
 type View struct {
 	*model.Problem
 	Scope *model.Scope

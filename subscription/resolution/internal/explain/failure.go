@@ -41,8 +41,7 @@ type Rule struct {
 	Catalog                           types.NamespacedName
 	// Objects are the identifiers of the candidates, or of what excludes each other.
 	Objects []string
-	// Need says in words what a BundleRequires rule looks for; FailureMessage is what the bundle's author says about
-	// it.
+	// Need says in words what a BundleRequires rule looks for; FailureMessage is what the bundle's author says about it.
 	Need, FailureMessage string
 }
 
@@ -96,8 +95,7 @@ type HeldBack struct {
 // Target is where one Subscription ends.
 type Target struct {
 	Subscription string
-	// Current is the installed operator that it starts from, Target the one that it has after this resolution; "" is
-	// none.
+	// Current is the installed operator that it starts from, Target the one that it has after this resolution; "" is none.
 	Current, Target string
 	// Adopt: Target exists already and becomes the Subscription's. Its Decision names it as the new
 	// status.currentCSV; package subscription, which sees that it exists, then writes status.installedCSV.
@@ -111,8 +109,7 @@ func CoresFor(cores []Core, subscription string) []Core {
 	})
 }
 
-// GivenUp says that Subscriptions were not decided within some steps. They are none when there is nothing to leave
-// out.
+// GivenUp says that Subscriptions were not decided within some steps. They are none when there is nothing to leave out.
 func GivenUp(p *View, subs []*model.Subscription, steps int) Core {
 	c := Core{Error: true, Message: fmt.Sprintf("resolution stopped after %d steps", p.Policy.Steps())}
 	if len(subs) == 0 {

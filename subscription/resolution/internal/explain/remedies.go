@@ -56,8 +56,7 @@ var remedies = []remedy{
 // mostChecked bounds the changes that are tried for one trouble.
 const mostChecked = 12
 
-// RemediesFor returns what helps against a contradiction. It is asked when it is known who is left out for other
-// reasons.
+// RemediesFor returns what helps against a contradiction. It is asked when it is known who is left out for other reasons.
 func RemediesFor(v *View, core *Core, found search.Contradiction, budget *search.Budget) []Remedy {
 	t := trouble{rules: core.Rules, found: found}
 	for _, s := range v.Subs {

@@ -168,11 +168,10 @@ func upgrades(p *Problem, s *Subscription, channels []*content.ChannelIndex) {
 	}
 }
 
-// upgradesFrom reports whether there is an upgrade edge from an installed operator to e. ordered: the chain of e's
-// channel says that e is newer.
+// upgradesFrom reports whether there is an upgrade edge from an installed operator to e. ordered: the chain of e's channel
+// says that e is newer.
 //
-// Differs: unless the policy says otherwise, a skipRange never leads to the installed operator itself or to an older
-// one.
+// Differs: unless the policy says otherwise, a skipRange never leads to the installed operator itself or to an older one.
 func upgradesFrom(p *Problem, e, installed *content.Entry, ordered bool) bool {
 	if (e.Replaces != "" && e.Replaces == installed.Name) || slices.Contains(e.Skips, installed.Name) {
 		return true

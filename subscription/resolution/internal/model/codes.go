@@ -23,8 +23,7 @@ const (
 	OnePerPackage RuleKind = "OnePerPackage"
 	// OnePerAPI: at most one operator that provides an API.
 	OnePerAPI RuleKind = "OnePerAPI"
-	// OnePerName: at most one operator of a name, whatever packages they are of: both would be one
-	// ClusterServiceVersion.
+	// OnePerName: at most one operator of a name, whatever packages they are of: both would be one ClusterServiceVersion.
 	OnePerName RuleKind = "OnePerName"
 	// BundleDeprecated: a bundle with the property olm.deprecated.
 	BundleDeprecated RuleKind = "BundleDeprecated"
@@ -59,8 +58,7 @@ const (
 	BlockedBySubscription HeldBackCode = "BlockedBySubscription"
 	// NoUpgradeEdge: the installed operator is not the head of its channel, and nothing upgrades from it.
 	NoUpgradeEdge HeldBackCode = "NoUpgradeEdge"
-	// CatalogMissing, PackageMissing, ChannelMissing: what the Subscription follows is gone; the installed operator
-	// stays.
+	// CatalogMissing, PackageMissing, ChannelMissing: what the Subscription follows is gone; the installed operator stays.
 	CatalogMissing HeldBackCode = "CatalogMissing"
 	PackageMissing HeldBackCode = "PackageMissing"
 	ChannelMissing HeldBackCode = "ChannelMissing"

@@ -10,11 +10,10 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Fingerprint is the same for inputs that Resolve answers alike, apart from the Subscriptions, their plans, and what
-// the caller sets itself: OperatorGroups, existing ClusterServiceVersions, catalogs, and version ranges. Whoever hands
-// an answer back to package subscription keeps it with its answer, and drops the answer when it changes: nothing else
-// tells that an operator went away which an upgrade waited for. What of a Subscription matters is in the answer's
-// Observed.
+// Fingerprint is the same for inputs that Resolve answers alike, apart from the Subscriptions, their plans, and what the
+// caller sets itself: OperatorGroups, existing ClusterServiceVersions, catalogs, and version ranges. Whoever hands an
+// answer back to package subscription keeps it with its answer, and drops the answer when it changes: nothing else tells
+// that an operator went away which an upgrade waited for. What of a Subscription matters is in the answer's Observed.
 func (in *Input) Fingerprint() string {
 	d := content.Digester{}
 	for _, g := range in.OperatorGroups {

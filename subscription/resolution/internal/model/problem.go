@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model is one namespace as a problem to solve: the catalogs that it sees, its Subscriptions with their
-// candidates, what exists, and who can provide what. [Read] makes a [Problem]; after that only what it looks up on
-// demand is added.
+// Package model is one namespace as a problem to solve: the catalogs that it sees, its Subscriptions with their candidates,
+// what exists, and who can provide what. [Read] makes a [Problem]; after that only what it looks up on demand is added.
 package model
 
 import (
