@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/olmcore/olm/internal/plantest"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -24,6 +22,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
 )

@@ -12,8 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	. "github.com/olmcore/olm/internal/plantest"
-
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -28,6 +26,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 

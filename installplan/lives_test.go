@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/olmcore/olm/internal/plantest"
-
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
 )

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/olmcore/olm/internal/plantest"
-
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -22,6 +20,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/installplan/sweep"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/olmcore/olm/internal/plantest"
-
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -19,6 +17,7 @@ import (
 	"github.com/olmcore/olm/fake/scenario"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/olmcore/olm/internal/plantest"
-
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -21,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/installplan"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/olmcore/olm/internal/plantest"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -26,6 +24,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/sweep"
+	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
 )
 

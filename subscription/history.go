@@ -8,17 +8,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
 // History is what a caller remembers of one Subscription between two calls. An Outcome carries the entries that
-// changed; store them before running the actions, by UID, e.g. as JSON in an annotation, and hand all of them back. Losing them costs exactness, never
-// correctness.
+// changed; store them before running the actions, by UID, e.g. as JSON in an annotation, and hand all of them back. Losing
+// them costs exactness, never correctness.
 type History struct {
 	// Seq counts the transitions that were reported.
 	Seq int64 `json:"seq,omitempty"`
