@@ -3,7 +3,6 @@
 package csv
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -27,7 +26,7 @@ func neighboursUnread(f *facts) (decision, bool) {
 // reason for a write of their own: OLM has given them up.
 func metadataOutdated(f *facts) (decision, bool) {
 	held := slices.Contains(f.csv.Finalizers, cleanup.Finalizer)
-	annotated := f.TakenOver != nil || f.isLeaving() || f.refused || f.isAnnotated()
+	annotated := f.isLeaving() || f.TakenOver != nil || f.refused || f.isAnnotated()
 	if held && annotated {
 		return decision{}, false
 	}
@@ -112,8 +111,10 @@ func noTargets(f *facts) (decision, bool) {
 }
 
 func invalidModes(f *facts) (decision, bool) {
-	_, err := v1alpha1.NewInstallModeSet(f.csv.Spec.InstallModes)
-	return fail(v1alpha1.CSVReasonInvalidInstallModes, fmt.Sprint(err)), err != nil
+	if _, err := v1alpha1.NewInstallModeSet(f.csv.Spec.InstallModes); err != nil {
+		return fail(v1alpha1.CSVReasonInvalidInstallModes, err.Error()), true
+	}
+	return decision{}, false
 }
 
 func unsupportedTargets(f *facts) (decision, bool) {

@@ -74,7 +74,7 @@ func TestRulesHaveNames(t *testing.T) {
 func TestTheFirstRuleThatDecidesIsTheDecision(t *testing.T) {
 	decides := func(*facts) (decision, bool) { return move("", "", "decided"), true }
 	passes := func(*facts) (decision, bool) { return move("", "", "passed"), false }
-	table := []rule{{"Other", pending, nil, decides}, {"Passes", everyPhase, nil, passes}, {"Decides", failed, nil, decides}, {"Later", failed, nil, decides}}
+	table := byPhase([]rule{{"Other", pending, nil, decides}, {"Passes", everyPhase, nil, passes}, {"Decides", failed, nil, decides}, {"Later", failed, nil, decides}})
 	d, decided := firstOf(table, &facts{phase: failed[0]})
 	require.True(t, decided)
 	require.Equal(t, "Decides", d.Rule)

@@ -56,7 +56,7 @@ func (f *facts) remembered(d *decision) *Judged {
 	case refused && f.Judged != nil:
 		return f.Judged
 	case installs || refused:
-		return judgedBy(f.Input)
+		return judgedBy(&f.Input)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func permissionsRefused(f *facts) (decision, bool) {
 		d.Rule = "InstallAgain"
 		return d, true
 	}
-	if now := judgedBy(f.Input); f.Judged != nil && now != nil && !now.equal(f.Judged) {
+	if now := judgedBy(&f.Input); f.Judged != nil && now != nil && !now.equal(f.Judged) {
 		return again("Cluster resources changed state")
 	}
 	s := &f.csv.Status

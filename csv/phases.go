@@ -38,7 +38,7 @@ func failForward(f *facts) (decision, bool) {
 }
 
 func requirementsUnread(f *facts) (decision, bool) {
-	list := requirements.unread(f.Input)
+	list := requirements.unread(&f.Input)
 	return f.unread(list == "", list)
 }
 
@@ -119,7 +119,7 @@ func gatePassed(f *facts) (decision, bool) {
 func upgradeBegan(f *facts) (decision, bool) {
 	d, decided := beingReplaced(f.Successor)
 	return reporting(d), decided && !f.met && f.csv.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet && f.hasRun() &&
-		requirements.takenBy(f.Input, f.report, f.Successor)
+		requirements.takenBy(&f.Input, f.report, f.Successor)
 }
 
 // neverRan lets a Pending CSV that never ran give way to a successor that lacks nothing but that this one does: the
@@ -195,7 +195,7 @@ var installRetry = olmcore.Backoff{Base: 5 * time.Second, Max: 10 * time.Minute}
 // install writes the Deployments. The CSV is Installing once all of them are observed.
 func install(f *facts) (decision, bool) {
 	account, _ := olmcore.AccountOf(f.group)
-	todo := f.source.Install(f.Deployments.Items, account, f.LastRun, f.Now)
+	todo := f.source().Install(f.Deployments.Items, account, f.LastRun, f.Now)
 	var d decision
 	switch {
 	case todo.Incomputable:
@@ -222,7 +222,7 @@ func install(f *facts) (decision, bool) {
 
 // stillHealthy keeps a CSV Succeeded as long as its Deployments are healthy.
 func stillHealthy(f *facts) (decision, bool) {
-	state, why := f.source.Health(f.Deployments.Items)
+	state, why := f.source().Health(f.Deployments.Items)
 	if state != deployment.Healthy {
 		return judged(state, why, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy), true
 	}
@@ -254,7 +254,7 @@ func judged(state deployment.State, why string, to phase, reason v1alpha1.Condit
 }
 
 func stillInstalling(f *facts) (decision, bool) {
-	state, why := f.source.Health(f.Deployments.Items)
+	state, why := f.source().Health(f.Deployments.Items)
 	d := judged(state, why, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonWaiting)
 	if d.Phase != v1alpha1.CSVPhaseInstalling {
 		return d, true
@@ -270,7 +270,7 @@ func stillInstalling(f *facts) (decision, bool) {
 // stillFailed installs again, after a while what could not be installed; not where a Deployment is right and only not
 // available, as that would change nothing.
 func stillFailed(f *facts) (decision, bool) {
-	state, why := f.source.Health(f.Deployments.Items)
+	state, why := f.source().Health(f.Deployments.Items)
 	switch s := &f.csv.Status; {
 	case state == deployment.Waiting:
 		return fail(v1alpha1.CSVReasonComponentUnhealthy, "installing: "+why), true

@@ -43,15 +43,13 @@ type Outcome struct {
 // transitionCSVState.
 // Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
-	compared := in.Checkpoint.Compare(in.Now)
-	in.cover(&compared)
-	if wait, same := compared.Holds(); same {
-		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
+	if in.Checkpoint != nil {
+		compared := in.Checkpoint.Compare(in.Now)
+		in.cover(&compared)
+		if wait, same := compared.Holds(); same {
+			return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
+		}
 	}
-	return reconcile(in)
-}
-
-func reconcile(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
 	}
@@ -60,10 +58,10 @@ func reconcile(in Input) (Outcome, error) {
 		done, err := cleanup.Reconcile(in.ofCleanup())
 		return Outcome{Result: done.Result, Operands: done.Operands}, err
 	}
-	f := factsOf(&in)
+	f := factsOf(in)
 	d := decide(f)
 	out := Outcome{Result: f.result(d), Judged: f.remembered(&d), Repair: f.repair(d)}
-	if out.Judged == nil && out.Repair == nil {
+	if out.Empty() && out.Judged == nil && out.Repair == nil {
 		made := olmcore.NewCoverage(in.Now, out.Result)
 		in.cover(&made)
 		out.Checkpoint = made.Checkpoint()
@@ -74,11 +72,11 @@ func reconcile(in Input) (Outcome, error) {
 // repair returns what creates again what the InstallPlan made for requirements that a decision found unmet.
 func (f *facts) repair(d decision) []olmcore.Action {
 	account, confirmed := olmcore.AccountOf(f.group)
-	if !d.reported || !confirmed || !owned.IsLabelValue(f.csv.Name) {
+	if !d.reported || !confirmed {
 		return nil
 	}
 	var actions []olmcore.Action
-	for _, o := range requirements.heal(f.Input, f.report) {
+	for _, o := range requirements.heal(&f.Input, f.report) {
 		deployment.LabelComponents(o, f.csv)
 		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
 			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it is gone",
@@ -105,7 +103,6 @@ func (f *facts) result(d decision) olmcore.Result {
 		return res
 	}
 	after := *f.csv // what a status update does not write is shared with what was observed
-	after.Status = *s.DeepCopy()
 	if d.refresh && !said {
 		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.Now))
 	} else {
@@ -132,7 +129,7 @@ type (
 
 // facts are what an Input says about a CSV that is not being deleted. Rules read them.
 type facts struct {
-	*Input
+	Input
 	csv *version
 	// phase is the recorded one; what the API does not know counts as none.
 	phase phase
@@ -151,35 +148,33 @@ type facts struct {
 	// report is what the requirements are judged to be, in the phases that depend on them.
 	report report
 	met    bool
-	// source is what the Deployments are made from.
-	source deployment.Source
 }
 
-func factsOf(in *Input) *facts {
+func factsOf(in Input) *facts {
 	c := in.ClusterServiceVersion
-	f := &facts{
-		Input: in, csv: c, phase: c.Status.Phase, Chain: chain.Of(c, in.Neighbours.Items), refused: isRefused(c),
-		source: deployment.Source{
-			CSV: c, Config: deployment.ConfigOf(c, in.Subscriptions.Items),
-			ProxyEnv: in.Config.ProxyEnv, ExcludedAnnotations: in.Config.ExcludedAnnotations,
-		},
-	}
+	f := &facts{Input: in, csv: c, phase: c.Status.Phase, Chain: chain.Of(c, in.Neighbours.Items), refused: isRefused(c)}
 	if !slices.Contains(everyPhase, f.phase) {
 		f.phase = v1alpha1.CSVPhaseNone
 	}
 	f.group, f.groupCount = group.Alone(in.OperatorGroups.Items, c.Namespace)
-	if f.group != nil {
+	if f.group != nil && !f.isLeaving() {
 		f.targets, f.computed = group.TargetsOf(f.group)
-		if !f.isLeaving() {
-			f.claim = group.ClaimOf(c, f.group, in.OtherGroups.Items, in.OtherProviders.Items, in.Neighbours.Items)
-		}
+		f.claim = group.ClaimOf(c, f.group, in.OtherGroups.Items, in.OtherProviders.Items, in.Neighbours.Items)
 	}
 	switch f.phase {
 	case v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed:
-		f.report = requirements.judge(in)
+		f.report = requirements.judge(&f.Input)
 		f.met = f.report.met()
 	}
 	return f
+}
+
+// source is what the Deployments are made from.
+func (f *facts) source() deployment.Source {
+	return deployment.Source{
+		CSV: f.csv, Config: deployment.ConfigOf(f.csv, f.Subscriptions.Items),
+		ProxyEnv: f.Config.ProxyEnv, ExcludedAnnotations: f.Config.ExcludedAnnotations,
+	}
 }
 
 // isLeaving reports whether the CSV gives way to a later version.

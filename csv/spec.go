@@ -22,9 +22,9 @@ import (
 )
 
 // first returns the first problem that a check finds in a list; empty when there is none.
-func first[T any](list []T, check func(i int, item T) string) string {
-	for i, item := range list {
-		if problem := check(i, item); problem != "" {
+func first[T any](list []T, check func(i int, item *T) string) string {
+	for i := range list {
+		if problem := check(i, &list[i]); problem != "" {
 			return problem
 		}
 	}
@@ -34,8 +34,8 @@ func first[T any](list []T, check func(i int, item T) string) string {
 // specError says what in a CSV makes it unusable whatever the cluster offers; empty when nothing does.
 func specError(c *version) string {
 	spec := &c.Spec.InstallStrategy.StrategySpec
-	noAccount := func(field string) func(int, v1alpha1.StrategyDeploymentPermissions) string {
-		return func(i int, p v1alpha1.StrategyDeploymentPermissions) string {
+	noAccount := func(field string) func(int, *v1alpha1.StrategyDeploymentPermissions) string {
+		return func(i int, p *v1alpha1.StrategyDeploymentPermissions) string {
 			if p.ServiceAccountName == "" {
 				return fmt.Sprintf("%s[%d]: serviceAccountName is empty", field, i)
 			}
@@ -47,7 +47,7 @@ func specError(c *version) string {
 		nameError(c.Name),
 		first(c.Spec.CustomResourceDefinitions.Owned, definitionError),
 		first(c.Spec.CustomResourceDefinitions.Required, definitionError),
-		first(spec.DeploymentSpecs, func(i int, d v1alpha1.StrategyDeploymentSpec) string { return deploymentError(i, d, seen) }),
+		first(spec.DeploymentSpecs, func(i int, d *v1alpha1.StrategyDeploymentSpec) string { return deploymentError(i, d, seen) }),
 		first(spec.Permissions, noAccount("permissions")),
 		first(spec.ClusterPermissions, noAccount("clusterPermissions")),
 	)
@@ -63,7 +63,7 @@ func nameError(name string) string {
 	return ""
 }
 
-func definitionError(_ int, d v1alpha1.CRDDescription) string {
+func definitionError(_ int, d *v1alpha1.CRDDescription) string {
 	plural, group, _ := strings.Cut(d.Name, ".")
 	switch {
 	case plural == "" || group == "":
@@ -76,7 +76,7 @@ func definitionError(_ int, d v1alpha1.CRDDescription) string {
 	return ""
 }
 
-func deploymentError(i int, d v1alpha1.StrategyDeploymentSpec, seen map[string]bool) string {
+func deploymentError(i int, d *v1alpha1.StrategyDeploymentSpec, seen map[string]bool) string {
 	if seen[d.Name] {
 		return fmt.Sprintf("deployment %q listed twice", d.Name)
 	}
@@ -101,14 +101,14 @@ func strategyError(c *version) string {
 	if c.Spec.InstallStrategy.StrategyName != v1alpha1.InstallStrategyNameDeployment {
 		return "unrecognized install strategy"
 	}
-	permissionError := func(_ int, p v1alpha1.StrategyDeploymentPermissions) string { return first(p.Rules, ruleError) }
+	permissionError := func(_ int, p *v1alpha1.StrategyDeploymentPermissions) string { return first(p.Rules, ruleError) }
 	return cmp.Or(
 		first(c.Spec.InstallStrategy.StrategySpec.Permissions, permissionError),
 		first(c.Spec.InstallStrategy.StrategySpec.ClusterPermissions, permissionError),
 	)
 }
 
-func ruleError(_ int, r rbacv1.PolicyRule) string {
+func ruleError(_ int, r *rbacv1.PolicyRule) string {
 	switch {
 	case len(r.Verbs) == 0:
 		return "rule invalid: policy rule must have at least one verb"
@@ -120,8 +120,11 @@ func ruleError(_ int, r rbacv1.PolicyRule) string {
 
 // webhookError says what is wrong with the webhook descriptions; empty when nothing is.
 func webhookError(c *version) string {
+	if len(c.Spec.WebhookDefinitions) == 0 {
+		return ""
+	}
 	seen, deployments := map[string]bool{}, owned.Deployments(c)
-	repeated := func(_ int, w v1alpha1.WebhookDescription) string {
+	repeated := func(_ int, w *v1alpha1.WebhookDescription) string {
 		if seen[w.GenerateName] {
 			return "CSV contains repeated WebhookDescription name"
 		}
@@ -130,13 +133,13 @@ func webhookError(c *version) string {
 	}
 	return cmp.Or(
 		first(c.Spec.WebhookDefinitions, repeated),
-		first(c.Spec.WebhookDefinitions, func(_ int, w v1alpha1.WebhookDescription) string {
+		first(c.Spec.WebhookDefinitions, func(_ int, w *v1alpha1.WebhookDescription) string {
 			return cmp.Or(first(w.Rules, webhookRuleError), descriptionError(w, deployments))
 		}),
 	)
 }
 
-func descriptionError(w v1alpha1.WebhookDescription, deployments sets.Set[string]) string {
+func descriptionError(w *v1alpha1.WebhookDescription, deployments sets.Set[string]) string {
 	switch {
 	case w.GenerateName == "":
 		return "webhook description without generateName"
@@ -158,7 +161,7 @@ func descriptionError(w v1alpha1.WebhookDescription, deployments sets.Set[string
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go, ValidWebhookRules.
 // Differs: the resource names of the webhook configurations are refused too, not their kinds alone.
-func webhookRuleError(_ int, r admissionregistrationv1.RuleWithOperations) string {
+func webhookRuleError(_ int, r *admissionregistrationv1.RuleWithOperations) string {
 	switch {
 	case slices.Contains(r.APIGroups, "*"):
 		return "webhook rules cannot include all groups"

@@ -69,7 +69,7 @@ func Assess(in Input) (Assessment, error) {
 	case c.DeletionTimestamp != nil:
 		return a.ofCleanup(&in)
 	}
-	f := factsOf(&in)
+	f := factsOf(in)
 	d := decide(f)
 	if d.reported {
 		d.Requirements = f.report.entries()
@@ -174,10 +174,10 @@ var rules = []rule{
 // decide runs the gates and then the phase machine. A CSV whose API another group lists too is looked at again,
 // although its own claim is the better one.
 func decide(f *facts) decision {
-	if d, decided := firstOf(gates, f); decided {
+	if d, decided := firstOf(gatesFrom, f); decided {
 		return d
 	}
-	d, decided := firstOf(rules, f)
+	d, decided := firstOf(rulesFrom, f)
 	if !decided {
 		d = f.stay()
 	}
@@ -187,11 +187,21 @@ func decide(f *facts) decision {
 	return d
 }
 
-func firstOf(table []rule, f *facts) (decision, bool) {
+// The rows by the phase in which they apply.
+var gatesFrom, rulesFrom = byPhase(gates), byPhase(rules)
+
+func byPhase(table []rule) map[phase][]rule {
+	rows := map[phase][]rule{}
 	for _, r := range table {
-		if !slices.Contains(r.from, f.phase) {
-			continue
+		for _, from := range r.from {
+			rows[from] = append(rows[from], r)
 		}
+	}
+	return rows
+}
+
+func firstOf(rows map[phase][]rule, f *facts) (decision, bool) {
+	for _, r := range rows[f.phase] {
 		if d, decided := r.decide(f); decided {
 			d.Rule = cmp.Or(d.Rule, r.name)
 			return d, true

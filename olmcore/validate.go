@@ -19,10 +19,13 @@ func ValidateList[O Object](field string, list Observed[O], checks ...Check) err
 	if !list.Complete && len(list.Items) > 0 {
 		return &InputError{Field: field, Problem: "has items of a read that was not completed"}
 	}
-	seen := make(map[types.NamespacedName]int, len(list.Items))
+	var seen map[types.NamespacedName]int
+	if len(list.Items) > 1 {
+		seen = make(map[types.NamespacedName]int, len(list.Items))
+	}
 	for i, o := range list.Items {
 		below, problem := validateEntry(o, checks)
-		if problem == "" {
+		if problem == "" && seen != nil {
 			key := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 			if before, twice := seen[key]; twice {
 				problem = fmt.Sprintf("is %s, as is %s[%d]", key, field, before)

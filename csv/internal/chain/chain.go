@@ -51,6 +51,9 @@ func Of(self *owned.CSV, others []*owned.CSV) Chain {
 			members, named[o.Name] = append(members, o), o
 		}
 	}
+	if len(members) == 1 {
+		return Chain{}
+	}
 	predecessor, successors := map[*owned.CSV]*owned.CSV{}, map[*owned.CSV][]*owned.CSV{}
 	for _, v := range members {
 		if p := named[v.Spec.Replaces]; p != nil && p != v {

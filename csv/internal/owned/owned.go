@@ -157,7 +157,7 @@ func ByName[T metav1.Object](items []T, namespace string) map[string]T {
 // ReasonStatusChanged is the reason of an action that writes a status.
 const ReasonStatusChanged = "StatusChanged"
 
-// SetPhase records a phase in a status that the caller owns. The conditions are a history: an entry is added when phase
+// SetPhase records a phase in a status, and writes to nothing that this shares with another. The conditions are a history: an entry is added when phase
 // or reason differ from the last one, and the oldest go when there are more than the API's limit.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, SetPhase.
@@ -169,13 +169,13 @@ func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterSer
 	}
 	s.Phase, s.Reason, s.Message = phase, reason, message
 	if n := len(s.Conditions); n == 0 || s.Conditions[n-1].Phase != phase || s.Conditions[n-1].Reason != reason {
-		s.Conditions = append(s.Conditions, v1alpha1.ClusterServiceVersionCondition{
+		s.Conditions = append(slices.Clip(s.Conditions), v1alpha1.ClusterServiceVersionCondition{
 			Phase: phase, Reason: reason, Message: message,
-			LastUpdateTime: s.LastUpdateTime.DeepCopy(), LastTransitionTime: s.LastTransitionTime.DeepCopy(),
+			LastUpdateTime: s.LastUpdateTime, LastTransitionTime: s.LastTransitionTime,
 		})
 	}
 	if extra := len(s.Conditions) - v1alpha1.ConditionsLengthLimit; extra > 0 {
-		s.Conditions = slices.Delete(s.Conditions, 0, extra)
+		s.Conditions = s.Conditions[extra:]
 	}
 }
 
