@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -42,29 +43,34 @@ var serviceAccounts = requirement{
 
 // permission is an entry of the install strategy and where it is to hold.
 type permission struct {
+	account string
 	rules   []rbacv1.PolicyRule
 	cluster bool
 }
 
-// accountsOf returns the names of the ServiceAccounts of a CSV, and their permissions: those for its namespace, then
-// those for the cluster.
-func accountsOf(c *version) (names []string, permissions map[string][]permission) {
-	permissions = map[string][]permission{}
+// permissionsOf returns the permissions of a CSV, sorted by account: those for its namespace, then those for the
+// cluster.
+func permissionsOf(c *version) []permission {
+	var list []permission
 	for _, p := range c.Spec.InstallStrategy.StrategySpec.Permissions {
-		permissions[p.ServiceAccountName] = append(permissions[p.ServiceAccountName], permission{p.Rules, false})
+		list = append(list, permission{p.ServiceAccountName, p.Rules, false})
 	}
 	for _, p := range c.Spec.InstallStrategy.StrategySpec.ClusterPermissions {
-		permissions[p.ServiceAccountName] = append(permissions[p.ServiceAccountName], permission{p.Rules, true})
+		list = append(list, permission{p.ServiceAccountName, p.Rules, true})
 	}
-	return slices.Sorted(maps.Keys(permissions)), permissions
+	slices.SortStableFunc(list, func(a, b permission) int { return strings.Compare(a.account, b.account) })
+	return list
 }
 
 // judgeServiceAccounts has one entry for each ServiceAccount, with the rules of all its permissions.
 func judgeServiceAccounts(in *Input) []v1alpha1.RequirementStatus {
 	var report []v1alpha1.RequirementStatus
-	names, permissions := accountsOf(in.ClusterServiceVersion)
 	grantedTo := rbac.Grants(in.ClusterServiceVersion, in.Roles.Items, in.RoleBindings.Items, in.ClusterRoles.Items, in.ClusterRoleBindings.Items)
-	for _, name := range names {
+	for rest := permissionsOf(in.ClusterServiceVersion); len(rest) > 0; {
+		name, n := rest[0].account, 1
+		for n < len(rest) && rest[n].account == name {
+			n++
+		}
 		r := v1alpha1.RequirementStatus{Version: "v1", Kind: "ServiceAccount", Name: name, Status: notPresent}
 		account, exists := owned.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, name)
 		switch {
@@ -74,9 +80,9 @@ func judgeServiceAccounts(in *Input) []v1alpha1.RequirementStatus {
 			r.Status, r.Message = notSatisfied, "Service account is owned by another ClusterServiceVersion"
 		default:
 			r.Status = present
-			judgeRules(&r, permissions[name], grantedTo(rbac.Account{Namespace: in.ClusterServiceVersion.Namespace, Name: name}))
+			judgeRules(&r, rest[:n], grantedTo(rbac.Account{Namespace: in.ClusterServiceVersion.Namespace, Name: name}))
 		}
-		report = append(report, r)
+		report, rest = append(report, r), rest[n:]
 	}
 	return report
 }
@@ -163,7 +169,10 @@ func note[T olmcore.Object](exist map[olmcore.Key]bool, items []T) {
 // is missing, what the InstallPlan made is looked up by name too.
 func gatherPermissions(r *read.Reads, in *Input) {
 	c := in.ClusterServiceVersion
-	accounts, _ := accountsOf(c)
+	var accounts []string
+	for _, p := range permissionsOf(c) {
+		accounts = append(accounts, p.account)
+	}
 	in.ServiceAccounts = read.Named[*corev1.ServiceAccount](r, c.Namespace, accounts)
 	in.Roles, in.RoleBindings = olmcore.Found[*rbacv1.Role](), olmcore.Found[*rbacv1.RoleBinding]()
 	in.ClusterRoles, in.ClusterRoleBindings = olmcore.Found[*rbacv1.ClusterRole](), olmcore.Found[*rbacv1.ClusterRoleBinding]()

@@ -63,22 +63,21 @@ func comesBefore(c *owned.CSV, a, b *v1alpha1.Subscription) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 
-// annotations are those of the CSV that its Pod templates get.
-func (s Source) annotations() map[string]string {
-	kept := maps.Clone(s.CSV.Annotations)
-	maps.DeleteFunc(kept, func(key, _ string) bool { return slices.Contains(s.ExcludedAnnotations, key) })
-	return kept
-}
+// copies reports whether Pod templates get an annotation of the CSV.
+func (s Source) copies(key string) bool { return !slices.Contains(s.ExcludedAnnotations, key) }
 
 // desired returns the Deployment for an entry of the install strategy. Its spec and the hash of it are those of OLM, bit
 // for bit. The error is that of the hash.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/deployment.go.
 func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*appsv1.Deployment, error) {
-	labels := map[string]string{}
-	maps.Copy(labels, entry.Label)
-	maps.Copy(labels, owned.By(s.CSV).Labels())
+	labels := owned.By(s.CSV).Labels()
 	labels[olmcore.LabelManaged] = "true"
+	for key, value := range entry.Label {
+		if _, ours := labels[key]; !ours {
+			labels[key] = value
+		}
+	}
 	d := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -87,8 +86,10 @@ func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*app
 		},
 	}
 	entry.Spec.DeepCopyInto(&d.Spec)
-	for key, value := range s.annotations() {
-		metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, key, value)
+	for key, value := range s.CSV.Annotations {
+		if s.copies(key) {
+			metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, key, value)
+		}
 	}
 	if s.Config != nil || len(s.ProxyEnv) > 0 {
 		o.applyConfig(d, s.Config, s.ProxyEnv)
@@ -98,7 +99,7 @@ func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*app
 		container.Env = merge(o, container.Env, []corev1.EnvVar{{Name: operatorConditionEnv, Value: s.CSV.Name}}, envName)
 	}
 	d.Spec.RevisionHistoryLimit = new(int32(1))
-	hash, err := olmcore.Hash(d.Spec)
+	hash, err := olmcore.Hash(&d.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("hash of deployment %s: %w", entry.Name, err)
 	}
@@ -225,10 +226,11 @@ func (s Source) compare(entry *v1alpha1.StrategyDeploymentSpec, live *appsv1.Dep
 
 // annotationProblem names the first difference by key of the CSV's annotations and the Pod template's; empty for none.
 func (s Source) annotationProblem(d *appsv1.Deployment) string {
-	have, want := d.Spec.Template.Annotations, s.annotations()
+	have, want := d.Spec.Template.Annotations, s.CSV.Annotations
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		value, ok := have[key]
 		switch {
+		case !s.copies(key):
 		case len(have) == 0:
 			return "no annotations found on deployment"
 		case !ok:

@@ -121,8 +121,12 @@ func (s Source) create(want *appsv1.Deployment, as *corev1.ObjectReference) olmc
 
 // LabelComponents puts the component labels of a CSV on an object that is made for it.
 func LabelComponents(o olmcore.Object, c *owned.CSV) {
-	components := maps.Clone(c.Labels)
-	maps.DeleteFunc(components, func(key, _ string) bool { return !strings.HasPrefix(key, olmcore.ComponentLabelPrefix) })
+	components := map[string]string{}
+	for key, value := range c.Labels {
+		if strings.HasPrefix(key, olmcore.ComponentLabelPrefix) {
+			components[key] = value
+		}
+	}
 	if labels, changed := olmcore.MergeLabels(o.GetLabels(), components); changed {
 		o.SetLabels(labels)
 	}
@@ -183,8 +187,9 @@ func ByTarget(a, b olmcore.Action) int {
 // that does not exist any more may be taken over, and with adopt also one that has no owner.
 func Conflict(c *owned.CSV, relatives sets.Set[*owned.CSV], neighbours []*owned.CSV, deployments []*appsv1.Deployment, adopt bool) string {
 	live := owned.ByName(deployments, c.Namespace)
-	for _, spec := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		d := live[spec.Name]
+	specs := c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	for i := range specs {
+		d := live[specs[i].Name]
 		if d == nil {
 			continue
 		}
