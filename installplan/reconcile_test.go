@@ -551,7 +551,7 @@ func TestDeletedPlanDeletesItsBundle(t *testing.T) {
 			cm.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(fake.Find[*v1alpha1.CatalogSource](c, "olm", "cool"))}
 			cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
 			require.NoError(t, c.Create(cm))
-			d := driven(t, c, 0, makers(Installs(o), Things), plans(Things))
+			driven(t, c, 0, makers(Installs(o), Things), plans(Things))
 			p := onlyPlan(t, c)
 			if shared {
 				twin := p.DeepCopy()
@@ -559,7 +559,7 @@ func TestDeletedPlanDeletesItsBundle(t *testing.T) {
 				require.NoError(t, c.Create(twin))
 				require.NoError(t, c.UpdateStatus(twin))
 			}
-			d = &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(Things)}}
+			d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{plans(Things)}}
 			c.Advance(25 * time.Hour)
 			require.NoError(t, fake.Edit(c, NS, p.Name, func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} }))
 			require.NoError(t, c.Delete(olmcore.RefOf(p).Unversioned()))

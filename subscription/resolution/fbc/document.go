@@ -89,9 +89,9 @@ func decode(source yamljson.Document) (d document, found []finding) {
 			problem = invalid("schema", "is not a text")
 		}
 		return document{}, []finding{problem}
+	case schemaPackage, schemaChannel, schemaBundle, schemaDeprecations:
 	default:
 		return document{}, nil
-	case schemaPackage, schemaChannel, schemaBundle, schemaDeprecations:
 	}
 	if err != nil {
 		return document{}, []finding{describe(err)}
