@@ -47,8 +47,7 @@ func foldKeys(m map[string]any, o Object) (map[string]any, []KeyCase, error) {
 	if _, untyped := o.(*unstructured.Unstructured); untyped || isNil(o) {
 		return m, nil, nil
 	}
-	f := folder{}
-	_, f.strict = o.(*apiextensionsv1.CustomResourceDefinition)
+	f := folderOf(o)
 	folded, _ := f.fold(m, reflect.TypeOf(o))
 	slices.SortFunc(f.found, func(a, b KeyCase) int { return strings.Compare(a.Path, b.Path) })
 	if len(f.excessive) > 0 {
@@ -64,6 +63,11 @@ type folder struct {
 	found     []KeyCase // in no order
 	excessive []string  // paths of quantities that are not computed with
 	path      []string  // of the value that is folded
+}
+
+func folderOf(o Object) folder {
+	_, strict := o.(*apiextensionsv1.CustomResourceDefinition)
+	return folder{strict: strict}
 }
 
 // fold returns a copy of value with its keys renamed; fits is false for what is to be left out.
@@ -139,8 +143,10 @@ func (f *folder) foldStruct(m map[string]any, fields structFields) map[string]an
 		_, taken := next[field]
 		ignored := f.strict || exact || taken
 		f.found = append(f.found, KeyCase{Path: f.at(key), Field: field, Ignored: ignored})
-		if ignored {
+		if ignored && !f.fitting {
 			next[key] = m[key]
+		} else if ignored { // it may count when what counts before it does not fit
+			f.put(next, key, key, m[key], fields.types[field])
 		} else {
 			f.put(next, field, key, m[key], fields.types[field])
 		}

@@ -31,7 +31,8 @@ func (e *UnfitError) Unwrap() error { return e.Err }
 // unfit returns the error of a map whose type could not be filled with it, with what of it fits.
 func unfit(m map[string]any, o Object, problem error) error {
 	reflect.ValueOf(o).Elem().SetZero()
-	f := folder{fitting: true}
+	f := folderOf(o)
+	f.fitting = true
 	kept, _ := f.fold(m, reflect.TypeOf(o))
 	if FromMap(kept.(map[string]any), o) != nil {
 		reflect.ValueOf(o).Elem().SetZero()

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -89,6 +90,17 @@ func TestAnUnfitObjectKeepsWhatFits(t *testing.T) {
 		}},
 	}
 	require.Empty(t, cmp.Diff(olmcore.Object(want), got))
+	u, _ = unfitObject(t, "ClusterServiceVersion", `{"version":"latest","Version":"newest","replaces":"w"}`)
+	got, err = olmcore.Fitting(olmcore.Typed(u))
+	require.NoError(t, err)
+	require.Equal(t, "w", got.(*v1alpha1.ClusterServiceVersion).Spec.Replaces, "two spellings of a field, and neither fits")
+	u.Object = map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "Spec": map[string]any{"group": "example.com"},
+		"metadata": map[string]any{"name": "as.example.com", "creationTimestamp": "never"},
+	}
+	got, err = olmcore.Fitting(olmcore.Typed(u))
+	require.NoError(t, err)
+	require.Empty(t, got.(*apiextensionsv1.CustomResourceDefinition).Spec.Group, "the keys of a definition count as they are spelt")
 }
 
 // TestDecodingEnds: manifests come from catalogs, which tenants bring.
