@@ -45,8 +45,9 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	in.Deployments = readDeployments(reads, c)
 	in.Neighbours = readNeighbours(reads, &in)
 	in.OperatorConditions = read.Named[*operatorsv2.OperatorCondition](reads, c.Namespace, []string{c.Spec.Replaces})
-	in.Subscriptions = read.Indexed(reads, c.Namespace, []read.Term{{Value: c.Name}}, func(s *v1alpha1.Subscription) []read.Term {
-		return []read.Term{{Value: s.Status.InstalledCSV}, {Value: s.Status.CurrentCSV}}
+	in.Subscriptions = read.Indexed(reads, c.Namespace, []read.Term{{Value: c.Name}}, func(s *v1alpha1.Subscription, add func(read.Term)) {
+		add(read.Term{Value: s.Status.InstalledCSV})
+		add(read.Term{Value: s.Status.CurrentCSV})
 	})
 	if c.Status.Phase == v1alpha1.CSVPhaseInstallReady || isRefused(c) {
 		in.Grants = readGrants(reads, &in)
@@ -64,12 +65,13 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 // readOtherGroups reads the OperatorGroups of other namespaces that list an API which the CSV provides, and the CSVs of
 // their namespaces that provide one.
 func readOtherGroups(r *read.Reads, c *version) (groups olmcore.Observed[*operatorsv1.OperatorGroup], providers olmcore.Observed[*version]) {
-	provided := termsOfAPIs(group.Provided(c))
+	var provided []read.Term
+	termsOfAPIs(group.Provided(c), func(t read.Term) { provided = append(provided, t) })
 	if len(provided) == 0 {
 		return olmcore.Found[*operatorsv1.OperatorGroup](), olmcore.Found[*version]()
 	}
-	groups = read.Only(read.Indexed(r, "", provided, func(g *operatorsv1.OperatorGroup) []read.Term {
-		return termsOfAPIs(group.Listed(g))
+	groups = read.Only(read.Indexed(r, "", provided, func(g *operatorsv1.OperatorGroup, add func(read.Term)) {
+		termsOfAPIs(group.Listed(g), add)
 	}), func(g *operatorsv1.OperatorGroup) bool { return g.Namespace != c.Namespace })
 	var lists []olmcore.Observed[*version]
 	for _, g := range groups.Items {
@@ -99,25 +101,24 @@ const (
 	termAPI        = "api"
 )
 
-func termsOf(c *version) []read.Term {
-	terms := []read.Term{{Of: termName, Value: c.Name}}
+func termsOf(c *version, add func(read.Term)) {
+	add(read.Term{Of: termName, Value: c.Name})
 	if c.Spec.Replaces != "" {
-		terms = append(terms, read.Term{Of: termReplaces, Value: c.Spec.Replaces})
+		add(read.Term{Of: termReplaces, Value: c.Spec.Replaces})
 	}
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		terms = append(terms, read.Term{Of: termDeployment, Value: d.Name})
+		add(read.Term{Of: termDeployment, Value: d.Name})
 	}
 	for _, d := range c.Spec.CustomResourceDefinitions.Owned {
-		terms = append(terms, read.Term{Of: termCRD, Value: d.Name})
+		add(read.Term{Of: termCRD, Value: d.Name})
 	}
-	return append(terms, termsOfAPIs(group.Provided(c))...)
+	termsOfAPIs(group.Provided(c), add)
 }
 
-func termsOfAPIs(list []group.API) (terms []read.Term) {
+func termsOfAPIs(list []group.API, add func(read.Term)) {
 	for _, a := range list {
-		terms = append(terms, read.Term{Of: termAPI, Value: a.String()})
+		add(read.Term{Of: termAPI, Value: a.String()})
 	}
-	return terms
 }
 
 // readNeighbours keeps, of the CSVs of the namespace, those that matter to this one, so that a decision costs the same
@@ -126,7 +127,8 @@ func termsOfAPIs(list []group.API) (terms []read.Term) {
 // serving certificates are.
 func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 	c := in.ClusterServiceVersion
-	terms := termsOf(c)
+	var terms []read.Term
+	termsOf(c, func(t read.Term) { terms = append(terms, t) })
 	for _, d := range in.Deployments.Items {
 		if owner, ok := olmcore.OwnerOf(d.Labels); ok {
 			terms = append(terms, read.Term{Of: termName, Value: owner.Name})

@@ -191,11 +191,11 @@ func gatherPermissions(r *read.Reads, in *Input) {
 			}
 		}
 	}
-	in.RoleBindings = read.Indexed(r, c.Namespace, bindingTerms(c.Namespace, accounts, roles), func(b *rbacv1.RoleBinding) []read.Term {
-		return termsOfBinding(b.Name, b.Namespace, b.Subjects)
+	in.RoleBindings = read.Indexed(r, c.Namespace, bindingTerms(c.Namespace, accounts, roles), func(b *rbacv1.RoleBinding, add func(read.Term)) {
+		termsOfBinding(b.Name, b.Namespace, b.Subjects, add)
 	})
-	in.ClusterRoleBindings = read.Indexed(r, "", bindingTerms(c.Namespace, accounts, clusterRoles), func(b *rbacv1.ClusterRoleBinding) []read.Term {
-		return termsOfBinding(b.Name, "", b.Subjects)
+	in.ClusterRoleBindings = read.Indexed(r, "", bindingTerms(c.Namespace, accounts, clusterRoles), func(b *rbacv1.ClusterRoleBinding, add func(read.Term)) {
+		termsOfBinding(b.Name, "", b.Subjects, add)
 	})
 	for _, b := range in.RoleBindings.Items {
 		if b.RoleRef.Kind == "ClusterRole" {
@@ -235,14 +235,13 @@ func bindingTerms(namespace string, accounts, names []string) []read.Term {
 	return terms
 }
 
-func termsOfBinding(name, namespace string, subjects []rbacv1.Subject) []read.Term {
-	terms := []read.Term{{Of: termBinding, Value: name}}
+func termsOfBinding(name, namespace string, subjects []rbacv1.Subject, add func(read.Term)) {
+	add(read.Term{Of: termBinding, Value: name})
 	for _, s := range subjects {
 		user := s.Name
 		if s.Kind == rbacv1.ServiceAccountKind {
 			user = rbac.UserPrefix + cmp.Or(s.Namespace, namespace) + ":" + s.Name
 		}
-		terms = append(terms, read.Term{Of: termSubject, Value: user})
+		add(read.Term{Of: termSubject, Value: user})
 	}
-	return terms
 }

@@ -7,6 +7,7 @@ package read
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -101,17 +102,15 @@ type index[T olmcore.Object] struct {
 
 // Indexed returns the objects of a namespace or, when it is empty, of all that have one of the terms. All calls for one
 // kind have the same termsOf: it has one index, which the Reader keeps when it can.
-func Indexed[T olmcore.Object](r *Reads, namespace string, terms []Term, termsOf func(T) []Term) olmcore.Observed[T] {
+func Indexed[T olmcore.Object](r *Reads, namespace string, terms []Term, termsOf func(o T, add func(Term))) olmcore.Observed[T] {
 	if r.err != nil {
 		return olmcore.Observed[T]{}
 	}
-	var kind T
-	kept := r.index(fmt.Sprintf("csv %T %s", kind, namespace), func() any {
-		x := &index[T]{all: List[T](r, namespace, nil), err: r.err, byTerm: map[Term][]int{}}
-		for i, o := range x.all.Items {
-			for _, term := range termsOf(o) {
-				x.byTerm[term] = append(x.byTerm[term], i)
-			}
+	kept := r.index("csv "+reflect.TypeFor[T]().String()+" "+namespace, func() any {
+		all := List[T](r, namespace, nil)
+		x := &index[T]{all: all, err: r.err, byTerm: make(map[Term][]int, len(all.Items))}
+		for i, o := range all.Items {
+			termsOf(o, func(term Term) { x.byTerm[term] = append(x.byTerm[term], i) })
 		}
 		return x
 	}).(*index[T])
