@@ -235,7 +235,12 @@ func judgeDefinition(in *Input, crd *apiextensionsv1.CustomResourceDefinition, d
 	if others := installedAlongside(in, crd); isOwned && len(others) > 0 {
 		return notSatisfied, "CRD installed alongside other CSV(s): " + strings.Join(others, ", ")
 	}
-	unserved := slices.DeleteFunc(slices.Clone(described), func(version string) bool { return serves(crd, version) })
+	var unserved []string
+	for _, version := range described {
+		if !serves(crd, version) {
+			unserved = append(unserved, version)
+		}
+	}
 	slices.Sort(unserved)
 	switch {
 	case len(unserved) > 0 && len(described) > 1:

@@ -126,7 +126,7 @@ func unsupportedTargets(f *facts) (decision, bool) {
 const contestedPace = 10 * time.Second
 
 func otherGroupsUnread(f *facts) (decision, bool) {
-	if len(group.Provided(f.csv)) > 0 && !f.OtherGroups.Complete {
+	if !f.OtherGroups.Complete && len(group.Provided(f.csv)) > 0 {
 		return f.unread(false, "OperatorGroups of all namespaces")
 	}
 	contested := f.claim.Conflict != nil && f.claim.Listed

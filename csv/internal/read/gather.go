@@ -109,8 +109,10 @@ func Indexed[T olmcore.Object](r *Reads, namespace string, terms []Term, termsOf
 	kept := r.index("csv "+reflect.TypeFor[T]().String()+" "+namespace, func() any {
 		all := List[T](r, namespace, nil)
 		x := &index[T]{all: all, err: r.err, byTerm: make(map[Term][]int, len(all.Items))}
-		for i, o := range all.Items {
-			termsOf(o, func(term Term) { x.byTerm[term] = append(x.byTerm[term], i) })
+		var at int
+		add := func(term Term) { x.byTerm[term] = append(x.byTerm[term], at) }
+		for at = range all.Items {
+			termsOf(all.Items[at], add)
 		}
 		return x
 	}).(*index[T])
