@@ -167,10 +167,11 @@ func deploymentsUnread(f *facts) (decision, bool) {
 func conflicting(f *facts) (decision, bool) {
 	reason, problem := f.conflict()
 	d := fail(reason, problem)
-	switch f.phase {
-	case v1alpha1.CSVPhasePending:
+	switch {
+	case reason == "":
+	case f.phase == v1alpha1.CSVPhasePending:
 		d = reporting(d)
-	case v1alpha1.CSVPhaseFailed:
+	case f.phase == v1alpha1.CSVPhaseFailed:
 		d = f.retry(d)
 	}
 	return d, reason != ""

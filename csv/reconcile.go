@@ -58,7 +58,7 @@ func Reconcile(in Input) (Outcome, error) {
 		done, err := cleanup.Reconcile(in.ofCleanup())
 		return Outcome{Result: done.Result, Operands: done.Operands}, err
 	}
-	f := factsOf(in)
+	f := factsOf(&in)
 	d := decide(f)
 	out := Outcome{Result: f.result(d), Judged: f.remembered(&d), Repair: f.repair(d)}
 	if out.Empty() && out.Judged == nil && out.Repair == nil {
@@ -150,9 +150,9 @@ type facts struct {
 	met    bool
 }
 
-func factsOf(in Input) *facts {
+func factsOf(in *Input) *facts {
 	c := in.ClusterServiceVersion
-	f := &facts{Input: in, csv: c, phase: c.Status.Phase, Chain: chain.Of(c, in.Neighbours.Items), refused: isRefused(c)}
+	f := &facts{Input: *in, csv: c, phase: c.Status.Phase, Chain: chain.Of(c, in.Neighbours.Items), refused: isRefused(c)}
 	if !slices.Contains(everyPhase, f.phase) {
 		f.phase = v1alpha1.CSVPhaseNone
 	}

@@ -69,7 +69,7 @@ func Assess(in Input) (Assessment, error) {
 	case c.DeletionTimestamp != nil:
 		return a.ofCleanup(&in)
 	}
-	f := factsOf(in)
+	f := factsOf(&in)
 	d := decide(f)
 	if d.reported {
 		d.Requirements = f.report.entries()
