@@ -53,6 +53,9 @@ func TestInputErrors(t *testing.T) {
 		"Subscriptions":                change(func(in *installplan.Input) { in.Subscriptions.Complete = false }),
 		"OperatorGroups":               change(func(in *installplan.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} }),
 		"Objects":                      change(func(in *installplan.Input) { in.Objects.Complete = false }),
+		"CatalogSources": change(func(in *installplan.Input) {
+			in.PullSecrets, in.CatalogSources.Complete = olmcore.Found(&corev1.Secret{ObjectMeta: InOLM("pull")}), false
+		}),
 	} {
 		t.Run(field, func(t *testing.T) {
 			_, err := reconcileResult(in)

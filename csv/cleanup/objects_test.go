@@ -79,10 +79,13 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 		"another account too": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
 			o.Subjects = append(o.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "other", Name: "x"})
 		}, false},
-		"a user":                   {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects[0].Kind = "User" }, false},
-		"without subjects":         {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects = nil }, false},
-		"younger":                  {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.CreationTimestamp = *ago(0) }, false},
-		"in another namespace":     {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Namespace = "ns" }, false},
+		"a user":               {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects[0].Kind = "User" }, false},
+		"without subjects":     {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects = nil }, false},
+		"younger":              {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.CreationTimestamp = *ago(0) }, false},
+		"in another namespace": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Namespace = "ns" }, false},
+		"of a Deployment with a dot": {func(o *rbacv1.RoleBinding, in *cleanup.Input) {
+			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, o.Name = "cool.x", "cool.x-service-auth-reader"
+		}, true},
 		"the successor has it too": {func(_ *rbacv1.RoleBinding, in *cleanup.Input) { successorOf(in, succeeded) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +99,7 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 			in.Deletion.WellKnown.Items = []olmcore.Object{o}
 			want := release
 			if c.ours {
-				want = []string{"delete RoleBinding cool-service-auth-reader"}
+				want = []string{"delete RoleBinding " + o.Name}
 			}
 			require.Equal(t, want, does(t, in))
 		})

@@ -93,6 +93,13 @@ func TestStages(t *testing.T) {
 			in.Namespaces.Items[0].DeletionTimestamp, csv(in).DeletionTimestamp = ago(time.Second), ago(30*time.Second)
 		}, release},
 		"without the finalizer there is nothing to do": {nil, func(in *cleanup.Input) { csv(in).Finalizers = []string{"other"} }, nil},
+		"a name that is too long has labelled nothing": {nil, func(in *cleanup.Input) {
+			csv(in).Name, in.ClusterObjects = strings.Repeat("a", 64), olmcore.Observed[olmcore.Object]{}
+		}, []string{"update ClusterServiceVersion " + strings.Repeat("a", 64)}},
+		"what failed before the deletion is tried anew": {[]olmcore.Object{role}, func(in *cleanup.Input) {
+			in.Deployments.Items = nil
+			in.LastRun = olmcore.LastResults{olmcore.KeyOf(role): {Class: olmcore.Invalid, Count: 1, First: ago(24 * time.Hour).Time, Last: ago(24 * time.Hour).Time}}
+		}, []string{"delete ClusterRole role"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()

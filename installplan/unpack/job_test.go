@@ -38,9 +38,10 @@ func TestJobIsTheOneThatOLMMakes(t *testing.T) {
 	require.Equal(t, corev1.PullAlways, pod.InitContainers[1].ImagePullPolicy)
 	require.Equal(t, []string{"opm", "alpha", "bundle", "extract", "-m", "/bundle/", "-n", "olm", "-c", BundleName, "-z"}, pod.Containers[0].Command)
 	require.Nil(t, pod.SecurityContext.RunAsUser)
+	given := unpackRound(t, unpacking(t, func(in *unpack.Input) { in.Config.RunAsUser = 1001 })).Actions[0].(olmcore.Create).Object.(*batchv1.Job)
+	require.EqualValues(t, 1001, *given.Spec.Template.Spec.SecurityContext.RunAsUser)
 	pinned := unpacking(t, func(in *unpack.Input) {
 		in.Lookup.Path = "quay.io/x@sha256:1"
-		in.Config.RunAsUser = 1001
 		in.Role.Rules[0].ResourceNames, in.RoleBinding.RoleRef.Name = nil, ""
 	})
 	out := unpackRound(t, pinned)
