@@ -19,7 +19,8 @@ const (
 )
 
 // Action is one write that a reconcile function asks for: Create, Update, UpdateStatus or Delete. The set is closed. An
-// action is a value: it can be compared, printed, stored (RecordOf) and run later.
+// action is a value: it can be compared, printed, stored (RecordOf) and run later. Its objects are read-only: they may
+// share memory with what was observed. Who hands one to a client that decodes the answer into it copies it first.
 //
 //sumtype:decl
 type Action interface {
