@@ -206,7 +206,7 @@ func nearest(wrong string, names []string) []string {
 	for _, name := range names {
 		lower := strings.ToLower(name)
 		d := distance(wrong, lower)
-		if d <= len(wrong)/4 || strings.Contains(lower, wrong) || strings.Contains(wrong, lower) {
+		if name != "" && (d <= len(wrong)/4 || strings.Contains(lower, wrong) || strings.Contains(wrong, lower)) {
 			far[name] = d
 			near = append(near, name)
 		}
