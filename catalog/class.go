@@ -113,7 +113,7 @@ var classes = []traits{{
 		return p.Trouble
 	},
 }, {
-	Class: ClassStuck, Is: func(p *registryPod) bool { return p.startLeft <= 0 && p.node() != "" && !p.Node.doubtful() },
+	Class: ClassStuck, Is: func(p *registryPod) bool { return p.startLeft <= 0 && p.Spec.NodeName != "" && !p.Node.doubtful() },
 	Active: true, Diagnosed: true,
 	Rank: 3, Purpose: registry.PurposeRestart, Fails: true, Reason: ReasonPodStuck, Remove: removeStuck, AvoidNode: true,
 	Note: "does not start", Explanation: "it does not start on {node}",
@@ -194,7 +194,7 @@ func (f *facts) nodeOf(pod *corev1.Pod) (state NodeState, since time.Time) {
 	case !isReady:
 		return NodeNotReady, since
 	// A node that became ready for the first time has nothing to recover from.
-	case f.left(since, nodeRecoveryWindow) > 0 && since.Sub(node.CreationTimestamp.Time) > nodeRecoveryWindow:
+	case since.Add(nodeRecoveryWindow).Sub(f.Now) > 0 && since.Sub(node.CreationTimestamp.Time) > nodeRecoveryWindow:
 		return NodeRecovering, since
 	case slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return outOfService(t) || t.Effect == corev1.TaintEffectNoExecute && !tolerated(t, pod.Spec.Tolerations)
@@ -254,9 +254,9 @@ const (
 
 // disruptionOf mirrors the threshold at which Kubernetes itself stops evicting in a zone: a fault of that size is
 // rather one of the control plane. Nodes are looked at once one of the catalog's is not healthy.
-func disruptionOf(pods []registryPod, nodes []*corev1.Node) disruption {
+func disruptionOf(pods []*registryPod, nodes []*corev1.Node) disruption {
 	const few, share = 2, 0.55
-	if !slices.ContainsFunc(pods, func(p registryPod) bool { return p.Node != NodeHealthy && p.Node != NodeNotObserved && p.Node != "" }) {
+	if !slices.ContainsFunc(pods, func(p *registryPod) bool { return p.Node != NodeHealthy && p.Node != NodeNotObserved && p.Node != "" }) {
 		return noDisruption
 	}
 	all, bad := len(nodes), 0

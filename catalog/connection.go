@@ -106,7 +106,7 @@ func laterLink(have link, own *Connection, now time.Time) link {
 		// one may go next: both get the grace period.
 		left := have.connected.Add(connectionGrace).Sub(now)
 		if left > 0 && !have.connected.After(now) {
-			have.wait = nearest(have.wait, left)
+			have.wait = olmcore.Nearest(have.wait, left)
 			return have
 		}
 		mine.connected = olmcore.Timestamp(now)
@@ -125,7 +125,7 @@ func laterLink(have link, own *Connection, now time.Time) link {
 // connectionFailure returns the sentence of ConditionDegraded about ready Pods without a connected client, empty for none,
 // and how long it is until it holds. It stays until there is a connection.
 func (f *facts) connectionFailure() (text string, wait time.Duration) {
-	if f.link.address == "" || f.link.isConnected() || f.link.state == stateIdle || f.standing.runsPods() && f.pods.Ready == 0 {
+	if f.link.address == "" || f.link.isConnected() || f.link.state == stateIdle || f.standing.runsPods && f.pods.Ready == 0 {
 		return "", 0
 	}
 	text = "no connection to " + f.link.address
@@ -136,7 +136,7 @@ func (f *facts) connectionFailure() (text string, wait time.Duration) {
 	if c == nil || c.Address != f.link.address || linkOf(c).isConnected() {
 		return "", 0
 	}
-	if left := f.left(c.LastTransition, connectionGrace); left > 0 {
+	if left := c.LastTransition.Add(connectionGrace).Sub(f.Now); left > 0 {
 		return "", left
 	}
 	return text, 0

@@ -49,7 +49,7 @@ func (pl *plan) dooms(p *registryPod) bool {
 func (pl *plan) under(phase string) { pl.phase, pl.halt = phase, "" }
 func (pl *plan) stop(halt string)   { pl.phase, pl.halt = "", halt }
 
-func (pl *plan) waitFor(d time.Duration) { pl.wait = nearest(pl.wait, d) }
+func (pl *plan) waitFor(d time.Duration) { pl.wait = olmcore.Nearest(pl.wait, d) }
 
 type planner struct {
 	*facts
@@ -57,7 +57,7 @@ type planner struct {
 }
 
 func planPods(f *facts) plan {
-	if !f.standing.runsPods() {
+	if !f.standing.runsPods {
 		return plan{}
 	}
 	pl := planner{facts: f}
@@ -180,7 +180,7 @@ func (pl *planner) planRefill() {
 // nowhereElse counts the Pods that are about to be evicted and stay, as there is no better place for them.
 func nowhereElse(f *facts) (count int) {
 	for _, p := range f.pods.choose(func(p *registryPod) bool { return p.Role == roleServing && p.Leaves }) {
-		count += one(!slices.ContainsFunc(f.usable(), func(n *corev1.Node) bool { return n.Name != p.node() }))
+		count += one(!slices.ContainsFunc(f.usable(), func(n *corev1.Node) bool { return n.Name != p.Spec.NodeName }))
 	}
 	return count
 }
@@ -241,10 +241,76 @@ func (r *report) podActions() (actions []olmcore.Action) {
 
 // avoided returns the Nodes of own Pods that a new Pod had better avoid, 10 at most.
 func avoided(list podList) (nodes []string) {
-	for _, p := range list.choose(func(p *registryPod) bool { return p.node() != "" && (p.Node.failed() || p.AvoidNode) }) {
-		nodes = append(nodes, p.node())
+	for _, p := range list.choose(func(p *registryPod) bool { return p.Spec.NodeName != "" && (p.Node.failed() || p.AvoidNode) }) {
+		nodes = append(nodes, p.Spec.NodeName)
 	}
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
 	return nodes[:min(len(nodes), 10)]
+}
+
+// heedRefusal makes a Pod that the API server refuses wait like one that failed. What is remembered of a run is what it
+// named; so the Pod is held back only while nothing else is to be done, see Reconcile.
+func (pl *planner) heedRefusal() {
+	if len(pl.creates) == 0 || len(pl.LastRun) == 0 {
+		return
+	}
+	next := olmcore.Key{Kind: "Pod", Namespace: pl.CatalogSource.Namespace, Name: pl.registry.FreeNames(pl.Pods.Items, 1)[0]}
+	last := pl.LastRun[next]
+	if last.Class != olmcore.Invalid && last.Class != olmcore.Forbidden && last.Class != olmcore.Webhook {
+		return
+	}
+	pl.refused = refusal + clip(last.Message, 500)
+	pl.stop(ReasonBackOff)
+	pl.backoff = last.Last.Add(restart.After(last.Count)).Sub(pl.Now)
+	pl.waitFor(pl.backoff)
+	if c := pl.recordedNow(ConditionDegraded); c != nil && pl.backoff > 0 {
+		if i := strings.Index(c.Message, refusal); i >= 0 {
+			pl.refused = c.Message[i:] // each answer may hold a number of its own: one write for each try
+		}
+	}
+}
+
+// candidateBackoff reports whether the last candidate failed so recently that the next one waits, and how long; 0: until
+// it is gone. The condition is the memory: it is there from the moment that the candidate was late.
+func (pl *planner) candidateBackoff() (waits bool, left time.Duration) {
+	if slices.ContainsFunc(pl.pods.Items, func(p *registryPod) bool { return p.Role == roleCandidate && p.Active && !p.outdated() && p.expired() }) {
+		return true, 0
+	}
+	c := pl.recordedNow(ConditionProgressing)
+	if pl.pods.Candidates > 0 || c == nil || c.Reason != ReasonProgressDeadlineExceeded {
+		return false, 0
+	}
+	left = c.LastTransitionTime.Add(restart.Max).Sub(pl.Now)
+	return left > 0, left
+}
+
+// trimOutdated keeps the best Pods of another spec, as many as asked for: more would leave no room for the new ones.
+func (pl *planner) trimOutdated() {
+	outdated := pl.pods.oldSpec()
+	slices.SortFunc(outdated, byWorth)
+	surplus := outdated[min(pl.Config.Replicas, len(outdated)):]
+	pl.delete(1, ReasonPodSurplus, "better Pods of the same old spec serve", surplus...)
+}
+
+// waitPhase says what is under way while Pods that should be ready are not, or why nothing is.
+func (pl *planner) waitPhase(acting bool) (phase, halt string) {
+	l := &pl.pods
+	all := func(is func(*registryPod) bool) bool { // of those that are not ready
+		return !slices.ContainsFunc(l.Items, func(p *registryPod) bool { return p.Role == roleServing && p.Present && !p.Ready && !is(p) })
+	}
+	waiting := !acting && l.Current > 0
+	switch {
+	case waiting && all(func(p *registryPod) bool { return p.Node.doubtful() }):
+		return "", ReasonWaitingForNodes
+	case waiting && all(func(p *registryPod) bool { return p.Late }):
+		return "", ReasonProgressDeadlineExceeded
+	case l.Lost > 0 || l.starting(registry.PurposeFailover):
+		return ReasonNodeFailover, ""
+	case l.Outdated > 0 || l.starting(registry.PurposeRollout):
+		return ReasonSpecRollout, ""
+	case l.Ended == 0 && neverServed(pl.facts):
+		return ReasonInitialRollout, ""
+	}
+	return ReasonRefill, ""
 }

@@ -76,15 +76,15 @@ func (f *facts) observePods(table []traits) podList {
 			continue
 		}
 		p := f.inspect(pod, role)
-		row := max(0, slices.IndexFunc(table, func(t traits) bool { return t.Is(&p) }))
+		row := max(0, slices.IndexFunc(table, func(t traits) bool { return t.Is(p) }))
 		p.traits = &table[row]
 		if p.Diagnosed {
 			p.Trouble, p.Late = troubleOf(pod), p.startLeft <= 0
-			p.Wait = nearest(p.Wait, p.startLeft)
+			p.Wait = olmcore.Nearest(p.Wait, p.startLeft)
 		}
 		list.Items = append(list.Items, p)
 	}
-	slices.SortFunc(list.Items, func(a, b registryPod) int {
+	slices.SortFunc(list.Items, func(a, b *registryPod) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)),
 			strings.Compare(b.ResourceVersion, a.ResourceVersion))
 	})
@@ -95,15 +95,15 @@ func (f *facts) observePods(table []traits) podList {
 }
 
 // inspect returns what is known of a Pod before it has a class.
-func (f *facts) inspect(pod *corev1.Pod, role role) registryPod {
+func (f *facts) inspect(pod *corev1.Pod, role role) *registryPod {
 	attempt, _ := strconv.Atoi(pod.Annotations[registry.KeyAttempt])
-	p := registryPod{
+	p := &registryPod{
 		Pod: pod, Role: role, Owned: olmcore.OwnedBy(pod, f.CatalogSource.UID),
-		Current:  !f.standing.runsPods() || f.registry.Current(pod),
+		Current:  !f.standing.runsPods || f.registry.Current(pod),
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		MadeFor:  pod.Annotations[registry.KeyPurpose], Replaces: types.UID(pod.Annotations[registry.KeyReplaces]),
 		Attempt: min(max(attempt, 1), maxAttempt),
-		Left:    f.left(pod.CreationTimestamp.Time, f.Config.deadline()), startLeft: f.left(unreadySince(pod), f.Config.deadline()),
+		Left:    pod.CreationTimestamp.Add(f.Config.deadline()).Sub(f.Now), startLeft: unreadySince(pod).Add(f.Config.deadline()).Sub(f.Now),
 	}
 	if f.standing.mode != modeConfigMap {
 		p.Content = imageID(pod)
@@ -113,11 +113,11 @@ func (f *facts) inspect(pod *corev1.Pod, role role) registryPod {
 	if p.Owned && !p.Finished {
 		p.Node, p.NodeSince = f.nodeOf(pod)
 		if p.Node == NodeRecovering {
-			p.Wait = f.left(p.NodeSince, nodeRecoveryWindow)
+			p.Wait = p.NodeSince.Add(nodeRecoveryWindow).Sub(f.Now)
 		}
 		var wait time.Duration
-		p.Lost, wait = f.lost(&p)
-		p.Wait = nearest(p.Wait, wait)
+		p.Lost, wait = f.lost(p)
+		p.Wait = olmcore.Nearest(p.Wait, wait)
 	}
 	return p
 }
@@ -129,7 +129,7 @@ func (f *facts) lost(p *registryPod) (reason string, wait time.Duration) {
 		return ReasonNodeOutOfService, 0
 	// The node controller takes Ready from the Pods of a silent node. While a Pod still has it, it counts as serving.
 	case p.Node == NodeGone || p.Node.doubtful() && !p.Ready:
-		if wait = f.left(p.NodeSince, f.Config.grace(p.Node)); wait <= 0 {
+		if wait = p.NodeSince.Add(f.Config.grace(p.Node)).Sub(f.Now); wait <= 0 {
 			return "Node" + string(p.Node), 0 // ReasonNodeGone, ReasonNodeUnreachable or ReasonNodeNotReady
 		}
 	}
@@ -140,23 +140,12 @@ func (f *facts) lost(p *registryPod) (reason string, wait time.Duration) {
 		(c.Reason == "DeletionByTaintManager" || c.Reason == "DeletionByPodGC") {
 		return ReasonEvicted, wait
 	}
-	overdue := f.left(p.DeletionTimestamp.Time, stuckTerminatingGrace)
+	overdue := p.DeletionTimestamp.Add(stuckTerminatingGrace).Sub(f.Now)
 	if overdue <= 0 {
 		return ReasonOverdue, wait
 	}
-	return "", nearest(wait, overdue)
+	return "", olmcore.Nearest(wait, overdue)
 }
-
-// nearest returns the nearest of some deadlines; what is 0 or less is none.
-func nearest(deadlines ...time.Duration) time.Duration {
-	var r olmcore.Result
-	for _, d := range deadlines {
-		r.Requeue(d)
-	}
-	return r.RequeueAfter
-}
-
-func (p *registryPod) node() string { return p.Spec.NodeName }
 
 func (p *registryPod) is(kind corev1.PodConditionType) bool {
 	return podCondition(p.Pod, kind).Status == corev1.ConditionTrue
@@ -179,14 +168,8 @@ func (p *registryPod) forced() bool {
 	return p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
 }
 
-// madeToPoll reports whether the Pod was made to poll the image. OLM makes candidates for nothing else, and does not
-// write that on them.
-func (p *registryPod) madeToPoll() bool {
-	return p.MadeFor == registry.PurposePoll || p.MadeFor == "" && p.Role == roleCandidate
-}
-
 func (p *registryPod) explain() string {
-	node := "node " + p.node()
+	node := "node " + p.Spec.NodeName
 	switch {
 	case p.Explanation != "":
 		return strings.ReplaceAll(p.Explanation, "{node}", node)
@@ -326,7 +309,7 @@ func imageID(pod *corev1.Pod) string {
 
 // podList is the Pods of a catalog, by name. It is read-only.
 type podList struct {
-	Items []registryPod
+	Items []*registryPod
 	tally
 	Content    string     // the content that shall win, empty while none is known
 	Disruption disruption // how much of the cluster fails at once
@@ -374,15 +357,13 @@ func one(counts bool) int {
 }
 
 func (l podList) choose(keep func(*registryPod) bool) (list []*registryPod) {
-	for i := range l.Items {
-		if keep(&l.Items[i]) {
-			list = append(list, &l.Items[i])
+	for _, p := range l.Items {
+		if keep(p) {
+			list = append(list, p)
 		}
 	}
 	return list
 }
-
-func (l podList) any(is func(*registryPod) bool) bool { return len(l.choose(is)) > 0 }
 
 // newest returns the newest Pod that keep accepts, nil when there is none.
 func (l podList) newest(keep func(*registryPod) bool) *registryPod {
@@ -409,7 +390,7 @@ func (l podList) oldSpec() []*registryPod {
 }
 
 func (l podList) starting(purpose string) bool {
-	return l.any(func(p *registryPod) bool { return p.Live && !p.Ready && p.MadeFor == purpose })
+	return slices.ContainsFunc(l.Items, func(p *registryPod) bool { return p.Live && !p.Ready && p.MadeFor == purpose })
 }
 
 func (l podList) uniformCandidates(n int) bool {
@@ -432,8 +413,7 @@ func (c complaint) String() string { return listed(c.texts, ", and more") }
 
 // complaints returns what Pods complain of, the most telling first.
 func (l podList) complaints() (list []complaint) {
-	for i := range l.Items {
-		p := &l.Items[i]
+	for _, p := range l.Items {
 		reason, text := p.complain()
 		if reason == "" {
 			continue
@@ -443,8 +423,8 @@ func (l podList) complaints() (list []complaint) {
 			at, list = len(list), append(list, complaint{reason: reason})
 		}
 		item := p.Name
-		if p.node() != "" {
-			item += " on " + p.node()
+		if p.Spec.NodeName != "" {
+			item += " on " + p.Spec.NodeName
 		}
 		list[at].texts = append(list[at].texts, item+": "+text)
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/catalog/internal/registry"
+	"github.com/olmcore/olm/olmcore"
 )
 
 const (
@@ -63,7 +66,7 @@ func (f *facts) observePoll() pollSchedule {
 	for _, p := range f.pods.choose(func(p *registryPod) bool { return p.Owned && p.madeToPoll() }) {
 		switch created := p.CreationTimestamp.Time; {
 		case created.After(now):
-			s.Wait = nearest(s.Wait, created.Sub(now))
+			s.Wait = olmcore.Nearest(s.Wait, created.Sub(now))
 			ahead = ahead || p.Role == roleCandidate
 		case created.After(s.Last):
 			s.Last = created
@@ -75,7 +78,7 @@ func (f *facts) observePoll() pollSchedule {
 		s.Left = f.untilPoll(s.Last, interval) + delay
 	}
 	if ahead {
-		s.Wait = nearest(s.Wait, s.Left)
+		s.Wait = olmcore.Nearest(s.Wait, s.Left)
 	}
 	return s
 }
@@ -88,7 +91,7 @@ func (f *facts) untilPoll(last time.Time, interval time.Duration) time.Duration 
 	case base.After(f.Now):
 		base = f.Now
 	}
-	return f.left(base, interval)
+	return base.Add(interval).Sub(f.Now)
 }
 
 // pollInterval returns the interval to poll at and what is wrong with the one of the spec, in OLM's words where it has
@@ -155,12 +158,12 @@ func (f *facts) judgePoll(calm bool) pollVerdict {
 	switch {
 	case v.Step == pollEnd:
 		return v
-	case f.pods.any(func(p *registryPod) bool { return p.Probe && p.Live }):
+	case slices.ContainsFunc(f.pods.Items, func(p *registryPod) bool { return p.Probe && p.Live }):
 		v = f.comparePoll()
 	default:
 		v = f.startPoll(calm)
 	}
-	v.Wait = nearest(v.Wait, wait)
+	v.Wait = olmcore.Nearest(v.Wait, wait)
 	return v
 }
 
@@ -170,7 +173,7 @@ func (f *facts) comparePoll() (v pollVerdict) {
 	for _, p := range f.pods.readyCandidates() {
 		switch {
 		case p.Content == "" || f.pods.Content == "": // nothing follows from what is not known
-			v.Wait = nearest(v.Wait, p.Left)
+			v.Wait = olmcore.Nearest(v.Wait, p.Left)
 		case p.Content != f.pods.Content:
 			other++
 		default:
@@ -199,7 +202,7 @@ func (f *facts) startPoll(calm bool) pollVerdict {
 		digest = f.pods.Content
 	}
 	switch {
-	case !calm, f.pods.Disruption != noDisruption, f.pods.Active > f.Config.Replicas, f.pods.any(held):
+	case !calm, f.pods.Disruption != noDisruption, f.pods.Active > f.Config.Replicas, slices.ContainsFunc(f.pods.Items, held):
 		return pollVerdict{}
 	case f.poll.Left > 0:
 		return pollVerdict{Wait: f.poll.Left}
@@ -229,7 +232,7 @@ func (f *facts) failedPoll() (v pollVerdict, wait time.Duration) {
 		default:
 			var left time.Duration
 			why, left = f.waitsInVain(p)
-			wait = nearest(wait, left)
+			wait = olmcore.Nearest(wait, left)
 		}
 		switch {
 		case why != "":
@@ -244,7 +247,7 @@ func (f *facts) failedPoll() (v pollVerdict, wait time.Duration) {
 
 // waitsInVain returns what a container waits for in vain, and how long it is until that is certain.
 func (f *facts) waitsInVain(p *registryPod) (why string, wait time.Duration) {
-	left := f.left(p.CreationTimestamp.Time, lastingWait)
+	left := p.CreationTimestamp.Add(lastingWait).Sub(f.Now)
 	for _, status := range allContainers(p.Pod) {
 		if status.State.Waiting == nil {
 			continue
@@ -273,7 +276,7 @@ func (s pollSchedule) polled(spec *v1alpha1.CatalogSourceSpec, list podList, v p
 		return isFalse(ReasonPollingDisabled, "only images are polled")
 	case isPinned(spec):
 		return isFalse(ReasonImagePinnedByDigest, "the image is pinned by its digest and cannot change")
-	case v.Outcome == "" && list.any(lastServes):
+	case v.Outcome == "" && slices.ContainsFunc(list.Items, lastServes):
 		v.Outcome = ReasonUpdatePromoted
 	}
 	c := isFalse(v.Outcome, v.message())
@@ -296,4 +299,10 @@ var pollTexts = map[string]string{
 
 func (v pollVerdict) message() string {
 	return cmp.Or(pollTexts[v.Outcome], "the pod of the last poll "+v.Text)
+}
+
+// madeToPoll reports whether the Pod was made to poll the image. OLM makes candidates for nothing else, and does not
+// write that on them.
+func (p *registryPod) madeToPoll() bool {
+	return p.MadeFor == registry.PurposePoll || p.MadeFor == "" && p.Role == roleCandidate
 }

@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,7 +82,7 @@ func reconcile(in Input, table []traits) (Outcome, error) {
 func (r *report) outcome() (out Outcome) {
 	status := r.status()
 	out.Connection, out.Notify = r.connectionRequest(), r.notify(status.GRPCConnectionState)
-	if r.standing.runsPods() {
+	if r.standing.runsPods {
 		out.Actions = r.registry.Repair()
 	}
 	out.Actions = append(out.Actions, r.podActions()...)
@@ -116,11 +117,11 @@ func (r *report) deadline(leftovers time.Duration) time.Duration {
 		missing = time.Minute // OLM's watches miss most ConfigMaps; so may the caller's
 	}
 	_, failure := r.connectionFailure()
-	next := nearest(missing, r.wait, r.poll.Wait, r.link.wait, failure, leftovers)
+	next := olmcore.Nearest(missing, r.wait, r.poll.Wait, r.link.wait, failure, leftovers)
 	for _, p := range r.pods.Items {
-		next = nearest(next, p.Wait)
+		next = olmcore.Nearest(next, p.Wait)
 		if p.Role == roleCandidate && p.Live && !p.Ready {
-			next = nearest(next, p.Left)
+			next = olmcore.Nearest(next, p.Left)
 		}
 	}
 	return next
@@ -130,7 +131,7 @@ func (r *report) deadline(leftovers time.Duration) time.Duration {
 // A registry at an address about which nothing becomes known gets no longer than a rollout.
 func (r *report) leftovers() (actions []olmcore.Action, wait time.Duration) {
 	address := r.standing.mode == modeAddress
-	if !address && !r.standing.runsPods() || r.pods.Outdated > 0 {
+	if !address && !r.standing.runsPods || r.pods.Outdated > 0 {
 		return nil, 0
 	}
 	cause := olmcore.Cause{Reason: ReasonSourceTypeChanged, Message: "no Pod of this source type needs it"}
@@ -154,7 +155,7 @@ func (r *report) leftovers() (actions []olmcore.Action, wait time.Duration) {
 	if !address || recorded == nil || recorded.Status == metav1.ConditionTrue {
 		return nil, 0
 	}
-	if left := r.left(recorded.LastTransitionTime.Time, r.Config.deadline()); left > 0 {
+	if left := recorded.LastTransitionTime.Add(r.Config.deadline()).Sub(r.Now); left > 0 {
 		return nil, left
 	}
 	return actions, 0
@@ -201,7 +202,7 @@ func assess(in Input, table []traits) Assessment {
 		return Assessment{Recorded: StateNotAssessed, State: StateNotAssessed, Diagnostics: []olmcore.Diagnostic{d}}
 	}
 	r := newReport(observe(in, table))
-	late := r.pods.any(func(p *registryPod) bool { return p.Late })
+	late := slices.ContainsFunc(r.pods.Items, func(p *registryPod) bool { return p.Late })
 	a := Assessment{
 		Recorded: r.before, State: r.state, Conditions: r.conditions(), Ready: r.pods.Ready,
 		Healthy:         r.state == StateServing || r.state == StateUpdating || r.state == StateStarting && !late,
@@ -210,10 +211,9 @@ func assess(in Input, table []traits) Assessment {
 		LastPoll:        r.lastPoll,
 		Diagnostics:     r.diagnostics(),
 	}
-	for i := range r.pods.Items {
-		p := &r.pods.Items[i]
+	for _, p := range r.pods.Items {
 		a.Pods = append(a.Pods, PodReport{
-			Name: p.Name, Node: p.node(), Serves: p.serves(), Candidate: p.Role == roleCandidate, Ready: p.Ready,
+			Name: p.Name, Node: p.Spec.NodeName, Serves: p.serves(), Candidate: p.Role == roleCandidate, Ready: p.Ready,
 			Class: p.Class, NodeState: p.Node, NodeSince: p.NodeSince, Reason: cmp.Or(p.Lost, p.Trouble),
 		})
 	}
@@ -241,12 +241,12 @@ func (r *report) upstreamHealthy() bool {
 	switch {
 	case r.standing.mode == modeAddress:
 		return true
-	case !r.standing.runsPods() || !r.registry.ServesAsInOLM():
+	case !r.standing.runsPods || !r.registry.ServesAsInOLM():
 		return false
 	case r.standing.mode == modeConfigMap && !refersTo(r.CatalogSource.Status.ConfigMapResource, r.ConfigMap):
 		return false
 	}
-	return r.pods.any(func(p *registryPod) bool { return p.Role == roleServing && p.Current && !p.is(corev1.DisruptionTarget) })
+	return slices.ContainsFunc(r.pods.Items, func(p *registryPod) bool { return p.Role == roleServing && p.Current && !p.is(corev1.DisruptionTarget) })
 }
 
 // diagnostics say what is wrong, and what in a new spec has no effect.
@@ -261,7 +261,7 @@ func (r *report) diagnostics() (list []olmcore.Diagnostic) {
 		}
 		say(severity, r.degraded.Reason, r.standing.path, r.degraded.Message)
 	}
-	if !r.standing.runsPods() {
+	if !r.standing.runsPods {
 		return list
 	}
 	if v := r.verdict; v.Outcome == ReasonCandidateFailed || v.Outcome == ReasonCandidateTimedOut {

@@ -57,7 +57,7 @@ func (pl *planner) replacement(gone *registryPod) (request registry.PodRequest, 
 	case gone.lostWithNode():
 		request.Purpose, request.Attempt = registry.PurposeFailover, gone.Attempt
 		for _, p := range pl.pods.choose(func(p *registryPod) bool { return p.Owned && p.MadeFor == registry.PurposeFailover }) {
-			left = max(left, pl.left(p.CreationTimestamp.Time, failoverCooldown))
+			left = max(left, p.CreationTimestamp.Add(failoverCooldown).Sub(pl.Now))
 		}
 	case gone.Lost != "":
 		request.Attempt = gone.Attempt
@@ -101,7 +101,7 @@ func (pl *planner) allowed(missing int) int {
 	if pl.pods.Disruption != partialDisruption {
 		return missing
 	}
-	if pl.pods.any(func(p *registryPod) bool { return p.Present && !p.Ready && !p.Leaves }) {
+	if slices.ContainsFunc(pl.pods.Items, func(p *registryPod) bool { return p.Present && !p.Ready && !p.Leaves }) {
 		return 0
 	}
 	return min(missing, 1)
@@ -125,69 +125,11 @@ func (pl *planner) restartAfter(p *registryPod) (left time.Duration, attempt int
 	if !started.IsZero() && finished.Sub(started) >= restartReset {
 		tries, next = 1, 1
 	}
-	return pl.left(finished, restart.After(tries)), min(next, maxAttempt)
-}
-
-// candidateBackoff reports whether the last candidate failed so recently that the next one waits, and how long; 0: until
-// it is gone. The condition is the memory: it is there from the moment that the candidate was late.
-func (pl *planner) candidateBackoff() (waits bool, left time.Duration) {
-	if pl.pods.any(func(p *registryPod) bool { return p.Role == roleCandidate && p.Active && !p.outdated() && p.expired() }) {
-		return true, 0
-	}
-	c := pl.recordedNow(ConditionProgressing)
-	if pl.pods.Candidates > 0 || c == nil || c.Reason != ReasonProgressDeadlineExceeded {
-		return false, 0
-	}
-	left = pl.left(c.LastTransitionTime.Time, restart.Max)
-	return left > 0, left
+	return finished.Add(restart.After(tries)).Sub(pl.Now), min(next, maxAttempt)
 }
 
 // refusal starts the last sentence of ConditionDegraded while a Pod is refused.
 const refusal = "the API server refuses the pod: "
-
-// heedRefusal makes a Pod that the API server refuses wait like one that failed. What is remembered of a run is what it
-// named; so the Pod is held back only while nothing else is to be done, see Reconcile.
-func (pl *planner) heedRefusal() {
-	if len(pl.creates) == 0 || len(pl.LastRun) == 0 {
-		return
-	}
-	next := olmcore.Key{Kind: "Pod", Namespace: pl.CatalogSource.Namespace, Name: pl.registry.FreeNames(pl.Pods.Items, 1)[0]}
-	last := pl.LastRun[next]
-	if last.Class != olmcore.Invalid && last.Class != olmcore.Forbidden && last.Class != olmcore.Webhook {
-		return
-	}
-	pl.refused = refusal + clip(last.Message, 500)
-	pl.stop(ReasonBackOff)
-	pl.backoff = pl.left(last.Last, restart.After(last.Count))
-	pl.waitFor(pl.backoff)
-	if c := pl.recordedNow(ConditionDegraded); c != nil && pl.backoff > 0 {
-		if i := strings.Index(c.Message, refusal); i >= 0 {
-			pl.refused = c.Message[i:] // each answer may hold a number of its own: one write for each try
-		}
-	}
-}
-
-// waitPhase says what is under way while Pods that should be ready are not, or why nothing is.
-func (pl *planner) waitPhase(acting bool) (phase, halt string) {
-	l := &pl.pods
-	all := func(is func(*registryPod) bool) bool { // of those that are not ready
-		return !l.any(func(p *registryPod) bool { return p.Role == roleServing && p.Present && !p.Ready && !is(p) })
-	}
-	waiting := !acting && l.Current > 0
-	switch {
-	case waiting && all(func(p *registryPod) bool { return p.Node.doubtful() }):
-		return "", ReasonWaitingForNodes
-	case waiting && all(func(p *registryPod) bool { return p.Late }):
-		return "", ReasonProgressDeadlineExceeded
-	case l.Lost > 0 || l.starting(registry.PurposeFailover):
-		return ReasonNodeFailover, ""
-	case l.Outdated > 0 || l.starting(registry.PurposeRollout):
-		return ReasonSpecRollout, ""
-	case l.Ended == 0 && neverServed(pl.facts):
-		return ReasonInitialRollout, ""
-	}
-	return ReasonRefill, ""
-}
 
 // neverServed reports whether the status knows of no Pod that was ready, apart from those of the rollout that is under way.
 func neverServed(f *facts) bool {
@@ -272,11 +214,11 @@ func (pl *planner) forceAfter(p *registryPod, certain bool) (left time.Duration,
 	case policy == ForceDeleteNever:
 		return 0, false
 	case p.Lost == ReasonNodeUnreachable || p.Lost == ReasonNodeNotReady:
-		return pl.left(p.DeletionTimestamp.Time, 0), true
+		return p.DeletionTimestamp.Sub(pl.Now), true
 	case p.Lost != ReasonOverdue || policy == ForceDeleteUpstream:
 		return 0, true
 	case p.Node.doubtful():
-		return pl.left(p.NodeSince, pl.Config.grace(p.Node)), true
+		return p.NodeSince.Add(pl.Config.grace(p.Node)).Sub(pl.Now), true
 	}
 	return 0, p.Node != NodeHealthy && p.Node != NodeRecovering && p.Node != NodeLeaving
 }
@@ -314,7 +256,7 @@ func (pl *planner) contentIsOrdered() bool {
 func (pl *planner) planSurplus() {
 	l, n := &pl.pods, pl.Config.Replicas
 	other := func(p *registryPod) bool { return p.Ready && p.Content != l.Content && p.Content != "" }
-	mixed := l.any(func(p *registryPod) bool { return p.serves() && other(p) }) && pl.contentIsOrdered()
+	mixed := slices.ContainsFunc(l.Items, func(p *registryPod) bool { return p.serves() && other(p) }) && pl.contentIsOrdered()
 	if l.Outdated > 0 || l.Current <= n && !mixed {
 		return
 	}
@@ -337,14 +279,6 @@ func (pl *planner) planSurplus() {
 			pl.delete(1, ReasonPodSurplus, "better Pods serve already", p)
 		}
 	}
-}
-
-// trimOutdated keeps the best Pods of another spec, as many as asked for: more would leave no room for the new ones.
-func (pl *planner) trimOutdated() {
-	outdated := pl.pods.oldSpec()
-	slices.SortFunc(outdated, byWorth)
-	surplus := outdated[min(pl.Config.Replicas, len(outdated)):]
-	pl.delete(1, ReasonPodSurplus, "better Pods of the same old spec serve", surplus...)
 }
 
 func byWorth(a, b *registryPod) int { return cmp.Or(a.worth()-b.worth(), byAge(a, b)) }
@@ -370,7 +304,7 @@ func spreadHosts(ranked []*registryPod, n int) {
 	for i := 1; i < n; i++ {
 		for j := i; j < len(ranked) && ranked[j].worth() == ranked[i].worth(); j++ {
 			p := ranked[j]
-			if !slices.ContainsFunc(ranked[:i], func(q *registryPod) bool { return q.node() == p.node() }) {
+			if !slices.ContainsFunc(ranked[:i], func(q *registryPod) bool { return q.Spec.NodeName == p.Spec.NodeName }) {
 				copy(ranked[i+1:j+1], ranked[i:j])
 				ranked[i] = p
 				break

@@ -165,7 +165,7 @@ func (r *report) newAvailable() metav1.Condition {
 func (r *report) distribution() string {
 	var items []string
 	for _, p := range r.pods.choose(func(p *registryPod) bool { return p.Role == roleServing && p.Owned }) {
-		item := p.Name + " (" + cmp.Or(p.node(), "no node")
+		item := p.Name + " (" + cmp.Or(p.Spec.NodeName, "no node")
 		if note := p.describe(); note != "" {
 			item += ", " + note
 		}
@@ -274,7 +274,7 @@ func (r *report) newDegraded() metav1.Condition {
 	switch {
 	case first != "":
 		return isTrue(first, strings.Join(found, "; "))
-	case s.runsPods() && r.phase == "" && r.pods.Ready < r.Config.Replicas:
+	case s.runsPods && r.phase == "" && r.pods.Ready < r.Config.Replicas:
 		return isTrue(ReasonReplicasUnavailable, r.distribution())
 	}
 	return fine
@@ -296,16 +296,16 @@ func (r *report) newUpdatePolled() *metav1.Condition {
 
 func (r *report) newReplicasSpread() *metav1.Condition {
 	switch {
-	case r.Config.Replicas < 2 || !r.standing.runsPods():
+	case r.Config.Replicas < 2 || !r.standing.runsPods:
 		return nil
 	case !r.Nodes.Complete:
 		return new(isUnknown(ReasonNodesUnknown, "the nodes were not read"))
 	}
 	placed, nodes := 0, map[string]bool{}
 	for _, p := range r.pods.live(roleServing) {
-		if p.node() != "" {
+		if p.Spec.NodeName != "" {
 			placed++
-			nodes[p.node()] = true
+			nodes[p.Spec.NodeName] = true
 		}
 	}
 	text := fmt.Sprintf("registry pods: %d, nodes: %d", placed, len(nodes))
@@ -367,7 +367,7 @@ func (r *report) registryService() *v1alpha1.RegistryServiceStatus {
 	have, service := r.CatalogSource.Status.RegistryServiceStatus, r.registry.Observed.Service
 	s := v1alpha1.RegistryServiceStatus{Protocol: registry.GRPC, CreatedAt: olmcore.Timestamp(r.Now)}
 	switch {
-	case r.standing.runsPods() && service != nil:
+	case r.standing.runsPods && service != nil:
 		s.ServiceName, s.ServiceNamespace, s.Port = service.Name, service.Namespace, registry.Port
 		if !service.CreationTimestamp.IsZero() {
 			s.CreatedAt = service.CreationTimestamp

@@ -36,6 +36,15 @@ func (r *Result) Requeue(d time.Duration) {
 	}
 }
 
+// Nearest returns the nearest of some deadlines, each the time until it; 0 and below are none. 0: none is pending.
+func Nearest(deadlines ...time.Duration) time.Duration {
+	var r Result
+	for _, d := range deadlines {
+		r.Requeue(d)
+	}
+	return r.RequeueAfter
+}
+
 // Certainty says how much the observations prove of a Transition.
 type Certainty string
 
