@@ -20,14 +20,18 @@ import (
 )
 
 func TestSubscriptionsThatSayTooLittle(t *testing.T) {
-	for want, change := range map[string]func(*v1alpha1.Subscription){
-		"subscription a has no package": func(s *v1alpha1.Subscription) { s.Spec.Package = "" },
-		"subscription a has no catalog": func(s *v1alpha1.Subscription) { s.Spec.CatalogSourceNamespace = "" },
+	for _, c := range []struct {
+		want   string
+		change func(*v1alpha1.Subscription)
+	}{
+		{"subscription a has no package", func(s *v1alpha1.Subscription) { s.Spec.Package = "" }},
+		{"subscription a has no catalog", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "" }},
+		{"subscription a has no catalog", func(s *v1alpha1.Subscription) { s.Spec.CatalogSourceNamespace = "" }},
 	} {
-		res := resolution.Resolve(newWorld(chain()...).sub("a/stable", change).sub("a/stable", named("b")).in)
+		res := resolution.Resolve(newWorld(chain()...).sub("a/stable", c.change).sub("a/stable", named("b")).in)
 		require.Equal(t, resolution.Resolved, res.Outcome)
 		require.Len(t, res.Cores, 1)
-		require.Contains(t, res.Cores[0].Message, want)
+		require.Contains(t, res.Cores[0].Message, c.want)
 		require.Equal(t, []string{"b"}, res.Operators[0].For)
 	}
 	nameless := newWorld(chain()...).sub("a/stable", named(""))
