@@ -267,6 +267,11 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 		"both list them and run: the younger gives way": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, older))
 		}, "RemoveProvidedAPIs", [2]string{}, ""},
+		"of several that list them the one to give way to counts": {coolAPI, func(in *csv.Input) {
+			first := otherGroup(coolAPI, "ns")
+			first.Namespace, first.UID = "another", "another"
+			in.OtherGroups, in.OtherProviders = olmcore.Found(first, otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, older))
+		}, "RemoveProvidedAPIs", [2]string{}, ""},
 		"both list them and run: the older stays": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, younger))
 		}, "Health", [2]string{}, "-"},

@@ -299,6 +299,9 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 	run(t, map[string]row{
 		"the group's account may not write Deployments": {is(installReady, "AllRequirementsMet", ready), outcome(olmcore.Forbidden, "no"),
 			to(failed, "InstallComponentFailedNoRetry", "install strategy failed: no")},
+		"it was refused, and nobody knows when": {is(failed, "InstallComponentFailedNoRetry", ""), func(in *csv.Input) {
+			in.ClusterServiceVersion.Status.LastTransitionTime = nil
+		}, to(pending, "DetectedClusterChange", "trying again, as permissions may have been granted unnoticed")},
 		"the API server refuses a Deployment": {is(installReady, "AllRequirementsMet", ready), outcome(olmcore.Invalid, "bad"),
 			after(5*time.Second, to(failed, "InstallComponentFailed", "install strategy failed: bad (attempt 1, next retry in 5s)"))},
 		"the Deployments are there": {is(installReady, "AllRequirementsMet", ready), deployed,
