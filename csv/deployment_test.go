@@ -423,6 +423,7 @@ func TestTheWholeDeployment(t *testing.T) {
 	})
 	c := in.ClusterServiceVersion
 	c.Annotations["both"] = "csv"
+	c.Labels["operators.coreos.com/cool.ns"], c.Labels["other"] = "", "kept to itself"
 	entry := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
 	entry.Label = map[string]string{"custom": "label", "olm.owner": "somebody"}
 	entry.Spec.Template.Annotations = map[string]string{"template": "kept", "both": "template", "shared": "template"}
@@ -439,7 +440,7 @@ func TestTheWholeDeployment(t *testing.T) {
 			Namespace: "ns", Name: "cool",
 			Labels: map[string]string{
 				"custom": "label", "olm.managed": "true", "olm.owner": "cool.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion",
-				"olm.deployment-spec-hash": got.Labels["olm.deployment-spec-hash"],
+				"olm.deployment-spec-hash": got.Labels["olm.deployment-spec-hash"], "operators.coreos.com/cool.ns": "",
 			},
 			Annotations: map[string]string{"new": "config", "shared": "config", "olm.operatorGroup": "config"},
 			OwnerReferences: []metav1.OwnerReference{{
