@@ -97,6 +97,10 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 		"values of another type":              {change: field("map", func(s *props) { s.AdditionalProperties.Schema.Type = "integer" }), refused: inSpec + ".properties[map].additionalProperties (validation)"},
 		"unknown fields are dropped":          {change: field("free", func(s *props) { s.XPreserveUnknownFields = nil }), refused: inSpec + ".properties[free] (validation)"},
 		"unknown fields are judged":           {change: field("free", func(s *props) { s.Properties = map[string]props{"a": {Type: "integer"}} }), refused: inSpec + ".properties[free].properties"},
+		"unknown fields are kept":             {change: func(crd *definition) { crd.Spec.PreserveUnknownFields = true }, refused: "spec.preserveUnknownFields"},
+		"entries of any type":                 {change: field("list", func(s *props) { s.Items = nil }), refused: inSpec + ".properties[list].items"},
+		"no values but named ones":            {change: field("map", func(s *props) { s.AdditionalProperties = nil }), refused: inSpec + ".properties[map].additionalProperties"},
+		"no values at all":                    {change: field("map", func(s *props) { s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{} }), refused: inSpec + ".properties[map].additionalProperties"},
 		"another version is stored, narrower": {change: secondVersion(true, specOf(func(s *props) { s.Properties = nil })), refused: "spec.versions[v2].schema.openAPIV3Schema.properties[spec].properties[count] (stored instead of v1)"},
 		"another version is stored that the webhook may not know": {have: convertedBy("there", "b"), change: func(crd *definition) { convertedBy("there", "b")(crd); secondVersion(true)(crd) }, refused: "spec.versions[v2].storage"},
 
@@ -109,6 +113,7 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 		"no bound":                  {change: field("count", func(s *props) { s.Minimum = nil })},
 		"more values":               {change: field("mode", func(s *props) { s.Enum = append(s.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) })},
 		"null is taken":             {change: field("image", func(s *props) { s.Nullable = true })},
+		"values of any type":        {change: field("map", func(s *props) { s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true} })},
 		"nothing is required":       {change: func(crd *definition) { schemaIn(crd).Required = nil }},
 		"columns": {change: func(crd *definition) {
 			crd.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Age", Type: "date", JSONPath: ".x"}}
