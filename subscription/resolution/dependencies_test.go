@@ -95,6 +95,9 @@ func TestDependencies(t *testing.T) {
 		"a skipRange that is not at the head: the highest that has it": {newWorld(line("a/s", "a1", ""), entry{in: "a/s", name: "a2", version: "2.0.0", replaces: "a1", skipRange: "<2.0.0"}, entry{in: "a/s", name: "a3", version: "3.0.0", replaces: "a2", skipRange: "<3.0.0"}, line("a/s", "a4", "a3")).
 			sub("a/s", has("a1")).csv("a", "a1", nil),
 			"Resolved\ninstall a3 from global/cat a/s replacing a1 for a\na: a1 -> a3, currentCSV a3"},
+		"a skipRange of what the channel says is newer, whatever its version": {newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1"), entry{in: "a/s", name: "a3", version: "0.9.0", replaces: "a2", skipRange: ">=0.5.0"}).
+			sub("a/s", has("a1")).csv("a", "a1", nil),
+			"Resolved\ninstall a3 from global/cat a/s replacing a1 for a\na: a1 -> a3, currentCSV a3"},
 		"a new operator must not provide what an installed one does": {newWorld(append(chain(), line("b/s", "b1", "", provides("K")))...).sub("a/stable", has("a3")).csv("a", "a3", []olmcore.Property{provides("K")}).sub("b/s"),
 			"Unsatisfiable\na: a3 -> a3, failed\nb: nothing -> nothing, failed\ncore [a b]: constraints not satisfiable: @existing/ns//a3 and cat/global/s/b1 provide K (g/v1), subscription a exists, subscription a requires @existing/ns//a3, subscription b exists, subscription b requires cat/global/s/b1"},
 		"an installed operator is absent, and there is a new Subscription": {newWorld(append(chain(), line("b/s", "b1", ""))...).sub("a/stable", has("a3")).sub("b/s"),
