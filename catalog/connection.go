@@ -125,7 +125,7 @@ func laterLink(have link, own *Connection, now time.Time) link {
 // connectionFailure returns the sentence of ConditionDegraded about ready Pods without a connected client, empty for none,
 // and how long it is until it holds. It stays until there is a connection.
 func (f *facts) connectionFailure() (text string, wait time.Duration) {
-	if f.link.address == "" || f.link.isConnected() || f.link.state == stateIdle || f.standing.runsPods && f.pods.Ready == 0 {
+	if f.link.address == "" || f.link.isConnected() || f.link.state == stateIdle || f.standing.runsPods() && f.pods.Ready == 0 {
 		return "", 0
 	}
 	text = "no connection to " + f.link.address

@@ -32,11 +32,13 @@ const (
 // standing is whether a CatalogSource is carried out, and why not.
 type standing struct {
 	mode            mode
-	runsPods        bool                     // it is carried out by Pods: of an image, or such that serve a ConfigMap
 	reason, message string                   // why it is not; both are empty for the first three modes
 	legacy          v1alpha1.ConditionReason // OLM's word for it, in status.reason
 	path            string                   // the field of a bad spec
 }
+
+// runsPods reports whether it is carried out by Pods: of an image, or such that serve a ConfigMap.
+func (s standing) runsPods() bool { return s.mode == modeImage || s.mode == modeConfigMap }
 
 // facts are an Input, observed and classified. They are read-only.
 type facts struct {
@@ -60,14 +62,14 @@ func observe(in Input, table []traits) *facts {
 	}
 	f.registry = f.newRegistry()
 	f.standing = f.newStanding()
-	if f.standing.runsPods || f.standing.mode == modeBlocked {
+	if f.standing.runsPods() || f.standing.mode == modeBlocked {
 		f.registry.Complete()
 		if name := f.registry.Taken(); name != "" {
 			f.taken = name + " is unmanaged or owned by another"
 		}
 	}
 	f.pods = f.observePods(table)
-	if f.standing.runsPods || f.standing.mode == modeAddress {
+	if f.standing.runsPods() || f.standing.mode == modeAddress {
 		f.poll = f.observePoll()
 	}
 	f.link = observeLink(in.Connection, cs.Status.GRPCConnectionState, f.address(), in.Now)
@@ -93,7 +95,7 @@ func (f *facts) address() string {
 	switch {
 	case f.standing.mode == modeAddress:
 		return f.CatalogSource.Spec.Address
-	case f.standing.runsPods && f.registry.Observed.Service != nil:
+	case f.standing.runsPods() && f.registry.Observed.Service != nil:
 		return f.registry.Address()
 	}
 	return ""
@@ -120,13 +122,13 @@ func (f *facts) newStanding() standing {
 		return blocked(v1alpha1.CatalogSourceRegistryServerError, ReasonNameConflict,
 			"the service of the catalog's name is unmanaged or owned by another")
 	case !registry.FromConfigMap(cs):
-		return standing{mode: modeImage, runsPods: true}
+		return standing{mode: modeImage}
 	case f.ConfigMap == nil:
 		name := clip(cs.Spec.ConfigMap, 253)
 		return blocked(v1alpha1.CatalogSourceConfigMapError, ReasonConfigMapMissing,
 			"failed to get catalog config map "+name+": configmaps \""+name+"\" not found")
 	}
-	return standing{mode: modeConfigMap, runsPods: true}
+	return standing{mode: modeConfigMap}
 }
 
 // securityContext is the one that the spec asks for, empty when the namespace decides.

@@ -57,7 +57,7 @@ type planner struct {
 }
 
 func planPods(f *facts) plan {
-	if !f.standing.runsPods {
+	if !f.standing.runsPods() {
 		return plan{}
 	}
 	pl := planner{facts: f}

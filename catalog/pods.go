@@ -99,7 +99,7 @@ func (f *facts) inspect(pod *corev1.Pod, role role) *registryPod {
 	attempt, _ := strconv.Atoi(pod.Annotations[registry.KeyAttempt])
 	p := &registryPod{
 		Pod: pod, Role: role, Owned: olmcore.OwnedBy(pod, f.CatalogSource.UID),
-		Current:  !f.standing.runsPods || f.registry.Current(pod),
+		Current:  !f.standing.runsPods() || f.registry.Current(pod),
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		MadeFor:  pod.Annotations[registry.KeyPurpose], Replaces: types.UID(pod.Annotations[registry.KeyReplaces]),
 		Attempt: min(max(attempt, 1), maxAttempt),
@@ -161,24 +161,6 @@ func (p *registryPod) lostWithNode() bool { return p.Lost != "" && p.Lost != Rea
 // held reports whether a finalizer keeps a finished Pod that has been deleted.
 func (p *registryPod) held() bool {
 	return p.Finished && p.DeletionTimestamp != nil && len(p.Finalizers) > 0
-}
-
-// forced reports whether a force delete has been accepted already: what holds the Pod now is a finalizer.
-func (p *registryPod) forced() bool {
-	return p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
-}
-
-func (p *registryPod) explain() string {
-	node := "node " + p.Spec.NodeName
-	switch {
-	case p.Explanation != "":
-		return strings.ReplaceAll(p.Explanation, "{node}", node)
-	case p.Lost == ReasonOverdue || p.Lost == ReasonEvicted:
-		return "it was deleted and is still there, " + node
-	case p.Lost != "":
-		return node + " " + p.Node.word()
-	}
-	return p.describe()
 }
 
 // troubles says in words what holds up a Pod.
@@ -402,14 +384,6 @@ func (l podList) uniformCandidates(n int) bool {
 var mostTelling = []string{
 	ReasonNodeLost, ReasonPodUnschedulable, ReasonImagePullFailed, ReasonCrashLooping, ReasonStuckTerminating, ReasonForeignPod,
 }
-
-// complaint is a Reason of ConditionDegraded that Pods give, and what each of them suffers from.
-type complaint struct {
-	reason string
-	texts  []string
-}
-
-func (c complaint) String() string { return listed(c.texts, ", and more") }
 
 // complaints returns what Pods complain of, the most telling first.
 func (l podList) complaints() (list []complaint) {

@@ -82,7 +82,7 @@ func reconcile(in Input, table []traits) (Outcome, error) {
 func (r *report) outcome() (out Outcome) {
 	status := r.status()
 	out.Connection, out.Notify = r.connectionRequest(), r.notify(status.GRPCConnectionState)
-	if r.standing.runsPods {
+	if r.standing.runsPods() {
 		out.Actions = r.registry.Repair()
 	}
 	out.Actions = append(out.Actions, r.podActions()...)
@@ -131,7 +131,7 @@ func (r *report) deadline(leftovers time.Duration) time.Duration {
 // A registry at an address about which nothing becomes known gets no longer than a rollout.
 func (r *report) leftovers() (actions []olmcore.Action, wait time.Duration) {
 	address := r.standing.mode == modeAddress
-	if !address && !r.standing.runsPods || r.pods.Outdated > 0 {
+	if !address && !r.standing.runsPods() || r.pods.Outdated > 0 {
 		return nil, 0
 	}
 	cause := olmcore.Cause{Reason: ReasonSourceTypeChanged, Message: "no Pod of this source type needs it"}
@@ -241,7 +241,7 @@ func (r *report) upstreamHealthy() bool {
 	switch {
 	case r.standing.mode == modeAddress:
 		return true
-	case !r.standing.runsPods || !r.registry.ServesAsInOLM():
+	case !r.standing.runsPods() || !r.registry.ServesAsInOLM():
 		return false
 	case r.standing.mode == modeConfigMap && !refersTo(r.CatalogSource.Status.ConfigMapResource, r.ConfigMap):
 		return false
@@ -261,7 +261,7 @@ func (r *report) diagnostics() (list []olmcore.Diagnostic) {
 		}
 		say(severity, r.degraded.Reason, r.standing.path, r.degraded.Message)
 	}
-	if !r.standing.runsPods {
+	if !r.standing.runsPods() {
 		return list
 	}
 	if v := r.verdict; v.Outcome == ReasonCandidateFailed || v.Outcome == ReasonCandidateTimedOut {

@@ -312,3 +312,21 @@ func spreadHosts(ranked []*registryPod, n int) {
 		}
 	}
 }
+
+func (p *registryPod) explain() string {
+	node := "node " + p.Spec.NodeName
+	switch {
+	case p.Explanation != "":
+		return strings.ReplaceAll(p.Explanation, "{node}", node)
+	case p.Lost == ReasonOverdue || p.Lost == ReasonEvicted:
+		return "it was deleted and is still there, " + node
+	case p.Lost != "":
+		return node + " " + p.Node.word()
+	}
+	return p.describe()
+}
+
+// forced reports whether a force delete has been accepted already: what holds the Pod now is a finalizer.
+func (p *registryPod) forced() bool {
+	return p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
+}

@@ -274,7 +274,7 @@ func (r *report) newDegraded() metav1.Condition {
 	switch {
 	case first != "":
 		return isTrue(first, strings.Join(found, "; "))
-	case s.runsPods && r.phase == "" && r.pods.Ready < r.Config.Replicas:
+	case s.runsPods() && r.phase == "" && r.pods.Ready < r.Config.Replicas:
 		return isTrue(ReasonReplicasUnavailable, r.distribution())
 	}
 	return fine
@@ -296,7 +296,7 @@ func (r *report) newUpdatePolled() *metav1.Condition {
 
 func (r *report) newReplicasSpread() *metav1.Condition {
 	switch {
-	case r.Config.Replicas < 2 || !r.standing.runsPods:
+	case r.Config.Replicas < 2 || !r.standing.runsPods():
 		return nil
 	case !r.Nodes.Complete:
 		return new(isUnknown(ReasonNodesUnknown, "the nodes were not read"))
@@ -367,7 +367,7 @@ func (r *report) registryService() *v1alpha1.RegistryServiceStatus {
 	have, service := r.CatalogSource.Status.RegistryServiceStatus, r.registry.Observed.Service
 	s := v1alpha1.RegistryServiceStatus{Protocol: registry.GRPC, CreatedAt: olmcore.Timestamp(r.Now)}
 	switch {
-	case r.standing.runsPods && service != nil:
+	case r.standing.runsPods() && service != nil:
 		s.ServiceName, s.ServiceNamespace, s.Port = service.Name, service.Namespace, registry.Port
 		if !service.CreationTimestamp.IsZero() {
 			s.CreatedAt = service.CreationTimestamp
@@ -416,3 +416,11 @@ func (r *report) evidence() (at time.Time, bound olmcore.Bound) {
 	}
 	return at, bound
 }
+
+// complaint is a Reason of ConditionDegraded that Pods give, and what each of them suffers from.
+type complaint struct {
+	reason string
+	texts  []string
+}
+
+func (c complaint) String() string { return listed(c.texts, ", and more") }

@@ -15,7 +15,7 @@ import (
 )
 
 // TestManyNamespacesHaveTheOraclesSolution compares Resolve with the oracle on random namespaces, one for each seed
-// from 0. OLMCORE_NAMESPACES is how many; a million take about ten minutes.
+// from 0. OLMCORE_NAMESPACES is how many; a million take some minutes.
 func TestManyNamespacesHaveTheOraclesSolution(t *testing.T) {
 	count := 1000
 	if text := os.Getenv("OLMCORE_NAMESPACES"); text != "" {
