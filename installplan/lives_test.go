@@ -224,7 +224,7 @@ func TestNothingIsInstalledWithoutApproval(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := NewWorld(UserSubscription("rich", Manual), UserSubscription("b"))
 		require.NoError(t, err)
-		faults(t, c)
+		Faults(t, c)
 		d := driven(t, c, 20*time.Minute, makers(Installs(Rich(), Operator("b")), Things), plans(Things), sweeps(Things))
 		c.Recover()
 		require.NoError(t, d.RunFor(t.Context(), 20*time.Minute))

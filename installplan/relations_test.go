@@ -182,7 +182,7 @@ func TestReferenceMakesAnOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := NewWorld(UserSubscription("a"), UserSubscription("b"))
 		require.NoError(t, err)
-		faults(t, c)
+		Faults(t, c)
 		views := []*fake.View{c.View("one"), c.View("two")}
 		creators := []fake.Controller{
 			makers(Installs(Operator("a")), installplan.Config{}), makers(Installs(Operator("b")), installplan.Config{}), makers(Installs(Operator("a"), Operator("b")), installplan.Config{}),

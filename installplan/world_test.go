@@ -143,23 +143,12 @@ func TestDeletingAPlanDeletesNoStep(t *testing.T) {
 	}
 }
 
-// faults strike any write of a run.
-func faults(t *rapid.T, c *fake.Cluster) {
-	for range rapid.IntRange(0, 4).Draw(t, "faults") {
-		c.Inject(fake.Fault{
-			Verb: rapid.SampledFrom([]olmcore.Verb{"", olmcore.VerbCreate, olmcore.VerbUpdate, olmcore.VerbUpdateStatus}).Draw(t, "verb"),
-			Nth:  rapid.IntRange(1, 8).Draw(t, "nth"),
-			Mode: rapid.SampledFrom([]fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict, fake.Crash}).Draw(t, "mode"),
-		})
-	}
-}
-
 // TestTwoCreatorsEndWithTheUnion, whatever they see and whenever they stop.
 func TestTwoCreatorsEndWithTheUnion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := NewWorld(UserSubscription("a"), UserSubscription("b"))
 		require.NoError(t, err)
-		faults(t, c)
+		Faults(t, c)
 		views := []*fake.View{c.View("one"), c.View("two")}
 		making := makers(Installs(Operator("a"), Operator("b")), installplan.Config{})
 		reconciling := plans(installplan.Config{})
@@ -234,7 +223,7 @@ func TestFaultsOnlyDelay(t *testing.T) {
 		}
 		c, err := NewWorld(objects...)
 		require.NoError(t, err)
-		faults(t, c)
+		Faults(t, c)
 		started := false
 		watch := func(controller fake.Controller) fake.Controller {
 			inner := controller.Reconcile
@@ -338,7 +327,7 @@ func TestUsersMayInterfere(t *testing.T) {
 		}
 		c, err := NewWorld(objects...)
 		require.NoError(t, err)
-		faults(t, c)
+		Faults(t, c)
 		o := inline
 		if Maybe(t, "from an image") {
 			o = image

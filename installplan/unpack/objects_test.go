@@ -210,17 +210,6 @@ func admitted(t *rapid.T, a olmcore.Create) olmcore.Create {
 	return a
 }
 
-// faults strike any write of a run.
-func faults(t *rapid.T, c *fake.Cluster) {
-	for range rapid.IntRange(0, 4).Draw(t, "faults") {
-		c.Inject(fake.Fault{
-			Verb: rapid.SampledFrom([]olmcore.Verb{"", olmcore.VerbCreate, olmcore.VerbUpdate, olmcore.VerbUpdateStatus}).Draw(t, "verb"),
-			Nth:  rapid.IntRange(1, 8).Draw(t, "nth"),
-			Mode: rapid.SampledFrom([]fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict, fake.Crash}).Draw(t, "mode"),
-		})
-	}
-}
-
 // TestBundleIsUnpackedInTheEnd: whatever writes are lost, one Job at a time runs, none runs before its permissions, and
 // once one of them succeeds the bundle is there.
 //
@@ -229,7 +218,7 @@ func TestBundleIsUnpackedInTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := NewWorld(&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "cool"}})
 		require.NoError(t, err)
-		faults(t, c)
+		Faults(t, c)
 		failures := rapid.IntRange(0, 3).Draw(t, "failures")
 		var failedAt time.Time
 		for range 400 {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -249,4 +250,15 @@ func drawPlan(t *rapid.T, name string) *v1alpha1.InstallPlan {
 // subscriptionStep makes the Subscription of a dependency.
 func subscriptionStep(version, name string) *v1alpha1.Step {
 	return Step(version, v1alpha1.GroupName, "v1alpha1", "Subscription", name, `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"Subscription","metadata":{"name":"`+name+`"},"spec":{"name":"c"}}`)
+}
+
+// Faults strike any write of a run.
+func Faults(t *rapid.T, c *fake.Cluster) {
+	for range rapid.IntRange(0, 4).Draw(t, "faults") {
+		c.Inject(fake.Fault{
+			Verb: rapid.SampledFrom([]olmcore.Verb{"", olmcore.VerbCreate, olmcore.VerbUpdate, olmcore.VerbUpdateStatus}).Draw(t, "verb"),
+			Nth:  rapid.IntRange(1, 8).Draw(t, "nth"),
+			Mode: rapid.SampledFrom([]fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict, fake.Crash}).Draw(t, "mode"),
+		})
+	}
 }
