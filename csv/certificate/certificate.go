@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certificate is what is said about the certificates that operators serve their webhooks and APIs with: what is
+// wanted, what was issued, and whether one is still good. Making one needs randomness and is left to an issuer.
+package certificate
+
+import "time"
+
+const (
+	// Validity is how long a certificate that is asked for shall be valid.
+	Validity = 730 * 24 * time.Hour
+	// RenewBefore is how long before its end one is replaced.
+	RenewBefore = 24 * time.Hour
+)
+
+// Request asks for a certificate that a Service serves with. Those of one call are for Deployments of one
+// ClusterServiceVersion, and may have one authority in common.
+type Request struct {
+	// Deployment and Namespace say whose Pods serve with it, Service by which name they are called.
+	Deployment, Namespace, Service string
+	// Hosts are the names that it must be good for; the first is its common name.
+	Hosts []string
+	// NotBefore and NotAfter say when it shall be valid. An issuer with rules of its own may shorten that.
+	NotBefore, NotAfter time.Time
+}
+
+// Certificate is a serving certificate with its key and the certificate of the authority that signed it, each as PEM.
+type Certificate struct {
+	CAPEM, CertPEM, KeyPEM []byte
+}
+
+// Issued answers the Request for a Deployment.
+type Issued struct {
+	Deployment string
+	Certificate
+}
