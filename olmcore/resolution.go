@@ -75,6 +75,29 @@ type Property struct {
 	Value json.RawMessage `json:"value"`
 }
 
+// AnnotationProperties is the annotation of an installed ClusterServiceVersion that holds the properties of its bundle.
+const AnnotationProperties = "operatorframework.io/properties"
+
+// PackagesOf returns the packages that properties name, which are given as AnnotationProperties holds them. What cannot
+// be read names none; of the rest some may be read.
+func PackagesOf(properties string) (names []string) {
+	var list struct {
+		Properties []struct {
+			Type  string `json:"type"`
+			Value struct {
+				PackageName string `json:"packageName"`
+			} `json:"value"`
+		} `json:"properties"`
+	}
+	_ = json.Unmarshal([]byte(properties), &list)
+	for _, p := range list.Properties {
+		if p.Type == "olm.package" && p.Value.PackageName != "" {
+			names = append(names, p.Value.PackageName)
+		}
+	}
+	return names
+}
+
 // SubscriptionDecision is what a resolution means for one Subscription.
 type SubscriptionDecision struct {
 	Name string

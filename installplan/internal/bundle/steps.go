@@ -15,7 +15,6 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
-	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -98,7 +97,7 @@ func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVers
 	csv := found.DeepCopy()
 	csv.Namespace = namespace
 	csv.Spec.Replaces = o.Replaces
-	csv.Annotations, _ = olmcore.MergeLabels(csv.Annotations, map[string]string{relation.Properties: properties})
+	csv.Annotations, _ = olmcore.MergeLabels(csv.Annotations, map[string]string{olmcore.AnnotationProperties: properties})
 	csv.Status = v1alpha1.ClusterServiceVersionStatus{}
 	return csv, nil
 }

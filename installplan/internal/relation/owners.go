@@ -4,7 +4,6 @@ package relation
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -225,22 +224,9 @@ func packagesOf(plan *v1alpha1.InstallPlan) []string {
 		if ref, ok := manifest.ParseRef(s.Resource.Manifest); ok {
 			text = ref.Properties
 		} else if m, err := manifest.Parse(s.Resource.Manifest); err == nil {
-			text, _ = manifest.Strings(m.Metadata(), "annotations")[Properties].(string)
+			text, _ = manifest.Strings(m.Metadata(), "annotations")[olmcore.AnnotationProperties].(string)
 		}
-		var list struct {
-			Properties []struct {
-				Type  string `json:"type"`
-				Value struct {
-					PackageName string `json:"packageName"`
-				} `json:"value"`
-			} `json:"properties"`
-		}
-		_ = json.Unmarshal([]byte(text), &list) // what cannot be read names none; of the rest some may be read
-		for _, p := range list.Properties {
-			if p.Type == "olm.package" && p.Value.PackageName != "" {
-				packages = append(packages, p.Value.PackageName)
-			}
-		}
+		packages = append(packages, olmcore.PackagesOf(text)...)
 	}
 	return packages
 }

@@ -30,8 +30,6 @@ const (
 	Packages     = olmcore.KeyPrefix + "packages"
 	// ContentHash is the annotation of a plan that identifies what it installs.
 	ContentHash = olmcore.KeyPrefix + "content-hash"
-	// Properties is the annotation of a ClusterServiceVersion that holds the properties of its bundle.
-	Properties = "operatorframework.io/properties"
 	// Finalizer holds a plan until what it leaves behind is cleaned up.
 	Finalizer = "operators.coreos.com/installplan-cleanup"
 )

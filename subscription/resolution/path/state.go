@@ -16,7 +16,6 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
-	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // state is a namespace between two hops, without objects that are not of it. It is not changed.
@@ -122,7 +121,7 @@ func installed(namespace string, op *olmcore.Operator) *v1alpha1.ClusterServiceV
 	csv.Namespace, csv.Name = namespace, op.Name
 	properties, err := json.Marshal(map[string]any{"properties": op.Bundle.Properties})
 	if err == nil { // raw JSON that was read from JSON
-		csv.Annotations = map[string]string{content.PropertiesAnnotation: string(properties)}
+		csv.Annotations = map[string]string{olmcore.AnnotationProperties: string(properties)}
 	}
 	if version, err := semver.ParseTolerant(op.Version); err == nil {
 		csv.Spec.Version = opver.OperatorVersion{Version: version}

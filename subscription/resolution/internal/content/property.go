@@ -187,9 +187,6 @@ func unmarshalObject(value json.RawMessage, into any) error {
 	return json.Unmarshal(value, into)
 }
 
-// PropertiesAnnotation holds the properties of an installed bundle.
-const PropertiesAnnotation = "operatorframework.io/properties"
-
 // ParseAnnotation returns the properties of an installed bundle.
 func ParseAnnotation(text string) ([]olmcore.Property, error) {
 	var list struct{ Properties []olmcore.Property }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
@@ -189,7 +190,7 @@ func adoptable(p *Problem, s *Subscription) {
 		if c == nil || c.LeftOut || len(c.Owners) > 0 || c.Entry.Pkg != e.Pkg || !c.Entry.Version.Equals(e.Version) {
 			continue
 		}
-		if _, annotated := c.Object.Annotations[content.PropertiesAnnotation]; annotated {
+		if _, annotated := c.Object.Annotations[olmcore.AnnotationProperties]; annotated {
 			s.Choice.add(ExistingSource, []*content.Entry{c.Entry})
 			return
 		}

@@ -115,7 +115,7 @@ func readCSV(p *Problem, parser *content.Parser, c *CSV) {
 	unreadable := func(problem string) {
 		p.Report(olmcore.Warning, content.ReasonUnreadableCSV, p.CSVRef(b.Name), "", "ClusterServiceVersion %s: %s", b.Name, problem)
 	}
-	text, annotated := c.Object.Annotations[content.PropertiesAnnotation]
+	text, annotated := c.Object.Annotations[olmcore.AnnotationProperties]
 	switch twin := publishedAs(p, c); {
 	case !annotated:
 		b.Facts = parser.Facts(derived(c, unreadable), unreadable)
