@@ -8,6 +8,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
@@ -68,18 +69,95 @@ func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
 		})}, want: wedged},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot, err := olmcore.NewSnapshot(tc.objects, olmcore.Everything)
-			require.NoError(t, err)
-			in, err := subscription.Gather(context.Background(), snapshot, ns, subscription.Config{})
-			require.NoError(t, err)
-			in.Now, in.OperatorGroups.Items, in.Live = now, inputOf().OperatorGroups.Items, true
+			in := gathered(t, tc.objects)
 			out := reconcile(t, in)
-			got := statusOf(t, in, out, "a")
-			plan := ""
-			if got.InstallPlanRef != nil {
-				plan = got.InstallPlanRef.Name
+			require.Equal(t, tc.want, followed(statusOf(t, in, out, "a")))
+			carryOut(&in, out)
+			require.Empty(t, reconcile(t, in).Actions, "at rest after one write")
+		})
+	}
+}
+
+// gathered is the Input of a namespace of these objects.
+func gathered(t *testing.T, objects []olmcore.Object) subscription.Input {
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+	require.NoError(t, err)
+	in, err := subscription.Gather(context.Background(), snapshot, ns, subscription.Config{})
+	require.NoError(t, err)
+	in.Now, in.OperatorGroups.Items, in.Live = now, inputOf().OperatorGroups.Items, true
+	return in
+}
+
+// followed prints currentCSV, installedCSV, state and plan.
+func followed(s v1alpha1.SubscriptionStatus) string {
+	plan := ""
+	if s.InstallPlanRef != nil {
+		plan = s.InstallPlanRef.Name
+	}
+	return s.CurrentCSV + " " + s.InstalledCSV + " " + string(s.State) + " " + plan
+}
+
+// TestASubscriptionFollowsWhatItsOwnPlanInstalled: the plan was approved while the Subscription left it for another one,
+// so that nothing followed the version that it installed.
+func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
+	type change = func(*v1alpha1.ClusterServiceVersion)
+	of := func(pkg string, more ...change) change {
+		return func(c *v1alpha1.ClusterServiceVersion) {
+			c.Annotations = map[string]string{olmcore.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
+			for _, f := range more {
+				f(c)
 			}
-			require.Equal(t, tc.want, got.CurrentCSV+" "+got.InstalledCSV+" "+string(got.State)+" "+plan)
+		}
+	}
+	plan := func(name string, phase v1alpha1.InstallPlanPhase, generation int, csv string, more ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {
+		return newPlan(name, phase, append(more, func(p *v1alpha1.InstallPlan) {
+			p.Spec.Generation, p.Spec.ClusterServiceVersionNames = generation, []string{"other.v1", csv}
+		})...)
+	}
+	superseded := installedIs(corev1.ConditionFalse, "Superseded", "superseded by InstallPlan q", 8)
+	lost := newSub("a", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = 5 })
+	brought, v1 := plan("p", "Complete", 1, "etcd.v1"), newCSV("etcd.v1", of("etcd"))
+
+	const wedged, healed = "   ", "etcd.v1 etcd.v1 AtLatestKnown p"
+	for name, tc := range map[string]struct {
+		objects []olmcore.Object
+		want    string
+	}{
+		"that is complete":           {[]olmcore.Object{lost, brought, v1}, healed},
+		"that is not yet complete":   {[]olmcore.Object{lost, plan("p", "Installing", 1, "etcd.v1"), v1}, healed},
+		"that failed of another":     {[]olmcore.Object{lost, plan("p", "Failed", 1, "etcd.v1", failed(8)), v1}, healed},
+		"and that is being replaced": {[]olmcore.Object{lost, brought, v1, plan("q", "Complete", 2, "etcd.v2"), newCSV("etcd.v2", of("etcd"))}, "etcd.v2 etcd.v2 AtLatestKnown q"},
+		"while it waits for the approval of a newer one": {
+			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), brought, v1, plan("q", "RequiresApproval", 2, "etcd.v2", manual(1))}, healed,
+		},
+		"not while a newer one is under way": {
+			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), brought, v1, plan("q", "Installing", 2, "etcd.v2")}, "etcd.v2  UpgradePending q",
+		},
+		"not while the version that it has is there": {
+			[]olmcore.Object{newSub("a", follows("q", "etcd.v2"), installed), newCSV("etcd.v2"), brought, v1, plan("q", "Complete", 2, "etcd.v2")},
+			"etcd.v2 etcd.v2 AtLatestKnown q",
+		},
+		"not that of another Subscription": {[]olmcore.Object{lost, plan("p", "Complete", 1, "etcd.v1", func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil }), v1}, wedged},
+		"not that of an earlier incarnation": {
+			[]olmcore.Object{lost, plan("p", "Complete", 1, "etcd.v1", func(p *v1alpha1.InstallPlan) { p.OwnerReferences[0].UID = "older" }), v1}, wedged,
+		},
+		"not without having been executed": {[]olmcore.Object{lost, plan("p", "RequiresApproval", 1, "etcd.v1"), plan("q", "Failed", 2, "etcd.v1", superseded), v1}, wedged},
+		"not of another plan":              {[]olmcore.Object{lost, plan("p", "Complete", 1, "etcd.v2"), v1}, wedged},
+		"not of another package":           {[]olmcore.Object{lost, brought, newCSV("etcd.v1", of("vault")), newCSV("other.v1", of("other"))}, wedged},
+		"not of an unknown package":        {[]olmcore.Object{lost, brought, newCSV("etcd.v1")}, wedged},
+		"not what another one follows":     {[]olmcore.Object{lost, newSub("b", follows("p", "etcd.v1"), installed), brought, v1}, wedged},
+		"not a copy": {[]olmcore.Object{lost, brought, newCSV("etcd.v1", of("etcd", func(c *v1alpha1.ClusterServiceVersion) {
+			c.Labels["olm.copiedFrom"] = "elsewhere"
+		}))}, wedged},
+		"not what goes, too": {[]olmcore.Object{lost, brought, newCSV("etcd.v1", of("etcd", func(c *v1alpha1.ClusterServiceVersion) {
+			c.DeletionTimestamp, c.Finalizers = secondp(50), []string{"x"}
+		}))}, wedged},
+		"not when it goes itself": {[]olmcore.Object{newSub("a", leaving(50)), brought, v1}, wedged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := gathered(t, tc.objects)
+			out := reconcile(t, in)
+			require.Equal(t, tc.want, followed(statusOf(t, in, out, "a")))
 			carryOut(&in, out)
 			require.Empty(t, reconcile(t, in).Actions, "at rest after one write")
 		})

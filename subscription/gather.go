@@ -56,8 +56,8 @@ func list[T olmcore.Object](ctx context.Context, r olmcore.Reader, namespace, un
 	return olmcore.Found(items...), nil
 }
 
-// gatherCSVs reads the CSVs that Subscriptions name, and those that replace a version which is gone. The names of these
-// are not known, so that all CSVs are looked at, which is seldom needed.
+// gatherCSVs reads the CSVs that Subscriptions name, those that plans may have installed for them beside, and those that
+// replace a version which is gone. For these all CSVs are looked at, which is seldom needed.
 func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Observed[*v1alpha1.ClusterServiceVersion], error) {
 	named, read := sets.New[string](), map[string]bool{}
 	for _, s := range in.Subscriptions.Items {
@@ -76,17 +76,34 @@ func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Obser
 			found.Items, read[name] = append(found.Items, c), true
 		}
 	}
-	gone := goneVersions(in, read)
-	if len(gone) == 0 {
+	gone, beside := goneVersions(in, read), versionsBeside(in, read).Difference(named)
+	if len(gone)+len(beside) == 0 {
 		return found, nil
 	}
-	all, err := list[*v1alpha1.ClusterServiceVersion](ctx, r, in.Namespace, "what replaced the versions that are gone")
+	all, err := list[*v1alpha1.ClusterServiceVersion](ctx, r, in.Namespace, "what replaced the versions that are gone, and what plans installed")
 	for _, c := range all.Items {
-		if gone[c.Spec.Replaces] && !read[c.Name] {
+		if (gone[c.Spec.Replaces] || beside.Has(c.Name)) && !read[c.Name] {
 			found.Items = append(found.Items, c)
 		}
 	}
 	return found, err
+}
+
+// versionsBeside returns the versions that plans may have installed for Subscriptions whose own is not there.
+func versionsBeside(in *Input, there map[string]bool) sets.Set[string] {
+	names, plans := sets.New[string](), relation.ByName(in.InstallPlans.Items)
+	for _, s := range in.Subscriptions.Items {
+		var referred *v1alpha1.InstallPlan
+		if ref := s.Status.InstallPlanRef; ref != nil {
+			referred = plans[ref.Name]
+		}
+		for _, p := range in.InstallPlans.Items {
+			if !there[s.Status.CurrentCSV] && mayHaveInstalled(p, s, referred) {
+				names.Insert(p.Spec.ClusterServiceVersionNames...)
+			}
+		}
+	}
+	return names
 }
 
 // goneVersions returns the versions that Subscriptions follow, whose plan is over or gone, and that are not there.

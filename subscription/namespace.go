@@ -25,7 +25,8 @@ type namespace struct {
 	subs         []*v1alpha1.Subscription
 	subNamed     map[string]*v1alpha1.Subscription
 	csvs         map[string]*v1alpha1.ClusterServiceVersion
-	replacements map[string]*v1alpha1.ClusterServiceVersion // by what they replace
+	unfollowed   map[string]*v1alpha1.ClusterServiceVersion // those that no Subscription follows
+	replacements map[string]*v1alpha1.ClusterServiceVersion // of them, by what they replace
 	plans        []*v1alpha1.InstallPlan
 	planNamed    map[string]*v1alpha1.InstallPlan
 	window       window
@@ -48,7 +49,8 @@ func newNamespace(in *Input, table []conditionRow) (*namespace, error) {
 		plans: relation.Sorted(in.InstallPlans.Items), planNamed: relation.ByName(in.InstallPlans.Items),
 		csvs: relation.ByName(in.ClusterServiceVersions.Items), window: newWindow(in.Namespace, in.Observations),
 	}
-	n.replacements = replacements(in.ClusterServiceVersions.Items, n.subs)
+	n.unfollowed = unfollowed(n.csvs, n.subs)
+	n.replacements = replacements(n.unfollowed)
 	if groups := in.OperatorGroups.Items; len(groups) == 1 {
 		n.failForward = groups[0].Spec.UpgradeStrategy == operatorsv1.UpgradeStrategyUnsafeFailForward
 	} else if len(n.subs) > 0 {
@@ -58,26 +60,11 @@ func newNamespace(in *Input, table []conditionRow) (*namespace, error) {
 	return n, nil
 }
 
-// replacements returns the CSVs that no Subscription follows, by what they replace: of several the first by name.
-func replacements(csvs []*v1alpha1.ClusterServiceVersion, subs []*v1alpha1.Subscription) map[string]*v1alpha1.ClusterServiceVersion {
-	found, followed := map[string]*v1alpha1.ClusterServiceVersion{}, map[string]bool{}
-	for _, s := range subs {
-		followed[s.Status.CurrentCSV], followed[s.Status.InstalledCSV] = true, true
-	}
-	for _, c := range csvs {
-		first := found[c.Spec.Replaces]
-		if c.Spec.Replaces != "" && (first == nil || c.Name < first.Name) && !followed[c.Name] && c.DeletionTimestamp == nil && !c.IsCopied() {
-			found[c.Spec.Replaces] = c
-		}
-	}
-	return found
-}
-
-// newestPlan returns the plan with the highest generation that brings something, or did, and meets a condition; or nil.
+// newestPlan returns the plan with the highest generation that stays and meets a condition, nil for none.
 func (n *namespace) newestPlan(meets func(*v1alpha1.InstallPlan) bool) *v1alpha1.InstallPlan {
 	var newest *v1alpha1.InstallPlan
 	for _, p := range n.plans {
-		if s := stageOf(p); p.DeletionTimestamp == nil && s != StageFailed && s != StageUnknown && !n.window.gone(p.UID, "") && meets(p) &&
+		if p.DeletionTimestamp == nil && !n.window.gone(p.UID, "") && meets(p) &&
 			(newest == nil || p.Spec.Generation > newest.Spec.Generation) {
 			newest = p
 		}

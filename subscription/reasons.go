@@ -43,6 +43,8 @@ const (
 	ReasonReferenceWritten = "InstallPlanReferenceWritten"
 	// ReasonPlanAdopted: a generated Subscription gets the plan that generated it.
 	ReasonPlanAdopted = "InstallPlanAdopted"
+	// ReasonInstalledFollowed: the Subscription gets a version that its plan installed and that belonged to no Subscription.
+	ReasonInstalledFollowed = "InstalledFollowed"
 	// ReasonReplacementFollowed: the Subscription gets the version that replaced its own, brought by a plan for others.
 	ReasonReplacementFollowed = "ReplacementFollowed"
 	// ReasonSubscriptionDeleted: a Subscription is being deleted, and what only it wanted goes with it.

@@ -81,8 +81,10 @@ func (n *namespace) judge(v *Verdict) {
 	case spec.Package == "" || spec.CatalogSource == "" || spec.CatalogSourceNamespace == "":
 		j.report(olmcore.Error, ReasonInvalidSpec, "spec", "the Subscription lacks package, source or sourceNamespace")
 	}
-	if j.followAnswer(); v.Status.InstallPlanRef == nil {
-		j.adopt()
+	if !j.followInstalled() {
+		if j.followAnswer(); v.Status.InstallPlanRef == nil {
+			j.adopt()
+		}
 	}
 	j.look()
 	j.state()
@@ -155,7 +157,7 @@ func (j *judgement) catchUp() {
 	case !j.answer.speaks || relation.Over(plan) || plan.Spec.Generation <= old.Spec.Generation || j.csvs[csv] != nil:
 	case stage == StageFailed:
 		why = "failed"
-	case (stage == StageNotYetReconciled || stage == StageRequiresApproval) && !old.Spec.Approved: // else it is about to run
+	case waitsForApproval(old):
 		why = "is older and waits for its approval"
 	}
 	if why != "" {
@@ -204,10 +206,11 @@ func (j *judgement) stillBrings(plan *v1alpha1.InstallPlan) string {
 	return ""
 }
 
-// bringer returns the newest plan that brings the version which a Subscription waits for, nil for none.
+// bringer returns the newest plan that brings, or brought, the version which a Subscription waits for, nil for none.
 func (j *judgement) bringer(meets func(*v1alpha1.InstallPlan) bool) *v1alpha1.InstallPlan {
 	return j.newestPlan(func(p *v1alpha1.InstallPlan) bool {
-		return p.Spec.Generation >= j.Subscription.Status.InstallPlanGeneration && slices.Contains(p.Spec.ClusterServiceVersionNames, j.Status.CurrentCSV) && meets(p)
+		stage := stageOf(p)
+		return stage != StageFailed && stage != StageUnknown && p.Spec.Generation >= j.Subscription.Status.InstallPlanGeneration && slices.Contains(p.Spec.ClusterServiceVersionNames, j.Status.CurrentCSV) && meets(p)
 	})
 }
 
@@ -240,28 +243,6 @@ func (j *judgement) state() {
 	default:
 		f.State = v1alpha1.SubscriptionStateUpgradePending
 	}
-}
-
-// followReplacement makes a Subscription follow the version that replaced its own, when the replacement came with a
-// plan that was not made for it: two plans of one namespace can bring two versions of one dependency, and its
-// Subscription refers to the plan whose step made it. Left with the version that is gone, the one that is there would
-// belong to no Subscription, and the namespace could not be resolved any more.
-//
-// Source: none. Differs: OLM leaves the Subscription UpgradePending, and a user deletes the CSV.
-func (j *judgement) followReplacement() {
-	f, p := &j.Status, &j.Plan
-	isOver := p.Stage == StageComplete || p.Stage == StageFailed || p.Stage == StageMissing && p.Lasting
-	next := j.replacements[f.CurrentCSV]
-	if f.CurrentCSV == "" || f.InstallPlanRef == nil || j.isMoved() || !isOver || next == nil {
-		return
-	}
-	j.cause = olmcore.Cause{Reason: ReasonReplacementFollowed, Message: "ClusterServiceVersion " + next.Name + " replaced " + f.CurrentCSV}
-	f.CurrentCSV = next.Name
-	if plan := j.bringer(func(*v1alpha1.InstallPlan) bool { return true }); plan != nil {
-		j.refer(plan)
-		j.look()
-	}
-	j.state()
 }
 
 // forgetMissing forgets a missing plan that is gone for good while the Subscription waits for it. A CSV that is there

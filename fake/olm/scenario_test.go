@@ -25,6 +25,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/audit"
+	"github.com/olmcore/olm/subscription/resolution"
 )
 
 // workers are two instances of the controllers of Subscriptions and plans, each with a cache that is as old as the last
@@ -95,6 +96,25 @@ func (w *workers) answer(ctx context.Context, r olmcore.Reader, request subscrip
 	return resolved, err
 }
 
+// solve has the real solver answer both workers, from a catalog of what is published.
+func (w *workers) solve() error {
+	content := map[string]resolution.Package{}
+	for pkg, head := range w.heads {
+		entries := []resolution.ChannelEntry{{Name: csvName(pkg, 1)}}
+		for v := 2; v <= head; v++ {
+			entries = append(entries, resolution.ChannelEntry{Name: csvName(pkg, v), Replaces: csvName(pkg, v-1)})
+		}
+		content[pkg] = packageOf(pkg, entries...)
+	}
+	catalogs, err := catalogsOf(content)
+	var options controllers.Options
+	catalogs.Serve(&options)
+	for _, k := range w.of {
+		k.olm.Resolve = options.Resolve
+	}
+	return err
+}
+
 func (w *workers) commands() map[string]scenario.Command {
 	type args = []string
 	return map[string]scenario.Command{
@@ -102,8 +122,8 @@ func (w *workers) commands() map[string]scenario.Command {
 		"read": func(_ *scenario.World, a args, _ []byte) (string, error) { w.of[a[0]].view.Sync(); return "", nil },
 		// forget WORKER: a restart.
 		"forget": func(_ *scenario.World, a args, _ []byte) (string, error) { w.of[a[0]].olm.Forget(); return "", nil },
-		// work WORKER CONTROLLER: one pass, from its cache.
-		"work": func(_ *scenario.World, a args, _ []byte) (string, error) { return w.work(a[0], a[1]) },
+		// work WORKER CONTROLLER [NAME]: one pass, from its cache; of one object when it is named.
+		"work": func(_ *scenario.World, a args, _ []byte) (string, error) { return w.work(a[0], a[1], a[2:]...) },
 		// subscribe NAME APPROVAL
 		"subscribe": func(_ *scenario.World, a args, _ []byte) (string, error) {
 			return "", w.subscribe(a[0], v1alpha1.Approval(a[1]))
@@ -119,9 +139,11 @@ func (w *workers) commands() map[string]scenario.Command {
 		},
 		// approve: every plan that waits for it.
 		"approve": func(*scenario.World, args, []byte) (string, error) { return "", w.approveAll() },
-		// resolver lists-again
+		// resolver lists-again|solves
 		"resolver": func(_ *scenario.World, a args, _ []byte) (string, error) {
-			w.listsAgain = a[0] == "lists-again"
+			if w.listsAgain = a[0] == "lists-again"; a[0] == "solves" {
+				return "", w.solve()
+			}
 			return "", nil
 		},
 		// images: bundles come as images that have to be unpacked.
@@ -142,7 +164,7 @@ func (w *workers) commands() map[string]scenario.Command {
 	}
 }
 
-func (w *workers) work(name, controller string) (string, error) {
+func (w *workers) work(name, controller string, only ...string) (string, error) {
 	k := w.of[name]
 	var lines []string
 	for _, c := range k.all {
@@ -150,6 +172,9 @@ func (w *workers) work(name, controller string) (string, error) {
 			continue
 		}
 		for _, key := range c.Keys(k.view) {
+			if len(only) > 0 && !slices.Contains(only, key.Name) {
+				continue
+			}
 			result, err := c.Reconcile(w.ctx, k.view, key, w.cluster.Now(), nil)
 			if err != nil {
 				return "", err

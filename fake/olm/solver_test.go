@@ -30,6 +30,13 @@ import (
 // offer makes the catalog offer these entries of a package's one channel, besides
 // what it offers already, to be chosen from by the real solver.
 func (w *world) offer(t *testing.T, content map[string]resolution.Package, pkg string, entries ...resolution.ChannelEntry) {
+	content[pkg] = packageOf(pkg, entries...)
+	catalogs, err := catalogsOf(content)
+	require.NoError(t, err)
+	catalogs.Serve(&w.olm.Options)
+}
+
+func packageOf(pkg string, entries ...resolution.ChannelEntry) resolution.Package {
 	p := resolution.Package{Name: pkg, DefaultChannel: "stable", Channels: []resolution.Channel{{Name: "stable", Entries: entries}}}
 	for i, e := range entries {
 		p.Bundles = append(p.Bundles, resolution.Bundle{Name: e.Name, Bundle: olmcore.Bundle{
@@ -39,15 +46,19 @@ func (w *world) offer(t *testing.T, content map[string]resolution.Package, pkg s
 			}},
 		}})
 	}
-	content[pkg] = p
+	return p
+}
+
+func catalogsOf(content map[string]resolution.Package) (controllers.Catalogs, error) {
 	var all []resolution.Package
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		all = append(all, content[name])
 	}
 	catalog, problems := resolution.Build(all)
-	require.Empty(t, problems)
-	catalogs := controllers.Catalogs{GlobalNamespace: "olm", Content: map[types.NamespacedName]*resolution.Catalog{{Namespace: "olm", Name: "community"}: catalog}}
-	catalogs.Serve(&w.olm.Options)
+	if len(problems) > 0 {
+		return controllers.Catalogs{}, fmt.Errorf("the catalog is not valid: %v", problems)
+	}
+	return controllers.Catalogs{GlobalNamespace: "olm", Content: map[types.NamespacedName]*resolution.Catalog{{Namespace: "olm", Name: "community"}: catalog}}, nil
 }
 
 func (w *world) status(name string) v1alpha1.SubscriptionStatus {

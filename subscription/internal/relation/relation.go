@@ -77,6 +77,11 @@ func Over(p *v1alpha1.InstallPlan) bool {
 	return p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
 }
 
+// Executed reports whether steps of a plan may have been applied.
+func Executed(p *v1alpha1.InstallPlan) bool {
+	return p.Status.Phase == v1alpha1.InstallPlanPhaseInstalling || Over(p) && !IsSuperseded(p)
+}
+
 // Installed returns the plan's Installed condition, an Unknown one when there is none.
 func Installed(p *v1alpha1.InstallPlan) v1alpha1.InstallPlanCondition {
 	return p.Status.GetCondition(v1alpha1.InstallPlanInstalled)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/relation"
+)
+
+// unfollowed returns the CSVs that no Subscription follows, by name: neither copies nor those that are being deleted.
+func unfollowed(csvs map[string]*v1alpha1.ClusterServiceVersion, subs []*v1alpha1.Subscription) map[string]*v1alpha1.ClusterServiceVersion {
+	found, followed := map[string]*v1alpha1.ClusterServiceVersion{}, map[string]bool{}
+	for _, s := range subs {
+		followed[s.Status.CurrentCSV], followed[s.Status.InstalledCSV] = true, true
+	}
+	for name, c := range csvs {
+		if !followed[name] && c.DeletionTimestamp == nil && !c.IsCopied() {
+			found[name] = c
+		}
+	}
+	return found
+}
+
+// replacements returns CSVs by what they replace: of several the first by name.
+func replacements(csvs map[string]*v1alpha1.ClusterServiceVersion) map[string]*v1alpha1.ClusterServiceVersion {
+	found := map[string]*v1alpha1.ClusterServiceVersion{}
+	for name, c := range csvs {
+		if first := found[c.Spec.Replaces]; c.Spec.Replaces != "" && (first == nil || name < first.Name) {
+			found[c.Spec.Replaces] = c
+		}
+	}
+	return found
+}
+
+// waitsForApproval reports whether a plan may wait for its approval for ever; one that has it is about to run.
+func waitsForApproval(p *v1alpha1.InstallPlan) bool {
+	return p != nil && !p.Spec.Approved && (stageOf(p) == StageNotYetReconciled || stageOf(p) == StageRequiresApproval)
+}
+
+// mayHaveInstalled reports whether a plan may have installed a version that a Subscription does not know of: it was made
+// for the Subscription and was executed, and the Subscription refers to none, or to one that waits for its approval.
+func mayHaveInstalled(p *v1alpha1.InstallPlan, s *v1alpha1.Subscription, referred *v1alpha1.InstallPlan) bool {
+	return s.DeletionTimestamp == nil && (s.Status.InstallPlanRef == nil || waitsForApproval(referred)) &&
+		olmcore.OwnedBy(p, s.UID) && relation.Executed(p)
+}
+
+// followInstalled makes a Subscription follow a version of its package that its own plan installed and that belongs to
+// no Subscription, and reports whether it does: the plan was approved and started while the Subscription left it for
+// another plan, which may be gone since. That version would keep the namespace from being resolved for ever.
+//
+// Source: none. Differs: OLM leaves both as they are, and a user deletes the CSV.
+func (j *judgement) followInstalled() bool {
+	s, ref := j.Subscription, j.Subscription.Status.InstallPlanRef
+	if j.csvs[s.Status.CurrentCSV] != nil {
+		return false
+	}
+	var referred *v1alpha1.InstallPlan
+	if ref != nil {
+		referred = j.planNamed[ref.Name]
+	}
+	plan := j.newestPlan(func(p *v1alpha1.InstallPlan) bool {
+		return mayHaveInstalled(p, s, referred) && j.unfollowedOf(p) != nil
+	})
+	if plan != nil {
+		csv := j.unfollowedOf(plan).Name
+		j.waitFor(csv, plan, ReasonInstalledFollowed, "InstallPlan "+plan.Name+" installed "+csv+", which no Subscription follows")
+	}
+	return plan != nil
+}
+
+// unfollowedOf returns the version of the Subscription's package that a plan names and no Subscription follows, or nil.
+func (j *judgement) unfollowedOf(p *v1alpha1.InstallPlan) *v1alpha1.ClusterServiceVersion {
+	for _, name := range p.Spec.ClusterServiceVersionNames {
+		c := j.unfollowed[name]
+		if c != nil && slices.Contains(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties]), j.Subscription.Spec.Package) {
+			return c
+		}
+	}
+	return nil
+}
+
+// followReplacement makes a Subscription follow the version that replaced its own, when the replacement came with a
+// plan that was not made for it: two plans of one namespace can bring two versions of one dependency, and its
+// Subscription refers to the plan whose step made it. Left with the version that is gone, the one that is there would
+// belong to no Subscription, and the namespace could not be resolved any more.
+//
+// Source: none. Differs: OLM leaves the Subscription UpgradePending, and a user deletes the CSV.
+func (j *judgement) followReplacement() {
+	f, p := &j.Status, &j.Plan
+	isOver := p.Stage == StageComplete || p.Stage == StageFailed || p.Stage == StageMissing && p.Lasting
+	next := j.replacements[f.CurrentCSV]
+	if f.CurrentCSV == "" || f.InstallPlanRef == nil || j.isMoved() || !isOver || next == nil {
+		return
+	}
+	j.cause = olmcore.Cause{Reason: ReasonReplacementFollowed, Message: "ClusterServiceVersion " + next.Name + " replaced " + f.CurrentCSV}
+	f.CurrentCSV = next.Name
+	if plan := j.bringer(func(*v1alpha1.InstallPlan) bool { return true }); plan != nil {
+		j.refer(plan)
+		j.look()
+	}
+	j.state()
+}
