@@ -4,13 +4,28 @@
 // wanted, what was issued, and whether one is still good. Making one needs randomness and is left to an issuer.
 package certificate
 
-import "time"
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 const (
 	// Validity is how long a certificate that is asked for shall be valid.
 	Validity = 730 * 24 * time.Hour
-	// RenewBefore is how long before its end one is replaced.
+	// RenewBefore is how long before its end one is replaced; of one that an issuer made for less than three times as
+	// long, it is a third of its life.
 	RenewBefore = 24 * time.Hour
+)
+
+// The keys of a Secret that holds a certificate, as OLM has them.
+const (
+	// CAKey is that of the certificate of the authority; OLM's name says key, but there is none.
+	CAKey = "olmCAKey"
+	// CertKey is that of the certificate, followed by those between it and the authority, if any.
+	CertKey = corev1.TLSCertKey
+	// PrivateKeyKey is that of the private key.
+	PrivateKeyKey = corev1.TLSPrivateKeyKey
 )
 
 // Request asks for a certificate that a Service serves with. Those of one call are for Deployments of one
@@ -33,4 +48,15 @@ type Certificate struct {
 type Issued struct {
 	Deployment string
 	Certificate
+}
+
+// FromData returns the certificate that the data of a Secret hold, with empty fields for what is missing.
+func FromData(data map[string][]byte) Certificate {
+	return Certificate{CAPEM: data[CAKey], CertPEM: data[CertKey], KeyPEM: data[PrivateKeyKey]}
+}
+
+// Hosts are the names by which the API server and others call a Service.
+func Hosts(service, namespace string) []string {
+	host := service + "." + namespace
+	return []string{host, host + ".svc", host + ".svc.cluster.local"}
 }

@@ -5,8 +5,6 @@
 package backend
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,33 +16,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Names returns the Deployments of a CSV that the API server calls, sorted: those that owned APIServices and webhook
-// descriptions name and that its strategy has.
-func Names(c *owned.CSV) []string {
-	declared := owned.Deployments(c)
-	var names []string
-	for _, d := range c.Spec.APIServiceDefinitions.Owned {
-		names = append(names, d.DeploymentName)
-	}
-	for i := range c.Spec.WebhookDefinitions {
-		names = append(names, c.Spec.WebhookDefinitions[i].DeploymentName)
-	}
-	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !declared.Has(name) })
-}
-
-// ServiceName is the name of the Service of a Deployment, from which the names of all other objects derive.
-//
-// Differs: OLM keeps the dots of a Deployment's name in the names of objects, which the API server refuses for Services.
-func ServiceName(deployment string) string {
-	return strings.ReplaceAll(deployment, ".", "-") + "-service"
-}
-
 // Client is a place at which the API server calls a Service of the CSV's namespace, and the authorities that it trusts
 // there.
 type Client struct {
 	Service string
 	Bundle  []byte
+	// Missing: the CSV describes it, and it does not exist. While the operator serves, a certificate follows another only
+	// once all its clients exist: one that is being made may not know the next.
+	Missing bool
 }
 
 // Source is what is decided from.
@@ -74,7 +53,7 @@ type Plan struct {
 	Renew string
 	// RenewAt is when the next one has to be, zero when there is none.
 	RenewAt time.Time
-	// Problem names an object that is another's and in the way; empty for none.
+	// Problem says what is in the way, such as an object that is another's; empty for none. Nothing is written then.
 	Problem string
 
 	backends map[string]served // by Deployment
@@ -89,8 +68,8 @@ type served struct {
 // Of decides about the Deployments of a CSV.
 func Of(s Source) Plan { return Plan{} }
 
-// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has none;
-// nil while there is no certificate. A bundle loses no authority that is still in use.
+// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has none. A
+// bundle loses no authority that is still in use. Nil: a client that has none is not to be made yet.
 func (p Plan) Trust(deployment string, have []byte) []byte { return nil }
 
 // Ready reports whether a Deployment has a certificate.

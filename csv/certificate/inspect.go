@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificate
+
+import (
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"time"
+)
+
+// Limits of what is parsed: whoever may write a Secret chooses what is in it.
+const (
+	maxChain   = 64 << 10 // bytes of the certificates of a field
+	maxKey     = 16 << 10 // bytes of a private key
+	maxOfChain = 16       // certificates of a field
+	maxRSABits = 8192
+)
+
+// Health is what an inspection finds.
+type Health struct {
+	// Problem says why the certificate must be replaced, empty when it is good.
+	Problem string
+	// Valid: a client that trusts the authority accepts it now, for all hosts. It may be about to expire.
+	Valid bool
+	// RenewAt is when it has to be replaced, zero when it is not Valid.
+	RenewAt time.Time
+}
+
+// Inspect returns whether a certificate is good for hosts at an instant: it and its authority can be parsed and are
+// valid, it was signed by the authority, the key is its own, and none of them expires within RenewBefore. The cost has a
+// bound, whatever the certificate holds.
+//
+// Source: operator-lifecycle-manager pkg/controller/install/certresources.go.
+// Differs: the key is looked at, too; certificates between it and the authority are followed; one that lives for less
+// than three times RenewBefore is not replaced at once, but in the last third of its life.
+func Inspect(c Certificate, hosts []string, now time.Time) Health {
+	roots, err := parseChain(c.CAPEM)
+	if err != nil {
+		return Health{Problem: "the authority's certificate " + err.Error()}
+	}
+	chain, err := parseChain(c.CertPEM)
+	if err != nil {
+		return Health{Problem: "the certificate " + err.Error()}
+	}
+	if len(c.KeyPEM) > maxKey {
+		return Health{Problem: "the private key is too large"}
+	}
+	if _, err := tls.X509KeyPair(c.CertPEM, c.KeyPEM); err != nil {
+		return Health{Problem: "the private key does not fit the certificate"}
+	}
+	options := x509.VerifyOptions{
+		Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, root := range roots {
+		options.Roots.AddCert(root)
+	}
+	for _, between := range chain[1:] {
+		options.Intermediates.AddCert(between)
+	}
+	chains, err := chain[0].Verify(options)
+	if err != nil {
+		return Health{Problem: "the certificate is not valid: " + brief(err)}
+	}
+	for _, host := range hosts {
+		if err := chain[0].VerifyHostname(host); err != nil {
+			return Health{Problem: "the certificate is not for " + host}
+		}
+	}
+	h := Health{Valid: true, RenewAt: renewAt(chains)}
+	if now.After(h.RenewAt) {
+		h.Problem = fmt.Sprintf("the certificate expires soon, and is replaced from %s on", h.RenewAt.UTC().Format(time.RFC3339))
+	}
+	return h
+}
+
+// renewAt is when the chain that lasts longest has to be replaced: when the first certificate of it has.
+func renewAt(chains [][]*x509.Certificate) (latest time.Time) {
+	for _, chain := range chains {
+		var first time.Time
+		for _, c := range chain {
+			at := c.NotAfter.Add(-min(RenewBefore, c.NotAfter.Sub(c.NotBefore)/3))
+			if first.IsZero() || at.Before(first) {
+				first = at
+			}
+		}
+		if first.After(latest) {
+			latest = first
+		}
+	}
+	return latest
+}
+
+// parseChain returns the certificates of a field, one at least.
+func parseChain(data []byte) ([]*x509.Certificate, error) {
+	if len(data) > maxChain {
+		return nil, fmt.Errorf("is too large: %d bytes", len(data))
+	}
+	var chain []*x509.Certificate
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != blockType {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("cannot be parsed")
+		case len(chain) == maxOfChain:
+			return nil, fmt.Errorf("is too large: more than %d certificates", maxOfChain)
+		}
+		if key, ok := c.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
+			return nil, fmt.Errorf("has a key of %d bits", key.N.BitLen())
+		}
+		chain = append(chain, c)
+	}
+	if len(chain) == 0 {
+		return nil, fmt.Errorf("is missing")
+	}
+	return chain, nil
+}
+
+// brief is an error of a verification without what the certificate says, which may be long.
+func brief(err error) string {
+	switch err := err.(type) {
+	case x509.CertificateInvalidError:
+		if err.Reason == x509.Expired {
+			return "it or its authority has expired, or is not valid yet"
+		}
+		return "it or its authority may not be used for this"
+	case x509.UnknownAuthorityError:
+		return "the authority did not sign it"
+	}
+	return "it cannot be verified"
+}

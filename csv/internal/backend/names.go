@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backend
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Names returns the Deployments of a CSV that the API server calls, sorted: those that owned APIServices and webhook
+// descriptions name and that its strategy has.
+func Names(c *owned.CSV) []string {
+	declared := owned.Deployments(c)
+	var names []string
+	for _, d := range c.Spec.APIServiceDefinitions.Owned {
+		names = append(names, d.DeploymentName)
+	}
+	for i := range c.Spec.WebhookDefinitions {
+		names = append(names, c.Spec.WebhookDefinitions[i].DeploymentName)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !declared.Has(name) })
+}
+
+// ServiceName is the name of the Service of a Deployment, from which the names of all other objects derive.
+//
+// Differs: OLM keeps the dots of a Deployment's name in the names of objects, which the API server refuses for Services.
+func ServiceName(deployment string) string {
+	return strings.ReplaceAll(deployment, ".", "-") + "-service"
+}
+
+// CertificateName is the name of the Secret of a Deployment, and of the Role and the RoleBinding through which its
+// ServiceAccount reads it.
+func CertificateName(deployment string) string { return ServiceName(deployment) + "-cert" }
+
+// DelegatorNames are the names that the ClusterRoleBinding of a Deployment can have which lets it delegate
+// authentication: OLM's, and the one for when another namespace has that.
+func DelegatorNames(deployment, namespace string) []string {
+	return withSuffix(ServiceName(deployment)+"-system:auth-delegator", namespace)
+}
+
+// ReaderNames are the names that the RoleBinding of a Deployment in kube-system can have which lets it read the
+// configuration of extension API servers.
+func ReaderNames(deployment, namespace string) []string {
+	return withSuffix(ServiceName(deployment)+"-auth-reader", namespace)
+}
+
+func withSuffix(name, namespace string) []string {
+	return []string{name, name + "-" + olmcore.NameSuffix(8, namespace)}
+}
