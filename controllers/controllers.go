@@ -12,11 +12,13 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorcondition"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/installplan"
 	plansweep "github.com/olmcore/olm/installplan/sweep"
@@ -34,6 +36,8 @@ const (
 	Sweep = "sweep"
 	Group = "group"
 	CSV   = "csv"
+	// Condition keeps the OperatorConditions.
+	Condition = "condition"
 	// CSVSweep looks for what versions and OperatorGroups left behind in the whole cluster.
 	CSVSweep = "csvsweep"
 	Operator = "operator"
@@ -161,6 +165,7 @@ func New(o *Options) *Set {
 		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.remembering(InstallPlan, s.installPlan), concerns: plansConcerned},
 		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: operatorgroup.Affected, Reconcile: s.remembering(Group, s.group)},
 		{Name: CSV, Kinds: kinds(csvKind), KeysOf: itself, Affected: csv.Affected, Reconcile: s.remembering(CSV, s.csv), concerns: versionsConcerned},
+		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: itself, Affected: operatorcondition.Affected, Reconcile: s.remembering(Condition, s.condition)},
 	}
 	if o.Sweeps {
 		s.Controllers = append(s.Controllers,
@@ -190,6 +195,7 @@ var (
 	installPlanKind  = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind)
 	groupKind        = operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind)
 	operatorKind     = operatorsv1.GroupVersion.WithKind("Operator")
+	conditionKind    = operatorsv2.GroupVersion.WithKind("OperatorCondition")
 	csvKind          = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind)
 )
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorcondition"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/installplan"
@@ -201,6 +202,17 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resul
 	}
 	p.checkpoint, p.judged = out.Checkpoint, out.Judged
 	return out.Result, nil
+}
+
+func (s *Set) condition(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+	in, err := operatorcondition.Gather(ctx, r, p.key)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	in.Now, in.Checkpoint = p.now, p.checkpoint
+	out, err := operatorcondition.Reconcile(in)
+	p.checkpoint = out.Checkpoint
+	return out.Result, err
 }
 
 func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {

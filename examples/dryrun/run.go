@@ -353,6 +353,7 @@ func (r *runner) subscriptions(namespace string) []*v1alpha1.Subscription {
 var kindOf = map[string]string{
 	controllers.Catalog: v1alpha1.CatalogSourceKind, controllers.InstallPlan: v1alpha1.InstallPlanKind,
 	controllers.Group: operatorsv1.OperatorGroupKind, controllers.CSV: v1alpha1.ClusterServiceVersionKind,
+	controllers.Condition: "OperatorCondition",
 }
 
 func (r *runner) result(kind string, key types.NamespacedName) *result {
@@ -380,7 +381,7 @@ func (r *runner) requeue(controller string, key types.NamespacedName, after time
 		text = after.String()
 	}
 	if controller != controllers.Subscription {
-		if controller != controllers.Group {
+		if controller != controllers.Group && controller != controllers.Condition {
 			r.result(kindOf[controller], key).RequeueAfter = text
 		}
 		return

@@ -26,9 +26,10 @@ const (
 	labelSpecHash = "olm.deployment-spec-hash"
 	// annotationCAHash is on Pod templates that serving certificates were put into.
 	annotationCAHash = "olmcahash"
-
-	operatorConditionEnv = "OPERATOR_CONDITION_NAME"
 )
+
+// ConditionVariable is the environment variable that names the OperatorCondition of an operator to its containers.
+const ConditionVariable = "OPERATOR_CONDITION_NAME"
 
 // Source is what the Deployments of a CSV are made from.
 type Source struct {
@@ -94,10 +95,7 @@ func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*app
 	if s.Config != nil || len(s.ProxyEnv) > 0 {
 		o.applyConfig(d, s.Config, s.ProxyEnv)
 	}
-	for i := range d.Spec.Template.Spec.Containers {
-		container := &d.Spec.Template.Spec.Containers[i]
-		container.Env = merge(o, container.Env, []corev1.EnvVar{{Name: operatorConditionEnv, Value: s.CSV.Name}}, envName)
-	}
+	o.nameCondition(&d.Spec.Template.Spec, s.CSV.Name)
 	d.Spec.RevisionHistoryLimit = new(int32(1))
 	hash, err := olmcore.Hash(&d.Spec)
 	if err != nil {
@@ -105,6 +103,30 @@ func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*app
 	}
 	labels[labelSpecHash] = hash
 	return d, nil
+}
+
+// NameCondition gives every container the name of the OperatorCondition.
+func NameCondition(pod *corev1.PodSpec, name string) { asMeant.nameCondition(pod, name) }
+
+func (o overlay) nameCondition(pod *corev1.PodSpec, name string) {
+	for i := range pod.Containers {
+		container := &pod.Containers[i]
+		container.Env = merge(o, container.Env, []corev1.EnvVar{{Name: ConditionVariable, Value: name}}, envName)
+	}
+}
+
+// NamesCondition reports whether every container has the name of the OperatorCondition. Of two variables of a name the
+// last one counts.
+func NamesCondition(pod *corev1.PodSpec, name string) bool {
+	return !slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool {
+		value := ""
+		for _, env := range c.Env {
+			if env.Name == ConditionVariable {
+				value = env.Value
+			}
+		}
+		return value != name
+	})
 }
 
 // isCurrent reports whether a hash label is that of the desired Deployment, or what OLM would have written for the same

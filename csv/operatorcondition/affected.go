@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorcondition
+
+import (
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Affected returns the keys for which o's addition, change or deletion can change the outcome. Call it for the old and
+// the new object and take both answers. For most Roles and RoleBindings there is nothing with the key, which Gather
+// finds out: one that is in the way is known by its name alone.
+func Affected(o olmcore.Object) []types.NamespacedName {
+	var key types.NamespacedName
+	switch o := o.(type) {
+	case *v1alpha1.ClusterServiceVersion, *operatorsv2.OperatorCondition, *rbacv1.Role, *rbacv1.RoleBinding:
+		key = types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+	case *appsv1.Deployment:
+		owner, ok := olmcore.OwnerOf(o.Labels)
+		if !ok || owner.Kind != v1alpha1.ClusterServiceVersionKind || owner.Namespace != o.Namespace {
+			return nil
+		}
+		key = types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}
+	}
+	if strings.TrimSpace(key.Namespace) == "" || key.Name == "" {
+		return nil
+	}
+	return []types.NamespacedName{key}
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorcondition
+
+import (
+	"slices"
+	"time"
+
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// content is what is written to the OperatorCondition itself. That is one write: where the spec changes, the status
+// waits for the generation that comes of it.
+func content(f *facts) part {
+	p := specOf(f)
+	if len(p.actions) == 0 {
+		p.actions = statusOf(f)
+	}
+	return p
+}
+
+// statusOf copies what the operator says into the status. Who reads the status knows from its generation that nothing
+// newer was said.
+func statusOf(f *facts) []olmcore.Action {
+	desired := copied(f.condition, f.Now)
+	if equality.Semantic.DeepEqual(desired, f.condition.Status.Conditions) {
+		return nil
+	}
+	after := *f.condition // what a status update does not write is shared with what was observed
+	after.Status.Conditions = desired
+	return []olmcore.Action{olmcore.UpdateStatusOf(f.condition, &after, olmcore.Cause{
+		Reason: ReasonStatusChanged, Message: "status.conditions are not those of the spec",
+	})}
+}
+
+// copied returns the conditions of the status with those of the spec among them. Of two of a type the last counts. One
+// that the spec has no more stays: operators of the first version of the API write the status themselves.
+func copied(c *operatorsv2.OperatorCondition, now time.Time) []metav1.Condition {
+	copies := slices.Clone(c.Status.Conditions)
+	for i, said := range c.Spec.Conditions {
+		if meta.FindStatusCondition(c.Spec.Conditions[i+1:], said.Type) != nil {
+			continue
+		}
+		said.ObservedGeneration = c.Generation
+		if said.LastTransitionTime.IsZero() {
+			said.LastTransitionTime = olmcore.Timestamp(now)
+		}
+		meta.SetStatusCondition(&copies, said)
+	}
+	return copies
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorcondition
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now and Checkpoint.
+// Objects of other names and namespaces than a list is for do no harm.
+type Input struct {
+	// Now is the instant of this call. Required.
+	Now time.Time
+	// Key is the namespace and the name of the ClusterServiceVersion and of its OperatorCondition. Required.
+	Key types.NamespacedName
+	// ClusterServiceVersions is the one with the key, a copy included; one at most.
+	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// OperatorConditions is the one with the key; one at most.
+	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
+	// Roles and RoleBindings are those with the key.
+	Roles        olmcore.Observed[*rbacv1.Role]
+	RoleBindings olmcore.Observed[*rbacv1.RoleBinding]
+	// Deployments are those of the namespace that spec.deployments of the OperatorCondition names.
+	Deployments olmcore.Observed[*appsv1.Deployment]
+
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this key; nil is always right.
+	Checkpoint *olmcore.Checkpoint
+}
+
+// Outcome is a Result and what Reconcile asks its caller to keep.
+type Outcome struct {
+	olmcore.Result
+	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
+	Checkpoint *olmcore.Checkpoint
+}
+
+func (in *Input) cover(c *olmcore.Coverage) {
+	olmcore.CoverValue(c, in.Key.Namespace)
+	olmcore.CoverValue(c, in.Key.Name)
+	olmcore.CoverObjects(c, in.ClusterServiceVersions)
+	olmcore.CoverObjects(c, in.OperatorConditions)
+	olmcore.CoverObjects(c, in.Roles)
+	olmcore.CoverObjects(c, in.RoleBindings)
+	olmcore.CoverObjects(c, in.Deployments)
+}
+
+func (in *Input) validate() error {
+	switch {
+	case in.Key.Name == "":
+		return &olmcore.InputError{Field: "Key.Name", Problem: "is empty"}
+	case in.Key.Namespace == "":
+		return &olmcore.InputError{Field: "Key.Namespace", Problem: "is empty"}
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	}
+	return cmp.Or(
+		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions, olmcore.Writable),
+		olmcore.ValidateList("OperatorConditions", in.OperatorConditions, olmcore.Writable),
+		olmcore.ValidateList("Roles", in.Roles, olmcore.Writable),
+		olmcore.ValidateList("RoleBindings", in.RoleBindings, olmcore.Writable),
+		olmcore.ValidateList("Deployments", in.Deployments, olmcore.Writable),
+	)
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorcondition_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv/operatorcondition"
+	"github.com/olmcore/olm/internal/csvtest"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// controlledBy is the owner reference to what an object is made for.
+func controlledBy(apiVersion, kind string, uid types.UID) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{
+		APIVersion: apiVersion, Kind: kind, Name: "cool.v1", UID: uid, Controller: new(true), BlockOwnerDeletion: new(false),
+	}}
+}
+
+// TestWhatAnOperatorGets is the life of an OperatorCondition: the object, then its Role, then the binding.
+func TestWhatAnOperatorGets(t *testing.T) {
+	c := operator()
+	strategy := &c.Spec.InstallStrategy.StrategySpec
+	strategy.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "second"}, {ServiceAccountName: "first"}, {ServiceAccountName: "second"}}
+	strategy.Permissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "third"}, {ServiceAccountName: "first"}}
+	strategy.DeploymentSpecs = append(strategy.DeploymentSpecs, csvtest.DeploymentSpec("another"))
+	in := input(c)
+	managed := map[string]string{"olm.managed": "true"}
+	typed := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: kind}
+	}
+	of := func(o olmcore.Object, message string) olmcore.Result {
+		return olmcore.Result{Actions: []olmcore.Action{olmcore.CreateOf(o, olmcore.Cause{Reason: "ConditionChanged", Message: message})}}
+	}
+	meta := metav1.ObjectMeta{
+		Namespace: "ns", Name: "cool.v1", Labels: managed,
+		OwnerReferences: controlledBy("operators.coreos.com/v2", "OperatorCondition", "uid-OperatorCondition-cool.v1"),
+	}
+	condition := of(&operatorsv2.OperatorCondition{
+		TypeMeta: metav1.TypeMeta{APIVersion: "operators.coreos.com/v2", Kind: "OperatorCondition"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "cool.v1", Labels: map[string]string{"olm.managed": "true", "operators.coreos.com/cool.ns": ""},
+			OwnerReferences: controlledBy("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "uid-cool.v1"),
+		},
+		Spec: operatorsv2.OperatorConditionSpec{ServiceAccounts: []string{"second", "first", "third"}, Deployments: []string{"cool", "another"}},
+	}, "")
+	create := condition.Actions[0].(olmcore.Create)
+	create.Cause = olmcore.Cause{Reason: "CSVChanged", Message: "ClusterServiceVersion cool.v1 has no OperatorCondition"}
+	condition.Actions[0] = create
+	subject := func(name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: "ServiceAccount", Namespace: "ns", Name: name}
+	}
+	for _, want := range []olmcore.Result{
+		condition,
+		of(&rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			Verbs: []string{"get", "update", "patch"}, APIGroups: []string{"operators.coreos.com"},
+			Resources: []string{"operatorconditions"}, ResourceNames: []string{"cool.v1"},
+		}}}, "OperatorCondition cool.v1: it has no Role"),
+		of(&rbacv1.RoleBinding{
+			TypeMeta: typed("RoleBinding"), ObjectMeta: meta,
+			RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "cool.v1"},
+			Subjects: []rbacv1.Subject{subject("second"), subject("first"), subject("third")},
+		}, "OperatorCondition cool.v1: it has no RoleBinding"),
+		{},
+	} {
+		res := reconciled(t, in).Result
+		require.Empty(t, cmp.Diff(want, res))
+		for _, a := range res.Actions {
+			require.Nil(t, a.Identity())
+			apply(&in, a)
+		}
+	}
+}
+
+// TestAnOperatorWithoutPermissionsRunsAsTheDefaultAccount.
+func TestAnOperatorWithoutPermissionsRunsAsTheDefaultAccount(t *testing.T) {
+	for name, permissions := range map[string][]v1alpha1.StrategyDeploymentPermissions{"none": nil, "for nobody": {{}}} {
+		t.Run(name, func(t *testing.T) {
+			c := operator()
+			c.Spec.InstallStrategy.StrategySpec = v1alpha1.StrategyDetailsDeployment{Permissions: permissions}
+			made := reconciled(t, input(c)).Actions[0].(olmcore.Create).Object.(*operatorsv2.OperatorCondition)
+			require.Equal(t, operatorsv2.OperatorConditionSpec{ServiceAccounts: []string{"default"}}, made.Spec)
+		})
+	}
+}
+
+// TestReconcile changes one thing of an operator at rest.
+func TestReconcile(t *testing.T) {
+	const update, status = "update OperatorCondition cool.v1 (CSVChanged)", "updateStatus OperatorCondition cool.v1 (StatusChanged)"
+	const role, binding = "update Role cool.v1 (ConditionChanged)", "update RoleBinding cool.v1 (ConditionChanged)"
+	type world struct {
+		*operatorcondition.Input
+		csv       *v1alpha1.ClusterServiceVersion
+		condition *operatorsv2.OperatorCondition
+		role      *rbacv1.Role
+		binding   *rbacv1.RoleBinding
+	}
+	for name, c := range map[string]struct {
+		change func(w world)
+		want   []string
+	}{
+		"nothing changed": {func(world) {}, nil},
+
+		"the OperatorCondition is gone":        {func(w world) { w.OperatorConditions.Items = nil }, []string{"create OperatorCondition cool.v1 (CSVChanged)"}},
+		"a copy gets none":                     {func(w world) { w.OperatorConditions.Items, w.csv.Status.Reason = nil, v1alpha1.CSVReasonCopied }, nil},
+		"a version that is being deleted, too": {func(w world) { w.OperatorConditions.Items, w.csv.DeletionTimestamp = nil, ago(0) }, nil},
+		"nothing is there any more":            {func(w world) { w.OperatorConditions.Items, w.ClusterServiceVersions.Items = nil, nil }, nil},
+		"it is being deleted":                  {func(w world) { w.condition.DeletionTimestamp, w.role.Rules = ago(0), nil }, nil},
+		"its version is being deleted":         {func(w world) { w.csv.DeletionTimestamp, w.condition.Spec.Deployments = ago(0), nil }, nil},
+		"the version has another account":      {func(w world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "hot" }, []string{update}},
+		"the version has another Deployment":   {func(w world) { w.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "hot" }, []string{update}},
+		"somebody added an account":            {func(w world) { w.condition.Spec.ServiceAccounts = append(w.condition.Spec.ServiceAccounts, "mine") }, []string{update, binding}},
+		"its label is gone":                    {func(w world) { w.condition.Labels = nil }, []string{update}},
+		"its owner is gone":                    {func(w world) { w.condition.OwnerReferences = nil }, []string{update}},
+		"its owner is no controller":           {func(w world) { w.condition.OwnerReferences[0].Controller = nil }, []string{update}},
+		"another ClusterServiceVersion has it": {func(w world) { w.condition.OwnerReferences[0].UID = "before" }, []string{"NameConflict OperatorCondition cool.v1"}},
+		"another kind of object has it":        {func(w world) { w.condition.OwnerReferences = controlledBy("v1", "Secret", "s") }, []string{"NameConflict OperatorCondition cool.v1"}},
+		"another version is one of its owners": {func(w world) {
+			w.condition.OwnerReferences = append(w.condition.OwnerReferences, csvtest.OwnedBy("cool.v0")...)
+		}, nil},
+		"another version is its owner":           {func(w world) { w.condition.OwnerReferences = csvtest.OwnedBy("cool.v0") }, []string{"NameConflict OperatorCondition cool.v1"}},
+		"an object without a controller owns it": {func(w world) { w.condition.OwnerReferences = []metav1.OwnerReference{{Kind: "Secret", UID: "s"}} }, []string{update}},
+
+		"the Role is gone":                     {func(w world) { w.Roles.Items = nil }, []string{"create Role cool.v1 (ConditionChanged)"}},
+		"the Role is being deleted":            {func(w world) { w.role.DeletionTimestamp = ago(0) }, nil},
+		"the Role allows more":                 {func(w world) { w.role.Rules[0].Verbs = append(w.role.Rules[0].Verbs, "delete") }, []string{role}},
+		"the Role is for every object":         {func(w world) { w.role.Rules[0].ResourceNames = nil }, []string{role}},
+		"the Role lost its label":              {func(w world) { delete(w.role.Labels, "olm.managed") }, []string{role}},
+		"the Role's other labels are others'":  {func(w world) { w.role.Labels["x"] = "y" }, nil},
+		"the RoleBinding is gone":              {func(w world) { w.RoleBindings.Items = nil }, []string{"create RoleBinding cool.v1 (ConditionChanged)"}},
+		"the RoleBinding is being deleted":     {func(w world) { w.binding.DeletionTimestamp, w.binding.Subjects = ago(0), nil }, nil},
+		"the RoleBinding binds another":        {func(w world) { w.binding.Subjects[0].Name = "mine" }, []string{binding}},
+		"the RoleBinding binds all":            {func(w world) { w.binding.Subjects[0] = rbacv1.Subject{Kind: "Group", Name: "system:authenticated"} }, []string{binding}},
+		"the RoleBinding lost its label":       {func(w world) { w.binding.Labels = nil }, []string{binding}},
+		"the RoleBinding is to another role":   {func(w world) { w.binding.RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding cool.v1 (ConditionChanged)"}},
+		"role and binding wait for each other": {func(w world) { w.role.Rules, w.binding.Subjects = nil, nil }, []string{role}},
+
+		"the operator says something else":       {func(w world) { w.condition.Spec.Conditions[0].Status = "False" }, []string{status}},
+		"the operator gives another reason":      {func(w world) { w.condition.Spec.Conditions[0].Reason = "Bored" }, []string{status}},
+		"the operator gives another message":     {func(w world) { w.condition.Spec.Conditions[0].Message = "go on" }, []string{status}},
+		"somebody wrote an override":             {func(w world) { w.condition.Spec.Overrides, w.condition.Generation = w.condition.Spec.Conditions, 9 }, []string{status}},
+		"the operator takes back what it said":   {func(w world) { w.condition.Spec.Conditions = nil }, nil},
+		"spec and status change: the spec first": {func(w world) { w.condition.Spec.Conditions[0].Reason, w.condition.Labels = "Bored", nil }, []string{update}},
+
+		"a version of another name": {func(w world) { w.csv.Name, w.csv.Spec.InstallStrategy.StrategySpec.Permissions = "hot.v1", nil }, nil},
+		"an object of another namespace": {func(w world) {
+			other := w.role.DeepCopy()
+			other.Namespace, other.Rules = "other", nil
+			w.Roles.Items = append(w.Roles.Items, other)
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := atRest(t)
+			c.change(world{&in, in.ClusterServiceVersions.Items[0], in.OperatorConditions.Items[0], in.Roles.Items[0], in.RoleBindings.Items[0]})
+			require.Equal(t, c.want, said(reconciled(t, in).Result))
+		})
+	}
+}
+
+// TestOverridesAndConditionsAreOthers: what changes around them leaves them as they are.
+func TestOverridesAndConditionsAreOthers(t *testing.T) {
+	in := atRest(t)
+	condition := in.OperatorConditions.Items[0]
+	condition.Spec.Overrides = []metav1.Condition{{Type: "Upgradeable", Status: "True", Reason: "Forced"}}
+	in.ClusterServiceVersions.Items[0].Spec.InstallStrategy.StrategySpec.Permissions = nil
+	after := reconciled(t, in).Actions[0].(olmcore.Update).After.(*operatorsv2.OperatorCondition)
+	require.Equal(t, []string{"default"}, after.Spec.ServiceAccounts)
+	require.Equal(t, condition.Spec.Overrides, after.Spec.Overrides)
+	require.Equal(t, condition.Spec.Conditions, after.Spec.Conditions)
+	require.Equal(t, condition.Status, after.Status)
+}
+
+// TestWhatAnOperatorSaysIsCopied with the generation that it was seen at. The time is that of the last change of the
+// condition's status: the operator's, and now where it gives none.
+func TestWhatAnOperatorSaysIsCopied(t *testing.T) {
+	old, young, at := *ago(2 * time.Hour), *ago(time.Hour), *ago(0)
+	condition := func(status metav1.ConditionStatus, reason string, generation int64, since metav1.Time) metav1.Condition {
+		return metav1.Condition{Type: "Upgradeable", Status: status, Reason: reason, Message: "m", ObservedGeneration: generation, LastTransitionTime: since}
+	}
+	never := metav1.Time{}
+	typed := func(kind string, c metav1.Condition) metav1.Condition { c.Type = kind; return c }
+	for name, c := range map[string]struct{ spec, status, want []metav1.Condition }{
+		"something new": {
+			spec: []metav1.Condition{condition("False", "Busy", 0, young)},
+			want: []metav1.Condition{condition("False", "Busy", 4, young)},
+		},
+		"without a time": {
+			spec: []metav1.Condition{condition("False", "Busy", 0, never)},
+			want: []metav1.Condition{condition("False", "Busy", 4, at)},
+		},
+		"another status": {
+			spec:   []metav1.Condition{condition("False", "Busy", 1, young)},
+			status: []metav1.Condition{condition("True", "Idle", 3, old)},
+			want:   []metav1.Condition{condition("False", "Busy", 4, young)},
+		},
+		"another status without a time": {
+			spec:   []metav1.Condition{condition("False", "Busy", 1, never)},
+			status: []metav1.Condition{condition("True", "Idle", 3, old)},
+			want:   []metav1.Condition{condition("False", "Busy", 4, at)},
+		},
+		"another reason": {
+			spec:   []metav1.Condition{condition("False", "Busy", 1, young)},
+			status: []metav1.Condition{condition("False", "Migrating", 4, old)},
+			want:   []metav1.Condition{condition("False", "Busy", 4, old)},
+		},
+		"another generation": {
+			spec:   []metav1.Condition{condition("False", "Busy", 1, young)},
+			status: []metav1.Condition{condition("False", "Busy", 3, old)},
+			want:   []metav1.Condition{condition("False", "Busy", 4, old)},
+		},
+		"another type stays": {
+			spec:   []metav1.Condition{condition("False", "Busy", 0, young)},
+			status: []metav1.Condition{typed("Degraded", condition("True", "X", 1, old))},
+			want:   []metav1.Condition{typed("Degraded", condition("True", "X", 1, old)), condition("False", "Busy", 4, young)},
+		},
+		"of two of a type the last counts": {
+			spec:   []metav1.Condition{condition("False", "Busy", 0, never), condition("True", "Idle", 0, never)},
+			status: []metav1.Condition{condition("True", "Idle", 3, old)},
+			want:   []metav1.Condition{condition("True", "Idle", 4, old)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := atRest(t)
+			o := in.OperatorConditions.Items[0]
+			o.Generation, o.Spec.Conditions, o.Status.Conditions = 4, c.spec, c.status
+			res := reconciled(t, in).Result
+			require.Equal(t, []string{"updateStatus OperatorCondition cool.v1 (StatusChanged)"}, said(res))
+			after, _ := olmcore.StatusOf[*operatorsv2.OperatorCondition](res.Actions)
+			require.Empty(t, cmp.Diff(c.want, after.Status.Conditions))
+			apply(&in, res.Actions[0])
+			require.True(t, reconciled(t, in).Empty())
+		})
+	}
+}
+
+// TestContainersKnowTheirOperatorCondition. Package csv installs Deployments so; here is what is done about one that
+// lost it, by whatever way.
+func TestContainersKnowTheirOperatorCondition(t *testing.T) {
+	const written = "update Deployment cool (VariableMissing)"
+	for name, c := range map[string]struct {
+		variables []string
+		change    func(in *operatorcondition.Input, d *appsv1.Deployment)
+		want      []string
+	}{
+		"it is there":                     {variables: []string{"cool.v1"}},
+		"it is missing":                   {want: []string{written}},
+		"it is another's":                 {variables: []string{"cool.v0"}, want: []string{written}},
+		"the last one counts":             {variables: []string{"cool.v0", "cool.v1"}},
+		"the last one is another's":       {variables: []string{"cool.v1", "cool.v0"}, want: []string{written}},
+		"the Deployment does not exist":   {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) { in.Deployments.Items = nil }},
+		"it goes":                         {change: func(_ *operatorcondition.Input, d *appsv1.Deployment) { d.DeletionTimestamp = ago(0) }},
+		"it is not the operator's":        {change: func(_ *operatorcondition.Input, d *appsv1.Deployment) { d.OwnerReferences = nil }},
+		"it has not the operator's label": {change: func(_ *operatorcondition.Input, d *appsv1.Deployment) { d.Labels = nil }},
+		"it is not listed": {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) {
+			in.ClusterServiceVersions.Items[0].DeletionTimestamp = ago(0)
+			in.OperatorConditions.Items[0].Spec.Deployments = nil
+		}},
+		"there is no operator":  {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) { in.ClusterServiceVersions.Items = nil }},
+		"it is being installed": {change: phase(csvtest.Installing)},
+		"it goes to the next":   {change: phase(csvtest.Replacing)},
+		"the operator goes": {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) {
+			in.ClusterServiceVersions.Items[0].DeletionTimestamp = ago(0)
+		}},
+		"a copy has no Deployments": {change: func(in *operatorcondition.Input, _ *appsv1.Deployment) {
+			in.ClusterServiceVersions.Items[0].Status.Reason = v1alpha1.CSVReasonCopied
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := atRest(t)
+			d := deployment(in.ClusterServiceVersions.Items[0], c.variables...)
+			in.Deployments = olmcore.Found(d)
+			if c.change != nil {
+				c.change(&in, d)
+			}
+			res := reconciled(t, in).Result
+			require.Equal(t, c.want, said(res))
+			if len(c.want) == 0 {
+				return
+			}
+			after := res.Actions[0].(olmcore.Update).After.(*appsv1.Deployment)
+			require.Equal(t, []corev1.EnvVar{envVar("cool.v1")}, after.Spec.Template.Spec.Containers[0].Env)
+			require.Equal(t, d.Labels, after.Labels) // by whose hash package csv knows the Deployment
+		})
+	}
+}
+
+func envVar(value string) corev1.EnvVar {
+	return corev1.EnvVar{Name: "OPERATOR_CONDITION_NAME", Value: value}
+}
+
+func phase(p v1alpha1.ClusterServiceVersionPhase) func(*operatorcondition.Input, *appsv1.Deployment) {
+	return func(in *operatorcondition.Input, _ *appsv1.Deployment) {
+		in.ClusterServiceVersions.Items[0].Status.Phase = p
+	}
+}
+
+// TestAnOperatorConditionByHandGivesNothingElse: whoever may write one gets, for accounts of its namespace, the rights on
+// it, and nothing that is another's is changed.
+func TestAnOperatorConditionByHandGivesNothingElse(t *testing.T) {
+	everything := []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
+	role := func(owners ...metav1.OwnerReference) *rbacv1.Role {
+		return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v1", UID: "r", ResourceVersion: "1", OwnerReferences: owners}, Rules: everything}
+	}
+	binding := func(owners ...metav1.OwnerReference) *rbacv1.RoleBinding {
+		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v1", UID: "b", ResourceVersion: "1", OwnerReferences: owners},
+			RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "cool.v1"}}
+	}
+	ours := controlledBy("operators.coreos.com/v2", "OperatorCondition", "by-hand")[0]
+	owner := ours
+	owner.Controller = nil
+	before := ours
+	before.UID = "before"
+	const notTheRole, notTheBinding = "NameConflict Role cool.v1", "NameConflict RoleBinding cool.v1"
+	for name, c := range map[string]struct {
+		roles    []*rbacv1.Role
+		bindings []*rbacv1.RoleBinding
+		want     []string
+	}{
+		"nothing of the name":                     {nil, nil, []string{"create Role cool.v1 (ConditionChanged)"}},
+		"a Role of the name":                      {[]*rbacv1.Role{role()}, nil, []string{notTheRole}},
+		"a Role of another owner":                 {[]*rbacv1.Role{role(csvtest.OwnedBy("cool.v1")...)}, nil, []string{notTheRole}},
+		"a Role that it owns without controlling": {[]*rbacv1.Role{role(owner)}, nil, []string{notTheRole}},
+		"a Role of its former self":               {[]*rbacv1.Role{role(before)}, nil, []string{notTheRole}},
+		"a Role took the place of its own": {
+			[]*rbacv1.Role{role()}, []*rbacv1.RoleBinding{binding(ours)}, []string{"delete RoleBinding cool.v1 (NameConflict)", notTheRole},
+		},
+		"a Role and its binding":            {[]*rbacv1.Role{role()}, []*rbacv1.RoleBinding{binding()}, []string{notTheRole}},
+		"a wide Role with its own name on":  {[]*rbacv1.Role{role(ours)}, nil, []string{"update Role cool.v1 (ConditionChanged)"}},
+		"a binding of the name, and a Role": {nil, []*rbacv1.RoleBinding{binding()}, []string{"create Role cool.v1 (ConditionChanged)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := byHand("anybody")
+			in.Roles, in.RoleBindings = olmcore.Found(c.roles...), olmcore.Found(c.bindings...)
+			require.Equal(t, c.want, said(reconciled(t, in).Result))
+		})
+	}
+	in := byHand("anybody", "some", "", "some", "system:serviceaccount:other:root", "../root", "Some")
+	in = settled(t, in)
+	require.Equal(t, []string{"cool.v1"}, in.Roles.Items[0].Rules[0].ResourceNames)
+	require.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "anybody"}, {Kind: "ServiceAccount", Namespace: "ns", Name: "some"}}, in.RoleBindings.Items[0].Subjects)
+	res := reconciled(t, in).Result
+	require.Len(t, res.Diagnostics, 3)
+	require.Equal(t, olmcore.Diagnostic{
+		Severity: olmcore.Warning, Reason: operatorcondition.ReasonInvalidServiceAccount, Target: olmcore.RefOf(in.OperatorConditions.Items[0]).Unversioned(), Path: "spec.serviceAccounts",
+		Message: res.Diagnostics[1].Message,
+	}, res.Diagnostics[1])
+	require.Contains(t, res.Diagnostics[1].Message, `"../root" cannot be the name of a ServiceAccount: `)
+	in.RoleBindings = olmcore.Found(binding())
+	in.RoleBindings.Items[0].Subjects = nil
+	require.Contains(t, said(reconciled(t, in).Result), notTheBinding)
+}
+
+// TestNothingFollowsFromWhatWasNotRead.
+func TestNothingFollowsFromWhatWasNotRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		forget func(in *operatorcondition.Input)
+		// goes is what whoever forgets does besides, to give something to do; want is what is still done about it.
+		want []string
+	}{
+		"ClusterServiceVersions": {func(in *operatorcondition.Input) {
+			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
+			in.OperatorConditions.Items[0].Spec.Deployments, in.Deployments.Items = nil, nil
+		}, nil},
+		"OperatorConditions": {func(in *operatorcondition.Input) {
+			in.OperatorConditions = olmcore.Observed[*operatorsv2.OperatorCondition]{}
+		}, nil},
+		"Roles": {func(in *operatorcondition.Input) {
+			in.Roles, in.RoleBindings.Items = olmcore.Observed[*rbacv1.Role]{}, nil
+		}, nil},
+		"RoleBindings": {func(in *operatorcondition.Input) {
+			in.RoleBindings, in.Roles.Items = olmcore.Observed[*rbacv1.RoleBinding]{}, nil
+		}, nil},
+		"Deployments": {func(in *operatorcondition.Input) {
+			in.Deployments, in.Roles.Items = olmcore.Observed[*appsv1.Deployment]{}, nil
+		}, []string{"create Role cool.v1 (ConditionChanged)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := atRest(t)
+			c.forget(&in)
+			res := reconciled(t, in).Result
+			require.Equal(t, append(c.want, "NotObserved OperatorCondition cool.v1"), said(res))
+			require.Contains(t, res.Diagnostics[0].Message, ": "+name+" (")
+			require.Equal(t, 5*time.Second, res.RequeueAfter)
+		})
+	}
+	in := input(operator())
+	in.Roles, in.RoleBindings, in.Deployments = olmcore.Observed[*rbacv1.Role]{}, olmcore.Observed[*rbacv1.RoleBinding]{}, olmcore.Observed[*appsv1.Deployment]{}
+	require.Equal(t, []string{"create OperatorCondition cool.v1 (CSVChanged)"}, said(reconciled(t, in).Result), "they belong to an object that does not exist")
+}
+
+func TestInvalidInputs(t *testing.T) {
+	for field, breakIt := range map[string]func(in *operatorcondition.Input){
+		"Now":                       func(in *operatorcondition.Input) { in.Now = time.Time{} },
+		"Key.Name":                  func(in *operatorcondition.Input) { in.Key.Name = "" },
+		"Key.Namespace":             func(in *operatorcondition.Input) { in.Key.Namespace = "" },
+		"ClusterServiceVersions[0]": func(in *operatorcondition.Input) { in.ClusterServiceVersions.Items[0] = nil },
+		"OperatorConditions[0].metadata.uid": func(in *operatorcondition.Input) {
+			in.OperatorConditions.Items[0].UID = ""
+		},
+		"Roles[0].metadata.resourceVersion": func(in *operatorcondition.Input) { in.Roles.Items[0].ResourceVersion = "" },
+		"RoleBindings[0].metadata.name":     func(in *operatorcondition.Input) { in.RoleBindings.Items[0].Name = "" },
+		"Deployments":                       func(in *operatorcondition.Input) { in.Deployments.Complete = false },
+	} {
+		t.Run(field, func(t *testing.T) {
+			in := atRest(t)
+			breakIt(&in)
+			_, err := operatorcondition.Reconcile(in)
+			var problem *olmcore.InputError
+			require.ErrorAs(t, err, &problem)
+			require.Equal(t, field, problem.Field)
+		})
+	}
+}

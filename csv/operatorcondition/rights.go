@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorcondition
+
+import (
+	"strings"
+
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// rights lets the accounts of an operator read and write its OperatorCondition. The Role comes first: a binding to a
+// Role of that name that is another's would hand out what that one allows.
+func rights(f *facts) (p part) {
+	if !f.Roles.Complete || !f.RoleBindings.Complete {
+		return p
+	}
+	desired := f.role()
+	role, exists := owned.Find(f.Roles.Items, f.Key.Namespace, f.Key.Name)
+	switch {
+	case !exists:
+		p.actions = append(p.actions, olmcore.CreateOf(desired, f.cause("it has no Role")))
+		return p
+	case role.DeletionTimestamp != nil:
+		return p
+	case !metav1.IsControlledBy(role, f.condition):
+		p.diagnostics = append(p.diagnostics, f.conflict(role, "it is not the Role of OperatorCondition %s, whose operator gets no rights", f.condition.Name))
+		p.actions = f.unbind()
+		return p
+	}
+	labels, relabelled := olmcore.MergeLabels(role.Labels, desired.Labels)
+	if relabelled || !equality.Semantic.DeepEqual(role.Rules, desired.Rules) {
+		after := role.DeepCopy()
+		after.Labels, after.Rules = labels, desired.Rules
+		p.actions = append(p.actions, olmcore.UpdateOf(role, after, f.cause("its Role is not as it should be")))
+		return p
+	}
+	return f.bind()
+}
+
+// unbind takes the binding away whose Role became another's.
+func (f *facts) unbind() []olmcore.Action {
+	binding, bound := owned.Find(f.RoleBindings.Items, f.Key.Namespace, f.Key.Name)
+	if !bound || binding.DeletionTimestamp != nil || !metav1.IsControlledBy(binding, f.condition) {
+		return nil
+	}
+	return []olmcore.Action{olmcore.DeleteOf(binding, olmcore.Cause{
+		Reason: ReasonNameConflict, Message: "Role " + f.condition.Name + " is not that of the OperatorCondition",
+	})}
+}
+
+// bind gives the Role to the accounts.
+func (f *facts) bind() (p part) {
+	subjects, diagnostics := f.subjects()
+	p.diagnostics = diagnostics
+	desired := f.roleBinding(subjects)
+	binding, exists := owned.Find(f.RoleBindings.Items, f.Key.Namespace, f.Key.Name)
+	switch {
+	case !exists:
+		p.actions = append(p.actions, olmcore.CreateOf(desired, f.cause("it has no RoleBinding")))
+		return p
+	case binding.DeletionTimestamp != nil:
+		return p
+	case !metav1.IsControlledBy(binding, f.condition):
+		p.diagnostics = append(p.diagnostics, f.conflict(binding, "it is not the RoleBinding of OperatorCondition %s, whose operator gets no rights", f.condition.Name))
+		return p
+	case binding.RoleRef != desired.RoleRef: // which cannot be changed
+		p.actions = append(p.actions, olmcore.DeleteOf(binding, f.cause("its RoleBinding is to another role")))
+		return p
+	}
+	labels, relabelled := olmcore.MergeLabels(binding.Labels, desired.Labels)
+	if relabelled || !equality.Semantic.DeepEqual(binding.Subjects, desired.Subjects) {
+		after := binding.DeepCopy()
+		after.Labels, after.Subjects = labels, desired.Subjects
+		p.actions = append(p.actions, olmcore.UpdateOf(binding, after, f.cause("its RoleBinding is not as it should be")))
+	}
+	return p
+}
+
+func (f *facts) cause(why string) olmcore.Cause {
+	return olmcore.Cause{Reason: ReasonConditionChanged, Message: "OperatorCondition " + f.condition.Name + ": " + why}
+}
+
+// objectMeta is that of what is made for the OperatorCondition.
+func (f *facts) objectMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: f.Key.Namespace, Name: f.Key.Name, Labels: managed(),
+		OwnerReferences: []metav1.OwnerReference{controlledBy(f.condition)},
+	}
+}
+
+func (f *facts) role() *rbacv1.Role {
+	return &rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+		ObjectMeta: f.objectMeta(),
+		Rules: []rbacv1.PolicyRule{{
+			Verbs:     []string{"get", "update", "patch"},
+			APIGroups: []string{operatorsv2.GroupVersion.Group}, Resources: []string{"operatorconditions"}, ResourceNames: []string{f.Key.Name},
+		}},
+	}
+}
+
+func (f *facts) roleBinding(subjects []rbacv1.Subject) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
+		ObjectMeta: f.objectMeta(),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: f.Key.Name},
+		Subjects:   subjects,
+	}
+}
+
+// subjects are the accounts of the OperatorCondition's namespace that its spec names. One name that the API server
+// refuses would keep the others from their rights.
+func (f *facts) subjects() (subjects []rbacv1.Subject, diagnostics []olmcore.Diagnostic) {
+	for _, name := range distinct(f.condition.Spec.ServiceAccounts) {
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonInvalidServiceAccount, olmcore.RefOf(f.condition),
+				"spec.serviceAccounts", "%q cannot be the name of a ServiceAccount: %s", name, strings.Join(problems, "; ")))
+			continue
+		}
+		subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: f.Key.Namespace, Name: name})
+	}
+	return subjects, diagnostics
+}

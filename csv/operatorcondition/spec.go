@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorcondition
+
+import (
+	"slices"
+
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// defaultAccount is the one that Pods without an account run as.
+const defaultAccount = "default"
+
+// isWanted reports whether there should be an OperatorCondition.
+func (f *facts) isWanted() bool { return f.csv != nil && f.csv.DeletionTimestamp == nil }
+
+// accounts are the ServiceAccounts that an operator runs as.
+func accounts(c *owned.CSV) (names []string) {
+	strategy := &c.Spec.InstallStrategy.StrategySpec
+	for _, p := range slices.Concat(strategy.ClusterPermissions, strategy.Permissions) {
+		names = append(names, p.ServiceAccountName)
+	}
+	if names = distinct(names); len(names) == 0 {
+		return []string{defaultAccount}
+	}
+	return names
+}
+
+func deploymentNames(c *owned.CSV) (names []string) {
+	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		names = append(names, d.Name)
+	}
+	return distinct(names)
+}
+
+// distinct returns names in their order, each once, without empty ones.
+func distinct(names []string) (kept []string) {
+	seen := map[string]bool{"": true}
+	for _, name := range names {
+		if !seen[name] {
+			seen[name], kept = true, append(kept, name)
+		}
+	}
+	return kept
+}
+
+// managed is the label of everything that OLM makes.
+func managed() map[string]string { return map[string]string{olmcore.LabelManaged: "true"} }
+
+// controlledBy returns the owner reference to the object that another is made for: it is its controller.
+func controlledBy(o olmcore.Object) metav1.OwnerReference {
+	ref := olmcore.OwnerReferenceTo(o)
+	ref.Controller = new(true)
+	return ref
+}
+
+func (f *facts) create() olmcore.Action {
+	condition := &operatorsv2.OperatorCondition{
+		TypeMeta: metav1.TypeMeta{APIVersion: operatorsv2.GroupVersion.String(), Kind: "OperatorCondition"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: f.Key.Namespace, Name: f.Key.Name, Labels: managed(),
+			OwnerReferences: []metav1.OwnerReference{controlledBy(f.csv)},
+		},
+		Spec: operatorsv2.OperatorConditionSpec{ServiceAccounts: accounts(f.csv), Deployments: deploymentNames(f.csv)},
+	}
+	deployment.LabelComponents(condition, f.csv)
+	return olmcore.CreateOf(condition, olmcore.Cause{
+		Reason: ReasonCSVChanged, Message: "ClusterServiceVersion " + f.csv.Name + " has no OperatorCondition",
+	})
+}
+
+// specOf lets an OperatorCondition follow its ClusterServiceVersion.
+func specOf(f *facts) (p part) {
+	if !f.isWanted() {
+		return p
+	}
+	if f.isAnothers() {
+		p.diagnostics = append(p.diagnostics, f.conflict(f.condition,
+			"it belongs to another object than ClusterServiceVersion %s, so its accounts and Deployments stay as they are", f.csv.Name))
+		return p
+	}
+	if after, changed := f.followed(); changed {
+		p.actions = append(p.actions, olmcore.UpdateOf(f.condition, after, olmcore.Cause{
+			Reason: ReasonCSVChanged, Message: "the OperatorCondition does not follow ClusterServiceVersion " + f.csv.Name,
+		}))
+	}
+	return p
+}
+
+// isAnothers reports whether an object owns the OperatorCondition with which it goes, and that is not the
+// ClusterServiceVersion. One without an owner is free: whoever reads it asks for the name alone.
+func (f *facts) isAnothers() bool {
+	controller := metav1.GetControllerOfNoCopy(f.condition)
+	return controller != nil && controller.UID != f.csv.UID || owned.ByAnother(f.condition.OwnerReferences, f.csv.UID)
+}
+
+// followed returns the OperatorCondition as its ClusterServiceVersion has it, and whether that is a change. Overrides
+// and conditions are others'.
+func (f *facts) followed() (after *operatorsv2.OperatorCondition, changed bool) {
+	labels, relabelled := olmcore.MergeLabels(f.condition.Labels, managed())
+	owners, disowned := olmcore.AddOwnerReferences(f.condition.OwnerReferences, []metav1.OwnerReference{controlledBy(f.csv)})
+	accounts, deployments := accounts(f.csv), deploymentNames(f.csv)
+	spec := &f.condition.Spec
+	if !relabelled && !disowned && slices.Equal(spec.ServiceAccounts, accounts) && slices.Equal(spec.Deployments, deployments) {
+		return nil, false
+	}
+	after = f.condition.DeepCopy()
+	after.Labels, after.OwnerReferences = labels, owners
+	after.Spec.ServiceAccounts, after.Spec.Deployments = accounts, deployments
+	return after, true
+}

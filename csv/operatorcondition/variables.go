@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operatorcondition
+
+import (
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const variable = deployment.ConditionVariable
+
+// variables tells the operator's containers the name of its OperatorCondition. Package csv installs Deployments with it;
+// this is for those that lost it. While they are being installed, and where another version takes them over, package csv
+// writes them.
+func variables(f *facts) (p part) {
+	if f.csv == nil || f.csv.DeletionTimestamp != nil || f.csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+		return p
+	}
+	for _, d := range f.Deployments.Items {
+		isListed := slices.Contains(f.condition.Spec.Deployments, d.Name)
+		if !isListed || d.DeletionTimestamp != nil || !owned.Deployment(f.csv, d) || deployment.NamesCondition(&d.Spec.Template.Spec, f.Key.Name) {
+			continue
+		}
+		after := d.DeepCopy()
+		deployment.NameCondition(&after.Spec.Template.Spec, f.Key.Name)
+		p.actions = append(p.actions, olmcore.UpdateOf(d, after, olmcore.Cause{
+			Reason: ReasonVariableMissing, Message: "not every container of deployment " + d.Name + " has the variable " + variable,
+		}))
+	}
+	slices.SortFunc(p.actions, deployment.ByTarget)
+	return p
+}
