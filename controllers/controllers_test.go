@@ -75,6 +75,7 @@ func TestKeys(t *testing.T) {
 		controllers.Sweep:        {{Namespace: "ops"}},
 		controllers.Group:        {{Namespace: "ops", Name: "group"}},
 		controllers.CSV:          nil,
+		controllers.Condition:    nil,
 		controllers.CSVSweep:     {{Name: "cluster"}},
 		controllers.Operator:     {{Name: "etcd.ops"}},
 	}

@@ -49,7 +49,7 @@
 //
 // # What is left to the caller
 //
-// Webhooks, APIServices and their certificates, copies of CSVs in other namespaces, the ClusterRoles for single APIs,
-// permissions in target namespaces and OperatorConditions are not written by this version. A CSV that needs webhooks or
+// Webhooks, APIServices and their certificates, copies of CSVs in other namespaces, the ClusterRoles for single APIs
+// and permissions in target namespaces are not written by this version. A CSV that needs webhooks or
 // APIServices is installed without them, and a Diagnostic says so.
 package csv

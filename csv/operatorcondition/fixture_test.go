@@ -73,7 +73,7 @@ func atRest(t require.TestingT) operatorcondition.Input {
 	return settled(t, in)
 }
 
-// byHand is an OperatorCondition that somebody wrote, without a ClusterServiceVersion.
+// byHand is an OperatorCondition that was written by hand, without a ClusterServiceVersion.
 func byHand(accounts ...string) operatorcondition.Input {
 	in := input(nil)
 	in.OperatorConditions = olmcore.Found(&operatorsv2.OperatorCondition{

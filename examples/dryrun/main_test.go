@@ -173,8 +173,8 @@ func TestJSONHasTheDocumentedShape(t *testing.T) {
 	require.Equal(t, "2026-01-01T12:00:00Z", got["now"])
 	require.NotContains(t, got, "world")
 	results := got["results"].([]any)
-	require.Len(t, results, 4)
-	sub := results[3].(map[string]any)
+	require.Len(t, results, 5)
+	sub := results[4].(map[string]any)
 	require.Equal(t, "Subscription", sub["kind"])
 	require.Equal(t, "etcd", sub["name"])
 	for _, list := range []string{"actions", "transitions", "diagnostics", "requests"} {

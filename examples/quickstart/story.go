@@ -135,7 +135,7 @@ func (c chain) text(events []fake.Event) string {
 // quiet are the kinds whose coming and going is no news.
 var quiet = map[string]bool{
 	"NetworkPolicy": true, "Service": true, "ServiceAccount": true, "Role": true, "RoleBinding": true, "ClusterRoleBinding": true,
-	"PodDisruptionBudget": true,
+	"PodDisruptionBudget": true, "OperatorCondition": true,
 }
 
 func orNone(state string) string {
