@@ -4,12 +4,18 @@
 package apiservice
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/backend"
@@ -18,7 +24,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Source is what is decided from.
+// Source is what is decided from. Whoever asks has read the lists that the question is about; of Objects nothing is
+// concluded from a list that is not complete.
 type Source struct {
 	CSV *owned.CSV
 	// Account writes; nil: the controller.
@@ -34,36 +41,165 @@ type Source struct {
 	ServiceAccounts []*corev1.ServiceAccount
 	ServedAPIs      olmcore.Observed[schema.GroupVersionKind]
 	// Config is the spec.config that applies, nil for none.
-	Config   *v1alpha1.SubscriptionConfig
-	Backends backend.Plan
+	Config *v1alpha1.SubscriptionConfig
+	// Backends is a backend.Plan; nil: no Deployment has a certificate.
+	Backends interface {
+		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has
+		// none; nil while there is no certificate.
+		Trust(deployment string, have []byte) []byte
+	}
 }
 
-// Conflict names an owned APIService that exists and may not be taken over; empty when there is none.
-func (s Source) Conflict() string { return "" }
+// trust returns the bundle of a client of an API's Deployment that has the given one; empty while there is none.
+func (s Source) trust(a *api, have []byte) []byte {
+	if s.Backends == nil {
+		return nil
+	}
+	return s.Backends.Trust(a.deployment, have)
+}
 
-// Clients returns the owned APIServices that call Services of the CSV's namespace.
-func Clients(c *owned.CSV, services []*apiregistrationv1.APIService) []backend.Client { return nil }
+// defaultPort is that of a description without one.
+const defaultPort = 443
 
-// Install returns what brings the APIServices about, and removes what very old versions of OLM made for them.
-func (s Source) Install() []olmcore.Action { return nil }
+// api is a group version that a CSV owns: one APIService, however many kinds it has.
+type api struct {
+	name, group, version string
+	deployment           string
+	port                 int32
+	kinds                []schema.GroupVersionKind
+	live                 *apiregistrationv1.APIService // nil when it does not exist
+}
 
-// Trust returns what makes the APIServices that exist trust what Backends say, and changes nothing else of them.
-func (s Source) Trust() []olmcore.Action { return nil }
+// service is the name of the Service that serves it.
+func (a *api) service() string { return backend.ServiceName(a.deployment) }
 
-// Issue says what of the objects around the APIServices is not as it was made, empty when everything is, and whether
-// installing again mends it.
-func (s Source) Issue() (problem string, mendable bool) { return "", false }
+// apisOf returns the group versions that a CSV owns, sorted by name. The first description of each counts.
+func apisOf(c *owned.CSV, live []*apiregistrationv1.APIService) []*api {
+	found, known := owned.ByName(live, ""), map[string]*api{}
+	for i := range c.Spec.APIServiceDefinitions.Owned {
+		d := &c.Spec.APIServiceDefinitions.Owned[i]
+		a := known[d.GetName()]
+		if a == nil {
+			a = &api{
+				name: d.GetName(), group: d.Group, version: d.Version,
+				deployment: d.DeploymentName, port: portOf(d), live: found[d.GetName()],
+			}
+			known[a.name] = a
+		}
+		a.kinds = append(a.kinds, schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind})
+	}
+	return slices.SortedFunc(maps.Values(known), func(a, b *api) int { return strings.Compare(a.name, b.name) })
+}
 
-// State is how the APIServices of a CSV fare.
-type State string
+func portOf(d *v1alpha1.APIServiceDescription) int32 { return cmp.Or(d.ContainerPort, defaultPort) }
 
-// States.
-const (
-	Available  State = "Available"  // all are served
-	Disrupted  State = "Disrupted"  // Pods are on their way: it will pass by itself
-	NotServed  State = "NotServed"  // one does not exist or is not available
-	NotUpdated State = "NotUpdated" // one is not as it should be
-)
+// apis are those of the CSV whose Deployment is known: without it there is no name for anything. The zero Source has
+// none.
+func (s Source) apis() []*api {
+	if s.CSV == nil {
+		return nil
+	}
+	return slices.DeleteFunc(apisOf(s.CSV, s.APIServices), func(a *api) bool { return a.deployment == "" })
+}
 
-// Health returns how the APIServices fare.
-func (s Source) Health() State { return Available }
+// Problem says what is wrong with the descriptions of the owned APIServices of a CSV; empty when nothing is. One without
+// a Deployment is an unmet requirement, and no problem.
+//
+// Differs: OLM lets the API server refuse the APIService.
+func Problem(c *owned.CSV) string {
+	first := map[string]*v1alpha1.APIServiceDescription{}
+	for i := range c.Spec.APIServiceDefinitions.Owned {
+		d := &c.Spec.APIServiceDefinitions.Owned[i]
+		if problem := syntaxProblem(i, d); problem != "" {
+			return problem
+		}
+		before, known := first[d.GetName()]
+		if known && (before.DeploymentName != d.DeploymentName || portOf(before) != portOf(d)) {
+			return fmt.Sprintf("APIService %s is described twice: port %d of deployment %q, and port %d of deployment %q",
+				d.GetName(), portOf(before), before.DeploymentName, portOf(d), d.DeploymentName)
+		}
+		if !known {
+			first[d.GetName()] = d
+		}
+	}
+	return ""
+}
+
+// syntaxProblem says what the API server would refuse of a description.
+func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
+	field := fmt.Sprintf("apiservicedefinitions.owned[%d]", i)
+	switch {
+	case d.Group == "":
+		return field + ": group is empty; the APIs of Kubernetes itself cannot be owned"
+	case len(validation.IsDNS1123Subdomain(d.Group)) > 0:
+		return fmt.Sprintf("%s: group %q is not a DNS subdomain", field, d.Group)
+	case len(validation.IsDNS1035Label(d.Version)) > 0:
+		return fmt.Sprintf("%s: version %q is not a DNS label", field, d.Version)
+	case len(d.GetName()) > validation.DNS1123SubdomainMaxLength:
+		return fmt.Sprintf("%s: the name of the APIService has %d characters; at most %d are possible", field, len(d.GetName()), validation.DNS1123SubdomainMaxLength)
+	case d.Name != "" && len(validation.IsDNS1123Subdomain(d.Name)) > 0:
+		return fmt.Sprintf("%s: name %q is not that of a resource", field, d.Name)
+	case d.ContainerPort < 0 || d.ContainerPort > 65535:
+		return fmt.Sprintf("APIService %s: containerPort %d is outside 1-65535", d.GetName(), d.ContainerPort)
+	}
+	return ""
+}
+
+// isAdoptable reports whether an APIService is the CSV's or may become it: one of the version that it replaces, or of one
+// that is on its way out.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, IsAPIServiceAdoptable.
+// Differs: of the same namespace only. Every version is Replacing for a while in each upgrade, and whoever writes CSVs
+// in another namespace could take the API over then.
+func (s Source) isAdoptable(service *apiregistrationv1.APIService) bool {
+	owner, ok := olmcore.OwnerOf(service.Labels)
+	switch {
+	case !ok || owner.Kind != v1alpha1.ClusterServiceVersionKind || owner.Namespace != s.CSV.Namespace:
+		return false
+	case owner.Name == s.CSV.Name:
+		return true
+	}
+	current, exists := owned.Find(s.Neighbours, owner.Namespace, owner.Name)
+	return exists && !current.IsCopied() &&
+		(owner.Name == s.CSV.Spec.Replaces || current.Status.Phase == v1alpha1.CSVPhaseReplacing || current.Status.Phase == v1alpha1.CSVPhaseDeleting)
+}
+
+// Conflict names an owned APIService that exists and may not be taken over, and whose it is; empty when there is none.
+func (s Source) Conflict() string {
+	for _, a := range s.apis() {
+		if a.live == nil || s.isAdoptable(a.live) {
+			continue
+		}
+		owner, ok := olmcore.OwnerOf(a.live.Labels)
+		switch {
+		case !ok:
+			return fmt.Sprintf("APIService %s exists and is not managed by an operator", a.name)
+		case owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == s.CSV.Namespace && !s.hasNeighbour(owner.Name):
+			return fmt.Sprintf("APIService %s was left behind by ClusterServiceVersion %s/%s, which does not exist", a.name, owner.Namespace, owner.Name)
+		}
+		return fmt.Sprintf("APIService %s belongs to %s %s/%s", a.name, owner.Kind, owner.Namespace, owner.Name)
+	}
+	return ""
+}
+
+func (s Source) hasNeighbour(name string) bool {
+	_, exists := owned.Find(s.Neighbours, s.CSV.Namespace, name)
+	return exists
+}
+
+// Clients returns the owned APIServices that call Services of the CSV's namespace, of this version or of another one of
+// the namespace. One that verifies no certificate, and one that is going, need not be waited for.
+func Clients(c *owned.CSV, services []*apiregistrationv1.APIService) []backend.Client {
+	var clients []backend.Client
+	for _, a := range apisOf(c, services) {
+		if a.live == nil || a.live.DeletionTimestamp != nil || a.live.Spec.InsecureSkipTLSVerify {
+			continue
+		}
+		owner, ok := olmcore.OwnerOf(a.live.Labels)
+		isOurs := ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == c.Namespace
+		if ref := a.live.Spec.Service; isOurs && ref != nil && ref.Namespace == c.Namespace {
+			clients = append(clients, backend.Client{Service: ref.Name, Bundle: a.live.Spec.CABundle})
+		}
+	}
+	return clients
+}

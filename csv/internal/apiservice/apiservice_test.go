@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiservice_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv/internal/apiservice"
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/internal/csvtest"
+)
+
+func TestProblem(t *testing.T) {
+	description := func(change func(d *v1alpha1.APIServiceDescription)) []v1alpha1.APIServiceDescription {
+		d := v1alpha1.APIServiceDescription{Name: "ices", Group: "ice.example.com", Version: "v1", Kind: "Ice", DeploymentName: "cool"}
+		change(&d)
+		return []v1alpha1.APIServiceDescription{d}
+	}
+	same := func(*v1alpha1.APIServiceDescription) {}
+	twice := func(change func(d *v1alpha1.APIServiceDescription)) []v1alpha1.APIServiceDescription {
+		return append(description(same), description(change)...)
+	}
+	for name, c := range map[string]struct {
+		owned []v1alpha1.APIServiceDescription
+		want  string
+	}{
+		"none":                      {nil, ""},
+		"a sound one":               {description(same), ""},
+		"without a Deployment":      {description(func(d *v1alpha1.APIServiceDescription) { d.DeploymentName = "" }), ""},
+		"without a resource name":   {description(func(d *v1alpha1.APIServiceDescription) { d.Name = "" }), ""},
+		"two kinds of one version":  {twice(func(d *v1alpha1.APIServiceDescription) { d.Name, d.Kind = "cubes", "Cube" }), ""},
+		"port 0 is 443":             {twice(func(d *v1alpha1.APIServiceDescription) { d.ContainerPort = 443 }), ""},
+		"another version":           {twice(func(d *v1alpha1.APIServiceDescription) { d.Version, d.DeploymentName = "v2", "other" }), ""},
+		"the core group":            {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "" }), `apiservicedefinitions.owned[0]: group is empty; the APIs of Kubernetes itself cannot be owned`},
+		"a group that is no domain": {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "Ice_" }), `apiservicedefinitions.owned[0]: group "Ice_" is not a DNS subdomain`},
+		"no version":                {description(func(d *v1alpha1.APIServiceDescription) { d.Version = "" }), `apiservicedefinitions.owned[0]: version "" is not a DNS label`},
+		"a version with a dot":      {description(func(d *v1alpha1.APIServiceDescription) { d.Version = "v1.2" }), `apiservicedefinitions.owned[0]: version "v1.2" is not a DNS label`},
+		"a long group": {description(func(d *v1alpha1.APIServiceDescription) { d.Group = strings.Repeat("a.", 126) + "a" }),
+			"apiservicedefinitions.owned[0]: the name of the APIService has 256 characters; at most 253 are possible"},
+		"a resource with a slash": {description(func(d *v1alpha1.APIServiceDescription) { d.Name = "a/b" }), `apiservicedefinitions.owned[0]: name "a/b" is not that of a resource`},
+		"a negative port":         {description(func(d *v1alpha1.APIServiceDescription) { d.ContainerPort = -1 }), "APIService v1.ice.example.com: containerPort -1 is outside 1-65535"},
+		"a port too high":         {description(func(d *v1alpha1.APIServiceDescription) { d.ContainerPort = 65536 }), "APIService v1.ice.example.com: containerPort 65536 is outside 1-65535"},
+		"two ports": {twice(func(d *v1alpha1.APIServiceDescription) { d.ContainerPort = 8443 }),
+			`APIService v1.ice.example.com is described twice: port 443 of deployment "cool", and port 8443 of deployment "cool"`},
+		"two Deployments": {twice(func(d *v1alpha1.APIServiceDescription) { d.DeploymentName = "other" }),
+			`APIService v1.ice.example.com is described twice: port 443 of deployment "cool", and port 443 of deployment "other"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := csvtest.Operator("cool.v2", 2)
+			v.Spec.APIServiceDefinitions.Owned = c.owned
+			require.Equal(t, c.want, apiservice.Problem(v))
+		})
+	}
+}
+
+// conflicts are the rows of what may be taken over, and what is said of what may not.
+var conflicts = map[string]struct {
+	change func(*apiservice.Source)
+	want   string
+}{
+	"it does not exist":                                 {func(s *apiservice.Source) { s.APIServices = nil }, ""},
+	"it is ours":                                        {func(*apiservice.Source) {}, ""},
+	"it is an earlier incarnation's":                    {live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }), ""},
+	"it is the replaced version's":                      {ownedBy("ns", "cool.v1"), ""},
+	"the replaced version has not given way":            {changes(ownedBy("ns", "cool.v1"), phase(csvtest.Succeeded)), ""},
+	"its version is Replacing, and not ours to replace": {changes(ownedBy("ns", "cool.v1"), replaces("")), ""},
+	"its version is Deleting":                           {changes(ownedBy("ns", "cool.v1"), replaces(""), phase(csvtest.Deleting)), ""},
+	"its version lives": {changes(ownedBy("ns", "cool.v1"), replaces(""), phase(csvtest.Succeeded)),
+		"APIService v1.ice.example.com belongs to ClusterServiceVersion ns/cool.v1"},
+	"its version is Failed": {changes(ownedBy("ns", "cool.v1"), replaces(""), phase(csvtest.Failed)),
+		"APIService v1.ice.example.com belongs to ClusterServiceVersion ns/cool.v1"},
+	"its version is a copy": {changes(ownedBy("ns", "cool.v1"), func(s *apiservice.Source) { s.Neighbours[0].Labels = map[string]string{"olm.copiedFrom": "x"} }, func(s *apiservice.Source) {
+		s.Neighbours[0].Status.Reason = v1alpha1.CSVReasonCopied
+	}), "APIService v1.ice.example.com belongs to ClusterServiceVersion ns/cool.v1"},
+	"its version is gone": {changes(ownedBy("ns", "cool.v1"), func(s *apiservice.Source) { s.Neighbours = nil }),
+		"APIService v1.ice.example.com was left behind by ClusterServiceVersion ns/cool.v1, which does not exist"},
+	"it is that of a version of our name of another namespace": {ownedBy("other", "cool.v2"),
+		"APIService v1.ice.example.com belongs to ClusterServiceVersion other/cool.v2"},
+	"it is that of a version of another namespace that a version of the same name here replaces": {ownedBy("other", "cool.v1"),
+		"APIService v1.ice.example.com belongs to ClusterServiceVersion other/cool.v1"},
+	"it is the API server's own": {live(func(a *apiregistrationv1.APIService) {
+		a.Labels = map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"}
+	}),
+		"APIService v1.ice.example.com exists and is not managed by an operator"},
+	"it has no labels":          {live(func(a *apiregistrationv1.APIService) { a.Labels = nil }), "APIService v1.ice.example.com exists and is not managed by an operator"},
+	"its labels lack the kind":  {live(func(a *apiregistrationv1.APIService) { delete(a.Labels, "olm.owner.kind") }), "APIService v1.ice.example.com exists and is not managed by an operator"},
+	"its labels lack the owner": {live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"] = "" }), "APIService v1.ice.example.com exists and is not managed by an operator"},
+	"its labels lack the namespace": {live(func(a *apiregistrationv1.APIService) { delete(a.Labels, "olm.owner.namespace") }),
+		"APIService v1.ice.example.com exists and is not managed by an operator"},
+	"its owner is of another kind": {live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.kind"] = "OperatorGroup" }),
+		"APIService v1.ice.example.com belongs to OperatorGroup ns/cool.v2"},
+}
+
+// changes are several of them.
+func changes(each ...func(*apiservice.Source)) func(*apiservice.Source) {
+	return func(s *apiservice.Source) {
+		for _, change := range each {
+			change(s)
+		}
+	}
+}
+
+// phase is that of the version before.
+func phase(p v1alpha1.ClusterServiceVersionPhase) func(*apiservice.Source) {
+	return func(s *apiservice.Source) { s.Neighbours[0].Status.Phase = p }
+}
+
+func replaces(name string) func(*apiservice.Source) {
+	return func(s *apiservice.Source) { s.CSV.Spec.Replaces = name }
+}
+
+// TestAnAPIServiceOfAnotherIsNotTouched: what is a conflict is neither installed, nor changed for a certificate, nor mended;
+// everything else may be taken over.
+func TestAnAPIServiceOfAnotherIsNotTouched(t *testing.T) {
+	for name, c := range conflicts {
+		t.Run(name, func(t *testing.T) {
+			s := changed(c.change)
+			require.Equal(t, c.want, s.Conflict())
+			if c.want == "" {
+				_, mendable := s.Issue()
+				problem, _ := s.Issue()
+				require.Equal(t, problem != "", mendable)
+				return
+			}
+			s.Backends = trusting{"cool": otherCA}
+			require.Empty(t, s.Install())
+			require.Empty(t, s.Trust())
+			require.Equal(t, apiservice.NotServed, s.Health(), "installing it again would change nothing")
+			problem, mendable := s.Issue()
+			require.Equal(t, "v1.ice.example.com is unadoptable", problem)
+			require.False(t, mendable)
+		})
+	}
+}
+
+// TestABuiltInAPIIsNotTakenOver: a version may claim v1.apps, but the API server's own APIService is nobody's to take.
+func TestABuiltInAPIIsNotTakenOver(t *testing.T) {
+	s := installed()
+	for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
+		s.CSV.Spec.APIServiceDefinitions.Owned[i].Group = "apps"
+	}
+	s.APIServices = []*apiregistrationv1.APIService{{
+		ObjectMeta: metav1.ObjectMeta{Name: "v1.apps", UID: "apps", Labels: map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"}},
+		Spec:       apiregistrationv1.APIServiceSpec{Group: "apps", Version: "v1", GroupPriorityMinimum: 17800, VersionPriority: 15},
+	}}
+	require.Equal(t, "APIService v1.apps exists and is not managed by an operator", s.Conflict())
+	require.Empty(t, s.Install())
+	require.Empty(t, s.Trust())
+	require.Empty(t, apiservice.Clients(s.CSV, s.APIServices))
+}
+
+func TestRequiredAPIServicesAreLeftToTheirOwners(t *testing.T) {
+	s := installed()
+	s.CSV.Spec.APIServiceDefinitions.Required, s.CSV.Spec.APIServiceDefinitions.Owned = s.CSV.Spec.APIServiceDefinitions.Owned, nil
+	s.APIServices[0].Labels = ownerLabels("other", "ice.v1")
+	require.Empty(t, s.Conflict())
+	require.Empty(t, s.Install())
+	s.APIServices = nil
+	require.Empty(t, s.Install())
+	require.Equal(t, apiservice.Available, s.Health())
+}
+
+func TestClients(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*apiservice.Source)
+		want   []backend.Client
+	}{
+		"ours":                   {func(*apiservice.Source) {}, []backend.Client{{Service: "cool-service", Bundle: newCA}}},
+		"of the version before":  {ownedBy("ns", "cool.v1"), []backend.Client{{Service: "cool-service", Bundle: newCA}}},
+		"none":                   {func(s *apiservice.Source) { s.APIServices = nil }, nil},
+		"of another namespace":   {ownedBy("other", "cool.v2"), nil},
+		"not managed":            {live(func(a *apiregistrationv1.APIService) { a.Labels = nil }), nil},
+		"another Service":        {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }), []backend.Client{{Service: "x", Bundle: newCA}}},
+		"a Service elsewhere":    {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" }), nil},
+		"no Service":             {live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }), nil},
+		"it verifies nothing":    {live(func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true }), nil},
+		"it is going":            {live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }), nil},
+		"one that is not owned":  {live(func(a *apiregistrationv1.APIService) { a.Name = "v2.ice.example.com" }), nil},
+		"a required one":         {func(s *apiservice.Source) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, nil},
+		"a bundle that is empty": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil }), []backend.Client{{Service: "cool-service"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := changed(c.change)
+			require.Empty(t, cmp.Diff(c.want, apiservice.Clients(s.CSV, s.APIServices)))
+		})
+	}
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiservice
+
+import (
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+)
+
+// State is how the APIServices of a CSV fare.
+type State string
+
+// States, each worse than the one before it. The worst of all APIServices is that of a CSV.
+const (
+	Available  State = "Available"  // all are served
+	Disrupted  State = "Disrupted"  // Pods are on their way: it will pass by itself
+	NotServed  State = "NotServed"  // one is not available, or its kinds are not served
+	NotUpdated State = "NotUpdated" // one does not exist or is not as it should be: Install mends it
+)
+
+var states = []State{Available, Disrupted, NotServed, NotUpdated}
+
+// Health returns how the APIServices fare. Disrupted ends by itself, after DisruptedFor.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, areAPIServicesAvailable.
+func (s Source) Health() State {
+	worst := 0
+	for _, a := range s.apis() {
+		worst = max(worst, slices.Index(states, s.stateOf(a)))
+	}
+	return states[worst]
+}
+
+func (s Source) stateOf(a *api) State {
+	switch {
+	case s.mustInstall(a):
+		return NotUpdated
+	case a.live == nil || a.live.DeletionTimestamp != nil || !s.isAdoptable(a.live):
+		return NotServed
+	case !isAvailable(a.live) && s.disruptedFor(a) > 0:
+		return Disrupted
+	case !isAvailable(a.live):
+		return NotServed
+	case s.ServedAPIs.Complete && slices.ContainsFunc(a.kinds, func(k schema.GroupVersionKind) bool { return !slices.Contains(s.ServedAPIs.Items, k) }):
+		return NotServed
+	}
+	return Available
+}
+
+// mustInstall reports whether Install mends what is not as it should be. An authority too many is no fault: the one
+// before may still be needed.
+func (s Source) mustInstall(a *api) bool {
+	if s.write(a) == nil {
+		return false
+	}
+	return a.live == nil || !s.isRight(a) || !trusts(a.live.Spec.CABundle, s.trust(a, nil))
+}
+
+func isAvailable(service *apiregistrationv1.APIService) bool {
+	c := available(service)
+	return c != nil && c.Status == apiregistrationv1.ConditionTrue
+}
+
+func available(service *apiregistrationv1.APIService) *apiregistrationv1.APIServiceCondition {
+	for i := range service.Status.Conditions {
+		if c := &service.Status.Conditions[i]; c.Type == apiregistrationv1.Available {
+			return c
+		}
+	}
+	return nil
+}
+
+// disruptionLimit is how long Pods that are on their way excuse an APIService that is not available.
+const disruptionLimit = 5 * time.Minute
+
+// DisruptedFor returns the time for which the state stays Disrupted when nothing changes, 0 when it is not.
+func (s Source) DisruptedFor() time.Duration {
+	var left time.Duration
+	for _, a := range s.apis() {
+		if a.live == nil || isAvailable(a.live) {
+			continue
+		}
+		if l := s.disruptedFor(a); l > 0 && (left == 0 || l < left) {
+			left = l
+		}
+	}
+	return left
+}
+
+// disruptedFor returns how long Pods of the Deployment behind an APIService excuse that it is not available. Who may write
+// in the namespace can make such Pods again and again, so the APIService itself must not be unavailable for longer.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, isAPIServiceBackendDisrupted.
+// Differs: the Deployment behind this APIService alone counts, and the time from when the Pod was disturbed, not from
+// when it was made.
+func (s Source) disruptedFor(a *api) time.Duration {
+	d, exists := owned.Find(s.Deployments, s.CSV.Namespace, a.deployment)
+	if !exists || s.Objects == nil || !isDegraded(d) {
+		return 0
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return 0
+	}
+	var left time.Duration
+	for _, p := range s.Objects.Pods.Items {
+		if p.Namespace == s.CSV.Namespace && selector.Matches(labels.Set(p.Labels)) && isOnItsWay(p) {
+			left = max(left, disruptionLimit-owned.Since(disturbed(p), s.Now))
+		}
+	}
+	return min(left, disruptionLimit-owned.Since(unavailable(a.live), s.Now))
+}
+
+// isDegraded reports whether a Deployment has fewer Pods than it should have, or old ones.
+func isDegraded(d *appsv1.Deployment) bool {
+	replicas := int32(1)
+	if d.Spec.Replicas != nil {
+		replicas = *d.Spec.Replicas
+	}
+	return d.Status.UnavailableReplicas > 0 || d.Status.UpdatedReplicas < replicas
+}
+
+// unavailable returns since when an APIService is not.
+func unavailable(service *apiregistrationv1.APIService) *metav1.Time {
+	if c := available(service); c != nil && !c.LastTransitionTime.IsZero() {
+		return &c.LastTransitionTime
+	}
+	return &service.CreationTimestamp
+}
+
+// What containers wait for that passes by itself, and what does not.
+var (
+	starting = []string{"ContainerCreating", "PodInitializing"}
+	stuck    = []string{"ImagePullBackOff", "ErrImagePull", "CrashLoopBackOff", "CreateContainerConfigError", "InvalidImageName"}
+)
+
+// isOnItsWay reports whether a Pod is going or coming, as Pods do when nodes are drained.
+func isOnItsWay(p *corev1.Pod) bool {
+	statuses := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
+	waits := func(reasons []string) bool {
+		return slices.ContainsFunc(statuses, func(c corev1.ContainerStatus) bool {
+			return c.State.Waiting != nil && slices.Contains(reasons, c.State.Waiting.Reason)
+		})
+	}
+	unschedulable := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
+	if unschedulable || waits(stuck) {
+		return false
+	}
+	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending && len(statuses) == 0 || waits(starting)
+}
+
+// disturbed returns since when a Pod is on its way: since its deletion was asked for, else since it was scheduled or
+// ceased to be ready, else since it was made.
+func disturbed(p *corev1.Pod) *metav1.Time {
+	if p.DeletionTimestamp != nil {
+		grace := int64(0)
+		if p.DeletionGracePeriodSeconds != nil {
+			grace = min(max(0, *p.DeletionGracePeriodSeconds), int64(maxGrace/time.Second))
+		}
+		return new(metav1.NewTime(p.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)))
+	}
+	var last metav1.Time
+	for _, c := range p.Status.Conditions {
+		if (c.Type == corev1.PodScheduled || c.Type == corev1.PodReady) && c.LastTransitionTime.After(last.Time) {
+			last = c.LastTransitionTime
+		}
+	}
+	if last.IsZero() {
+		last = p.CreationTimestamp
+	}
+	return &last
+}
+
+// maxGrace bounds what is believed of a grace period, so that no arithmetic overflows.
+const maxGrace = 10 * 365 * 24 * time.Hour

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiservice
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Reasons of the actions of this package, beside deployment.ReasonInstall.
+const (
+	// ReasonTrust: the certificate behind an APIService follows another one.
+	ReasonTrust = "Trust"
+	// ReasonLegacyObject: a very old version of OLM made the object, and nothing uses it any more.
+	ReasonLegacyObject = "LegacyObject"
+)
+
+// The priorities of an APIService that is made here. Those of an existing one stay.
+const (
+	groupPriorityMinimum = 2000
+	versionPriority      = 15
+)
+
+// Install returns what brings the APIServices about, and removes what very old versions of OLM made for them. One that
+// may not be taken over, is going, or has no certificate behind it is left alone.
+func (s Source) Install() []olmcore.Action {
+	var actions []olmcore.Action
+	for _, a := range s.apis() {
+		if write := s.write(a); write != nil {
+			actions = append(actions, write)
+		} else if a.live != nil && s.isAdoptable(a.live) && s.isRight(a) {
+			actions = append(actions, s.legacy(a)...)
+		}
+	}
+	return actions
+}
+
+// write returns what makes an APIService as it should be, nil when it is or nothing can be done about it.
+func (s Source) write(a *api) olmcore.Action {
+	if a.live != nil && (a.live.DeletionTimestamp != nil || !s.isAdoptable(a.live)) {
+		return nil
+	}
+	bundle := s.trust(a, a.bundle(s.CSV.Namespace))
+	if len(bundle) == 0 {
+		return nil
+	}
+	if a.live == nil {
+		return s.create(a, bundle)
+	}
+	if s.isRight(a) && bytes.Equal(a.live.Spec.CABundle, bundle) {
+		return nil
+	}
+	after := a.live.DeepCopy()
+	after.Labels, _ = olmcore.MergeLabels(after.Labels, s.labels())
+	after.Spec.Service, after.Spec.CABundle, after.Spec.InsecureSkipTLSVerify = s.reference(a), bundle, false
+	why := fmt.Sprintf("APIService %s is not that of this version", a.name)
+	update := olmcore.UpdateOf(a.live, after, olmcore.Cause{Reason: deployment.ReasonInstall, Message: why})
+	update.As = s.Account
+	return update
+}
+
+func (s Source) create(a *api, bundle []byte) olmcore.Action {
+	service := &apiregistrationv1.APIService{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiregistrationv1.SchemeGroupVersion.String(), Kind: "APIService"},
+		ObjectMeta: metav1.ObjectMeta{Name: a.name, Labels: s.labels()},
+		Spec: apiregistrationv1.APIServiceSpec{
+			Group: a.group, Version: a.version, GroupPriorityMinimum: groupPriorityMinimum, VersionPriority: versionPriority,
+			Service: s.reference(a), CABundle: bundle,
+		},
+	}
+	if s.Config != nil {
+		service.Annotations = maps.Clone(s.Config.Annotations)
+	}
+	deployment.LabelComponents(service, s.CSV)
+	create := olmcore.CreateOf(service, olmcore.Cause{Reason: deployment.ReasonInstall, Message: "APIService " + a.name + " does not exist"})
+	create.As = s.Account
+	return create
+}
+
+// bundle returns what the live APIService trusts at its Service; nothing while it calls another one.
+func (a *api) bundle(namespace string) []byte {
+	if a.live == nil || !a.calls(namespace) {
+		return nil
+	}
+	return a.live.Spec.CABundle
+}
+
+func (s Source) labels() map[string]string {
+	labels := owned.ByIncarnation(s.CSV).Labels()
+	labels[olmcore.LabelManaged] = "true"
+	return labels
+}
+
+func (s Source) reference(a *api) *apiregistrationv1.ServiceReference {
+	return &apiregistrationv1.ServiceReference{Namespace: s.CSV.Namespace, Name: a.service(), Port: new(a.port)}
+}
+
+// calls reports whether the live APIService calls the Service that it should.
+func (a *api) calls(namespace string) bool {
+	ref := a.live.Spec.Service
+	return ref != nil && ref.Namespace == namespace && ref.Name == a.service()
+}
+
+// isRight reports whether the live APIService has everything that is written to it, but for its bundle.
+func (s Source) isRight(a *api) bool {
+	ref := a.live.Spec.Service
+	return owned.ByIncarnation(s.CSV).Owns(a.live.Labels) && a.live.Labels[olmcore.LabelManaged] == "true" &&
+		a.calls(s.CSV.Namespace) && *cmp.Or(ref.Port, new(int32(defaultPort))) == a.port && !a.live.Spec.InsecureSkipTLSVerify
+}
+
+// Trust returns what makes the APIServices that exist trust what Backends say, and changes nothing else of them.
+func (s Source) Trust() []olmcore.Action {
+	var actions []olmcore.Action
+	for _, a := range s.apis() {
+		if a.live == nil || a.live.DeletionTimestamp != nil || a.live.Spec.InsecureSkipTLSVerify ||
+			!a.calls(s.CSV.Namespace) || !s.isAdoptable(a.live) {
+			continue
+		}
+		bundle := s.trust(a, a.live.Spec.CABundle)
+		if len(bundle) == 0 || bytes.Equal(bundle, a.live.Spec.CABundle) {
+			continue
+		}
+		after := a.live.DeepCopy()
+		after.Spec.CABundle = bundle
+		update := olmcore.UpdateOf(a.live, after, olmcore.Cause{
+			Reason: ReasonTrust, Message: fmt.Sprintf("the certificate authority behind APIService %s changes", a.name),
+		})
+		update.As = s.Account
+		actions = append(actions, update)
+	}
+	return actions
+}
+
+// trusts reports whether a bundle has every authority of another one, which has some.
+func trusts(bundle, wanted []byte) bool {
+	have, want := authorities(bundle), authorities(wanted)
+	return len(want) > 0 && have.IsSuperset(want)
+}
+
+// authorities are the certificates of a bundle, each as DER. What is no certificate is not one of them.
+func authorities(bundle []byte) sets.Set[string] {
+	found := sets.New[string]()
+	for {
+		var block *pem.Block
+		if block, bundle = pem.Decode(bundle); block == nil {
+			return found
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			found.Insert(string(block.Bytes))
+		}
+	}
+}
+
+// legacy deletes what very old versions of OLM made for an APIService, and named after it. Their owner labels must name
+// the CSV. The APIService calls its new Service by now.
+func (s Source) legacy(a *api) []olmcore.Action {
+	service := strings.ReplaceAll(a.name, ".", "-")
+	isInUse := slices.ContainsFunc(backend.Names(s.CSV), func(d string) bool { return backend.ServiceName(d) == service })
+	if s.Objects == nil || isInUse {
+		return nil
+	}
+	namespace, secret := s.CSV.Namespace, a.name+"-cert"
+	var found []olmcore.Object
+	found = collect(found, s.Objects.Services.Items, namespace, service)
+	found = collect(found, s.Objects.Secrets.Items, namespace, secret)
+	found = collect(found, s.Objects.Roles.Items, namespace, secret)
+	found = collect(found, s.Objects.RoleBindings.Items, namespace, secret)
+	found = collect(found, s.Objects.ClusterRoleBindings.Items, "", a.name+"-"+authDelegator)
+	found = collect(found, s.Objects.RoleBindings.Items, metav1.NamespaceSystem, a.name+authReader)
+	var actions []olmcore.Action
+	for _, o := range found {
+		if o.GetDeletionTimestamp() != nil || !owned.ByIncarnation(s.CSV).Owns(o.GetLabels()) {
+			continue
+		}
+		why := "nothing uses what an old version of OLM made for APIService " + a.name
+		remove := olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonLegacyObject, Message: why})
+		remove.As = s.Account
+		actions = append(actions, remove)
+	}
+	return actions
+}
+
+func collect[T olmcore.Object](found []olmcore.Object, items []T, namespace, name string) []olmcore.Object {
+	if o, ok := owned.Find(items, namespace, name); ok {
+		found = append(found, o)
+	}
+	return found
+}
+
+// The ends of the names of what a Deployment needs to serve an API, after that of its Service.
+const (
+	authDelegator = "system:auth-delegator"
+	authReader    = "-auth-reader"
+)

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiservice
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Where OLM keeps the authority of a certificate, and its hash.
+const (
+	annotationCAHash = "olmcahash"
+	secretCAKey      = "olmCAKey"
+)
+
+// Issue says what of the objects around the APIServices is not as it was made, empty when everything is, and whether
+// installing again mends it. Of each APIService the first fault counts; after one that may not be taken over nothing is
+// looked at.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, checkAPIServiceResources.
+// Differs: while a certificate follows another one the caBundle has the authorities of both.
+func (s Source) Issue() (problem string, mendable bool) {
+	var problems []error
+	for _, a := range s.apis() {
+		err := s.issueOf(a)
+		if err == nil {
+			continue
+		}
+		problems = append(problems, err)
+		if errors.As(err, new(unadoptableError)) {
+			return utilerrors.NewAggregate(problems).Error(), false
+		}
+	}
+	if len(problems) == 0 {
+		return "", false
+	}
+	return utilerrors.NewAggregate(problems).Error(), true
+}
+
+// unadoptableError is the name of an APIService that may not be taken over.
+type unadoptableError string
+
+func (e unadoptableError) Error() string { return string(e) + " is unadoptable" }
+
+func (s Source) issueOf(a *api) error {
+	switch {
+	case a.live == nil:
+		return notFound(apiregistrationv1.GroupName, "apiservice", a.name)
+	case !s.isAdoptable(a.live):
+		return unadoptableError(a.name)
+	case s.Objects == nil:
+		return nil
+	}
+	trusted, err := s.checkReference(a)
+	if err != nil {
+		return err
+	}
+	d, err := s.checkCertificate(a, trusted)
+	if err != nil {
+		return err
+	}
+	return s.checkRights(a, d)
+}
+
+// checkReference looks at the Service and at who calls it, and returns the hashes of the authorities that are trusted.
+func (s Source) checkReference(a *api) (trusted sets.Set[string], err error) {
+	_, exists := owned.Find(s.Objects.Services.Items, s.CSV.Namespace, a.service())
+	switch {
+	case !exists && s.Objects.Services.Complete:
+		return nil, notFound("", "service", a.service())
+	case !a.calls(s.CSV.Namespace):
+		return nil, errors.New("found APIService and service reference mismatch")
+	case authorities(a.live.Spec.CABundle).Len() == 0:
+		return nil, fmt.Errorf("caBundle of APIService %s has no certificate", a.name)
+	}
+	return hashes(a.live.Spec.CABundle), nil
+}
+
+// checkCertificate looks at the Secret and at the Deployment that serves with it.
+func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Deployment, error) {
+	name := a.service() + "-cert"
+	secret, exists := owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, name)
+	if exists {
+		// An authority may be more than one certificate: it is trusted when all of them are.
+		if ca := secret.Data[secretCAKey]; trusts(a.live.Spec.CABundle, ca) {
+			trusted.Insert(hashOf(ca))
+		}
+	}
+	hash := ""
+	switch {
+	case !exists && s.Objects.Secrets.Complete:
+		return nil, notFound("", "secret", name)
+	case exists && authorities(secret.Data[corev1.TLSCertKey]).Len() == 0:
+		return nil, fmt.Errorf("%s of secret %s has no certificate", corev1.TLSCertKey, name)
+	case exists:
+		if hash = secret.Annotations[annotationCAHash]; !trusted.Has(hash) {
+			return nil, fmt.Errorf("secret %s CA cert hash does not match expected", name)
+		}
+	}
+	d, exists := owned.Find(s.Deployments, s.CSV.Namespace, a.deployment)
+	switch {
+	case !exists:
+		return nil, notFound(appsv1.GroupName, "deployment", a.deployment)
+	case !trusted.Has(d.Spec.Template.Annotations[annotationCAHash]):
+		return nil, fmt.Errorf("deployment %s CA cert hash does not match expected", a.deployment)
+	}
+	return d, nil
+}
+
+// checkRights looks at what the Deployment may do.
+func (s Source) checkRights(a *api, d *appsv1.Deployment) error {
+	namespace, certificate, o := s.CSV.Namespace, a.service()+"-cert", s.Objects
+	account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
+	if _, exists := owned.Find(s.ServiceAccounts, namespace, account); !exists {
+		return notFound("", "serviceaccount", account)
+	}
+	return cmp.Or(
+		missing(o.Roles, rbacv1.GroupName, "role", namespace, certificate),
+		missing(o.RoleBindings, rbacv1.GroupName, "rolebinding", namespace, certificate),
+		missing(o.ClusterRoleBindings, rbacv1.GroupName, "clusterrolebinding", "", a.service()+"-"+authDelegator),
+		missing(o.RoleBindings, rbacv1.GroupName, "rolebinding", metav1.NamespaceSystem, a.service()+authReader),
+	)
+}
+
+// missing returns the error of an object that a completed read did not find.
+func missing[T olmcore.Object](list olmcore.Observed[T], group, kind, namespace, name string) error {
+	if _, exists := owned.Find(list.Items, namespace, name); exists || !list.Complete {
+		return nil
+	}
+	return notFound(group, kind, name)
+}
+
+// notFound is worded as the listers of client-go do.
+func notFound(group, kind, name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: kind}, name)
+}
+
+// hashOf is the hash of an authority as the annotation olmcahash has it.
+func hashOf(authority []byte) string {
+	sum := sha256.Sum256(authority)
+	return hex.EncodeToString(sum[:])
+}
+
+// hashes are those of a bundle, and of each certificate in it.
+func hashes(bundle []byte) sets.Set[string] {
+	all := sets.New(hashOf(bundle))
+	for der := range authorities(bundle) {
+		all.Insert(hashOf(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(der)})))
+	}
+	return all
+}

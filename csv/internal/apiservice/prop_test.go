@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiservice_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/csv/internal/apiservice"
+	"github.com/olmcore/olm/csv/serving"
+	"github.com/olmcore/olm/fake/gen"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/internal/csvtest"
+	_ "github.com/olmcore/olm/internal/seeded"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// input is a Source as the laws take it apart.
+type input struct {
+	Now             time.Time
+	CSV             *v1alpha1.ClusterServiceVersion
+	Neighbours      []*v1alpha1.ClusterServiceVersion
+	APIServices     []*apiregistrationv1.APIService
+	Serving         serving.Objects
+	Deployments     []*appsv1.Deployment
+	ServiceAccounts []*corev1.ServiceAccount
+	ServedAPIs      olmcore.Observed[schema.GroupVersionKind]
+	Bundles         trusting
+}
+
+func inputOf(s apiservice.Source) input {
+	return input{s.Now, s.CSV, s.Neighbours, s.APIServices, *s.Objects, s.Deployments, s.ServiceAccounts, s.ServedAPIs, s.Backends.(trusting)}
+}
+
+func (in *input) source() apiservice.Source {
+	return apiservice.Source{
+		Now: in.Now, CSV: in.CSV, Neighbours: in.Neighbours, APIServices: in.APIServices, Objects: &in.Serving, Deployments: in.Deployments,
+		ServiceAccounts: in.ServiceAccounts, ServedAPIs: in.ServedAPIs, Backends: in.Bundles,
+	}
+}
+
+// decided is everything that a Source says, as one Result.
+func decided(in input) (olmcore.Result, error) {
+	s := in.source()
+	res := olmcore.Result{Actions: s.Install(), RequeueAfter: s.DisruptedFor()}
+	if res.Actions == nil {
+		res.Actions = s.Trust()
+	}
+	say := func(reason, message string) {
+		if message != "" {
+			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Info, reason, olmcore.RefOf(s.CSV), "", "%s", message))
+		}
+	}
+	problem, _ := s.Issue()
+	say("Conflict", s.Conflict())
+	say("Issue", problem)
+	if state := s.Health(); state != apiservice.Available && state != apiservice.Disrupted {
+		say("Health", string(state))
+	}
+	return res, nil
+}
+
+// spoiled draws a Source of which several things are amiss.
+func spoiled(t *rapid.T) apiservice.Source {
+	spoils := []func(*apiservice.Source){
+		second, legacyObjects, absent, unavailable, drained(terminating(time.Minute, nil)), drained(pending(2*time.Minute, func(*corev1.Pod) {})),
+		ownedBy("ns", "cool.v1"), ownedBy("other", "cool.v1"), ownedBy("ns", "gone"), replaces(""), phase(csvtest.Succeeded), phase(csvtest.Deleting),
+		live(func(a *apiregistrationv1.APIService) { a.Labels = nil }),
+		live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }),
+		live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = join(oldCA, newCA) }),
+		live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA }),
+		live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(time.Minute) }),
+		live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }),
+		live(func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true }),
+		secret(func(o *corev1.Secret) { o.Data = nil }),
+		func(s *apiservice.Source) { s.Backends = trusting{"cool": join(oldCA, newCA)} },
+		func(s *apiservice.Source) { s.Backends = trusting{} },
+		func(s *apiservice.Source) { s.ServedAPIs.Items = nil },
+		func(s *apiservice.Source) { s.Objects.Services.Items = nil },
+		func(s *apiservice.Source) { s.Deployments = nil },
+	}
+	s := installed()
+	for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(spoils)-1), 0, 5).Draw(t, "spoils") {
+		if len(s.APIServices) > 0 && len(s.Deployments) > 0 && len(s.Neighbours) > 0 && s.APIServices[0].Labels != nil && len(s.Objects.Secrets.Items) > 0 {
+			spoils[i](&s)
+		}
+	}
+	return s
+}
+
+// applied carries actions out on the APIServices of a Source.
+func applied(s apiservice.Source, actions []olmcore.Action) apiservice.Source {
+	s.APIServices = slices.Clone(s.APIServices)
+	for _, a := range actions {
+		switch a := a.(type) {
+		case olmcore.Create:
+			s.APIServices = append(s.APIServices, a.Object.DeepCopyObject().(*apiregistrationv1.APIService))
+		case olmcore.Update:
+			i := slices.IndexFunc(s.APIServices, func(x *apiregistrationv1.APIService) bool { return x == a.Before })
+			s.APIServices[i] = a.After.DeepCopyObject().(*apiregistrationv1.APIService)
+		}
+	}
+	return s
+}
+
+func writes(actions []olmcore.Action) []olmcore.Action {
+	return slices.DeleteFunc(slices.Clone(actions), func(a olmcore.Action) bool { verb, _, _ := a.Describe(); return verb == olmcore.VerbDelete })
+}
+
+func property(t *rapid.T) {
+	s := spoiled(t)
+	require.NoError(t, invariant.Laws(decided, inputOf(s)))
+
+	install := writes(s.Install())
+	if s.Health() == apiservice.NotUpdated {
+		require.NotEmpty(t, install, "what is said to be mended is")
+	}
+	after := applied(s, install)
+	require.Empty(t, writes(after.Install()), "once is enough")
+	require.Empty(t, applied(s, s.Trust()).Trust(), "once is enough")
+	require.NotEqual(t, apiservice.NotUpdated, after.Health())
+	for _, a := range append(s.Trust(), s.Install()...) {
+		u, ok := a.(olmcore.Update)
+		if !ok {
+			continue
+		}
+		one := s
+		one.APIServices = []*apiregistrationv1.APIService{u.Before.(*apiregistrationv1.APIService)}
+		require.Empty(t, one.Conflict(), "nothing of another is written")
+		_, _, cause := u.Describe()
+		if cause.Reason != apiservice.ReasonTrust {
+			continue
+		}
+		restored := u.After.DeepCopyObject().(*apiregistrationv1.APIService)
+		restored.Spec.CABundle = one.APIServices[0].Spec.CABundle
+		require.True(t, equality.Semantic.DeepEqual(restored, u.Before), "the bundle alone changes")
+	}
+}
+
+func TestDecisionsKeepTheLaws(t *testing.T) { rapid.Check(t, property) }
+
+func FuzzDecisions(f *testing.F) { f.Fuzz(rapid.MakeFuzz(property)) }
+
+// arbitrary is an Input of objects with any content.
+func arbitrary(t *rapid.T) {
+	s := installed()
+	in := gen.Value[input](gen.Vocabulary{
+		Now: csvtest.Now, Namespace: "ns", Names: []string{"cool.v2", "cool", "cool-service", "cool-service-cert", apiName}, Hostile: false,
+		Words: map[string][]string{"group": {"ice.example.com"}, "version": {"v1"}, "deploymentname": {"cool"}, "kind": {"ClusterServiceVersion", "Ice"}},
+	}).Draw(t, "input")
+	if in.CSV == nil {
+		in.CSV = s.CSV
+	}
+	in.Now = csvtest.Now
+	apiservice.Problem(in.CSV)
+	apiservice.Clients(in.CSV, in.APIServices)
+	require.NoError(t, invariant.Pure(decided, in))
+}
+
+func TestAnyObjectsAreJudged(t *testing.T) { rapid.Check(t, arbitrary) }
+
+func FuzzObjects(f *testing.F) { f.Fuzz(rapid.MakeFuzz(arbitrary)) }
+
+// FuzzBundles has any bytes where certificates are expected.
+func FuzzBundles(f *testing.F) {
+	f.Add(newCA, newCA, authority("leaf"), "x")
+	f.Add(join(oldCA, newCA), newCA, []byte("garbage"), hashOf(newCA))
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\n"), []byte{}, []byte{0xff}, "")
+	f.Fuzz(func(t *testing.T, bundle, ca, leaf []byte, hash string) {
+		s := changed(live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = bundle }), secret(func(o *corev1.Secret) {
+			o.Data["olmCAKey"], o.Data["tls.crt"], o.Annotations["olmcahash"] = ca, leaf, hash
+		}))
+		problem, mendable := s.Issue()
+		require.Equal(t, problem != "", mendable)
+		if problem == "" {
+			require.Contains(t, string(bundle), "BEGIN CERTIFICATE")
+		}
+		s.Health()
+		s.Install()
+	})
+}
