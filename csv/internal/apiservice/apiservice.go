@@ -188,16 +188,25 @@ func (s Source) hasNeighbour(name string) bool {
 }
 
 // Clients returns the owned APIServices that call Services of the CSV's namespace, of this version or of another one of
-// the namespace. One that verifies no certificate, and one that is going, need not be waited for.
+// the namespace, and those that do not exist yet or are going. One that verifies no certificate need not be waited for.
 func Clients(c *owned.CSV, services []*apiregistrationv1.APIService) []backend.Client {
 	var clients []backend.Client
 	for _, a := range apisOf(c, services) {
-		if a.live == nil || a.live.DeletionTimestamp != nil || a.live.Spec.InsecureSkipTLSVerify {
+		if a.deployment == "" {
+			continue
+		}
+		if a.live == nil {
+			clients = append(clients, backend.Client{Service: a.service(), Missing: true})
 			continue
 		}
 		owner, ok := olmcore.OwnerOf(a.live.Labels)
 		isOurs := ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == c.Namespace
-		if ref := a.live.Spec.Service; isOurs && ref != nil && ref.Namespace == c.Namespace {
+		ref := a.live.Spec.Service
+		switch {
+		case !isOurs:
+		case a.live.DeletionTimestamp != nil:
+			clients = append(clients, backend.Client{Service: a.service(), Missing: true})
+		case ref != nil && ref.Namespace == c.Namespace && !a.live.Spec.InsecureSkipTLSVerify:
 			clients = append(clients, backend.Client{Service: ref.Name, Bundle: a.live.Spec.CABundle})
 		}
 	}

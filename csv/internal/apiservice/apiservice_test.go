@@ -140,7 +140,7 @@ func TestAnAPIServiceOfAnotherIsNotTouched(t *testing.T) {
 	}
 }
 
-// TestABuiltInAPIIsNotTakenOver: a version may claim v1.apps, but the API server's own APIService is nobody's to take.
+// TestABuiltInAPIIsNotTakenOver: a version may claim v1.apps, but the API server's own APIService stays what it is.
 func TestABuiltInAPIIsNotTakenOver(t *testing.T) {
 	s := installed()
 	for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
@@ -172,17 +172,20 @@ func TestClients(t *testing.T) {
 		change func(*apiservice.Source)
 		want   []backend.Client
 	}{
-		"ours":                   {func(*apiservice.Source) {}, []backend.Client{{Service: "cool-service", Bundle: newCA}}},
-		"of the version before":  {ownedBy("ns", "cool.v1"), []backend.Client{{Service: "cool-service", Bundle: newCA}}},
-		"none":                   {func(s *apiservice.Source) { s.APIServices = nil }, nil},
-		"of another namespace":   {ownedBy("other", "cool.v2"), nil},
-		"not managed":            {live(func(a *apiregistrationv1.APIService) { a.Labels = nil }), nil},
-		"another Service":        {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }), []backend.Client{{Service: "x", Bundle: newCA}}},
-		"a Service elsewhere":    {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" }), nil},
-		"no Service":             {live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }), nil},
-		"it verifies nothing":    {live(func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true }), nil},
-		"it is going":            {live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }), nil},
-		"one that is not owned":  {live(func(a *apiregistrationv1.APIService) { a.Name = "v2.ice.example.com" }), nil},
+		"ours":                  {func(*apiservice.Source) {}, []backend.Client{{Service: "cool-service", Bundle: newCA}}},
+		"of the version before": {ownedBy("ns", "cool.v1"), []backend.Client{{Service: "cool-service", Bundle: newCA}}},
+		"not made yet":          {absent, []backend.Client{{Service: "cool-service", Missing: true}}},
+		"of another namespace":  {ownedBy("other", "cool.v2"), nil},
+		"not managed":           {live(func(a *apiregistrationv1.APIService) { a.Labels = nil }), nil},
+		"another Service":       {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }), []backend.Client{{Service: "x", Bundle: newCA}}},
+		"a Service elsewhere":   {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" }), nil},
+		"no Service":            {live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }), nil},
+		"it verifies nothing":   {live(func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true }), nil},
+		"it is going":           {live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }), []backend.Client{{Service: "cool-service", Missing: true}}},
+		"one that is not owned": {live(func(a *apiregistrationv1.APIService) { a.Name = "v2.ice.example.com" }), []backend.Client{{Service: "cool-service", Missing: true}}},
+		"without a Deployment": {func(s *apiservice.Source) {
+			s.CSV.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Group: "g", Version: "v1"}}
+		}, nil},
 		"a required one":         {func(s *apiservice.Source) { s.CSV.Spec.APIServiceDefinitions.Owned = nil }, nil},
 		"a bundle that is empty": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil }), []backend.Client{{Service: "cool-service"}}},
 	} {

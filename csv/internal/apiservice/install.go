@@ -5,17 +5,15 @@ package apiservice
 import (
 	"bytes"
 	"cmp"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -148,22 +146,7 @@ func (s Source) Trust() []olmcore.Action {
 
 // trusts reports whether a bundle has every authority of another one, which has some.
 func trusts(bundle, wanted []byte) bool {
-	have, want := authorities(bundle), authorities(wanted)
-	return len(want) > 0 && have.IsSuperset(want)
-}
-
-// authorities are the certificates of a bundle, each as DER. What is no certificate is not one of them.
-func authorities(bundle []byte) sets.Set[string] {
-	found := sets.New[string]()
-	for {
-		var block *pem.Block
-		if block, bundle = pem.Decode(bundle); block == nil {
-			return found
-		}
-		if _, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
-			found.Insert(string(block.Bytes))
-		}
-	}
+	return certificate.ParseBundle(bundle).Trusts(certificate.ParseBundle(wanted))
 }
 
 // legacy deletes what very old versions of OLM made for an APIService, and named after it. Their owner labels must name
@@ -180,8 +163,8 @@ func (s Source) legacy(a *api) []olmcore.Action {
 	found = collect(found, s.Objects.Secrets.Items, namespace, secret)
 	found = collect(found, s.Objects.Roles.Items, namespace, secret)
 	found = collect(found, s.Objects.RoleBindings.Items, namespace, secret)
-	found = collect(found, s.Objects.ClusterRoleBindings.Items, "", a.name+"-"+authDelegator)
-	found = collect(found, s.Objects.RoleBindings.Items, metav1.NamespaceSystem, a.name+authReader)
+	found = collect(found, s.Objects.ClusterRoleBindings.Items, "", a.name+"-system:auth-delegator")
+	found = collect(found, s.Objects.RoleBindings.Items, metav1.NamespaceSystem, a.name+"-auth-reader")
 	var actions []olmcore.Action
 	for _, o := range found {
 		if o.GetDeletionTimestamp() != nil || !owned.ByIncarnation(s.CSV).Owns(o.GetLabels()) {
@@ -201,9 +184,3 @@ func collect[T olmcore.Object](found []olmcore.Object, items []T, namespace, nam
 	}
 	return found
 }
-
-// The ends of the names of what a Deployment needs to serve an API, after that of its Service.
-const (
-	authDelegator = "system:auth-delegator"
-	authReader    = "-auth-reader"
-)

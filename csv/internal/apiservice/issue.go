@@ -4,14 +4,10 @@ package apiservice
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,15 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Where OLM keeps the authority of a certificate, and its hash.
-const (
-	annotationCAHash = "olmcahash"
-	secretCAKey      = "olmCAKey"
-)
+// annotationCAHash is on Secrets and Pod templates: the hash of the authority of their certificate.
+const annotationCAHash = "olmcahash"
 
 // Issue says what of the objects around the APIServices is not as it was made, empty when everything is, and whether
 // installing again mends it. Of each APIService the first fault counts; after one that may not be taken over nothing is
@@ -87,7 +82,7 @@ func (s Source) checkReference(a *api) (trusted sets.Set[string], err error) {
 		return nil, notFound("", "service", a.service())
 	case !a.calls(s.CSV.Namespace):
 		return nil, errors.New("found APIService and service reference mismatch")
-	case authorities(a.live.Spec.CABundle).Len() == 0:
+	case len(certificate.ParseBundle(a.live.Spec.CABundle)) == 0:
 		return nil, fmt.Errorf("caBundle of APIService %s has no certificate", a.name)
 	}
 	return hashes(a.live.Spec.CABundle), nil
@@ -95,24 +90,21 @@ func (s Source) checkReference(a *api) (trusted sets.Set[string], err error) {
 
 // checkCertificate looks at the Secret and at the Deployment that serves with it.
 func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Deployment, error) {
-	name := a.service() + "-cert"
+	name := backend.CertificateName(a.deployment)
 	secret, exists := owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, name)
 	if exists {
 		// An authority may be more than one certificate: it is trusted when all of them are.
-		if ca := secret.Data[secretCAKey]; trusts(a.live.Spec.CABundle, ca) {
-			trusted.Insert(hashOf(ca))
+		if ca := secret.Data[certificate.CAKey]; trusts(a.live.Spec.CABundle, ca) {
+			trusted.Insert(certificate.Hash(ca))
 		}
 	}
-	hash := ""
 	switch {
 	case !exists && s.Objects.Secrets.Complete:
 		return nil, notFound("", "secret", name)
-	case exists && authorities(secret.Data[corev1.TLSCertKey]).Len() == 0:
-		return nil, fmt.Errorf("%s of secret %s has no certificate", corev1.TLSCertKey, name)
-	case exists:
-		if hash = secret.Annotations[annotationCAHash]; !trusted.Has(hash) {
-			return nil, fmt.Errorf("secret %s CA cert hash does not match expected", name)
-		}
+	case exists && len(certificate.ParseBundle(secret.Data[certificate.CertKey])) == 0:
+		return nil, fmt.Errorf("%s of secret %s has no certificate", certificate.CertKey, name)
+	case exists && !trusted.Has(secret.Annotations[annotationCAHash]):
+		return nil, fmt.Errorf("secret %s CA cert hash does not match expected", name)
 	}
 	d, exists := owned.Find(s.Deployments, s.CSV.Namespace, a.deployment)
 	switch {
@@ -126,25 +118,30 @@ func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Depl
 
 // checkRights looks at what the Deployment may do.
 func (s Source) checkRights(a *api, d *appsv1.Deployment) error {
-	namespace, certificate, o := s.CSV.Namespace, a.service()+"-cert", s.Objects
+	namespace, name, o := s.CSV.Namespace, backend.CertificateName(a.deployment), s.Objects
 	account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 	if _, exists := owned.Find(s.ServiceAccounts, namespace, account); !exists {
 		return notFound("", "serviceaccount", account)
 	}
 	return cmp.Or(
-		missing(o.Roles, rbacv1.GroupName, "role", namespace, certificate),
-		missing(o.RoleBindings, rbacv1.GroupName, "rolebinding", namespace, certificate),
-		missing(o.ClusterRoleBindings, rbacv1.GroupName, "clusterrolebinding", "", a.service()+"-"+authDelegator),
-		missing(o.RoleBindings, rbacv1.GroupName, "rolebinding", metav1.NamespaceSystem, a.service()+authReader),
+		missing(o.Roles, rbacv1.GroupName, "role", namespace, name),
+		missing(o.RoleBindings, rbacv1.GroupName, "rolebinding", namespace, name),
+		missing(o.ClusterRoleBindings, rbacv1.GroupName, "clusterrolebinding", "", backend.DelegatorNames(a.deployment, namespace)...),
+		missing(o.RoleBindings, rbacv1.GroupName, "rolebinding", metav1.NamespaceSystem, backend.ReaderNames(a.deployment, namespace)...),
 	)
 }
 
-// missing returns the error of an object that a completed read did not find.
-func missing[T olmcore.Object](list olmcore.Observed[T], group, kind, namespace, name string) error {
-	if _, exists := owned.Find(list.Items, namespace, name); exists || !list.Complete {
+// missing returns the error of an object that a completed read did not find, under any of its names.
+func missing[T olmcore.Object](list olmcore.Observed[T], group, kind, namespace string, names ...string) error {
+	for _, name := range names {
+		if _, exists := owned.Find(list.Items, namespace, name); exists {
+			return nil
+		}
+	}
+	if !list.Complete {
 		return nil
 	}
-	return notFound(group, kind, name)
+	return notFound(group, kind, names[0])
 }
 
 // notFound is worded as the listers of client-go do.
@@ -152,17 +149,11 @@ func notFound(group, kind, name string) error {
 	return apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: kind}, name)
 }
 
-// hashOf is the hash of an authority as the annotation olmcahash has it.
-func hashOf(authority []byte) string {
-	sum := sha256.Sum256(authority)
-	return hex.EncodeToString(sum[:])
-}
-
 // hashes are those of a bundle, and of each certificate in it.
 func hashes(bundle []byte) sets.Set[string] {
-	all := sets.New(hashOf(bundle))
-	for der := range authorities(bundle) {
-		all.Insert(hashOf(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(der)})))
+	all := sets.New(certificate.Hash(bundle))
+	for _, authority := range certificate.ParseBundle(bundle) {
+		all.Insert(certificate.Hash(authority.PEM))
 	}
 	return all
 }

@@ -13,6 +13,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/apiservice"
+	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -124,8 +125,12 @@ func TestIssueInDetail(t *testing.T) {
 		"both are amiss": {changes(second, func(s *apiservice.Source) { s.APIServices[0].Spec.Service, s.APIServices[1].Spec.CABundle = nil, nil }),
 			"[found APIService and service reference mismatch, caBundle of APIService v2.ice.example.com has no certificate]"},
 		"both for one reason": {changes(second, func(s *apiservice.Source) { s.Objects.Services.Items = nil }), `service "cool-service" not found`},
-		"nothing was read":    {func(s *apiservice.Source) { s.Objects = nil }, ""},
-		"no list was read":    {func(s *apiservice.Source) { s.Objects = &serving.Objects{} }, ""},
+		"the rights have the names that they get when another namespace has the usual ones": {func(s *apiservice.Source) {
+			s.Objects.ClusterRoleBindings.Items[0].Name = backend.DelegatorNames("cool", "ns")[1]
+			s.Objects.RoleBindings.Items[1].Name = backend.ReaderNames("cool", "ns")[1]
+		}, ""},
+		"nothing was read": {func(s *apiservice.Source) { s.Objects = nil }, ""},
+		"no list was read": {func(s *apiservice.Source) { s.Objects = &serving.Objects{} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := changed(c.change)
