@@ -13,7 +13,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -256,10 +255,8 @@ func TestForbiddenWebhookRules(t *testing.T) {
 		"another group":                {"example.com", "*", ""},
 	} {
 		r := webhookRow(func(w *v1alpha1.WebhookDescription) {
-			w.Rules = []admissionregistrationv1.RuleWithOperations{
-				{Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, Resources: []string{"pods"}}},
-				{Rule: admissionregistrationv1.Rule{APIGroups: []string{"apps", c.group}, Resources: []string{"deployments", c.resource}}},
-			}
+			w.Rules = append(w.Rules, w.Rules[0])
+			w.Rules[1].APIGroups, w.Rules[1].Resources = []string{"apps", c.group}, []string{c.resource}
 		}, c.says)
 		if c.says == "" {
 			r.want = toReporting(installReady, "AllRequirementsMet", allMet, nil)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake/gen"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -102,7 +103,7 @@ func TestWordsOfTheSpecAreNoRollout(t *testing.T) {
 
 func TestCertificatesThatOLMInstalledStay(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{GenerateName: "w", DeploymentName: "cool", Type: v1alpha1.MutatingAdmissionWebhook}}
+	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{csvtest.Webhook("w.example.com", v1alpha1.MutatingAdmissionWebhook)}
 	deploy(t, &in)
 	d := in.Deployments.Items[0]
 	d.Spec.Template.Annotations["olmcahash"], d.Labels["olm.deployment-spec-hash"] = "ca", "with-volumes"

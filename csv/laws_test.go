@@ -429,7 +429,7 @@ var oddities = map[string]oddity{
 		c.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": "ns/cool.v0"}
 	}),
 	"the CRD converts with us": func(t *rapid.T, in *csv.Input) {
-		in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{GenerateName: "w", DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
+		in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{csvtest.Webhook("w.example.com", v1alpha1.ConversionWebhook)}
 		crd1(func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Conversion = ourConversion() })(t, in)
 	},
 	"the account is gone": func(_ *rapid.T, in *csv.Input) { in.ServiceAccounts.Items = nil },
@@ -491,7 +491,7 @@ var oddities = map[string]oddity{
 	"a rule without verb": strategy(func(s *v1alpha1.StrategyDetailsDeployment) { s.Permissions[0].Rules[0].Verbs = nil }),
 	"cluster permissions": strategy(func(s *v1alpha1.StrategyDetailsDeployment) { s.ClusterPermissions = slices.Clone(s.Permissions) }),
 	"webhooks": spec(func(s *v1alpha1.ClusterServiceVersionSpec) {
-		s.WebhookDefinitions = []v1alpha1.WebhookDescription{{GenerateName: "w", DeploymentName: "cool", Type: v1alpha1.MutatingAdmissionWebhook}}
+		s.WebhookDefinitions = []v1alpha1.WebhookDescription{csvtest.Webhook("w.example.com", v1alpha1.MutatingAdmissionWebhook)}
 	}),
 	"a bad webhook":          spec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.WebhookDefinitions = []v1alpha1.WebhookDescription{{}} }),
 	"a new cluster is asked": spec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.MinKubeVersion = "99.0.0" }),

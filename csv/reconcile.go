@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/webhook"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -192,7 +193,7 @@ func (f *facts) hasRun() bool {
 // conflict says what of another the CSV would take although its requirements are met, or what is wrong with its
 // webhooks; empty when nothing is in the way.
 func (f *facts) conflict() (v1alpha1.ConditionReason, string) {
-	if problem := webhookError(f.csv); problem != "" {
+	if problem := webhook.Problem(f.csv); problem != "" {
 		return v1alpha1.CSVReasonInvalidWebhookDescription, problem
 	}
 	crds := owned.OwnedCRDs(f.csv)

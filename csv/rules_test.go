@@ -429,7 +429,7 @@ func onSpec(change func(s *v1alpha1.ClusterServiceVersionSpec)) func(in *csv.Inp
 
 func webhook(change func(w *v1alpha1.WebhookDescription)) func(in *csv.Input) {
 	return onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
-		w := v1alpha1.WebhookDescription{GenerateName: "w", DeploymentName: "cool", Type: v1alpha1.ValidatingAdmissionWebhook}
+		w := csvtest.Webhook("w.example.com", v1alpha1.ValidatingAdmissionWebhook)
 		change(&w)
 		s.WebhookDefinitions = []v1alpha1.WebhookDescription{w}
 	})
@@ -483,11 +483,11 @@ func TestBadInput(t *testing.T) {
 			to(succeeded, "InstallSucceeded", wellDone)},
 
 		"a webhook without generateName":   webhookRow(func(w *v1alpha1.WebhookDescription) { w.GenerateName = "" }, "webhook description without generateName"),
-		"a webhook without deploymentName": webhookRow(func(w *v1alpha1.WebhookDescription) { w.DeploymentName = "" }, `webhook description "w" without deploymentName`),
-		"a webhook of an unknown one":      webhookRow(func(w *v1alpha1.WebhookDescription) { w.DeploymentName = "hot" }, `webhook description "w" names the unknown deployment "hot"`),
-		"a webhook of an unknown type":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.Type = "Odd" }, `webhook description "w" has the unknown type "Odd"`),
-		"a webhook's port is too high":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.ContainerPort = 65536 }, `webhook description "w": containerPort 65536 is outside 1-65535`),
-		"a webhook's port is negative":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.ContainerPort = -1 }, `webhook description "w": containerPort -1 is outside 1-65535`),
+		"a webhook without deploymentName": webhookRow(func(w *v1alpha1.WebhookDescription) { w.DeploymentName = "" }, `webhook description "w.example.com" without deploymentName`),
+		"a webhook of an unknown one":      webhookRow(func(w *v1alpha1.WebhookDescription) { w.DeploymentName = "hot" }, `webhook description "w.example.com" names the unknown deployment "hot"`),
+		"a webhook of an unknown type":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.Type = "Odd" }, `webhook description "w.example.com" has the unknown type "Odd"`),
+		"a webhook's port is too high":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.ContainerPort = 65536 }, `webhook description "w.example.com": containerPort 65536 is outside 1-65535`),
+		"a webhook's port is negative":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.ContainerPort = -1 }, `webhook description "w.example.com": containerPort -1 is outside 1-65535`),
 		"a webhook that is bad stays Failed, without another write": {is(failed, "InvalidWebhookDescription", "webhook description without generateName"), deployed(webhook(func(w *v1alpha1.WebhookDescription) { w.GenerateName = "" })),
 			after(hourOn, nothing)},
 		"a sound webhook": {unjudged, webhook(func(*v1alpha1.WebhookDescription) {}), toReporting(installReady, "AllRequirementsMet", allMet, nil)},

@@ -5,16 +5,13 @@ package csv
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -116,67 +113,6 @@ func ruleError(_ int, r *rbacv1.PolicyRule) string {
 		return "rule invalid: rule cannot apply to both regular resources and non-resource URLs"
 	}
 	return ""
-}
-
-// webhookError says what is wrong with the webhook descriptions; empty when nothing is.
-func webhookError(c *version) string {
-	if len(c.Spec.WebhookDefinitions) == 0 {
-		return ""
-	}
-	seen, deployments := map[string]bool{}, owned.Deployments(c)
-	repeated := func(_ int, w *v1alpha1.WebhookDescription) string {
-		if seen[w.GenerateName] {
-			return "CSV contains repeated WebhookDescription name"
-		}
-		seen[w.GenerateName] = true
-		return ""
-	}
-	return cmp.Or(
-		first(c.Spec.WebhookDefinitions, repeated),
-		first(c.Spec.WebhookDefinitions, func(_ int, w *v1alpha1.WebhookDescription) string {
-			return cmp.Or(first(w.Rules, webhookRuleError), descriptionError(w, deployments))
-		}),
-	)
-}
-
-func descriptionError(w *v1alpha1.WebhookDescription, deployments sets.Set[string]) string {
-	switch {
-	case w.GenerateName == "":
-		return "webhook description without generateName"
-	case w.DeploymentName == "":
-		return fmt.Sprintf("webhook description %q without deploymentName", w.GenerateName)
-	case !deployments.Has(w.DeploymentName):
-		return fmt.Sprintf("webhook description %q names the unknown deployment %q", w.GenerateName, w.DeploymentName)
-	case w.ContainerPort < 0 || w.ContainerPort > 65535:
-		return fmt.Sprintf("webhook description %q: containerPort %d is outside 1-65535", w.GenerateName, w.ContainerPort)
-	}
-	switch w.Type {
-	case v1alpha1.ValidatingAdmissionWebhook, v1alpha1.MutatingAdmissionWebhook, v1alpha1.ConversionWebhook:
-		return ""
-	}
-	return fmt.Sprintf("webhook description %q has the unknown type %q", w.GenerateName, w.Type)
-}
-
-// webhookRuleError refuses webhooks that could lock the cluster up.
-//
-// Source: operator-lifecycle-manager pkg/controller/install/webhook.go, ValidWebhookRules.
-// Differs: the resource names of the webhook configurations are refused too, not their kinds alone.
-func webhookRuleError(_ int, r *admissionregistrationv1.RuleWithOperations) string {
-	switch {
-	case slices.Contains(r.APIGroups, "*"):
-		return "webhook rules cannot include all groups"
-	case slices.Contains(r.APIGroups, v1alpha1.GroupName):
-		return "webhook rules cannot include the OLM group"
-	case slices.Contains(r.APIGroups, admissionregistrationv1.GroupName) && slices.ContainsFunc(r.Resources, isWebhookConfiguration):
-		return "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources"
-	}
-	return ""
-}
-
-func isWebhookConfiguration(resource string) bool {
-	name, _, _ := strings.Cut(resource, "/")
-	singular := strings.TrimSuffix(strings.ToLower(name), "s")
-	return name == "*" || singular == "mutatingwebhookconfiguration" || singular == "validatingwebhookconfiguration"
 }
 
 // unknownModes names the install modes that the API does not have.

@@ -12,6 +12,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -67,6 +68,23 @@ func Operator(name string, version int) *v1alpha1.ClusterServiceVersion {
 		}}},
 	}}
 	return c
+}
+
+// Webhook is the description of a webhook that the Deployment cool serves.
+func Webhook(name string, kind v1alpha1.WebhookAdmissionType) v1alpha1.WebhookDescription {
+	w := v1alpha1.WebhookDescription{
+		GenerateName: name, Type: kind, DeploymentName: "cool", ContainerPort: 443, WebhookPath: new("/cools"), AdmissionReviewVersions: []string{"v1"},
+		SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+	}
+	if kind == v1alpha1.ConversionWebhook {
+		w.ConversionCRDs = []string{"cools.example.com"}
+		return w
+	}
+	w.Rules = []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"v1"}, Resources: []string{"cools"}},
+	}}
+	return w
 }
 
 // DeploymentSpec is a Deployment of an install strategy.

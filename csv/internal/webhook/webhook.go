@@ -5,34 +5,87 @@
 package webhook
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
+)
+
+// Reasons of the actions of this package.
+const (
+	// ReasonInstall: a webhook is not as the ClusterServiceVersion describes it.
+	ReasonInstall = "Install"
+	// ReasonTrust: a webhook does not trust the certificate of the Deployment that it calls, or selects other namespaces
+	// than its OperatorGroup.
+	ReasonTrust = "Trust"
+	// ReasonRemovedFromSpec: a webhook is described no more.
+	ReasonRemovedFromSpec = "RemovedFromSpec"
 )
 
 // Source is what is decided from.
 type Source struct {
 	CSV *owned.CSV
 	// Group is the one of the namespace; its account, if any, writes.
-	Group   *operatorsv1.OperatorGroup
-	Account *corev1.ObjectReference
-	Objects *serving.Objects
-	CRDs    []*apiextensionsv1.CustomResourceDefinition
-	// Backends hold the certificates; every Deployment has one.
-	Backends backend.Plan
+	Group    *operatorsv1.OperatorGroup
+	Account  *corev1.ObjectReference
+	Objects  *serving.Objects
+	CRDs     []*apiextensionsv1.CustomResourceDefinition
+	Backends Backends
 }
 
-// Problem says what is wrong with the webhook descriptions of a CSV; empty when nothing is.
-func Problem(c *owned.CSV) string { return "" }
+// Backends hold the certificates of the Deployments that are called, as backend.Plan does.
+type Backends interface {
+	Ready(deployment string) bool
+	Trust(deployment string, have []byte) []byte
+}
 
 // Clients returns who calls the Services of a CSV's namespace for webhooks: of this CSV, and of its other versions.
 func Clients(c *owned.CSV, objects *serving.Objects, crds []*apiextensionsv1.CustomResourceDefinition) []backend.Client {
-	return nil
+	return Source{CSV: c, Objects: objects, CRDs: crds}.Clients()
+}
+
+// Clients returns those whose bundles Trust keeps, and those that Install has yet to make. It needs no Backends.
+func (s Source) Clients() []backend.Client {
+	f := factsOf(s)
+	var clients []backend.Client
+	for _, o := range f.all {
+		for _, config := range f.calls(o) {
+			clients = append(clients, backend.Client{Service: config.Service.Name, Bundle: config.CABundle})
+		}
+	}
+	for _, crd := range f.converted() {
+		config := clientConfig(crd)
+		clients = append(clients, backend.Client{Service: config.Service.Name, Bundle: config.CABundle})
+	}
+	for i := range s.CSV.Spec.WebhookDefinitions {
+		if w := &s.CSV.Spec.WebhookDefinitions[i]; f.isMissing(w) {
+			clients = append(clients, backend.Client{Service: backend.ServiceName(w.DeploymentName), Missing: true})
+		}
+	}
+	return clients
+}
+
+// isMissing reports whether Install has yet to make the API server call what a description says.
+func (f *facts) isMissing(w *description) bool {
+	if w.Type == v1alpha1.ConversionWebhook {
+		return slices.ContainsFunc(w.ConversionCRDs, func(name string) bool {
+			crd := f.crds[name]
+			return crd != nil && f.notOurs(crd) == "" && !f.calledBy(clientConfig(crd))
+		})
+	}
+	calls := func(o olmcore.Object) bool { return len(f.calls(o)) > 0 }
+	return kindOf(w) != "" && !slices.ContainsFunc(f.made[originOf(w)], calls)
 }
 
 // State is how the webhooks of a CSV fare.
@@ -40,17 +93,107 @@ type State string
 
 // States.
 const (
-	Installed State = "Installed" // all are as they should be
-	Missing   State = "Missing"   // one does not exist, or was made from something else
-	Failing   State = "Failing"   // something is in the way
+	Installed   State = "Installed"   // all are as they should be
+	Missing     State = "Missing"     // one does not exist, or was made from something else
+	Failing     State = "Failing"     // something is in the way
+	NotObserved State = "NotObserved" // a list was not read
 )
 
-// Health returns how the webhooks fare, and of Failing why.
-func (s Source) Health() (State, string) { return Installed, "" }
+// Health returns how the webhooks fare, and of Failing and NotObserved why. The first description that is not right
+// decides. An admission webhook counts by the hash of its description, a conversion by its strategy, as in OLM, and both
+// by whether the API server trusts something there that the Deployment may answer with.
+func (s Source) Health() (State, string) {
+	f := factsOf(s)
+	if unread := f.unread(); unread != "" {
+		return NotObserved, unread
+	}
+	if problem := unlabelled(f.own); problem != "" {
+		return Failing, problem
+	}
+	for i := range f.CSV.Spec.WebhookDefinitions {
+		w := &f.CSV.Spec.WebhookDefinitions[i]
+		switch {
+		case w.Type == v1alpha1.ConversionWebhook:
+			if !f.converts(w) {
+				return Failing, "conversionWebhook not ready"
+			}
+		case !f.admits(w):
+			return Missing, ""
+		}
+	}
+	return Installed, ""
+}
 
 // Install returns what brings the webhooks about, all checks first, and why that is not possible; empty when it is.
 // Configurations of descriptions that are gone from the spec are removed.
-func (s Source) Install() (actions []olmcore.Action, problem string) { return nil, "" }
+func (s Source) Install() (actions []olmcore.Action, problem string) {
+	f := factsOf(s)
+	if unread := f.unread(); unread != "" {
+		return nil, "not read: " + unread
+	}
+	for i := range f.CSV.Spec.WebhookDefinitions {
+		if name := f.CSV.Spec.WebhookDefinitions[i].DeploymentName; !f.Backends.Ready(name) {
+			return nil, fmt.Sprintf("deployment %s has no serving certificate", name)
+		}
+	}
+	admissions, problem := f.admissions()
+	if problem != "" {
+		return nil, problem
+	}
+	conversions, problem := f.conversions()
+	if problem != "" {
+		return nil, problem
+	}
+	actions = slices.Concat(conversions, admissions)
+	written := map[olmcore.Key]bool{}
+	for _, a := range actions {
+		_, ref, _ := a.Describe()
+		written[ref.Key()] = true
+	}
+	for _, a := range f.trust() {
+		if _, ref, _ := a.Describe(); !written[ref.Key()] {
+			actions = append(actions, a)
+		}
+	}
+	slices.SortStableFunc(actions, compareActions)
+	return actions, ""
+}
 
-// Trust returns what makes the webhooks that exist trust what Backends say, and changes nothing else of them.
-func (s Source) Trust() []olmcore.Action { return nil }
+// compareActions puts deletions first: what is described no more may be in the way of the rest.
+func compareActions(a, b olmcore.Action) int {
+	_, deletesA := a.(olmcore.Delete)
+	_, deletesB := b.(olmcore.Delete)
+	switch {
+	case deletesA == deletesB:
+		return deployment.ByTarget(a, b)
+	case deletesA:
+		return -1
+	}
+	return 1
+}
+
+const doesNotTrust = " does not trust the serving certificate of the deployment that it calls"
+
+// Trust returns what keeps the webhooks that exist right without a new installation: their bundles are what Backends
+// say, those of this CSV select the namespaces of its OperatorGroup, and configurations of descriptions that are gone
+// from the spec go.
+func (s Source) Trust() []olmcore.Action { return factsOf(s).trust() }
+
+func (f *facts) trust() []olmcore.Action {
+	var actions []olmcore.Action
+	for _, o := range f.all {
+		if a := cmp.Or(f.removal(o), f.follow(o)); a != nil {
+			actions = append(actions, a)
+		}
+	}
+	for _, crd := range f.converted() {
+		after := crd.DeepCopy()
+		config := after.Spec.Conversion.Webhook.ClientConfig
+		if bundle := f.bundle(config.Service.Name, config.CABundle); !bytes.Equal(bundle, config.CABundle) {
+			config.CABundle = bundle
+			actions = append(actions, olmcore.UpdateOf(crd, after, olmcore.Cause{Reason: ReasonTrust, Message: "CRD " + crd.Name + doesNotTrust}))
+		}
+	}
+	slices.SortStableFunc(actions, compareActions)
+	return actions
+}

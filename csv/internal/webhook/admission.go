@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// OLM's labels of an admission configuration: the description that it was made from, and the hash of that.
+const (
+	labelGenerateName = "olm.webhook-description-generate-name"
+	labelHash         = "olm.webhook-description-hash"
+)
+
+const (
+	validatingKind = "ValidatingWebhookConfiguration"
+	mutatingKind   = "MutatingWebhookConfiguration"
+)
+
+// kindOf returns the kind of the configuration of a description, empty for a conversion.
+func kindOf(w *description) string {
+	switch w.Type {
+	case v1alpha1.ValidatingAdmissionWebhook:
+		return validatingKind
+	case v1alpha1.MutatingAdmissionWebhook:
+		return mutatingKind
+	}
+	return ""
+}
+
+// ConfigurationNames returns the names of the configurations that a CSV's descriptions are given, in their order.
+func ConfigurationNames(c *owned.CSV) (validating, mutating []string) {
+	for i := range c.Spec.WebhookDefinitions {
+		switch w := &c.Spec.WebhookDefinitions[i]; kindOf(w) {
+		case validatingKind:
+			validating = append(validating, nameOf(c, w))
+		case mutatingKind:
+			mutating = append(mutating, nameOf(c, w))
+		}
+	}
+	return validating, mutating
+}
+
+// nameOf is the name of the configuration of a description.
+//
+// Differs: OLM lets the API server choose a name, so that two managers, or one with a stale cache, make two.
+func nameOf(c *owned.CSV, w *description) string {
+	return w.GenerateName + "-" + olmcore.NameSuffix(10, c.Namespace, c.Name, string(c.UID), w.GenerateName, kindOf(w))
+}
+
+func keyOf(c *owned.CSV, w *description) olmcore.Key {
+	return olmcore.Key{Group: admissionregistrationv1.GroupName, Kind: kindOf(w), Name: nameOf(c, w)}
+}
+
+// unlabelled says which configuration of a CSV does not say what it was made from; empty when none. It is not deleted.
+func unlabelled(own []olmcore.Object) string {
+	for _, o := range own {
+		if o.GetLabels()[labelGenerateName] == "" {
+			return fmt.Sprintf("%s %s has no label %s", olmcore.RefOf(o).Kind, o.GetName(), labelGenerateName)
+		}
+	}
+	return ""
+}
+
+// removal deletes the configuration of a description that is gone from the spec, nil for others.
+//
+// Differs: OLM keeps the configuration of a description that has changed its type.
+func (f *facts) removal(o olmcore.Object) olmcore.Action {
+	from := f.from(o)
+	if f.isDescribed(from) || from.generateName == "" || !owned.ByIncarnation(f.CSV).Owns(o.GetLabels()) {
+		return nil
+	}
+	a := olmcore.DeleteOf(o, olmcore.Cause{
+		Reason: ReasonRemovedFromSpec, Message: "ClusterServiceVersion " + f.CSV.Name + " does not describe webhook " + from.generateName + " any more",
+	})
+	a.Target = olmcore.RefOf(o) // its label may change
+	return a
+}
+
+// admits reports whether the configuration of a description exists, calls the CSV, and is trusted.
+func (f *facts) admits(w *description) bool {
+	hash, err := olmcore.Hash(w)
+	return err == nil && slices.ContainsFunc(f.made[originOf(w)], func(o olmcore.Object) bool {
+		calls := f.calls(o)
+		return labelled(o) == originOf(w) && o.GetLabels()[labelHash] == hash && len(calls) > 0 &&
+			!slices.ContainsFunc(calls, func(config *admissionregistrationv1.WebhookClientConfig) bool {
+				return !f.trusts(config.Service.Name, config.CABundle)
+			})
+	})
+}
+
+// admissions returns what brings the admission configurations about. OLM's are kept, whatever their names.
+func (f *facts) admissions() (actions []olmcore.Action, problem string) {
+	selector, ok := f.namespaces()
+	if !ok {
+		return nil, "error retrieving OperatorGroup info"
+	}
+	isNamed := func(o olmcore.Object) bool { return f.from(o) != labelled(o) }
+	if problem = unlabelled(slices.DeleteFunc(slices.Clone(f.own), isNamed)); problem != "" {
+		return nil, problem
+	}
+	for i := range f.CSV.Spec.WebhookDefinitions {
+		w := &f.CSV.Spec.WebhookDefinitions[i]
+		if kindOf(w) == "" {
+			continue
+		}
+		hash, err := olmcore.Hash(w)
+		if err != nil {
+			return nil, fmt.Sprintf("webhook description %q: %v", w.GenerateName, err)
+		}
+		for _, o := range f.made[originOf(w)] {
+			if a := f.repair(o, f.configuration(w, hash, selector, o)); a != nil {
+				actions = append(actions, a)
+			}
+		}
+		want := f.configuration(w, hash, selector, nil)
+		if len(f.made[originOf(w)]) > 0 || clientConfigs(want)[0].CABundle == nil {
+			continue // it exists, or is not to be made yet
+		}
+		if problem = f.inTheWay(want); problem != "" {
+			return nil, problem
+		}
+		actions = append(actions, olmcore.Create{
+			Target: olmcore.RefOf(want), Object: want, As: f.Account,
+			Cause: olmcore.Cause{Reason: ReasonInstall, Message: "webhook " + w.GenerateName + " has no configuration"},
+		})
+	}
+	return actions, ""
+}
+
+// inTheWay says which object of a name that is needed belongs to another; empty when none does.
+func (f *facts) inTheWay(want olmcore.Object) string {
+	key := olmcore.KeyOf(want)
+	switch found := f.named[key]; {
+	case found == nil:
+		return ""
+	case found.GetDeletionTimestamp() != nil:
+		return fmt.Sprintf("%s %s is being deleted", key.Kind, key.Name)
+	}
+	return fmt.Sprintf("%s %s exists and does not belong to ClusterServiceVersion %s", key.Kind, key.Name, f.CSV.Name)
+}
+
+// namespaces returns which namespaces the webhooks are called for, nil for all; ok is false when no OperatorGroup says.
+func (f *facts) namespaces() (selector *metav1.LabelSelector, ok bool) {
+	g := f.Group
+	if g == nil || g.UID == "" {
+		return nil, false
+	}
+	if len(g.Spec.TargetNamespaces) > 0 {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{owned.GroupLabelPrefix + string(g.UID): ""}}, true
+	}
+	return g.Spec.Selector.DeepCopy(), true
+}
+
+// configuration returns the desired one of a description; its bundle follows that of the one which it replaces, if any.
+//
+// Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
+func (f *facts) configuration(w *description, hash string, selector *metav1.LabelSelector, have olmcore.Object) olmcore.Object {
+	labels := owned.ByIncarnation(f.CSV).Labels()
+	labels[labelGenerateName], labels[labelHash], labels[olmcore.LabelManaged] = w.GenerateName, hash, "true"
+	meta := metav1.ObjectMeta{Name: nameOf(f.CSV, w), Labels: labels}
+	w = w.DeepCopy()
+	w.ContainerPort = port(w.ContainerPort)
+	var bundle []byte
+	service := backend.ServiceName(w.DeploymentName)
+	for _, config := range f.calls(have) {
+		if config.Service.Name == service && len(bundle) == 0 {
+			bundle = config.CABundle
+		}
+	}
+	bundle = f.bundle(service, bundle)
+	kind := metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kindOf(w)}
+	if kind.Kind == validatingKind {
+		hook := w.GetValidatingWebhook(f.CSV.Namespace, selector, bundle)
+		return &admissionregistrationv1.ValidatingWebhookConfiguration{TypeMeta: kind, ObjectMeta: meta, Webhooks: []admissionregistrationv1.ValidatingWebhook{hook}}
+	}
+	hook := w.GetMutatingWebhook(f.CSV.Namespace, selector, bundle)
+	return &admissionregistrationv1.MutatingWebhookConfiguration{TypeMeta: kind, ObjectMeta: meta, Webhooks: []admissionregistrationv1.MutatingWebhook{hook}}
+}
+
+// repair makes a configuration the desired one, nil when it is, whatever the API server added to what was left out. The
+// UID of the owner is not written on what OLM made.
+func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
+	labels := maps.Clone(want.GetLabels())
+	delete(labels, olmcore.LabelOwnerUID)
+	labels, changed := olmcore.MergeLabels(have.GetLabels(), labels)
+	if !changed && equality.Semantic.DeepEqual(webhooksOf(have), webhooksOf(want)) {
+		return nil
+	}
+	after := have.DeepCopyObject().(olmcore.Object)
+	after.SetLabels(labels)
+	switch after := after.(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		after.Webhooks = want.(*admissionregistrationv1.ValidatingWebhookConfiguration).Webhooks
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		after.Webhooks = want.(*admissionregistrationv1.MutatingWebhookConfiguration).Webhooks
+	}
+	u := olmcore.UpdateOf(have, after, olmcore.Cause{
+		Reason: ReasonInstall, Message: have.GetName() + " is not as ClusterServiceVersion " + f.CSV.Name + " describes it",
+	})
+	u.As = f.Account
+	return u
+}
+
+// follow brings the bundles of a configuration, and the namespaces that one of this CSV is called for, in line with what
+// they depend on.
+//
+// Differs: OLM writes the namespaces at installations alone, so that the webhooks of a CSV whose OperatorGroup is made
+// anew are called for none.
+func (f *facts) follow(o olmcore.Object) olmcore.Action {
+	after, why := o.DeepCopyObject().(olmcore.Object), ""
+	for _, config := range f.calls(after) {
+		if bundle := f.bundle(config.Service.Name, config.CABundle); !bytes.Equal(bundle, config.CABundle) {
+			config.CABundle, why = bundle, doesNotTrust
+		}
+	}
+	if selector, ok := f.namespaces(); ok && slices.Contains(f.made[f.from(o)], o) {
+		for _, have := range selectors(after) {
+			if !equality.Semantic.DeepEqual(cmp.Or(*have, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
+				*have, why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
+			}
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	u := olmcore.UpdateOf(o, after, olmcore.Cause{Reason: ReasonTrust, Message: olmcore.RefOf(o).Kind + " " + o.GetName() + why})
+	u.As = f.Account
+	return u
+}
+
+// calls returns where a configuration calls Deployments of this CSV.
+func (f *facts) calls(o olmcore.Object) []*admissionregistrationv1.WebhookClientConfig {
+	return slices.DeleteFunc(clientConfigs(o), func(config *admissionregistrationv1.WebhookClientConfig) bool {
+		return config.Service == nil || config.Service.Namespace != f.CSV.Namespace || f.services[config.Service.Name] == ""
+	})
+}
+
+// clientConfigs returns where a configuration makes the API server call.
+func clientConfigs(o olmcore.Object) (configs []*admissionregistrationv1.WebhookClientConfig) {
+	switch o := o.(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			configs = append(configs, &o.Webhooks[i].ClientConfig)
+		}
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			configs = append(configs, &o.Webhooks[i].ClientConfig)
+		}
+	}
+	return configs
+}
+
+// selectors returns the namespaces that the webhooks of a configuration are called for.
+func selectors(o olmcore.Object) (all []**metav1.LabelSelector) {
+	switch o := o.(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			all = append(all, &o.Webhooks[i].NamespaceSelector)
+		}
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			all = append(all, &o.Webhooks[i].NamespaceSelector)
+		}
+	}
+	return all
+}

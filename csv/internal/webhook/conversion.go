@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// defaultPath is where conversions are asked for when a description does not say.
+const defaultPath = "/"
+
+// converts reports whether all CRDs of a description are converted by a webhook, and those that call this CSV trust it.
+func (f *facts) converts(w *description) bool {
+	return !slices.ContainsFunc(w.ConversionCRDs, func(name string) bool {
+		config := clientConfig(f.crds[name])
+		return config == nil || len(config.CABundle) == 0 || f.calledBy(config) && !f.trusts(config.Service.Name, config.CABundle)
+	})
+}
+
+// clientConfig returns where a CRD makes the API server ask for conversions, nil for none.
+func clientConfig(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookClientConfig {
+	if crd == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter || crd.Spec.Conversion.Webhook == nil {
+		return nil
+	}
+	return crd.Spec.Conversion.Webhook.ClientConfig
+}
+
+// calledBy reports whether a conversion calls a Deployment of this CSV.
+func (f *facts) calledBy(config *apiextensionsv1.WebhookClientConfig) bool {
+	return config != nil && config.Service != nil && config.Service.Namespace == f.CSV.Namespace && f.services[config.Service.Name] != ""
+}
+
+// converted returns the CRDs of this CSV that its Deployments convert and that it may change, sorted.
+func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
+	described := owned.OwnedCRDs(f.CSV)
+	for i := range f.CSV.Spec.WebhookDefinitions {
+		described.Insert(f.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, crd := range f.CRDs {
+		config := clientConfig(crd)
+		if described.Has(crd.Name) && crd.DeletionTimestamp == nil && f.calledBy(config) && f.notOurs(crd) == "" {
+			crds = append(crds, crd)
+		}
+	}
+	slices.SortFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
+	return crds
+}
+
+// notOurs says why the CRD may not be changed for this CSV, empty when it may: it came with it, or no InstallPlan recorded
+// whom it came with and nothing but the controller writes for the namespace. Whoever may write a CSV can name any CRD.
+func (f *facts) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
+	config := clientConfig(crd)
+	switch others := owned.Alongside(crd); {
+	case owned.CameWith(f.CSV, crd):
+		return ""
+	case len(others) > 0:
+		first := slices.MinFunc(others, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s", crd.Name, first)
+	case f.Account != nil || f.Group != nil && f.Group.Spec.ServiceAccountName != "":
+		return fmt.Sprintf("no InstallPlan recorded on CRD %s that it came with this ClusterServiceVersion, and its OperatorGroup names a service account", crd.Name)
+	case config != nil && (config.Service == nil || config.Service.Namespace != f.CSV.Namespace):
+		return fmt.Sprintf("CRD %s is converted by another than an operator of namespace %s", crd.Name, f.CSV.Namespace)
+	}
+	return ""
+}
+
+// conversions returns what brings the conversions about, all checks first.
+//
+// Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
+// Differs: OLM converts the first CRD before it looks at the second.
+func (f *facts) conversions() (actions []olmcore.Action, problem string) {
+	seen := sets.New[string]()
+	for i := range f.CSV.Spec.WebhookDefinitions {
+		w := &f.CSV.Spec.WebhookDefinitions[i]
+		if w.Type != v1alpha1.ConversionWebhook {
+			continue
+		}
+		for _, name := range w.ConversionCRDs {
+			if seen.Has(name) {
+				continue
+			}
+			seen.Insert(name)
+			a, problem := f.conversion(f.crds[name], name, w)
+			if problem != "" {
+				return nil, problem
+			}
+			if a != nil {
+				actions = append(actions, a)
+			}
+		}
+	}
+	return actions, ""
+}
+
+// conversion returns what makes a CRD convert as described, nil for nothing.
+func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name string, w *description) (olmcore.Action, string) {
+	switch {
+	case crd == nil:
+		return nil, fmt.Sprintf("CRD %s does not exist", name)
+	case crd.DeletionTimestamp != nil:
+		return nil, fmt.Sprintf("CRD %s is being deleted", name)
+	case crd.Spec.PreserveUnknownFields:
+		return nil, "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion"
+	}
+	var have []byte
+	if config := clientConfig(crd); f.calledBy(config) && config.Service.Name == backend.ServiceName(w.DeploymentName) {
+		have = config.CABundle
+	}
+	want := f.desiredConversion(w, have)
+	if want.Webhook.ClientConfig.CABundle == nil {
+		return nil, "" // not to be made yet
+	}
+	if equality.Semantic.DeepEqual(defaulted(crd.Spec.Conversion), want) {
+		return nil, ""
+	}
+	if problem := f.notOurs(crd); problem != "" {
+		return nil, problem
+	}
+	after := crd.DeepCopy()
+	after.Spec.Conversion = want
+	return olmcore.UpdateOf(crd, after, olmcore.Cause{
+		Reason: ReasonInstall, Message: "CRD " + name + " is not converted as ClusterServiceVersion " + f.CSV.Name + " describes it",
+	}), ""
+}
+
+func (f *facts) desiredConversion(w *description, have []byte) *apiextensionsv1.CustomResourceConversion {
+	path, service := defaultPath, backend.ServiceName(w.DeploymentName)
+	if w.WebhookPath != nil {
+		path = cmp.Or(*w.WebhookPath, defaultPath)
+	}
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{
+				Service: &apiextensionsv1.ServiceReference{
+					Namespace: f.CSV.Namespace, Name: service, Path: &path, Port: new(port(w.ContainerPort)),
+				},
+				CABundle: f.bundle(service, have),
+			},
+			ConversionReviewVersions: slices.Clone(w.AdmissionReviewVersions),
+		},
+	}
+}
+
+// defaulted returns a copy of a conversion with what stands for fields that are left out.
+func defaulted(have *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.CustomResourceConversion {
+	have = have.DeepCopy()
+	if have != nil && have.Webhook != nil && have.Webhook.ClientConfig != nil && have.Webhook.ClientConfig.Service != nil {
+		service := have.Webhook.ClientConfig.Service
+		setDefault(&service.Port, defaultPort)
+		setDefault(&service.Path, defaultPath)
+		service.Path = new(cmp.Or(*service.Path, defaultPath))
+	}
+	return have
+}

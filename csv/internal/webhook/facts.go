@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// facts are what is observed of the webhooks of a CSV.
+type facts struct {
+	Source
+	// services are the Deployments that are called, by the names of their Services.
+	services map[string]string
+	crds     map[string]*apiextensionsv1.CustomResourceDefinition
+	// desired are the names of the configurations of descriptions.
+	desired map[olmcore.Key]origin
+	// named are all admission configurations; all those of the namespace's CSVs, of any version, without what is being
+	// deleted, sorted; own those of this CSV among them; made those of its descriptions.
+	named    map[olmcore.Key]olmcore.Object
+	all, own []olmcore.Object
+	made     map[origin][]olmcore.Object
+}
+
+// origin is the description that a configuration was made from.
+type origin struct{ kind, generateName string }
+
+func originOf(w *description) origin { return origin{kindOf(w), w.GenerateName} }
+
+// labelled returns the origin of a configuration as its label has it.
+func labelled(o olmcore.Object) origin {
+	return origin{olmcore.RefOf(o).Kind, o.GetLabels()[labelGenerateName]}
+}
+
+// from returns the origin of a configuration of this CSV: its name says it where somebody changed the label.
+func (f *facts) from(o olmcore.Object) origin {
+	if named, ok := f.desired[olmcore.KeyOf(o)]; ok {
+		return named
+	}
+	return labelled(o)
+}
+
+func factsOf(s Source) *facts {
+	f := &facts{
+		Source: s, services: map[string]string{}, crds: owned.ByName(s.CRDs, ""),
+		desired: map[olmcore.Key]origin{}, named: map[olmcore.Key]olmcore.Object{}, made: map[origin][]olmcore.Object{},
+	}
+	for _, name := range backend.Names(s.CSV) {
+		f.services[backend.ServiceName(name)] = name
+	}
+	for i := range s.CSV.Spec.WebhookDefinitions {
+		if w := &s.CSV.Spec.WebhookDefinitions[i]; kindOf(w) != "" {
+			f.desired[keyOf(s.CSV, w)] = originOf(w)
+			f.made[originOf(w)] = nil
+		}
+	}
+	for _, o := range s.Objects.ValidatingWebhookConfigurations.Items {
+		f.add(o)
+	}
+	for _, o := range s.Objects.MutatingWebhookConfigurations.Items {
+		f.add(o)
+	}
+	slices.SortFunc(f.all, func(a, b olmcore.Object) int { return olmcore.RefOf(a).Compare(olmcore.RefOf(b)) })
+	for _, o := range f.all {
+		if !owned.ByIncarnation(s.CSV).Owns(o.GetLabels()) {
+			continue
+		}
+		f.own = append(f.own, o)
+		if from := f.from(o); f.isDescribed(from) {
+			f.made[from] = append(f.made[from], o)
+		}
+	}
+	return f
+}
+
+func (f *facts) add(o olmcore.Object) {
+	f.named[olmcore.KeyOf(o)] = o
+	owner, _ := olmcore.OwnerOf(o.GetLabels())
+	if owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == f.CSV.Namespace && o.GetDeletionTimestamp() == nil {
+		f.all = append(f.all, o)
+	}
+}
+
+func (f *facts) isDescribed(from origin) bool {
+	_, described := f.made[from]
+	return described
+}
+
+// unread names the lists that were needed and not read; empty for none.
+func (f *facts) unread() string {
+	if len(f.CSV.Spec.WebhookDefinitions) == 0 {
+		return ""
+	}
+	return strings.Join(slices.Concat(
+		read.Missing(f.Objects.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
+		read.Missing(f.Objects.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"),
+	), ", ")
+}
+
+// bundle returns the bundle that a client of a Service must get which has the given one. Nil: a client that has none must
+// not be made yet.
+func (f *facts) bundle(service string, have []byte) []byte {
+	if bundle := f.Backends.Trust(f.services[service], have); bundle != nil {
+		return bundle
+	}
+	return have
+}
+
+// trusts reports whether a bundle holds an authority that a client of a Service must have: what is missing beside it
+// follows without a new installation.
+func (f *facts) trusts(service string, have []byte) bool {
+	want := f.Backends.Trust(f.services[service], have)
+	if want == nil {
+		return len(have) > 0
+	}
+	bundle := certificate.ParseBundle(want)
+	return slices.ContainsFunc(certificate.ParseBundle(have), func(a certificate.Authority) bool { return bundle.Has(a.ID) })
+}

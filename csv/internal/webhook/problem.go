@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/owned"
+)
+
+// description is what a CSV says of one webhook.
+type description = v1alpha1.WebhookDescription
+
+// defaultPort is the port of a Service when a description has none.
+//
+// Differs: OLM writes the port 0, which the API server refuses.
+const defaultPort = 443
+
+func port(p int32) int32 { return cmp.Or(p, defaultPort) }
+
+// Problem says what is wrong with the webhook descriptions of a CSV; empty when nothing is. It names the description and
+// its field. What the API server would refuse whenever it is tried is such a problem, too.
+//
+// Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
+// Differs: OLM looks at repeated names and at rules, and tries to install the rest for ever.
+func Problem(c *owned.CSV) string {
+	descriptions := c.Spec.WebhookDefinitions
+	if len(descriptions) == 0 {
+		return ""
+	}
+	seen := sets.New[string]()
+	for i := range descriptions {
+		if seen.Has(descriptions[i].GenerateName) {
+			return "CSV contains repeated WebhookDescription name"
+		}
+		seen.Insert(descriptions[i].GenerateName)
+	}
+	deployments := owned.Deployments(c)
+	for i := range descriptions {
+		w := &descriptions[i]
+		if problem := cmp.Or(forbidden(w), unknownDeployment(w, deployments), malformed(w)); problem != "" {
+			return problem
+		}
+	}
+	return cmp.Or(servicesProblem(c), portsProblem(c), conversionProblem(c))
+}
+
+// problemf says what is wrong with a field of a description.
+func problemf(w *description, field, format string, args ...any) string {
+	return fmt.Sprintf("webhook description %q: %s: ", w.GenerateName, field) + fmt.Sprintf(format, args...)
+}
+
+func unknownDeployment(w *description, deployments sets.Set[string]) string {
+	switch {
+	case w.GenerateName == "":
+		return "webhook description without generateName"
+	case w.DeploymentName == "":
+		return fmt.Sprintf("webhook description %q without deploymentName", w.GenerateName)
+	case !deployments.Has(w.DeploymentName):
+		return fmt.Sprintf("webhook description %q names the unknown deployment %q", w.GenerateName, w.DeploymentName)
+	case w.ContainerPort < 0 || w.ContainerPort > 65535:
+		return fmt.Sprintf("webhook description %q: containerPort %d is outside 1-65535", w.GenerateName, w.ContainerPort)
+	}
+	return ""
+}
+
+// check is a field of a description and what the API server finds wrong with it, empty for nothing.
+type check struct {
+	field   string
+	problem func(w *description) string
+}
+
+// common are the checks of every description, admission those of what becomes an admission configuration.
+var (
+	common = []check{
+		{"targetPort", func(w *description) string { return targetPortProblem(w.TargetPort) }},
+		{"webhookPath", func(w *description) string { return pathProblem(w.WebhookPath) }},
+		{"admissionReviewVersions", func(w *description) string { return reviewVersionsProblem(w.AdmissionReviewVersions) }},
+	}
+	admission = []check{
+		{"generateName", nameProblem},
+		{"sideEffects", func(w *description) string {
+			if w.SideEffects == nil {
+				return "is missing"
+			}
+			return oneOf(w.SideEffects, admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun)
+		}},
+		{"failurePolicy", func(w *description) string {
+			return oneOf(w.FailurePolicy, admissionregistrationv1.Ignore, admissionregistrationv1.Fail)
+		}},
+		{"matchPolicy", func(w *description) string {
+			return oneOf(w.MatchPolicy, admissionregistrationv1.Exact, admissionregistrationv1.Equivalent)
+		}},
+		{"reinvocationPolicy", func(w *description) string {
+			if w.Type != v1alpha1.MutatingAdmissionWebhook {
+				return "" // goes into mutating ones alone
+			}
+			return oneOf(w.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)
+		}},
+		{"timeoutSeconds", func(w *description) string {
+			if t := w.TimeoutSeconds; t != nil && (*t < 1 || *t > 30) {
+				return fmt.Sprintf("%d is outside 1-30", *t)
+			}
+			return ""
+		}},
+		{"objectSelector", func(w *description) string { return selectorProblem(w.ObjectSelector) }},
+	}
+)
+
+// malformed says what the API server would refuse in a description; empty for nothing.
+func malformed(w *description) string {
+	checks := common
+	switch w.Type {
+	case v1alpha1.ValidatingAdmissionWebhook, v1alpha1.MutatingAdmissionWebhook:
+		checks = slices.Concat(common, admission)
+	case v1alpha1.ConversionWebhook:
+	default:
+		return fmt.Sprintf("webhook description %q has the unknown type %q", w.GenerateName, w.Type)
+	}
+	for _, check := range checks {
+		if problem := check.problem(w); problem != "" {
+			return problemf(w, check.field, "%s", problem)
+		}
+	}
+	if w.Type == v1alpha1.ConversionWebhook {
+		return ""
+	}
+	for i := range w.Rules {
+		if path, problem := ruleProblem(&w.Rules[i]); problem != "" {
+			return problemf(w, fmt.Sprintf("rules[%d].%s", i, path), "%s", problem)
+		}
+	}
+	return ""
+}
+
+// nameProblem: the name is that of the webhook, a label, and the beginning of the name of a configuration.
+func nameProblem(w *description) string {
+	if errs := validation.IsFullyQualifiedName(field.NewPath("generateName"), w.GenerateName); len(errs) > 0 {
+		return errs[0].Detail
+	}
+	return strings.Join(validation.IsValidLabelValue(w.GenerateName), "; ")
+}
+
+func oneOf[T ~string](have *T, allowed ...T) string {
+	if have == nil || slices.Contains(allowed, *have) {
+		return ""
+	}
+	return fmt.Sprintf("%q is none of %q", *have, allowed)
+}
+
+func selectorProblem(s *metav1.LabelSelector) string {
+	if errs := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, nil); len(errs) > 0 {
+		return errs[0].Error()
+	}
+	return ""
+}
+
+func targetPortProblem(p *intstr.IntOrString) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Type == intstr.Int:
+		return strings.Join(validation.IsValidPortNum(int(p.IntVal)), "; ")
+	case p.Type == intstr.String:
+		return strings.Join(validation.IsValidPortName(p.StrVal), "; ")
+	}
+	return "is neither a number nor a name"
+}
+
+func pathProblem(path *string) string {
+	if path == nil || *path == "" || *path == "/" {
+		return ""
+	}
+	rest, rooted := strings.CutPrefix(*path, "/")
+	if !rooted {
+		return fmt.Sprintf("%q does not begin with /", *path)
+	}
+	for segment := range strings.SplitSeq(strings.TrimSuffix(rest, "/"), "/") {
+		if errs := validation.IsDNS1123Subdomain(segment); len(errs) > 0 {
+			return fmt.Sprintf("%q: %s", *path, errs[0])
+		}
+	}
+	return ""
+}
+
+func reviewVersionsProblem(versions []string) string {
+	seen := sets.New[string]()
+	for _, v := range versions {
+		if errs := validation.IsDNS1035Label(v); len(errs) > 0 {
+			return fmt.Sprintf("%q: %s", v, errs[0])
+		}
+		if seen.Has(v) {
+			return fmt.Sprintf("%q is listed twice", v)
+		}
+		seen.Insert(v)
+	}
+	if !seen.HasAny("v1", "v1beta1") {
+		return "has neither v1 nor v1beta1"
+	}
+	return ""
+}
+
+// servicesProblem: of two Deployments whose Services have one name, one cannot be called.
+func servicesProblem(c *owned.CSV) string {
+	first := map[string]string{}
+	for _, deployment := range backend.Names(c) {
+		service := backend.ServiceName(deployment)
+		if errs := validation.IsDNS1123Label(service); len(errs) > 0 {
+			return fmt.Sprintf("deployment %q serves webhooks or APIs, but %q cannot be the name of a Service: %s", deployment, service, errs[0])
+		}
+		if other, taken := first[service]; taken {
+			return fmt.Sprintf("deployments %q and %q would both be called as Service %q", other, deployment, service)
+		}
+		first[service] = deployment
+	}
+	return ""
+}
+
+// portsProblem: a port of a Service leads to one port of the Deployment.
+func portsProblem(c *owned.CSV) string {
+	type key struct {
+		deployment string
+		port       int32
+	}
+	targets := map[key]intstr.IntOrString{}
+	for _, d := range c.Spec.APIServiceDefinitions.Owned {
+		targets[key{d.DeploymentName, port(d.ContainerPort)}] = intstr.FromInt32(port(d.ContainerPort))
+	}
+	for i := range c.Spec.WebhookDefinitions {
+		w := &c.Spec.WebhookDefinitions[i]
+		k, target := key{w.DeploymentName, port(w.ContainerPort)}, intstr.FromInt32(port(w.ContainerPort))
+		if w.TargetPort != nil {
+			target = *w.TargetPort
+		}
+		if other, taken := targets[k]; taken && other.String() != target.String() {
+			return problemf(w, "targetPort", "port %d of deployment %q leads to %s already, not to %s", k.port, k.deployment, other.String(), target.String())
+		}
+		targets[k] = target
+	}
+	return ""
+}
+
+// conversionProblem says why a CSV may not convert what it describes; empty when it may.
+//
+// Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
+// Differs: OLM accepts a CSV without install modes.
+func conversionProblem(c *owned.CSV) string {
+	ours, by := owned.OwnedCRDs(c), map[string]*description{}
+	for i := range c.Spec.WebhookDefinitions {
+		w := &c.Spec.WebhookDefinitions[i]
+		switch {
+		case w.Type != v1alpha1.ConversionWebhook:
+			continue
+		case !supportsOnlyAllNamespaces(c):
+			return "unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces"
+		case len(w.ConversionCRDs) == 0:
+			return "unable to manager conversion webhook: conversion webhook must have at least one CRD specified"
+		}
+		for _, name := range w.ConversionCRDs {
+			switch {
+			case !ours.Has(name):
+				return fmt.Sprintf("csv %s does not own CRD %s", c.Name, name)
+			case by[name] != nil && by[name] != w:
+				return problemf(w, "conversionCRDs", "CRD %s is converted by webhook description %q already", name, by[name].GenerateName)
+			}
+			by[name] = w
+		}
+	}
+	return ""
+}
+
+func supportsOnlyAllNamespaces(c *owned.CSV) (all bool) {
+	for _, mode := range c.Spec.InstallModes {
+		switch {
+		case !mode.Supported:
+		case mode.Type != v1alpha1.InstallModeTypeAllNamespaces:
+			return false
+		default:
+			all = true
+		}
+	}
+	return all
+}
