@@ -136,6 +136,36 @@ func TestAnUpgradeKeepsTheAPIServiceOfBoth(t *testing.T) {
 	}
 }
 
+// TestTheAPIServicesOfThisVersionGo: those that OLM made carry no UID; those that were made here do, and one of the next
+// installation stays, whatever the mode.
+func TestTheAPIServicesOfThisVersionGo(t *testing.T) {
+	for name, c := range map[string]struct {
+		uid  string
+		goes bool
+	}{
+		"OLM made it":                   {"", true},
+		"it was made here":              {"uid-cool.v1", true},
+		"it is the next installation's": {"later", false},
+	} {
+		for _, superseded := range []bool{false, true} {
+			in := leaving()
+			if superseded {
+				successorOf(&in, pending)
+			}
+			service := &apiregistrationv1.APIService{TypeMeta: metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"}, ObjectMeta: ours("v1.cool.example.com")}
+			if c.uid != "" {
+				service.Labels["olm.owner.uid"] = c.uid
+			}
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{service}
+			want := release
+			if c.goes {
+				want = []string{"delete APIService v1.cool.example.com"}
+			}
+			require.Equal(t, want, does(t, in), name)
+		}
+	}
+}
+
 // TestConversionIsTakenOutUnlessClaimed: our service goes out of a CRD in every mode but the orphaning one, unless a
 // live version has a webhook for it.
 func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {

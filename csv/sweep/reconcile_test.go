@@ -154,7 +154,6 @@ func TestInputErrorsNameTheField(t *testing.T) {
 
 // TestSweepFindsAPIServices has OLM's case of an APIService without namespace or version: of versions, and of
 // namespaces, that are gone.
-// OLM's case: an APIService without namespace or version is removed.
 func TestSweepFindsAPIServices(t *testing.T) {
 	in := cluster()
 	for name, owner := range map[string]olmcore.Owner{
