@@ -92,7 +92,7 @@ func (b Bundle) Without(goes func(Authority) bool) Bundle {
 }
 
 // HasExpired reports whether nothing that the authority signed is valid any more.
-func (a Authority) HasExpired(now time.Time) bool { return !now.Before(a.NotAfter) }
+func (a Authority) HasExpired(now time.Time) bool { return now.After(a.NotAfter) }
 
 // Hash is what OLM's annotation olmcahash has for the certificate of an authority: the SHA-256 of its PEM, in hex. Empty
 // for none.

@@ -44,6 +44,11 @@ type Certificate struct {
 	CAPEM, CertPEM, KeyPEM []byte
 }
 
+// IsEmpty reports whether there is nothing of a certificate.
+func (c Certificate) IsEmpty() bool {
+	return len(c.CAPEM) == 0 && len(c.CertPEM) == 0 && len(c.KeyPEM) == 0
+}
+
 // Issued answers the Request for a Deployment.
 type Issued struct {
 	Deployment string

@@ -13,9 +13,11 @@ import (
 
 // Limits of what is parsed: whoever may write a Secret chooses what is in it.
 const (
-	maxChain   = 64 << 10 // bytes of the certificates of a field
+	// MaxField is how many bytes a field with certificates may have, MaxOfField how many certificates.
+	MaxField   = 64 << 10
+	MaxOfField = 16
+
 	maxKey     = 16 << 10 // bytes of a private key
-	maxOfChain = 16       // certificates of a field
 	maxRSABits = 8192
 )
 
@@ -96,7 +98,7 @@ func renewAt(chains [][]*x509.Certificate) (latest time.Time) {
 
 // parseChain returns the certificates of a field, one at least.
 func parseChain(data []byte) ([]*x509.Certificate, error) {
-	if len(data) > maxChain {
+	if len(data) > MaxField {
 		return nil, fmt.Errorf("is too large: %d bytes", len(data))
 	}
 	var chain []*x509.Certificate
@@ -108,8 +110,8 @@ func parseChain(data []byte) ([]*x509.Certificate, error) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("cannot be parsed")
-		case len(chain) == maxOfChain:
-			return nil, fmt.Errorf("is too large: more than %d certificates", maxOfChain)
+		case len(chain) == MaxOfField:
+			return nil, fmt.Errorf("is too large: more than %d certificates", MaxOfField)
 		}
 		if key, ok := c.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
 			return nil, fmt.Errorf("has a key of %d bits", key.N.BitLen())

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
@@ -101,7 +102,7 @@ func isConvertedByService(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefin
 	}
 	service := conversion.Webhook.ClientConfig.Service
 	return service.Namespace == c.Namespace && slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
-		return service.Name == serviceName(d.Name)
+		return service.Name == backend.ServiceName(d.Name)
 	})
 }
 
@@ -177,21 +178,21 @@ type servingBinding struct {
 	deployment string // of the strategy, from which the name derives
 }
 
-// servingBindings are those that the Deployments of a ClusterServiceVersion can have. The Service in the name may have
-// the dots of the Deployment's name, too.
+// servingBindings are those that the Deployments of a ClusterServiceVersion can have.
 func servingBindings(c *owned.CSV) (bindings []servingBinding) {
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		for _, service := range []string{serviceName(d.Name), d.Name + "-service"} {
-			bindings = append(bindings,
-				servingBinding{olmcore.Key{Group: rbacv1.GroupName, Kind: "ClusterRoleBinding", Name: service + "-system:auth-delegator"}, d.Name},
-				servingBinding{olmcore.Key{Group: rbacv1.GroupName, Kind: "RoleBinding", Namespace: metav1.NamespaceSystem, Name: service + "-auth-reader"}, d.Name})
+		for _, name := range backend.DelegatorNames(d.Name, c.Namespace) {
+			bindings = append(bindings, servingBinding{olmcore.Key{Group: rbacv1.GroupName, Kind: "ClusterRoleBinding", Name: name}, d.Name})
+		}
+		for _, name := range backend.ReaderNames(d.Name, c.Namespace) {
+			bindings = append(bindings, servingBinding{olmcore.Key{Group: rbacv1.GroupName, Kind: "RoleBinding", Namespace: metav1.NamespaceSystem, Name: name}, d.Name})
 		}
 	}
 	return bindings
 }
 
-// isServingBinding reports whether all subjects of a binding are ServiceAccounts of the namespace, and nothing says
-// that it belongs to another.
+// isServingBinding reports whether a binding is for Deployments of the namespace, and nothing says that it belongs to
+// another ClusterServiceVersion. All its subjects are ServiceAccounts of the namespace.
 func isServingBinding(f *facts, o olmcore.Object) bool {
 	var subjects []rbacv1.Subject
 	switch b := o.(type) {
@@ -200,17 +201,9 @@ func isServingBinding(f *facts, o olmcore.Object) bool {
 	case *rbacv1.RoleBinding:
 		subjects = b.Subjects
 	}
-	isOfAnother := func(s rbacv1.Subject) bool {
-		return s.Kind != rbacv1.ServiceAccountKind || s.Namespace != f.c.Namespace
-	}
 	_, hasOwner := olmcore.OwnerOf(o.GetLabels())
-	return o.GetLabels()[olmcore.LabelManaged] == "true" && (!hasOwner || owned.ByIncarnation(f.c).Owns(o.GetLabels())) && !f.isYounger(o) &&
-		len(subjects) > 0 && !slices.ContainsFunc(subjects, isOfAnother)
-}
-
-// serviceName is OLM's name for the Service of a Deployment that serves webhooks or an API.
-func serviceName(deployment string) string {
-	return strings.ReplaceAll(deployment, ".", "-") + "-service"
+	return backend.IsBindingOf(subjects, f.c.Namespace) && o.GetLabels()[olmcore.LabelManaged] == "true" &&
+		(!hasOwner || owned.ByIncarnation(f.c).Owns(o.GetLabels())) && !f.isYounger(o)
 }
 
 // findOthers returns the other objects outside the namespace, and what was copied into other namespaces. A copy on its

@@ -5,6 +5,8 @@
 package backend
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -56,29 +58,86 @@ type Plan struct {
 	// Problem says what is in the way, such as an object that is another's; empty for none. Nothing is written then.
 	Problem string
 
-	backends map[string]served // by Deployment
-}
-
-// served is what is known of one Deployment.
-type served struct {
-	trust, retired []byte
-	hash           string
+	backends map[string]*rotation // by Deployment
 }
 
 // Of decides about the Deployments of a CSV.
-func Of(s Source) Plan { return Plan{} }
+//
+// The Secret of a Deployment is the one record of how a certificate follows another; every write of it names the
+// resourceVersion that it was decided from. In this order:
+//
+//  1. what was issued is stored beside the current certificate, as the next one;
+//  2. all clients come to trust the next one, too (Trust);
+//  3. once they do it takes the place of the current one, whose authority stays among the previous ones: Pods mount the
+//     files at any time, and serve with the one or the other from now on;
+//  4. the Deployment is rolled out with the hash of the new authority (Mount);
+//  5. once all Pods are of that rollout the previous authorities retire (Settle), and clients drop them.
+//
+// A client only ever loses an authority that the Secret, as read, calls retired. That stays true of it, as Pods do not go
+// back to older files; so whoever acts on a stale Secret takes nothing away that another added. A CSV makes new clients
+// only once the Secret is its own: from then on no other version lets a certificate follow.
+func Of(s Source) (p Plan) {
+	names := Names(s.CSV)
+	p.backends = make(map[string]*rotation, len(names))
+	services := map[string]string{}
+	var secrets, objects, settle []olmcore.Action
+	for _, name := range names {
+		r := s.rotationOf(name)
+		p.backends[name] = r
+		if other, taken := services[ServiceName(name)]; taken {
+			p.Problem = cmp.Or(p.Problem, fmt.Sprintf("deployments %s and %s have the same service %s", other, name, ServiceName(name)))
+		}
+		services[ServiceName(name)] = name
+		p.Renew = cmp.Or(p.Renew, r.renew())
+		if at := r.health.RenewAt; !at.IsZero() && (p.RenewAt.IsZero() || at.Before(p.RenewAt)) {
+			p.RenewAt = at
+		}
+		if _, _, issued := r.issued(); !issued {
+			if request, needed := r.request(); needed {
+				p.Requests = append(p.Requests, request)
+			}
+		}
+		around := s.objectsOf(name)
+		p.Problem = cmp.Or(p.Problem, r.obstacle(), around.problem)
+		objects = append(objects, around.actions...)
+		if a := r.install(); a != nil {
+			secrets = append(secrets, a)
+		} else if a := r.settle(); a != nil {
+			settle = append(settle, a)
+		}
+	}
+	if p.Problem != "" {
+		p.Requests = nil
+		return p
+	}
+	p.Install, p.Settle = secrets, settle
+	if len(p.Requests) == 0 { // never a part of an installation
+		p.Install = append(p.Install, objects...)
+	}
+	return p
+}
 
 // Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has none. A
 // bundle loses no authority that is still in use. Nil: a client that has none is not to be made yet.
-func (p Plan) Trust(deployment string, have []byte) []byte { return nil }
+func (p Plan) Trust(deployment string, have []byte) []byte {
+	r := p.backends[deployment]
+	switch {
+	case r == nil || r.secret == nil || !isClaimable(r.secret):
+		return have
+	case len(have) == 0 && !r.mayMakeClients():
+		return nil
+	}
+	return r.bundle(have, r.Now)
+}
 
 // Ready reports whether a Deployment has a certificate.
-func (p Plan) Ready(deployment string) bool { return p.backends[deployment].hash != "" }
+func (p Plan) Ready(deployment string) bool { return p.Hash(deployment) != "" }
 
 // Hash returns the hash of the authority that signed the certificate of a Deployment, as the annotation olmcahash has it;
 // empty while there is none.
-func (p Plan) Hash(deployment string) string { return p.backends[deployment].hash }
-
-// Mount puts the certificate of a Deployment into its spec: volumes, mounts, the hash of its authority, and a
-// ServiceAccount. It does nothing for a Deployment that serves nothing.
-func (p Plan) Mount(deployment string, spec *appsv1.DeploymentSpec) {}
+func (p Plan) Hash(deployment string) string {
+	if r := p.backends[deployment]; r != nil {
+		return certificate.Hash(r.current.CAPEM)
+	}
+	return ""
+}

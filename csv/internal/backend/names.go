@@ -37,17 +37,23 @@ func ServiceName(deployment string) string {
 func CertificateName(deployment string) string { return ServiceName(deployment) + "-cert" }
 
 // DelegatorNames are the names that the ClusterRoleBinding of a Deployment can have which lets it delegate
-// authentication: OLM's, and the one for when another namespace has that.
+// authentication: OLM's, the one for when another namespace has that, and the one that OLM gives with the dots of the
+// Deployment's name.
 func DelegatorNames(deployment, namespace string) []string {
-	return withSuffix(ServiceName(deployment)+"-system:auth-delegator", namespace)
+	return outsideNames(deployment, "-system:auth-delegator", namespace)
 }
 
 // ReaderNames are the names that the RoleBinding of a Deployment in kube-system can have which lets it read the
 // configuration of extension API servers.
 func ReaderNames(deployment, namespace string) []string {
-	return withSuffix(ServiceName(deployment)+"-auth-reader", namespace)
+	return outsideNames(deployment, "-auth-reader", namespace)
 }
 
-func withSuffix(name, namespace string) []string {
-	return []string{name, name + "-" + olmcore.NameSuffix(8, namespace)}
+func outsideNames(deployment, tail, namespace string) []string {
+	name := ServiceName(deployment) + tail
+	names := []string{name, name + "-" + olmcore.NameSuffix(8, namespace)}
+	if dotted := deployment + "-service" + tail; dotted != name {
+		names = append(names, dotted)
+	}
+	return names
 }

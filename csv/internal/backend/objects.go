@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backend
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Reasons of the actions of this package.
+const (
+	// ReasonInstall: what a Deployment needs to serve is created or brought up to date.
+	ReasonInstall = "Install"
+	// ReasonCertificate: a certificate follows another.
+	ReasonCertificate = "CertificateRotation"
+	// ReasonSettled: what was needed while one certificate followed another goes.
+	ReasonSettled = "CertificateSettled"
+)
+
+// isClaimable reports whether an object of the namespace may be taken over: it was made for some CSV.
+func isClaimable(o metav1.Object) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), owned.IsReference)
+}
+
+// claim makes a copy of an object the CSV's and no other's, and reports whether it was not before.
+func (s *Source) claim(o *metav1.ObjectMeta) (changed bool) {
+	ours := olmcore.OwnerReferenceTo(s.CSV)
+	owners := append(slices.DeleteFunc(slices.Clone(o.OwnerReferences), owned.IsReference), ours)
+	if len(owners) != len(o.OwnerReferences) || !slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return olmcore.SameOwnerReference(r, ours) }) {
+		o.OwnerReferences, changed = owners, true
+	}
+	labels, relabelled := olmcore.MergeLabels(o.Labels, map[string]string{olmcore.LabelManaged: "true"})
+	o.Labels = labels
+	return changed || relabelled
+}
+
+// meta is that of a new object of the namespace.
+func (s *Source) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: s.CSV.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"},
+		OwnerReferences: []metav1.OwnerReference{olmcore.OwnerReferenceTo(s.CSV)},
+	}
+}
+
+// outsideMeta is that of a new object outside the namespace, which no owner reference may tie to the CSV.
+func (s *Source) outsideMeta(namespace, name string) metav1.ObjectMeta {
+	labels := owned.ByIncarnation(s.CSV).Labels()
+	labels[olmcore.LabelManaged] = "true"
+	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}
+}
+
+func (s *Source) create(o olmcore.Object, reason, why string) olmcore.Action {
+	a := olmcore.CreateOf(o, olmcore.Cause{Reason: reason, Message: why})
+	a.As = s.Account
+	return a
+}
+
+func (s *Source) update(before, after olmcore.Object, reason, why string) olmcore.Action {
+	a := olmcore.UpdateOf(before, after, olmcore.Cause{Reason: reason, Message: why})
+	a.As = s.Account
+	return a
+}
+
+// recreate deletes what cannot be changed; the next pass makes it anew.
+func (s *Source) recreate(o olmcore.Object, why string) olmcore.Action {
+	a := olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonInstall, Message: why})
+	a.As = s.Account
+	return a
+}
+
+// objects are what one Deployment needs besides its certificate.
+type objects struct {
+	actions []olmcore.Action
+	problem string
+}
+
+// part adds one object: of what there is (nil: nothing) and what should be it makes an action, nil for none, or a problem.
+func (o *objects) part(a olmcore.Action, problem string) {
+	o.problem = cmp.Or(o.problem, problem)
+	if a != nil {
+		o.actions = append(o.actions, a)
+	}
+}
+
+// objectsOf returns what is to be done about the objects of a Deployment.
+func (s *Source) objectsOf(deployment string) (o objects) {
+	spec := s.specOf(deployment)
+	account := cmp.Or(spec.Template.Spec.ServiceAccountName, defaultAccount)
+	o.part(s.service(deployment, spec))
+	o.part(s.role(deployment))
+	o.part(s.roleBinding(deployment, account))
+	o.part(s.delegator(deployment, account))
+	o.part(s.reader(deployment, account))
+	return o
+}
+
+// specOf returns the spec of a Deployment of the strategy.
+func (s *Source) specOf(deployment string) *appsv1.DeploymentSpec {
+	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+	for i := range specs {
+		if specs[i].Name == deployment {
+			return &specs[i].Spec
+		}
+	}
+	return &appsv1.DeploymentSpec{}
+}
+
+// portsOf returns the ports on which a Deployment is called, sorted, each once, and what is wrong with them.
+//
+// Source: operator-lifecycle-manager pkg/controller/install/certresources.go.
+func (s *Source) portsOf(deployment string) (ports []corev1.ServicePort, problem string) {
+	add := func(port int32, target *intstr.IntOrString) {
+		port = cmp.Or(port, 443)
+		if target == nil || *target == (intstr.IntOrString{}) {
+			target = new(intstr.FromInt32(port))
+		}
+		p := corev1.ServicePort{Name: strconv.Itoa(int(port)), Port: port, TargetPort: *target, Protocol: corev1.ProtocolTCP}
+		i, found := slices.BinarySearchFunc(ports, p, func(a, b corev1.ServicePort) int { return cmp.Compare(a.Port, b.Port) })
+		switch {
+		case !found:
+			ports = slices.Insert(ports, i, p)
+		case ports[i].TargetPort != p.TargetPort:
+			problem = cmp.Or(problem, fmt.Sprintf("port %d of deployment %s has two target ports: %s and %s",
+				port, deployment, &ports[i].TargetPort, &p.TargetPort))
+		}
+	}
+	for _, d := range s.CSV.Spec.APIServiceDefinitions.Owned {
+		if d.DeploymentName == deployment {
+			add(d.ContainerPort, nil)
+		}
+	}
+	for i := range s.CSV.Spec.WebhookDefinitions {
+		if w := &s.CSV.Spec.WebhookDefinitions[i]; w.DeploymentName == deployment {
+			add(w.ContainerPort, w.TargetPort)
+		}
+	}
+	return ports, problem
+}
+
+// service keeps ports and selector entries that others added, as a server-side apply would.
+func (s *Source) service(deployment string, spec *appsv1.DeploymentSpec) (olmcore.Action, string) {
+	name := ServiceName(deployment)
+	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
+		return nil, fmt.Sprintf("deployment %s cannot be called: %q is no name of a Service: %s", deployment, name, problems[0])
+	}
+	ports, problem := s.portsOf(deployment)
+	if problem != "" {
+		return nil, problem
+	}
+	var selector map[string]string
+	if spec.Selector != nil {
+		selector = spec.Selector.MatchLabels
+	}
+	live, found := owned.Find(s.Objects.Services.Items, s.CSV.Namespace, name)
+	switch {
+	case !found:
+		return s.create(&corev1.Service{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: s.meta(name),
+			Spec: corev1.ServiceSpec{Ports: ports, Selector: maps.Clone(selector)},
+		}, ReasonInstall, "service "+name+" does not exist"), ""
+	case !isClaimable(live):
+		return nil, fmt.Sprintf("service %s exists and is not managed by an operator", name)
+	}
+	after := live.DeepCopy()
+	changed := s.claim(&after.ObjectMeta)
+	after.Spec.Selector, _ = olmcore.MergeLabels(after.Spec.Selector, selector)
+	after.Spec.Ports = mergePorts(after.Spec.Ports, ports)
+	if !changed && equality.Semantic.DeepEqual(live.Spec, after.Spec) {
+		return nil, ""
+	}
+	return s.update(live, after, ReasonInstall, "service "+name+" is not that of this version"), ""
+}
+
+// mergePorts replaces those of the same number. A name that another port has gives way.
+func mergePorts(have, want []corev1.ServicePort) []corev1.ServicePort {
+	merged := slices.Clone(have)
+	for _, w := range want {
+		same := func(p corev1.ServicePort) bool {
+			return p.Port == w.Port && cmp.Or(p.Protocol, corev1.ProtocolTCP) == w.Protocol
+		}
+		merged = slices.DeleteFunc(merged, func(p corev1.ServicePort) bool { return p.Name == w.Name && !same(p) })
+		if i := slices.IndexFunc(merged, same); i >= 0 {
+			merged[i].Name, merged[i].TargetPort = w.Name, w.TargetPort
+		} else {
+			merged = append(merged, w)
+		}
+	}
+	return merged
+}
+
+// role lets the operator read its certificate.
+func (s *Source) role(deployment string) (olmcore.Action, string) {
+	name := CertificateName(deployment)
+	want := &rbacv1.Role{
+		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}, ObjectMeta: s.meta(name),
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{name}}},
+	}
+	live, found := owned.Find(s.Objects.Roles.Items, s.CSV.Namespace, name)
+	switch {
+	case !found:
+		return s.create(want, ReasonInstall, "role "+name+" does not exist"), ""
+	case !isClaimable(live):
+		return nil, fmt.Sprintf("role %s exists and is not managed by an operator", name)
+	}
+	after := live.DeepCopy()
+	changed := s.claim(&after.ObjectMeta)
+	if !changed && equality.Semantic.DeepEqual(live.Rules, want.Rules) {
+		return nil, ""
+	}
+	after.Rules = want.Rules
+	return s.update(live, after, ReasonInstall, "role "+name+" is not that of this version"), ""
+}
+
+func (s *Source) roleBinding(deployment, account string) (olmcore.Action, string) {
+	name := CertificateName(deployment)
+	live, found := owned.Find(s.Objects.RoleBindings.Items, s.CSV.Namespace, name)
+	want := &rbacv1.RoleBinding{
+		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"}, ObjectMeta: s.meta(name),
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: s.subjects(account),
+	}
+	switch {
+	case !found:
+		return s.create(want, ReasonInstall, "rolebinding "+name+" does not exist"), ""
+	case !isClaimable(live):
+		return nil, fmt.Sprintf("rolebinding %s exists and is not managed by an operator", name)
+	case live.RoleRef != want.RoleRef:
+		return s.recreate(live, "rolebinding "+name+" binds another role"), ""
+	}
+	after := live.DeepCopy()
+	changed := s.claim(&after.ObjectMeta)
+	if !changed && s.areSubjects(live.Subjects, account) {
+		return nil, ""
+	}
+	after.Subjects = want.Subjects
+	return s.update(live, after, ReasonInstall, "rolebinding "+name+" is not that of this version"), ""
+}
+
+func (s *Source) subjects(account string) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.CSV.Namespace, Name: account}}
+}
+
+// areSubjects reports whether a binding is that of the account. OLM leaves the namespace out where the binding has it.
+func (s *Source) areSubjects(have []rbacv1.Subject, account string) bool {
+	return len(have) == 1 && have[0].Kind == rbacv1.ServiceAccountKind && have[0].Name == account &&
+		cmp.Or(have[0].Namespace, s.CSV.Namespace) == s.CSV.Namespace
+}

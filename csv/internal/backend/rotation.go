@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backend
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// rotation is what is known of the certificate of one Deployment.
+type rotation struct {
+	*Source
+	record
+	deployment string
+	hosts      []string
+	secret     *corev1.Secret     // nil: there is none
+	live       *appsv1.Deployment // nil: there is none
+	// health is that of the current certificate, nextHealth that of the next.
+	health, nextHealth certificate.Health
+	// clients are the bundles of those that exist and trust anything; missing: one does not exist that shall.
+	clients []certificate.Bundle
+	missing bool
+}
+
+func (s *Source) rotationOf(deployment string) *rotation {
+	service := ServiceName(deployment)
+	r := &rotation{Source: s, deployment: deployment, hosts: certificate.Hosts(service, s.CSV.Namespace)}
+	r.secret, _ = owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, CertificateName(deployment))
+	r.live, _ = owned.Find(s.Deployments, s.CSV.Namespace, deployment)
+	r.record = recordOf(r.secret)
+	r.health = certificate.Inspect(r.current, r.hosts, s.Now)
+	r.nextHealth = certificate.Inspect(r.next, r.hosts, s.Now)
+	for _, c := range s.Clients {
+		if c.Service != service {
+			continue
+		}
+		r.missing = r.missing || c.Missing
+		if b := certificate.ParseBundle(c.Bundle); len(b) > 0 && !c.Missing {
+			r.clients = append(r.clients, b)
+		}
+	}
+	return r
+}
+
+// trusted are all authorities that clients trust and that have not expired.
+func (r *rotation) trusted() (all certificate.Bundle) {
+	for _, c := range r.clients {
+		all = all.With(c)
+	}
+	return all.Without(func(a certificate.Authority) bool { return a.HasExpired(r.Now) })
+}
+
+// mayFollow reports whether Pods may serve with the next certificate: all clients trust it. One that does not exist may be
+// in the making, by one who does not know of the next, so it is waited for while there is something to lose.
+func (r *rotation) mayFollow() bool {
+	next := authorities(r.next.CAPEM)
+	distrusts := func(c certificate.Bundle) bool { return !c.Trusts(next) }
+	return !slices.ContainsFunc(r.clients, distrusts) && !(r.missing && r.health.Valid && r.serves())
+}
+
+// serves reports whether Pods may run that mount the certificate.
+func (r *rotation) serves() bool {
+	return r.live != nil && r.live.Spec.Template.Annotations[annotationCAHash] != ""
+}
+
+// isRolledOut reports whether all Pods serve with the current certificate.
+func (r *rotation) isRolledOut() bool {
+	if r.live == nil || r.live.DeletionTimestamp != nil || len(r.current.CAPEM) == 0 {
+		return false
+	}
+	annotations, status := r.live.Spec.Template.Annotations, &r.live.Status
+	return annotations[annotationCAHash] == certificate.Hash(r.current.CAPEM) && annotations[annotationCertHash] == r.certHash &&
+		status.ObservedGeneration >= r.live.Generation && status.UpdatedReplicas == status.Replicas &&
+		(status.TerminatingReplicas == nil || *status.TerminatingReplicas == 0)
+}
+
+// mayMakeClients reports whether a client that trusts what is in use trusts all Pods.
+func (r *rotation) mayMakeClients() bool {
+	return r.isOwned() && r.health.Valid && (!r.unknown || r.isRolledOut())
+}
+
+func (r *rotation) isOwned() bool { return r.secret != nil && olmcore.OwnedBy(r.secret, r.CSV.UID) }
+
+// request asks for a certificate unless the current one is good, or the next one is there.
+func (r *rotation) request() (request certificate.Request, needed bool) {
+	if r.health.Problem == "" || r.nextHealth.Problem == "" {
+		return certificate.Request{}, false
+	}
+	return certificate.Request{
+		Deployment: r.deployment, Namespace: r.CSV.Namespace, Service: ServiceName(r.deployment), Hosts: r.hosts,
+		NotBefore: r.Now, NotAfter: r.Now.Add(certificate.Validity),
+	}, true
+}
+
+// issued returns what was issued for the Deployment, and what is wrong with it.
+func (r *rotation) issued() (c certificate.Certificate, problem string, ok bool) {
+	for _, i := range r.Issued {
+		if i.Deployment != r.deployment {
+			continue
+		}
+		if problem = certificate.Inspect(i.Certificate, r.hosts, r.Now).Problem; problem == "" {
+			return i.Certificate, "", true
+		}
+		problem = fmt.Sprintf("the certificate that was issued for deployment %s is not good: %s", r.deployment, problem)
+	}
+	return certificate.Certificate{}, problem, false
+}
+
+// step is the next one on the way from a certificate to the following one; none when there is nothing to do, or something
+// to wait for. What was issued becomes the next certificate, and that the current one when all clients trust it.
+func (r *rotation) step() (after record, why string) {
+	issued, _, isIssued := r.issued()
+	_, needed := r.request()
+	switch {
+	case r.secret != nil && r.nextHealth.Problem == "" && r.mayFollow():
+		return r.promoted(r.trusted()), "all clients trust the next certificate of deployment " + r.deployment
+	case needed && isIssued:
+		after = r.followed(issued)
+		if !r.health.Valid {
+			after = after.remembering(r.trusted())
+			after.unknown = after.unknown || r.serves() && !after.knows(r.live.Spec.Template.Annotations[annotationCAHash])
+		}
+		return after, r.health.Problem
+	case r.health.Problem == "" && r.nextHealth.Problem != "" && !r.next.IsEmpty():
+		after = r.record
+		after.next = certificate.Certificate{}
+		return after, "the next certificate of deployment " + r.deployment + " is not good, and none is needed"
+	}
+	return r.record, ""
+}
+
+// knows reports whether the authority with a hash is among those in use.
+func (r record) knows(hash string) bool {
+	return certificate.Hash(r.current.CAPEM) == hash ||
+		slices.ContainsFunc(r.previous, func(a certificate.Authority) bool { return certificate.Hash(a.PEM) == hash })
+}
+
+// install brings the Secret a step further, and makes it the CSV's.
+func (r *rotation) install() olmcore.Action {
+	after, why := r.step()
+	if r.secret == nil {
+		if why == "" {
+			return nil
+		}
+		o := &corev1.Secret{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: r.meta(CertificateName(r.deployment)),
+			Type: corev1.SecretTypeTLS,
+		}
+		after.writeTo(o)
+		return r.create(o, ReasonCertificate, why)
+	}
+	o := r.secret.DeepCopy()
+	claimed := r.claim(&o.ObjectMeta)
+	switch {
+	case why != "":
+		after.writeTo(o)
+		return r.update(r.secret, o, ReasonCertificate, why)
+	case claimed:
+		return r.update(r.secret, o, ReasonInstall, "secret "+o.Name+" goes with this version")
+	case o.Annotations[annotationCAHash] != certificate.Hash(r.current.CAPEM):
+		r.writeTo(o)
+		return r.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" is that of another authority")
+	}
+	return nil
+}
+
+// settle forgets what was needed while one certificate followed another.
+func (r *rotation) settle() olmcore.Action {
+	after, changed := r.settled(r.trusted())
+	if !changed || !r.isOwned() || !r.isRolledOut() {
+		return nil
+	}
+	o := r.secret.DeepCopy()
+	after.writeTo(o)
+	return r.update(r.secret, o, ReasonSettled, "all Pods of deployment "+r.deployment+" serve with the same certificate")
+}
+
+// renew says why the certificate must be replaced, or that it is being replaced; empty when all is well.
+func (r *rotation) renew() string {
+	switch {
+	case r.health.Problem != "":
+		return fmt.Sprintf("deployment %s: %s", r.deployment, r.health.Problem)
+	case !r.next.IsEmpty():
+		return fmt.Sprintf("deployment %s: the next certificate is not in use yet", r.deployment)
+	}
+	return ""
+}
+
+// obstacle names what keeps a certificate from being written; empty for nothing.
+func (r *rotation) obstacle() string {
+	if r.secret != nil && !isClaimable(r.secret) {
+		return fmt.Sprintf("secret %s exists and is not managed by an operator", r.secret.Name)
+	}
+	if r.secret != nil && r.secret.Immutable != nil && *r.secret.Immutable {
+		return fmt.Sprintf("secret %s is immutable", r.secret.Name)
+	}
+	if _, needed := r.request(); !needed {
+		return ""
+	}
+	_, problem, _ := r.issued()
+	return problem
+}

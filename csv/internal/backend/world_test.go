@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backend_test
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/serving"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	namespace  = "ns"
+	deployment = "cool"
+	service    = deployment + "-service"
+)
+
+// state is what managers see of a world; a copy of it is a stale cache.
+type state struct {
+	version    *owned.CSV // that is active
+	secret     *corev1.Secret
+	deployment *appsv1.Deployment
+	clients    map[string]client
+}
+
+// client is a webhook configuration, a CRD with a conversion, or an APIService.
+type client struct {
+	version int
+	bundle  []byte
+}
+
+// pod serves with the certificate that it mounted, none while it has not started.
+type pod struct {
+	revision int64 // generation of the Deployment that it was made from
+	serves   certificate.Certificate
+}
+
+// world is a Deployment with its Secret and its clients, the kubelets and the Deployment controller.
+type world struct {
+	state
+	now     time.Time
+	version int // of all objects
+	pods    []*pod
+	issued  int
+	said    []string
+}
+
+func newWorld() *world {
+	w := &world{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	w.state.version, w.clients = csvOf("cool.v1", "hook-a", "crd", "api"), map[string]client{}
+	return w
+}
+
+// csvOf returns a CSV whose clients are named by its keywords.
+func csvOf(name string, clients ...string) *owned.CSV {
+	c := &owned.CSV{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID("uid-" + name)}}
+	c.Spec.Keywords = clients
+	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: deployment, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "cool"}},
+	}}}
+	c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: deployment, GenerateName: "hook", Type: v1alpha1.ValidatingAdmissionWebhook}}
+	return c
+}
+
+func (w *world) tick() int { w.version++; return w.version }
+
+// stamp gives an object that is written a new resourceVersion, and a UID where it is new.
+func (w *world) stamp(o metav1.Object) {
+	o.SetResourceVersion(strconv.Itoa(w.tick()))
+	if o.GetUID() == "" {
+		o.SetUID(types.UID("uid-" + o.GetResourceVersion()))
+	}
+}
+
+// snapshot is a cache of this instant.
+func (w *world) snapshot() state {
+	s := w.state
+	s.clients = maps.Clone(w.clients)
+	return s
+}
+
+// write is one action of a manager. It reports a conflict, after which no further action of the pass is run.
+type write struct {
+	what string
+	do   func(w *world) (conflict bool)
+}
+
+// pass is what a manager with a view of the world does.
+func (w *world) pass(s state) (writes []write, plan backend.Plan) {
+	source := backend.Source{CSV: s.version, Now: w.now, Objects: &serving.Objects{}}
+	if s.secret != nil {
+		source.Objects.Secrets = olmcore.Found(s.secret)
+	}
+	if s.deployment != nil {
+		source.Deployments = []*appsv1.Deployment{s.deployment}
+	}
+	wanted := s.version.Spec.Keywords
+	for _, name := range slices.Sorted(maps.Keys(s.clients)) {
+		source.Clients = append(source.Clients, backend.Client{Service: service, Bundle: s.clients[name].bundle})
+	}
+	for _, name := range wanted {
+		if _, exists := s.clients[name]; !exists {
+			source.Clients = append(source.Clients, backend.Client{Service: service, Missing: true})
+		}
+	}
+	plan = backend.Of(source)
+	if len(plan.Requests) > 0 {
+		w.issued++
+		issued, _, err := fake.Issuer{Seed: strconv.Itoa(w.issued)}.Issue(nil, nil, plan.Requests, w.now) //nolint:staticcheck // needs no context
+		if err != nil {
+			panic(err)
+		}
+		source.Issued = issued
+		plan = backend.Of(source)
+	}
+	for _, a := range slices.Concat(plan.Install, plan.Settle) {
+		if o, ok := objectOf(a).(*corev1.Secret); ok {
+			writes = append(writes, writeOfSecret(a, o))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.clients)) {
+		have := s.clients[name]
+		if want := plan.Trust(deployment, have.bundle); !bytes.Equal(want, have.bundle) {
+			writes = append(writes, writeOfClient(name, have.version, want))
+		}
+	}
+	if plan.Ready(deployment) && s.secret != nil {
+		if a, needed := writeOfDeployment(s, plan); needed {
+			writes = append(writes, a)
+		}
+		for _, name := range wanted {
+			if _, exists := s.clients[name]; !exists {
+				if bundle := plan.Trust(deployment, nil); len(bundle) > 0 {
+					writes = append(writes, writeOfClient(name, 0, bundle))
+				}
+			}
+		}
+	}
+	return writes, plan
+}
+
+func objectOf(a olmcore.Action) olmcore.Object {
+	switch a := a.(type) {
+	case olmcore.Create:
+		return a.Object
+	case olmcore.Update:
+		return a.After
+	}
+	return nil
+}
+
+func writeOfSecret(a olmcore.Action, o *corev1.Secret) write {
+	verb, target, why := a.Describe()
+	return write{fmt.Sprintf("%s Secret: %s", verb, why.Message), func(w *world) bool {
+		switch {
+		case verb == olmcore.VerbCreate && w.secret != nil:
+			return false
+		case verb == olmcore.VerbUpdate && w.secret == nil:
+			return false
+		case verb == olmcore.VerbUpdate && (w.secret.ResourceVersion != target.ResourceVersion || w.secret.UID != target.UID):
+			return true
+		}
+		w.secret = o.DeepCopy()
+		w.stamp(w.secret)
+		return false
+	}}
+}
+
+// writeOfClient writes a client as observed in a version, 0 for one that does not exist.
+func writeOfClient(name string, version int, bundle []byte) write {
+	return write{fmt.Sprintf("client %s: %d authorities", name, len(certificate.ParseBundle(bundle))), func(w *world) bool {
+		have, exists := w.clients[name]
+		switch {
+		case version == 0 && exists, version != 0 && !exists:
+			return false
+		case version != have.version:
+			return true
+		}
+		w.clients[name] = client{w.tick(), bundle}
+		return false
+	}}
+}
+
+func writeOfDeployment(s state, plan backend.Plan) (write, bool) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: deployment, Namespace: namespace}}
+	plan.Mount(deployment, &d.Spec)
+	version := ""
+	if s.deployment != nil {
+		if maps.Equal(s.deployment.Spec.Template.Annotations, d.Spec.Template.Annotations) {
+			return write{}, false
+		}
+		version = s.deployment.ResourceVersion
+	}
+	return write{"Deployment", func(w *world) bool {
+		switch {
+		case version == "" && w.deployment != nil, version != "" && w.deployment == nil:
+			return false
+		case version != "" && w.deployment.ResourceVersion != version:
+			return true
+		case version != "":
+			d.UID, d.Generation, d.Status = w.deployment.UID, w.deployment.Generation, w.deployment.Status
+		}
+		next := d.DeepCopy()
+		next.Generation++
+		w.stamp(next)
+		w.deployment = next
+		return false
+	}}, true
+}
+
+// startPod makes a Pod of the Deployment as it is, which starts once there are files to mount.
+func (w *world) startPod() {
+	if w.deployment == nil {
+		return
+	}
+	updated := 0
+	for _, p := range w.pods {
+		if p.revision == w.deployment.Generation {
+			updated++
+		}
+	}
+	if updated < 2 {
+		w.pods = append(w.pods, &pod{revision: w.deployment.Generation})
+		w.observePods()
+	}
+}
+
+// mount gives a Pod the files of the Secret, as a kubelet does when it starts and at any time later.
+func (w *world) mount(i int) {
+	if w.secret == nil || len(w.pods) == 0 {
+		return
+	}
+	if c := certificate.FromData(w.secret.Data); len(c.CertPEM) > 0 {
+		w.pods[i%len(w.pods)].serves = c
+	}
+}
+
+// stopPod ends a Pod of an older template once one of the present is there.
+func (w *world) stopPod() {
+	if w.deployment == nil {
+		return
+	}
+	updated := slices.ContainsFunc(w.pods, func(p *pod) bool { return p.revision == w.deployment.Generation && len(p.serves.CertPEM) > 0 })
+	i := slices.IndexFunc(w.pods, func(p *pod) bool { return p.revision != w.deployment.Generation })
+	if updated && i >= 0 {
+		w.pods = slices.Delete(w.pods, i, i+1)
+		w.observePods()
+	}
+}
+
+// observePods writes the status of the Deployment.
+func (w *world) observePods() {
+	if w.deployment == nil {
+		return
+	}
+	d := w.deployment.DeepCopy()
+	d.Status.ObservedGeneration, d.Status.Replicas, d.Status.UpdatedReplicas = d.Generation, int32(len(w.pods)), 0
+	for _, p := range w.pods {
+		if p.revision == d.Generation {
+			d.Status.UpdatedReplicas++
+		}
+	}
+	w.stamp(d)
+	w.deployment = d
+}
+
+// distrust names a client that does not trust a Pod whose certificate is valid; empty when there is none.
+func (w *world) distrust() string {
+	for i, p := range w.pods {
+		block, _ := pem.Decode(p.serves.CertPEM)
+		if block == nil {
+			continue
+		}
+		leaf, err := x509.ParseCertificate(block.Bytes)
+		if err != nil || w.now.Before(leaf.NotBefore) || w.now.After(leaf.NotAfter) {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(w.clients)) {
+			roots := x509.NewCertPool()
+			roots.AppendCertsFromPEM(w.clients[name].bundle)
+			if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: w.now}); err != nil {
+				return fmt.Sprintf("client %s does not trust Pod %d: %v", name, i, err)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/olmcore/olm/controllers/selfsigned"
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Issuer issues certificates whose keys anybody can compute: equal requests and Seeds give equal certificates. The zero
+// value is ready.
+type Issuer struct{ Seed string }
+
+// Issue implements controllers.Issuer. It needs no Reader and no second call.
+func (i Issuer) Issue(_ context.Context, _ olmcore.Reader, requests []certificate.Request, _ time.Time) ([]certificate.Issued, olmcore.Result, error) {
+	issued, err := selfsigned.Sign(requests, func(deployment string) (*ecdsa.PrivateKey, error) {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", i.Seed, deployment, requests))
+		sum[0] &= 0x7f // below the order of the curve
+		return ecdsa.ParseRawPrivateKey(elliptic.P256(), sum[:])
+	})
+	return issued, olmcore.Result{}, err
+}
