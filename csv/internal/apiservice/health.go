@@ -56,13 +56,13 @@ func (s Source) stateOf(a *api) State {
 	return Available
 }
 
-// mustInstall reports whether Install mends what is not as it should be. An authority too many is no fault: the one
-// before may still be needed.
+// mustInstall reports whether Install mends what is not as it should be. While a certificate follows another an authority
+// too many or too few is no fault.
 func (s Source) mustInstall(a *api) bool {
 	if s.write(a) == nil {
 		return false
 	}
-	return a.live == nil || !s.isRight(a) || !trusts(a.live.Spec.CABundle, s.trust(a, nil))
+	return a.live == nil || !s.isRight(a) || !s.trusts(a)
 }
 
 func isAvailable(service *apiregistrationv1.APIService) bool {

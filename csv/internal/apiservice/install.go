@@ -144,9 +144,11 @@ func (s Source) Trust() []olmcore.Action {
 	return actions
 }
 
-// trusts reports whether a bundle has every authority of another one, which has some.
-func trusts(bundle, wanted []byte) bool {
-	return certificate.ParseBundle(bundle).Trusts(certificate.ParseBundle(wanted))
+// trusts reports whether the live APIService trusts an authority that a new one would; any, when none may be made now. What
+// it lacks beside that one follows without a new installation.
+func (s Source) trusts(a *api) bool {
+	have, want := certificate.ParseBundle(a.live.Spec.CABundle), certificate.ParseBundle(s.trust(a, nil))
+	return len(want) == 0 && len(have) > 0 || slices.ContainsFunc(have, func(one certificate.Authority) bool { return want.Has(one.ID) })
 }
 
 // legacy deletes what very old versions of OLM made for an APIService, and named after it. Their owner labels must name

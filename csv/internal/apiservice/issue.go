@@ -94,7 +94,8 @@ func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Depl
 	secret, exists := owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, name)
 	if exists {
 		// An authority may be more than one certificate: it is trusted when all of them are.
-		if ca := secret.Data[certificate.CAKey]; trusts(a.live.Spec.CABundle, ca) {
+		ca := secret.Data[certificate.CAKey]
+		if certificate.ParseBundle(a.live.Spec.CABundle).Trusts(certificate.ParseBundle(ca)) {
 			trusted.Insert(certificate.Hash(ca))
 		}
 	}
