@@ -37,10 +37,11 @@ const (
 type Source struct {
 	CSV *owned.CSV
 	// Group is the one of the namespace; its account, if any, writes.
-	Group    *operatorsv1.OperatorGroup
-	Account  *corev1.ObjectReference
-	Objects  *serving.Objects
-	CRDs     []*apiextensionsv1.CustomResourceDefinition
+	Group   *operatorsv1.OperatorGroup
+	Account *corev1.ObjectReference
+	Objects *serving.Objects
+	CRDs    []*apiextensionsv1.CustomResourceDefinition
+	// Backends hold the certificates; nil: no Deployment has one.
 	Backends Backends
 }
 
@@ -81,7 +82,8 @@ func (f *facts) isMissing(w *description) bool {
 	if w.Type == v1alpha1.ConversionWebhook {
 		return slices.ContainsFunc(w.ConversionCRDs, func(name string) bool {
 			crd := f.crds[name]
-			return crd != nil && f.notOurs(crd) == "" && !f.calledBy(clientConfig(crd))
+			config := clientConfig(crd)
+			return crd != nil && f.notOurs(crd) == "" && !f.calledBy(config) && (config == nil || len(config.CABundle) == 0)
 		})
 	}
 	calls := func(o olmcore.Object) bool { return len(f.calls(o)) > 0 }
@@ -132,7 +134,7 @@ func (s Source) Install() (actions []olmcore.Action, problem string) {
 		return nil, "not read: " + unread
 	}
 	for i := range f.CSV.Spec.WebhookDefinitions {
-		if name := f.CSV.Spec.WebhookDefinitions[i].DeploymentName; !f.Backends.Ready(name) {
+		if name := f.CSV.Spec.WebhookDefinitions[i].DeploymentName; f.Backends == nil || !f.Backends.Ready(name) {
 			return nil, fmt.Sprintf("deployment %s has no serving certificate", name)
 		}
 	}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/webhook"
+	"github.com/olmcore/olm/internal/csvtest"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// converted is a CRD that is converted as the operator describes it.
+func converted(changes ...func(crd *definition)) *definition {
+	return crd("cools.example.com", append([]func(*definition){func(crd *definition) {
+		crd.Spec.Conversion = csvtest.Conversion()
+		w := crd.Spec.Conversion.Webhook
+		w.ConversionReviewVersions = []string{"v1"}
+		w.ClientConfig.CABundle, w.ClientConfig.Service.Path, w.ClientConfig.Service.Port = first, new("/cools"), new(int32(443))
+	}}, changes...)...)
+}
+
+// config changes the place that a CRD is converted at.
+func config(change func(c *apiextensionsv1.WebhookClientConfig)) func(crd *definition) {
+	return func(crd *definition) { change(crd.Spec.Conversion.Webhook.ClientConfig) }
+}
+
+func recorded(values ...string) func(crd *definition) {
+	return func(crd *definition) {
+		crd.Annotations = map[string]string{}
+		for _, value := range values {
+			crd.Annotations["operatorframework.io/installed-alongside-"+value[len(value)-1:]] = value
+		}
+	}
+}
+
+// TestConversion has, for a CRD, what an installation does about its conversion, or why it cannot, what is done without
+// one, and how it fares before.
+func TestConversion(t *testing.T) {
+	const preserves = "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion"
+	update, follow := []string{"update CustomResourceDefinition cools.example.com (Install)"}, []string{"update CustomResourceDefinition cools.example.com (Trust)"}
+	plain := crd("cools.example.com")
+	bundle := func(bundle []byte) func(*definition) {
+		return config(func(c *apiextensionsv1.WebhookClientConfig) { c.CABundle = bundle })
+	}
+	service := func(namespace, name string) func(*definition) {
+		return config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace, c.Service.Name = namespace, name })
+	}
+	url := config(func(c *apiextensionsv1.WebhookClientConfig) {
+		*c = apiextensionsv1.WebhookClientConfig{URL: new("https://x"), CABundle: second}
+	})
+	limited := func(s *webhook.Source) { s.Account, s.Group.Spec.ServiceAccountName = account(), "limited" }
+	for name, c := range map[string]struct {
+		crd     *definition
+		source  func(s *webhook.Source)
+		install []string
+		problem string
+		trust   []string
+		state   webhook.State
+	}{
+		"not converted": {crd: plain, install: update, state: webhook.Failing},
+		"converted":     {crd: converted(), state: webhook.Installed},
+		"by None": {crd: converted(func(crd *definition) {
+			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: "None"}
+		}), install: update, state: webhook.Failing},
+		"by half a webhook":                      {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook = nil }), install: update, state: webhook.Failing},
+		"by nothing":                             {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook.ClientConfig = nil }), install: update, state: webhook.Failing},
+		"on another path":                        {crd: converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Path = nil })), install: update, state: webhook.Installed},
+		"without port":                           {crd: converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Port = nil })), state: webhook.Installed},
+		"without a bundle":                       {crd: converted(bundle(nil)), install: update, trust: follow, state: webhook.Failing},
+		"with another authority":                 {crd: converted(bundle(second)), install: update, trust: follow, state: webhook.Failing},
+		"with two authorities":                   {crd: converted(bundle(append(second, first...))), install: update, trust: follow, state: webhook.Installed},
+		"by another service":                     {crd: converted(service("ns", "x")), install: update, state: webhook.Installed},
+		"by another namespace":                   {crd: converted(service("x", "cool-service")), install: update, state: webhook.Installed},
+		"by a URL":                               {crd: converted(url), install: update, state: webhook.Installed},
+		"in other versions":                      {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook.ConversionReviewVersions = []string{"v1beta1"} }), install: update, state: webhook.Installed},
+		"absent":                                 {problem: "CRD cools.example.com does not exist", state: webhook.Failing},
+		"going":                                  {crd: converted(func(crd *definition) { crd.DeletionTimestamp = csvtest.Ago(0) }), problem: "CRD cools.example.com is being deleted", state: webhook.Installed},
+		"keeping unknown fields":                 {crd: converted(func(crd *definition) { crd.Spec.PreserveUnknownFields = true }), problem: preserves, state: webhook.Installed},
+		"one follows another":                    {crd: converted(), source: func(s *webhook.Source) { s.Backends = follower{first, second} }, install: update, trust: follow, state: webhook.Installed},
+		"one follows another, and nothing calls": {crd: plain, source: func(s *webhook.Source) { s.Backends = follower{first, second} }, state: webhook.Failing},
+		"of another incarnation's namespace":     {crd: converted(recorded("other/cool.v1")), state: webhook.Installed},
+		"of another, and not ours yet":           {crd: crd("cools.example.com", recorded("z/b", "other/a")), problem: "CRD cools.example.com came with ClusterServiceVersion other/a", state: webhook.Failing},
+		"of another, and outdated":               {crd: converted(recorded("other/cool.v1"), bundle(second)), problem: "CRD cools.example.com came with ClusterServiceVersion other/cool.v1", state: webhook.Failing},
+		"of two":                                 {crd: converted(recorded("other/a", "ns/cool.v1"), bundle(second)), install: update, trust: follow, state: webhook.Failing},
+		"by labels":                              {crd: crd("cools.example.com", recorded(), func(crd *definition) { crd.Labels = csvtest.Ours("").Labels }), install: update, state: webhook.Failing},
+		"of nobody":                              {crd: crd("cools.example.com", recorded()), install: update, state: webhook.Failing},
+		"of nobody, outdated":                    {crd: converted(recorded(), bundle(second)), install: update, trust: follow, state: webhook.Failing},
+		"of nobody, by another service":          {crd: converted(recorded(), service("ns", "x")), install: update, state: webhook.Installed},
+		"of nobody, by another namespace": {crd: converted(recorded(), service("x", "cool-service")), state: webhook.Installed,
+			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
+		"of nobody, by a URL": {crd: converted(recorded(), url), state: webhook.Installed,
+			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
+		"of nobody, with an account": {crd: converted(recorded(), bundle(second)), source: limited, state: webhook.Failing,
+			problem: "no InstallPlan recorded on CRD cools.example.com that it came with this ClusterServiceVersion, and its OperatorGroup names a service account"},
+		"with an account": {crd: plain, source: limited, install: update, state: webhook.Failing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := source(operator(describe("c", conversion)))
+			if c.crd != nil {
+				observe(&s, c.crd)
+			}
+			if c.source != nil {
+				c.source(&s)
+			}
+			actions, problem := s.Install()
+			require.Equal(t, c.problem, problem)
+			require.Empty(t, cmp.Diff(c.install, lines(actions)), "Install")
+			require.Empty(t, cmp.Diff(c.trust, lines(s.Trust())), "Trust")
+			state, why := s.Health()
+			require.Equal(t, c.state, state)
+			require.Equal(t, c.state == webhook.Failing, why == "conversionWebhook not ready")
+		})
+	}
+}
+
+func TestNoCRDChangesWhenOneMayNot(t *testing.T) {
+	w := describe("c", conversion)
+	w.ConversionCRDs = []string{"a.example.com", "b.example.com"}
+	keeping := func(crd *definition) { crd.Spec.PreserveUnknownFields = true }
+	s := source(operator(w), crd("a.example.com"), crd("b.example.com", keeping))
+	actions, problem := s.Install()
+	require.Empty(t, actions)
+	require.NotEmpty(t, problem)
+
+	s = source(operator(w, describe("v.example.com", validating)), crd("a.example.com"), crd("b.example.com"))
+	s.Group = nil
+	actions, problem = s.Install()
+	require.Empty(t, actions, "nor when the namespaces of another webhook are unknown")
+	require.NotEmpty(t, problem)
+}
+
+func TestAConversionThatMovesKeepsNoAuthorityOfAnother(t *testing.T) {
+	s := source(operator(describe("c", conversion)), converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Name, c.CABundle = "x", second })))
+	s.Backends = keeper{first}
+	actions, _ := s.Install()
+	require.Len(t, actions, 1)
+	after := actions[0].(olmcore.Update).After.(*definition)
+	require.Equal(t, string(first), string(after.Spec.Conversion.Webhook.ClientConfig.CABundle))
+}
+
+// keeper is a backend that keeps what a client has.
+type keeper struct{ bundle []byte }
+
+func (keeper) Ready(string) bool { return true }
+
+func (k keeper) Trust(_ string, have []byte) []byte {
+	return append(have[:len(have):len(have)], k.bundle...)
+}
+
+// TestClients has who calls the operator, for what is observed.
+func TestClients(t *testing.T) {
+	v, m, c := describe("v.example.com", validating), describe("m.example.com", mutating), describe("c", conversion)
+	missing := backend.Client{Service: "cool-service", Missing: true}
+	calls := backend.Client{Service: "cool-service", Bundle: first}
+	_, olms := byOLM(t)
+	other := olms.DeepCopy()
+	other.Name, other.Labels["olm.owner"], other.Webhooks[0].ClientConfig.CABundle = "old", "cool.v0", second
+	foreign := olms.DeepCopy()
+	foreign.Name, foreign.Labels["olm.owner.namespace"] = "foreign", "x"
+	elsewhere := olms.DeepCopy()
+	elsewhere.Name, elsewhere.Webhooks[0].ClientConfig.Service.Name = "elsewhere", "x"
+	unlabelled := olms.DeepCopy()
+	unlabelled.Name, unlabelled.Labels = "unlabelled", nil
+	for name, c := range map[string]struct {
+		webhooks []description
+		objects  []olmcore.Object
+		want     []backend.Client
+	}{
+		"none":                                {},
+		"one of each that does not exist":     {[]description{v, m, c}, []olmcore.Object{crd("cools.example.com")}, []backend.Client{missing, missing, missing}},
+		"one that exists":                     {[]description{v}, []olmcore.Object{olms}, []backend.Client{calls}},
+		"one that another version has":        {[]description{v}, []olmcore.Object{other}, []backend.Client{{Service: "cool-service", Bundle: second}, missing}},
+		"one that both have":                  {[]description{v}, []olmcore.Object{other, olms}, []backend.Client{{Service: "cool-service", Bundle: second}, calls}},
+		"one of another namespace":            {[]description{v}, []olmcore.Object{foreign}, []backend.Client{missing}},
+		"one that calls another service":      {[]description{v}, []olmcore.Object{elsewhere}, []backend.Client{missing}},
+		"one of nobody":                       {[]description{v}, []olmcore.Object{unlabelled}, []backend.Client{missing}},
+		"a CRD that does not exist":           {[]description{c}, nil, nil},
+		"a CRD that is converted":             {[]description{c}, []olmcore.Object{converted()}, []backend.Client{calls}},
+		"a CRD that is another's":             {[]description{c}, []olmcore.Object{converted(recorded("other/a"))}, nil},
+		"a CRD that is another's and plain":   {[]description{c}, []olmcore.Object{crd("cools.example.com", recorded("other/a"))}, nil},
+		"a CRD that another namespace serves": {[]description{c}, []olmcore.Object{converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace = "x" }))}, nil},
+		"a CRD that is converted as the version before described it": {[]description{v}, []olmcore.Object{olms, converted()}, []backend.Client{calls, calls}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := source(operator(c.webhooks...), c.objects...)
+			s.Backends = nil
+			got := s.Clients()
+			require.Empty(t, cmp.Diff(c.want, got))
+		})
+	}
+}
+
+// TestEveryClientIsMadeToTrust: what counts as a client follows the certificate, or none could ever follow another.
+func TestEveryClientIsMadeToTrust(t *testing.T) {
+	_, olms := byOLM(t)
+	old := olms.DeepCopy()
+	old.Name, old.UID, old.Labels["olm.owner"] = "old", "old", "cool.v0"
+	former := olms.DeepCopy()
+	former.Name, former.UID, former.Labels["olm.owner.uid"] = "former", "former", "x"
+	s := source(operator(describe("v.example.com", validating), describe("c", conversion)), old, former, olms, converted())
+	s.Backends = backends{"cool": second}
+	require.Equal(t, []string{
+		"update CustomResourceDefinition cools.example.com (Trust)", "update ValidatingWebhookConfiguration former (Trust)",
+		"update ValidatingWebhookConfiguration old (Trust)", "update ValidatingWebhookConfiguration v.example.com-8k2xz (Trust)",
+	}, lines(s.Trust()))
+	for _, a := range s.Trust() {
+		u := a.(olmcore.Update)
+		switch before := u.Before.DeepCopyObject().(type) {
+		case *validatingConfiguration:
+			before.Webhooks[0].ClientConfig.CABundle = second
+			require.Empty(t, cmp.Diff(before, u.After), "nothing else changes")
+		case *definition:
+			before.Spec.Conversion.Webhook.ClientConfig.CABundle = second
+			require.Empty(t, cmp.Diff(before, u.After), "nothing else changes")
+		}
+	}
+	actions, problem := s.Install()
+	require.Empty(t, problem)
+	require.Equal(t, []string{
+		"update CustomResourceDefinition cools.example.com (Install)", "update ValidatingWebhookConfiguration former (Trust)",
+		"update ValidatingWebhookConfiguration old (Trust)", "update ValidatingWebhookConfiguration v.example.com-8k2xz (Install)",
+	}, lines(actions))
+}
+
+func TestTheVersionBeforeLeavesTheConversionToTheNext(t *testing.T) {
+	next := csvtest.Operator("cool.v2", 2)
+	next.Spec = operator(describe("c", conversion)).Spec
+	s := source(next, converted(recorded("ns/cool.v1", "ns/cool.v2")))
+	actions, problem := s.Install()
+	require.Empty(t, problem)
+	require.Empty(t, actions, "it converts already")
+
+	s = source(next, converted(recorded("ns/cool.v1")))
+	_, problem = s.Install()
+	require.Empty(t, problem)
+	s.CRDs[0].Spec.Conversion = nil
+	_, problem = s.Install()
+	require.Equal(t, "CRD cools.example.com came with ClusterServiceVersion ns/cool.v1", problem, "the CRD of the next version was not applied yet")
+}
