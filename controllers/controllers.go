@@ -18,6 +18,8 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/csv/olmconfig"
 	"github.com/olmcore/olm/csv/operatorcondition"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/installplan"
@@ -38,6 +40,10 @@ const (
 	CSV   = "csv"
 	// Condition keeps the OperatorConditions.
 	Condition = "condition"
+	// Copies keeps the copies of versions in the namespaces that their operators watch, OLMConfig the condition that says
+	// whether they are there.
+	Copies    = "copies"
+	OLMConfig = "olmconfig"
 	// CSVSweep looks for what versions and OperatorGroups left behind in the whole cluster.
 	CSVSweep = "csvsweep"
 	Operator = "operator"
@@ -52,6 +58,7 @@ type Options struct {
 	Subscription subscription.Config
 	InstallPlan  installplan.Config
 	CSV          csv.Config
+	Copies       copies.Config
 	// Namespaces is a shard: only objects of these namespaces are reconciled, and no work is done that is the whole
 	// cluster's. Empty: all.
 	Namespaces []string
@@ -111,8 +118,8 @@ type Controller struct {
 
 	// namespaces are those of the shard; empty: all.
 	namespaces []string
-	// concerns, when set, returns the test for objects that a change concerns which counts for all by itself; old may
-	// be nil.
+	// concerns, when set, returns the test for objects that a change concerns which counts for all by itself, nil for
+	// none of them; old may be nil.
 	concerns func(old, next olmcore.Object) func(olmcore.Object) bool
 	// notice, when set, hears what watches deliver.
 	notice func(old, next olmcore.Object, deleted bool, now time.Time)
@@ -164,8 +171,10 @@ func New(o *Options) *Set {
 		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: s.local(subscriptionAffected), Reconcile: s.remembering(Subscription, s.subscription), notice: s.notice},
 		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.remembering(InstallPlan, s.installPlan), concerns: plansConcerned},
 		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: operatorgroup.Affected, Reconcile: s.remembering(Group, s.group)},
-		{Name: CSV, Kinds: kinds(csvKind), KeysOf: itself, Affected: csv.Affected, Reconcile: s.remembering(CSV, s.csv), concerns: versionsConcerned},
-		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: itself, Affected: operatorcondition.Affected, Reconcile: s.remembering(Condition, s.condition)},
+		{Name: CSV, Kinds: kinds(csvKind), KeysOf: originals, Affected: csv.Affected, Reconcile: s.remembering(CSV, s.csv), concerns: versionsConcerned},
+		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, Affected: operatorcondition.Affected, Reconcile: s.remembering(Condition, s.condition)},
+		{Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource, Affected: copies.Affected, Reconcile: s.remembering(Copies, s.copies), concerns: sourcesConcerned},
+		{Name: OLMConfig, Kinds: kinds(configKind), KeysOf: itself, Affected: olmconfig.Affected, Every: olmconfig.LookAgain, Reconcile: s.remembering(OLMConfig, s.config)},
 	}
 	if o.Sweeps {
 		s.Controllers = append(s.Controllers,
@@ -196,6 +205,7 @@ var (
 	groupKind        = operatorsv1.GroupVersion.WithKind(operatorsv1.OperatorGroupKind)
 	operatorKind     = operatorsv1.GroupVersion.WithKind("Operator")
 	conditionKind    = operatorsv2.GroupVersion.WithKind("OperatorCondition")
+	configKind       = operatorsv1.GroupVersion.WithKind("OLMConfig")
 	csvKind          = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind)
 )
 
@@ -203,6 +213,22 @@ func kinds(all ...schema.GroupVersionKind) []schema.GroupVersionKind { return al
 
 func itself(o olmcore.Object) []types.NamespacedName {
 	return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: o.GetName()}}
+}
+
+// originals are all objects but copies of versions that nothing holds: about these the controller Copies decides.
+func originals(o olmcore.Object) []types.NamespacedName {
+	if c, is := o.(*v1alpha1.ClusterServiceVersion); is && c.IsCopied() && len(c.Finalizers) == 0 {
+		return nil
+	}
+	return itself(o)
+}
+
+// itsSource is the original of a copy, and an original itself.
+func itsSource(o olmcore.Object) []types.NamespacedName {
+	if c, is := o.(*v1alpha1.ClusterServiceVersion); is {
+		return []types.NamespacedName{copies.Source(c)}
+	}
+	return nil
 }
 
 func itsNamespace(o olmcore.Object) []types.NamespacedName {

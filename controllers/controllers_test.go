@@ -76,6 +76,8 @@ func TestKeys(t *testing.T) {
 		controllers.Group:        {{Namespace: "ops", Name: "group"}},
 		controllers.CSV:          nil,
 		controllers.Condition:    nil,
+		controllers.Copies:       nil,
+		controllers.OLMConfig:    nil,
 		controllers.CSVSweep:     {{Name: "cluster"}},
 		controllers.Operator:     {{Name: "etcd.ops"}},
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/csv/olmconfig"
 	"github.com/olmcore/olm/csv/operatorcondition"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/sweep"
@@ -211,6 +213,28 @@ func (s *Set) condition(ctx context.Context, r olmcore.Reader, p *pass) (olmcore
 	}
 	in.Now, in.Checkpoint = p.now, p.checkpoint
 	out, err := operatorcondition.Reconcile(in)
+	p.checkpoint = out.Checkpoint
+	return out.Result, err
+}
+
+func (s *Set) copies(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+	in, err := copies.Gather(ctx, r, p.key, s.options.Copies)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	in.Now, in.Checkpoint = p.now, p.checkpoint
+	out, err := copies.Reconcile(in)
+	p.checkpoint = out.Checkpoint
+	return out.Result, err
+}
+
+func (s *Set) config(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+	in, err := olmconfig.Gather(ctx, r, p.key, s.options.Copies)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	in.Now, in.Checkpoint = p.now, p.checkpoint
+	out, err := olmconfig.Reconcile(in)
 	p.checkpoint = out.Checkpoint
 	return out.Result, err
 }

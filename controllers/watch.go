@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/copies"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -90,11 +91,11 @@ func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change
 	if slices.Contains(c.Kinds, olmcore.GVKOf(next)) {
 		known = c.KeysOf(next) // it may be gone
 	}
-	if slices.ContainsFunc(keys, func(k types.NamespacedName) bool { return k.Name == "" }) {
-		keep := func(olmcore.Object) bool { return true }
-		if c.concerns != nil {
-			keep = c.concerns(old, next)
-		}
+	keep := func(olmcore.Object) bool { return true }
+	if c.concerns != nil {
+		keep = c.concerns(old, next)
+	}
+	if keep != nil && slices.ContainsFunc(keys, func(k types.NamespacedName) bool { return k.Name == "" }) {
 		all, err := c.keys(ctx, r, keep)
 		if err != nil {
 			return nil, err
@@ -125,6 +126,19 @@ func versionsConcerned(old, next olmcore.Object) func(olmcore.Object) bool {
 	return func(o olmcore.Object) bool {
 		version, ok := o.(*v1alpha1.ClusterServiceVersion)
 		return !ok || version.Namespace == group.Namespace || provides(version)
+	}
+}
+
+// sourcesConcerned: a Namespace concerns the versions that watch it, when it comes or goes; an OLMConfig those that watch
+// all, and an OperatorGroup those of its namespace.
+func sourcesConcerned(old, next olmcore.Object) func(olmcore.Object) bool {
+	concerned := copies.Concerned(old, next)
+	if concerned == nil {
+		return nil
+	}
+	return func(o olmcore.Object) bool {
+		version, ok := o.(*v1alpha1.ClusterServiceVersion)
+		return !ok || concerned(version)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
@@ -49,7 +50,10 @@ func concerned(o olmcore.Object) []types.NamespacedName {
 		if !o.IsCopied() {
 			return []types.NamespacedName{namespace} // those that replace it are not known from it
 		}
-		keys = []types.NamespacedName{{Namespace: o.Namespace, Name: o.Name}}
+		keys = nil
+		if slices.Contains(o.Finalizers, cleanup.Finalizer) {
+			keys = []types.NamespacedName{{Namespace: o.Namespace, Name: o.Name}} // from which it is taken off
+		}
 		if from := o.Labels[v1alpha1.CopiedLabelKey]; from != "" {
 			keys = append(keys, types.NamespacedName{Namespace: from, Name: o.Name}) // whose cleanup deletes it
 		}

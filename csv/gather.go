@@ -37,8 +37,11 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	if c == nil {
 		return Input{}, apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "clusterserviceversions"}, key.Name)
 	}
-	reads := read.From(ctx, r)
 	in := Input{ClusterServiceVersion: c, Config: config}
+	if c.IsCopied() {
+		return in, nil // no list matters to a copy
+	}
+	reads := read.From(ctx, r)
 	in.OperatorGroups = read.List[*operatorsv1.OperatorGroup](reads, c.Namespace, nil)
 	in.OtherGroups, in.OtherProviders = readOtherGroups(reads, c)
 	requirements.gather(reads, &in)

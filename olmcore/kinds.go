@@ -91,7 +91,7 @@ func by(packages ...string) []string { return packages }
 // kinds is the table: whoever adds a kind adds one row.
 var kinds = []Kind{
 	row(corev1.SchemeGroupVersion, &corev1.ConfigMap{}, true, "configmaps", WatchShard, by(byCatalog, byInstallPlan, bySubscription), "the content of catalogs from ConfigMaps, and which bundles are unpacked"),
-	row(corev1.SchemeGroupVersion, &corev1.Event{}, true, "events", WatchNever, nil, ""),
+	row(corev1.SchemeGroupVersion, &corev1.Event{}, true, "events", WatchNever, by(byCSV), "whether the Events that say that copies of operators are disabled exist"),
 	row(corev1.SchemeGroupVersion, &corev1.Namespace{}, false, "namespaces", WatchAll, by(byCatalog, byCSV, byInstallPlan, bySubscription), "which namespaces an OperatorGroup selects, and which are being deleted"),
 	row(corev1.SchemeGroupVersion, &corev1.Node{}, false, "nodes", WatchAll, by(byCatalog), "whether the Pods of catalogs are on Nodes that answer"),
 	row(corev1.SchemeGroupVersion, &corev1.Pod{}, true, "pods", WatchShard, by(byCatalog, byInstallPlan), "whether catalogs serve, and why a bundle is not unpacked"),
@@ -118,7 +118,7 @@ var kinds = []Kind{
 	row(v1alpha1.SchemeGroupVersion, &v1alpha1.ClusterServiceVersion{}, true, "clusterserviceversions", WatchAll, by(byCSV, byInstallPlan, byResolution, bySubscription), "which operators are installed"),
 	row(v1alpha1.SchemeGroupVersion, &v1alpha1.InstallPlan{}, true, "installplans", WatchAll, by(byCSV, byInstallPlan, byResolution, bySubscription), "what is being installed"),
 	row(v1alpha1.SchemeGroupVersion, &v1alpha1.Subscription{}, true, "subscriptions", WatchAll, by(byCatalog, byCSV, byInstallPlan, byResolution, bySubscription), "which operators are wanted"),
-	row(operatorsv1.GroupVersion, &operatorsv1.OLMConfig{}, false, "olmconfigs", WatchNever, nil, ""),
+	row(operatorsv1.GroupVersion, &operatorsv1.OLMConfig{}, false, "olmconfigs", WatchAll, by(byCSV), "whether copies of operators that watch all namespaces are disabled"),
 	row(operatorsv1.GroupVersion, &operatorsv1.Operator{}, false, "operators", WatchAll, by(bySubscription), "whether the Operator objects are up to date"),
 	row(operatorsv1.GroupVersion, &operatorsv1.OperatorGroup{}, true, "operatorgroups", WatchAll, by(byCSV, byInstallPlan, byResolution, bySubscription), "in which namespaces operators may be installed and what they watch"),
 	row(operatorsv2.GroupVersion, &operatorsv2.OperatorCondition{}, true, "operatorconditions", WatchShard, by(byCSV, bySubscription), "whether operators allow their upgrade"),

@@ -15,6 +15,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/copied"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
@@ -226,6 +227,5 @@ func findOthers(f *facts) found {
 	return all
 }
 
-func isCopyOf(o, c *owned.CSV) bool {
-	return o.IsCopied() && o.Name == c.Name && o.Namespace != c.Namespace && o.Labels[olmcore.LabelCopiedFrom] == c.Namespace
-}
+// isCopyOf reports whether o is a copy of c, by its label.
+func isCopyOf(o, c *owned.CSV) bool { return copied.From(copied.Home(c), o) }

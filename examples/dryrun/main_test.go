@@ -38,7 +38,7 @@ func runDry(t testing.TB, stdin string, args ...string) (code int, stdout, stder
 func TestOutput(t *testing.T) {
 	worlds, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, worlds, 5)
+	require.Len(t, worlds, 6)
 	for _, world := range worlds {
 		for suffix, args := range map[string][]string{"": {"--complete", world}, ".settled": {"--settle", world}} {
 			code, got, errs := runDry(t, "", args...)

@@ -95,10 +95,8 @@ func printTable(w io.Writer, r *report) error {
 }
 
 func (r result) print(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%s %s/%s\n", r.Kind, r.Namespace, r.Name)
-	for _, a := range r.Actions {
-		fmt.Fprintf(b, "  %-12s %s%s\n", a.Verb, a.Target, because(a.Cause.Reason, a.Cause.Message))
-	}
+	fmt.Fprintf(b, "\n%s\n", olmcore.Key{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name})
+	r.printActions(b)
 	for _, t := range r.Transitions {
 		what := "state       "
 		if isStatus(t.From) && isStatus(t.To) {
@@ -124,6 +122,32 @@ func (r result) print(b *strings.Builder) {
 	}
 	if r.RequeueAfter != "" {
 		fmt.Fprintf(b, "  look again   after %s\n", r.RequeueAfter)
+	}
+}
+
+// maxAlike is how many actions that are the same but for their target have a line each.
+const maxAlike = 5
+
+// printActions prints a line for each action, and one for many that are alike: a version may have a thousand copies.
+func (r result) printActions(b *strings.Builder) {
+	type sort struct { // what actions have in common
+		verb  olmcore.Verb
+		kind  string
+		cause olmcore.Cause
+	}
+	sortOf := func(a olmcore.Record) sort { return sort{a.Verb, a.Target.Kind, a.Cause} }
+	alike := map[sort]int{}
+	for _, a := range r.Actions {
+		alike[sortOf(a)]++
+	}
+	for _, a := range r.Actions {
+		of, more := sortOf(a), ""
+		if n := alike[of]; n > maxAlike {
+			alike[of], more = -1, fmt.Sprintf(" and %d more", n-1)
+		} else if n < 0 {
+			continue
+		}
+		fmt.Fprintf(b, "  %-12s %s%s%s\n", a.Verb, a.Target, more, because(a.Cause.Reason, a.Cause.Message))
 	}
 }
 

@@ -353,7 +353,7 @@ func (r *runner) subscriptions(namespace string) []*v1alpha1.Subscription {
 var kindOf = map[string]string{
 	controllers.Catalog: v1alpha1.CatalogSourceKind, controllers.InstallPlan: v1alpha1.InstallPlanKind,
 	controllers.Group: operatorsv1.OperatorGroupKind, controllers.CSV: v1alpha1.ClusterServiceVersionKind,
-	controllers.Condition: "OperatorCondition",
+	controllers.Condition: "OperatorCondition", controllers.Copies: v1alpha1.ClusterServiceVersionKind, controllers.OLMConfig: "OLMConfig",
 }
 
 func (r *runner) result(kind string, key types.NamespacedName) *result {
@@ -381,13 +381,26 @@ func (r *runner) requeue(controller string, key types.NamespacedName, after time
 		text = after.String()
 	}
 	if controller != controllers.Subscription {
-		if controller != controllers.Group && controller != controllers.Condition {
+		if controller == controllers.Copies {
+			r.requeueCopies(key, after)
+		} else if controller != controllers.Group && controller != controllers.Condition {
 			r.result(kindOf[controller], key).RequeueAfter = text
 		}
 		return
 	}
 	for _, s := range r.subscriptions(key.Namespace) {
 		r.result(v1alpha1.SubscriptionKind, types.NamespacedName{Namespace: s.Namespace, Name: s.Name}).RequeueAfter = text
+	}
+}
+
+// requeueCopies notes a deadline of the copies of a version, whose own one is noted already.
+func (r *runner) requeueCopies(key types.NamespacedName, after time.Duration) {
+	k := olmcore.Key{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: key.Namespace, Name: key.Name}
+	if found := r.results[k]; found != nil {
+		own, _ := time.ParseDuration(found.RequeueAfter)
+		if nearest := olmcore.Nearest(own, after); nearest > 0 {
+			found.RequeueAfter = nearest.String()
+		}
 	}
 }
 
@@ -410,7 +423,7 @@ func (r *runner) report() *report {
 // object returns the object that a result is about, nil when it is gone.
 func (r *runner) object(k olmcore.Key) olmcore.Object {
 	gvk := v1alpha1.SchemeGroupVersion.WithKind(k.Kind)
-	if k.Kind == operatorsv1.OperatorGroupKind {
+	if k.Kind == operatorsv1.OperatorGroupKind || k.Kind == "OLMConfig" {
 		gvk = operatorsv1.GroupVersion.WithKind(k.Kind)
 	}
 	o, err := r.cluster.Get(r.ctx, gvk, k.Namespace, k.Name)

@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -70,6 +72,19 @@ func TestNothingIsConcludedFromAKindThatWasNotRead(t *testing.T) {
 	u.live(t)
 	u.requireInstalled(t, "alpha")
 	require.NoError(t, u.subscribe("beta", v1alpha1.ApprovalAutomatic))
+	u.live(t)
+
+	mesh := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "mesh.v1"}}
+	mesh.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
+	mesh.Spec.InstallStrategy.StrategyName = v1alpha1.InstallStrategyNameDeployment
+	mesh.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{}
+	disabled := &operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Spec: operatorsv1.OLMConfigSpec{Features: &operatorsv1.Features{DisableCopiedCSVs: new(true)}}}
+	require.NoError(t, u.cluster.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "global"}}, mesh, disabled))
+	u.live(t)
+	events, err := u.cluster.List(t.Context(), corev1.SchemeGroupVersion.WithKind("Event"), "operators", nil)
+	require.NoError(t, err)
+	require.Len(t, events, 1, "copies are disabled")
+	require.NoError(t, fake.Edit(u.cluster, "", "cluster", func(c *operatorsv1.OLMConfig) { c.Spec.Features.DisableCopiedCSVs = new(false) }))
 	u.live(t)
 
 	operand := &unstructured.Unstructured{}

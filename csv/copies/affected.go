@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies
+
+import (
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Source returns the key under which is decided about a ClusterServiceVersion: the original that it is a copy of by its
+// label, else itself.
+func Source(c *v1alpha1.ClusterServiceVersion) types.NamespacedName { return copied.Home(c) }
+
+// Affected returns the keys of the originals for which o's addition, change or deletion can change the outcome; an
+// empty Name stands for every original of the Namespace, the zero key for every original (olmcore.ExpandKeys). Call it
+// for the old and the new object and take both answers; Concerned tells which of all are meant.
+//
+// What takes the name of a copy in another namespace is looked at again after at most a minute.
+func Affected(o olmcore.Object) []types.NamespacedName {
+	switch o := o.(type) {
+	case *v1alpha1.ClusterServiceVersion:
+		if o == nil || o.Name == "" || o.Namespace == "" {
+			return nil
+		}
+		keys := []types.NamespacedName{Source(o)}
+		noted := o.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey]
+		if noted != "" && noted != o.Namespace && noted != keys[0].Namespace {
+			keys = append(keys, types.NamespacedName{Namespace: noted, Name: o.Name}) // for which it is in the way
+		}
+		return keys
+	case *operatorsv1.OperatorGroup:
+		if o.Namespace != "" {
+			return []types.NamespacedName{{Namespace: o.Namespace}}
+		}
+	case *corev1.Namespace:
+		return []types.NamespacedName{{}}
+	case *operatorsv1.OLMConfig:
+		if o.Name == copied.ConfigName {
+			return []types.NamespacedName{{}}
+		}
+	case *corev1.Event:
+		if of := o.InvolvedObject; o.Reason == EventDisabledCopiedCSVs && of.Kind == v1alpha1.ClusterServiceVersionKind && of.Name != "" && of.Namespace != "" {
+			return []types.NamespacedName{{Namespace: of.Namespace, Name: of.Name}}
+		}
+	}
+	return nil
+}
+
+// Concerned returns the test for the ClusterServiceVersions whose Source a change concerns for which Affected, which
+// knows one object alone, returns more than one key; nil when it concerns none. old is nil where it is not known.
+func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) bool {
+	watches := func(namespace string) func(*v1alpha1.ClusterServiceVersion) bool {
+		return func(c *v1alpha1.ClusterServiceVersion) bool {
+			targets, _ := group.AnnotatedTargets(c)
+			return targets.Contains(namespace)
+		}
+	}
+	switch next := next.(type) {
+	case *corev1.Namespace:
+		before, known := old.(*corev1.Namespace)
+		if known && before != nil && copied.IsLeaving(before) == copied.IsLeaving(next) {
+			return nil
+		}
+		isWatching := watches(next.Name)
+		return func(c *v1alpha1.ClusterServiceVersion) bool { return c.Namespace == next.Name || isWatching(c) }
+	case *operatorsv1.OLMConfig:
+		return watches("")
+	case *operatorsv1.OperatorGroup:
+		return func(c *v1alpha1.ClusterServiceVersion) bool { return c.Namespace == next.Namespace }
+	}
+	return func(*v1alpha1.ClusterServiceVersion) bool { return true }
+}

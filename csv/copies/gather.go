@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies
+
+import (
+	"context"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Gather reads what Reconcile looks at, Now and Checkpoint apart. An original that does not exist is no error: its
+// copies go. What was not read is an incomplete list, but for the original itself: that is an error for which
+// errors.Is(err, olmcore.ErrNotRead) holds; any other read that failed is an error too.
+func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
+	source, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
+	if err != nil {
+		return Input{}, olmcore.Needed(err, "everything about copies of a ClusterServiceVersion")
+	}
+	reads := read.From(ctx, r)
+	in := Input{Key: key, Config: config, Sources: olmcore.Found[*v1alpha1.ClusterServiceVersion]()}
+	var targets group.Targets
+	if source != nil {
+		in.Sources = olmcore.Found(source)
+		targets, _ = group.AnnotatedTargets(source)
+	}
+	in.OperatorGroups = read.List[*operatorsv1.OperatorGroup](reads, key.Namespace, nil)
+	in.OLMConfigs = read.Named[*operatorsv1.OLMConfig](reads, "", []string{copied.ConfigName})
+	in.Events = olmcore.Found[*corev1.Event]()
+	if source != nil && targets.All() {
+		if config, _ := owned.Find(in.OLMConfigs.Items, "", copied.ConfigName); saysWhether(config) {
+			in.Events = read.Named[*corev1.Event](reads, key.Namespace, []string{EventName(source)})
+		}
+	}
+	in.readCopies(reads, targets)
+	if err := reads.Err(); err != nil {
+		return Input{}, err
+	}
+	return in, nil
+}
+
+// readCopies reads the copies and the namespaces in which they are or shall be. Copies in all namespaces are read by
+// name: the label that they have in common with those of all other operators of the namespace would select these too.
+func (in *Input) readCopies(reads *read.Reads, targets group.Targets) {
+	if targets.All() {
+		in.Namespaces = read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil)
+		if in.Namespaces.Complete {
+			in.Copies = namedIn(reads, in.Key, in.Namespaces.Items)
+			return
+		}
+	}
+	from := labels.SelectorFromSet(labels.Set{olmcore.LabelCopiedFrom: in.Key.Namespace})
+	labelled := read.Only(read.List[*v1alpha1.ClusterServiceVersion](reads, metav1.NamespaceAll, from), func(c *v1alpha1.ClusterServiceVersion) bool {
+		return copied.From(in.Key, c)
+	})
+	names := targets.Named()
+	for _, c := range labelled.Items {
+		names = append(names, c.Namespace)
+	}
+	if !targets.All() {
+		in.Namespaces = read.Named[*corev1.Namespace](reads, "", names)
+	}
+	in.Copies = read.Join(labelled, namedIn(reads, in.Key, in.Namespaces.Items))
+}
+
+// namedIn reads the ClusterServiceVersions of a name in some namespaces, but the original.
+func namedIn(reads *read.Reads, key types.NamespacedName, namespaces []*corev1.Namespace) olmcore.Observed[*v1alpha1.ClusterServiceVersion] {
+	all := olmcore.Found[*v1alpha1.ClusterServiceVersion]()
+	for _, n := range namespaces {
+		if n.Name == key.Namespace {
+			continue
+		}
+		found := read.Named[*v1alpha1.ClusterServiceVersion](reads, n.Name, []string{key.Name})
+		all.Items, all.Complete = append(all.Items, found.Items...), all.Complete && found.Complete
+	}
+	if !all.Complete {
+		all.Items = nil
+	}
+	return all
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies
+
+import (
+	"cmp"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now and Checkpoint.
+type Input struct {
+	// Now is the instant of this call. Required.
+	Now time.Time
+	// Key is the namespace and name of the original, which need not exist. Required.
+	Key    types.NamespacedName
+	Config Config
+	// Sources is the ClusterServiceVersion of that key, or none where it does not exist. More of them do no harm.
+	Sources olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// OperatorGroups are those of its namespace. More of them do no harm.
+	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
+	// Copies are the ClusterServiceVersions of its name in other namespaces, whole or slim: those whose label
+	// olm.copiedFrom names its namespace, and those in the namespaces that its operator watches. More of them do no harm.
+	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// Namespaces are those that its operator watches, and those of Copies. More of them do no harm.
+	Namespaces olmcore.Observed[*corev1.Namespace]
+	// OLMConfigs is the one named cluster, or none where it does not exist. More of them do no harm. It matters to an
+	// operator that watches all namespaces.
+	OLMConfigs olmcore.Observed[*operatorsv1.OLMConfig]
+	// Events is the one with the name that EventName returns, or none where it does not exist. It matters where the
+	// OLMConfig says whether copies are disabled.
+	Events olmcore.Observed[*corev1.Event]
+
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this key; nil is always right.
+	Checkpoint *olmcore.Checkpoint
+}
+
+// Config tunes the decisions. The zero value behaves as OLM does.
+type Config struct {
+	// ProtectedNamespaces keep their copies of operators that watch all namespaces where the OLMConfig disables them.
+	ProtectedNamespaces []string
+}
+
+// Outcome is a Result and what Reconcile asks its caller to keep.
+type Outcome struct {
+	olmcore.Result
+	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
+	Checkpoint *olmcore.Checkpoint
+}
+
+func (in *Input) cover(c *olmcore.Coverage) {
+	olmcore.CoverValue(c, in.Key.Namespace)
+	olmcore.CoverValue(c, in.Key.Name)
+	olmcore.CoverValues(c, in.Config.ProtectedNamespaces)
+	olmcore.CoverObjects(c, in.Sources)
+	olmcore.CoverObjects(c, in.OperatorGroups)
+	olmcore.CoverObjects(c, in.Copies)
+	olmcore.CoverObjects(c, in.Namespaces)
+	olmcore.CoverObjects(c, in.OLMConfigs)
+	olmcore.CoverObjects(c, in.Events)
+}
+
+func (in *Input) validate() error {
+	switch {
+	case in.Key.Name == "":
+		return &olmcore.InputError{Field: "Key.Name", Problem: "is empty"}
+	case in.Key.Namespace == "":
+		return &olmcore.InputError{Field: "Key.Namespace", Problem: "is empty"}
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	}
+	return cmp.Or(
+		olmcore.ValidateList("Sources", in.Sources),
+		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
+		olmcore.ValidateList("Copies", in.Copies),
+		olmcore.ValidateList("Namespaces", in.Namespaces),
+		olmcore.ValidateList("OLMConfigs", in.OLMConfigs),
+		olmcore.ValidateList("Events", in.Events),
+	)
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/fake/gen"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/internal/csvtest"
+	_ "github.com/olmcore/olm/internal/seeded"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// atRest are operators that have nothing to do.
+func atRest() map[string]copies.Input {
+	inputs := map[string]copies.Input{}
+	for _, targets := range [][]string{{""}, {"a", "b"}, {"ns"}} {
+		inputs["for "+strings.Join(targets, ",")] = world(targets...)
+		inputs["slim for "+strings.Join(targets, ",")] = slimmed(world(targets...))
+	}
+	return inputs
+}
+
+func TestCopiesAtRestWithTheirCheckpointAllocateNothing(t *testing.T) {
+	for name, in := range atRest() {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, invariant.CheckpointSound(copies.Reconcile, in))
+			require.NoError(t, invariant.CheckpointCovers(copies.Reconcile, in))
+			out := reconciled(t, in)
+			require.Equal(t, olmcore.Result{}, out.Result)
+			require.NotNil(t, out.Checkpoint)
+			in.Checkpoint = out.Checkpoint
+			require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = copies.Reconcile(in) }))
+		})
+	}
+}
+
+// FuzzReconcile takes any bytes for an original, its copies, and everything around them.
+func FuzzReconcile(f *testing.F) {
+	for _, in := range atRest() {
+		data, err := json.Marshal(in)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"Key":{"Namespace":"n","Name":"c"},"Sources":{"Complete":true},"Copies":{"Complete":true,"Items":[{"metadata":{"name":"c","namespace":"x","labels":{"olm.copiedFrom":"n"},"annotations":{"$copyhash-spec":"x","$copy-keys":"["}}}]}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := copies.Input{}
+		if json.Unmarshal(data, &in) != nil {
+			return
+		}
+		in.Now, in.Checkpoint = now, nil
+		require.NoError(t, invariant.Deterministic(reconcile, in))
+		if _, err := reconcile(in); err != nil {
+			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+		}
+	})
+}
+
+// FuzzSlim takes any bytes for a copy.
+func FuzzSlim(f *testing.F) {
+	data, err := json.Marshal(copyOf(source(""), "a"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte(strings.Replace(string(data), "{", `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion",`, 1)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		o, err := olmcore.Decode(data)
+		if err != nil {
+			return
+		}
+		slim := copies.Slim(o)
+		require.Equal(t, olmcore.RefOf(o), olmcore.RefOf(slim))
+		require.Equal(t, copies.Affected(o), copies.Affected(slim))
+		require.Same(t, slim, copies.Slim(slim))
+	})
+}
+
+// TestLaws hold for any Input.
+func TestLaws(t *testing.T) {
+	vocabulary := gen.Vocabulary{
+		Now: now, Namespace: "ns", Names: []string{"cool.v1", "a", "b", "cluster", "group"},
+		Words: map[string][]string{"phase": {"", "Succeeded", "Failed"}, "reason": {"", "Copied", "InstallSucceeded", "NoOperatorGroup"}, "namespaces": {"", "a"}},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		in := gen.Value[copies.Input](vocabulary).Draw(t, "in")
+		in.Now, in.Checkpoint, in.Key = now, nil, key
+		base := world(rapid.SampledFrom([]string{"", "a", "ns"}).Draw(t, "targets"))
+		if rapid.Bool().Draw(t, "an operator that is there") {
+			in.Sources, in.OperatorGroups = base.Sources, base.OperatorGroups
+		}
+		if rapid.Bool().Draw(t, "copies that are there") {
+			in.Copies, in.Namespaces = base.Copies, base.Namespaces
+		}
+		for _, c := range in.Sources.Items { // release and quantities of any text cannot be recorded
+			c.Spec = base.Sources.Items[0].Spec
+		}
+		for _, complete := range []*bool{&in.Sources.Complete, &in.Copies.Complete, &in.OperatorGroups.Complete, &in.Namespaces.Complete, &in.OLMConfigs.Complete, &in.Events.Complete} {
+			*complete = true // items of what was not read are refused
+		}
+		require.NoError(t, invariant.Laws(reconcile, in))
+		require.NoError(t, invariant.CheckpointSound(copies.Reconcile, in))
+	})
+}
+
+// TestGatherReadsWhatReconcileLooksAt.
+func TestGatherReadsWhatReconcileLooksAt(t *testing.T) {
+	for name, tt := range map[string]struct {
+		targets    string
+		absent     bool
+		namespaces []string
+		copies     []string
+	}{
+		"all namespaces":         {"", false, []string{"a", "b", "c", "ns"}, []string{"a", "b", "c"}},
+		"by name":                {"a,ns,z", false, []string{"a", "b", "c", "ns"}, []string{"b", "c", "a"}},
+		"its own":                {"ns", false, []string{"b", "c", "ns"}, []string{"b", "c"}},
+		"the original is absent": {"", true, []string{"b", "c"}, []string{"b", "c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world("")
+			unlabelled := copyIn(t, &w, "a") // what has the name is read, whatever it is
+			unlabelled.Labels = nil
+			other := copyOf(source(""), "a")
+			other.Name = "other"
+			objects := []olmcore.Object{other, olmConfig(nil)}
+			for _, n := range w.Namespaces.Items {
+				objects = append(objects, n)
+			}
+			for _, c := range w.Copies.Items {
+				objects = append(objects, c)
+			}
+			if !tt.absent {
+				objects = append(objects, source(tt.targets), groupOf(strings.Split(tt.targets, ",")...))
+			}
+			snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+			require.NoError(t, err)
+			in, err := copies.Gather(t.Context(), snapshot, key, copies.Config{})
+			require.NoError(t, err)
+			require.Equal(t, !tt.absent, len(in.Sources.Items) == 1)
+			require.Len(t, in.OLMConfigs.Items, 1)
+			require.True(t, in.Copies.Complete && in.Namespaces.Complete && in.Events.Complete)
+			var namespaces, of []string
+			for _, n := range in.Namespaces.Items {
+				namespaces = append(namespaces, n.Name)
+			}
+			for _, c := range in.Copies.Items {
+				of = append(of, c.Namespace)
+			}
+			require.ElementsMatch(t, tt.namespaces, namespaces)
+			require.ElementsMatch(t, tt.copies, of)
+		})
+	}
+}
+
+func TestGatherErrors(t *testing.T) {
+	nothing, err := olmcore.NewSnapshot(nil)
+	require.NoError(t, err)
+	_, err = copies.Gather(t.Context(), nothing, key, copies.Config{})
+	require.ErrorIs(t, err, olmcore.ErrNotRead)
+	require.False(t, apierrors.IsNotFound(err))
+}
+
+// TestGatherReadsTheEventWhereTheOLMConfigSaysWhether: it is in no cache, and costs a request.
+func TestGatherReadsTheEventWhereTheOLMConfigSaysWhether(t *testing.T) {
+	c := source("")
+	event := &corev1.Event{}
+	event.Namespace, event.Name = "ns", copies.EventName(c)
+	for disabled, want := range map[*bool]int{nil: 0, new(true): 1, new(false): 1} {
+		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c, groupOf(""), event, olmConfig(disabled)}, olmcore.Everything)
+		require.NoError(t, err)
+		in, err := copies.Gather(t.Context(), snapshot, key, copies.Config{})
+		require.NoError(t, err)
+		require.Len(t, in.Events.Items, want)
+	}
+}
+
+func TestAffected(t *testing.T) {
+	all, own := []types.NamespacedName{{}}, []types.NamespacedName{key}
+	unmarked := copyOf(source(""), "a")
+	unmarked.Labels = nil
+	foreign := copyOf(source(""), "a")
+	foreign.Labels["olm.copiedFrom"] = "b"
+	other := olmConfig(nil)
+	other.Name = "other"
+	event := func(reason string) *corev1.Event {
+		return &corev1.Event{Reason: reason, InvolvedObject: corev1.ObjectReference{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v1"}}
+	}
+	for name, c := range map[string]struct {
+		object olmcore.Object
+		want   []types.NamespacedName
+	}{
+		"an original":                {source(""), own},
+		"a copy wakes its original":  {copyOf(source(""), "a"), own},
+		"a slim one, too":            {copies.Slim(copyOf(source(""), "a")), own},
+		"a copy without its label":   {unmarked, []types.NamespacedName{{Namespace: "a", Name: "cool.v1"}, key}},
+		"a copy of somewhere else":   {foreign, []types.NamespacedName{{Namespace: "b", Name: "cool.v1"}, key}},
+		"a group":                    {groupOf(""), []types.NamespacedName{{Namespace: "ns"}}},
+		"a namespace":                {namespace("a", nil), all},
+		"the OLMConfig":              {olmConfig(nil), all},
+		"another OLMConfig":          {other, nil},
+		"the Event":                  {event("DisabledCopiedCSVs"), own},
+		"another Event":              {event("x"), nil},
+		"another kind":               {&corev1.Pod{}, nil},
+		"a version without metadata": {&version{}, nil},
+	} {
+		require.Equal(t, c.want, copies.Affected(c.object), name)
+	}
+}
+
+// TestWhomAChangeConcerns of those that Affected means by one key for all.
+func TestWhomAChangeConcerns(t *testing.T) {
+	global, some, itself := source(""), source("a,b"), source("ns")
+	leaving := namespace("a", nil)
+	leaving.Status.Phase = corev1.NamespaceTerminating
+	for name, c := range map[string]struct {
+		old, next            olmcore.Object
+		global, some, itself bool
+	}{
+		"a new namespace":               {nil, namespace("a", nil), true, true, false},
+		"one that goes":                 {namespace("a", nil), leaving, true, true, false},
+		"the namespace of the original": {nil, namespace("ns", nil), true, true, true},
+		"one that some do not watch":    {nil, namespace("z", nil), true, false, false},
+		"an OLMConfig":                  {nil, olmConfig(new(true)), true, false, false},
+		"a group of the namespace":      {nil, groupOf(""), true, true, true},
+		"another group":                 {nil, &operatorsv1.OperatorGroup{}, false, false, false},
+		"another kind":                  {nil, source(""), true, true, true},
+	} {
+		concerned := copies.Concerned(c.old, c.next)
+		require.Equal(t, []bool{c.global, c.some, c.itself}, []bool{concerned(global), concerned(some), concerned(itself)}, name)
+	}
+	require.Nil(t, copies.Concerned(namespace("a", nil), namespace("a", map[string]string{"team": "x"})), "labels of a namespace")
+}
+
+// TestWhatChangesTheOutcomeIsAffected takes away each object of a world in turn.
+func TestWhatChangesTheOutcomeIsAffected(t *testing.T) {
+	w := world("")
+	w.OLMConfigs = olmcore.Found(olmConfig(new(true)))
+	leaving := namespace("c", nil)
+	leaving.Status.Phase = corev1.NamespaceTerminating
+	objects := []olmcore.Object{w.Sources.Items[0], w.OperatorGroups.Items[0], w.OLMConfigs.Items[0], namespace("a", nil), namespace("b", nil), leaving, copyOf(source(""), "a"), copyOf(source(""), "c")}
+	outcome := func(objects []olmcore.Object) []string {
+		snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+		require.NoError(t, err)
+		in, err := copies.Gather(t.Context(), snapshot, key, copies.Config{ProtectedNamespaces: []string{"b"}})
+		require.NoError(t, err)
+		in.Now = now
+		return said(reconciled(t, in).Result)
+	}
+	whole := outcome(objects)
+	require.Len(t, whole, 3)
+	for i, o := range objects {
+		rest := append(append([]olmcore.Object{}, objects[:i]...), objects[i+1:]...)
+		if got := outcome(rest); strings.Join(got, "\n") != strings.Join(whole, "\n") {
+			require.Contains(t, olmcore.ExpandKeys(copies.Affected(o), []types.NamespacedName{key}), key, olmcore.RefOf(o).String())
+		}
+	}
+}
+
+// TestCopiesThatSettle apply what comes out until nothing does: the set of copies is what it shall be (with two managers
+// and lost writes in package fake/olm).
+func TestCopiesThatSettle(t *testing.T) {
+	in := world("")
+	copyIn(t, &in, "b").Spec.Description = "tampered"
+	in.Copies.Items = in.Copies.Items[1:]
+	stray := copyOf(source(""), "z")
+	in.Copies.Items = append(in.Copies.Items, stray)
+	for round := 0; ; round++ {
+		require.Less(t, round, 4)
+		res := reconciled(t, slimmed(in)).Result
+		if len(res.Actions) == 0 {
+			break
+		}
+		for _, a := range res.Actions {
+			record, err := olmcore.RecordOf(a)
+			require.NoError(t, err)
+			have := in.Copies
+			var current olmcore.Object
+			for _, c := range have.Items {
+				if c.Namespace == record.Target.Namespace {
+					current = c
+				}
+			}
+			after, err := record.Apply(current)
+			require.NoError(t, err)
+			in.Copies = csvtest.Without(in.Copies, record.Target)
+			if after != nil {
+				after.SetUID("copy")
+				after.SetResourceVersion(after.GetResourceVersion() + "1")
+				in.Copies.Items = append(in.Copies.Items, after.(*version))
+			}
+		}
+	}
+	var of []string
+	for _, c := range in.Copies.Items {
+		of = append(of, c.Namespace)
+		require.NotContains(t, c.Annotations, "olm.targetNamespaces")
+		require.Empty(t, c.OwnerReferences)
+		require.Empty(t, c.Finalizers)
+	}
+	require.ElementsMatch(t, []string{"a", "b", "c", "z"}, of, "it watches all: a copy in a namespace that was not read stays")
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+const (
+	// unreadPace is how often copies are looked at again whose lists were not read.
+	unreadPace = 5 * time.Second
+	// eventPace is how often the Event of disabled copies is looked for: an API server drops Events after an hour.
+	eventPace = time.Hour
+	// takenPace is how often a namespace is looked at again that has something else of the name of a copy.
+	takenPace = time.Minute
+)
+
+// Reconcile decides about all copies of one ClusterServiceVersion: which are made, which follow their original, and
+// which go. An Outcome with nothing but a Checkpoint, or a time, means that nothing is to be done. What a list that was
+// not read would decide stays as it is. The error is an *olmcore.InputError.
+//
+// A copy that is created has no status until it is observed and Reconcile called again. Of a copy that Slim returned
+// the action holds the whole content: its merge patch removes what the copy has besides.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, ensureCSVsInNamespaces, and
+// operator.go, syncCopyCSV and syncGcCsv.
+// Differs: copies of an original that is uncopiable, has no targets or is being deleted go; so does a copy whose label
+// and annotation disagree. An original that has the name of a copy is left alone.
+func Reconcile(in Input) (Outcome, error) {
+	c := in.Checkpoint.Compare(in.Now)
+	in.cover(&c)
+	if wait, same := c.Holds(); same {
+		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
+	}
+	if err := in.validate(); err != nil {
+		return Outcome{}, err
+	}
+	result, err := decide(in)
+	if err != nil {
+		return Outcome{}, err
+	}
+	out := Outcome{Result: result}
+	c = olmcore.NewCoverage(in.Now, out.Result)
+	in.cover(&c)
+	out.Checkpoint = c.Checkpoint()
+	return out, nil
+}
+
+func decide(in Input) (res olmcore.Result, err error) {
+	f := factsOf(in)
+	if unread := f.unread(); len(unread) > 0 {
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, f.ref, "",
+			"what these lists would decide about copies stays as it is, as they were not read: %s", strings.Join(unread, ", ")))
+		res.Requeue(unreadPace)
+	}
+	if !in.Sources.Complete || !in.Copies.Complete {
+		return res, nil
+	}
+	res.Actions = append(f.lost(&res), f.deletions()...)
+	if f.decided() {
+		held, err := f.held(&res)
+		if err != nil {
+			return olmcore.Result{}, err
+		}
+		res.Actions = append(res.Actions, held...)
+		res.Actions = append(res.Actions, f.event(&res)...)
+	}
+	slices.SortFunc(res.Actions, deployment.ByTarget)
+	return res, nil
+}
+
+// facts are what an Input says.
+type facts struct {
+	Input
+	ref olmcore.Ref
+	// source is the original, nil when there is none, found what has its key.
+	source, found *v1alpha1.ClusterServiceVersion
+	// targets are what its operator watches; copiable is false for an original of which no copies are made.
+	targets  group.Targets
+	copiable bool
+	toggle   copied.Toggle
+	leaving  sets.Set[string] // namespaces
+}
+
+func factsOf(in Input) *facts {
+	f := &facts{Input: in, leaving: sets.New[string]()}
+	f.found, _ = owned.Find(in.Sources.Items, in.Key.Namespace, in.Key.Name)
+	f.ref = olmcore.Ref{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: in.Key.Namespace, Name: in.Key.Name}
+	if f.found != nil {
+		f.ref = olmcore.RefOf(f.found).Unversioned()
+		if !f.found.IsCopied() {
+			f.source = f.found
+			g, _ := group.Alone(in.OperatorGroups.Items, in.Key.Namespace)
+			f.targets, f.copiable = copied.Targets(f.source, g)
+		}
+	}
+	config, _ := owned.Find(in.OLMConfigs.Items, "", copied.ConfigName)
+	f.toggle = copied.ToggleOf(config, in.Config.ProtectedNamespaces)
+	for _, n := range in.Namespaces.Items {
+		if copied.IsLeaving(n) {
+			f.leaving.Insert(n.Name)
+		}
+	}
+	return f
+}
+
+// unread returns the names of the lists that matter and were not read.
+func (f *facts) unread() []string {
+	names := slices.Concat(
+		read.Missing(f.Sources, "ClusterServiceVersions"),
+		read.Missing(f.Copies, "ClusterServiceVersions of other namespaces"),
+	)
+	if f.source == nil {
+		return names
+	}
+	names = append(names, read.Missing(f.OperatorGroups, "OperatorGroups")...)
+	if f.copiable {
+		names = append(names, read.Missing(f.Namespaces, "Namespaces")...)
+	}
+	if f.copiable && f.targets.All() {
+		names = append(names, read.Missing(f.OLMConfigs, "OLMConfigs (whether copies are disabled)")...)
+		if f.isToggled() {
+			names = append(names, read.Missing(f.Events, "Events (whether there is one that says so)")...)
+		}
+	}
+	return names
+}
+
+// decided reports whether what shall be is known.
+func (f *facts) decided() bool {
+	return f.copiable && f.OperatorGroups.Complete && f.Namespaces.Complete && (f.OLMConfigs.Complete || !f.targets.All())
+}
+
+// lost returns the deletion of what has the key and says of itself that it is a copy, but not of what.
+func (f *facts) lost(res *olmcore.Result) []olmcore.Action {
+	c := f.found
+	switch {
+	case c == nil || f.source != nil || c.DeletionTimestamp != nil || copied.Home(c) != f.Key:
+		return nil
+	case !v1alpha1.IsCopied(c):
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonUnmarked, f.ref, "status.reason",
+			"its status says that it is a copy; neither label nor annotation says of what"))
+		return nil
+	}
+	return []olmcore.Action{olmcore.DeleteOf(c, olmcore.Cause{
+		Reason: ReasonMarksDisagree, Message: "label olm.copiedFrom and annotation olm.operatorNamespace name no original in another namespace",
+	})}
+}
+
+// deletions are those of copies without a reason to exist.
+func (f *facts) deletions() (actions []olmcore.Action) {
+	for _, c := range f.Copies.Items {
+		if why := f.unjustified(c); why.Reason != "" {
+			actions = append(actions, olmcore.DeleteOf(c, why))
+		}
+	}
+	return actions
+}
+
+// unjustified says why a copy goes; the zero Cause is for one that stays, for what is no copy of the original, and for
+// what goes already.
+func (f *facts) unjustified(c *v1alpha1.ClusterServiceVersion) (why olmcore.Cause) {
+	if !copied.From(f.Key, c) || c.DeletionTimestamp != nil || f.leaving.Has(c.Namespace) {
+		return why
+	}
+	for _, rule := range unjustified {
+		if message := rule.broken(f, c); message != "" {
+			return olmcore.Cause{Reason: rule.reason, Message: message}
+		}
+	}
+	return why
+}
+
+// unjustified is the table of what a copy goes for: whoever adds a reason adds one row. Each says what is wrong.
+var unjustified = []struct {
+	reason string
+	broken func(f *facts, c *v1alpha1.ClusterServiceVersion) string
+}{
+	{ReasonMarksDisagree, func(f *facts, c *v1alpha1.ClusterServiceVersion) string {
+		if noted := c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey]; noted != f.Key.Namespace {
+			return fmt.Sprintf("label olm.copiedFrom says %s, annotation olm.operatorNamespace %q", f.Key.Namespace, noted)
+		}
+		return ""
+	}},
+	{ReasonSourceGone, func(f *facts, _ *v1alpha1.ClusterServiceVersion) string {
+		switch {
+		case f.source == nil:
+			return "ClusterServiceVersion " + f.Key.String() + " does not exist"
+		case f.source.DeletionTimestamp != nil:
+			return "ClusterServiceVersion " + f.Key.String() + " is being deleted"
+		}
+		return ""
+	}},
+	{ReasonSourceUncopiable, func(f *facts, _ *v1alpha1.ClusterServiceVersion) string {
+		if f.source.IsUncopiable() {
+			return fmt.Sprintf("ClusterServiceVersion %s is %s", f.Key, cmp.Or(string(f.source.Status.Reason), "without a phase"))
+		}
+		return ""
+	}},
+	{ReasonNotWatched, func(f *facts, c *v1alpha1.ClusterServiceVersion) string {
+		if noted, _ := group.AnnotatedTargets(f.source); !noted.Contains(c.Namespace) {
+			return "the operator of ClusterServiceVersion " + f.Key.String() + " does not watch the namespace"
+		}
+		return ""
+	}},
+	{ReasonDisabled, func(f *facts, c *v1alpha1.ClusterServiceVersion) string {
+		if f.copiable && !f.toggle.Keeps(f.targets.All(), c.Namespace) {
+			return "OLMConfig cluster disables copies of operators that watch all namespaces"
+		}
+		return ""
+	}},
+}
+
+// held are the writes to the namespaces that shall have a copy.
+func (f *facts) held(res *olmcore.Result) (actions []olmcore.Action, err error) {
+	want, err := prototypeOf(f.source)
+	if err != nil {
+		return nil, &olmcore.InputError{Field: "Sources[0]", Problem: "cannot be encoded: " + err.Error()}
+	}
+	missing := olmcore.Cause{Reason: ReasonCopyMissing, Message: "the operator of ClusterServiceVersion " + f.Key.String() + " watches the namespace"}
+	there := make(map[string]*v1alpha1.ClusterServiceVersion, len(f.Copies.Items))
+	for _, c := range f.Copies.Items {
+		if c.Name == f.Key.Name {
+			there[c.Namespace] = c
+		}
+	}
+	for _, namespace := range f.toggle.Namespaces(f.Key.Namespace, f.targets, f.Namespaces.Items) {
+		switch c := there[namespace]; {
+		case c == nil:
+			actions = append(actions, olmcore.CreateOf(want.in(namespace), missing))
+		case !copied.From(f.Key, c):
+			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNameTaken, f.ref, "",
+				"ClusterServiceVersion %s/%s is no copy of it, so there is none in that namespace", namespace, c.Name))
+			res.Requeue(takenPace)
+		case c.DeletionTimestamp == nil && f.unjustified(c).Reason == "":
+			update, err := want.update(c)
+			if err != nil {
+				return nil, err
+			}
+			actions = append(actions, update...)
+		}
+	}
+	return actions, nil
+}
+
+// isToggled reports whether the OLMConfig says whether copies are disabled: only then there can be an Event.
+func (f *facts) isToggled() bool {
+	config, _ := owned.Find(f.OLMConfigs.Items, "", copied.ConfigName)
+	return saysWhether(config)
+}
+
+func saysWhether(config *operatorsv1.OLMConfig) bool {
+	return config != nil && config.Spec.Features != nil && config.Spec.Features.DisableCopiedCSVs != nil
+}
+
+// event makes the Event of disabled copies, or removes it.
+func (f *facts) event(res *olmcore.Result) []olmcore.Action {
+	if !f.targets.All() || !f.isToggled() || !f.Events.Complete {
+		return nil
+	}
+	have, exists := owned.Find(f.Events.Items, f.Key.Namespace, EventName(f.source))
+	switch {
+	case f.toggle.Disabled:
+		res.Requeue(eventPace)
+		if !exists {
+			return []olmcore.Action{olmcore.CreateOf(newEvent(f.source, f.Now), olmcore.Cause{
+				Reason: ReasonDisabled, Message: "the users of other namespaces do not see the operator",
+			})}
+		}
+	case exists && isEventOf(f.source, have):
+		return []olmcore.Action{olmcore.DeleteOf(have, olmcore.Cause{Reason: ReasonEnabled, Message: "copies are made again"})}
+	}
+	return nil
+}
+
+// EventName returns the name of the Event on an original whose copies are disabled.
+func EventName(c *v1alpha1.ClusterServiceVersion) string {
+	suffix := olmcore.NameSuffix(10, string(c.UID), EventDisabledCopiedCSVs)
+	const limit = 253 - len(".") - 10
+	return strings.TrimRight(c.Name[:min(len(c.Name), limit)], "-.") + "." + suffix
+}
+
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, createCSVCopyingDisabledEvent.
+func newEvent(c *v1alpha1.ClusterServiceVersion, now time.Time) *corev1.Event {
+	at := olmcore.Timestamp(now)
+	e := &corev1.Event{
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind,
+			Namespace: c.Namespace, Name: c.Name, UID: c.UID,
+		},
+		Reason: EventDisabledCopiedCSVs, Message: fmt.Sprintf("CSV copying disabled for %s/%s", c.Namespace, c.Name),
+		Source: corev1.EventSource{Component: "operator-lifecycle-manager"}, Type: corev1.EventTypeWarning,
+		FirstTimestamp: at, LastTimestamp: at, Count: 1,
+	}
+	e.Namespace, e.Name = c.Namespace, EventName(c)
+	return e
+}
+
+func isEventOf(c *v1alpha1.ClusterServiceVersion, e *corev1.Event) bool {
+	return e.Reason == EventDisabledCopiedCSVs && e.InvolvedObject.UID == c.UID && e.InvolvedObject.Kind == v1alpha1.ClusterServiceVersionKind
+}

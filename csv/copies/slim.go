@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"unique"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Annotations of slim copies. They are in memory only: no API server takes keys like these, so none can come from a
+// cluster, and a slim copy that is written back by mistake is refused.
+const (
+	annotationSpecHash   = "$copyhash-spec"
+	annotationStatusHash = "$copyhash-status"
+	// annotationKeys holds the keys of the maps that a slim copy does not have: see mapKeys.
+	annotationKeys = "$copy-keys"
+)
+
+// Slim returns what a cache keeps of a copy: its metadata, without the values of most annotations, its phase, and hashes
+// of its content. That is what all packages of this library look at. The result shares nothing with o; any other object
+// is returned as it is. Strings that copies have in common are kept once. The comparison of content and its exact update
+// work on slim copies as on whole ones.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm, which keeps copies as metadata.
+func Slim(o olmcore.Object) olmcore.Object {
+	if o == nil || olmcore.GVKOf(o) != v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind) ||
+		copied.Home(o).Namespace == o.GetNamespace() {
+		return o
+	}
+	read, err := olmcore.Typed(o)
+	if err != nil {
+		return o // what does not fit its type cannot be compared
+	}
+	c, ok := read.(*v1alpha1.ClusterServiceVersion)
+	if !ok || isSlim(c) {
+		return o
+	}
+	hashes, err := contentOf(c)
+	if err != nil {
+		return o
+	}
+	slim := slimOf(c, hashes)
+	if _, isMap := o.(*unstructured.Unstructured); isMap {
+		return untyped(slim)
+	}
+	return slim
+}
+
+func slimOf(c *v1alpha1.ClusterServiceVersion, hashes content) *v1alpha1.ClusterServiceVersion {
+	slim := &v1alpha1.ClusterServiceVersion{TypeMeta: c.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Name: once(c.Name), Namespace: once(c.Namespace), UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
+		CreationTimestamp: c.CreationTimestamp, DeletionTimestamp: c.DeletionTimestamp.DeepCopy(),
+		Labels: make(map[string]string, len(c.Labels)), Annotations: map[string]string{},
+	}}
+	for key, value := range c.Labels {
+		slim.Labels[once(key)] = once(value)
+	}
+	for _, f := range c.Finalizers {
+		slim.Finalizers = append(slim.Finalizers, once(f))
+	}
+	for _, r := range c.OwnerReferences {
+		slim.OwnerReferences = append(slim.OwnerReferences, *r.DeepCopy())
+	}
+	for _, key := range []string{operatorsv1.OperatorGroupAnnotationKey, operatorsv1.OperatorGroupNamespaceAnnotationKey} {
+		if value, ok := c.Annotations[key]; ok {
+			slim.Annotations[key] = once(value)
+		}
+	}
+	slim.Annotations[annotationSpecHash], slim.Annotations[annotationStatusHash] = once(hashes.spec), once(hashes.status)
+	slim.Annotations[annotationKeys] = once(keysOf(c))
+	slim.Status.Phase, slim.Status.Reason = once(c.Status.Phase), once(c.Status.Reason)
+	return slim
+}
+
+// once returns a string that all equal ones share.
+func once[S ~string](s S) S { return unique.Make(s).Value() }
+
+func isSlim(c *v1alpha1.ClusterServiceVersion) bool {
+	_, ok := c.Annotations[annotationSpecHash]
+	return ok
+}
+
+// untyped is olmcore.ToMap that keeps shared strings shared.
+func untyped(c *v1alpha1.ClusterServiceVersion) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": string(c.Status.Phase), "reason": string(c.Status.Reason)}}}
+	u.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind))
+	u.SetName(c.Name)
+	u.SetNamespace(c.Namespace)
+	u.SetUID(c.UID)
+	u.SetResourceVersion(c.ResourceVersion)
+	u.SetGeneration(c.Generation)
+	u.SetCreationTimestamp(c.CreationTimestamp)
+	u.SetDeletionTimestamp(c.DeletionTimestamp)
+	u.SetLabels(c.Labels)
+	u.SetAnnotations(c.Annotations)
+	if len(c.Finalizers) > 0 {
+		u.SetFinalizers(c.Finalizers)
+	}
+	if len(c.OwnerReferences) > 0 {
+		u.SetOwnerReferences(c.OwnerReferences)
+	}
+	return u
+}
+
+// content is the hashes of what a copy holds.
+type content struct{ spec, status string }
+
+// contentOf hashes what a copy holds: name, labels, annotations and spec, and the status. A slim copy knows.
+func contentOf(c *v1alpha1.ClusterServiceVersion) (held content, err error) {
+	if isSlim(c) {
+		return content{c.Annotations[annotationSpecHash], c.Annotations[annotationStatusHash]}, nil
+	}
+	held.spec, err = olmcore.Hash(struct {
+		Name                string
+		Labels, Annotations map[string]string
+		Spec                *v1alpha1.ClusterServiceVersionSpec
+	}{c.Name, c.Labels, c.Annotations, &c.Spec})
+	if err != nil {
+		return content{}, err
+	}
+	held.status, err = olmcore.Hash(&c.Status)
+	return held, err
+}
+
+// mapKeys are the keys of the maps that a ClusterServiceVersion has besides labels. A merge patch removes a key only
+// when it names it.
+type mapKeys struct {
+	Annotations     []string `json:"annotations,omitempty"`
+	SpecLabels      []string `json:"specLabels,omitempty"`
+	SpecAnnotations []string `json:"specAnnotations,omitempty"`
+	MatchLabels     []string `json:"matchLabels,omitempty"`
+}
+
+func keysOf(c *v1alpha1.ClusterServiceVersion) string {
+	keys := mapKeys{
+		Annotations: slices.Sorted(maps.Keys(c.Annotations)), SpecLabels: slices.Sorted(maps.Keys(c.Spec.Labels)),
+		SpecAnnotations: slices.Sorted(maps.Keys(c.Spec.Annotations)),
+	}
+	if c.Spec.Selector != nil {
+		keys.MatchLabels = slices.Sorted(maps.Keys(c.Spec.Selector.MatchLabels))
+	}
+	text, err := json.Marshal(keys)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

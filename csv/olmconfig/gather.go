@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmconfig
+
+import (
+	"context"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Gather reads what Reconcile looks at, Now and Checkpoint apart; key has a name alone. An OLMConfig that does not
+// exist is an error for which apierrors.IsNotFound holds. What was not read is an incomplete list; any other read that
+// failed is an error.
+func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config copies.Config) (Input, error) {
+	c, err := olmcore.Require[*operatorsv1.OLMConfig](ctx, r, "", key.Name)
+	if err != nil {
+		return Input{}, olmcore.Needed(err, "whether copies of operators are disabled")
+	}
+	in := Input{OLMConfig: c, Config: config}
+	if c.Name != copied.ConfigName {
+		return in, nil
+	}
+	reads := read.From(ctx, r)
+	in.ClusterServiceVersions = read.List[*v1alpha1.ClusterServiceVersion](reads, metav1.NamespaceAll, nil)
+	in.OperatorGroups = read.List[*operatorsv1.OperatorGroup](reads, metav1.NamespaceAll, nil)
+	in.Namespaces = read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil)
+	if err := reads.Err(); err != nil {
+		return Input{}, err
+	}
+	return in, nil
+}

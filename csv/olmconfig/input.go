@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmconfig
+
+import (
+	"cmp"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now and Checkpoint.
+type Input struct {
+	// Now is the instant of this call. Required.
+	Now time.Time
+	// OLMConfig is the object to reconcile, with a name. Required.
+	OLMConfig *operatorsv1.OLMConfig
+	// Config is that of the copies.
+	Config copies.Config
+	// ClusterServiceVersions, OperatorGroups and Namespaces are those of the cluster. Copies may be slim.
+	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	OperatorGroups         olmcore.Observed[*operatorsv1.OperatorGroup]
+	Namespaces             olmcore.Observed[*corev1.Namespace]
+
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this OLMConfig; nil is always right.
+	Checkpoint *olmcore.Checkpoint
+}
+
+// Outcome is a Result and what Reconcile asks its caller to keep.
+type Outcome struct {
+	olmcore.Result
+	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
+	Checkpoint *olmcore.Checkpoint
+}
+
+func (in *Input) cover(c *olmcore.Coverage) {
+	olmcore.CoverObject(c, in.OLMConfig)
+	olmcore.CoverValues(c, in.Config.ProtectedNamespaces)
+	olmcore.CoverObjects(c, in.ClusterServiceVersions)
+	olmcore.CoverObjects(c, in.OperatorGroups)
+	olmcore.CoverObjects(c, in.Namespaces)
+}
+
+func (in *Input) validate() error {
+	switch {
+	case in.OLMConfig == nil:
+		return &olmcore.InputError{Field: "OLMConfig", Problem: "is nil"}
+	case in.OLMConfig.Name == "":
+		return &olmcore.InputError{Field: "OLMConfig.metadata.name", Problem: "is empty"}
+	case in.Now.IsZero():
+		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+	}
+	return cmp.Or(
+		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions),
+		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
+		olmcore.ValidateList("Namespaces", in.Namespaces),
+	)
+}

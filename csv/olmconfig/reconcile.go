@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmconfig
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Reasons and messages of the condition DisabledCopiedCSVs.
+const (
+	ConditionEnabled  = "CopiedCSVsEnabled"
+	ConditionDisabled = "CopiedCSVsDisabled"
+
+	messagePresent    = "Copied CSVs are enabled and present across the cluster"
+	messageMissing    = "Copied CSVs are enabled and at least one copied CSVs is missing"
+	messageNone       = "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode"
+	messageUnexpected = "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode"
+)
+
+// ReasonStatusChanged is the reason of this package's Cause: the condition follows what was observed. Nothing to do.
+const ReasonStatusChanged = "StatusChanged"
+
+// Reasons of this package's Diagnostics.
+const (
+	// ReasonNotObserved: a list was not read, and the condition stays as it is. Give the caller access to the kind that
+	// it names.
+	ReasonNotObserved = "NotObserved"
+	// ReasonNameIgnored: an OLMConfig has another name than cluster, and nothing follows what it says. Delete it, and
+	// write what it says into that one.
+	ReasonNameIgnored = "NameIgnored"
+)
+
+const (
+	// CopiesPace is how often copies are looked at that are not yet where they shall be.
+	CopiesPace = 10 * time.Second
+	// LookAgain is how often a caller shall look at copies that are where they shall be.
+	LookAgain = time.Minute
+	// unreadPace is how often an OLMConfig looks again whose lists were not read.
+	unreadPace = 5 * time.Second
+)
+
+// Reconcile decides about the condition DisabledCopiedCSVs of the OLMConfig named cluster: it compares, of each operator
+// that watches all namespaces, the namespaces that have a copy with those that shall have one. An OLMConfig of another
+// name is reported and ignored. An Outcome with nothing but a Checkpoint, or a time, means that nothing is to be done.
+// The error is an *olmcore.InputError.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncOLMConfig.
+// Differs: sets of namespaces are compared, not their numbers.
+func Reconcile(in Input) (Outcome, error) {
+	c := in.Checkpoint.Compare(in.Now)
+	in.cover(&c)
+	if wait, same := c.Holds(); same {
+		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
+	}
+	if err := in.validate(); err != nil {
+		return Outcome{}, err
+	}
+	out := Outcome{Result: decide(&in)}
+	c = olmcore.NewCoverage(in.Now, out.Result)
+	in.cover(&c)
+	out.Checkpoint = c.Checkpoint()
+	return out, nil
+}
+
+func decide(in *Input) (res olmcore.Result) {
+	say := func(reason, path, format string, args ...any) {
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(in.OLMConfig), path, format, args...))
+	}
+	unread := slices.Concat(
+		read.Missing(in.ClusterServiceVersions, "ClusterServiceVersions"),
+		read.Missing(in.OperatorGroups, "OperatorGroups"),
+		read.Missing(in.Namespaces, "Namespaces"),
+	)
+	switch {
+	case in.OLMConfig.DeletionTimestamp != nil:
+		return res
+	case in.OLMConfig.Name != copied.ConfigName:
+		say(ReasonNameIgnored, "metadata.name", "the OLMConfig that counts has the name %s", copied.ConfigName)
+		return res
+	case len(unread) > 0:
+		say(ReasonNotObserved, "", "the condition %s stays as it is, as these lists were not read: %s", operatorsv1.DisabledCopiedCSVsConditionType, strings.Join(unread, ", "))
+		res.Requeue(unreadPace)
+		return res
+	}
+	condition, done := conditionOf(in)
+	if !done {
+		res.Requeue(CopiesPace)
+	}
+	after := *in.OLMConfig // what a status update does not write is shared with what was observed
+	after.Status.Conditions = slices.Clone(in.OLMConfig.Status.Conditions)
+	meta.SetStatusCondition(&after.Status.Conditions, condition)
+	if !equality.Semantic.DeepEqual(after.Status, in.OLMConfig.Status) {
+		res.Actions = []olmcore.Action{olmcore.UpdateStatusOf(in.OLMConfig, &after, olmcore.Cause{Reason: ReasonStatusChanged, Message: condition.Message})}
+	}
+	return res
+}
+
+// conditionOf returns the condition, and whether all copies are where they shall be.
+func conditionOf(in *Input) (condition metav1.Condition, done bool) {
+	toggle := copied.ToggleOf(in.OLMConfig, in.Config.ProtectedNamespaces)
+	missing, unexpected := compare(in, toggle)
+	condition = metav1.Condition{Type: operatorsv1.DisabledCopiedCSVsConditionType, LastTransitionTime: olmcore.Timestamp(in.Now)}
+	switch {
+	case !toggle.Disabled && missing:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, ConditionEnabled, messageMissing
+	case !toggle.Disabled:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, ConditionEnabled, messagePresent
+	case unexpected:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, ConditionDisabled, messageUnexpected
+	default:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, ConditionDisabled, messageNone
+	}
+	return condition, condition.Message == messagePresent || condition.Message == messageNone
+}
+
+// compare returns whether an operator that watches all namespaces lacks a copy, and whether one has a copy where none
+// shall be.
+func compare(in *Input, toggle copied.Toggle) (missing, unexpected bool) {
+	groups := map[string][]*operatorsv1.OperatorGroup{}
+	for _, g := range in.OperatorGroups.Items {
+		groups[g.Namespace] = append(groups[g.Namespace], g)
+	}
+	staying := sets.New[string]()
+	for _, n := range in.Namespaces.Items {
+		if !copied.IsLeaving(n) {
+			staying.Insert(n.Name)
+		}
+	}
+	// How many copies each operator shall have, less those that it has.
+	lacking := map[types.NamespacedName]int{}
+	for _, c := range in.ClusterServiceVersions.Items {
+		g, _ := group.Alone(groups[c.Namespace], c.Namespace)
+		if targets, ok := copied.Targets(c, g); ok && targets.All() {
+			lacking[copied.Home(c)] = len(toggle.Namespaces(c.Namespace, targets, in.Namespaces.Items))
+		}
+	}
+	for _, c := range in.ClusterServiceVersions.Items {
+		key := copied.Home(c)
+		if _, global := lacking[key]; !global || !copied.From(key, c) || !staying.Has(c.Namespace) {
+			continue
+		}
+		if !toggle.Keeps(true, c.Namespace) {
+			unexpected = true
+			continue
+		}
+		lacking[key]--
+	}
+	for _, n := range lacking {
+		missing = missing || n > 0
+	}
+	return missing, unexpected
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmconfig_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/csv/olmconfig"
+	"github.com/olmcore/olm/fake/gen"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/internal/csvtest"
+	_ "github.com/olmcore/olm/internal/seeded"
+	"github.com/olmcore/olm/olmcore"
+)
+
+var now, namespace = csvtest.Now, csvtest.Namespace
+
+func config(disabled *bool) *operatorsv1.OLMConfig {
+	c := &operatorsv1.OLMConfig{Spec: operatorsv1.OLMConfigSpec{Features: &operatorsv1.Features{DisableCopiedCSVs: disabled}}}
+	c.Name, c.UID, c.ResourceVersion = "cluster", "config", "1"
+	return c
+}
+
+// world has an operator of namespace ns for all namespaces, with its copies, and one for its own.
+func world(disabled *bool) olmconfig.Input {
+	c := csvtest.Operator("cool.v1", 1)
+	c.Annotations["olm.targetNamespaces"] = ""
+	csvtest.Hold(c, csvtest.Succeeded, v1alpha1.CSVReasonInstallSuccessful, "it runs", 0)
+	g := csvtest.Group()
+	g.Spec.TargetNamespaces, g.Status.Namespaces = nil, []string{""}
+	own := c.DeepCopy()
+	own.Namespace, own.Annotations = "b", map[string]string{"olm.operatorGroup": "group", "olm.operatorNamespace": "b", "olm.targetNamespaces": "b"}
+	own.Name, own.UID = "own.v1", "own"
+	ownGroup := csvtest.Group()
+	ownGroup.Namespace, ownGroup.Status.Namespaces, ownGroup.UID = "b", []string{"b"}, "own"
+	in := olmconfig.Input{
+		Now: now, OLMConfig: config(disabled), OperatorGroups: olmcore.Found(g, ownGroup),
+		ClusterServiceVersions: olmcore.Found(c, own, csvtest.Copied("a"), csvtest.Copied("b")),
+		Namespaces:             olmcore.Found(namespace("ns", nil), namespace("a", nil), namespace("b", nil)),
+	}
+	for i, v := range in.ClusterServiceVersions.Items {
+		if v.IsCopied() {
+			v.ResourceVersion = "20"
+			in.ClusterServiceVersions.Items[i] = copies.Slim(v).(*v1alpha1.ClusterServiceVersion)
+		}
+	}
+	return in
+}
+
+func reconcile(in olmconfig.Input) (olmcore.Result, error) {
+	out, err := olmconfig.Reconcile(in)
+	return out.Result, err
+}
+
+// TestTheCondition compares what there is with what shall be.
+func TestTheCondition(t *testing.T) {
+	without := func(in *olmconfig.Input) { // the copy in b
+		in.ClusterServiceVersions.Items = in.ClusterServiceVersions.Items[:3]
+	}
+	for name, tt := range map[string]struct {
+		disabled        *bool
+		change          func(*olmconfig.Input)
+		status          metav1.ConditionStatus
+		reason, message string
+		again           time.Duration
+	}{
+		"all there":      {nil, func(*olmconfig.Input) {}, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster", 0},
+		"enabled":        {new(false), func(*olmconfig.Input) {}, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster", 0},
+		"one is missing": {nil, without, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and at least one copied CSVs is missing", olmconfig.CopiesPace},
+		"where none can be": {nil, func(in *olmconfig.Input) {
+			without(in)
+			in.Namespaces.Items[2].Status.Phase = corev1.NamespaceTerminating
+		}, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster", 0},
+		"as many, not the same": {nil, func(in *olmconfig.Input) {
+			in.ClusterServiceVersions.Items[3] = in.ClusterServiceVersions.Items[3].DeepCopy()
+			in.ClusterServiceVersions.Items[3].Namespace = "gone"
+		}, "False", "CopiedCSVsEnabled", "Copied CSVs are enabled and at least one copied CSVs is missing", olmconfig.CopiesPace},
+		"disabled, and there": {new(true), func(*olmconfig.Input) {}, "False", "CopiedCSVsDisabled", "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode", olmconfig.CopiesPace},
+		"disabled, but one":   {new(true), func(in *olmconfig.Input) { in.Config.ProtectedNamespaces = []string{"a"} }, "False", "CopiedCSVsDisabled", "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode", olmconfig.CopiesPace},
+		"disabled, protected": {new(true), func(in *olmconfig.Input) { in.Config.ProtectedNamespaces = []string{"a", "z"}; without(in) }, "True", "CopiedCSVsDisabled", "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode", 0},
+		"disabled and gone":   {new(true), func(in *olmconfig.Input) { in.ClusterServiceVersions.Items = in.ClusterServiceVersions.Items[:2] }, "True", "CopiedCSVsDisabled", "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode", 0},
+		"another's copies":    {new(true), func(in *olmconfig.Input) { in.ClusterServiceVersions.Items = in.ClusterServiceVersions.Items[1:] }, "True", "CopiedCSVsDisabled", "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := world(tt.disabled)
+			tt.change(&in)
+			out, err := olmconfig.Reconcile(in)
+			require.NoError(t, err)
+			require.Len(t, out.Actions, 1)
+			after := out.Actions[0].(olmcore.UpdateStatus).After.(*operatorsv1.OLMConfig)
+			want := metav1.Condition{Type: "DisabledCopiedCSVs", Status: tt.status, Reason: tt.reason, Message: tt.message, LastTransitionTime: metav1.NewTime(now)}
+			require.Equal(t, []metav1.Condition{want}, after.Status.Conditions)
+			require.Equal(t, tt.again, out.RequeueAfter)
+
+			in.OLMConfig = after
+			out, err = olmconfig.Reconcile(in)
+			require.NoError(t, err)
+			require.True(t, out.Empty())
+			require.NotNil(t, out.Checkpoint)
+		})
+	}
+}
+
+func TestWhatIsIgnored(t *testing.T) {
+	in := world(new(true))
+	in.OLMConfig.Name = "other"
+	res, err := reconcile(in)
+	require.NoError(t, err)
+	require.Empty(t, res.Actions)
+	require.Equal(t, "the OLMConfig that counts has the name cluster", res.Diagnostics[0].Message)
+	in = world(nil)
+	in.OLMConfig.DeletionTimestamp = csvtest.Ago(0)
+	res, err = reconcile(in)
+	require.NoError(t, err)
+	require.Equal(t, olmcore.Result{}, res)
+}
+
+func TestWhatWasNotReadDecidesNothing(t *testing.T) {
+	for name, change := range map[string]func(*olmconfig.Input){
+		"ClusterServiceVersions": func(in *olmconfig.Input) {
+			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
+		},
+		"OperatorGroups": func(in *olmconfig.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
+		"Namespaces":     func(in *olmconfig.Input) { in.Namespaces = olmcore.Observed[*corev1.Namespace]{} },
+	} {
+		in := world(nil)
+		change(&in)
+		res, err := reconcile(in)
+		require.NoError(t, err)
+		require.Empty(t, res.Actions)
+		require.Equal(t, "the condition DisabledCopiedCSVs stays as it is, as these lists were not read: "+name, res.Diagnostics[0].Message)
+	}
+}
+
+func TestInputErrorsNameTheField(t *testing.T) {
+	for field, change := range map[string]func(*olmconfig.Input){
+		"OLMConfig":                 func(in *olmconfig.Input) { in.OLMConfig = nil },
+		"OLMConfig.metadata.name":   func(in *olmconfig.Input) { in.OLMConfig.Name = "" },
+		"Now":                       func(in *olmconfig.Input) { in.Now = time.Time{} },
+		"ClusterServiceVersions[0]": func(in *olmconfig.Input) { in.ClusterServiceVersions.Items[0] = nil },
+		"OperatorGroups":            func(in *olmconfig.Input) { in.OperatorGroups.Complete = false },
+		"Namespaces[1]":             func(in *olmconfig.Input) { in.Namespaces.Items[1] = nil },
+	} {
+		in := world(nil)
+		change(&in)
+		_, err := reconcile(in)
+		var input *olmcore.InputError
+		require.ErrorAs(t, err, &input, field)
+		require.Equal(t, field, input.Field)
+	}
+}
+
+// atRest has its condition.
+func atRest(t require.TestingT) olmconfig.Input {
+	in := world(nil)
+	res, err := reconcile(in)
+	require.NoError(t, err)
+	in.OLMConfig = res.Actions[0].(olmcore.UpdateStatus).After.(*operatorsv1.OLMConfig)
+	return in
+}
+
+func TestAnOLMConfigAtRestWithItsCheckpointAllocatesNothing(t *testing.T) {
+	in := atRest(t)
+	require.NoError(t, invariant.CheckpointSound(olmconfig.Reconcile, in))
+	require.NoError(t, invariant.CheckpointCovers(olmconfig.Reconcile, in))
+	out, err := olmconfig.Reconcile(in)
+	require.NoError(t, err)
+	in.Checkpoint = out.Checkpoint
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = olmconfig.Reconcile(in) }))
+}
+
+// TestLaws hold for any Input.
+func TestLaws(t *testing.T) {
+	vocabulary := gen.Vocabulary{Now: now, Namespace: "ns", Names: []string{"cluster", "cool.v1", "group"}, Words: map[string][]string{"phase": {"", "Succeeded"}, "namespaces": {"", "ns"}}}
+	rapid.Check(t, func(t *rapid.T) {
+		in := gen.Value[olmconfig.Input](vocabulary).Draw(t, "in")
+		in.Now, in.Checkpoint = now, nil
+		in.ClusterServiceVersions.Complete, in.OperatorGroups.Complete, in.Namespaces.Complete = true, true, true
+		if rapid.Bool().Draw(t, "a world") {
+			w := world(nil)
+			in.ClusterServiceVersions, in.OperatorGroups, in.Namespaces = w.ClusterServiceVersions, w.OperatorGroups, w.Namespaces
+		}
+		require.NoError(t, invariant.Laws(reconcile, in))
+		require.NoError(t, invariant.CheckpointSound(olmconfig.Reconcile, in))
+	})
+}
+
+// FuzzReconcile takes any bytes for an OLMConfig and everything around it.
+func FuzzReconcile(f *testing.F) {
+	data, err := json.Marshal(world(new(true)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := olmconfig.Input{}
+		if json.Unmarshal(data, &in) != nil {
+			return
+		}
+		in.Now, in.Checkpoint = now, nil
+		require.NoError(t, invariant.Deterministic(reconcile, in))
+	})
+}
+
+func TestGather(t *testing.T) {
+	in := world(nil)
+	objects := []olmcore.Object{in.OLMConfig}
+	for _, c := range in.ClusterServiceVersions.Items {
+		objects = append(objects, c)
+	}
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+	require.NoError(t, err)
+	got, err := olmconfig.Gather(t.Context(), snapshot, types.NamespacedName{Name: "cluster"}, copies.Config{})
+	require.NoError(t, err)
+	require.Len(t, got.ClusterServiceVersions.Items, 4)
+	require.True(t, got.OperatorGroups.Complete && got.Namespaces.Complete)
+	_, err = olmconfig.Gather(t.Context(), snapshot, types.NamespacedName{Name: "other"}, copies.Config{})
+	require.True(t, apierrors.IsNotFound(err))
+	nothing, err := olmcore.NewSnapshot(nil)
+	require.NoError(t, err)
+	_, err = olmconfig.Gather(t.Context(), nothing, types.NamespacedName{Name: "cluster"}, copies.Config{})
+	require.ErrorIs(t, err, olmcore.ErrNotRead)
+}
+
+func TestAffected(t *testing.T) {
+	counts := []types.NamespacedName{{Name: "cluster"}}
+	other := config(nil)
+	other.Name = "other"
+	for name, c := range map[string]struct {
+		object olmcore.Object
+		want   []types.NamespacedName
+	}{
+		"the OLMConfig": {config(nil), counts},
+		"another":       {other, []types.NamespacedName{{Name: "other"}}},
+		"an original":   {csvtest.Operator("cool.v1", 1), counts},
+		"a copy":        {csvtest.Copied("a"), nil},
+		"a group":       {csvtest.Group(), counts},
+		"a namespace":   {namespace("a", nil), counts},
+		"another kind":  {&corev1.Pod{}, nil},
+	} {
+		require.Equal(t, c.want, olmconfig.Affected(c.object), name)
+	}
+}
+
+// TestOtherConditionsStay as they are.
+func TestOtherConditionsStay(t *testing.T) {
+	in := world(nil)
+	in.OLMConfig.Status.Conditions = []metav1.Condition{{Type: "Other", Status: "True"}}
+	res, err := reconcile(in)
+	require.NoError(t, err)
+	after := res.Actions[0].(olmcore.UpdateStatus).After.(*operatorsv1.OLMConfig)
+	require.NotNil(t, meta.FindStatusCondition(after.Status.Conditions, "Other"))
+	require.Len(t, in.OLMConfig.Status.Conditions, 1)
+}
