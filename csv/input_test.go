@@ -539,6 +539,8 @@ func TestGatherFindsTheCopies(t *testing.T) {
 	require.Equal(t, olmcore.Found(copied("a")), in.Deletion.Copies)
 	require.Equal(t, olmcore.Found(requirer), in.Deletion.Peers, "it is not its own peer, nor are its copies")
 	require.Contains(t, csv.Affected(copied("a")), key)
+	require.Equal(t, []types.NamespacedName{{Namespace: "x", Name: "cool.v1"}}, csv.Affected(another))
+	another.Finalizers = []string{cleanup.Finalizer}
 	require.Equal(t, []types.NamespacedName{{Namespace: "b", Name: "cool.v1"}, {Namespace: "x", Name: "cool.v1"}}, csv.Affected(another))
 }
 
