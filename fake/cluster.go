@@ -30,6 +30,9 @@ type Cluster struct {
 	// Authorize decides whether an action may run under its identity; nil allows
 	// everything. The error is returned as it is, usually apierrors.NewForbidden.
 	Authorize func(as *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error
+	// Webhooks answers the API server's calls to webhooks; an error means that the call failed. nil: none is called.
+	// Serving makes such a function.
+	Webhooks func(call WebhookCall) (WebhookAnswer, error)
 
 	now      time.Time
 	version  uint64 // the resourceVersion of the last write
@@ -58,6 +61,7 @@ type Cluster struct {
 	broken   map[types.NamespacedName]string
 	// revisions of Deployments, by UID.
 	revisions map[types.UID]revision
+	started   map[types.UID]started // Deployments whose Pods mount something
 
 	views   []*View
 	logs    map[schema.GroupKind]*eventLog
@@ -82,6 +86,7 @@ func NewCluster(start time.Time) *Cluster {
 		broken:   map[types.NamespacedName]string{},
 
 		revisions: map[types.UID]revision{},
+		started:   map[types.UID]started{},
 		logs:      map[schema.GroupKind]*eventLog{},
 	}
 	for _, k := range builtinKinds() {
@@ -104,7 +109,15 @@ func (c *Cluster) Get(_ context.Context, gvk schema.GroupVersionKind, namespace,
 	if err != nil {
 		return nil, err
 	}
-	return t.read(gvk, namespace, name)
+	o, err := t.read(gvk, namespace, name)
+	if err != nil || !c.converts(t.kind, gvk.Version) {
+		return o, err
+	}
+	converted, err := c.convert(t.kind, []olmcore.Object{t.get(namespace, name)}, gvk.Version)
+	if err != nil {
+		return nil, err
+	}
+	return converted[0], nil
 }
 
 func (t *table) read(gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
@@ -121,6 +134,9 @@ func (c *Cluster) List(_ context.Context, gvk schema.GroupVersionKind, namespace
 	t, err := c.table(gvk)
 	if err != nil {
 		return nil, err
+	}
+	if c.converts(t.kind, gvk.Version) {
+		return c.convert(t.kind, selected(t.list(namespace), selector), gvk.Version)
 	}
 	return t.readAll(gvk, namespace, selector), nil
 }

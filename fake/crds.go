@@ -46,6 +46,7 @@ func (c *Cluster) serveCRD(current, next olmcore.Object) {
 	k.resource, k.custom, k.generation = after.Spec.Names.Plural, true, true
 	k.status = storage.Subresources != nil && storage.Subresources.Status != nil
 	k.terminating = after.DeletionTimestamp != nil
+	k.conversion = conversionOf(after)
 	if storage.Schema != nil {
 		k.defaults = defaultingOf(storage.Schema.OpenAPIV3Schema)
 	}

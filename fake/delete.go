@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +16,21 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// remove is the API server's DELETE.
+// delete is a DELETE of a person or a controller.
+func (c *Cluster) delete(target olmcore.Ref, grace *int64, policy metav1.DeletionPropagation) error {
+	if c.asksWebhooks(mutatingKind) || c.asksWebhooks(validatingKind) {
+		t, current, err := c.deletable(target)
+		if err == nil {
+			err = c.admit(write{kind: t.kind, operation: admissionregistrationv1.Delete, old: current})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.remove(target, grace, policy)
+}
+
+// remove is the API server's DELETE. Those of the simulation come here without webhooks.
 func (c *Cluster) remove(target olmcore.Ref, grace *int64, policy metav1.DeletionPropagation) error {
 	t, current, err := c.deletable(target)
 	if err != nil {

@@ -135,6 +135,7 @@ func (c *Cluster) deploymentProblem(d *appsv1.Deployment) (problem string, start
 }
 
 func (c *Cluster) deploymentRuns(d *appsv1.Deployment, replicas int32) {
+	c.noteStart(d)
 	s := &d.Status
 	s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas = replicas, replicas, replicas, 0
 	setDefault(&s.TerminatingReplicas, 0)
@@ -249,17 +250,8 @@ func (c *Cluster) apiServiceState(a *apiregistrationv1.APIService) (status apire
 	if service == nil {
 		return apiregistrationv1.ConditionFalse, "ServiceNotFound", fmt.Sprintf("service/%s in %q is not present", ref.Name, ref.Namespace)
 	}
-	selector := &metav1.LabelSelector{MatchLabels: service.Spec.Selector}
-	for _, o := range c.tables[deploymentKind].list(ref.Namespace) {
-		d := o.(*appsv1.Deployment)
-		if d.Status.AvailableReplicas > 0 && len(service.Spec.Selector) > 0 && matches(selector, d.Spec.Template.Labels) {
-			return apiregistrationv1.ConditionTrue, "Passed", "all checks passed"
-		}
-	}
-	for _, o := range c.tables[podKind].list(ref.Namespace) {
-		if pod := o.(*corev1.Pod); podReady(pod) && len(service.Spec.Selector) > 0 && matches(selector, pod.Labels) {
-			return apiregistrationv1.ConditionTrue, "Passed", "all checks passed"
-		}
+	if deployments, pods := c.endpoints(service); len(deployments)+len(pods) > 0 {
+		return apiregistrationv1.ConditionTrue, "Passed", "all checks passed"
 	}
 	return apiregistrationv1.ConditionFalse, "MissingEndpoints", fmt.Sprintf("endpoints for service/%s in %q have no addresses", ref.Name, ref.Namespace)
 }

@@ -29,8 +29,23 @@
 // kinds, and those that the schemas of CRDs say, OLM's own among them; Pods also get the token of their ServiceAccount.
 // What is stored, refused and deleted is compared with a real API server (internal/controlplane). Two differences are on
 // purpose: a Service's name must not begin with a digit, as before Kubernetes 1.34, and a headless Service without a
-// selector has one family of addresses. There is no schema validation of custom resources, no conversion webhook and,
-// unless Authorize is set, no RBAC.
+// selector has one family of addresses. There is no schema validation of custom resources and, unless Authorize is set, no
+// RBAC.
+//
+// # Webhooks
+//
+// Unless Webhooks is set, no webhook is called. With it, a write of a person or a controller asks the webhooks of the stored
+// configurations, mutating ones first, each in the order of names; they are selected by operations, groups, resources, scope,
+// namespaceSelector and objectSelector. All served versions of a resource count as equivalent, and there are no matchConditions,
+// no second round for mutating webhooks and no CONNECT. What the simulation itself writes is not shown to them. Custom
+// resources whose CRD has a conversion webhook are converted by it when Get, List, Create, Update or UpdateStatus mean another
+// version than the stored one; patches, Views and what is stored in an older version need none.
+//
+// Serving makes a function for Webhooks with which workloads answer: the call needs a Service, running Pods behind it and a
+// certificate that the caBundle trusts. CheckServing tries all that the cluster names.
+//
+//	c.Webhooks = c.Serving(nil)                 // all allow everything
+//	err := c.CheckServing()                     // would each of them be reached now?
 //
 // # Sharing
 //

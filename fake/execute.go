@@ -45,7 +45,7 @@ func (c *Cluster) perform(a olmcore.Action) error {
 	case olmcore.UpdateStatus:
 		return c.updateStatus(a)
 	case olmcore.Delete:
-		return c.remove(a.Target, a.GracePeriodSeconds, a.PropagationPolicy)
+		return c.delete(a.Target, a.GracePeriodSeconds, a.PropagationPolicy)
 	default:
 		return &olmcore.InputError{Field: "action", Problem: fmt.Sprintf("has the unknown type %T", a)}
 	}

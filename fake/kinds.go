@@ -35,7 +35,9 @@ type kind struct {
 	terminating bool
 	// defaults are those of the CRD's schema; nil when it has none.
 	defaults *defaulting
-	role     role
+	// conversion is the webhook that converts between the versions; nil without.
+	conversion *conversion
+	role       role
 }
 
 // role says which simulated controllers care about a kind.
@@ -57,6 +59,7 @@ var (
 	namespaceKind      = schema.GroupKind{Kind: "Namespace"}
 	nodeKind           = schema.GroupKind{Kind: "Node"}
 	podKind            = schema.GroupKind{Kind: "Pod"}
+	secretKind         = schema.GroupKind{Kind: "Secret"}
 	serviceKind        = schema.GroupKind{Kind: "Service"}
 	serviceAccountKind = schema.GroupKind{Kind: "ServiceAccount"}
 	deploymentKind     = schema.GroupKind{Group: "apps", Kind: "Deployment"}

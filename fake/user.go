@@ -25,7 +25,7 @@ func (c *Cluster) Create(objects ...olmcore.Object) error {
 
 // Update replaces an object but for its status. A UID or resourceVersion in it is a precondition.
 func (c *Cluster) Update(o olmcore.Object) error {
-	t, next, err := c.incoming(o)
+	t, next, err := c.received(o)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (c *Cluster) Update(o olmcore.Object) error {
 
 // UpdateStatus replaces an object's status. A UID or resourceVersion in it is a precondition.
 func (c *Cluster) UpdateStatus(o olmcore.Object) error {
-	t, next, err := c.incoming(o)
+	t, next, err := c.received(o)
 	if err != nil {
 		return err
 	}
@@ -46,8 +46,7 @@ func (c *Cluster) UpdateStatus(o olmcore.Object) error {
 	if err != nil {
 		return err
 	}
-	c.replaceStatus(t, current, next)
-	return nil
+	return c.writeStatus(t, current, next)
 }
 
 // Delete deletes an object. UID and resourceVersion of the reference are
@@ -69,7 +68,7 @@ func (c *Cluster) Delete(target olmcore.Ref, options ...metav1.DeleteOptions) er
 			}
 		}
 	}
-	return c.remove(target, grace, policy)
+	return c.delete(target, grace, policy)
 }
 
 // Edit changes one object: change gets a copy, and what it did to spec, metadata and status is stored, in up to two writes.
@@ -91,7 +90,7 @@ func (c *Cluster) Edit(key olmcore.Key, change func(olmcore.Object)) error {
 		return err
 	}
 	if current = c.find(key); current != nil && changed {
-		c.replaceStatus(t, current, status)
+		return c.writeStatus(t, current, status)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 
 // create is the API server's POST.
 func (c *Cluster) create(o olmcore.Object) error {
-	t, next, err := c.incoming(o)
+	t, next, err := c.received(o)
 	if err != nil {
 		return err
 	}
@@ -40,10 +41,21 @@ func (c *Cluster) create(o olmcore.Object) error {
 		next.SetGeneration(1)
 	}
 	t.kind.applyDefaults(next)
+	w := write{kind: t.kind, operation: admissionregistrationv1.Create, next: next}
+	if w.next, err = c.mutate(w); err != nil {
+		return err
+	}
+	if w.next != next {
+		next = w.next
+		t.kind.applyDefaults(next)
+	}
 	if err := c.validate(t.kind, next, nil); err != nil {
 		return err
 	}
 	if err := c.admitNamespace(t.kind, next); err != nil {
+		return err
+	}
+	if err := c.validated(w); err != nil {
 		return err
 	}
 	if t.kind.terminating {
@@ -72,6 +84,21 @@ func (c *Cluster) incoming(o olmcore.Object) (*table, olmcore.Object, error) {
 	}
 	next, err := t.kind.canonical(o)
 	return t, next, err
+}
+
+// received is incoming for what a person or a controller writes, in whatever version.
+func (c *Cluster) received(o olmcore.Object) (*table, olmcore.Object, error) {
+	if isNil(o) {
+		return c.incoming(o)
+	}
+	if t, err := c.table(olmcore.GVKOf(o)); err == nil && c.converts(t.kind, olmcore.GVKOf(o).Version) {
+		converted, err := c.convert(t.kind, []olmcore.Object{o}, t.kind.gvk.Version)
+		if err != nil {
+			return nil, nil, err
+		}
+		o = converted[0]
+	}
+	return c.incoming(o)
 }
 
 func (c *Cluster) admitNamespace(k *kind, o olmcore.Object) error {
@@ -131,11 +158,16 @@ var errModified = errors.New("the object has been modified; please apply your ch
 // replace stores next, which the cluster owns, as the new main part of current: everything but a status that is a
 // subresource. Nothing happens when nothing changes.
 func (c *Cluster) replace(t *table, current, next olmcore.Object) error {
-	keepServerMetadata(next, current)
-	if t.kind.status {
-		t.kind.setStatus(next, current)
+	t.kind.keep(next, current)
+	w := write{kind: t.kind, operation: admissionregistrationv1.Update, old: current, next: next}
+	mutated, err := c.mutate(w)
+	if err != nil {
+		return err
 	}
-	keepAllocated(next, current)
+	if mutated != next {
+		next = mutated
+		t.kind.keep(next, current)
+	}
 	sameSpec := t.kind.sameSpec(current, next)
 	if !sameSpec {
 		// What a writer left out and the defaults fill in again is no change.
@@ -143,6 +175,10 @@ func (c *Cluster) replace(t *table, current, next olmcore.Object) error {
 		sameSpec = t.kind.sameSpec(current, next)
 	}
 	if err := c.validate(t.kind, next, current); err != nil {
+		return err
+	}
+	w.next = next
+	if err := c.validated(w); err != nil {
 		return err
 	}
 	if sameSpec && sameMetadata(current, next) {
@@ -162,6 +198,15 @@ func (c *Cluster) replace(t *table, current, next olmcore.Object) error {
 	return nil
 }
 
+// keep gives the next version of an object what an update does not change.
+func (k *kind) keep(next, current olmcore.Object) {
+	keepServerMetadata(next, current)
+	if k.status {
+		k.setStatus(next, current)
+	}
+	keepAllocated(next, current)
+}
+
 // finished reports whether nothing holds an object that is being deleted.
 func (c *Cluster) finished(k *kind, o olmcore.Object) bool {
 	if o.GetDeletionTimestamp() == nil || len(o.GetFinalizers()) > 0 || k.role == roleNamespace {
@@ -177,6 +222,18 @@ func (c *Cluster) currentStatus(target olmcore.Ref) (*table, olmcore.Object, err
 		return nil, nil, apierrors.NewNotFound(t.kind.groupResource(), "")
 	}
 	return c.changeable(target)
+}
+
+// writeStatus is replaceStatus for a write of a person or a controller.
+func (c *Cluster) writeStatus(t *table, current, from olmcore.Object) error {
+	if c.asksWebhooks(mutatingKind) || c.asksWebhooks(validatingKind) {
+		w := write{kind: t.kind, operation: admissionregistrationv1.Update, subresource: "status", old: current, next: t.kind.withStatus(current, from)}
+		if err := c.admit(w); err != nil {
+			return err
+		}
+	}
+	c.replaceStatus(t, current, from)
+	return nil
 }
 
 // replaceStatus stores current with the status of from, for a kind that has a status.
@@ -244,8 +301,7 @@ func (c *Cluster) updateStatus(a olmcore.UpdateStatus) error {
 				return err
 			}
 		}
-		c.replaceStatus(t, current, next)
-		return nil
+		return c.writeStatus(t, current, next)
 	}
 	after, err := deepCopy(a.Before)
 	if err != nil {
@@ -259,8 +315,7 @@ func (c *Cluster) updateStatus(a olmcore.UpdateStatus) error {
 	if err != nil {
 		return err
 	}
-	c.replaceStatus(t, current, next)
-	return nil
+	return c.writeStatus(t, current, next)
 }
 
 // sameVersion reports whether before is the stored version itself, so that the

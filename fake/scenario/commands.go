@@ -37,7 +37,15 @@ func builtin() map[string]Command {
 		"advance": advance,
 		"explain": explain,
 		"inject":  inject,
-		"recover": func(w *World, _ []string, _ []byte) (string, error) { w.Cluster.Recover(); return "", nil },
+		"webhooks": func(w *World, args []string, _ []byte) (string, error) {
+			denied := strings.Join(args, " ")
+			w.Cluster.Webhooks = w.Cluster.Serving(func(call fake.WebhookCall) fake.WebhookAnswer {
+				return fake.WebhookAnswer{Denied: denied, Objects: call.Relabelled()}
+			})
+			return "", nil
+		},
+		"check-serving": func(w *World, _ []string, _ []byte) (string, error) { return "", w.Cluster.CheckServing() },
+		"recover":       func(w *World, _ []string, _ []byte) (string, error) { w.Cluster.Recover(); return "", nil },
 		"node-add": func(w *World, args []string, _ []byte) (string, error) {
 			if len(args) == 0 {
 				return "", errors.New("node-add NAME [LABEL=VALUE...]")

@@ -46,6 +46,8 @@
 //	node-heals, node-removed, node-cordon, node-uncordon, node-drain
 //	image IMAGE DIGEST, break-image IMAGE [REASON], heal-image IMAGE
 //	break-deployment NAME [MESSAGE], heal-deployment NAME
+//	webhooks [DENIED]              webhooks are called from now on, and answer when Cluster.Serving lets them; DENIED: all deny
+//	check-serving                  the webhooks and APIServices that could not be reached now
 //	finish-job NAME [FAILURE]
 //	inject MODE [VERB] [KIND] [nth=N], recover
 //

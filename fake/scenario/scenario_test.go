@@ -65,6 +65,7 @@ func config() scenario.Config {
 func TestScenarios(t *testing.T) {
 	require.NoError(t, scenario.Run("testdata/cluster.txt", scenario.Config{}))
 	require.NoError(t, scenario.Run("testdata/controllers.txt", config()))
+	require.NoError(t, scenario.Run("testdata/webhooks.txt", scenario.Config{}))
 }
 
 func write(t *testing.T, text string) string {
