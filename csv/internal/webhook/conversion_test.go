@@ -147,8 +147,6 @@ func TestAConversionThatMovesKeepsNoAuthorityOfAnother(t *testing.T) {
 // keeper is a backend that keeps what a client has.
 type keeper struct{ bundle []byte }
 
-func (keeper) Ready(string) bool { return true }
-
 func (k keeper) Trust(_ string, have []byte) []byte {
 	return append(have[:len(have):len(have)], k.bundle...)
 }

@@ -47,14 +47,16 @@ const (
 // backends are Deployments and the bundle that each client of theirs must get.
 type backends map[string][]byte
 
-func (b backends) Ready(deployment string) bool             { return len(b[deployment]) > 0 }
-func (b backends) Trust(deployment string, _ []byte) []byte { return b[deployment] }
+func (b backends) Trust(deployment string, have []byte) []byte {
+	if bundle, ok := b[deployment]; ok {
+		return bundle
+	}
+	return have
+}
 
 // follower is a backend whose certificate follows another: clients that exist must have both authorities, and none is
 // to be made.
 type follower struct{ old, next []byte }
-
-func (f follower) Ready(string) bool { return true }
 
 func (f follower) Trust(_ string, have []byte) []byte {
 	if have == nil {

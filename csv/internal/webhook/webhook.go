@@ -7,7 +7,6 @@ package webhook
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -41,14 +40,12 @@ type Source struct {
 	Account *corev1.ObjectReference
 	Objects *serving.Objects
 	CRDs    []*apiextensionsv1.CustomResourceDefinition
-	// Backends hold the certificates; nil: no Deployment has one.
-	Backends Backends
-}
-
-// Backends hold the certificates of the Deployments that are called, as backend.Plan does.
-type Backends interface {
-	Ready(deployment string) bool
-	Trust(deployment string, have []byte) []byte
+	// Backends is a backend.Plan; nil: no Deployment has a certificate.
+	Backends interface {
+		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has
+		// none; nil while none is to be made.
+		Trust(deployment string, have []byte) []byte
+	}
 }
 
 // Clients returns who calls the Services of a CSV's namespace for webhooks: of this CSV, and of its other versions.
@@ -127,16 +124,12 @@ func (s Source) Health() (State, string) {
 }
 
 // Install returns what brings the webhooks about, all checks first, and why that is not possible; empty when it is.
-// Configurations of descriptions that are gone from the spec are removed.
+// Configurations of descriptions that are gone from the spec are removed. While Backends say so none is made, and Health
+// is Missing or Failing.
 func (s Source) Install() (actions []olmcore.Action, problem string) {
 	f := factsOf(s)
 	if unread := f.unread(); unread != "" {
 		return nil, "not read: " + unread
-	}
-	for i := range f.CSV.Spec.WebhookDefinitions {
-		if name := f.CSV.Spec.WebhookDefinitions[i].DeploymentName; f.Backends == nil || !f.Backends.Ready(name) {
-			return nil, fmt.Sprintf("deployment %s has no serving certificate", name)
-		}
 	}
 	admissions, problem := f.admissions()
 	if problem != "" {
