@@ -11,6 +11,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
@@ -103,6 +104,45 @@ func TestOfTwoPlansOfOnePackageTheNewerIsExecuted(t *testing.T) {
 				require.Equal(t, "superseded by InstallPlan "+newer.Name, older.Status.Message)
 			})
 		}
+	}
+}
+
+// TestAnOlderPlanThatStartedAfterAllIsFollowed: alpha left its plan for one with a newer
+// version, beside which the older one would stay for ever, while that plan started.
+func TestAnOlderPlanThatStartedAfterAllIsFollowed(t *testing.T) {
+	one := resolution.ChannelEntry{Name: csvName("alpha", 1)}
+	two := resolution.ChannelEntry{Name: csvName("alpha", 2), Replaces: one.Name}
+	three := resolution.ChannelEntry{Name: csvName("alpha", 3), Replaces: one.Name, Skips: []string{two.Name}}
+	w, packages := newWorld(t), map[string]resolution.Package{}
+	w.offer(t, packages, "beta", resolution.ChannelEntry{Name: csvName("beta", 1)})
+	w.offer(t, packages, "alpha", one)
+	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalManual))
+	w.run(t, time.Minute)
+	require.NoError(t, w.approveAll())
+	w.run(t, time.Minute)
+	w.offer(t, packages, "alpha", one, two)
+	w.poke(t)
+	older := w.planOf(t, two.Name)
+	w.offer(t, packages, "alpha", one, two, three)
+	w.olm.CatalogsChanged()
+	require.NoError(t, w.subscribe("beta", v1alpha1.ApprovalManual))
+	w.run(t, time.Minute)
+	newer := w.planOf(t, three.Name, csvName("beta", 1))
+
+	// As another worker left it that did not see yet what alpha refers to.
+	require.NoError(t, fake.Edit(w.cluster, namespace, older.Name, func(p *v1alpha1.InstallPlan) {
+		p.Spec.Approved, p.Status.Phase, p.Status.StartTime = true, v1alpha1.InstallPlanPhaseInstalling, new(metav1.NewTime(w.cluster.Now()))
+		p.Status.Message, p.Status.Conditions = "", nil
+	}))
+	w.run(t, 10*time.Minute)
+	require.Equal(t, two.Name, w.status("alpha").InstalledCSV)
+	w.approve(t, newer)
+	require.Equal(t, two.Name+" Succeeded", w.phases(), "what was planned without it is not installed")
+	require.NoError(t, w.approveAll())
+	w.run(t, 10*time.Minute)
+	require.Equal(t, three.Name+" Succeeded, beta.v1.0.0 Succeeded", w.phases())
+	for _, name := range []string{"alpha", "beta"} {
+		require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, w.status(name).State)
 	}
 }
 
