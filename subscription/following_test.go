@@ -17,9 +17,6 @@ import (
 // TestASubscriptionFollowsWhatReplacedItsVersion: two plans of one namespace bring two versions of a dependency. Its
 // Subscription was made by the plan with the older one.
 func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
-	replaces := func(name string) func(*v1alpha1.ClusterServiceVersion) {
-		return func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = name }
-	}
 	brings := func(csv string, generation int) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) {
 			p.Spec.ClusterServiceVersionNames, p.Spec.Generation, p.OwnerReferences = []string{csv}, generation, nil
@@ -76,6 +73,10 @@ func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
 			require.Empty(t, reconcile(t, in).Actions, "at rest after one write")
 		})
 	}
+}
+
+func replaces(name string) func(*v1alpha1.ClusterServiceVersion) {
+	return func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = name }
 }
 
 // gathered is the Input of a namespace of these objects.
@@ -136,6 +137,23 @@ func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 		"not while the version that it has is there": {
 			[]olmcore.Object{newSub("a", follows("q", "etcd.v2"), installed), newCSV("etcd.v2"), brought, v1, plan("q", "Complete", 2, "etcd.v2")},
 			"etcd.v2 etcd.v2 AtLatestKnown q",
+		},
+		"not while the one that it waits for is there": {
+			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), newCSV("etcd.v2"), brought, v1, plan("q", "RequiresApproval", 2, "etcd.v2", manual(1))},
+			"etcd.v2 etcd.v2 AtLatestKnown q",
+		},
+		"not what is being replaced": {
+			[]olmcore.Object{
+				newSub("a", follows("q", "etcd.v2"), installed, follows("r", "etcd.v3")), brought, v1, newCSV("etcd.v2", replaces("etcd.v1")),
+				plan("q", "Complete", 2, "etcd.v2"), plan("r", "RequiresApproval", 3, "etcd.v3", manual(1)),
+			},
+			"etcd.v3 etcd.v2 UpgradePending r",
+		},
+		"not what is being replaced by a version that no plan brought": {
+			[]olmcore.Object{lost, brought, v1, newCSV("etcd.v2", replaces("etcd.v1"))}, wedged,
+		},
+		"whatever a copy replaces": {
+			[]olmcore.Object{lost, brought, v1, newCSV("etcd.v2", replaces("etcd.v1"), func(c *v1alpha1.ClusterServiceVersion) { c.Labels["olm.copiedFrom"] = "elsewhere" })}, healed,
 		},
 		"not that of another Subscription": {[]olmcore.Object{lost, plan("p", "Complete", 1, "etcd.v1", func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil }), v1}, wedged},
 		"not that of an earlier incarnation": {

@@ -82,7 +82,7 @@ func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Obser
 	}
 	all, err := list[*v1alpha1.ClusterServiceVersion](ctx, r, in.Namespace, "what replaced the versions that are gone, and what plans installed")
 	for _, c := range all.Items {
-		if (gone[c.Spec.Replaces] || beside.Has(c.Name)) && !read[c.Name] {
+		if (gone[c.Spec.Replaces] || beside.HasAny(c.Name, c.Spec.Replaces)) && !read[c.Name] {
 			found.Items = append(found.Items, c)
 		}
 	}

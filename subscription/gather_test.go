@@ -16,6 +16,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -104,6 +106,43 @@ func TestAFailedReadIsAnErrorNeverAnEmptyList(t *testing.T) {
 			return
 		}
 		require.ErrorIs(t, err, sample.ErrRead, "read %d", n)
+	}
+}
+
+// listing counts the lists of ClusterServiceVersions.
+type listing struct {
+	olmcore.Reader
+	lists *int
+}
+
+func (l listing) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if gvk.Kind == v1alpha1.ClusterServiceVersionKind {
+		*l.lists++
+	}
+	return l.Reader.List(ctx, gvk, namespace, selector)
+}
+
+func TestVersionsAreListedOnlyWhenOneIsMissing(t *testing.T) {
+	done, waits, v1 := newPlan("p", "Complete"), newPlan("q", "RequiresApproval", manual(1)), newCSV("etcd.v1")
+	older := newPlan("o", "Complete", func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"etcd.v0"} })
+	pending := newSub("a", follows("p", "etcd.v1"), installed, follows("q", "etcd.v2"))
+	for name, tc := range map[string]struct {
+		objects []olmcore.Object
+		want    int
+	}{
+		"at rest":                          {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed), done, older, v1}, 0},
+		"installed, and refers to no plan": {[]olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "etcd.v1" }), done, older, v1}, 0},
+		"an upgrade to be approved":        {[]olmcore.Object{pending, done, waits, v1}, 0},
+		"an upgrade after another one":     {[]olmcore.Object{pending, done, waits, v1, older}, 1},
+		"a version that is gone":           {[]olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed), done}, 1},
+		"a Subscription without a version": {[]olmcore.Object{newSub("a"), done, v1}, 1},
+	} {
+		snapshot, err := olmcore.NewSnapshot(tc.objects, olmcore.Everything)
+		require.NoError(t, err)
+		lists := 0
+		_, err = subscription.Gather(context.Background(), listing{snapshot, &lists}, ns, subscription.Config{})
+		require.NoError(t, err)
+		require.Equal(t, tc.want, lists, name)
 	}
 }
 

@@ -27,6 +27,7 @@ type namespace struct {
 	csvs         map[string]*v1alpha1.ClusterServiceVersion
 	unfollowed   map[string]*v1alpha1.ClusterServiceVersion // those that no Subscription follows
 	replacements map[string]*v1alpha1.ClusterServiceVersion // of them, by what they replace
+	replaced     map[string]bool                            // what any CSV replaces
 	plans        []*v1alpha1.InstallPlan
 	planNamed    map[string]*v1alpha1.InstallPlan
 	window       window
@@ -50,7 +51,10 @@ func newNamespace(in *Input, table []conditionRow) (*namespace, error) {
 		csvs: relation.ByName(in.ClusterServiceVersions.Items), window: newWindow(in.Namespace, in.Observations),
 	}
 	n.unfollowed = unfollowed(n.csvs, n.subs)
-	n.replacements = replacements(n.unfollowed)
+	n.replacements, n.replaced = replacements(n.unfollowed), map[string]bool{}
+	for _, c := range n.csvs {
+		n.replaced[c.Spec.Replaces] = n.replaced[c.Spec.Replaces] || !c.IsCopied()
+	}
 	if groups := in.OperatorGroups.Items; len(groups) == 1 {
 		n.failForward = groups[0].Spec.UpgradeStrategy == operatorsv1.UpgradeStrategyUnsafeFailForward
 	} else if len(n.subs) > 0 {

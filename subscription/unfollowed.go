@@ -72,11 +72,12 @@ func (j *judgement) followInstalled() bool {
 	return plan != nil
 }
 
-// unfollowedOf returns the version of the Subscription's package that a plan names and no Subscription follows, or nil.
+// unfollowedOf returns the version of the Subscription's package that a plan names and no Subscription follows, or nil;
+// none that is being replaced, which goes.
 func (j *judgement) unfollowedOf(p *v1alpha1.InstallPlan) *v1alpha1.ClusterServiceVersion {
 	for _, name := range p.Spec.ClusterServiceVersionNames {
 		c := j.unfollowed[name]
-		if c != nil && slices.Contains(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties]), j.Subscription.Spec.Package) {
+		if c != nil && !j.replaced[name] && slices.Contains(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties]), j.Subscription.Spec.Package) {
 			return c
 		}
 	}
