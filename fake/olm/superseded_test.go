@@ -174,6 +174,33 @@ func TestAPlanOfWhatWasOvertakenIsNotLeftForOthers(t *testing.T) {
 	require.Equal(t, "alpha.v2.0.0 Succeeded, beta.v1.0.0 Succeeded", w.phases())
 }
 
+// TestANewerVersionIsTakenOnceThePlanOfAnOlderOneFailed: as long as the plan is under way
+// alpha keeps its version, whatever is published meanwhile.
+func TestANewerVersionIsTakenOnceThePlanOfAnOlderOneFailed(t *testing.T) {
+	w, packages := newWorld(t), map[string]resolution.Package{}
+	one := resolution.ChannelEntry{Name: csvName("alpha", 1)}
+	two := resolution.ChannelEntry{Name: csvName("alpha", 2), Replaces: one.Name}
+	w.offer(t, packages, "beta", resolution.ChannelEntry{Name: csvName("beta", 1)})
+	w.offer(t, packages, "alpha", one)
+	require.NoError(t, w.subscribe("beta", v1alpha1.ApprovalAutomatic))
+	w.run(t, time.Minute)
+	require.NoError(t, w.cluster.Create(&v1alpha1.ClusterServiceVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: one.Name, Labels: map[string]string{"olm.copiedFrom": "elsewhere"}},
+	}))
+	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+	w.run(t, 10*time.Second)
+	w.offer(t, packages, "alpha", one, two)
+	w.olm.CatalogsChanged()
+	require.NoError(t, fake.Edit(w.cluster, namespace, "beta", func(s *v1alpha1.Subscription) { s.Labels["poke"] = "" }))
+	w.run(t, 10*time.Second)
+	require.Equal(t, one.Name, w.status("alpha").CurrentCSV)
+
+	w.run(t, 5*time.Minute)
+	require.EqualValues(t, v1alpha1.InstallPlanPhaseFailed, w.planOf(t, one.Name).Status.Phase)
+	require.Equal(t, two.Name, w.status("alpha").CurrentCSV)
+	require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, w.status("alpha").State)
+}
+
 // install creates the objects of a bundle that needs no permissions.
 func (w *world) install(objects []olmcore.Object) error {
 	for _, o := range objects {

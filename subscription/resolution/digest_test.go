@@ -9,6 +9,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -78,7 +79,10 @@ func TestFingerprintsTellInputsApart(t *testing.T) {
 		"the exclusion": group(func(g *operatorsv1.OperatorGroup) {
 			g.Annotations = map[string]string{"olm.operatorframework.io/exclude-global-namespace-resolution": "true"}
 		}),
-		"no OperatorGroup":     func(w *world) { w.in.OperatorGroups = nil },
+		"no OperatorGroup": func(w *world) { w.in.OperatorGroups = nil },
+		"a failed plan": func(w *world) {
+			w.in.Subscriptions[0].Status.SetCondition(v1alpha1.SubscriptionCondition{Type: v1alpha1.SubscriptionInstallPlanFailed, Status: corev1.ConditionTrue})
+		},
 		"a catalog's priority": func(w *world) { w.in.Catalogs[0].Priority = 1 },
 		"a catalog's content":  func(w *world) { w.in.Catalogs[0].Content, _ = content(line("a/stable", "a1", "")) },
 		"a catalog is gone":    func(w *world) { w.in.Catalogs[0].Content = nil },
@@ -98,6 +102,9 @@ func TestFingerprintsTellInputsApart(t *testing.T) {
 	for what, change := range map[string]func(*world){
 		"nothing":        func(*world) {},
 		"a Subscription": func(w *world) { w.in.Subscriptions[0].Status.CurrentCSV = "a3" },
+		"a plan that waits": func(w *world) {
+			w.in.Subscriptions[0].Status.SetCondition(v1alpha1.SubscriptionCondition{Type: v1alpha1.SubscriptionInstallPlanPending, Status: corev1.ConditionTrue})
+		},
 		"a copy": func(w *world) {
 			w.csv("x", "x1", nil, func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })
 		},

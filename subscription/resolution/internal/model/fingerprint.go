@@ -6,15 +6,17 @@ import (
 	"strconv"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
 // Fingerprint is the same for inputs that Resolve answers alike, apart from the Subscriptions, their plans, and what the
-// caller sets itself: OperatorGroups, existing ClusterServiceVersions, catalogs, and version ranges. Whoever hands an
-// answer back to package subscription keeps it with its answer, and drops the answer when it changes: nothing else tells
-// that an operator went away which an upgrade waited for. What of a Subscription matters is in the answer's Observed.
+// caller sets itself: OperatorGroups, existing ClusterServiceVersions, catalogs, version ranges, and which Subscriptions
+// say that their plan failed. Whoever hands an answer back to package subscription keeps it with its answer, and drops the
+// answer when it changes: nothing else tells that an operator went away which an upgrade waited for, or that a version is
+// not on its way any more. What else of a Subscription matters is in the answer's Observed.
 func (in *Input) Fingerprint() string {
 	d := content.Digester{}
 	for _, g := range in.OperatorGroups {
@@ -27,6 +29,12 @@ func (in *Input) Fingerprint() string {
 	for _, s := range in.Subscriptions {
 		if text, held := versionRangeOf(s, in.Namespace); held {
 			d.Begin("version-range", s.Name, text)
+			d.End()
+		}
+	}
+	for _, s := range in.Subscriptions {
+		if s != nil && s.Namespace == in.Namespace && s.Status.GetCondition(v1alpha1.SubscriptionInstallPlanFailed).Status == corev1.ConditionTrue {
+			d.Begin("plan-failed", s.Name)
 			d.End()
 		}
 	}
