@@ -14,6 +14,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/owned"
+	_ "github.com/olmcore/olm/internal/seeded"
 )
 
 // manager is a controller with a cache of its own, and the writes that it has not run yet.
@@ -22,80 +23,79 @@ type manager struct {
 	queue []write
 }
 
+// steps of a history, as often as they are in the list.
+var steps = strings.Fields(`
+	whole whole whole whole whole whole rollout rollout rollout mount mount startPod stopPod
+	read read decide decide write write write write lose repeat crash
+	renewal renewal expiry minute deleteSecret upgrade`)
+
 // TestNoClientEverDistrustsAPod: whatever happens in whatever order, every client trusts the certificate of every Pod, and
 // in the end there is nothing to do and one authority.
 func TestNoClientEverDistrustsAPod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		managers := []*manager{{view: w.snapshot()}, {view: w.snapshot()}}
-		say := func(format string, args ...any) { w.said = append(w.said, fmt.Sprintf(format, args...)) }
-		pick := func(t *rapid.T) (*manager, int) {
+		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			i := rapid.IntRange(0, 1).Draw(t, "manager")
-			return managers[i], i
-		}
-		run := func(m *manager, i int, a write) {
-			if conflict := a.do(w); conflict {
-				say("manager %d: conflict: %s", i, a.what)
-				m.queue = nil
-				return
+			step := rapid.SampledFrom(steps).Draw(t, "step")
+			w.said = append(w.said, fmt.Sprintf("%s (manager %d, %d left)", step, i, len(managers[i].queue)))
+			w.step(step, managers[i])
+			if problem := w.distrust(); problem != "" {
+				t.Fatalf("%s\n%s", problem, strings.Join(w.said, "\n"))
 			}
-			say("manager %d: %s", i, a.what)
 		}
-		steps := map[string]func(*rapid.T){
-			"refresh": func(t *rapid.T) { m, i := pick(t); m.view = w.snapshot(); say("manager %d: reads", i) },
-			"decide": func(t *rapid.T) {
-				m, i := pick(t)
-				m.queue, _ = w.pass(m.view)
-				say("manager %d: decides %d", i, len(m.queue))
-			},
-			"write": func(t *rapid.T) {
-				if m, i := pick(t); len(m.queue) > 0 {
-					a := m.queue[0]
-					m.queue = m.queue[1:]
-					run(m, i, a)
-				}
-			},
-			"lose": func(t *rapid.T) {
-				if m, i := pick(t); len(m.queue) > 0 {
-					say("manager %d: loses %s", i, m.queue[0].what)
-					m.queue = m.queue[1:]
-				}
-			},
-			"repeat": func(t *rapid.T) {
-				if m, i := pick(t); len(m.queue) > 0 {
-					run(m, i, m.queue[0])
-				}
-			},
-			"crash":    func(t *rapid.T) { m, i := pick(t); m.queue = nil; say("manager %d: crashes", i) },
-			"whole":    func(t *rapid.T) { wholePass(w, managers[rapid.IntRange(0, 1).Draw(t, "manager")]); say("a whole pass") },
-			"startPod": func(*rapid.T) { w.startPod() },
-			"mount":    func(t *rapid.T) { w.mount(rapid.IntRange(0, 3).Draw(t, "pod")); say("a Pod mounts") },
-			"stopPod":  func(*rapid.T) { w.stopPod() },
-			"time": func(t *rapid.T) {
-				w.now = w.now.Add(rapid.SampledFrom([]time.Duration{time.Minute, 12 * time.Hour, certificate.Validity - 13*time.Hour, certificate.Validity}).Draw(t, "time"))
-				say("it is %s", w.now)
-			},
-			"deleteSecret": func(t *rapid.T) {
-				if rapid.IntRange(0, 4).Draw(t, "sure") == 0 {
-					w.secret = nil
-					say("the Secret is deleted")
-				}
-			},
-			"upgrade": func(t *rapid.T) {
-				if rapid.IntRange(0, 4).Draw(t, "sure") == 0 && w.state.version.Name == "cool.v1" {
-					w.state.version = csvOf("cool.v2", "hook-b", "crd", "api")
-					say("the next version takes over")
-				}
-			},
-			"": func(t *rapid.T) {
-				if problem := w.distrust(); problem != "" {
-					t.Fatalf("%s\n%s", problem, strings.Join(w.said, "\n"))
-				}
-			},
-		}
-		t.Repeat(steps)
 		settle(t, w)
 	})
+}
+
+func (w *world) step(step string, m *manager) {
+	switch step {
+	case "whole":
+		wholePass(w, m)
+	case "rollout":
+		w.rollout()
+	case "mount":
+		w.mount(w.version)
+	case "startPod":
+		w.startPod()
+	case "stopPod":
+		w.stopPod()
+	case "read":
+		m.view = w.snapshot()
+	case "decide":
+		m.queue, _ = w.pass(m.view)
+	case "crash":
+		m.queue = nil
+	case "renewal": // the current certificate must be replaced
+		if at := w.renewAt(); at.After(w.now) {
+			w.now = at.Add(time.Second)
+		}
+	case "expiry":
+		w.now = w.now.Add(certificate.Validity)
+	case "minute":
+		w.now = w.now.Add(time.Minute)
+	case "deleteSecret":
+		w.secret = nil
+	case "upgrade":
+		w.state.version = csvOf("cool.v2", "hook-b", "crd", "api")
+	default:
+		w.write(step, m)
+	}
+}
+
+// write runs, loses or repeats the next action of a manager.
+func (w *world) write(step string, m *manager) {
+	if len(m.queue) == 0 {
+		return
+	}
+	a := m.queue[0]
+	if step != "repeat" {
+		m.queue = m.queue[1:]
+	}
+	w.said = append(w.said, "  "+a.what)
+	if step != "lose" && a.do(w) {
+		m.queue = nil
+	}
 }
 
 // wholePass reads, decides and writes without a pause.
@@ -103,6 +103,7 @@ func wholePass(w *world, m *manager) {
 	m.view = w.snapshot()
 	m.queue, _ = w.pass(m.view)
 	for _, a := range m.queue {
+		w.said = append(w.said, "  "+a.what)
 		if a.do(w) {
 			break
 		}
@@ -113,13 +114,12 @@ func wholePass(w *world, m *manager) {
 // settle lets one manager run until nothing is left to do.
 func settle(t require.TestingT, w *world) {
 	for round := range 30 {
-		for range 4 {
-			w.startPod()
+		for range 2 + len(w.pods) {
+			w.rollout()
 			for i := range w.pods {
 				w.mount(i)
-				require.Empty(t, w.distrust(), "a kubelet")
 			}
-			w.stopPod()
+			require.Empty(t, w.distrust(), "Pods: %s", strings.Join(w.said, "\n"))
 		}
 		writes, plan := w.pass(w.snapshot())
 		if len(writes) == 0 && len(plan.Requests) == 0 {
@@ -144,8 +144,8 @@ func atRest(t require.TestingT, w *world, round int) {
 	require.Less(t, round, 20)
 	require.True(t, w.secret.OwnerReferences[0].UID == w.state.version.UID && len(w.secret.OwnerReferences) == 1)
 	for name, c := range w.clients {
-		require.True(t, bytes.Equal(c.bundle, w.secret.Data[certificate.CAKey]), "%s: %+v\nretired: %v\nDeployment: %+v %+v\n%s", name,
-			certificate.ParseBundle(c.bundle), w.secret.Annotations, w.deployment.Spec.Template.Annotations, w.deployment.Status, strings.Join(w.said, "\n"))
+		require.True(t, bytes.Equal(c.bundle, w.secret.Data[certificate.CAKey]), "%s trusts %d authorities; Deployment %+v\n%s", name,
+			len(certificate.ParseBundle(c.bundle)), w.deployment.Status, strings.Join(w.said, "\n"))
 	}
 	for _, name := range (*owned.CSV)(w.state.version).Spec.Keywords {
 		require.Contains(t, w.clients, name)

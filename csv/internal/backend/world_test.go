@@ -60,10 +60,11 @@ type world struct {
 	pods    []*pod
 	issued  int
 	said    []string
+	trusts  map[string]bool // what was verified
 }
 
 func newWorld() *world {
-	w := &world{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	w := &world{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), trusts: map[string]bool{}}
 	w.state.version, w.clients = csvOf("cool.v1", "hook-a", "crd", "api"), map[string]client{}
 	return w
 }
@@ -265,6 +266,17 @@ func (w *world) stopPod() {
 	}
 }
 
+// rollout makes, starts and ends Pods once.
+func (w *world) rollout() {
+	w.startPod()
+	for i, p := range w.pods {
+		if len(p.serves.CertPEM) == 0 {
+			w.mount(i)
+		}
+	}
+	w.stopPod()
+}
+
 // observePods writes the status of the Deployment.
 func (w *world) observePods() {
 	if w.deployment == nil {
@@ -281,24 +293,43 @@ func (w *world) observePods() {
 	w.deployment = d
 }
 
+// renewAt is when the certificate of the Secret must be replaced, zero when there is none.
+func (w *world) renewAt() time.Time {
+	if w.secret == nil {
+		return time.Time{}
+	}
+	return certificate.Inspect(certificate.FromData(w.secret.Data), certificate.Hosts(service, namespace), w.now).RenewAt
+}
+
 // distrust names a client that does not trust a Pod whose certificate is valid; empty when there is none.
 func (w *world) distrust() string {
 	for i, p := range w.pods {
-		block, _ := pem.Decode(p.serves.CertPEM)
-		if block == nil {
-			continue
-		}
-		leaf, err := x509.ParseCertificate(block.Bytes)
-		if err != nil || w.now.Before(leaf.NotBefore) || w.now.After(leaf.NotAfter) {
-			continue
-		}
 		for _, name := range slices.Sorted(maps.Keys(w.clients)) {
-			roots := x509.NewCertPool()
-			roots.AppendCertsFromPEM(w.clients[name].bundle)
-			if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: w.now}); err != nil {
+			key := fmt.Sprintf("%s %s %d", p.serves.CertPEM, w.clients[name].bundle, w.now.Unix())
+			if w.trusts[key] {
+				continue
+			}
+			if err := verify(p.serves, w.clients[name].bundle, w.now); err != nil {
 				return fmt.Sprintf("client %s does not trust Pod %d: %v", name, i, err)
 			}
+			w.trusts[key] = true
 		}
 	}
 	return ""
+}
+
+// verify does what a client does; nil also for what serves nothing, or nothing that is valid.
+func verify(c certificate.Certificate, bundle []byte, now time.Time) error {
+	block, _ := pem.Decode(c.CertPEM)
+	if block == nil {
+		return nil
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil || now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		return nil
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now})
+	return err
 }

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificate_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/fake"
+)
+
+var (
+	start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	hosts = certificate.Hosts("cool-service", "ns")
+)
+
+// issue returns a certificate that is valid from start on.
+func issue(t testing.TB, seed string, lasts time.Duration, hosts ...string) certificate.Certificate {
+	t.Helper()
+	issued, _, err := fake.Issuer{Seed: seed}.Issue(t.Context(), nil, []certificate.Request{{
+		Deployment: "cool", Namespace: "ns", Service: "cool-service", Hosts: hosts, NotBefore: start, NotAfter: start.Add(lasts),
+	}}, start)
+	require.NoError(t, err)
+	return issued[0].Certificate
+}
+
+func TestHosts(t *testing.T) {
+	want := []string{"cool-service.ns", "cool-service.ns.svc", "cool-service.ns.svc.cluster.local"}
+	require.Empty(t, cmp.Diff(want, hosts))
+}
+
+func TestInspect(t *testing.T) {
+	good, other := issue(t, "a", certificate.Validity, hosts...), issue(t, "b", certificate.Validity, hosts...)
+	with := func(change func(*certificate.Certificate)) certificate.Certificate {
+		c := good
+		change(&c)
+		return c
+	}
+	cases := map[string]struct {
+		c       certificate.Certificate
+		at      time.Duration
+		problem string
+		valid   bool
+	}{
+		"a good one":                           {good, time.Hour, "", true},
+		"in the instant it was made":           {good, 0, "", true},
+		"24 hours before its end":              {good, certificate.Validity - certificate.RenewBefore, "", true},
+		"less than 24 hours before its end":    {good, certificate.Validity - certificate.RenewBefore + time.Second, "the certificate expires soon, and is replaced from 2028-02-28T12:00:00Z on", true},
+		"after its end":                        {good, certificate.Validity + time.Second, "the certificate is not valid: it or its authority has expired, or is not valid yet", false},
+		"before its time":                      {good, -time.Second, "the certificate is not valid: it or its authority has expired, or is not valid yet", false},
+		"nothing":                              {certificate.Certificate{}, 0, "the authority's certificate is missing", false},
+		"no authority":                         {with(func(c *certificate.Certificate) { c.CAPEM = nil }), 0, "the authority's certificate is missing", false},
+		"no certificate":                       {with(func(c *certificate.Certificate) { c.CertPEM = nil }), 0, "the certificate is missing", false},
+		"no key":                               {with(func(c *certificate.Certificate) { c.KeyPEM = nil }), 0, "the private key does not fit the certificate", false},
+		"the key of another":                   {with(func(c *certificate.Certificate) { c.KeyPEM = other.KeyPEM }), 0, "the private key does not fit the certificate", false},
+		"another authority":                    {with(func(c *certificate.Certificate) { c.CAPEM = other.CAPEM }), 0, "the certificate is not valid: the authority did not sign it", false},
+		"another authority besides":            {with(func(c *certificate.Certificate) { c.CAPEM = append(bytes.Clone(other.CAPEM), c.CAPEM...) }), 0, "", true},
+		"garbage for an authority":             {with(func(c *certificate.Certificate) { c.CAPEM = []byte("garbage") }), 0, "the authority's certificate is missing", false},
+		"a block that is no certificate":       {with(func(c *certificate.Certificate) { c.CAPEM = block("CERTIFICATE", []byte("garbage")) }), 0, "the authority's certificate cannot be parsed", false},
+		"a certificate that is too large":      {with(func(c *certificate.Certificate) { c.CertPEM = bytes.Repeat(c.CertPEM, 1000) }), 0, "the certificate is too large: ", false},
+		"too many certificates":                {with(func(c *certificate.Certificate) { c.CAPEM = bytes.Repeat(c.CAPEM, 17) }), 0, "the authority's certificate is too large: more than 16 certificates", false},
+		"a key that is too large":              {with(func(c *certificate.Certificate) { c.KeyPEM = bytes.Repeat(c.KeyPEM, 100) }), 0, "the private key is too large", false},
+		"another name":                         {issue(t, "a", certificate.Validity, hosts[0], hosts[2]), 0, "the certificate is not for cool-service.ns.svc", false},
+		"a short life, at its beginning":       {issue(t, "a", 3*time.Hour, hosts...), time.Hour, "", true},
+		"a short life, in its last third":      {issue(t, "a", 3*time.Hour, hosts...), 2*time.Hour + time.Second, "the certificate expires soon, and is replaced from 2026-03-01T14:00:00Z on", true},
+		"with an Ed25519 key":                  {signed(t, ed25519Key(t), x509.ExtKeyUsageServerAuth), 0, "", true},
+		"with an RSA key":                      {signed(t, rsaKey(t), x509.ExtKeyUsageServerAuth), 0, "", true},
+		"for clients":                          {signed(t, ed25519Key(t), x509.ExtKeyUsageClientAuth), 0, "the certificate is not valid: it or its authority may not be used for this", false},
+		"an authority that is none, but signs": {signedByLeaf(t), 0, "the certificate is not valid: ", false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := certificate.Inspect(c.c, hosts, start.Add(c.at))
+			if c.problem == "" || !strings.HasSuffix(c.problem, ": ") {
+				require.Equal(t, c.problem, h.Problem)
+			}
+			require.True(t, strings.HasPrefix(h.Problem, c.problem), h.Problem)
+			require.Equal(t, c.valid, h.Valid)
+			require.Equal(t, c.valid, !h.RenewAt.IsZero())
+		})
+	}
+}
+
+func block(kind string, data []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data})
+}
+
+func ed25519Key(t testing.TB) any {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	return key
+}
+
+func rsaKey(t testing.TB) any {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	return key
+}
+
+// signed is a certificate with some key that signs itself.
+func signed(t testing.TB, key any, usage x509.ExtKeyUsage) certificate.Certificate {
+	t.Helper()
+	var public any
+	switch key := key.(type) {
+	case ed25519.PrivateKey:
+		public = key.Public()
+	case *rsa.PrivateKey:
+		public = key.Public()
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "self"}, NotBefore: start, NotAfter: start.Add(certificate.Validity),
+		DNSNames: hosts, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{usage},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	return certificate.Certificate{CAPEM: block("CERTIFICATE", der), CertPEM: block("CERTIFICATE", der), KeyPEM: block("PRIVATE KEY", private)}
+}
+
+// signedByLeaf is a certificate whose authority may not sign any.
+func signedByLeaf(t testing.TB) certificate.Certificate {
+	t.Helper()
+	leaf := issue(t, "a", certificate.Validity, hosts...)
+	pair := func(data []byte) []byte { b, _ := pem.Decode(data); return b.Bytes }
+	parent, err := x509.ParseCertificate(pair(leaf.CertPEM))
+	require.NoError(t, err)
+	key, err := x509.ParseECPrivateKey(pair(leaf.KeyPEM))
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), NotBefore: start, NotAfter: start.Add(certificate.Validity), DNSNames: hosts}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), key)
+	require.NoError(t, err)
+	return certificate.Certificate{CAPEM: leaf.CertPEM, CertPEM: block("CERTIFICATE", der), KeyPEM: leaf.KeyPEM}
+}
+
+func TestFromData(t *testing.T) {
+	data := map[string][]byte{"olmCAKey": []byte("a"), "tls.crt": []byte("b"), "tls.key": []byte("c"), "other": []byte("d")}
+	want := certificate.Certificate{CAPEM: []byte("a"), CertPEM: []byte("b"), KeyPEM: []byte("c")}
+	require.Empty(t, cmp.Diff(want, certificate.FromData(data)))
+	require.True(t, certificate.FromData(nil).IsEmpty())
+	require.Equal(t, corev1.TLSCertKey, certificate.CertKey)
+}
+
+func TestBundles(t *testing.T) {
+	a, b := issue(t, "a", certificate.Validity, hosts...).CAPEM, issue(t, "b", time.Hour, hosts...).CAPEM
+	both := certificate.ParseBundle(bytes.Join([][]byte{[]byte("garbage\n"), a, block("PRIVATE KEY", []byte("x")), b, a, block("CERTIFICATE", []byte("x"))}, nil))
+	require.Len(t, both, 2, "each once, nothing else")
+	require.Equal(t, string(a)+string(b), string(both.PEM()))
+	onlyA, onlyB := certificate.ParseBundle(a), certificate.ParseBundle(b)
+	require.True(t, both.Trusts(onlyA) && both.Trusts(onlyB) && both.Trusts(both) && both.Has(onlyB[0].ID))
+	require.False(t, onlyA.Trusts(onlyB) || onlyA.Trusts(both) || onlyA.Trusts(nil) || onlyA.Has(onlyB[0].ID))
+	require.Empty(t, cmp.Diff(both, onlyA.With(onlyB)))
+	require.Empty(t, cmp.Diff(both, both.With(onlyB)))
+	require.Empty(t, cmp.Diff(onlyA, both.Without(func(x certificate.Authority) bool { return x.HasExpired(start.Add(2 * time.Hour)) })))
+	require.False(t, onlyB[0].HasExpired(start.Add(time.Hour)))
+	require.Equal(t, "", certificate.Hash(nil))
+	require.Equal(t, "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", certificate.Hash([]byte("hello")))
+}
+
+// TestInspectionIsBounded: a Secret holds a mebibyte of what a tenant likes.
+func TestInspectionIsBounded(t *testing.T) {
+	good := issue(t, "a", certificate.Validity, hosts...)
+	for name, data := range map[string][]byte{
+		"the beginnings of blocks": bytes.Repeat([]byte("-----BEGIN CERTIFICATE-----\n"), 1<<20/28),
+		"a chain":                  bytes.Repeat(good.CAPEM, 1<<20/len(good.CAPEM)),
+		"many headers":             append([]byte("-----BEGIN CERTIFICATE-----\n"), bytes.Repeat([]byte("a: b\n"), 1<<20/5)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			for _, c := range []certificate.Certificate{{CAPEM: data, CertPEM: data, KeyPEM: data}, {CAPEM: good.CAPEM, CertPEM: data, KeyPEM: data}, {CAPEM: good.CAPEM, CertPEM: good.CertPEM, KeyPEM: data}} {
+				require.False(t, certificate.Inspect(c, hosts, start).Valid)
+			}
+			certificate.ParseBundle(data)
+			require.Less(t, time.Since(began), 5*time.Second)
+		})
+	}
+}
+
+func FuzzInspect(f *testing.F) {
+	good := issue(f, "a", certificate.Validity, hosts...)
+	f.Add(good.CAPEM, good.CertPEM, good.KeyPEM, "cool-service.ns", int64(0))
+	f.Add([]byte("x"), good.CAPEM, []byte(nil), "", int64(1<<62))
+	f.Fuzz(func(t *testing.T, ca, cert, key []byte, host string, at int64) {
+		c := certificate.Certificate{CAPEM: ca, CertPEM: cert, KeyPEM: key}
+		now := start.Add(time.Duration(at))
+		h := certificate.Inspect(c, []string{host}, now)
+		if h.Problem == "" && !h.Valid || h.Valid == h.RenewAt.IsZero() {
+			t.Fatalf("%+v", h)
+		}
+		if h.Problem == "" && now.After(h.RenewAt) {
+			t.Fatalf("good after %s", h.RenewAt)
+		}
+	})
+}
+
+func FuzzBundle(f *testing.F) {
+	good := issue(f, "a", certificate.Validity, hosts...)
+	f.Add(good.CAPEM, good.CertPEM)
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\n"), []byte(nil))
+	f.Fuzz(func(t *testing.T, x, y []byte) {
+		a, b := certificate.ParseBundle(x), certificate.ParseBundle(y)
+		joined := a.With(b)
+		if len(a) > 0 && !joined.Trusts(a) || len(b) > 0 && !joined.Trusts(b) {
+			t.Fatal("a bundle lost something")
+		}
+		if again := certificate.ParseBundle(joined.PEM()); cmp.Diff(joined, again) != "" {
+			t.Fatal(cmp.Diff(joined, again))
+		}
+	})
+}
