@@ -11,6 +11,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/fake"
@@ -184,21 +185,21 @@ func TestANewerVersionIsTakenOnceThePlanOfAnOlderOneFailed(t *testing.T) {
 	w.offer(t, packages, "alpha", one)
 	require.NoError(t, w.subscribe("beta", v1alpha1.ApprovalAutomatic))
 	w.run(t, time.Minute)
-	require.NoError(t, w.cluster.Create(&v1alpha1.ClusterServiceVersion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: one.Name, Labels: map[string]string{"olm.copiedFrom": "elsewhere"}},
-	}))
-	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
-	w.run(t, 10*time.Second)
+	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalManual))
+	w.run(t, time.Minute)
 	w.offer(t, packages, "alpha", one, two)
-	w.olm.CatalogsChanged()
-	require.NoError(t, fake.Edit(w.cluster, namespace, "beta", func(s *v1alpha1.Subscription) { s.Labels["poke"] = "" }))
-	w.run(t, 10*time.Second)
+	w.poke(t)
 	require.Equal(t, one.Name, w.status("alpha").CurrentCSV)
 
-	w.run(t, 5*time.Minute)
-	require.EqualValues(t, v1alpha1.InstallPlanPhaseFailed, w.planOf(t, one.Name).Status.Phase)
+	require.NoError(t, fake.Edit(w.cluster, namespace, w.planOf(t, one.Name).Name, func(p *v1alpha1.InstallPlan) {
+		p.Status.Phase = v1alpha1.InstallPlanPhaseFailed
+		p.Status.SetCondition(v1alpha1.InstallPlanCondition{Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse, Reason: v1alpha1.InstallPlanReasonComponentFailed})
+	}))
+	w.run(t, time.Minute)
 	require.Equal(t, two.Name, w.status("alpha").CurrentCSV)
-	require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, w.status("alpha").State)
+	require.NoError(t, w.approveAll())
+	w.run(t, time.Minute)
+	require.Equal(t, two.Name+" Succeeded, beta.v1.0.0 Succeeded", w.phases())
 }
 
 // install creates the objects of a bundle that needs no permissions.
