@@ -20,7 +20,12 @@ import (
 func Affected(o olmcore.Object) []types.NamespacedName {
 	var key types.NamespacedName
 	switch o := o.(type) {
-	case *v1alpha1.ClusterServiceVersion, *operatorsv2.OperatorCondition, *rbacv1.Role, *rbacv1.RoleBinding:
+	case *v1alpha1.ClusterServiceVersion:
+		if o.IsCopied() {
+			return nil // it counts like none
+		}
+		key = types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+	case *operatorsv2.OperatorCondition, *rbacv1.Role, *rbacv1.RoleBinding:
 		key = types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 	case *appsv1.Deployment:
 		owner, ok := olmcore.OwnerOf(o.Labels)

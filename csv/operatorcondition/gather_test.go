@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv/operatorcondition"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -94,6 +95,7 @@ func TestAffected(t *testing.T) {
 		want   []types.NamespacedName
 	}{
 		"a version":              {&v1alpha1.ClusterServiceVersion{ObjectMeta: meta}, one},
+		"a copy":                 {csvtest.Copied("ns"), nil},
 		"an OperatorCondition":   {&operatorsv2.OperatorCondition{ObjectMeta: meta}, one},
 		"a Role":                 {&rbacv1.Role{ObjectMeta: meta}, one},
 		"a RoleBinding":          {&rbacv1.RoleBinding{ObjectMeta: meta}, one},

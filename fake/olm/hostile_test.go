@@ -8,8 +8,10 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"pgregory.net/rapid"
@@ -29,6 +31,8 @@ type zoo struct {
 	InstallPlans   []*v1alpha1.InstallPlan
 	CSVs           []*v1alpha1.ClusterServiceVersion
 	OperatorGroups []*operatorsv1.OperatorGroup
+	Conditions     []*operatorsv2.OperatorCondition
+	Roles          []*rbacv1.Role
 	Pods           []*corev1.Pod
 	Nodes          []*corev1.Node
 	CRDs           []*apiextensionsv1.CustomResourceDefinition
@@ -40,6 +44,8 @@ func (z zoo) objects() []olmcore.Object {
 	all = add(all, z.InstallPlans)
 	all = add(all, z.CSVs)
 	all = add(all, z.OperatorGroups)
+	all = add(all, z.Conditions)
+	all = add(all, z.Roles)
 	all = add(all, z.Pods)
 	all = add(all, z.Nodes)
 	return add(all, z.CRDs)

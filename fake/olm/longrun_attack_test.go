@@ -9,6 +9,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -23,6 +24,7 @@ func (h *history) stepAttack(r *rand.Rand) {
 	pick(r, []func(*history, *rand.Rand){
 		(*history).attackWithCleanup, (*history).attackWithWiderReach, (*history).attackByDeletion, (*history).attackWithGroup,
 		(*history).attackWithPlan, (*history).attackWithCatalog, (*history).attackWithOwners, (*history).attackWithVersion,
+		(*history).attackWithCondition,
 	})(h, r)
 }
 
@@ -85,6 +87,21 @@ func (h *history) attackWithGroup(r *rand.Rand) {
 	_ = fake.Edit(h.cluster, attacker, "mine", func(g *operatorsv1.OperatorGroup) {
 		g.Status.Namespaces = []string{""}
 		g.Status.ServiceAccountRef = nil
+	})
+}
+
+// attackWithCondition: an OperatorCondition by hand, with accounts of others, or what his operator may say in one.
+func (h *history) attackWithCondition(r *rand.Rand) {
+	o := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: pick(r, []string{"settings", "alpha.v1.0.0", "cleaner-1"}), OwnerReferences: h.victimsAsOwners(r)}}
+	o.Spec.ServiceAccounts = []string{"default", "robot", "system:serviceaccount:" + victim + ":robot"}
+	o.Spec.Deployments = []string{"alpha", "robot"}
+	if h.cluster.Create(o) == nil {
+		return
+	}
+	_ = fake.Edit(h.cluster, attacker, o.Name, func(o *operatorsv2.OperatorCondition) {
+		said := metav1.Condition{Type: "Upgradeable", Status: pick(r, []metav1.ConditionStatus{"True", "False"}), Reason: "Said", LastTransitionTime: metav1.NewTime(h.cluster.Now())}
+		o.Spec.Conditions, o.Spec.Overrides = []metav1.Condition{said, said}, pick(r, [][]metav1.Condition{nil, {said}})
+		o.Status.Conditions = pick(r, [][]metav1.Condition{nil, {said}})
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -196,6 +197,16 @@ func TestATenantChangesNothingOutsideHisNamespace(t *testing.T) {
 			require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1", Kind: "OperatorGroup", Namespace: "evil", Name: "group"}))
 			require.NoError(t, c.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "other"},
 				Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"evil"}}}))
+		},
+		"an OperatorCondition by hand, for accounts and Deployments of others": func(t *testing.T, c *fake.Cluster, run func()) {
+			for _, name := range []string{"settings", "thing.v1"} {
+				require.NoError(t, c.Create(&operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: name}, Spec: operatorsv2.OperatorConditionSpec{
+					ServiceAccounts: []string{"weak", "system:serviceaccount:victim:default", "victim/default"}, Deployments: []string{"thing", "../victim/thing"},
+				}}))
+			}
+			run()
+			require.Equal(t, []string{"settings"}, fake.Find[*rbacv1.Role](c, "evil", "settings").Rules[0].ResourceNames)
+			require.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "evil", Name: "weak"}}, fake.Find[*rbacv1.RoleBinding](c, "evil", "settings").Subjects)
 		},
 		"another account in the status of the group and of the plan": func(t *testing.T, c *fake.Cluster, run func()) {
 			admin := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "kube-system", Name: "weak"}
