@@ -76,13 +76,14 @@ func findConversions(f *facts) (all found) {
 		isConvertedBy := func(p *owned.CSV) bool { return slices.ContainsFunc(p.Spec.WebhookDefinitions, converts) }
 		switch {
 		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !isConvertedByService(f.c, crd):
-		case !owned.CameWith(f.c, crd):
+		case !owned.Converts(f.c, crd):
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook stays: "+notInstalledByThisCSV))
 		case !f.Peers.Complete:
 			all.unread = []string{"ClusterServiceVersions of all namespaces"}
 		case !f.hasNeighbour(isConvertedBy):
 			after := crd.DeepCopy()
 			after.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+			delete(after.Annotations, owned.AnnotationConvertedBy)
 			all.targets = append(all.targets, target{
 				ref: olmcore.RefOf(crd), why: "resetting conversion",
 				write: olmcore.UpdateOf(crd, after, olmcore.Cause{

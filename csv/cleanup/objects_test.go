@@ -5,11 +5,13 @@ package cleanup_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -196,6 +198,13 @@ func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 		"without group annotations": {func(in *cleanup.Input) { in.ClusterServiceVersion.Annotations = nil }, reset},
 		"the CRD is leaving too":    {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
 		"the CRD is not ours":       {func(in *cleanup.Input) { in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil }, release},
+		"nobody recorded the CRD, which this version made call its operator": {func(in *cleanup.Input) { convertedBy(in, "ns/cool.v1") }, reset},
+		"nobody recorded the CRD, which another made call its operator":      {func(in *cleanup.Input) { convertedBy(in, "there/cool.v1") }, release},
+		"nobody recorded the CRD at all":                                     {func(in *cleanup.Input) { convertedBy(in, "") }, release},
+		"on another path and port": {func(in *cleanup.Input) {
+			service := in.CustomResourceDefinitions.Items[0].Spec.Conversion.Webhook.ClientConfig.Service
+			service.Path, service.Port = new("/convert"), new(int32(9443))
+		}, reset},
 		"it is another operator's service": {func(in *cleanup.Input) {
 			in.CustomResourceDefinitions.Items[0].Spec.Conversion.Webhook.ClientConfig.Service.Name = "hot-service"
 		}, release},
@@ -207,6 +216,52 @@ func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 			c.change(&in)
 			require.Equal(t, c.want, does(t, in))
 		})
+	}
+}
+
+// convertedBy takes the record of an InstallPlan off the CRD, and says which version made it call its operator.
+func convertedBy(in *cleanup.Input, version string) {
+	in.CustomResourceDefinitions.Items[0].Annotations = map[string]string{"olmcore/converted-by": version}
+}
+
+func TestConversionThatWasTakenOutIsNotMarked(t *testing.T) {
+	in := leaving()
+	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
+	in.CustomResourceDefinitions.Items[0].Spec.Conversion = ourConversion()
+	convertedBy(&in, "ns/cool.v1")
+	actions := reconciled(t, in).Actions
+	i := slices.IndexFunc(actions, func(a olmcore.Action) bool { _, ref, _ := a.Describe(); return ref.Kind == "CustomResourceDefinition" })
+	require.Empty(t, actions[i].(olmcore.Update).After.GetAnnotations())
+}
+
+// TestAdmissionConfigurationsGoWithTheirVersion: those that OLM made carry no UID; those of the next version, of another
+// installation and of another namespace stay.
+func TestAdmissionConfigurationsGoWithTheirVersion(t *testing.T) {
+	for name, c := range map[string]struct {
+		key, value string
+		goes       bool
+	}{
+		"OLM made it":                      {"olm.webhook-description-generate-name", "w.example.com", true},
+		"it was made here":                 {"olm.owner.uid", "uid-cool.v1", true},
+		"it is the next installation's":    {"olm.owner.uid", "later", false},
+		"it is the next version's":         {"olm.owner", "cool.v2", false},
+		"it is of another namespace":       {"olm.owner.namespace", "there", false},
+		"it is of an object of other kind": {"olm.owner.kind", "OperatorGroup", false},
+	} {
+		for _, superseded := range []bool{false, true} {
+			in := leaving()
+			if superseded {
+				successorOf(&in, succeeded)
+			}
+			hook := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: ours("w.example.com-x")}
+			hook.Labels[c.key] = c.value
+			in.Deletion.ClusterObjects.Items = []olmcore.Object{hook}
+			want := release
+			if c.goes {
+				want = []string{"delete ValidatingWebhookConfiguration w.example.com-x"}
+			}
+			require.Equal(t, want, does(t, in), name)
+		}
 	}
 }
 

@@ -125,6 +125,16 @@ func CameWith(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 		ByIncarnation(c).Owns(crd.Labels)
 }
 
+// AnnotationConvertedBy is on a CRD that came with no InstallPlan and that a CSV, <namespace>/<name>, made call its operator
+// for conversions, so that its cleanup takes the operator out again.
+const AnnotationConvertedBy = olmcore.KeyPrefix + "converted-by"
+
+// Converts reports whether the conversion of a CRD is for this CSV to change: the CRD came with it, or it was made call
+// this CSV's operator.
+func Converts(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return CameWith(c, crd) || crd.Annotations[AnnotationConvertedBy] == c.Namespace+"/"+c.Name
+}
+
 // IsInstalledBy reports whether a Subscription has a CSV installed or is about to.
 func IsInstalledBy(c *CSV, s *v1alpha1.Subscription) bool {
 	return s.Namespace == c.Namespace && (s.Status.InstalledCSV == c.Name || s.Status.CurrentCSV == c.Name)

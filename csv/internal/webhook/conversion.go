@@ -11,6 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -124,14 +125,20 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	if want.Webhook.ClientConfig.CABundle == nil {
 		return nil, "" // not to be made yet
 	}
-	if equality.Semantic.DeepEqual(defaulted(crd.Spec.Conversion), want) {
+	before, after := crd.Annotations[owned.AnnotationConvertedBy], crd.DeepCopy()
+	same := equality.Semantic.DeepEqual(defaulted(crd.Spec.Conversion), want)
+	problem := f.notOurs(crd)
+	switch {
+	case same && (before == "" || problem != "" || owned.Converts(f.CSV, crd)):
 		return nil, ""
-	}
-	if problem := f.notOurs(crd); problem != "" {
+	case problem != "":
 		return nil, problem
+	case !same:
+		after.Spec.Conversion = want
 	}
-	after := crd.DeepCopy()
-	after.Spec.Conversion = want
+	if !owned.CameWith(f.CSV, crd) {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, owned.AnnotationConvertedBy, f.CSV.Namespace+"/"+f.CSV.Name)
+	}
 	return olmcore.UpdateOf(crd, after, olmcore.Cause{
 		Reason: ReasonInstall, Message: "CRD " + name + " is not converted as ClusterServiceVersion " + f.CSV.Name + " describes it",
 	}), ""

@@ -119,6 +119,39 @@ func TestConversion(t *testing.T) {
 	}
 }
 
+// TestWhoConvertsAnUnrecordedCRD: a CRD that came with no InstallPlan says whose operator it was made call, so that the
+// cleanup of that version takes the operator out. The next version takes over.
+func TestWhoConvertsAnUnrecordedCRD(t *testing.T) {
+	const mark = "olmcore/converted-by"
+	s := source(operator(describe("c", conversion)), crd("cools.example.com", recorded()))
+	actions, problem := s.Install()
+	require.Empty(t, problem)
+	require.Len(t, actions, 1)
+	after := actions[0].(olmcore.Update).After.(*definition)
+	require.Equal(t, map[string]string{mark: "ns/cool.v1"}, after.Annotations)
+
+	s.CRDs = []*definition{after}
+	actions, problem = s.Install()
+	require.Empty(t, problem)
+	require.Empty(t, actions)
+
+	s.CSV = s.CSV.DeepCopy()
+	s.CSV.Name = "cool.v2"
+	actions, problem = s.Install()
+	require.Empty(t, problem)
+	require.Len(t, actions, 1)
+	next := actions[0].(olmcore.Update).After.(*definition)
+	require.Equal(t, map[string]string{mark: "ns/cool.v2"}, next.Annotations)
+	require.Equal(t, after.Spec, next.Spec)
+
+	actions, problem = source(s.CSV, converted(recorded())).Install()
+	require.Empty(t, problem)
+	require.Empty(t, actions, "what another made is not marked")
+	actions, problem = source(operator(describe("c", conversion)), converted(func(crd *definition) { crd.Annotations[mark] = "ns/cool.v0" })).Install()
+	require.Empty(t, problem)
+	require.Empty(t, actions, "an InstallPlan recorded this one")
+}
+
 func TestNoCRDChangesWhenOneMayNot(t *testing.T) {
 	w := describe("c", conversion)
 	w.ConversionCRDs = []string{"a.example.com", "b.example.com"}

@@ -42,7 +42,7 @@ func labelled(o olmcore.Object) origin {
 	return origin{olmcore.RefOf(o).Kind, o.GetLabels()[labelGenerateName]}
 }
 
-// from returns the origin of a configuration of this CSV: its name says it where somebody changed the label.
+// from returns the origin of a configuration of this CSV: its name says it where the label was changed.
 func (f *facts) from(o olmcore.Object) origin {
 	if named, ok := f.desired[olmcore.KeyOf(o)]; ok {
 		return named
