@@ -99,7 +99,7 @@ func New(config *rest.Config, m ctrl.Options, o controllers.Options, told func(c
 
 // bound makes a cache hold no more than a shard needs.
 func bound(options *cache.Options, watched controllers.Watched) {
-	options.DefaultTransform = cache.TransformStripManagedFields()
+	options.DefaultTransform = controllers.Transform
 	options.ByObject = map[client.Object]cache.ByObject{}
 	for gvk, namespaces := range watched {
 		if namespaces == nil {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Transform is what a cache does to each object before it keeps it, in the form in which client-go and
+// controller-runtime want it (cache.TransformFunc): managed fields are left out, and of copies of versions all that no
+// controller looks at. A cluster has as many of these as operators times namespaces. It may change o, and returns what
+// is no object as it is; the error is nil.
+func Transform(o any) (any, error) {
+	object, ok := o.(olmcore.Object)
+	if !ok {
+		return o, nil
+	}
+	object.SetManagedFields(nil)
+	return copies.Slim(object), nil
+}
