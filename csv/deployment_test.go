@@ -20,7 +20,6 @@ import (
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake/gen"
-	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -99,20 +98,6 @@ func TestWordsOfTheSpecAreNoRollout(t *testing.T) {
 	in.ClusterServiceVersion.Generation = 9
 	in.ClusterServiceVersion.Spec.Description = "new words"
 	check(t, in, olmcore.Result{})
-}
-
-func TestCertificatesThatOLMInstalledStay(t *testing.T) {
-	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
-	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{csvtest.Webhook("w.example.com", v1alpha1.MutatingAdmissionWebhook)}
-	deploy(t, &in)
-	d := in.Deployments.Items[0]
-	d.Spec.Template.Annotations["olmcahash"], d.Labels["olm.deployment-spec-hash"] = "ca", "with-volumes"
-	check(t, in, olmcore.Result{})
-
-	hold(in.ClusterServiceVersion, installReady, "AllRequirementsMet", "", 0)
-	require.Equal(t, "Installed", assess(t, in).Rule)
-	d.Labels["olm.owner"] = "cool.v0"
-	require.Equal(t, "Install", assess(t, in).Rule, "the old version's is taken over")
 }
 
 // goldenHash is the hash of goldenSpec.

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/operatorgroup"
@@ -80,6 +81,7 @@ func input(phase phaseName, why reason, message string) csv.Input {
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "cool", Namespace: "ns"}},
 		}),
 		ClusterRoles: olmcore.Found[*rbacv1.ClusterRole](), ClusterRoleBindings: olmcore.Found[*rbacv1.ClusterRoleBinding](),
+		APIServices: olmcore.Found[*apiregistrationv1.APIService](), Serving: csvtest.NothingServed(),
 		Deployments: olmcore.Found[*appsv1.Deployment](), Grants: olmcore.Found[olmcore.Ref](), OperatorConditions: olmcore.Found[*operatorsv2.OperatorCondition](),
 	}
 	return in
@@ -281,21 +283,32 @@ func put(t require.TestingT, in *csv.Input, o olmcore.Object) {
 		in.ClusterServiceVersion = c
 		return
 	}
-	for i := range reflect.TypeOf(*in).NumField() {
-		list := reflect.ValueOf(in).Elem().Field(i)
-		if list.Kind() != reflect.Struct || !list.FieldByName("Items").IsValid() || list.FieldByName("Items").Type().Elem() != reflect.TypeOf(o) {
-			continue
-		}
-		items := reflect.MakeSlice(list.FieldByName("Items").Type(), 0, 1)
-		for j := range list.FieldByName("Items").Len() {
-			if have := list.FieldByName("Items").Index(j); olmcore.KeyOf(have.Interface().(olmcore.Object)) != olmcore.KeyOf(o) {
-				items = reflect.Append(items, have)
+	known := false
+	for _, of := range []reflect.Value{reflect.ValueOf(in).Elem(), reflect.ValueOf(&in.Serving).Elem()} {
+		for i := range of.NumField() {
+			items := items(of.Field(i))
+			if !items.IsValid() || items.Type().Elem() != reflect.TypeOf(o) {
+				continue
 			}
+			known = true
+			fresh := reflect.MakeSlice(items.Type(), 0, 1)
+			for j := range items.Len() {
+				if have := items.Index(j); olmcore.KeyOf(have.Interface().(olmcore.Object)) != olmcore.KeyOf(o) {
+					fresh = reflect.Append(fresh, have)
+				}
+			}
+			items.Set(reflect.Append(fresh, reflect.ValueOf(o)))
 		}
-		list.FieldByName("Items").Set(reflect.Append(items, reflect.ValueOf(o)))
-		return
 	}
-	require.Failf(t, "nobody writes such an object", "%T", o)
+	require.True(t, known, "nobody writes such an object: %T", o)
+}
+
+// items are those of an observed list, invalid for a field that is none.
+func items(field reflect.Value) reflect.Value {
+	if field.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	return field.FieldByName("Items")
 }
 
 // take removes an object from the lists of what can be deleted.
@@ -307,6 +320,8 @@ func take(in *csv.Input, target olmcore.Ref) {
 		return
 	}
 	in.Deployments = csvtest.Without(in.Deployments, target)
+	in.Serving.ValidatingWebhookConfigurations = csvtest.Without(in.Serving.ValidatingWebhookConfigurations, target)
+	in.Serving.MutatingWebhookConfigurations = csvtest.Without(in.Serving.MutatingWebhookConfigurations, target)
 	csvtest.Delete(&in.Deletion, target)
 }
 
@@ -322,7 +337,7 @@ func eachList(in csv.Input, visit func(items reflect.Value)) csv.Input {
 		items.Set(fresh)
 		visit(items)
 	}
-	for _, of := range []reflect.Value{reflect.ValueOf(&in).Elem(), reflect.ValueOf(&in.Deletion).Elem()} {
+	for _, of := range []reflect.Value{reflect.ValueOf(&in).Elem(), reflect.ValueOf(&in.Deletion).Elem(), reflect.ValueOf(&in.Serving).Elem()} {
 		for i := range of.NumField() {
 			if of.Field(i).Kind() == reflect.Struct {
 				visitIn(of.Field(i))

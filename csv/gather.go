@@ -28,7 +28,7 @@ import (
 // Gather reads what Reconcile looks at. A CSV that does not exist is an error for which apierrors.IsNotFound holds, and
 // one that was not read an error for which errors.Is(err, olmcore.ErrNotRead) does. A list that was not read is
 // incomplete; any other read that failed is an error too, never an empty list. Now, KubernetesVersion, ServedAPIs,
-// LastRun, Judged and Checkpoint are the caller's to fill in.
+// LastRun, Judged, Issued and Checkpoint are the caller's to fill in.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
 	if err != nil {
@@ -46,6 +46,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	in.OtherGroups, in.OtherProviders = readOtherGroups(reads, c)
 	requirements.gather(reads, &in)
 	in.Deployments = readDeployments(reads, c)
+	gatherServices(reads, &in)
 	in.Neighbours = readNeighbours(reads, &in)
 	in.OperatorConditions = read.Named[*operatorsv2.OperatorCondition](reads, c.Namespace, []string{c.Spec.Replaces})
 	in.Subscriptions = read.Indexed(reads, c.Namespace, []read.Term{{Value: c.Name}}, func(s *v1alpha1.Subscription, add func(read.Term)) {

@@ -16,13 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, KubernetesVersion,
-// ServedAPIs, LastRun, Judged and Checkpoint. Lists may hold more than the objects that their comments name.
+// ServedAPIs, LastRun, Judged, Issued and Checkpoint. Lists may hold more than the objects that their comments name.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
@@ -50,7 +52,7 @@ type Input struct {
 	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
 	// CustomResourceDefinitions are those that the CSV owns or requires.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// APIServices are those named <version>.<group> that the CSV requires.
+	// APIServices are those named <version>.<group> that the CSV requires or owns.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
 	// KubernetesVersion is the server's gitVersion, e.g. "v1.36.2"; empty when unknown, which satisfies no
 	// spec.minKubeVersion.
@@ -59,7 +61,8 @@ type Input struct {
 	// Not complete: kinds that this library itself needs (Deployment, Secret, ClusterRole, ...) count as served, and a
 	// required APIService is judged by its Available condition alone.
 	ServedAPIs olmcore.Observed[schema.GroupVersionKind]
-	// ServiceAccounts are those of the namespace that the permissions name.
+	// ServiceAccounts are those of the namespace that the permissions name, and those that Deployments with webhooks or
+	// APIs run as.
 	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
 	// Roles and RoleBindings are those of the namespace, ClusterRoles and ClusterRoleBindings those of the cluster;
 	// what binds none of the ServiceAccounts, and the roles that nothing of it references, may be left out, unless they
@@ -71,6 +74,8 @@ type Input struct {
 	// Deployments are those of the namespace that carry the CSV's owner labels or have the name of a Deployment of its
 	// install strategy.
 	Deployments olmcore.Observed[*appsv1.Deployment]
+	// Serving is what the webhooks and the owned APIServices of the CSV need; looked at only where it has any.
+	Serving serving.Objects
 
 	// Grants are what decides about the rights of the account that installs, with UID and resourceVersion: the Roles,
 	// RoleBindings and ServiceAccounts of the namespace, the ClusterRoles that these bind, and the ClusterRoleBindings
@@ -80,6 +85,9 @@ type Input struct {
 	// Judged is Outcome.Judged of the last call for this CSV; optional. It must not be changed. Without it a CSV that
 	// failed for want of permissions is tried again with growing pauses alone.
 	Judged *Judged
+	// Issued answers Outcome.Certificates of the last call for this CSV, also in part. It is looked at only while the same
+	// would be asked for again, so an old answer does no harm.
+	Issued []certificate.Issued
 	// Checkpoint is Outcome.Checkpoint of an earlier call for this CSV; nil is always right.
 	Checkpoint *olmcore.Checkpoint
 
@@ -135,7 +143,7 @@ func (in *Input) validate() error {
 	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
 		return err
 	}
-	return cmp.Or(in.Config.validate(), in.validateLists())
+	return cmp.Or(in.Config.validate(), in.validateLists(), in.Serving.Validate())
 }
 
 // validateLists asks each list of the Input; package cleanup asks those of Deletion.
@@ -175,6 +183,7 @@ func (in *Input) cover(c *olmcore.Coverage) {
 	olmcore.CoverObjects(c, in.ClusterRoles)
 	olmcore.CoverObjects(c, in.ClusterRoleBindings)
 	olmcore.CoverObjects(c, in.Deployments)
+	in.Serving.Cover(c)
 	olmcore.CoverValue(c, in.KubernetesVersion)
 	olmcore.CoverObserved(c, in.ServedAPIs)
 	olmcore.CoverObserved(c, in.Grants)

@@ -89,6 +89,7 @@ func arbitrary(t *rapid.T, hostile bool) csv.Input {
 		in.Config = csv.Config{}
 		readOrEmpty(&in)
 		readOrEmpty(&in.Deletion)
+		readOrEmpty(&in.Serving)
 		maps.DeleteFunc(in.Deletion.Operands, func(_ schema.GroupKind, list olmcore.Observed[olmcore.Object]) bool { return !list.Complete })
 	}
 	base := input(pending, "RequirementsUnknown", "")

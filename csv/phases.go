@@ -193,10 +193,9 @@ func requirementsMet(f *facts) (decision, bool) {
 // installRetry is the wait after an installation that failed.
 var installRetry = olmcore.Backoff{Base: 5 * time.Second, Max: 10 * time.Minute}
 
-// install writes the Deployments. The CSV is Installing once all of them are observed.
+// install writes what is installed. The CSV is Installing once all of it is observed.
 func install(f *facts) (decision, bool) {
-	account, _ := olmcore.AccountOf(f.group)
-	todo := f.source().Install(f.Deployments.Items, account, f.LastRun, f.Now)
+	todo := f.installation()
 	var d decision
 	switch {
 	case todo.Incomputable:
@@ -212,28 +211,30 @@ func install(f *facts) (decision, bool) {
 		d.Rule, d.RequeueAfter = "InstallFailed", installRetry.After(tries)
 	case len(todo.Actions) > 0 || todo.RequeueAfter > 0:
 		d = f.waitFor(todo.RequeueAfter)
-		d.actions = todo.Actions
+		d.actions, d.certificates, d.Diagnostics = todo.Actions, f.certificates.Requests, f.certificatesMissing()
 	default:
 		d = move(v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonInstallSuccessful, "waiting for install components to report healthy")
 		d.Rule, d.actions = "Installed", deployment.Removals(f.csv, f.Deployments.Items)
-		d.Diagnostics = append(notInstalled(f.csv), kindMismatches(f.csv, f.CustomResourceDefinitions.Items)...)
+		d.Diagnostics = kindMismatches(f.csv, f.CustomResourceDefinitions.Items)
+		if at := f.certificates.RenewAt; f.csv.Status.CertsRotateAt == nil || !f.csv.Status.CertsRotateAt.Time.Equal(at) {
+			d.renewAt = at
+		}
 	}
 	return d, true
 }
 
-// stillHealthy keeps a CSV Succeeded as long as its Deployments are healthy.
+// stillHealthy keeps a CSV Succeeded as long as all of its operator is well.
 func stillHealthy(f *facts) (decision, bool) {
-	state, why := f.source().Health(f.Deployments.Items)
-	if state != deployment.Healthy {
-		return judged(state, why, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy), true
-	}
-	d := healthy
-	if isAnyUnmet(f.csv.Status.RequirementStatus) {
+	d, state := f.health(v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy)
+	if state == deployment.Healthy && isAnyUnmet(f.csv.Status.RequirementStatus) {
 		d = reporting(d)
 		d.refresh = true
 	}
-	d.actions = deployment.Removals(f.csv, f.Deployments.Items)
-	return d, true
+	if state == deployment.Healthy {
+		d.actions = f.settled()
+	}
+	d.actions = append(d.actions, f.trust()...)
+	return f.untilRenewal(d), true
 }
 
 var healthy = move(v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVReasonInstallSuccessful, "install strategy completed with no errors")
@@ -255,12 +256,12 @@ func judged(state deployment.State, why string, to phase, reason v1alpha1.Condit
 }
 
 func stillInstalling(f *facts) (decision, bool) {
-	state, why := f.source().Health(f.Deployments.Items)
-	d := judged(state, why, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonWaiting)
+	d, _ := f.health(v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonWaiting)
+	d.actions = f.trust()
 	if d.Phase != v1alpha1.CSVPhaseInstalling {
 		return d, true
 	}
-	d.RequeueAfter = cmp.Or(f.Config.InstallTimeout, DefaultInstallTimeout) - f.sinceTransition()
+	d.RequeueAfter = soonest(d.RequeueAfter, cmp.Or(f.Config.InstallTimeout, DefaultInstallTimeout)-f.sinceTransition())
 	if d.RequeueAfter <= 0 {
 		d = fail(v1alpha1.CSVReasonInstallCheckFailed, "install timeout")
 		d.Rule = "InstallTimeout"
@@ -268,20 +269,21 @@ func stillInstalling(f *facts) (decision, bool) {
 	return d, true
 }
 
-// stillFailed installs again, after a while what could not be installed; not where a Deployment is right and only not
-// available, as that would change nothing.
+// stillFailed installs again, after a while what could not be installed; not where all is right and only not available,
+// as that would change nothing.
 func stillFailed(f *facts) (decision, bool) {
-	state, why := f.source().Health(f.Deployments.Items)
+	d, state := f.health(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall)
 	switch s := &f.csv.Status; {
-	case state == deployment.Waiting:
-		return fail(v1alpha1.CSVReasonComponentUnhealthy, "installing: "+why), true
+	case state == deployment.Waiting && d.Phase == v1alpha1.CSVPhasePending:
+		d = fail(v1alpha1.CSVReasonComponentUnhealthy, d.Message)
 	case state != deployment.Healthy && s.Reason == v1alpha1.CSVReasonComponentFailed:
 		tries := owned.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailed)
 		if left := installRetry.After(tries) - f.sinceTransition(); left > 0 {
-			return f.waitFor(left), true
+			d = f.waitFor(left)
 		}
 	}
-	return judged(state, why, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall), true
+	d.actions = f.trust()
+	return f.untilRenewal(d), true
 }
 
 // replaced deletes a version once a later one is installed, the oldest first.

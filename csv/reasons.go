@@ -48,10 +48,7 @@ const (
 	ReasonCRDKindMismatch = "CRDKindMismatch"
 	// ReasonReplacesCycle: CSVs replace each other in a cycle; the newest is taken for the head. Correct spec.replaces.
 	ReasonReplacesCycle = "ReplacesCycle"
-	// ReasonWebhooksNotInstalled: the CSV describes webhooks, which this version of the library does not install.
-	// Install them and their certificates yourself.
-	ReasonWebhooksNotInstalled = "WebhooksNotInstalled"
-	// ReasonAPIServicesNotInstalled: the CSV owns APIServices, which this version of the library does not install.
-	// Install them and their certificates yourself.
-	ReasonAPIServicesNotInstalled = "APIServicesNotInstalled"
+	// ReasonCertificatesNeeded: Outcome.Certificates are to be issued before anything is installed. Answer them in
+	// Input.Issued; package controllers does so with Options.Issuer.
+	ReasonCertificatesNeeded = "CertificatesNeeded"
 )

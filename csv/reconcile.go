@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/deployment"
@@ -26,6 +27,8 @@ type Outcome struct {
 	// Operands are kinds whose instances the cleanup must know before it can go on: list them and answer in
 	// Deletion.Operands of the next Input. Gather does so by itself.
 	Operands []schema.GroupVersionKind
+	// Certificates are asked for: nothing is installed until they are answered in Input.Issued.
+	Certificates []certificate.Request
 	// Repair would create the ServiceAccounts, roles and bindings that the CSV's InstallPlan made and that are missing,
 	// for display: Reconcile does not ask for it. None while the account that the OperatorGroup prescribes is missing.
 	Repair []olmcore.Action
@@ -44,7 +47,7 @@ type Outcome struct {
 // transitionCSVState.
 // Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
-	if in.Checkpoint != nil {
+	if in.Checkpoint != nil && in.Issued == nil {
 		compared := in.Checkpoint.Compare(in.Now)
 		in.cover(&compared)
 		if wait, same := compared.Holds(); same {
@@ -61,8 +64,8 @@ func Reconcile(in Input) (Outcome, error) {
 	}
 	f := factsOf(&in)
 	d := decide(f)
-	out := Outcome{Result: f.result(d), Judged: f.remembered(&d), Repair: f.repair(d)}
-	if out.Empty() && out.Judged == nil && out.Repair == nil {
+	out := Outcome{Result: f.result(d), Certificates: d.certificates, Judged: f.remembered(&d), Repair: f.repair(d)}
+	if out.Empty() && out.Certificates == nil && in.Issued == nil && out.Judged == nil && out.Repair == nil {
 		made := olmcore.NewCoverage(in.Now, out.Result)
 		in.cover(&made)
 		out.Checkpoint = made.Checkpoint()
@@ -112,6 +115,9 @@ func (f *facts) result(d decision) olmcore.Result {
 	if reported {
 		after.Status.RequirementStatus = report
 	}
+	if at := d.renewAt; !at.IsZero() {
+		after.Status.CertsLastUpdated, after.Status.CertsRotateAt = new(olmcore.Timestamp(f.Now)), new(olmcore.Timestamp(at))
+	}
 	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(f.csv, &after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.Message}))
 	if moved {
 		res.Transitions = []olmcore.Transition{owned.Moved(f.csv, &after.Status)}
@@ -149,6 +155,8 @@ type facts struct {
 	// report is what the requirements are judged to be, in the phases that depend on them.
 	report report
 	met    bool
+	// services are what the operator serves, in the phases that depend on it.
+	services
 }
 
 func factsOf(in *Input) *facts {
@@ -167,6 +175,7 @@ func factsOf(in *Input) *facts {
 		f.report = requirements.judge(&f.Input)
 		f.met = f.report.met()
 	}
+	f.services = servicesOf(f)
 	return f
 }
 
@@ -174,7 +183,7 @@ func factsOf(in *Input) *facts {
 func (f *facts) source() deployment.Source {
 	return deployment.Source{
 		CSV: f.csv, Config: deployment.ConfigOf(f.csv, f.Subscriptions.Items),
-		ProxyEnv: f.Config.ProxyEnv, ExcludedAnnotations: f.Config.ExcludedAnnotations,
+		ProxyEnv: f.Config.ProxyEnv, ExcludedAnnotations: f.Config.ExcludedAnnotations, Mount: f.mount,
 	}
 }
 
@@ -201,6 +210,9 @@ func (f *facts) conflict() (v1alpha1.ConditionReason, string) {
 		if chain.IsNeighbour(f.csv, other) && owned.DescribesAny(other.Spec.CustomResourceDefinitions.Owned, crds) && !f.Relatives.Has(other) {
 			return v1alpha1.CSVReasonOwnerConflict, "conflicting CRD owner in namespace"
 		}
+	}
+	if isCalled(f.csv) && f.apis.Conflict() != "" {
+		return v1alpha1.CSVReasonOwnerConflict, "unable to adopt APIService"
 	}
 	if problem := deployment.Conflict(f.csv, f.Relatives, f.Neighbours.Items, f.Deployments.Items, f.Config.AdoptForeignDeployments); problem != "" {
 		return v1alpha1.CSVReasonOwnerConflict, problem

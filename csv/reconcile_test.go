@@ -542,14 +542,6 @@ func TestOLMsTransitions(t *testing.T) {
 		}, after(hourOn, func(in csv.Input) olmcore.Result {
 			return reporting(moves(in, pending, "RequirementsNotMet", notFound), apiServiceReport("DeploymentNotFound", "", "")...)
 		})},
-		"installed, the owned APIService is left to the user": {is(installReady, "AllRequirementsMet", ""), func(in *csv.Input) { withAPIService(t, in, true, ""); deploy(t, in) }, func(in csv.Input) olmcore.Result {
-			res := moves(in, installing, "InstallSucceeded", "waiting for install components to report healthy")
-			res.Diagnostics = []olmcore.Diagnostic{{
-				Severity: olmcore.Warning, Reason: csv.ReasonAPIServicesNotInstalled, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.apiservicedefinitions.owned",
-				Message: "owned APIServices and their serving certificates are not installed by this version of the library",
-			}}
-			return res
-		}},
 		"who owns the CRD already stays Succeeded": {running, deployed(func(in *csv.Input) { in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1)) }),
 			nothing},
 		"Unsupported, cured":        {is(failed, "UnsupportedOperatorGroup", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},

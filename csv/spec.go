@@ -147,19 +147,3 @@ func kindMismatches(c *version, definitions []*apiextensionsv1.CustomResourceDef
 	check(c.Spec.CustomResourceDefinitions.Required, "required")
 	return said
 }
-
-// notInstalled says what this version of the library leaves to the user.
-func notInstalled(c *version) []olmcore.Diagnostic {
-	var said []olmcore.Diagnostic
-	say := func(reason, path, what string) {
-		said = append(said, olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(c), path,
-			"%s and their serving certificates are not installed by this version of the library", what))
-	}
-	if len(c.Spec.APIServiceDefinitions.Owned) > 0 {
-		say(ReasonAPIServicesNotInstalled, "spec.apiservicedefinitions.owned", "owned APIServices")
-	}
-	if len(c.Spec.WebhookDefinitions) > 0 {
-		say(ReasonWebhooksNotInstalled, "spec.webhookdefinitions", "webhooks")
-	}
-	return said
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
@@ -149,6 +150,9 @@ var rules = []rule{
 	{"NotUpgradeable", pending, pending, notUpgradeable},
 	{"InvalidStrategy", alive, failed, invalidStrategy},
 	{"ServiceAccountMissing", running, nil, accountMissing},
+	{"NotObserved", succeeded, nil, servicesUnread},
+	{"APIServiceIssue", succeeded, failed, apiServiceIssue},
+	{"CertificatesDue", succeeded, pending, certificatesDue},
 	{"GatePassed", failed, pending, gatePassed},
 	{"NotObserved", slices.Concat(succeeded, failed), nil, requirementsUnread},
 	{"UpgradeBegan", slices.Concat(pending, failed), replacing, upgradeBegan},
@@ -156,7 +160,11 @@ var rules = []rule{
 	{"RequirementsNotMet", succeeded, failed, requirementsLost},
 	{"RequirementsNotMet", slices.Concat(pending, failed), pending, requirementsUnmet},
 	{"NotObserved", alive, nil, deploymentsUnread},
+	{"NotObserved", pending, nil, servicesUnread},
 	{"Conflict", slices.Concat(pending, installReady, failed), failed, conflicting},
+	{"NotObserved", slices.Concat(installReady, installing, failed), nil, servicesUnread},
+	{"APIServicesReinstalled", failed, pending, apiServicesReinstalled},
+	{"CertificatesDue", failed, pending, certificatesDue},
 	{"WaitingForPredecessor", pending, pending, predecessorStays},
 	{"RequirementsMet", pending, installReady, requirementsMet},
 	{"Install", installReady, slices.Concat(pending, installing, failed), install},
@@ -217,6 +225,8 @@ type decision struct {
 	// reported: the report of the facts goes into status.requirementStatus; refresh: without an entry in the history.
 	reported, refresh bool
 	actions           []olmcore.Action
+	certificates      []certificate.Request
+	renewAt           time.Time // what the status says of the certificates from now on; zero: what it says now
 }
 
 // stay keeps the recorded status.

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -232,5 +233,15 @@ func PrintRecords(res olmcore.Result) {
 			panic(err)
 		}
 		fmt.Println(string(text))
+	}
+}
+
+// NothingServed is what there is of webhooks and APIs where nothing serves any.
+func NothingServed() serving.Objects {
+	return serving.Objects{
+		Services: olmcore.Found[*corev1.Service](), Secrets: olmcore.Found[*corev1.Secret](), Pods: olmcore.Found[*corev1.Pod](),
+		Roles: olmcore.Found[*rbacv1.Role](), RoleBindings: olmcore.Found[*rbacv1.RoleBinding](), ClusterRoleBindings: olmcore.Found[*rbacv1.ClusterRoleBinding](),
+		ValidatingWebhookConfigurations: olmcore.Found[*admissionregistrationv1.ValidatingWebhookConfiguration](),
+		MutatingWebhookConfigurations:   olmcore.Found[*admissionregistrationv1.MutatingWebhookConfiguration](),
 	}
 }

@@ -6,6 +6,7 @@ package deployment
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,13 +21,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-const (
-	// labelSpecHash is OLM's label with the hash of the spec that a Deployment was made with: the live spec is full of
-	// the API server's defaults.
-	labelSpecHash = "olm.deployment-spec-hash"
-	// annotationCAHash is on Pod templates that serving certificates were put into.
-	annotationCAHash = "olmcahash"
-)
+// labelSpecHash is OLM's label with the hash of the spec that a Deployment was made with: the live spec is full of the
+// API server's defaults.
+const labelSpecHash = "olm.deployment-spec-hash"
 
 // ConditionVariable is the environment variable that names the OperatorCondition of an operator to its containers.
 const ConditionVariable = "OPERATOR_CONDITION_NAME"
@@ -39,6 +36,9 @@ type Source struct {
 	// ProxyEnv and ExcludedAnnotations are those of csv.Config.
 	ProxyEnv            []corev1.EnvVar
 	ExcludedAnnotations []string
+	// Mount puts the certificate of a Deployment that serves with one into its spec, and reports whether it has that: what
+	// the Deployment should be is not known before.
+	Mount func(deployment string, spec *appsv1.DeploymentSpec) bool
 }
 
 // ConfigOf returns the spec.config that applies to a CSV, as subscription.EffectiveConfig does: that of the
@@ -87,6 +87,9 @@ func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*app
 		},
 	}
 	entry.Spec.DeepCopyInto(&d.Spec)
+	if s.Mount != nil && !s.Mount(entry.Name, &d.Spec) {
+		return nil, errNoCertificate
+	}
 	for key, value := range s.CSV.Annotations {
 		if s.copies(key) {
 			metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, key, value)
@@ -143,13 +146,7 @@ func (s Source) isCurrent(entry *v1alpha1.StrategyDeploymentSpec, want *appsv1.D
 	return false
 }
 
-// hasOLMCertificates reports whether a Deployment serves webhooks or APIServices with certificates that OLM put into it:
-// the hash of such a spec cannot be told, and the Deployment is left alone.
-func (s Source) hasOLMCertificates(live *appsv1.Deployment) bool {
-	serves := slices.ContainsFunc(s.CSV.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool { return w.DeploymentName == live.Name }) ||
-		slices.ContainsFunc(s.CSV.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.DeploymentName == live.Name })
-	return serves && live.Spec.Template.Annotations[annotationCAHash] != ""
-}
+var errNoCertificate = errors.New("the deployment has no certificate to serve with")
 
 // State is how the Deployments of a CSV fare.
 type State string
@@ -232,9 +229,6 @@ func (s Source) compare(entry *v1alpha1.StrategyDeploymentSpec, live *appsv1.Dep
 	hash := live.Labels[labelSpecHash]
 	if hash == "" {
 		return Outdated, fmt.Sprintf("deployment %s doesn't have a spec hash, update it", live.Name)
-	}
-	if s.hasOLMCertificates(live) {
-		return Healthy, ""
 	}
 	want, err := s.desired(entry, asMeant)
 	switch {

@@ -41,6 +41,11 @@ type Installation struct {
 	Incomputable bool          // what should exist cannot be computed
 }
 
+// Done reports whether nothing is left to do.
+func (i Installation) Done() bool {
+	return len(i.Actions) == 0 && i.Failure == "" && i.RequeueAfter == 0 && !i.Incomputable
+}
+
 // Install compares the Deployments of the strategy with the live ones and writes as the account. A write is judged by
 // its effect, and by the outcome of the last try where there is one.
 func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectReference, last olmcore.LastResults, now time.Time) Installation {
@@ -56,14 +61,8 @@ func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectRefer
 		if have != nil && s.isInstalled(&specs[i], have, want) {
 			continue
 		}
-		if tried, ok := s.lastTry(last, want); ok {
-			switch tried.Class {
-			case olmcore.ClassNone, olmcore.Gone:
-			case olmcore.Conflict, olmcore.Transient:
-				todo.RequeueAfter = retry.After(tried.Count)
-			default:
-				return Installation{Failure: tried.Message, NoRetry: tried.Class == olmcore.Forbidden}
-			}
+		if failed := s.afterLastTry(&todo, last, olmcore.KeyOf(want)); failed {
+			return todo
 		}
 		switch {
 		case have == nil:
@@ -77,12 +76,37 @@ func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectRefer
 	return todo
 }
 
-// lastTry returns the outcome of the last try to write a Deployment. An outcome from before the CSV became InstallReady
-// is another try's.
-func (s Source) lastTry(results olmcore.LastResults, want *appsv1.Deployment) (last olmcore.LastResult, tried bool) {
-	last, tried = results[olmcore.KeyOf(want)]
+// Judge is Install for other objects, which are written as the actions say. Only the want of permissions for Deployments
+// makes another try of no use.
+func (s Source) Judge(actions []olmcore.Action, last olmcore.LastResults) Installation {
+	todo := Installation{Actions: actions}
+	for _, a := range actions {
+		_, target, _ := a.Describe()
+		if failed := s.afterLastTry(&todo, last, target.Key()); failed {
+			todo.NoRetry = false
+			return todo
+		}
+	}
+	return todo
+}
+
+// afterLastTry takes in the outcome of the last try to write an object, and reports whether it failed for good. An outcome
+// from before the CSV became InstallReady is another try's.
+func (s Source) afterLastTry(todo *Installation, results olmcore.LastResults, object olmcore.Key) (failed bool) {
+	last, tried := results[object]
 	entered := s.CSV.Status.LastTransitionTime
-	return last, tried && (entered == nil || !last.Last.Before(entered.Time))
+	if !tried || entered != nil && last.Last.Before(entered.Time) {
+		return false
+	}
+	switch last.Class {
+	case olmcore.ClassNone, olmcore.Gone:
+		return false
+	case olmcore.Conflict, olmcore.Transient:
+		todo.RequeueAfter = retry.After(last.Count)
+		return false
+	}
+	*todo = Installation{Failure: last.Message, NoRetry: last.Class == olmcore.Forbidden}
+	return true
 }
 
 // isInstalled reports whether a Deployment is the desired one: by its owner, its labels and the hash and annotations.
@@ -91,7 +115,7 @@ func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *
 		return false
 	}
 	labels := maps.Clone(want.Labels)
-	if s.hasOLMCertificates(live) || s.isCurrent(entry, want, live.Labels[labelSpecHash]) {
+	if s.isCurrent(entry, want, live.Labels[labelSpecHash]) {
 		delete(labels, labelSpecHash)
 	}
 	_, changed := olmcore.MergeLabels(live.Labels, labels)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// gatherServices reads what the webhooks and the owned APIServices need, once the requirements and Deployments are read.
+func gatherServices(r *read.Reads, in *Input) {
+	c := in.ClusterServiceVersion
+	if !isCalled(c) {
+		return
+	}
+	var owns, services, secrets, delegators, readers, accounts []string
+	for _, d := range c.Spec.APIServiceDefinitions.Owned {
+		owns = append(owns, d.GetName())
+	}
+	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		if slices.Contains(backend.Names(c), d.Name) {
+			service := backend.ServiceName(d.Name)
+			services, secrets = append(services, service), append(secrets, service+"-cert")
+			delegators, readers = append(delegators, service+"-system:auth-delegator"), append(readers, service+"-auth-reader")
+			accounts = append(accounts, backend.AccountName(&d.Spec))
+		}
+	}
+	in.APIServices = read.Join(in.APIServices, read.Named[*apiregistrationv1.APIService](r, "", owns))
+	in.ServiceAccounts = read.Join(in.ServiceAccounts, read.Named[*corev1.ServiceAccount](r, c.Namespace, accounts))
+	s := &in.Serving
+	s.Services = read.Named[*corev1.Service](r, c.Namespace, services)
+	s.Secrets = read.Named[*corev1.Secret](r, c.Namespace, secrets)
+	s.Roles = read.Named[*rbacv1.Role](r, c.Namespace, secrets)
+	s.RoleBindings = read.Join(read.Named[*rbacv1.RoleBinding](r, c.Namespace, secrets), read.Named[*rbacv1.RoleBinding](r, metav1.NamespaceSystem, readers))
+	s.ClusterRoleBindings = read.Named[*rbacv1.ClusterRoleBinding](r, "", delegators)
+	terms := callerTerms(c, services)
+	s.ValidatingWebhookConfigurations = read.Indexed(r, "", terms, func(w *admissionregistrationv1.ValidatingWebhookConfiguration, add func(read.Term)) {
+		termsOfCaller(w, add)
+		for i := range w.Webhooks {
+			termsOfClient(&w.Webhooks[i].ClientConfig, add)
+		}
+	})
+	s.MutatingWebhookConfigurations = read.Indexed(r, "", terms, func(w *admissionregistrationv1.MutatingWebhookConfiguration, add func(read.Term)) {
+		termsOfCaller(w, add)
+		for i := range w.Webhooks {
+			termsOfClient(&w.Webhooks[i].ClientConfig, add)
+		}
+	})
+	s.Pods = readDisrupted(r, in)
+}
+
+// Terms of who calls an operator: a name, the owner that its labels name, and the Service that it calls.
+const (
+	termCaller  = "caller"
+	termOwner   = "owner"
+	termService = "service"
+)
+
+func callerTerms(c *version, services []string) []read.Term {
+	terms := []read.Term{{Of: termOwner, Value: c.Namespace + "/" + c.Name}}
+	for _, name := range services {
+		terms = append(terms, read.Term{Of: termService, Value: c.Namespace + "/" + name})
+	}
+	return terms
+}
+
+func termsOfCaller(o olmcore.Object, add func(read.Term)) {
+	add(read.Term{Of: termCaller, Value: o.GetName()})
+	if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
+		add(read.Term{Of: termOwner, Value: owner.Namespace + "/" + owner.Name})
+	}
+}
+
+func termsOfClient(client *admissionregistrationv1.WebhookClientConfig, add func(read.Term)) {
+	if client.Service != nil {
+		add(read.Term{Of: termService, Value: client.Service.Namespace + "/" + client.Service.Name})
+	}
+}
+
+// readDisrupted reads the Pods of the Deployments behind owned APIServices that are not available.
+func readDisrupted(r *read.Reads, in *Input) olmcore.Observed[*corev1.Pod] {
+	c := in.ClusterServiceVersion
+	pods := olmcore.Found[*corev1.Pod]()
+	for _, d := range c.Spec.APIServiceDefinitions.Owned {
+		service, exists := owned.Find(in.APIServices.Items, "", d.GetName())
+		behind, deployed := owned.Find(in.Deployments.Items, c.Namespace, d.DeploymentName)
+		if !exists || isAvailable(service) || !deployed {
+			continue
+		}
+		if selector, err := metav1.LabelSelectorAsSelector(behind.Spec.Selector); err == nil {
+			pods = read.Join(pods, read.List[*corev1.Pod](r, c.Namespace, selector))
+		}
+	}
+	return pods
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/olmcore/olm/csv/internal/apiservice"
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/csv/internal/webhook"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// services are what the API server calls of an operator: webhooks and APIs, and the certificates of the Deployments
+// behind them. The zero value is that of an operator that it does not call, and of the phases before its installation.
+type services struct {
+	certificates backend.Plan
+	webhooks     webhook.Source
+	apis         apiservice.Source
+}
+
+// isCalled reports whether the API server calls the operator.
+func isCalled(c *version) bool {
+	return len(c.Spec.WebhookDefinitions) > 0 || len(c.Spec.APIServiceDefinitions.Owned) > 0
+}
+
+func servicesOf(f *facts) services {
+	if !isCalled(f.csv) || f.isLeaving() {
+		return services{}
+	}
+	account, _ := olmcore.AccountOf(f.group)
+	s := services{
+		apis: apiservice.Source{
+			CSV: f.csv, Account: account, Now: f.Now, Neighbours: f.Neighbours.Items, APIServices: f.APIServices.Items, Objects: &f.Serving,
+			Deployments: f.Deployments.Items, ServiceAccounts: f.ServiceAccounts.Items, ServedAPIs: f.ServedAPIs,
+			Config: deployment.ConfigOf(f.csv, f.Subscriptions.Items),
+		},
+		webhooks: webhook.Source{CSV: f.csv, Group: f.group, Account: account, Objects: &f.Serving, CRDs: f.CustomResourceDefinitions.Items},
+	}
+	if !slices.Contains(running, f.phase) {
+		return s
+	}
+	s.certificates = backend.Of(backend.Source{
+		CSV: f.csv, Account: account, Now: f.Now, Objects: &f.Serving, Deployments: f.Deployments.Items, Issued: f.Issued,
+		Clients: append(webhook.Clients(f.csv, &f.Serving, f.CustomResourceDefinitions.Items), apiservice.Clients(f.csv, f.APIServices.Items)...),
+	})
+	s.apis.Backends, s.webhooks.Backends = s.certificates, s.certificates
+	return s
+}
+
+// mount puts the certificate of a Deployment into its spec, if it serves with one, and reports whether it has that.
+func (f *facts) mount(name string, spec *appsv1.DeploymentSpec) bool {
+	if !isCalled(f.csv) || !slices.Contains(backend.Names(f.csv), name) {
+		return true
+	}
+	f.certificates.Mount(name, spec)
+	return f.certificates.Ready(name)
+}
+
+// servicesUnread waits for what the API server calls. A Pending CSV needs only to know whose its APIServices are.
+func servicesUnread(f *facts) (decision, bool) {
+	var lists []string
+	if len(f.csv.Spec.APIServiceDefinitions.Owned) > 0 {
+		lists = read.Missing(f.APIServices, "APIServices")
+	}
+	if isCalled(f.csv) && f.phase != v1alpha1.CSVPhasePending {
+		s := &f.Serving
+		lists = slices.Concat(lists,
+			read.Missing(s.Services, "Services"), read.Missing(s.Secrets, "Secrets"), read.Missing(s.Roles, "Roles"),
+			read.Missing(s.RoleBindings, "RoleBindings"), read.Missing(s.ClusterRoleBindings, "ClusterRoleBindings"),
+			read.Missing(s.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
+			read.Missing(s.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"))
+	}
+	d, unread := f.unread(len(lists) == 0, strings.Join(lists[:min(1, len(lists))], ""))
+	if f.phase == v1alpha1.CSVPhasePending {
+		d = reporting(d)
+	}
+	return d, unread
+}
+
+// certificatePace is how soon a certificate that was not issued is asked for again.
+const certificatePace = 10 * time.Second
+
+// trust returns what makes all that exists and calls the operator trust its certificates, and nothing else.
+func (s *services) trust() []olmcore.Action {
+	return slices.Concat(s.apis.Trust(), s.webhooks.Trust())
+}
+
+// installation is what is left to do until all of the operator is installed: its certificates and who trusts them first,
+// then the Deployments, then who calls them.
+func (f *facts) installation() deployment.Installation {
+	source := f.source()
+	account, _ := olmcore.AccountOf(f.group)
+	if !isCalled(f.csv) {
+		return source.Install(f.Deployments.Items, account, f.LastRun, f.Now)
+	}
+	configurations, problem := f.webhooks.Install()
+	if f.certificates.Problem != "" {
+		problem = f.certificates.Problem
+	}
+	if problem != "" {
+		return deployment.Installation{Failure: problem}
+	}
+	if len(f.certificates.Requests) > 0 {
+		return deployment.Installation{RequeueAfter: certificatePace}
+	}
+	if todo := source.Judge(slices.Concat(f.certificates.Install, f.trust()), f.LastRun); !todo.Done() {
+		return todo
+	}
+	if slices.ContainsFunc(backend.Names(f.csv), func(name string) bool { return !f.certificates.Ready(name) }) {
+		return deployment.Installation{RequeueAfter: certificatePace} // what has to go is on its way
+	}
+	if todo := source.Install(f.Deployments.Items, account, f.LastRun, f.Now); !todo.Done() {
+		return todo
+	}
+	return source.Judge(append(f.apis.Install(), configurations...), f.LastRun)
+}
+
+// certificatesMissing says to the caller what nothing is installed without.
+func (f *facts) certificatesMissing() []olmcore.Diagnostic {
+	var names []string
+	for _, r := range f.certificates.Requests {
+		names = append(names, r.Deployment)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonCertificatesNeeded, olmcore.RefOf(f.csv), "",
+		"nothing is installed until certificates are issued for the deployments %s", strings.Join(names, ", "))}
+}
+
+// apiServiceIssue leaves Succeeded when what was made for an owned APIService is not as it was.
+func apiServiceIssue(f *facts) (decision, bool) {
+	problem, _ := f.apis.Issue()
+	return fail(v1alpha1.CSVReasonAPIServiceResourceIssue, problem), problem != ""
+}
+
+// apiServicesReinstalled leaves Failed when installing again mends what was made for the owned APIServices.
+func apiServicesReinstalled(f *facts) (decision, bool) {
+	problem, mendable := f.apis.Issue()
+	if problem == "" {
+		return decision{}, false
+	}
+	if !mendable {
+		return f.retry(f.stay()), true
+	}
+	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonAPIServiceResourcesNeedReinstall, problem), true
+}
+
+// certificatesDue installs again when a certificate must be replaced.
+func certificatesDue(f *facts) (decision, bool) {
+	message := "CSV owns resources that require a cert refresh"
+	if f.phase == v1alpha1.CSVPhaseFailed {
+		message = "owned APIServices need cert refresh"
+	}
+	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsCertRotation, message), f.certificates.Renew != ""
+}
+
+// disruptedPace is how often an APIService is looked at whose Pods are on their way.
+const disruptedPace = 10 * time.Second
+
+// health judges all parts of the operator. What of it needs time, or does not exist, leads to a phase and a reason; what is
+// outdated, or can only be mended by installing it again, back to the installation.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm, updateInstallStatus.
+// Differs: what is missing while the CSV is Installing is installed again at once, not after the timeout.
+func (f *facts) health(to phase, reason v1alpha1.ConditionReason) (decision, deployment.State) {
+	state, why := f.source().Health(f.Deployments.Items)
+	if !isCalled(f.csv) || state == deployment.Incomputable || state == deployment.TimedOut {
+		return judged(state, why, to, reason), state
+	}
+	if f.apis.Health() == apiservice.Disrupted {
+		return f.waitFor(disruptedPace), state
+	}
+	absent := to
+	if to == v1alpha1.CSVPhaseInstalling {
+		absent = v1alpha1.CSVPhaseInstallReady
+	}
+	switch webhooks, problem := f.webhooks.Health(); {
+	case f.apis.Health() == apiservice.NotUpdated:
+		return move(absent, reason, apisMissing), deployment.Missing
+	case f.apis.Health() == apiservice.NotServed && (state == deployment.Healthy || state == deployment.Waiting):
+		return move(to, reason, apisMissing), deployment.Waiting
+	case webhooks == webhook.Failing:
+		return move(v1alpha1.CSVPhaseInstallReady, reason, "Webhook install failed: "+problem), deployment.Outdated
+	case webhooks == webhook.Missing:
+		return move(absent, reason, "webhooks not installed"), deployment.Missing
+	case state == deployment.Healthy && len(f.certificates.Install) > 0:
+		_, target, _ := f.certificates.Install[0].Describe()
+		return move(v1alpha1.CSVPhaseInstallReady, reason, fmt.Sprintf("installing: %s %s is not as it should be", target.Kind, target.Name)), deployment.Outdated
+	}
+	return judged(state, why, to, reason), state
+}
+
+const apisMissing = "apiServices not installed"
+
+// settled is what is still to be written once all of the operator is well.
+func (f *facts) settled() []olmcore.Action {
+	return slices.Concat(deployment.Removals(f.csv, f.Deployments.Items), f.certificates.Settle)
+}
+
+// untilRenewal looks again when the next certificate must be replaced.
+func (f *facts) untilRenewal(d decision) decision {
+	if at := f.certificates.RenewAt; !at.IsZero() {
+		d.RequeueAfter = soonest(d.RequeueAfter, max(time.Second, at.Sub(f.Now)))
+	}
+	return d
+}
+
+// soonest returns the shorter of two waits, of which 0 is none.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
