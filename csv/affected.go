@@ -8,14 +8,19 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -24,7 +29,7 @@ import (
 // the new object and take both answers.
 //
 // What a cleanup waits for beyond these, such as CSVs of other namespaces that use the same CRDs and instances of CRDs
-// without owner labels, it looks at again after at most a minute.
+// without owner labels, it looks at again after at most a minute; Pods whose APIService is disrupted after ten seconds.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.RefOf(o).Kind == "" {
 		return nil
@@ -64,6 +69,25 @@ func concerned(o olmcore.Object) []types.NamespacedName {
 		return []types.NamespacedName{namespace}
 	case *operatorsv2.OperatorCondition, *appsv1.Deployment: // an unmanaged Deployment can be in the way of any CSV
 		return []types.NamespacedName{namespace}
+	case *corev1.Service, *corev1.Secret: // likewise one with a name that serving takes
+		if backend.IsObjectName(o.GetName()) {
+			return []types.NamespacedName{namespace}
+		}
+	case *rbacv1.RoleBinding:
+		if o.Namespace == metav1.NamespaceSystem {
+			namespaces, _ := rbac.SubjectNamespaces(o.Subjects)
+			for _, n := range namespaces {
+				keys = append(keys, types.NamespacedName{Namespace: n})
+			}
+		}
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			keys = append(keys, calledIn(&o.Webhooks[i].ClientConfig)...)
+		}
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			keys = append(keys, calledIn(&o.Webhooks[i].ClientConfig)...)
+		}
 	case *v1alpha1.Subscription:
 		for _, name := range []string{o.Status.InstalledCSV, o.Status.CurrentCSV} {
 			if name != "" {
@@ -74,6 +98,14 @@ func concerned(o olmcore.Object) []types.NamespacedName {
 		return []types.NamespacedName{{Namespace: o.Name}}
 	}
 	return keys
+}
+
+// calledIn returns the key of all CSVs of the namespace whose Service a webhook calls.
+func calledIn(client *admissionregistrationv1.WebhookClientConfig) []types.NamespacedName {
+	if client.Service == nil || client.Service.Namespace == "" {
+		return nil
+	}
+	return []types.NamespacedName{{Namespace: client.Service.Namespace}}
 }
 
 // ownersOf reads the CSVs that the owner labels or owner references name.

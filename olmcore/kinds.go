@@ -94,9 +94,9 @@ var kinds = []Kind{
 	row(corev1.SchemeGroupVersion, &corev1.Event{}, true, "events", WatchNever, by(byCSV), "whether the Events that say that copies of operators are disabled exist"),
 	row(corev1.SchemeGroupVersion, &corev1.Namespace{}, false, "namespaces", WatchAll, by(byCatalog, byCSV, byInstallPlan, bySubscription), "which namespaces an OperatorGroup selects, and which are being deleted"),
 	row(corev1.SchemeGroupVersion, &corev1.Node{}, false, "nodes", WatchAll, by(byCatalog), "whether the Pods of catalogs are on Nodes that answer"),
-	row(corev1.SchemeGroupVersion, &corev1.Pod{}, true, "pods", WatchShard, by(byCatalog, byInstallPlan), "whether catalogs serve, and why a bundle is not unpacked"),
-	row(corev1.SchemeGroupVersion, &corev1.Secret{}, true, "secrets", WatchShard, by(byInstallPlan, bySubscription), "which Secrets of a running InstallPlan exist"),
-	row(corev1.SchemeGroupVersion, &corev1.Service{}, true, "services", WatchShard, by(byCatalog, byInstallPlan, bySubscription), "whether catalogs can be reached"),
+	row(corev1.SchemeGroupVersion, &corev1.Pod{}, true, "pods", WatchShard, by(byCatalog, byCSV, byInstallPlan), "whether catalogs serve, and why a bundle is not unpacked or an API is not served"),
+	row(corev1.SchemeGroupVersion, &corev1.Secret{}, true, "secrets", WatchShard, by(byCSV, byInstallPlan, bySubscription), "which Secrets of a running InstallPlan exist, and whether operators have their certificates"),
+	row(corev1.SchemeGroupVersion, &corev1.Service{}, true, "services", WatchShard, by(byCatalog, byCSV, byInstallPlan, bySubscription), "whether catalogs and the webhooks of operators can be reached"),
 	row(corev1.SchemeGroupVersion, &corev1.ServiceAccount{}, true, "serviceaccounts", WatchShard, by(byCatalog, byCSV, byInstallPlan, bySubscription), "whether operators have the accounts that they run as"),
 
 	row(appsv1.SchemeGroupVersion, &appsv1.Deployment{}, true, "deployments", WatchShard, by(byCSV, bySubscription), "whether operators are installed and run"),
