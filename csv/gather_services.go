@@ -30,9 +30,9 @@ func gatherServices(r *read.Reads, in *Input) {
 	}
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if slices.Contains(backend.Names(c), d.Name) {
-			service := backend.ServiceName(d.Name)
-			services, secrets = append(services, service), append(secrets, service+"-cert")
-			delegators, readers = append(delegators, service+"-system:auth-delegator"), append(readers, service+"-auth-reader")
+			services, secrets = append(services, backend.ServiceName(d.Name)), append(secrets, backend.CertificateName(d.Name))
+			delegators = append(delegators, backend.DelegatorNames(d.Name, c.Namespace)...)
+			readers = append(readers, backend.ReaderNames(d.Name, c.Namespace)...)
 			accounts = append(accounts, backend.AccountName(&d.Spec))
 		}
 	}

@@ -3,11 +3,13 @@
 package backend
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
+	appsv1 "k8s.io/api/apps/v1"
 )
 
 // Names returns the Deployments of a CSV that the API server calls, sorted: those that owned APIServices and webhook
@@ -56,4 +58,14 @@ func outsideNames(deployment, tail, namespace string) []string {
 		names = append(names, dotted)
 	}
 	return names
+}
+
+// IsObjectName reports whether a name can be that of a Service or a Secret of a Deployment.
+func IsObjectName(name string) bool {
+	return strings.HasSuffix(strings.TrimSuffix(name, "-cert"), "-service")
+}
+
+// AccountName is the ServiceAccount that the Pods of a Deployment with a certificate run as.
+func AccountName(spec *appsv1.DeploymentSpec) string {
+	return cmp.Or(spec.Template.Spec.ServiceAccountName, "default")
 }
