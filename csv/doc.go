@@ -17,8 +17,8 @@
 //	     | requirements    |        v
 //	     | met             +---- Failed <---- any phase but Replacing, Deleting
 //	     v                        ^   |
-//	InstallReady <----------------|---+  a Deployment is outdated
-//	     | Deployments            |   |
+//	InstallReady <----------------|---+  something is outdated
+//	     | all is                 |   |
 //	     | written                |   | healthy again
 //	     v                        |   |
 //	 Installing ------------------+   |
@@ -47,9 +47,18 @@
 // resourceVersions, below a microsecond whatever its size, and allocates nothing. Without it the answer is the same, at
 // some microseconds for each object.
 //
-// # What is left to the caller
+// # Webhooks and APIs
 //
-// Webhooks, APIServices and their certificates, copies of CSVs in other namespaces, the ClusterRoles for single APIs
-// and permissions in target namespaces are not written by this version. A CSV that needs webhooks or
-// APIServices is installed without them, and a Diagnostic says so.
+// An operator that serves webhooks or APIs needs certificates. Making one needs randomness: Outcome.Certificates asks for
+// those without which nothing is installed, and Input.Issued answers. Package certificate says what they are, and serving
+// what is observed of all that has to do with them. InstallReady writes one part after the other: Services, certificates
+// and what may read them; who exists already and calls the operator trusts the new certificate as well as the old one;
+// the Deployments; APIServices, webhook configurations and the conversion of CRDs. A certificate that must be replaced
+// leads from Succeeded to Pending and through the same parts, so that at no time an operator serves with a certificate
+// that its callers do not trust. The old one is trusted until no Pod can have it any more.
+//
+// # Beside this package
+//
+// Package copies makes the copies of a CSV in the namespaces that its operator watches, permissions what the operator may
+// do there, and operatorcondition the object through which it says whether it may be replaced.
 package csv
