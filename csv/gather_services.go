@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/csv/internal/webhook"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -44,7 +45,8 @@ func gatherServices(r *read.Reads, in *Input) {
 	s.Roles = read.Named[*rbacv1.Role](r, c.Namespace, secrets)
 	s.RoleBindings = read.Join(read.Named[*rbacv1.RoleBinding](r, c.Namespace, secrets), read.Named[*rbacv1.RoleBinding](r, metav1.NamespaceSystem, readers))
 	s.ClusterRoleBindings = read.Named[*rbacv1.ClusterRoleBinding](r, "", delegators)
-	terms := callerTerms(c, services)
+	validating, mutating := webhook.ConfigurationNames(c)
+	terms := callerTerms(c, services, slices.Concat(validating, mutating))
 	s.ValidatingWebhookConfigurations = read.Indexed(r, "", terms, func(w *admissionregistrationv1.ValidatingWebhookConfiguration, add func(read.Term)) {
 		termsOfCaller(w, add)
 		for i := range w.Webhooks {
@@ -67,10 +69,13 @@ const (
 	termService = "service"
 )
 
-func callerTerms(c *version, services []string) []read.Term {
+func callerTerms(c *version, services, names []string) []read.Term {
 	terms := []read.Term{{Of: termOwner, Value: c.Namespace + "/" + c.Name}}
 	for _, name := range services {
 		terms = append(terms, read.Term{Of: termService, Value: c.Namespace + "/" + name})
+	}
+	for _, name := range names {
+		terms = append(terms, read.Term{Of: termCaller, Value: name})
 	}
 	return terms
 }

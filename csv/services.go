@@ -90,8 +90,11 @@ func servicesUnread(f *facts) (decision, bool) {
 const certificatePace = 10 * time.Second
 
 // trust returns what makes all that exists and calls the operator trust its certificates, and nothing else.
-func (s *services) trust() []olmcore.Action {
-	return slices.Concat(s.apis.Trust(), s.webhooks.Trust())
+func (f *facts) trust() []olmcore.Action {
+	if !isCalled(f.csv) {
+		return nil
+	}
+	return slices.Concat(f.apis.Trust(), f.webhooks.Trust())
 }
 
 // installation is what is left to do until all of the operator is installed: its certificates and who trusts them first,
@@ -102,12 +105,8 @@ func (f *facts) installation() deployment.Installation {
 	if !isCalled(f.csv) {
 		return source.Install(f.Deployments.Items, account, f.LastRun, f.Now)
 	}
-	configurations, problem := f.webhooks.Install()
 	if f.certificates.Problem != "" {
-		problem = f.certificates.Problem
-	}
-	if problem != "" {
-		return deployment.Installation{Failure: problem}
+		return deployment.Installation{Failure: f.certificates.Problem}
 	}
 	if len(f.certificates.Requests) > 0 {
 		return deployment.Installation{RequeueAfter: certificatePace}
@@ -120,6 +119,10 @@ func (f *facts) installation() deployment.Installation {
 	}
 	if todo := source.Install(f.Deployments.Items, account, f.LastRun, f.Now); !todo.Done() {
 		return todo
+	}
+	configurations, problem := f.webhooks.Install()
+	if problem != "" {
+		return deployment.Installation{Failure: problem}
 	}
 	return source.Judge(append(f.apis.Install(), configurations...), f.LastRun)
 }
@@ -178,7 +181,7 @@ func (f *facts) health(to phase, reason v1alpha1.ConditionReason) (decision, dep
 		return judged(state, why, to, reason), state
 	}
 	if f.apis.Health() == apiservice.Disrupted {
-		return f.waitFor(disruptedPace), state
+		return f.waitFor(min(disruptedPace, f.apis.DisruptedFor())), state
 	}
 	absent := to
 	if to == v1alpha1.CSVPhaseInstalling {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -47,6 +48,7 @@ func specError(c *version) string {
 		first(spec.DeploymentSpecs, func(i int, d *v1alpha1.StrategyDeploymentSpec) string { return deploymentError(i, d, seen) }),
 		first(spec.Permissions, noAccount("permissions")),
 		first(spec.ClusterPermissions, noAccount("clusterPermissions")),
+		apiservice.Problem(c),
 	)
 }
 
