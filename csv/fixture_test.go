@@ -419,6 +419,11 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 			in.Now, in.LastRun, in.KubernetesVersion, in.Judged = now, last, kubernetesVersion, judged[key]
 			hint(&in)
 			out, err := csv.Reconcile(in)
+			if err == nil && len(out.Certificates) > 0 {
+				if in.Issued, _, err = (fake.Issuer{}).Issue(ctx, r, out.Certificates, now); err == nil {
+					out, err = csv.Reconcile(in)
+				}
+			}
 			judged[key] = out.Judged
 			return out.Result, err
 		},

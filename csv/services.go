@@ -124,7 +124,11 @@ func (f *facts) installation() deployment.Installation {
 	if problem != "" {
 		return deployment.Installation{Failure: problem}
 	}
-	return source.Judge(append(f.apis.Install(), configurations...), f.LastRun)
+	todo := source.Judge(append(f.apis.Install(), configurations...), f.LastRun)
+	if todo.Done() && f.certificates.Renew != "" {
+		todo.RequeueAfter = certificatePace // it follows once all who call the operator are observed
+	}
+	return todo
 }
 
 // certificatesMissing says to the caller what nothing is installed without.
