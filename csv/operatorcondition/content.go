@@ -41,16 +41,27 @@ func statusOf(f *facts) []olmcore.Action {
 // copied returns the conditions of the status with those of the spec among them. Of two of a type the last counts. One
 // that the spec has no more stays: operators of the first version of the API write the status themselves.
 func copied(c *operatorsv2.OperatorCondition, now time.Time) []metav1.Condition {
+	said := make(map[string]metav1.Condition, len(c.Spec.Conditions))
+	for _, s := range c.Spec.Conditions {
+		s.ObservedGeneration = c.Generation
+		if s.LastTransitionTime.IsZero() {
+			s.LastTransitionTime = olmcore.Timestamp(now)
+		}
+		said[s.Type] = s
+	}
 	copies := slices.Clone(c.Status.Conditions)
-	for i, said := range c.Spec.Conditions {
-		if meta.FindStatusCondition(c.Spec.Conditions[i+1:], said.Type) != nil {
-			continue
+	for i := range copies {
+		if s, ok := said[copies[i].Type]; ok {
+			delete(said, s.Type)
+			here := copies[i : i+1]
+			meta.SetStatusCondition(&here, s)
 		}
-		said.ObservedGeneration = c.Generation
-		if said.LastTransitionTime.IsZero() {
-			said.LastTransitionTime = olmcore.Timestamp(now)
+	}
+	for _, s := range c.Spec.Conditions {
+		if last, ok := said[s.Type]; ok {
+			delete(said, s.Type)
+			copies = append(copies, last)
 		}
-		meta.SetStatusCondition(&copies, said)
 	}
 	return copies
 }

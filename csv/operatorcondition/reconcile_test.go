@@ -3,6 +3,7 @@
 package operatorcondition_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -321,6 +322,8 @@ func TestAnOperatorConditionByHandGivesNothingElse(t *testing.T) {
 	owner.Controller = nil
 	before := ours
 	before.UID = "before"
+	going := role()
+	going.DeletionTimestamp = ago(0)
 	const notTheRole, notTheBinding = "NameConflict Role cool.v1", "NameConflict RoleBinding cool.v1"
 	for name, c := range map[string]struct {
 		roles    []*rbacv1.Role
@@ -335,6 +338,7 @@ func TestAnOperatorConditionByHandGivesNothingElse(t *testing.T) {
 		"a Role took the place of its own": {
 			[]*rbacv1.Role{role()}, []*rbacv1.RoleBinding{binding(ours)}, []string{"delete RoleBinding cool.v1 (NameConflict)", notTheRole},
 		},
+		"a Role of another that is going":   {[]*rbacv1.Role{going}, []*rbacv1.RoleBinding{binding(ours)}, []string{"delete RoleBinding cool.v1 (NameConflict)", notTheRole}},
 		"a Role and its binding":            {[]*rbacv1.Role{role()}, []*rbacv1.RoleBinding{binding()}, []string{notTheRole}},
 		"a wide Role with its own name on":  {[]*rbacv1.Role{role(ours)}, nil, []string{"update Role cool.v1 (ConditionChanged)"}},
 		"a binding of the name, and a Role": {nil, []*rbacv1.RoleBinding{binding()}, []string{"create Role cool.v1 (ConditionChanged)"}},
@@ -350,12 +354,11 @@ func TestAnOperatorConditionByHandGivesNothingElse(t *testing.T) {
 	require.Equal(t, []string{"cool.v1"}, in.Roles.Items[0].Rules[0].ResourceNames)
 	require.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "anybody"}, {Kind: "ServiceAccount", Namespace: "ns", Name: "some"}}, in.RoleBindings.Items[0].Subjects)
 	res := reconciled(t, in).Result
-	require.Len(t, res.Diagnostics, 3)
+	require.Len(t, res.Diagnostics, 1)
 	require.Equal(t, olmcore.Diagnostic{
 		Severity: olmcore.Warning, Reason: operatorcondition.ReasonInvalidServiceAccount, Target: olmcore.RefOf(in.OperatorConditions.Items[0]).Unversioned(), Path: "spec.serviceAccounts",
-		Message: res.Diagnostics[1].Message,
-	}, res.Diagnostics[1])
-	require.Contains(t, res.Diagnostics[1].Message, `"../root" cannot be the name of a ServiceAccount: `)
+		Message: `3 of the names are none that a ServiceAccount can have, such as "system:serviceaccount:other:root"`,
+	}, res.Diagnostics[0])
 	in.RoleBindings = olmcore.Found(binding())
 	in.RoleBindings.Items[0].Subjects = nil
 	require.Contains(t, said(reconciled(t, in).Result), notTheBinding)
@@ -421,4 +424,25 @@ func TestInvalidInputs(t *testing.T) {
 			require.Equal(t, field, problem.Field)
 		})
 	}
+}
+
+// TestHugeObjects cost in proportion to their size.
+func TestHugeObjects(t *testing.T) {
+	cost := func(n int) float64 {
+		in := byHand()
+		in.ClusterServiceVersions = olmcore.Found(operator())
+		o := in.OperatorConditions.Items[0]
+		for i := range n {
+			name := fmt.Sprintf("n%06d", i)
+			said := metav1.Condition{Type: name, Status: "True"}
+			o.Spec.ServiceAccounts, o.Spec.Deployments = append(o.Spec.ServiceAccounts, name, "not a name"), append(o.Spec.Deployments, name)
+			o.Spec.Conditions, o.Status.Conditions = append(o.Spec.Conditions, said), append(o.Status.Conditions, said)
+			d := deployment(in.ClusterServiceVersions.Items[0])
+			d.Name = name
+			in.Deployments.Items = append(in.Deployments.Items, d)
+		}
+		in.ClusterServiceVersions.Items[0].DeletionTimestamp = ago(0)
+		return testing.AllocsPerRun(1, func() { reconciled(t, in) })
+	}
+	require.LessOrEqual(t, cost(4000), 5*cost(1000))
 }

@@ -3,8 +3,6 @@
 package operatorcondition
 
 import (
-	"strings"
-
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -27,11 +25,11 @@ func rights(f *facts) (p part) {
 	case !exists:
 		p.actions = append(p.actions, olmcore.CreateOf(desired, f.cause("it has no Role")))
 		return p
-	case role.DeletionTimestamp != nil:
-		return p
 	case !metav1.IsControlledBy(role, f.condition):
 		p.diagnostics = append(p.diagnostics, f.conflict(role, "it is not the Role of OperatorCondition %s, whose operator gets no rights", f.condition.Name))
 		p.actions = f.unbind()
+		return p
+	case role.DeletionTimestamp != nil:
 		return p
 	}
 	labels, relabelled := olmcore.MergeLabels(role.Labels, desired.Labels)
@@ -57,8 +55,11 @@ func (f *facts) unbind() []olmcore.Action {
 
 // bind gives the Role to the accounts.
 func (f *facts) bind() (p part) {
-	subjects, diagnostics := f.subjects()
-	p.diagnostics = diagnostics
+	subjects, unfit := f.subjects()
+	if len(unfit) > 0 {
+		p.diagnostics = append(p.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonInvalidServiceAccount, olmcore.RefOf(f.condition), "spec.serviceAccounts",
+			"%d of the names are none that a ServiceAccount can have, such as %q", len(unfit), unfit[0]))
+	}
 	desired := f.roleBinding(subjects)
 	binding, exists := owned.Find(f.RoleBindings.Items, f.Key.Namespace, f.Key.Name)
 	switch {
@@ -115,16 +116,15 @@ func (f *facts) roleBinding(subjects []rbacv1.Subject) *rbacv1.RoleBinding {
 	}
 }
 
-// subjects are the accounts of the OperatorCondition's namespace that its spec names. One name that the API server
-// refuses would keep the others from their rights.
-func (f *facts) subjects() (subjects []rbacv1.Subject, diagnostics []olmcore.Diagnostic) {
+// subjects are the accounts of the OperatorCondition's namespace that its spec names, and the names that no account can
+// have. One of these would keep all others from their rights, as the API server refuses the whole object.
+func (f *facts) subjects() (subjects []rbacv1.Subject, unfit []string) {
 	for _, name := range distinct(f.condition.Spec.ServiceAccounts) {
-		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-			diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonInvalidServiceAccount, olmcore.RefOf(f.condition),
-				"spec.serviceAccounts", "%q cannot be the name of a ServiceAccount: %s", name, strings.Join(problems, "; ")))
+		if len(validation.IsDNS1123Subdomain(name)) > 0 {
+			unfit = append(unfit, name)
 			continue
 		}
 		subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: f.Key.Namespace, Name: name})
 	}
-	return subjects, diagnostics
+	return subjects, unfit
 }

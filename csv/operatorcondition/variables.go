@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -21,9 +22,9 @@ func variables(f *facts) (p part) {
 	if f.csv == nil || f.csv.DeletionTimestamp != nil || f.csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
 		return p
 	}
+	listed := sets.New(f.condition.Spec.Deployments...)
 	for _, d := range f.Deployments.Items {
-		isListed := slices.Contains(f.condition.Spec.Deployments, d.Name)
-		if !isListed || d.DeletionTimestamp != nil || !owned.Deployment(f.csv, d) || deployment.NamesCondition(&d.Spec.Template.Spec, f.Key.Name) {
+		if !listed.Has(d.Name) || d.DeletionTimestamp != nil || !owned.Deployment(f.csv, d) || deployment.NamesCondition(&d.Spec.Template.Spec, f.Key.Name) {
 			continue
 		}
 		after := d.DeepCopy()
