@@ -22,6 +22,7 @@ import (
 	"github.com/olmcore/olm/csv/olmconfig"
 	"github.com/olmcore/olm/csv/operatorcondition"
 	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/installplan"
 	plansweep "github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
@@ -44,6 +45,9 @@ const (
 	// whether they are there.
 	Copies    = "copies"
 	OLMConfig = "olmconfig"
+	// Permissions gives the operators of ClusterServiceVersions their permissions where they watch, and users theirs on
+	// the APIs that they provide.
+	Permissions = "permissions"
 	// CSVSweep looks for what versions and OperatorGroups left behind in the whole cluster.
 	CSVSweep = "csvsweep"
 	Operator = "operator"
@@ -175,6 +179,7 @@ func New(o *Options) *Set {
 		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, Affected: operatorcondition.Affected, Reconcile: s.remembering(Condition, s.condition)},
 		{Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource, Affected: copies.Affected, Reconcile: s.remembering(Copies, s.copies), concerns: sourcesConcerned},
 		{Name: OLMConfig, Kinds: kinds(configKind), KeysOf: itself, Affected: olmconfig.Affected, Every: olmconfig.LookAgain, Reconcile: s.remembering(OLMConfig, s.config)},
+		{Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, Affected: permissions.Affected, Reconcile: s.remembering(Permissions, s.permissions)},
 	}
 	if o.Sweeps {
 		s.Controllers = append(s.Controllers,

@@ -78,6 +78,7 @@ func TestKeys(t *testing.T) {
 		controllers.Condition:    nil,
 		controllers.Copies:       nil,
 		controllers.OLMConfig:    nil,
+		controllers.Permissions:  nil,
 		controllers.CSVSweep:     {{Name: "cluster"}},
 		controllers.Operator:     {{Name: "etcd.ops"}},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/olmcore/olm/csv/olmconfig"
 	"github.com/olmcore/olm/csv/operatorcondition"
 	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/installplan"
 	plansweep "github.com/olmcore/olm/installplan/sweep"
@@ -235,6 +236,17 @@ func (s *Set) config(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Re
 	}
 	in.Now, in.Checkpoint = p.now, p.checkpoint
 	out, err := olmconfig.Reconcile(in)
+	p.checkpoint = out.Checkpoint
+	return out.Result, err
+}
+
+func (s *Set) permissions(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+	in, err := permissions.Gather(ctx, r, p.key)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
+	in.Now, in.LastRun, in.Checkpoint = p.now, p.last, p.checkpoint
+	out, err := permissions.Reconcile(in)
 	p.checkpoint = out.Checkpoint
 	return out.Result, err
 }

@@ -3,7 +3,6 @@
 package csv
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -191,12 +190,8 @@ func gatherPermissions(r *read.Reads, in *Input) {
 			}
 		}
 	}
-	in.RoleBindings = read.Indexed(r, c.Namespace, bindingTerms(c.Namespace, accounts, roles), func(b *rbacv1.RoleBinding, add func(read.Term)) {
-		termsOfBinding(b.Name, b.Namespace, b.Subjects, add)
-	})
-	in.ClusterRoleBindings = read.Indexed(r, "", bindingTerms(c.Namespace, accounts, clusterRoles), func(b *rbacv1.ClusterRoleBinding, add func(read.Term)) {
-		termsOfBinding(b.Name, "", b.Subjects, add)
-	})
+	in.RoleBindings = read.RoleBindings(r, c.Namespace, accounts, roles)
+	in.ClusterRoleBindings = read.ClusterRoleBindings(r, c.Namespace, accounts, clusterRoles)
 	for _, b := range in.RoleBindings.Items {
 		if b.RoleRef.Kind == "ClusterRole" {
 			clusterRoles = append(clusterRoles, b.RoleRef.Name)
@@ -208,40 +203,5 @@ func gatherPermissions(r *read.Reads, in *Input) {
 		clusterRoles = append(clusterRoles, b.RoleRef.Name)
 	}
 	in.Roles = read.Named[*rbacv1.Role](r, c.Namespace, roles)
-	in.ClusterRoles = read.Named[*rbacv1.ClusterRole](r, "", clusterRoles)
-	for _, role := range in.ClusterRoles.Items { // those that an aggregated one without rules selects
-		for _, selector := range rbac.Selectors(role) {
-			in.ClusterRoles = read.Join(in.ClusterRoles, read.List[*rbacv1.ClusterRole](r, "", selector))
-		}
-	}
-}
-
-// Terms of bindings: their own names, and those of subjects that can mean a ServiceAccount.
-const (
-	termBinding = "name"
-	termSubject = "subject"
-)
-
-func bindingTerms(namespace string, accounts, names []string) []read.Term {
-	terms := []read.Term{
-		{Of: termSubject, Value: rbac.GroupAll}, {Of: termSubject, Value: rbac.GroupAll + ":" + namespace}, {Of: termSubject, Value: rbac.GroupAuthenticated},
-	}
-	for _, name := range accounts {
-		terms = append(terms, read.Term{Of: termSubject, Value: rbac.UserPrefix + namespace + ":" + name})
-	}
-	for _, name := range names {
-		terms = append(terms, read.Term{Of: termBinding, Value: name})
-	}
-	return terms
-}
-
-func termsOfBinding(name, namespace string, subjects []rbacv1.Subject, add func(read.Term)) {
-	add(read.Term{Of: termBinding, Value: name})
-	for _, s := range subjects {
-		user := s.Name
-		if s.Kind == rbacv1.ServiceAccountKind {
-			user = rbac.UserPrefix + cmp.Or(s.Namespace, namespace) + ":" + s.Name
-		}
-		add(read.Term{Of: termSubject, Value: user})
-	}
+	in.ClusterRoles = read.ClusterRoles(r, clusterRoles)
 }

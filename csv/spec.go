@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -100,21 +101,13 @@ func strategyError(c *version) string {
 	if c.Spec.InstallStrategy.StrategyName != v1alpha1.InstallStrategyNameDeployment {
 		return "unrecognized install strategy"
 	}
-	permissionError := func(_ int, p *v1alpha1.StrategyDeploymentPermissions) string { return first(p.Rules, ruleError) }
+	permissionError := func(_ int, p *v1alpha1.StrategyDeploymentPermissions) string {
+		return first(p.Rules, func(_ int, r *rbacv1.PolicyRule) string { return rbac.RuleError(r) })
+	}
 	return cmp.Or(
 		first(c.Spec.InstallStrategy.StrategySpec.Permissions, permissionError),
 		first(c.Spec.InstallStrategy.StrategySpec.ClusterPermissions, permissionError),
 	)
-}
-
-func ruleError(_ int, r *rbacv1.PolicyRule) string {
-	switch {
-	case len(r.Verbs) == 0:
-		return "rule invalid: policy rule must have at least one verb"
-	case len(r.NonResourceURLs) > 0 && len(r.APIGroups)+len(r.Resources)+len(r.ResourceNames) > 0:
-		return "rule invalid: rule cannot apply to both regular resources and non-resource URLs"
-	}
-	return ""
 }
 
 // unknownModes names the install modes that the API does not have.

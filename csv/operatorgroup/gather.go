@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
@@ -28,8 +29,8 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (In
 		return Input{}, olmcore.Needed(err, "everything about an OperatorGroup")
 	}
 	reads := read.From(ctx, r)
-	roles := make([]string, 0, len(roleSuffixes))
-	for _, suffix := range roleSuffixes {
+	var roles []string
+	for _, suffix := range group.RoleSuffixes() {
 		roles = append(roles, roleName(g, suffix))
 	}
 	isSibling := func(s *operatorsv1.OperatorGroup) bool { return s.Name != g.Name }

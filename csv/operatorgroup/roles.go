@@ -20,13 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-const (
-	roleNamePrefix  = "olm.og."
-	aggregatePrefix = "olm.opgroup.permissions/aggregate-to-"
-)
-
-// roleSuffixes are the ClusterRoles of a group: what its users may do with the APIs that its operators provide.
-var roleSuffixes = [...]string{"admin", "edit", "view"}
+const roleNamePrefix = "olm.og."
 
 // roleName is the name that OLM gives, at most 253 characters long.
 func roleName(g *operatorsv1.OperatorGroup, suffix string) string {
@@ -49,15 +43,9 @@ func clusterRoles(in *Input) []olmcore.Action {
 			apis = append(apis, group.Provided(c)...)
 		}
 	}
-	hashes := make([]string, 0, len(apis))
-	for _, a := range apis {
-		hashes = append(hashes, a.Hash())
-	}
-	slices.Sort(hashes)
-	hashes = slices.Compact(hashes)
 	var actions []olmcore.Action
-	for _, suffix := range roleSuffixes {
-		desired := desiredRole(g, hashes, suffix)
+	for _, suffix := range group.RoleSuffixes() {
+		desired := desiredRole(g, apis, suffix)
 		have, exists := owned.Find(in.ClusterRoles.Items, "", desired.Name)
 		switch {
 		case !exists:
@@ -81,15 +69,20 @@ func clusterRoles(in *Input) []olmcore.Action {
 	return actions
 }
 
-func desiredRole(g *operatorsv1.OperatorGroup, hashes []string, suffix string) *rbacv1.ClusterRole {
+func desiredRole(g *operatorsv1.OperatorGroup, apis []group.API, suffix string) *rbacv1.ClusterRole {
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: roleName(g, suffix), Labels: owned.ByGroup(g).Labels()},
 	}
 	role.Labels[olmcore.LabelManaged] = "true"
+	keys := make([]string, 0, len(apis))
+	for _, a := range apis {
+		keys = append(keys, a.AggregateLabel(suffix))
+	}
+	slices.Sort(keys)
 	var selectors []metav1.LabelSelector
-	for _, hash := range hashes {
-		selectors = append(selectors, metav1.LabelSelector{MatchLabels: map[string]string{aggregatePrefix + hash + "-" + suffix: "true"}})
+	for _, key := range slices.Compact(keys) {
+		selectors = append(selectors, metav1.LabelSelector{MatchLabels: map[string]string{key: "true"}})
 	}
 	if len(selectors) > 0 {
 		role.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: selectors}

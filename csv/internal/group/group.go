@@ -36,6 +36,15 @@ func (a API) Hash() string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
+// RoleSuffixes are the ClusterRoles that there are for an API and for a group: what its users may do.
+func RoleSuffixes() []string { return []string{"admin", "edit", "view"} }
+
+// AggregateLabel returns the key of the label, with the value "true", of the ClusterRoles for an API that the ClusterRole
+// of a group with this suffix aggregates.
+func (a API) AggregateLabel(suffix string) string {
+	return "olm.opgroup.permissions/aggregate-to-" + a.Hash() + "-" + suffix
+}
+
 // Annotation returns the annotation in which a group lists the APIs of its operators.
 func Annotation(g *operatorsv1.OperatorGroup) string {
 	return g.Annotations[operatorsv1.OperatorGroupProvidedAPIsAnnotationKey]

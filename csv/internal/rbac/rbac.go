@@ -24,6 +24,17 @@ const (
 	GroupAuthenticated = "system:authenticated"
 )
 
+// RuleError says what is wrong with a rule of a CSV; empty when nothing is.
+func RuleError(r *rbacv1.PolicyRule) string {
+	switch {
+	case len(r.Verbs) == 0:
+		return "rule invalid: policy rule must have at least one verb"
+	case len(r.NonResourceURLs) > 0 && len(r.APIGroups)+len(r.Resources)+len(r.ResourceNames) > 0:
+		return "rule invalid: rule cannot apply to both regular resources and non-resource URLs"
+	}
+	return ""
+}
+
 // Account is a ServiceAccount as the subject of bindings.
 type Account struct{ Namespace, Name string }
 
@@ -45,6 +56,9 @@ func (a Account) IsBound(subjects []rbacv1.Subject, bindingNamespace string) boo
 
 // Granted are the rules that apply to an account: in the whole cluster, and in its own namespace, with those.
 type Granted struct{ cluster, namespace []rbacv1.PolicyRule }
+
+// Of returns what an account has that is granted these rules.
+func Of(rules []rbacv1.PolicyRule) Granted { return Granted{cluster: rules, namespace: rules} }
 
 // Grants returns what bindings grant the accounts of a CSV. What belongs to another CSV, a predecessor too, does not
 // count: it goes with that one.

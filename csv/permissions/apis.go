@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// providedAPI is an API that a CSV owns: of a CustomResourceDefinition or of an APIService.
+type providedAPI struct {
+	group.API
+	// crd or service is the name of what serves it, the other is empty.
+	crd, service string
+	resource     string
+	// path is the field of the CSV.
+	path string
+}
+
+// base is what the names of its ClusterRoles begin with.
+func (a providedAPI) base() string {
+	if a.crd != "" {
+		return a.crd + "-" + a.Version
+	}
+	return a.resource + "-" + a.Version
+}
+
+// providedAPIs returns the APIs that a CSV owns, each name once, when its operator is well: none before.
+func providedAPIs(c *v1alpha1.ClusterServiceVersion) []providedAPI {
+	if c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+		return nil
+	}
+	var all []providedAPI
+	known := sets.New[string]()
+	add := func(a providedAPI) {
+		if a.Kind != "" && a.Version != "" && a.Group != "" && a.resource != "" && !known.Has(a.base()) {
+			known.Insert(a.base())
+			all = append(all, a)
+		}
+	}
+	for _, d := range c.Spec.CustomResourceDefinitions.Owned {
+		plural, suffix, _ := strings.Cut(d.Name, ".")
+		add(providedAPI{group.API{Kind: d.Kind, Version: d.Version, Group: suffix}, d.Name, "", plural, "spec.customresourcedefinitions.owned"})
+	}
+	for _, d := range c.Spec.APIServiceDefinitions.Owned {
+		add(providedAPI{group.API{Kind: d.Kind, Version: d.Version, Group: d.Group}, "", d.GetName(), d.Name, "spec.apiservicedefinitions.owned"})
+	}
+	return all
+}
+
+// verbs are what the ClusterRoles for an API allow.
+var verbs = map[string][]string{
+	"admin": {"*"}, "edit": {"create", "update", "patch", "delete"}, "view": {"get", "list", "watch"},
+}
+
+// crdView is the suffix of the ClusterRole that lets those read the CustomResourceDefinition who may view its objects.
+const crdView = "crdview"
+
+// roleNames are the names of the ClusterRoles for an API.
+func (a providedAPI) roleNames() []string {
+	var names []string
+	for _, suffix := range group.RoleSuffixes() {
+		names = append(names, a.base()+"-"+suffix)
+	}
+	if a.crd != "" {
+		names = append(names, a.base()+"-"+crdView)
+	}
+	return names
+}
+
+// provide returns the ClusterRoles for the APIs. They are aggregated into the roles admin, edit and view of all users
+// and into those of OperatorGroups, so they are made for what the CSV brought alone, and are the controller's: they
+// belong to what serves the API, and outlive the CSV with it.
+func provide(in *Input, apis []providedAPI) (next plan) {
+	for _, a := range apis {
+		server, problem := a.server(in)
+		if problem != "" {
+			next.said = append(next.said, olmcore.Diagnose(olmcore.Info, ReasonAPINotRecorded, olmcore.RefOf(in.ClusterServiceVersion), a.path,
+				"there are no ClusterRoles for %s: %s", a, problem))
+		}
+		if server != nil {
+			next.desired = append(next.desired, a.roles(server)...)
+		}
+	}
+	return next
+}
+
+// server returns what serves an API, nil where that is not there, and says when it may be another's.
+func (a providedAPI) server(in *Input) (server olmcore.Object, problem string) {
+	c := in.ClusterServiceVersion
+	if a.crd != "" {
+		crd, exists := owned.Find(in.CustomResourceDefinitions.Items, "", a.crd)
+		isIt := func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == a.Version }
+		switch {
+		case !exists || crd.DeletionTimestamp != nil || !slices.ContainsFunc(crd.Spec.Versions, isIt): // a requirement that is not met
+			return nil, ""
+		case kubernetesGroups.Has(a.Group) || !strings.Contains(a.Group, "."):
+			return nil, "its group is one of Kubernetes or OLM"
+		case !owned.CameWith(c, crd):
+			return nil, "no InstallPlan recorded on CustomResourceDefinition " + a.crd + " that it came with this ClusterServiceVersion"
+		}
+		return crd, ""
+	}
+	if len(validation.IsDNS1123Label(a.resource)) > 0 {
+		return nil, "its name is that of no resource"
+	}
+	for _, service := range in.APIServices.Items {
+		switch {
+		case service.Spec.Group != a.Group && service.Name != a.service:
+		case !owned.By(c).Owns(service.Labels):
+			return nil, "APIService " + service.Name + " of its group is not one of this ClusterServiceVersion"
+		case service.Name == a.service && service.DeletionTimestamp == nil:
+			server = service
+		}
+	}
+	return server, ""
+}
+
+// kubernetesGroups are the groups of Kubernetes with a dot in their name, and OLM's. Who brings a definition of such a
+// group would else give all users rights on what Kubernetes keeps from them.
+var kubernetesGroups = sets.New(
+	admissionregistrationv1.GroupName, apiextensionsv1.GroupName, apiregistrationv1.GroupName, rbacv1.GroupName,
+	"authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io",
+	"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "metrics.k8s.io", "networking.k8s.io", "node.k8s.io", "resource.k8s.io",
+	"scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io", v1alpha1.GroupName,
+)
+
+// roles returns the ClusterRoles for an API, which go with what serves it.
+func (a providedAPI) roles(server olmcore.Object) []desired {
+	var list []desired
+	add := func(name, suffix string, rule rbacv1.PolicyRule) {
+		label := a.AggregateLabel(suffix)
+		role := &rbacv1.ClusterRole{
+			TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: a.base() + "-" + name, OwnerReferences: []metav1.OwnerReference{olmcore.OwnerReferenceTo(server)},
+				Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-" + suffix: "true", label: "true", olmcore.LabelManaged: "true"},
+			},
+			Rules: []rbacv1.PolicyRule{rule},
+		}
+		list = append(list, desired{
+			object: role, created: true,
+			isOurs: func(have metav1.Object) bool { return have.GetLabels()[label] == "true" },
+			why:    olmcore.Cause{Reason: ReasonProvidedAPI, Message: "the ClusterServiceVersion provides " + a.String()},
+		})
+	}
+	for _, suffix := range group.RoleSuffixes() {
+		add(suffix, suffix, rbacv1.PolicyRule{Verbs: verbs[suffix], APIGroups: []string{a.Group}, Resources: []string{a.resource}})
+	}
+	if a.crd != "" {
+		add(crdView, "view", rbacv1.PolicyRule{
+			Verbs: []string{"get"}, APIGroups: []string{apiextensionsv1.GroupName}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{a.crd},
+		})
+	}
+	return list
+}

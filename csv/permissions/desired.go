@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// plan is what should be, what must go, and what is said about it.
+type plan struct {
+	desired  []desired
+	removals []olmcore.Action
+	said     []olmcore.Diagnostic
+}
+
+// desired is a role or binding as it should be.
+type desired struct {
+	object olmcore.Object
+	// isOurs reports whether one of this name may be written over.
+	isOurs func(metav1.Object) bool
+	// created: it is made where it does not exist; else only one that exists is kept in this form.
+	created bool
+	// as is whom it is written as, nil for the controller.
+	as  *corev1.ObjectReference
+	why olmcore.Cause
+}
+
+// index is the observed roles and bindings.
+type index map[olmcore.Key]olmcore.Object
+
+func newIndex(in *Input) index {
+	x := make(index, len(in.Roles.Items)+len(in.RoleBindings.Items)+len(in.ClusterRoles.Items)+len(in.ClusterRoleBindings.Items))
+	add(x, in.Roles.Items)
+	add(x, in.RoleBindings.Items)
+	add(x, in.ClusterRoles.Items)
+	add(x, in.ClusterRoleBindings.Items)
+	return x
+}
+
+func add[T olmcore.Object](x index, items []T) {
+	for _, o := range items {
+		x[olmcore.KeyOf(o)] = o
+	}
+}
+
+// compare adds the write that brings the object about, or says what is in the way.
+func (d desired) compare(x index, res *olmcore.Result) {
+	have := x[olmcore.KeyOf(d.object)]
+	switch {
+	case have == nil:
+		if d.created {
+			res.Actions = append(res.Actions, olmcore.Create{Target: olmcore.RefOf(d.object), Object: d.object, Cause: d.why, As: d.as})
+		}
+	case !d.isOurs(have):
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNameConflict, olmcore.RefOf(have), "",
+			"it is not managed by the library and is left alone: %s", d.why.Message))
+		res.Requeue(conflictPace)
+	case have.GetDeletionTimestamp() != nil: // the next one is made once it is gone
+	case contentOf(have).RoleRef != contentOf(d.object).RoleRef: // which cannot be changed
+		res.Actions = append(res.Actions, olmcore.Delete{Target: olmcore.RefOf(have).Unversioned(), Cause: d.why, As: d.as})
+	default:
+		if after, changed := d.over(have); changed {
+			u := olmcore.UpdateOf(have, after, d.why)
+			u.As = d.as
+			res.Actions = append(res.Actions, u)
+		}
+	}
+}
+
+// isMet reports whether the object is there and says what it should: only then it may be bound.
+func (d desired) isMet(x index) bool {
+	have := x[olmcore.KeyOf(d.object)]
+	return have != nil && d.isOurs(have) && have.GetDeletionTimestamp() == nil && equality.Semantic.DeepEqual(contentOf(have), contentOf(d.object))
+}
+
+// isAnothers reports whether there is an object of the name that is not ours.
+func (d desired) isAnothers(x index) bool {
+	have := x[olmcore.KeyOf(d.object)]
+	return have != nil && !d.isOurs(have)
+}
+
+// over returns an observed object in the desired form, and whether that changes it. What others added to its labels,
+// annotations and owners stays.
+func (d desired) over(have olmcore.Object) (after olmcore.Object, changed bool) {
+	labels, relabelled := olmcore.MergeLabels(have.GetLabels(), d.object.GetLabels())
+	owners, reowned := repairOwners(have.GetOwnerReferences(), d.object.GetOwnerReferences())
+	want := contentOf(d.object)
+	if !relabelled && !reowned && equality.Semantic.DeepEqual(contentOf(have), want) {
+		return have, false
+	}
+	after = have.DeepCopyObject().(olmcore.Object)
+	after.SetLabels(labels)
+	after.SetOwnerReferences(owners)
+	want.into(after)
+	return after, true
+}
+
+// repairOwners is olmcore.RepairOwnerReferences that also replaces references whose kind is written in another case,
+// which OLM writes and no client resolves.
+func repairOwners(have, want []metav1.OwnerReference) ([]metav1.OwnerReference, bool) {
+	isMisspelt := func(r metav1.OwnerReference) bool {
+		return slices.ContainsFunc(want, func(w metav1.OwnerReference) bool {
+			return r.Kind != w.Kind && strings.EqualFold(r.Kind, w.Kind) && r.Name == w.Name
+		})
+	}
+	kept := slices.DeleteFunc(slices.Clone(have), isMisspelt)
+	repaired, changed := olmcore.RepairOwnerReferences(kept, want)
+	return repaired, changed || len(kept) < len(have)
+}
+
+// content is what a role or binding says, besides its metadata.
+type content struct {
+	Rules      []rbacv1.PolicyRule
+	Aggregated *rbacv1.AggregationRule
+	RoleRef    rbacv1.RoleRef
+	Subjects   []rbacv1.Subject
+}
+
+func contentOf(o olmcore.Object) content {
+	switch o := o.(type) {
+	case *rbacv1.Role:
+		return content{Rules: o.Rules}
+	case *rbacv1.ClusterRole:
+		return content{Rules: o.Rules, Aggregated: o.AggregationRule}
+	case *rbacv1.RoleBinding:
+		return content{RoleRef: o.RoleRef, Subjects: o.Subjects}
+	case *rbacv1.ClusterRoleBinding:
+		return content{RoleRef: o.RoleRef, Subjects: o.Subjects}
+	}
+	return content{}
+}
+
+// into makes an object say this.
+func (c content) into(o olmcore.Object) {
+	switch o := o.(type) {
+	case *rbacv1.Role:
+		o.Rules = c.Rules
+	case *rbacv1.ClusterRole:
+		o.Rules, o.AggregationRule = c.Rules, c.Aggregated
+	case *rbacv1.RoleBinding:
+		o.Subjects = c.Subjects
+	case *rbacv1.ClusterRoleBinding:
+		o.Subjects = c.Subjects
+	}
+}

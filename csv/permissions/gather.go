@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions
+
+import (
+	"context"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Gather reads what Reconcile looks at; Now, LastRun and Checkpoint are the caller's to fill in. A ClusterServiceVersion
+// that does not exist is an error for which apierrors.IsNotFound holds. What was not read is an incomplete list; any
+// other read that failed is an error.
+func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (Input, error) {
+	c, err := olmcore.Require[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
+	if err != nil {
+		return Input{}, olmcore.Needed(err, "everything about a ClusterServiceVersion")
+	}
+	in := Input{ClusterServiceVersion: c}
+	grants, sound := grantsOf(c)
+	if c.DeletionTimestamp != nil || c.IsCopied() || !sound {
+		return in, nil
+	}
+	reads := read.From(ctx, r)
+	in.OperatorGroups = read.List[*operatorsv1.OperatorGroup](reads, c.Namespace, nil)
+	where := scopeOf(c, in.OperatorGroups.Items)
+	apis := providedAPIs(c)
+	gatherRoles(reads, &in, grants, where)
+	gatherClusterRoles(reads, &in, grants, where, apis)
+	gatherServers(reads, &in, apis)
+	if err := reads.Err(); err != nil {
+		return Input{}, err
+	}
+	return in, nil
+}
+
+// gatherRoles reads what is in the namespace of the operator and in those that its group targets, when it targets any.
+func gatherRoles(reads *read.Reads, in *Input, grants []grant, where scope) {
+	c := in.ClusterServiceVersion
+	in.Copies, in.ServiceAccounts = olmcore.Found[*v1alpha1.ClusterServiceVersion](), olmcore.Found[*corev1.ServiceAccount]()
+	in.Roles, in.RoleBindings = olmcore.Found[*rbacv1.Role](), olmcore.Found[*rbacv1.RoleBinding]()
+	if !where.cluster && len(where.namespaces) == 0 {
+		return
+	}
+	names, accounts := namesAndAccounts(grants)
+	in.ServiceAccounts = read.Named[*corev1.ServiceAccount](reads, c.Namespace, accounts)
+	copies := []olmcore.Observed[*v1alpha1.ClusterServiceVersion]{in.Copies}
+	roles := []olmcore.Observed[*rbacv1.Role]{read.Named[*rbacv1.Role](reads, c.Namespace, names)}
+	bindings := []olmcore.Observed[*rbacv1.RoleBinding]{read.Named[*rbacv1.RoleBinding](reads, c.Namespace, names)}
+	for _, namespace := range where.namespaces {
+		owner := owned.By(c)
+		owner.Namespace = namespace
+		ours := owner.Labels()
+		ours[olmcore.LabelCopiedFrom] = c.Namespace
+		selector := labels.SelectorFromSet(ours)
+		copies = append(copies, read.Named[*v1alpha1.ClusterServiceVersion](reads, namespace, []string{c.Name}))
+		roles = append(roles, read.Named[*rbacv1.Role](reads, namespace, names), read.List[*rbacv1.Role](reads, namespace, selector))
+		bindings = append(bindings, read.Named[*rbacv1.RoleBinding](reads, namespace, names), read.List[*rbacv1.RoleBinding](reads, namespace, selector))
+	}
+	in.Copies = read.Only(read.Join(copies...), func(o *v1alpha1.ClusterServiceVersion) bool { return copied.From(copied.Home(c), o) })
+	in.Roles, in.RoleBindings = read.Join(roles...), read.Join(bindings...)
+}
+
+// gatherClusterRoles reads what may have been lifted, what else the ServiceAccounts have in the cluster, and the
+// ClusterRoles for APIs.
+func gatherClusterRoles(reads *read.Reads, in *Input, grants []grant, where scope, apis []providedAPI) {
+	c := in.ClusterServiceVersion
+	names, accounts := namesAndAccounts(grants)
+	ours := labels.SelectorFromSet(owned.By(c).Labels())
+	in.ClusterRoleBindings = read.Join(read.Named[*rbacv1.ClusterRoleBinding](reads, "", names), read.List[*rbacv1.ClusterRoleBinding](reads, "", ours))
+	if len(accounts) > 0 && (where.cluster || len(where.namespaces) > 0) {
+		bound := read.ClusterRoleBindings(reads, c.Namespace, accounts, nil)
+		in.ClusterRoleBindings = read.Join(in.ClusterRoleBindings, bound)
+		for _, b := range bound.Items {
+			names = append(names, b.RoleRef.Name)
+		}
+	}
+	for _, a := range apis {
+		names = append(names, a.roleNames()...)
+	}
+	in.ClusterRoles = read.Join(read.ClusterRoles(reads, names), read.List[*rbacv1.ClusterRole](reads, "", ours))
+}
+
+// gatherServers reads what serves the APIs.
+func gatherServers(reads *read.Reads, in *Input, apis []providedAPI) {
+	var definitions []string
+	groups := map[string]bool{}
+	for _, a := range apis {
+		if a.crd != "" {
+			definitions = append(definitions, a.crd)
+		} else {
+			groups[a.Group] = true
+		}
+	}
+	in.CustomResourceDefinitions = read.Named[*apiextensionsv1.CustomResourceDefinition](reads, "", definitions)
+	in.APIServices = olmcore.Found[*apiregistrationv1.APIService]()
+	if len(groups) > 0 {
+		all := read.List[*apiregistrationv1.APIService](reads, metav1.NamespaceAll, nil)
+		in.APIServices = read.Only(all, func(s *apiregistrationv1.APIService) bool { return groups[s.Spec.Group] })
+	}
+}
+
+// namesAndAccounts returns the names of the roles of permissions and of their ServiceAccounts.
+func namesAndAccounts(grants []grant) (names, accounts []string) {
+	for _, g := range grants {
+		names, accounts = append(names, g.role.Name), append(accounts, g.account.Name)
+	}
+	return names, accounts
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions
+
+import (
+	"cmp"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, LastRun and
+// Checkpoint. Lists may hold more than the objects that their comments name.
+type Input struct {
+	// Now is the instant of this call. Required.
+	Now time.Time
+	// ClusterServiceVersion is the object to reconcile, with name, namespace and UID. Required. For a copy nothing is
+	// done.
+	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
+	// LastRun is the adapter's memory of its last Run; optional. Without it a write that the API server refuses is
+	// repeated at once.
+	LastRun olmcore.LastResults
+
+	// OperatorGroups are those of the namespace.
+	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
+	// Copies are the copies of the ClusterServiceVersion in the namespaces that its group targets. Their metadata is
+	// enough.
+	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// ServiceAccounts are those of the namespace that spec.install.spec.permissions name. They are looked at where the
+	// group targets other namespaces, as are Roles and RoleBindings.
+	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
+	// Roles and RoleBindings are those that an InstallPlan makes for spec.install.spec.permissions, and in the target
+	// namespaces those of the same names and those that were copied there.
+	Roles        olmcore.Observed[*rbacv1.Role]
+	RoleBindings olmcore.Observed[*rbacv1.RoleBinding]
+	// ClusterRoles and ClusterRoleBindings are those with the names of these Roles, those with the owner labels of the
+	// ClusterServiceVersion, the bindings of the ServiceAccounts with the ClusterRoles that they reference, and the
+	// ClusterRoles with the names of those for the APIs that it provides.
+	ClusterRoles        olmcore.Observed[*rbacv1.ClusterRole]
+	ClusterRoleBindings olmcore.Observed[*rbacv1.ClusterRoleBinding]
+	// CustomResourceDefinitions are those that the ClusterServiceVersion owns. They are looked at when it is Succeeded,
+	// as are APIServices.
+	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
+	// APIServices are those of the groups of which it owns one.
+	APIServices olmcore.Observed[*apiregistrationv1.APIService]
+
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this ClusterServiceVersion; nil is always right.
+	Checkpoint *olmcore.Checkpoint
+}
+
+// Outcome is a Result and what Reconcile asks its caller to keep.
+type Outcome struct {
+	olmcore.Result
+	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
+	Checkpoint *olmcore.Checkpoint
+}
+
+func (in *Input) cover(c *olmcore.Coverage) {
+	olmcore.CoverObject(c, in.ClusterServiceVersion)
+	olmcore.CoverMap(c, in.LastRun)
+	olmcore.CoverObjects(c, in.OperatorGroups)
+	olmcore.CoverObjects(c, in.Copies)
+	olmcore.CoverObjects(c, in.ServiceAccounts)
+	olmcore.CoverObjects(c, in.Roles)
+	olmcore.CoverObjects(c, in.RoleBindings)
+	olmcore.CoverObjects(c, in.ClusterRoles)
+	olmcore.CoverObjects(c, in.ClusterRoleBindings)
+	olmcore.CoverObjects(c, in.CustomResourceDefinitions)
+	olmcore.CoverObjects(c, in.APIServices)
+}
+
+func (in *Input) validate() error {
+	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
+		return err
+	}
+	return cmp.Or(
+		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
+		olmcore.ValidateList("Copies", in.Copies),
+		olmcore.ValidateList("ServiceAccounts", in.ServiceAccounts),
+		olmcore.ValidateList("Roles", in.Roles),
+		olmcore.ValidateList("RoleBindings", in.RoleBindings),
+		olmcore.ValidateList("ClusterRoles", in.ClusterRoles),
+		olmcore.ValidateList("ClusterRoleBindings", in.ClusterRoleBindings),
+		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
+		olmcore.ValidateList("APIServices", in.APIServices),
+	)
+}

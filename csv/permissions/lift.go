@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions
+
+import (
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/rbac"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// grant is a permission of the install strategy for the operator's namespace, as an InstallPlan makes it.
+type grant struct {
+	role    *rbacv1.Role
+	binding *rbacv1.RoleBinding
+	account rbac.Account
+	// rules are those of the permission that a Role can grant: it grants nothing on URLs.
+	rules []rbacv1.PolicyRule
+}
+
+// grantsOf returns the permissions of a CSV for its namespace; sound is false for a spec that is not installed.
+func grantsOf(c *v1alpha1.ClusterServiceVersion) (grants []grant, sound bool) {
+	strategy := &c.Spec.InstallStrategy.StrategySpec
+	isUnsound := func(p v1alpha1.StrategyDeploymentPermissions) bool {
+		return p.ServiceAccountName == "" || slices.ContainsFunc(p.Rules, func(r rbacv1.PolicyRule) bool { return rbac.RuleError(&r) != "" })
+	}
+	planned, err := olmcore.PermissionObjects(c)
+	if err != nil || !owned.IsLabelValue(c.Name) || slices.ContainsFunc(slices.Concat(strategy.Permissions, strategy.ClusterPermissions), isUnsound) {
+		return nil, false
+	}
+	for _, o := range planned {
+		switch o := o.(type) {
+		case *rbacv1.Role:
+			isOnURLs := func(r rbacv1.PolicyRule) bool { return len(r.NonResourceURLs) > 0 }
+			grants = append(grants, grant{role: o, rules: slices.DeleteFunc(slices.Clone(o.Rules), isOnURLs)})
+		case *rbacv1.RoleBinding: // that of the Role before it
+			g := &grants[len(grants)-1]
+			g.binding, g.account = o, rbac.Account{Namespace: c.Namespace, Name: o.Subjects[0].Name}
+		}
+	}
+	return slices.DeleteFunc(grants, func(g grant) bool { return len(g.rules) == 0 }), true
+}
+
+// place is where permissions are granted: the whole cluster, or the namespace of a copy of the CSV, which owns what is
+// granted there.
+type place struct {
+	copy *v1alpha1.ClusterServiceVersion
+}
+
+// placesOf returns the places of a scope. A namespace that has no copy yet is none: what is granted there must go with
+// one.
+func placesOf(in *Input, where scope) []place {
+	if where.cluster {
+		return []place{{}}
+	}
+	copies := map[string]*v1alpha1.ClusterServiceVersion{}
+	for _, o := range in.Copies.Items {
+		if copied.From(copied.Home(in.ClusterServiceVersion), o) && o.DeletionTimestamp == nil && o.UID != "" {
+			copies[o.Namespace] = o
+		}
+	}
+	var places []place
+	for _, namespace := range where.namespaces {
+		if o := copies[namespace]; o != nil {
+			places = append(places, place{o})
+		}
+	}
+	return places
+}
+
+// lift returns what the permissions of a CSV look like where they are to hold, and what must go that says so of another
+// place or permission.
+func lift(in *Input, observed index, grants []grant, where scope) (next plan) {
+	c := in.ClusterServiceVersion
+	places := placesOf(in, where)
+	next.removals = withdrawals(in, grants, where, places)
+	g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
+	account, confirmed := olmcore.AccountOf(g)
+	if !confirmed || len(places) == 0 {
+		return next
+	}
+	wanted := isInstalled(c) && areUnmet(in, grants)
+	for _, granted := range grants {
+		problem := ""
+		if wanted {
+			problem = granted.problem(c, observed)
+		}
+		if problem != "" {
+			next.said = append(next.said, olmcore.Diagnose(olmcore.Warning, ReasonRoleChanged, olmcore.RefOf(granted.role), "",
+				"%s, so that it is granted nowhere else", problem))
+		}
+		created := wanted && problem == "" && granted.isMade(in, observed)
+		for _, to := range places {
+			why := olmcore.Cause{Reason: ReasonPermissions, Message: "OperatorGroup " + g.Name + " targets all namespaces"}
+			if to.copy != nil {
+				why.Message = "OperatorGroup " + g.Name + " targets namespace " + to.copy.Namespace
+			}
+			isOurs := func(have metav1.Object) bool { return to.owns(c, have) }
+			role := desired{object: to.role(c, granted), isOurs: isOurs, created: created, as: account, why: why}
+			binding := desired{object: to.binding(c, granted), isOurs: isOurs, created: created && role.isMet(observed), as: account, why: why}
+			next.desired = append(next.desired, role)
+			if !role.isAnothers(observed) {
+				next.desired = append(next.desired, binding)
+			} else if have := observed[olmcore.KeyOf(binding.object)]; have != nil && isOurs(have) {
+				next.removals = append(next.removals, olmcore.DeleteOf(have, why)) // of what it binds nothing is known
+			}
+		}
+	}
+	return next
+}
+
+// isInstalled reports whether the operator of a CSV is installed or about to be. One that failed may have failed for
+// want of what is granted here; before that nothing is granted, and what was is not taken away.
+func isInstalled(c *v1alpha1.ClusterServiceVersion) bool {
+	switch c.Status.Phase {
+	case v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseReplacing:
+		return true
+	}
+	return false
+}
+
+// areUnmet reports whether the cluster does not grant all permissions anyway, by what the library did not lift.
+func areUnmet(in *Input, grants []grant) bool {
+	c, names := in.ClusterServiceVersion, namesOf(grants)
+	var roles []*rbacv1.ClusterRole
+	for _, o := range in.ClusterRoles.Items {
+		if !isLifted(c, o, names) {
+			roles = append(roles, o)
+		}
+	}
+	var bindings []*rbacv1.ClusterRoleBinding
+	for _, o := range in.ClusterRoleBindings.Items {
+		if !isLifted(c, o, names) {
+			bindings = append(bindings, o)
+		}
+	}
+	grantedTo := rbac.Grants(c, nil, nil, roles, bindings)
+	return slices.ContainsFunc(grants, func(g grant) bool {
+		granted := grantedTo(g.account)
+		return slices.ContainsFunc(g.rules, func(r rbacv1.PolicyRule) bool { return !granted.InCluster(r) })
+	})
+}
+
+// isMade reports whether the ServiceAccount exists, as the CSV's or a user's, and what the InstallPlan made. Without
+// them the requirements of the CSV are not met, which says so.
+func (g grant) isMade(in *Input, observed index) bool {
+	c := in.ClusterServiceVersion
+	account, exists := owned.Find(in.ServiceAccounts.Items, c.Namespace, g.account.Name)
+	return exists && !owned.ByAnother(account.OwnerReferences, c.UID) &&
+		observed[olmcore.KeyOf(g.role)] != nil && observed[olmcore.KeyOf(g.binding)] != nil
+}
+
+// problem says why the live Role and RoleBinding of a permission are not what an InstallPlan made for the CSV; empty
+// when they are, or do not exist. What others added to them does no harm: it is granted nowhere else.
+func (g grant) problem(c *v1alpha1.ClusterServiceVersion, observed index) string {
+	isOurs := func(o metav1.Object) bool { return owned.By(c).Owns(o.GetLabels()) && olmcore.OwnedBy(o, c.UID) }
+	if role, is := observed[olmcore.KeyOf(g.role)].(*rbacv1.Role); is {
+		live := rbac.Of(role.Rules)
+		switch {
+		case !isOurs(role):
+			return "Role " + role.Name + " is not one of this ClusterServiceVersion"
+		case slices.ContainsFunc(g.rules, func(r rbacv1.PolicyRule) bool { return !live.InNamespace(r) }):
+			return "Role " + role.Name + " has not the rules of the spec"
+		}
+	}
+	if binding, is := observed[olmcore.KeyOf(g.binding)].(*rbacv1.RoleBinding); is {
+		switch {
+		case !isOurs(binding):
+			return "RoleBinding " + binding.Name + " is not one of this ClusterServiceVersion"
+		case binding.RoleRef != g.binding.RoleRef || !g.account.IsBound(binding.Subjects, c.Namespace):
+			return "RoleBinding " + binding.Name + " does not bind ServiceAccount " + g.account.Name
+		}
+	}
+	return ""
+}
+
+// readNamespaces is what OLM adds to the rules of a Role that becomes a ClusterRole.
+var readNamespaces = rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"namespaces"}}
+
+func (p place) role(c *v1alpha1.ClusterServiceVersion, g grant) olmcore.Object {
+	if p.copy != nil {
+		return &rbacv1.Role{TypeMeta: g.role.TypeMeta, ObjectMeta: p.meta(c, &g.role.ObjectMeta), Rules: g.rules}
+	}
+	return &rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: g.role.APIVersion, Kind: "ClusterRole"},
+		ObjectMeta: p.meta(c, &g.role.ObjectMeta), Rules: append(slices.Clip(g.rules), readNamespaces),
+	}
+}
+
+func (p place) binding(c *v1alpha1.ClusterServiceVersion, g grant) olmcore.Object {
+	meta, ref, subjects := p.meta(c, &g.binding.ObjectMeta), g.binding.RoleRef, g.binding.Subjects
+	if p.copy != nil {
+		return &rbacv1.RoleBinding{TypeMeta: g.binding.TypeMeta, ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
+	}
+	ref.Kind = "ClusterRole"
+	return &rbacv1.ClusterRoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: g.binding.APIVersion, Kind: "ClusterRoleBinding"},
+		ObjectMeta: meta, RoleRef: ref, Subjects: subjects,
+	}
+}
+
+// meta is the metadata of a role or binding in a place: the name and the hash of the one that an InstallPlan makes, and
+// nothing that a live one carries. Whoever may label a Role could else have it aggregated into the roles of all users.
+func (p place) meta(c *v1alpha1.ClusterServiceVersion, planned *metav1.ObjectMeta) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{Name: planned.Name}
+	owner := owned.ByIncarnation(c)
+	if p.copy != nil {
+		owner, meta.Namespace = owned.By(p.copy), p.copy.Namespace
+		meta.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(p.copy)}
+	}
+	meta.Labels, _ = olmcore.MergeLabels(planned.Labels, owner.Labels())
+	meta.Labels, _ = olmcore.MergeLabels(meta.Labels, map[string]string{olmcore.LabelManaged: "true", olmcore.LabelCopiedFrom: c.Namespace})
+	return meta
+}
+
+// owns reports whether a role or binding of a place with the name of a desired one is the library's. One that an earlier
+// CSV of the name left is taken over.
+func (p place) owns(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
+	if p.copy == nil {
+		return owned.By(c).Owns(o.GetLabels())
+	}
+	isCopy := func(r metav1.OwnerReference) bool { return owned.IsReference(r) && r.Name == c.Name }
+	return owned.By(p.copy).Owns(o.GetLabels()) && o.GetLabels()[olmcore.LabelCopiedFrom] == c.Namespace &&
+		slices.ContainsFunc(o.GetOwnerReferences(), isCopy)
+}
+
+func namesOf(grants []grant) sets.Set[string] {
+	names := sets.New[string]()
+	for _, g := range grants {
+		names.Insert(g.role.Name)
+	}
+	return names
+}
+
+// isLifted reports whether a ClusterRole or binding came of a Role or binding of the CSV: by its label, or, where OLM
+// made it, by its name. Tenants write neither.
+func isLifted(c *v1alpha1.ClusterServiceVersion, o metav1.Object, names sets.Set[string]) bool {
+	labels := o.GetLabels()
+	return owned.By(c).Owns(labels) && (labels[olmcore.LabelCopiedFrom] == c.Namespace || names.Has(o.GetName()))
+}
+
+// withdrawals delete what was granted and is not granted any more, bindings first: as the controller, whatever account
+// the group prescribes.
+func withdrawals(in *Input, grants []grant, where scope, places []place) []olmcore.Action {
+	c, names := in.ClusterServiceVersion, namesOf(grants)
+	byNamespace := map[string]place{}
+	for _, p := range places {
+		if p.copy != nil {
+			byNamespace[p.copy.Namespace] = p
+		}
+	}
+	isStale := func(o olmcore.Object) bool {
+		if o.GetNamespace() == "" {
+			return isLifted(c, o, names) && !(where.cluster && names.Has(o.GetName()))
+		}
+		p, targeted := byNamespace[o.GetNamespace()]
+		return targeted && p.owns(c, o) && !names.Has(o.GetName())
+	}
+	return slices.Concat(
+		deletions(in.ClusterRoleBindings.Items, isStale), deletions(in.RoleBindings.Items, isStale),
+		deletions(in.ClusterRoles.Items, isStale), deletions(in.Roles.Items, isStale),
+	)
+}
+
+func deletions[T olmcore.Object](items []T, isStale func(olmcore.Object) bool) (actions []olmcore.Action) {
+	for _, o := range items {
+		if o.GetDeletionTimestamp() == nil && isStale(o) {
+			actions = append(actions, olmcore.DeleteOf(o, olmcore.Cause{
+				Reason: ReasonWithdrawn, Message: "the ClusterServiceVersion has no such permission there any more",
+			}))
+		}
+	}
+	slices.SortFunc(actions, deployment.ByTarget)
+	return actions
+}

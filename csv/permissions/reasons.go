@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions
+
+// Reasons of this package's Causes: why an action is asked for.
+const (
+	// ReasonPermissions: a role or binding is made, or brought into the form that the ClusterServiceVersion says, where
+	// its operator watches. Nothing to do.
+	ReasonPermissions = "Permissions"
+	// ReasonWithdrawn: a role or binding goes because the OperatorGroup targets something else, or because the spec has
+	// the permission no more. Nothing to do.
+	ReasonWithdrawn = "Withdrawn"
+	// ReasonProvidedAPI: a ClusterRole for an API that the ClusterServiceVersion provides is made or brought up to date.
+	// Nothing to do.
+	ReasonProvidedAPI = "ProvidedAPI"
+)
+
+// Reasons of this package's Diagnostics.
+const (
+	// ReasonNotObserved: a list was not read, and what it would decide stays as it is. Give the caller access to the
+	// kind that it names.
+	ReasonNotObserved = "NotObserved"
+	// ReasonNameConflict: an object with a name that the library needs belongs to another, and is left alone; the
+	// operator or its users lack what it would grant. Rename or delete it.
+	ReasonNameConflict = "NameConflict"
+	// ReasonRoleChanged: the Role or RoleBinding that an InstallPlan made does not grant what the spec says, so that
+	// nothing is granted elsewhere. Give it its rules and subjects back.
+	ReasonRoleChanged = "RoleChanged"
+	// ReasonRefused: the API server refuses a write; it is tried again after a pause. Where the OperatorGroup prescribes
+	// a ServiceAccount, give that account the right to write roles and bindings, and all that they grant.
+	ReasonRefused = "Refused"
+	// ReasonAPINotRecorded: no ClusterRoles are made for an API, because nothing proves that this ClusterServiceVersion
+	// brought it: no InstallPlan recorded on the CustomResourceDefinition that it came with it, or its group has
+	// APIServices of others. Have an InstallPlan install it, or make the ClusterRoles by hand.
+	ReasonAPINotRecorded = "APINotRecorded"
+)

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// unreadPace is how often lists are asked for again that were not read, conflictPace how often an object of another is
+// looked at that is in the way.
+const (
+	unreadPace   = 5 * time.Second
+	conflictPace = time.Minute
+)
+
+// refusedRetry is the wait after a write that the API server refused: what would let it pass is not observed.
+var refusedRetry = olmcore.Backoff{Base: time.Minute, Max: 10 * time.Minute}
+
+// Reconcile decides about the roles and bindings that one ClusterServiceVersion needs where its operator watches, and
+// about the ClusterRoles for the APIs that it provides. In a namespace with several OperatorGroups or none, or with one
+// whose targets are not computed yet, what was granted stays as it is. An Outcome with nothing but a Checkpoint, or a
+// time, means that nothing is to be done. The error is an *olmcore.InputError.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, ensureRBACInTargetNamespace and
+// ensureClusterRolesForCSV.
+// Differs: see docs/deviations.md.
+func Reconcile(in Input) (Outcome, error) {
+	c := in.Checkpoint.Compare(in.Now)
+	in.cover(&c)
+	if wait, same := c.Holds(); same {
+		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
+	}
+	if err := in.validate(); err != nil {
+		return Outcome{}, err
+	}
+	out := Outcome{Result: decide(&in)}
+	c = olmcore.NewCoverage(in.Now, out.Result)
+	in.cover(&c)
+	out.Checkpoint = c.Checkpoint()
+	return out, nil
+}
+
+func decide(in *Input) (res olmcore.Result) {
+	c := in.ClusterServiceVersion
+	if c.DeletionTimestamp != nil || c.IsCopied() {
+		return res
+	}
+	grants, sound := grantsOf(c)
+	if !sound {
+		return res // package csv says what is wrong with the spec
+	}
+	where := scopeOf(c, in.OperatorGroups.Items)
+	apis := providedAPIs(c)
+	observed := newIndex(in)
+	var next plan
+	unread := unreadToLift(in, grants, where)
+	if len(unread) == 0 && where.known {
+		next = lift(in, observed, grants, where)
+	}
+	if more := unreadToProvide(in, apis); len(more) > 0 {
+		unread = append(unread, more...)
+	} else {
+		provided := provide(in, apis)
+		next.desired, next.said = append(next.desired, provided.desired...), append(next.said, provided.said...)
+	}
+	return next.result(in, observed, unread)
+}
+
+// result turns a plan into actions, and says what was not read.
+func (p plan) result(in *Input, observed index, unread []string) (res olmcore.Result) {
+	res.Diagnostics = p.said
+	if len(p.said) > 0 {
+		res.Requeue(conflictPace)
+	}
+	if len(unread) > 0 {
+		slices.Sort(unread)
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(in.ClusterServiceVersion), "",
+			"what these lists would decide stays as it is, as they were not read: %s", strings.Join(slices.Compact(unread), ", ")))
+		res.Requeue(unreadPace)
+	}
+	for _, d := range p.desired {
+		d.compare(observed, &res)
+	}
+	res.Actions = append(res.Actions, p.removals...)
+	holdRefused(in, &res)
+	return res
+}
+
+// unreadToLift names the lists that were not read and that decide where the permissions hold.
+func unreadToLift(in *Input, grants []grant, where scope) []string {
+	unread := read.Missing(in.OperatorGroups, "OperatorGroups")
+	if where.known {
+		unread = append(unread, read.Missing(in.ClusterRoles, "ClusterRoles")...)
+		unread = append(unread, read.Missing(in.ClusterRoleBindings, "ClusterRoleBindings")...)
+	}
+	if len(where.namespaces) > 0 {
+		unread = append(unread, read.Missing(in.Copies, "copies of the ClusterServiceVersion")...)
+	}
+	if where.cluster && len(grants) > 0 || len(where.namespaces) > 0 {
+		unread = append(unread, slices.Concat(
+			read.Missing(in.ServiceAccounts, "ServiceAccounts"), read.Missing(in.Roles, "Roles"), read.Missing(in.RoleBindings, "RoleBindings"),
+		)...)
+	}
+	return unread
+}
+
+// unreadToProvide names the lists that were not read and that decide about the ClusterRoles for APIs.
+func unreadToProvide(in *Input, apis []providedAPI) (unread []string) {
+	if len(apis) > 0 {
+		unread = read.Missing(in.ClusterRoles, "ClusterRoles")
+	}
+	if slices.ContainsFunc(apis, func(a providedAPI) bool { return a.crd != "" }) {
+		unread = append(unread, read.Missing(in.CustomResourceDefinitions, "CustomResourceDefinitions")...)
+	}
+	if slices.ContainsFunc(apis, func(a providedAPI) bool { return a.service != "" }) {
+		unread = append(unread, read.Missing(in.APIServices, "APIServices")...)
+	}
+	return unread
+}
+
+// holdRefused takes out the writes that the API server refused a short while ago, and says so.
+func holdRefused(in *Input, res *olmcore.Result) {
+	res.Actions = slices.DeleteFunc(res.Actions, func(a olmcore.Action) bool {
+		verb, target, _ := a.Describe()
+		last, tried := in.LastRun[target.Key()]
+		refused := last.Class == olmcore.Forbidden || last.Class == olmcore.Invalid || last.Class == olmcore.Webhook
+		if !tried || !refused {
+			return false
+		}
+		left := refusedRetry.After(last.Count) - max(0, in.Now.Sub(last.Last))
+		if left <= 0 {
+			return false
+		}
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, target, "",
+			"the API server refuses to %s it: %s", verb, last.Message))
+		res.Requeue(left)
+		return true
+	})
+}
+
+// scope is where the permissions of a ClusterServiceVersion hold besides its own namespace: in the whole cluster, in
+// namespaces, or nowhere.
+type scope struct {
+	// known is false where nothing can be said about it.
+	known      bool
+	cluster    bool
+	namespaces []string
+}
+
+// scopeOf follows the targets of the only OperatorGroup of the namespace. An operator that does not support them, or
+// that was stopped for its APIs, gets nothing elsewhere.
+func scopeOf(c *v1alpha1.ClusterServiceVersion, groups []*operatorsv1.OperatorGroup) scope {
+	g, _ := group.Alone(groups, c.Namespace)
+	if g == nil {
+		return scope{}
+	}
+	targets, computed := group.TargetsOf(g)
+	if !computed {
+		return scope{}
+	}
+	s := scope{known: true}
+	if group.IsShutOut(c) || group.Unsupported(c, targets) != "" {
+		return s
+	}
+	s.cluster = targets.All()
+	s.namespaces = slices.DeleteFunc(targets.Named(), func(n string) bool { return n == c.Namespace })
+	return s
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv/permissions"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// withoutAPIs is a world whose operator provides no API.
+func withoutAPIs(targets ...string) *world {
+	w := newWorld(targets...)
+	w.csv.Spec.CustomResourceDefinitions.Owned, w.crd = nil, nil
+	return w
+}
+
+var (
+	pods       = rbacv1.PolicyRule{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"pods"}}
+	namespaces = rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"namespaces"}}
+	subjects   = []rbacv1.Subject{{Kind: "ServiceAccount", Name: "cool", Namespace: "ns"}}
+)
+
+// TestAnOperatorOfAllNamespacesHasItsPermissionsInTheCluster has OLM's case of role lifting, with the right to read
+// namespaces.
+func TestAnOperatorOfAllNamespacesHasItsPermissionsInTheCluster(t *testing.T) {
+	w := withoutAPIs("")
+	labels := func(hash string) map[string]string {
+		return map[string]string{
+			"olm.owner": "cool.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.uid": "uid-cool.v1",
+			"olm.managed": "true", "olm.copiedFrom": "ns", "olm.permissions.hash": hash,
+		}
+	}
+	why := olmcore.Cause{Reason: permissions.ReasonPermissions, Message: "OperatorGroup group targets all namespaces"}
+	role := &rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: w.role.Name, Labels: labels(w.role.Labels["olm.permissions.hash"])},
+		Rules:      []rbacv1.PolicyRule{pods, namespaces},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: w.role.Name, Labels: labels(w.binding.Labels["olm.permissions.hash"])},
+		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: w.role.Name}, Subjects: subjects,
+	}
+	requireInTurn(t, w, olmcore.CreateOf(role, why), olmcore.CreateOf(binding, why))
+}
+
+// requireInTurn: a role is bound once it is there as it should be.
+func requireInTurn(t *testing.T, w *world, actions ...olmcore.Action) {
+	t.Helper()
+	for _, a := range actions {
+		res := reconciled(t, w.input(t)).Result
+		if diff := cmp.Diff(olmcore.Result{Actions: []olmcore.Action{a}}, res); diff != "" {
+			t.Fatal(diff)
+		}
+		w.apply(res.Actions)
+	}
+	require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
+}
+
+// TestAnOperatorHasItsPermissionsInTheNamespacesThatItWatches, as objects of the copies there.
+func TestAnOperatorHasItsPermissionsInTheNamespacesThatItWatches(t *testing.T) {
+	w := withoutAPIs("a", "b", "ns")
+	w.more = []olmcore.Object{copyIn("a")} // that of b is not made yet
+	labels := func(hash string) map[string]string {
+		return map[string]string{
+			"olm.owner": "cool.v1", "olm.owner.namespace": "a", "olm.owner.kind": "ClusterServiceVersion",
+			"olm.managed": "true", "olm.copiedFrom": "ns", "olm.permissions.hash": hash,
+		}
+	}
+	owner := []metav1.OwnerReference{{
+		APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "cool.v1", UID: "copy-a", Controller: new(false), BlockOwnerDeletion: new(false),
+	}}
+	why := olmcore.Cause{Reason: permissions.ReasonPermissions, Message: "OperatorGroup group targets namespace a"}
+	role := &rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: w.role.Name, Labels: labels(w.role.Labels["olm.permissions.hash"]), OwnerReferences: owner},
+		Rules:      []rbacv1.PolicyRule{pods},
+	}
+	binding := &rbacv1.RoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: w.role.Name, Labels: labels(w.binding.Labels["olm.permissions.hash"]), OwnerReferences: owner},
+		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: w.role.Name}, Subjects: subjects,
+	}
+	requireInTurn(t, w, olmcore.CreateOf(role, why), olmcore.CreateOf(binding, why))
+}
+
+// anywhere grants the ServiceAccount rules in the cluster, as an administrator does.
+func anywhere(rules ...rbacv1.PolicyRule) []olmcore.Object {
+	return []olmcore.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "generous", UID: "g", ResourceVersion: "1"}, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "generous", UID: "gb", ResourceVersion: "1"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "generous"}, Subjects: subjects,
+		},
+	}
+}
+
+// TestWhenPermissionsAreGranted for the first time.
+func TestWhenPermissionsAreGranted(t *testing.T) {
+	name := newWorld("").role.Name
+	inCluster, inA := []string{"create ClusterRole " + name}, []string{"create Role a/" + name}
+	for title, c := range map[string]struct {
+		targets []string
+		change  func(w *world)
+		want    []string
+	}{
+		"a group of all namespaces":             {[]string{""}, func(*world) {}, inCluster},
+		"a group of its own namespace":          {[]string{"ns"}, func(*world) {}, nil},
+		"a group of another namespace":          {[]string{"a"}, func(*world) {}, inA},
+		"a group of several":                    {[]string{"a", "ns"}, func(*world) {}, inA},
+		"the targets are not computed":          {[]string{""}, func(w *world) { w.group.Status.Namespaces, w.group.Status.LastUpdated = nil, nil }, nil},
+		"there is no group":                     {[]string{""}, func(w *world) { w.group = nil }, nil},
+		"there are two groups":                  {[]string{""}, func(w *world) { g := w.group.DeepCopy(); g.Name, g.UID = "two", "two"; w.more = append(w.more, g) }, nil},
+		"an operator that does not support all": {[]string{""}, func(w *world) { w.csv.Spec.InstallModes = w.csv.Spec.InstallModes[:3] }, nil},
+		"one that was stopped for its APIs": {[]string{""}, func(w *world) {
+			hold(w.csv, v1alpha1.CSVPhaseFailed, "InterOperatorGroupOwnerConflict", "", time.Hour)
+		}, nil},
+		"its requirements are not met":     {[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhasePending, "RequirementsNotMet", "", time.Hour) }, nil},
+		"it is new":                        {[]string{""}, func(w *world) { hold(w.csv, "", "", "", 0) }, nil},
+		"its phase is unknown":             {[]string{""}, func(w *world) { hold(w.csv, "Unknown", "x", "", 0) }, nil},
+		"it is about to be installed":      {[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseInstallReady, "AllRequirementsMet", "", 0) }, inCluster},
+		"it failed, maybe for want of it":  {[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseFailed, "ComponentUnhealthy", "", 0) }, inCluster},
+		"a newer version replaces it":      {[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseReplacing, "BeingReplaced", "", 0) }, inCluster},
+		"it goes":                          {[]string{""}, func(w *world) { hold(w.csv, v1alpha1.CSVPhaseDeleting, "Replaced", "", 0) }, nil},
+		"it is deleted":                    {[]string{""}, func(w *world) { w.csv.DeletionTimestamp = ago(0) }, nil},
+		"it is a copy":                     {[]string{""}, func(w *world) { w.csv.Labels["olm.copiedFrom"] = "else" }, nil},
+		"it has no permissions":            {[]string{""}, func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }, nil},
+		"a rule of it is invalid":          {[]string{""}, func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil }, nil},
+		"its ServiceAccount is missing":    {[]string{""}, func(w *world) { w.account = nil }, nil},
+		"the account is another version's": {[]string{""}, func(w *world) { w.account.OwnerReferences[0].UID = "other" }, nil},
+		"the account is a user's":          {[]string{""}, func(w *world) { w.account.OwnerReferences = nil }, inCluster},
+		"the Role is missing":              {[]string{""}, func(w *world) { w.role = nil }, nil},
+		"the RoleBinding is missing":       {[]string{"a"}, func(w *world) { w.binding = nil }, nil},
+		"the copy is missing":              {[]string{"a"}, func(w *world) { w.more = nil }, nil},
+		"the copy goes":                    {[]string{"a"}, func(w *world) { w.more[0].SetDeletionTimestamp(ago(0)); w.more[0].SetFinalizers([]string{"x"}) }, nil},
+		"the copy is another operator's":   {[]string{"a"}, func(w *world) { w.more[0].GetLabels()["olm.copiedFrom"] = "else" }, nil},
+		"the cluster grants it anyway":     {[]string{""}, func(w *world) { w.more = anywhere(pods) }, nil},
+		"and so it is in each namespace":   {[]string{"a"}, func(w *world) { w.more = append(w.more, anywhere(pods)...) }, nil},
+		"the cluster grants a part of it": {[]string{""}, func(w *world) {
+			w.more = anywhere(rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}})
+		}, inCluster},
+		"the group's account is not confirmed": {[]string{""}, func(w *world) { w.group.Spec.ServiceAccountName = "weak" }, nil},
+		"the Role is not the CSV's":            {[]string{""}, func(w *world) { w.role.OwnerReferences[0].UID = "other" }, []string{"say RoleChanged"}},
+		"the Role has not the owner labels":    {[]string{""}, func(w *world) { w.role.Labels = nil }, []string{"say RoleChanged"}},
+		"the Role grants less": {[]string{"a"}, func(w *world) {
+			w.role.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}
+		}, []string{"say RoleChanged"}},
+		"the Role grants more":           {[]string{"a"}, func(w *world) { w.role.Rules = append(w.role.Rules, namespaces) }, inA},
+		"the binding is not the CSV's":   {[]string{""}, func(w *world) { w.binding.OwnerReferences = nil }, []string{"say RoleChanged"}},
+		"the binding is of another role": {[]string{""}, func(w *world) { w.binding.RoleRef.Name = "other" }, []string{"say RoleChanged"}},
+		"the binding binds another":      {[]string{""}, func(w *world) { w.binding.Subjects[0].Name = "other" }, []string{"say RoleChanged"}},
+		"the binding binds more subjects": {[]string{""}, func(w *world) {
+			w.binding.Subjects = append(w.binding.Subjects, rbacv1.Subject{Kind: "User", Name: "eve"})
+		}, inCluster},
+	} {
+		t.Run(title, func(t *testing.T) {
+			w := withoutAPIs(c.targets...)
+			if c.targets[0] == "a" {
+				w.more = []olmcore.Object{copyIn("a")}
+			}
+			c.change(w)
+			require.Equal(t, c.want, words(reconciled(t, w.input(t)).Result))
+		})
+	}
+}
+
+// TestWhatWasGrantedIsKeptAndWithdrawn: a form that differs is repaired, what is not granted any more goes, and what
+// belongs to another is left alone.
+func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
+	name := newWorld("").role.Name
+	clusterRole := func(w *world) *rbacv1.ClusterRole { return find[*rbacv1.ClusterRole](w, "", name) }
+	clusterBinding := func(w *world) *rbacv1.ClusterRoleBinding { return find[*rbacv1.ClusterRoleBinding](w, "", name) }
+	role := func(w *world) *rbacv1.Role { return find[*rbacv1.Role](w, "a", name) }
+	binding := func(w *world) *rbacv1.RoleBinding { return find[*rbacv1.RoleBinding](w, "a", name) }
+	withdrawn := []string{"delete ClusterRoleBinding " + name, "delete ClusterRole " + name}
+	everything := rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}
+	for title, c := range map[string]struct {
+		target string
+		change func(w *world)
+		want   []string
+	}{
+		"nothing changed":                {"", func(*world) {}, nil},
+		"a rule was added":               {"", func(w *world) { clusterRole(w).Rules = append(clusterRole(w).Rules, everything) }, []string{"update ClusterRole " + name}},
+		"a rule is missing":              {"", func(w *world) { clusterRole(w).Rules = clusterRole(w).Rules[:1] }, []string{"update ClusterRole " + name}},
+		"it aggregates others":           {"", func(w *world) { clusterRole(w).AggregationRule = &rbacv1.AggregationRule{} }, []string{"update ClusterRole " + name}},
+		"OLM lifted it":                  {"", func(w *world) { delete(clusterRole(w).Labels, "olm.copiedFrom") }, []string{"update ClusterRole " + name}},
+		"an earlier CSV of the name did": {"", func(w *world) { clusterRole(w).Labels["olm.owner.uid"] = "before" }, []string{"update ClusterRole " + name}},
+		"a subject was added": {"", func(w *world) {
+			clusterBinding(w).Subjects = append(clusterBinding(w).Subjects, rbacv1.Subject{Kind: "User", Name: "eve"})
+		}, []string{"update ClusterRoleBinding " + name}},
+		"it binds another role":           {"", func(w *world) { clusterBinding(w).RoleRef.Name = "cluster-admin" }, []string{"delete ClusterRoleBinding " + name}},
+		"it is gone":                      {"", func(w *world) { w.more = w.more[1:] }, []string{"create ClusterRole " + name}},
+		"its binding is gone":             {"", func(w *world) { w.more = w.more[:1] }, []string{"create ClusterRoleBinding " + name}},
+		"gone, and a rule was added":      {"", func(w *world) { w.more = w.more[:1]; clusterRole(w).Rules = append(clusterRole(w).Rules, everything) }, []string{"update ClusterRole " + name}},
+		"gone, and the role is another's": {"", func(w *world) { w.more = w.more[:1]; clusterRole(w).Labels = nil }, []string{"say NameConflict"}},
+		"it is on its way out":            {"", func(w *world) { clusterRole(w).DeletionTimestamp, clusterRole(w).Finalizers = ago(0), []string{"x"} }, nil},
+		"others labelled it":              {"", func(w *world) { clusterRole(w).Labels["operators.coreos.com/cool.ns"] = "" }, nil},
+		"it is another's":                 {"", func(w *world) { clusterRole(w).Labels = nil }, []string{"delete ClusterRoleBinding " + name, "say NameConflict"}},
+		"another CSV's":                   {"", func(w *world) { clusterRole(w).Labels["olm.owner"] = "hot.v1" }, []string{"delete ClusterRoleBinding " + name, "say NameConflict"}},
+		"the cluster grants it by now":    {"", func(w *world) { w.more = append(w.more, anywhere(pods)...) }, nil},
+		"and a form that differs is repaired all the same": {"", func(w *world) {
+			w.more = append(w.more, anywhere(pods)...)
+			clusterRole(w).Rules = nil
+		}, []string{"update ClusterRole " + name}},
+		"the Role that it came of was deleted":  {"", func(w *world) { w.role, w.binding = nil, nil }, nil},
+		"the ServiceAccount was deleted":        {"", func(w *world) { w.account = nil }, nil},
+		"its requirements are not met any more": {"", func(w *world) { hold(w.csv, v1alpha1.CSVPhasePending, "NeedsReinstall", "", 0) }, nil},
+		"there is no group any more":            {"", func(w *world) { w.group = nil }, nil},
+		"the group targets its own namespace":   {"", func(w *world) { w.group.Status.Namespaces = []string{"ns"} }, withdrawn},
+		"the group selects nothing":             {"", func(w *world) { w.group.Status.Namespaces = nil }, withdrawn},
+		"the operator does not support all":     {"", func(w *world) { w.csv.Spec.InstallModes = w.csv.Spec.InstallModes[:3] }, withdrawn},
+		"it is withdrawn where OLM lifted it, too": {"", func(w *world) {
+			w.group.Status.Namespaces = []string{"ns"}
+			delete(clusterRole(w).Labels, "olm.copiedFrom")
+		}, withdrawn},
+		"it was stopped for its APIs": {"", func(w *world) {
+			hold(w.csv, v1alpha1.CSVPhaseFailed, "CannotModifyStaticOperatorGroupProvidedAPIs", "", 0)
+		}, withdrawn},
+		"the spec has no permissions any more": {"", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }, withdrawn},
+		"a ClusterRole of the InstallPlan stays": {"", func(w *world) {
+			w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
+			delete(clusterRole(w).Labels, "olm.copiedFrom")
+		}, withdrawn[:1]},
+		"an unsound spec takes nothing away": {"", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "" }, nil},
+		"the account is not confirmed": {"", func(w *world) {
+			w.group.Spec.ServiceAccountName = "weak"
+			clusterRole(w).Rules = nil
+		}, nil},
+
+		"copied, and nothing changed":  {"a", func(*world) {}, nil},
+		"a rule was added to the copy": {"a", func(w *world) { role(w).Rules = append(role(w).Rules, everything) }, []string{"update Role a/" + name}},
+		"a subject was added to the copy": {"a", func(w *world) {
+			binding(w).Subjects = append(binding(w).Subjects, rbacv1.Subject{Kind: "User", Name: "eve"})
+		}, []string{"update RoleBinding a/" + name}},
+		"the copy binds another role":      {"a", func(w *world) { binding(w).RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding a/" + name}},
+		"it lost its owner":                {"a", func(w *world) { role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "say NameConflict"}},
+		"it lost a label":                  {"a", func(w *world) { delete(role(w).Labels, "olm.managed") }, []string{"update Role a/" + name}},
+		"the copied CSV was made again":    {"a", func(w *world) { w.more[0].SetUID("again") }, []string{"update Role a/" + name, "update RoleBinding a/" + name}},
+		"the copied CSV is gone":           {"a", func(w *world) { w.more = w.more[1:] }, nil},
+		"the namespace is not targeted":    {"a", func(w *world) { w.group.Status.Namespaces = []string{"ns"} }, nil},
+		"no permissions, copied":           {"a", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }, []string{"delete RoleBinding a/" + name, "delete Role a/" + name}},
+		"a user's Role of the name is his": {"a", func(w *world) { role(w).Labels = nil; role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "say NameConflict"}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			w := withoutAPIs(c.target)
+			if c.target != "" {
+				w.more = []olmcore.Object{copyIn(c.target)}
+			}
+			w.settle(t)
+			c.change(w)
+			res := reconciled(t, w.input(t)).Result
+			require.Equal(t, c.want, words(res))
+			if len(res.Diagnostics) > 0 {
+				require.Equal(t, time.Minute, res.RequeueAfter)
+			}
+		})
+	}
+}
+
+// TestRulesOnURLsAreNotLifted: a Role grants nothing on them, so that its ClusterRole must not.
+func TestRulesOnURLsAreNotLifted(t *testing.T) {
+	w := withoutAPIs("")
+	rules := &w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules
+	*rules = append(*rules, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}})
+	w.install()
+	w.settle(t)
+	require.Equal(t, []rbacv1.PolicyRule{pods, namespaces}, find[*rbacv1.ClusterRole](w, "", w.role.Name).Rules)
+	*rules = (*rules)[1:]
+	w.install()
+	w.settle(t)
+	require.Empty(t, w.more)
+}

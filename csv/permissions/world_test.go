@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/csv/permissions"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/fake/scenario"
+	"github.com/olmcore/olm/internal/manifest"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// rounds is within how many rounds a world comes to rest.
+const rounds = 12
+
+type reconciler func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
+
+func controller(name string, kind schema.GroupVersionKind, reconcile reconciler) fake.Controller {
+	return fake.Controller{Name: name, Kind: kind.GroupKind(), Keys: fake.KeysOf(kind), Reconcile: reconcile}
+}
+
+// controllers are those of OperatorGroups and ClusterServiceVersions, and the one of this package.
+func controllers() []fake.Controller {
+	versions := v1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion")
+	checkpoints := map[types.NamespacedName]*olmcore.Checkpoint{}
+	return []fake.Controller{
+		controller("group", operatorsv1.GroupVersion.WithKind("OperatorGroup"), func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+			in, err := operatorgroup.Gather(ctx, r, key)
+			if err != nil {
+				return olmcore.Result{}, err
+			}
+			in.Now = now
+			out, err := operatorgroup.Reconcile(in)
+			return out.Result, err
+		}),
+		controller("csv", versions, func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+			in, err := csv.Gather(ctx, r, key, csv.Config{})
+			if err != nil {
+				return olmcore.Result{}, err
+			}
+			in.Now, in.LastRun, in.KubernetesVersion = now, last, "v1.36.2"
+			out, err := csv.Reconcile(in)
+			return out.Result, err
+		}),
+		controller("permissions", versions, func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+			in, err := permissions.Gather(ctx, r, key)
+			if err != nil {
+				return olmcore.Result{}, err
+			}
+			in.Now, in.LastRun, in.Checkpoint = now, last, checkpoints[key]
+			out, err := permissions.Reconcile(in)
+			checkpoints[key] = out.Checkpoint
+			return out.Result, err
+		}),
+	}
+}
+
+// install creates the objects of a file as an InstallPlan does, with what the permissions of the
+// ClusterServiceVersion need.
+func install(c *fake.Cluster, file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	found, err := manifest.Read(file, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	for _, o := range found {
+		if err := c.Create(o.Object); err != nil {
+			return err
+		}
+	}
+	v := fake.Find[*v1alpha1.ClusterServiceVersion](c, key.Namespace, key.Name)
+	planned, err := olmcore.PermissionObjects(v)
+	if err != nil {
+		return err
+	}
+	for _, o := range planned {
+		o.SetNamespace(v.Namespace)
+		o.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(v)})
+	}
+	return c.Create(planned...)
+}
+
+// copyInto creates a copy of the ClusterServiceVersion in a namespace.
+func copyInto(c *fake.Cluster, namespace string) error {
+	copied := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: key.Name, Labels: map[string]string{"olm.copiedFrom": key.Namespace}}}
+	copied.Spec.InstallStrategy.StrategyName = "deployment"
+	return c.Create(copied)
+}
+
+func newCluster(targets ...string) (*fake.Cluster, error) {
+	c := fake.NewCluster(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	c.AutoCreateNamespaces = true
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group"}}
+	group.Spec.TargetNamespaces = targets
+	return c, errors.Join(c.AddNode("node", nil), c.Create(group), install(c, "testdata/operator.yaml"))
+}
+
+// target gives the OperatorGroup other targets.
+func target(c *fake.Cluster, targets ...string) error {
+	return fake.Edit(c, "ns", "group", func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = targets })
+}
+
+func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
+	for name, prepare := range map[string]func(c *fake.Cluster, settle func() error) error{
+		"all namespaces": func(*fake.Cluster, func() error) error { return nil },
+		"two namespaces": func(c *fake.Cluster, _ func() error) error {
+			return errors.Join(target(c, "a", "b"), copyInto(c, "a"), copyInto(c, "b"))
+		},
+		"other targets": func(c *fake.Cluster, settle func() error) error {
+			return errors.Join(settle(), target(c, "a"), copyInto(c, "a"))
+		},
+		"a deletion": func(c *fake.Cluster, settle func() error) error {
+			return errors.Join(settle(), c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1"))))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := invariant.World{
+				Rounds: rounds,
+				New: func() (*fake.Cluster, error) {
+					c, err := newCluster()
+					if err != nil {
+						return nil, err
+					}
+					d := &fake.Driver{Cluster: c, Controllers: controllers()}
+					return c, prepare(c, func() error { return d.Settle(context.Background()) })
+				},
+				Controllers: func(*fake.Cluster) []fake.Controller { return controllers() },
+				Ignore: func(o map[string]any) { // how often a CSV went through its phases is the history of a run
+					if status, ok := o["status"].(map[string]any); ok && o["kind"] == "ClusterServiceVersion" {
+						delete(status, "conditions")
+					}
+				},
+			}
+			require.NoError(t, invariant.Settles(w))
+			require.NoError(t, invariant.Repeatable(w))
+			require.NoError(t, invariant.Resumable(w))
+			w.SettleTime = time.Minute
+			require.NoError(t, invariant.TwoManagers(w))
+		})
+	}
+}
+
+// TestWhatWasGrantedGoesWithTheOperator: what was lifted by its owner labels, what was copied with the copy, and the
+// ClusterRoles for its API with the definition.
+func TestWhatWasGrantedGoesWithTheOperator(t *testing.T) {
+	count := func(c *fake.Cluster, mentions string) (n int) {
+		for _, o := range c.Objects() {
+			if o.GetLabels()["olm.copiedFrom"] != "" && olmcore.RefOf(o).Kind == mentions {
+				n++
+			}
+		}
+		return n
+	}
+	c, err := newCluster()
+	require.NoError(t, err)
+	d := &fake.Driver{Cluster: c, Controllers: controllers()}
+	require.NoError(t, d.Settle(t.Context()))
+	require.Equal(t, []int{1, 1}, []int{count(c, "ClusterRole"), count(c, "ClusterRoleBinding")})
+	require.NoError(t, errors.Join(target(c, "a", "b"), copyInto(c, "a"), copyInto(c, "b")))
+	require.NoError(t, d.Settle(t.Context()))
+	require.Equal(t, []int{0, 0, 2, 2}, []int{count(c, "ClusterRole"), count(c, "ClusterRoleBinding"), count(c, "Role"), count(c, "RoleBinding")})
+	require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Namespace: "b", Name: "cool.v1"}, metav1.DeleteOptions{}))
+	require.NoError(t, d.Settle(t.Context()))
+	require.Equal(t, []int{1, 1}, []int{count(c, "Role"), count(c, "RoleBinding")})
+
+	require.NoError(t, target(c))
+	require.NoError(t, d.Settle(t.Context()))
+	require.Equal(t, 1, count(c, "ClusterRole"))
+	require.NoError(t, c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1")), metav1.DeleteOptions{}))
+	require.NoError(t, d.RunFor(t.Context(), 5*time.Minute))
+	require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1"))
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
+		require.Zero(t, count(c, kind), kind)
+	}
+	require.NotNil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"), "it outlives the version")
+	require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "cools.example.com"}, metav1.DeleteOptions{}))
+	require.NoError(t, c.Settle())
+	require.Nil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"))
+}
+
+// TestAnAccountThatMayDoNothingGrantsNothing: the writes are refused, said, and tried again after pauses.
+func TestAnAccountThatMayDoNothingGrantsNothing(t *testing.T) {
+	c, err := newCluster()
+	require.NoError(t, err)
+	c.Authorize = func(as *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
+		if as != nil && target.Namespace == "" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: target.Kind}, target.Name, errors.New("not you"))
+		}
+		return nil
+	}
+	require.NoError(t, c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "weak"}}))
+	require.NoError(t, fake.Edit(c, "ns", "group", func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "weak" }))
+	d := &fake.Driver{Cluster: c, Controllers: controllers()}
+	require.NoError(t, d.RunFor(t.Context(), 30*time.Minute))
+	tries, refused := 0, false
+	for _, e := range d.Events {
+		if e.Controller != "permissions" {
+			continue
+		}
+		if e.Diagnostic != nil && e.Diagnostic.Reason == permissions.ReasonRefused {
+			refused = true
+		}
+		if e.Action != nil {
+			if _, target, _ := e.Action.Describe(); e.Action.Identity() != nil && target.Kind == "ClusterRole" {
+				tries++
+			}
+		}
+	}
+	require.True(t, refused)
+	require.Greater(t, tries, 2)
+	require.Less(t, tries, 12)
+	for _, o := range c.Objects() {
+		require.NotEqual(t, "ClusterRoleBinding", olmcore.RefOf(o).Kind)
+	}
+	require.NotNil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"))
+}
+
+func TestScenarios(t *testing.T) {
+	commands := map[string]scenario.Command{
+		// install FILE: what the InstallPlan of an operator does.
+		"install": func(w *scenario.World, args []string, _ []byte) (string, error) {
+			return "", install(w.Cluster, w.Dir+"/"+args[0])
+		},
+		// copy NAMESPACE...: what the controller of copies does.
+		"copy": func(w *scenario.World, args []string, _ []byte) (string, error) {
+			var failed []error
+			for _, namespace := range args {
+				failed = append(failed, copyInto(w.Cluster, namespace))
+			}
+			return "", errors.Join(failed...)
+		},
+	}
+	require.NoError(t, scenario.RunAll("testdata/*.txt", scenario.Config{Controllers: controllers(), Commands: commands}))
+}
+
+// many is an operator whose group targets n namespaces, each with its copy.
+func many(n int) *world {
+	targets := make([]string, 0, n)
+	for i := range n {
+		targets = append(targets, fmt.Sprintf("team-%04d", i))
+	}
+	w := newWorld(targets...)
+	for _, name := range targets {
+		w.more = append(w.more, copyIn(name))
+	}
+	return w
+}
+
+// BenchmarkReconcile is an operator at rest, without and with its Checkpoint, and its first pass over the namespaces.
+func BenchmarkReconcile(b *testing.B) {
+	run := func(name string, in permissions.Input, actions int) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if out, err := permissions.Reconcile(in); err != nil || len(out.Actions) != actions {
+					b.Fatal(len(out.Actions), err)
+				}
+			}
+		})
+	}
+	for _, n := range []int{0, 40, 400} {
+		w := many(n)
+		if n == 0 {
+			w.group.Status.Namespaces = []string{""}
+		}
+		run(fmt.Sprintf("first/namespaces=%d", n), w.input(b), 4+max(n, 1))
+		for range 3 {
+			w.apply(reconciled(b, w.input(b)).Actions)
+		}
+		in := w.input(b)
+		run(fmt.Sprintf("plain/namespaces=%d", n), in, 0)
+		in.Checkpoint = reconciled(b, in).Checkpoint
+		run(fmt.Sprintf("checkpoint/namespaces=%d", n), in, 0)
+	}
+}
+
+// BenchmarkGather reads for an operator at rest.
+func BenchmarkGather(b *testing.B) {
+	for _, n := range []int{0, 400} {
+		w := many(n)
+		for range 2 {
+			w.apply(reconciled(b, w.input(b)).Actions)
+		}
+		snapshot, err := olmcore.NewSnapshot(w.objects(), olmcore.Everything)
+		require.NoError(b, err)
+		b.Run(fmt.Sprintf("namespaces=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := permissions.Gather(context.Background(), snapshot, key); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestTheCostIsLinear: of the namespaces, and of objects that the operator does not need.
+func TestTheCostIsLinear(t *testing.T) {
+	cost := func(n int) float64 {
+		w := many(n)
+		in := w.input(t)
+		for i := range 4 * n {
+			r := role(fmt.Sprintf("other-%d", i))
+			in.Roles.Items = append(in.Roles.Items, r)
+			in.ClusterRoles.Items = append(in.ClusterRoles.Items, clusterRole(r.Name, nil))
+		}
+		require.Len(t, reconciled(t, in).Actions, 4+n)
+		return testing.AllocsPerRun(1, func() { reconciled(t, in) })
+	}
+	require.LessOrEqual(t, cost(1000), 5*cost(250))
+	require.True(t, slices.IsSorted([]float64{cost(10), cost(100)}))
+}
