@@ -240,7 +240,7 @@ func (s *Set) config(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Re
 	return out.Result, err
 }
 
-func (s *Set) permissions(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+func permissionsOf(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
 	in, err := permissions.Gather(ctx, r, p.key)
 	if err != nil {
 		return olmcore.Result{}, err

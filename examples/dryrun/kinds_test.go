@@ -42,7 +42,7 @@ func (s spy) List(ctx context.Context, gvk schema.GroupVersionKind, namespace st
 func TestTheTableSaysWhoReadsAKind(t *testing.T) {
 	packages := map[string][]string{
 		controllers.Catalog: {"catalog"}, controllers.InstallPlan: {"installplan"}, controllers.Group: {"csv"}, controllers.CSV: {"csv"},
-		controllers.Copies: {"csv"}, controllers.OLMConfig: {"csv"}, controllers.CSVSweep: {"csv"}, controllers.Condition: {"csv"}, controllers.Sweep: {"installplan"}, controllers.Operator: {"subscription"},
+		controllers.Copies: {"csv"}, controllers.OLMConfig: {"csv"}, controllers.CSVSweep: {"csv"}, controllers.Condition: {"csv"}, controllers.Permissions: {"csv"}, controllers.Sweep: {"installplan"}, controllers.Operator: {"subscription"},
 		controllers.Subscription: {"subscription", "resolution", "installplan"},
 	}
 	worlds, err := filepath.Glob("testdata/*.yaml")

@@ -353,7 +353,8 @@ func (r *runner) subscriptions(namespace string) []*v1alpha1.Subscription {
 var kindOf = map[string]string{
 	controllers.Catalog: v1alpha1.CatalogSourceKind, controllers.InstallPlan: v1alpha1.InstallPlanKind,
 	controllers.Group: operatorsv1.OperatorGroupKind, controllers.CSV: v1alpha1.ClusterServiceVersionKind,
-	controllers.Condition: "OperatorCondition", controllers.Copies: v1alpha1.ClusterServiceVersionKind, controllers.OLMConfig: "OLMConfig",
+	controllers.Condition: "OperatorCondition", controllers.Copies: v1alpha1.ClusterServiceVersionKind,
+	controllers.Permissions: v1alpha1.ClusterServiceVersionKind, controllers.OLMConfig: "OLMConfig",
 }
 
 func (r *runner) result(kind string, key types.NamespacedName) *result {
@@ -381,8 +382,8 @@ func (r *runner) requeue(controller string, key types.NamespacedName, after time
 		text = after.String()
 	}
 	if controller != controllers.Subscription {
-		if controller == controllers.Copies {
-			r.requeueCopies(key, after)
+		if controller == controllers.Copies || controller == controllers.Permissions {
+			r.requeueMore(key, after)
 		} else if controller != controllers.Group && controller != controllers.Condition {
 			r.result(kindOf[controller], key).RequeueAfter = text
 		}
@@ -393,8 +394,8 @@ func (r *runner) requeue(controller string, key types.NamespacedName, after time
 	}
 }
 
-// requeueCopies notes a deadline of the copies of a version, whose own one is noted already.
-func (r *runner) requeueCopies(key types.NamespacedName, after time.Duration) {
+// requeueMore notes a deadline of what belongs to a version, whose own one is noted already.
+func (r *runner) requeueMore(key types.NamespacedName, after time.Duration) {
 	k := olmcore.Key{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: key.Namespace, Name: key.Name}
 	if found := r.results[k]; found != nil {
 		own, _ := time.ParseDuration(found.RequeueAfter)

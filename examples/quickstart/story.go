@@ -92,7 +92,8 @@ func (s *story) tell() {
 	for i, e := range events {
 		if e.Action != nil {
 			verb, target, cause := e.Action.Describe()
-			if verb != olmcore.VerbUpdate && verb != olmcore.VerbUpdateStatus && !quiet[target.Kind] && e.Controller != controllers.Group {
+			if verb != olmcore.VerbUpdate && verb != olmcore.VerbUpdateStatus && !quiet[target.Kind] &&
+				e.Controller != controllers.Group && e.Controller != controllers.Permissions {
 				s.line(e.At, e.Controller, fmt.Sprintf("%s %s (%s)", verb, target, cause.Reason))
 			}
 		}
