@@ -5,6 +5,7 @@ package backend_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ type manager struct {
 // steps of a history, as often as they are in the list.
 var steps = strings.Fields(`
 	whole whole whole whole whole whole rollout rollout rollout mount mount startPod stopPod
-	read read decide decide write write write write lose repeat crash
+	read read readSecret readDeployment readClients decide decide decide write write write write write lose repeat crash
 	renewal renewal expiry minute deleteSecret upgrade`)
 
 // TestNoClientEverDistrustsAPod: whatever happens in whatever order, every client trusts the certificate of every Pod, and
@@ -62,6 +63,12 @@ func (w *world) step(step string, m *manager) {
 		w.stopPod()
 	case "read":
 		m.view = w.snapshot()
+	case "readSecret":
+		m.view.secret = w.secret
+	case "readDeployment":
+		m.view.deployment = w.deployment
+	case "readClients":
+		m.view.clients = maps.Clone(w.clients)
 	case "decide":
 		m.queue, _ = w.pass(m.view)
 	case "crash":

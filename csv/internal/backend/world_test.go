@@ -301,9 +301,14 @@ func (w *world) renewAt() time.Time {
 	return certificate.Inspect(certificate.FromData(w.secret.Data), certificate.Hosts(service, namespace), w.now).RenewAt
 }
 
-// distrust names a client that does not trust a Pod whose certificate is valid; empty when there is none.
+// distrust names a client that does not trust a Pod whose certificate is valid; empty when there is none. A Pod that has
+// started serves with what the Secret holds at any time from now on.
 func (w *world) distrust() string {
-	for i, p := range w.pods {
+	pods := slices.Clone(w.pods)
+	if w.secret != nil && slices.ContainsFunc(pods, func(p *pod) bool { return len(p.serves.CertPEM) > 0 }) {
+		pods = append(pods, &pod{serves: certificate.FromData(w.secret.Data)})
+	}
+	for i, p := range pods {
 		for _, name := range slices.Sorted(maps.Keys(w.clients)) {
 			key := fmt.Sprintf("%s %s %d", p.serves.CertPEM, w.clients[name].bundle, w.now.Unix())
 			if w.trusts[key] {

@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backend_test
+
+import (
+	"bytes"
+	"maps"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/serving"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// made is a certificate from an authority of its own that is good from an instant on.
+func made(t testing.TB, seed string, from time.Time) certificate.Certificate {
+	t.Helper()
+	issued, _, err := fake.Issuer{Seed: seed}.Issue(t.Context(), nil, []certificate.Request{{
+		Deployment: deployment, Namespace: namespace, Service: service, Hosts: certificate.Hosts(service, namespace),
+		NotBefore: from, NotAfter: from.Add(certificate.Validity),
+	}}, from)
+	require.NoError(t, err)
+	return issued[0].Certificate
+}
+
+// secretOf is the Secret of the CSV with a current certificate and a next one, each may be empty.
+func secretOf(owner string, current, next certificate.Certificate, changes ...func(*corev1.Secret)) *corev1.Secret {
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: service + "-cert", Namespace: namespace, UID: "uid-secret", ResourceVersion: "7",
+			Labels: map[string]string{"olm.managed": "true"}, OwnerReferences: []metav1.OwnerReference{olmcore.OwnerReferenceTo(csvOf(owner))},
+		},
+		Type: corev1.SecretTypeTLS, Data: map[string][]byte{"tls.crt": current.CertPEM, "tls.key": current.KeyPEM},
+	}
+	if len(current.CAPEM) > 0 {
+		s.Data["olmCAKey"] = current.CAPEM
+		s.Annotations = map[string]string{"olmcahash": certificate.Hash(current.CAPEM)}
+	}
+	if len(next.CAPEM) > 0 {
+		maps.Copy(s.Data, map[string][]byte{"next.olmCAKey": next.CAPEM, "next.tls.crt": next.CertPEM, "next.tls.key": next.KeyPEM})
+	}
+	for _, change := range changes {
+		change(s)
+	}
+	return s
+}
+
+// running is the Deployment with the hash of an authority, whose rollout has replaced some of its two Pods.
+func running(ca []byte, updated int32) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: deployment, Namespace: namespace, UID: "uid-d", ResourceVersion: "8"}}
+	d.Spec.Template.Annotations = map[string]string{"olmcahash": certificate.Hash(ca)}
+	d.Status.Replicas, d.Status.UpdatedReplicas = 2, updated
+	return d
+}
+
+// sourceOf is a Source whose objects besides the Secret are as they should be.
+func sourceOf(secret *corev1.Secret, live *appsv1.Deployment, clients ...backend.Client) backend.Source {
+	s := backend.Source{CSV: csvOf("cool.v1"), Now: now, Objects: &serving.Objects{}, Clients: clients}
+	for _, a := range backend.Of(backend.Source{CSV: s.CSV, Now: now, Objects: &serving.Objects{Secrets: olmcore.Found(secretOf("cool.v1", madeOnce("old"), none))}}).Install {
+		switch o := objectOf(a).(type) {
+		case *corev1.Service:
+			s.Objects.Services = olmcore.Found(o)
+		case *rbacv1.Role:
+			s.Objects.Roles = olmcore.Found(o)
+		case *rbacv1.RoleBinding:
+			s.Objects.RoleBindings.Items = append(s.Objects.RoleBindings.Items, o)
+		case *rbacv1.ClusterRoleBinding:
+			s.Objects.ClusterRoleBindings = olmcore.Found(o)
+		}
+	}
+	if secret != nil {
+		s.Objects.Secrets = olmcore.Found(secret)
+	}
+	if live != nil {
+		s.Deployments = []*appsv1.Deployment{live}
+	}
+	return s
+}
+
+var (
+	none     certificate.Certificate
+	madeOnce = func() func(string) certificate.Certificate {
+		known := map[string]certificate.Certificate{}
+		return func(seed string) certificate.Certificate {
+			if _, ok := known[seed]; !ok {
+				issued, _, err := fake.Issuer{Seed: seed}.Issue(nil, nil, []certificate.Request{{ //nolint:staticcheck // needs no context
+					Deployment: deployment, Hosts: certificate.Hosts(service, namespace), NotBefore: now, NotAfter: now.Add(certificate.Validity),
+				}}, now)
+				if err != nil {
+					panic(err)
+				}
+				known[seed] = issued[0].Certificate
+			}
+			return known[seed]
+		}
+	}()
+)
+
+func trusts(bundles ...[]byte) backend.Client {
+	return backend.Client{Service: service, Bundle: bytes.Join(bundles, nil)}
+}
+
+// said are the messages of actions.
+func said(actions []olmcore.Action) (messages []string) {
+	for _, a := range actions {
+		verb, target, why := a.Describe()
+		messages = append(messages, string(verb)+" "+target.Kind+": "+why.Message)
+	}
+	return messages
+}
+
+func TestStepsOfARotation(t *testing.T) {
+	old, next := madeOnce("old"), madeOnce("next")
+	expired := made(t, "expired", now.Add(-certificate.Validity-time.Hour))
+	const follows = "update Secret: all clients trust the next certificate of deployment cool"
+	const settles = "update Secret: all Pods of deployment cool serve with the same certificate"
+	missing := backend.Client{Service: service, Missing: true}
+	previous := func(ca []byte) func(*corev1.Secret) {
+		return func(s *corev1.Secret) { s.Data["previous.olmCAKey"] = ca }
+	}
+	cases := map[string]struct {
+		source          backend.Source
+		requests        int
+		install, settle []string
+	}{
+		"nothing is there": {source: sourceOf(nil, nil), requests: 1},
+		"all is well":      {source: sourceOf(secretOf("cool.v1", old, none), running(old.CAPEM, 2), trusts(old.CAPEM))},
+		"the next waits for a client to trust it": {
+			source: sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM), trusts(old.CAPEM)),
+		},
+		"all clients trust the next": {
+			source:  sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM), trusts(next.CAPEM)),
+			install: []string{follows},
+		},
+		"clients of other Services do not count": {
+			source:  sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), backend.Client{Service: "other", Bundle: old.CAPEM}),
+			install: []string{follows},
+		},
+		"a client that trusts nothing does not count": {
+			source:  sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(nil)),
+			install: []string{follows},
+		},
+		"a client that is being made is waited for": {
+			source: sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM), missing),
+		},
+		"not where there is nothing to lose": {
+			source:   sourceOf(secretOf("cool.v1", expired, next), running(expired.CAPEM, 2), trusts(next.CAPEM), missing),
+			requests: 0, install: []string{follows},
+		},
+		"nor before the operator was installed": {
+			source:  sourceOf(secretOf("cool.v1", none, next), nil, missing),
+			install: []string{follows},
+		},
+		"the previous authority stays while old Pods run": {
+			source: sourceOf(secretOf("cool.v1", next, none, previous(old.CAPEM)), running(next.CAPEM, 1), trusts(old.CAPEM, next.CAPEM)),
+		},
+		"and while the Deployment has the old hash": {
+			source: sourceOf(secretOf("cool.v1", next, none, previous(old.CAPEM)), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM)),
+		},
+		"it retires once all are new": {
+			source: sourceOf(secretOf("cool.v1", next, none, previous(old.CAPEM)), running(next.CAPEM, 2), trusts(old.CAPEM, next.CAPEM)),
+			settle: []string{settles},
+		},
+		"so does what only clients know": {
+			source: sourceOf(secretOf("cool.v1", next, none), running(next.CAPEM, 2), trusts(old.CAPEM, next.CAPEM)),
+			settle: []string{settles},
+		},
+		"the Secret of the version before goes with this one": {
+			source:  sourceOf(secretOf("cool.v0", old, none), running(old.CAPEM, 2), trusts(old.CAPEM)),
+			install: []string{"update Secret: secret cool-service-cert goes with this version"},
+		},
+		"a certificate for other hosts": {
+			source:   sourceOf(secretOf("cool.v1", certificate.Certificate{CAPEM: old.CAPEM, CertPEM: old.CertPEM}, none), running(old.CAPEM, 2), trusts(old.CAPEM)),
+			requests: 1,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan := backend.Of(c.source)
+			require.Empty(t, plan.Problem)
+			require.Len(t, plan.Requests, c.requests)
+			require.Empty(t, cmp.Diff(c.install, said(plan.Install)))
+			require.Empty(t, cmp.Diff(c.settle, said(plan.Settle)))
+		})
+	}
+}
+
+func TestBundlesOfClients(t *testing.T) {
+	old, next, third := madeOnce("old"), madeOnce("next"), madeOnce("third")
+	expired := made(t, "expired", now.Add(-certificate.Validity-time.Hour))
+	retired := func(s *corev1.Secret) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/retired-authorities", certificate.ParseBundle(old.CAPEM)[0].ID)
+	}
+	unknown := func(s *corev1.Secret) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/unknown-authority", "true")
+	}
+	previous := func(s *corev1.Secret) { s.Data["previous.olmCAKey"] = third.CAPEM }
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	cases := map[string]struct {
+		secret     *corev1.Secret
+		live       *appsv1.Deployment
+		have, want []byte
+	}{
+		"a new one": {secret: secretOf("cool.v1", old, none), want: old.CAPEM},
+		"a new one while a certificate follows another":     {secret: secretOf("cool.v1", old, next, previous), want: join(old.CAPEM, next.CAPEM, third.CAPEM)},
+		"none is made before the Secret is this version's":  {secret: secretOf("cool.v0", old, none)},
+		"none is made from a certificate that has expired":  {secret: secretOf("cool.v1", expired, none)},
+		"none is made while it is unknown what Pods serve":  {secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 1)},
+		"it is once all Pods are new":                       {secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 2), want: next.CAPEM},
+		"none is made without a Secret":                     {},
+		"without a Secret one stays as it is":               {have: old.CAPEM, want: old.CAPEM},
+		"an authority that the Secret does not know stays":  {secret: secretOf("cool.v1", old, none), have: join(next.CAPEM, old.CAPEM), want: join(next.CAPEM, old.CAPEM)},
+		"the next one is added":                             {secret: secretOf("cool.v1", old, next), have: old.CAPEM, want: join(old.CAPEM, next.CAPEM)},
+		"one that retired goes":                             {secret: secretOf("cool.v1", next, none, retired), have: join(next.CAPEM, old.CAPEM), want: next.CAPEM},
+		"one that expired goes":                             {secret: secretOf("cool.v1", next, none), have: join(expired.CAPEM, next.CAPEM), want: next.CAPEM},
+		"garbage goes":                                      {secret: secretOf("cool.v1", next, none), have: join([]byte("garbage\n"), next.CAPEM), want: next.CAPEM},
+		"garbage alone, too":                                {secret: secretOf("cool.v0", next, none), have: []byte("garbage"), want: next.CAPEM},
+		"a Secret that is another's is not believed":        {secret: secretOf("cool.v1", next, none, func(s *corev1.Secret) { s.OwnerReferences = nil }), have: old.CAPEM, want: old.CAPEM},
+		"nor one that is too large":                         {secret: secretOf("cool.v1", certificate.Certificate{CAPEM: bytes.Repeat(next.CAPEM, 200)}, none), have: old.CAPEM, want: old.CAPEM},
+		"the current one is byte for byte that of the file": {secret: secretOf("cool.v1", certificate.Certificate{CAPEM: join([]byte("# hello\n"), next.CAPEM)}, none), have: next.CAPEM, want: join([]byte("# hello\n"), next.CAPEM)},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := backend.Of(sourceOf(c.secret, c.live)).Trust(deployment, c.have)
+			require.Equal(t, string(c.want), string(got))
+		})
+	}
+}
+
+// TestADeletedSecretIsMadeAnew: what clients trust is what Pods may serve with; where nobody knows that, clients wait.
+func TestADeletedSecretIsMadeAnew(t *testing.T) {
+	old, next := madeOnce("old"), madeOnce("next")
+	create := func(clients ...backend.Client) *corev1.Secret {
+		s := sourceOf(nil, running(old.CAPEM, 2), clients...)
+		s.Issued = []certificate.Issued{{Deployment: deployment, Certificate: next}}
+		plan := backend.Of(s)
+		require.Empty(t, plan.Requests)
+		require.Len(t, plan.Install, 1)
+		return objectOf(plan.Install[0]).(*corev1.Secret)
+	}
+	known := create(trusts(old.CAPEM))
+	require.Equal(t, old.CAPEM, known.Data["previous.olmCAKey"])
+	require.Equal(t, next.CertPEM, known.Data["next.tls.crt"])
+	require.Empty(t, known.Data["tls.crt"], "Pods mount it once all clients trust it")
+	require.NotContains(t, known.Annotations, "olmcore/unknown-authority")
+	lost := create()
+	require.Contains(t, lost.Annotations, "olmcore/unknown-authority")
+	require.NotContains(t, lost.Annotations, "olmcahash")
+}
+
+func TestIssuedCertificatesAreLookedAt(t *testing.T) {
+	s := sourceOf(nil, nil)
+	s.Issued = []certificate.Issued{{Deployment: deployment, Certificate: made(t, "expired", now.Add(-certificate.Validity-time.Hour))}}
+	plan := backend.Of(s)
+	require.Equal(t, "the certificate that was issued for deployment cool is not good: the certificate is not valid: it or its authority has expired, or is not valid yet", plan.Problem)
+	require.Empty(t, plan.Install)
+}
+
+func TestRequests(t *testing.T) {
+	want := []certificate.Request{{
+		Deployment: deployment, Namespace: namespace, Service: service,
+		Hosts:     []string{"cool-service.ns", "cool-service.ns.svc", "cool-service.ns.svc.cluster.local"},
+		NotBefore: now, NotAfter: now.Add(730 * 24 * time.Hour),
+	}}
+	plan := backend.Of(sourceOf(nil, nil))
+	require.Empty(t, cmp.Diff(want, plan.Requests))
+	require.Equal(t, "deployment cool: the authority's certificate is missing", plan.Renew)
+	require.False(t, plan.Ready(deployment))
+	plan = backend.Of(sourceOf(secretOf("cool.v1", madeOnce("old"), none), nil))
+	require.True(t, plan.Ready(deployment))
+	require.Equal(t, now.Add(729*24*time.Hour), plan.RenewAt.UTC())
+}
+
+// TestMount: the hash of the spec is OLM's, so that adopting a running cluster rolls nothing.
+func TestMount(t *testing.T) {
+	ca := madeOnce("old").CAPEM
+	plan := backend.Of(sourceOf(secretOf("cool.v1", madeOnce("old"), none), nil))
+	container := func(mounts ...corev1.VolumeMount) corev1.Container {
+		return corev1.Container{Name: "c", VolumeMounts: mounts}
+	}
+	api := corev1.VolumeMount{Name: "apiservice-cert", MountPath: "/apiserver.local.config/certificates"}
+	hook := corev1.VolumeMount{Name: "webhook-cert", MountPath: "/tmp/k8s-webhook-server/serving-certs"}
+	volume := func(name, cert, key string) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: "cool-service-cert", Items: []corev1.KeyToPath{{Key: "tls.crt", Path: cert}, {Key: "tls.key", Path: key}},
+		}}}
+	}
+	apis, hooks := volume("apiservice-cert", "apiserver.crt", "apiserver.key"), volume("webhook-cert", "tls.crt", "tls.key")
+	other := corev1.Volume{Name: "webhook-cert", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	same := corev1.VolumeMount{Name: "webhook-cert", MountPath: "/elsewhere"}
+	path := corev1.VolumeMount{Name: "mine", MountPath: hook.MountPath}
+	for name, c := range map[string]struct{ have, want corev1.PodSpec }{
+		"appended": {
+			corev1.PodSpec{Containers: []corev1.Container{container()}, InitContainers: []corev1.Container{container()}},
+			corev1.PodSpec{ServiceAccountName: "default", Volumes: []corev1.Volume{apis, hooks}, Containers: []corev1.Container{container(api, hook)}, InitContainers: []corev1.Container{container()}},
+		},
+		"a volume of that name is replaced, a mount of it stays": {
+			corev1.PodSpec{ServiceAccountName: "mine", Volumes: []corev1.Volume{other}, Containers: []corev1.Container{container(same)}},
+			corev1.PodSpec{ServiceAccountName: "mine", Volumes: []corev1.Volume{hooks, apis}, Containers: []corev1.Container{container(same, api)}},
+		},
+		"a mount at the path is replaced": {
+			corev1.PodSpec{Containers: []corev1.Container{container(path)}},
+			corev1.PodSpec{ServiceAccountName: "default", Volumes: []corev1.Volume{apis, hooks}, Containers: []corev1.Container{container(hook, api)}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: c.have}}
+			before := d.DeepCopy()
+			plan.Mount(deployment, &d)
+			want := appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"olmcahash": certificate.Hash(ca)}}, Spec: c.want,
+			}}
+			require.Empty(t, cmp.Diff(want, d))
+			untouched := *before
+			plan.Mount("other", &untouched)
+			require.Empty(t, cmp.Diff(before, &untouched))
+		})
+	}
+	fixed := secretOf("cool.v1", certificate.Certificate{CAPEM: []byte("ca")}, none)
+	d := appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{container()}}}}
+	backend.Of(sourceOf(fixed, nil)).Mount(deployment, &d)
+	hash, err := olmcore.Hash(&d)
+	require.NoError(t, err)
+	require.Equal(t, "441iHG4r5TsDiYfSVLpo4wBhduJqbOBYUlKjbm", hash)
+}
+
+// TestALeafOfTheSameAuthorityRollsTheDeployment: its hash would not tell.
+func TestALeafOfTheSameAuthorityRollsTheDeployment(t *testing.T) {
+	old := madeOnce("old")
+	plan := backend.Of(sourceOf(secretOf("cool.v1", old, old), running(old.CAPEM, 2), trusts(old.CAPEM)))
+	require.Len(t, plan.Install, 1)
+	after := objectOf(plan.Install[0]).(*corev1.Secret)
+	require.Equal(t, certificate.Hash(old.CertPEM), after.Annotations["olmcore/certificate-hash"])
+	var d appsv1.DeploymentSpec
+	plan = backend.Of(sourceOf(after, running(old.CAPEM, 2), trusts(old.CAPEM)))
+	plan.Mount(deployment, &d)
+	require.Equal(t, certificate.Hash(old.CertPEM), d.Template.Annotations["olmcore/certificate-hash"])
+}
+
+func TestNames(t *testing.T) {
+	require.Equal(t, "a-b-service", backend.ServiceName("a.b"))
+	require.Equal(t, "a-b-service-cert", backend.CertificateName("a.b"))
+	require.Equal(t, []string{"a-service-auth-reader", "a-service-auth-reader-" + olmcore.NameSuffix(8, "ns")}, backend.ReaderNames("a", "ns"))
+	require.Equal(t, []string{"a-b-service-system:auth-delegator", "a-b-service-system:auth-delegator-" + olmcore.NameSuffix(8, "ns"), "a.b-service-system:auth-delegator"}, backend.DelegatorNames("a.b", "ns"))
+	c := csvOf("cool.v1")
+	c.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{DeploymentName: "cool"}, {DeploymentName: "undeclared"}}
+	require.Equal(t, []string{"cool"}, backend.Names(c))
+}
+
+func TestObjectsOfADeployment(t *testing.T) {
+	c := csvOf("cool.v1")
+	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = "op"
+	c.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{DeploymentName: deployment, ContainerPort: 5443}}
+	c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{
+		{DeploymentName: deployment, TargetPort: new(intstr.FromInt32(9443))}, {DeploymentName: deployment, ContainerPort: 5443},
+	}
+	account := &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: namespace, Name: "installer"}
+	objects := &serving.Objects{Secrets: olmcore.Found(secretOf("cool.v1", madeOnce("old"), none))}
+	plan := backend.Of(backend.Source{CSV: c, Account: account, Now: now, Objects: objects})
+	var got []olmcore.Object
+	for _, a := range plan.Install {
+		require.Equal(t, account, a.Identity())
+		got = append(got, objectOf(a))
+	}
+	inside := metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{"olm.managed": "true"}, OwnerReferences: []metav1.OwnerReference{olmcore.OwnerReferenceTo(c)}}
+	outside := metav1.ObjectMeta{Labels: map[string]string{
+		"olm.managed": "true", "olm.owner": "cool.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace, "olm.owner.uid": string(c.UID),
+	}}
+	named := func(m metav1.ObjectMeta, namespace, name string) metav1.ObjectMeta {
+		m.Namespace, m.Name = namespace, name
+		return m
+	}
+	rbac := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: kind}
+	}
+	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "op"}}
+	ref := func(kind, name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: kind, Name: name}
+	}
+	want := []olmcore.Object{
+		&corev1.Service{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: named(inside, namespace, "cool-service"),
+			Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "cool"}, Ports: []corev1.ServicePort{
+				{Name: "443", Port: 443, TargetPort: intstr.FromInt32(9443), Protocol: "TCP"},
+				{Name: "5443", Port: 5443, TargetPort: intstr.FromInt32(5443), Protocol: "TCP"},
+			}},
+		},
+		&rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: named(inside, namespace, "cool-service-cert"), Rules: []rbacv1.PolicyRule{
+			{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"cool-service-cert"}},
+		}},
+		&rbacv1.RoleBinding{TypeMeta: rbac("RoleBinding"), ObjectMeta: named(inside, namespace, "cool-service-cert"), Subjects: subjects, RoleRef: ref("Role", "cool-service-cert")},
+		&rbacv1.ClusterRoleBinding{TypeMeta: rbac("ClusterRoleBinding"), ObjectMeta: named(outside, "", "cool-service-system:auth-delegator"), Subjects: subjects, RoleRef: ref("ClusterRole", "system:auth-delegator")},
+		&rbacv1.RoleBinding{TypeMeta: rbac("RoleBinding"), ObjectMeta: named(outside, "kube-system", "cool-service-auth-reader"), Subjects: subjects, RoleRef: ref("Role", "extension-apiserver-authentication-reader")},
+	}
+	require.Empty(t, cmp.Diff(want, got))
+}
+
+// TestObjectsOfOthers: nothing of another is written; of the same names outside the namespace there is a second.
+func TestObjectsOfOthers(t *testing.T) {
+	stranger := metav1.ObjectMeta{Namespace: namespace, UID: "u", ResourceVersion: "1"}
+	at := func(name string) metav1.ObjectMeta { m := stranger; m.Name = name; return m }
+	binding := func(name, owner, subject string, managed bool) *rbacv1.ClusterRoleBinding {
+		b := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", ResourceVersion: "1", Labels: map[string]string{"olm.managed": strconv.FormatBool(managed)}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: subject, Name: "default"}},
+		}
+		if owner != "" {
+			maps.Copy(b.Labels, olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: owner, Name: "x"}.Labels())
+		}
+		return b
+	}
+	plain, suffixed := backend.DelegatorNames(deployment, namespace)[0], backend.DelegatorNames(deployment, namespace)[1]
+	cases := map[string]struct {
+		change  func(o *serving.Objects)
+		problem string
+		install []string
+	}{
+		"a Secret": {change: func(o *serving.Objects) {
+			o.Secrets = olmcore.Found(&corev1.Secret{ObjectMeta: at("cool-service-cert")})
+		}, problem: "secret cool-service-cert exists and is not managed by an operator"},
+		"a Service": {change: func(o *serving.Objects) { o.Services = olmcore.Found(&corev1.Service{ObjectMeta: at("cool-service")}) }, problem: "service cool-service exists and is not managed by an operator"},
+		"a Role":    {change: func(o *serving.Objects) { o.Roles = olmcore.Found(&rbacv1.Role{ObjectMeta: at("cool-service-cert")}) }, problem: "role cool-service-cert exists and is not managed by an operator"},
+		"a RoleBinding": {
+			change: func(o *serving.Objects) {
+				o.RoleBindings = olmcore.Found(&rbacv1.RoleBinding{ObjectMeta: at("cool-service-cert")})
+			},
+			problem: "rolebinding cool-service-cert exists and is not managed by an operator",
+		},
+		"a ClusterRoleBinding of another namespace, by its labels": {
+			change: func(o *serving.Objects) {
+				o.ClusterRoleBindings = olmcore.Found(binding(plain, "other", namespace, true))
+			},
+			install: []string{"create ClusterRoleBinding: clusterrolebinding " + suffixed + " does not exist"},
+		},
+		"by its subjects": {
+			change:  func(o *serving.Objects) { o.ClusterRoleBindings = olmcore.Found(binding(plain, "", "other", true)) },
+			install: []string{"create ClusterRoleBinding: clusterrolebinding " + suffixed + " does not exist"},
+		},
+		"a user's": {
+			change:  func(o *serving.Objects) { o.ClusterRoleBindings = olmcore.Found(binding(plain, "", namespace, false)) },
+			install: []string{"create ClusterRoleBinding: clusterrolebinding " + suffixed + " does not exist"},
+		},
+		"both names are others'": {
+			change: func(o *serving.Objects) {
+				o.ClusterRoleBindings = olmcore.Found(binding(plain, "other", "other", true), binding(suffixed, "", "other", true))
+			},
+			problem: "clusterrolebinding " + plain + " is another's",
+		},
+		"one that OLM made without labels": {
+			change:  func(o *serving.Objects) { o.ClusterRoleBindings = olmcore.Found(binding(plain, "", namespace, true)) },
+			install: []string{"update ClusterRoleBinding: clusterrolebinding " + plain + " is not that of this version"},
+		},
+		"the own one of the second name stays": {
+			change: func(o *serving.Objects) {
+				o.ClusterRoleBindings = olmcore.Found(binding(suffixed, namespace, namespace, true))
+			},
+			install: []string{"update ClusterRoleBinding: clusterrolebinding " + suffixed + " is not that of this version"},
+		},
+		"the own one with another role": {
+			change: func(o *serving.Objects) {
+				b := binding(plain, namespace, namespace, true)
+				b.RoleRef.Name = "cluster-admin"
+				o.ClusterRoleBindings = olmcore.Found(b)
+			},
+			install: []string{"delete ClusterRoleBinding: clusterrolebinding " + plain + " binds another role"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := sourceOf(secretOf("cool.v1", madeOnce("old"), none), nil)
+			c.change(s.Objects)
+			plan := backend.Of(s)
+			require.Equal(t, c.problem, plan.Problem)
+			require.Empty(t, cmp.Diff(c.install, said(plan.Install)))
+		})
+	}
+}
+
+func TestServiceKeepsWhatOthersAdded(t *testing.T) {
+	s := sourceOf(secretOf("cool.v1", madeOnce("old"), none), nil)
+	live := s.Objects.Services.Items[0].DeepCopy()
+	live.UID, live.ResourceVersion = "u", "1"
+	live.Spec.ClusterIP = "10.0.0.1"
+	live.Spec.Ports = []corev1.ServicePort{{Name: "metrics", Port: 8443}, {Name: "https", Port: 443, NodePort: 30443}}
+	live.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(csvOf("cool.v0"))}
+	s.Objects.Services = olmcore.Found(live)
+	plan := backend.Of(s)
+	require.Len(t, plan.Install, 1)
+	after := objectOf(plan.Install[0]).(*corev1.Service)
+	require.Empty(t, cmp.Diff([]corev1.ServicePort{
+		{Name: "metrics", Port: 8443}, {Name: "443", Port: 443, NodePort: 30443, TargetPort: intstr.FromInt32(443)},
+	}, after.Spec.Ports))
+	require.Equal(t, "10.0.0.1", after.Spec.ClusterIP)
+	require.True(t, olmcore.OwnedBy(after, s.CSV.UID))
+	require.Len(t, after.OwnerReferences, 1)
+}
+
+func TestServicesThatCannotBe(t *testing.T) {
+	for problem, change := range map[string]func(c *v1alpha1.ClusterServiceVersion){
+		"port 443 of deployment cool has two target ports: 9443 and 443": func(c *v1alpha1.ClusterServiceVersion) {
+			c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions, v1alpha1.WebhookDescription{DeploymentName: deployment, TargetPort: new(intstr.FromInt32(9443))})
+			c.Spec.WebhookDefinitions[0], c.Spec.WebhookDefinitions[1] = c.Spec.WebhookDefinitions[1], c.Spec.WebhookDefinitions[0]
+		},
+		"deployments c-ool and c.ool have the same service c-ool-service": func(c *v1alpha1.ClusterServiceVersion) {
+			specs := &c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
+			*specs = append(*specs, (*specs)[0])
+			(*specs)[0].Name, (*specs)[1].Name = "c.ool", "c-ool"
+			c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "c.ool"}, {DeploymentName: "c-ool"}}
+		},
+	} {
+		c := csvOf("cool.v1")
+		change(c)
+		plan := backend.Of(backend.Source{CSV: c, Now: now, Objects: &serving.Objects{}})
+		require.Equal(t, problem, plan.Problem)
+		require.Empty(t, plan.Requests)
+	}
+	c := csvOf("cool.v1")
+	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, c.Spec.WebhookDefinitions[0].DeploymentName = "1st", "1st"
+	require.Contains(t, backend.Of(backend.Source{CSV: c, Now: now, Objects: &serving.Objects{}}).Problem, `deployment 1st cannot be called: "1st-service" is no name of a Service`)
+}
