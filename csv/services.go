@@ -50,7 +50,7 @@ func servicesOf(f *facts) services {
 	}
 	s.certificates = backend.Of(backend.Source{
 		CSV: f.csv, Account: account, Now: f.Now, Objects: &f.Serving, Deployments: f.Deployments.Items, Issued: f.Issued,
-		Clients: append(webhook.Clients(f.csv, &f.Serving, f.CustomResourceDefinitions.Items), apiservice.Clients(f.csv, f.APIServices.Items)...),
+		Clients: append(s.webhooks.Clients(), apiservice.Clients(f.csv, f.APIServices.Items)...),
 	})
 	s.apis.Backends, s.webhooks.Backends = s.certificates, s.certificates
 	return s

@@ -203,6 +203,33 @@ func TestWhatIsInstalledStays(t *testing.T) {
 	})
 }
 
+// TestEveryClientFollows: what counts as a client trusts the next certificate once the actions of Trust ran.
+func TestEveryClientFollows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawnSource(t)
+		if s.Account != nil {
+			s.Group.Spec.ServiceAccountName = s.Account.Name
+		}
+		for _, crd := range s.CRDs {
+			if rapid.Bool().Draw(t, "unrecorded") {
+				crd.Annotations = nil
+			}
+		}
+		cluster := fake.NewCluster(csvtest.Now)
+		for _, o := range all(s) {
+			require.NoError(t, cluster.Load(o))
+		}
+		s.Backends = backends{"cool": second}
+		do(t, cluster, s.Trust())
+		s.Objects, s.CRDs = source(s.CSV).Objects, nil
+		observe(&s, stored(t, cluster)...)
+		for _, c := range s.Clients() {
+			require.True(t, c.Missing || string(c.Bundle) == string(second), c)
+		}
+		require.Empty(t, lines(s.Trust()))
+	})
+}
+
 func all(s webhook.Source) []olmcore.Object {
 	var objects []olmcore.Object
 	for _, o := range s.Objects.ValidatingWebhookConfigurations.Items {

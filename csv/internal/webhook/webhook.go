@@ -48,12 +48,9 @@ type Source struct {
 	}
 }
 
-// Clients returns who calls the Services of a CSV's namespace for webhooks: of this CSV, and of its other versions.
-func Clients(c *owned.CSV, objects *serving.Objects, crds []*apiextensionsv1.CustomResourceDefinition) []backend.Client {
-	return Source{CSV: c, Objects: objects, CRDs: crds}.Clients()
-}
-
-// Clients returns those whose bundles Trust keeps, and those that Install has yet to make. It needs no Backends.
+// Clients returns the webhooks that call the Deployments of this CSV, of this and of other versions of its namespace, and
+// those that Install has yet to make. They are those whose bundles Trust keeps, and no others: a certificate follows
+// another only once all of them trust it. It needs no Backends.
 func (s Source) Clients() []backend.Client {
 	f := factsOf(s)
 	var clients []backend.Client
