@@ -83,6 +83,8 @@ type Options struct {
 	Fingerprint func(ctx context.Context, r olmcore.Reader, namespace string) (string, error)
 	// Judge answers what installplan.Outcome.SchemaChanges asks for; nil leaves it unanswered.
 	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error)
+	// Issuer makes the certificates that operators serve with; nil: selfsigned.Issuer, as OLM does.
+	Issuer Issuer
 	// Connection returns the state of the gRPC client of a CatalogSource, which shall dial address from now on; with an
 	// empty address there shall be no client. nil: there is none; catalogs are judged by their Pods, and those at an
 	// address by what their status tells.

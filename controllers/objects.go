@@ -200,6 +200,11 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resul
 	if err != nil {
 		return olmcore.Result{}, err
 	}
+	if len(out.Certificates) > 0 {
+		if out, err = s.issue(ctx, r, p, in, out); err != nil {
+			return olmcore.Result{}, err
+		}
+	}
 	for _, kind := range out.Operands {
 		s.ask(CSV, p.key, kind)
 	}

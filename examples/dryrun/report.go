@@ -24,6 +24,8 @@ type report struct {
 	// NotRead are the kinds that decisions need and the input does not tell of.
 	NotRead []unreadKind `json:"notRead,omitempty"`
 	Results []result     `json:"results"`
+	// Simulated is what a real cluster would not get so.
+	Simulated []string `json:"simulated,omitempty"`
 	// World holds every object after --settle.
 	World []map[string]any `json:"world,omitempty"`
 }
@@ -86,6 +88,9 @@ func printTable(w io.Writer, r *report) error {
 	}
 	if len(r.Results) == 0 {
 		b.WriteString("no CatalogSource, Subscription, InstallPlan or ClusterServiceVersion in the input\n")
+	}
+	if len(r.Simulated) > 0 {
+		fmt.Fprintf(&b, "\nSimulated:\n  %s\n", strings.Join(r.Simulated, "\n  "))
 	}
 	if len(r.World) > 0 {
 		fmt.Fprintf(&b, "\nThe world, which was the input and nothing else, then holds %d objects (--output json or yaml prints them).\n", len(r.World))

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -27,6 +28,12 @@ type (
 			Reason        string   `json:"reason"`
 			Subscriptions []string `json:"subscriptions"`
 		} `json:"resolve"`
+	}
+	issueRequest struct {
+		Issue struct {
+			Deployment string   `json:"deployment"`
+			Hosts      []string `json:"hosts"`
+		} `json:"issue"`
 	}
 	listRequest struct {
 		List struct {
@@ -59,6 +66,12 @@ func (r *runner) asked(controller string, key types.NamespacedName, request any)
 			found := r.result(v1alpha1.SubscriptionKind, types.NamespacedName{Namespace: key.Namespace, Name: s.Name})
 			found.asks(wish)
 		}
+	case certificate.Request:
+		var wish issueRequest
+		wish.Issue.Deployment, wish.Issue.Hosts = request.Deployment, request.Hosts
+		found := r.result(kindOf[controller], key)
+		found.asks(wish)
+		r.issued = true
 	case schema.GroupVersionKind:
 		var wish listRequest
 		wish.List.APIVersion, wish.List.Kind = request.ToAPIVersionAndKind()

@@ -59,6 +59,8 @@ type runner struct {
 	global string
 	// named are the Subscriptions of the namespaces that were looked at.
 	named map[string]*namespaceNames
+	// issued: certificates were asked for.
+	issued bool
 	// catalogs answer what Subscriptions ask for, when there are any.
 	catalogs *catalogs
 }
@@ -86,6 +88,7 @@ func (r *runner) look(input *observed) error {
 	if err != nil {
 		return err
 	}
+	o.Issuer = controllers.NoIssuer{} // the requests are printed
 	guess, err := r.newOLM(nil)
 	if err != nil {
 		return err
@@ -214,6 +217,9 @@ func (r *runner) settle(advance time.Duration) (*report, error) {
 		return nil, err
 	}
 	all := r.report()
+	if r.issued {
+		all.Simulated = []string{"the certificates: everybody can compute their keys, so use them nowhere"}
+	}
 	for _, o := range r.cluster.Objects() {
 		m, err := olmcore.ToMap(o)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 // OLM is the controllers of one fake cluster. The zero value works:
 // nothing is resolved then. It must not be copied after Controllers.
 type OLM struct {
-	// Options may be changed between rounds. Connection is played here, unless it is set.
+	// Options may be changed between rounds. Connection and Issuer are played here, unless they are set.
 	controllers.Options
 	// Disconnected: no catalog is dialed; what catalog asks for in this way stays unanswered.
 	Disconnected bool
@@ -32,6 +32,9 @@ type OLM struct {
 func (o *OLM) Controllers() []fake.Controller {
 	if o.Connection == nil && !o.Disconnected {
 		o.Connection = o.connection
+	}
+	if o.Issuer == nil {
+		o.Issuer = fake.Issuer{}
 	}
 	o.clients = map[types.NamespacedName]*catalog.Connection{}
 	o.set = controllers.New(&o.Options)

@@ -27,7 +27,7 @@ func main() {
 	var catalogs controllers.Catalogs
 	flag.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
 	flag.Parse()
-	o := controllers.Options{KubernetesVersion: *version, Sweeps: true, Live: true}
+	o := controllers.Options{KubernetesVersion: *version, Sweeps: true, Live: true, Issuer: controllers.NoIssuer{}} // no keys into a folder
 	catalogs.Serve(&o)
 	if err := run(context.Background(), *out, *complete, *ignoreAccounts, &o, flag.Args(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
