@@ -54,13 +54,27 @@ func grantsOf(c *v1alpha1.ClusterServiceVersion) (grants []grant, sound bool) {
 // granted there.
 type place struct {
 	copy *v1alpha1.ClusterServiceVersion
+	// labels and owners are those of all that is granted there.
+	labels map[string]string
+	owners []metav1.OwnerReference
+}
+
+func placeOf(c, copied *v1alpha1.ClusterServiceVersion) place {
+	to := place{copy: copied}
+	if copied == nil {
+		to.labels = owned.ByIncarnation(c).Labels()
+	} else {
+		to.labels, to.owners = owned.By(copied).Labels(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(copied)}
+	}
+	to.labels[olmcore.LabelManaged], to.labels[olmcore.LabelCopiedFrom] = "true", c.Namespace
+	return to
 }
 
 // placesOf returns the places of a scope. A namespace that has no copy yet is none: what is granted there must go with
 // one.
 func placesOf(in *Input, where scope) []place {
 	if where.cluster {
-		return []place{{}}
+		return []place{placeOf(in.ClusterServiceVersion, nil)}
 	}
 	copies := map[string]*v1alpha1.ClusterServiceVersion{}
 	for _, o := range in.Copies.Items {
@@ -71,7 +85,7 @@ func placesOf(in *Input, where scope) []place {
 	var places []place
 	for _, namespace := range where.namespaces {
 		if o := copies[namespace]; o != nil {
-			places = append(places, place{o})
+			places = append(places, placeOf(in.ClusterServiceVersion, o))
 		}
 	}
 	return places
@@ -105,13 +119,15 @@ func lift(in *Input, observed index, grants []grant, where scope) (next plan) {
 				why.Message = "OperatorGroup " + g.Name + " targets namespace " + to.copy.Namespace
 			}
 			isOurs := func(have metav1.Object) bool { return to.owns(c, have) }
-			role := desired{object: to.role(c, granted), isOurs: isOurs, created: created, as: account, why: why}
-			binding := desired{object: to.binding(c, granted), isOurs: isOurs, created: created && role.isMet(observed), as: account, why: why}
+			role := desired{object: to.role(granted), isOurs: isOurs, created: created, as: account, why: why}
+			binding := desired{object: to.binding(granted), isOurs: isOurs, as: account, why: why}
+			bound := observed[olmcore.KeyOf(binding.object)]
+			binding.created = created && bound == nil && role.isMet(observed)
 			next.desired = append(next.desired, role)
 			if !role.isAnothers(observed) {
 				next.desired = append(next.desired, binding)
-			} else if have := observed[olmcore.KeyOf(binding.object)]; have != nil && isOurs(have) {
-				next.removals = append(next.removals, olmcore.DeleteOf(have, why)) // of what it binds nothing is known
+			} else if bound != nil && isOurs(bound) && bound.GetDeletionTimestamp() == nil {
+				next.removals = append(next.removals, olmcore.DeleteOf(bound, why)) // of what it binds nothing is known
 			}
 		}
 	}
@@ -186,18 +202,18 @@ func (g grant) problem(c *v1alpha1.ClusterServiceVersion, observed index) string
 // readNamespaces is what OLM adds to the rules of a Role that becomes a ClusterRole.
 var readNamespaces = rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"namespaces"}}
 
-func (p place) role(c *v1alpha1.ClusterServiceVersion, g grant) olmcore.Object {
+func (p place) role(g grant) olmcore.Object {
 	if p.copy != nil {
-		return &rbacv1.Role{TypeMeta: g.role.TypeMeta, ObjectMeta: p.meta(c, &g.role.ObjectMeta), Rules: g.rules}
+		return &rbacv1.Role{TypeMeta: g.role.TypeMeta, ObjectMeta: p.meta(&g.role.ObjectMeta), Rules: g.rules}
 	}
 	return &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: g.role.APIVersion, Kind: "ClusterRole"},
-		ObjectMeta: p.meta(c, &g.role.ObjectMeta), Rules: append(slices.Clip(g.rules), readNamespaces),
+		ObjectMeta: p.meta(&g.role.ObjectMeta), Rules: append(slices.Clip(g.rules), readNamespaces),
 	}
 }
 
-func (p place) binding(c *v1alpha1.ClusterServiceVersion, g grant) olmcore.Object {
-	meta, ref, subjects := p.meta(c, &g.binding.ObjectMeta), g.binding.RoleRef, g.binding.Subjects
+func (p place) binding(g grant) olmcore.Object {
+	meta, ref, subjects := p.meta(&g.binding.ObjectMeta), g.binding.RoleRef, g.binding.Subjects
 	if p.copy != nil {
 		return &rbacv1.RoleBinding{TypeMeta: g.binding.TypeMeta, ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
 	}
@@ -210,15 +226,12 @@ func (p place) binding(c *v1alpha1.ClusterServiceVersion, g grant) olmcore.Objec
 
 // meta is the metadata of a role or binding in a place: the name and the hash of the one that an InstallPlan makes, and
 // nothing that a live one carries. Whoever may label a Role could else have it aggregated into the roles of all users.
-func (p place) meta(c *v1alpha1.ClusterServiceVersion, planned *metav1.ObjectMeta) metav1.ObjectMeta {
-	meta := metav1.ObjectMeta{Name: planned.Name}
-	owner := owned.ByIncarnation(c)
+func (p place) meta(planned *metav1.ObjectMeta) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{Name: planned.Name, OwnerReferences: p.owners}
 	if p.copy != nil {
-		owner, meta.Namespace = owned.By(p.copy), p.copy.Namespace
-		meta.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(p.copy)}
+		meta.Namespace = p.copy.Namespace
 	}
-	meta.Labels, _ = olmcore.MergeLabels(planned.Labels, owner.Labels())
-	meta.Labels, _ = olmcore.MergeLabels(meta.Labels, map[string]string{olmcore.LabelManaged: "true", olmcore.LabelCopiedFrom: c.Namespace})
+	meta.Labels, _ = olmcore.MergeLabels(planned.Labels, p.labels)
 	return meta
 }
 
