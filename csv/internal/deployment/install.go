@@ -111,14 +111,15 @@ func (s Source) afterLastTry(todo *Installation, results olmcore.LastResults, ob
 
 // isInstalled reports whether a Deployment is the desired one: by its owner, its labels and the hash and annotations.
 func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *appsv1.Deployment) bool {
-	if live.DeletionTimestamp != nil || !ownedAlone(live, s.CSV) || s.annotationProblem(live) != "" {
+	_, changed := olmcore.MergeLabels(live.Spec.Template.Annotations, want.Spec.Template.Annotations)
+	if live.DeletionTimestamp != nil || !ownedAlone(live, s.CSV) || changed {
 		return false
 	}
 	labels := maps.Clone(want.Labels)
 	if s.isCurrent(entry, want, live.Labels[labelSpecHash]) {
 		delete(labels, labelSpecHash)
 	}
-	_, changed := olmcore.MergeLabels(live.Labels, labels)
+	_, changed = olmcore.MergeLabels(live.Labels, labels)
 	return !changed
 }
 

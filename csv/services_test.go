@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/fake/scenario"
+	"github.com/olmcore/olm/internal/csvtest"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// called is an operator that the API server calls: for admission, for the conversion of its CRD, and for an API.
+func called() *v1alpha1.ClusterServiceVersion {
+	c := operator("cool.v1", 1)
+	c.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: "cool.v1"}
+	c.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
+	validate, mutate := csvtest.Webhook("validate.example.com", v1alpha1.ValidatingAdmissionWebhook), csvtest.Webhook("mutate.example.com", v1alpha1.MutatingAdmissionWebhook)
+	convert := csvtest.Webhook("convert.example.com", v1alpha1.ConversionWebhook)
+	convert.Rules, convert.ConversionCRDs = nil, []string{"cools.example.com"}
+	c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{validate, mutate, convert}
+	c.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Group: "cold.example.com", Version: "v1", Kind: "Cold", Name: "colds", DeploymentName: "cool"}}
+	return c
+}
+
+// calledIn is the Input of that operator, installed, at a time of the cluster's.
+func calledIn(t testing.TB, cluster *fake.Cluster) csv.Input {
+	t.Helper()
+	in, err := csv.Gather(context.Background(), cluster, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+	require.NoError(t, err)
+	in.Now, in.KubernetesVersion = cluster.Now(), kubernetesVersion
+	return in
+}
+
+// changed replaces the first object of a list by a copy that is changed.
+func changed[T interface {
+	olmcore.Object
+	DeepCopy() T
+}](list *olmcore.Observed[T], change func(T)) {
+	o := list.Items[0].DeepCopy()
+	change(o)
+	list.Items = append([]T{o}, list.Items[1:]...)
+}
+
+// faults are what can be wrong around an operator that the API server calls.
+var faults = map[string]func(in *csv.Input){
+	"the APIService is gone": func(in *csv.Input) { in.APIServices.Items = nil },
+	"the APIService is not available": func(in *csv.Input) {
+		changed(&in.APIServices, func(a *apiregistrationv1.APIService) {
+			a.Status.Conditions[0].Status = apiregistrationv1.ConditionFalse
+		})
+	},
+	"the APIService is of another": func(in *csv.Input) {
+		changed(&in.APIServices, func(a *apiregistrationv1.APIService) { a.Labels = map[string]string{"olm.owner": "other"} })
+	},
+	"the APIService calls another Service": func(in *csv.Input) {
+		changed(&in.APIServices, func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "other" })
+	},
+	"the APIService calls none": func(in *csv.Input) {
+		changed(&in.APIServices, func(a *apiregistrationv1.APIService) { a.Spec.Service = nil })
+	},
+	"the APIService trusts nothing": func(in *csv.Input) {
+		changed(&in.APIServices, func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil })
+	},
+	"its Pods are on their way": func(in *csv.Input) {
+		changed(&in.APIServices, func(a *apiregistrationv1.APIService) {
+			a.Status.Conditions[0].Status, a.Status.Conditions[0].LastTransitionTime = apiregistrationv1.ConditionFalse, metav1.NewTime(in.Now)
+		})
+		changed(&in.Deployments, func(d *appsv1.Deployment) { d.Status.UnavailableReplicas = 1 })
+		in.Serving.Pods = olmcore.Found(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", Labels: map[string]string{"app": "cool"}, CreationTimestamp: metav1.NewTime(in.Now)},
+			Status:     corev1.PodStatus{Phase: corev1.PodPending},
+		})
+	},
+	"the Service is gone":            func(in *csv.Input) { in.Serving.Services.Items = nil },
+	"the Secret is gone":             func(in *csv.Input) { in.Serving.Secrets.Items = nil },
+	"the Role is gone":               func(in *csv.Input) { in.Serving.Roles.Items = nil },
+	"the RoleBindings are gone":      func(in *csv.Input) { in.Serving.RoleBindings.Items = nil },
+	"the ClusterRoleBinding is gone": func(in *csv.Input) { in.Serving.ClusterRoleBindings.Items = nil },
+	"the certificate is no good": func(in *csv.Input) {
+		changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["tls.crt"] = []byte("x") })
+	},
+	"the authority is no good":  func(in *csv.Input) { changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["olmCAKey"] = nil }) },
+	"the certificate ends":      func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity - time.Hour) },
+	"the certificate has ended": func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity + time.Hour) },
+	"a webhook is gone":         func(in *csv.Input) { in.Serving.ValidatingWebhookConfigurations.Items = nil },
+	"all webhooks are gone": func(in *csv.Input) {
+		in.Serving.ValidatingWebhookConfigurations.Items, in.Serving.MutatingWebhookConfigurations.Items = nil, nil
+	},
+	"a webhook has no name of ours": func(in *csv.Input) {
+		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { delete(w.Labels, "olm.webhook-description-generate-name") })
+	},
+	"a webhook is another's": func(in *csv.Input) {
+		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Labels["olm.owner"] = "other.v1" })
+	},
+	"a webhook is of another content": func(in *csv.Input) {
+		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Labels["olm.webhook-description-hash"] = "x" })
+	},
+	"a webhook trusts nothing": func(in *csv.Input) {
+		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Webhooks[0].ClientConfig.CABundle = nil })
+	},
+	"a webhook without webhooks": func(in *csv.Input) {
+		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Webhooks = nil })
+	},
+	"the CRD is converted by nothing": func(in *csv.Input) {
+		changed(&in.CustomResourceDefinitions, func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Conversion = nil })
+	},
+	"the Deployment has no hash": func(in *csv.Input) {
+		changed(&in.Deployments, func(d *appsv1.Deployment) { delete(d.Spec.Template.Annotations, "olmcahash") })
+	},
+	"the Deployment is gone": func(in *csv.Input) { in.Deployments.Items = nil },
+	"a description is new": func(in *csv.Input) {
+		c := in.ClusterServiceVersion.DeepCopy()
+		c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions, csvtest.Webhook("more.example.com", v1alpha1.MutatingAdmissionWebhook))
+		in.ClusterServiceVersion = c
+	},
+	"the webhooks are not described any more": func(in *csv.Input) {
+		c := in.ClusterServiceVersion.DeepCopy()
+		c.Spec.WebhookDefinitions = nil
+		in.ClusterServiceVersion = c
+	},
+	"a certificate is issued that is not needed": func(in *csv.Input) { in.Issued = []certificate.Issued{{Deployment: "cool"}} },
+	"garbage is issued": func(in *csv.Input) {
+		in.Serving.Secrets.Items = nil
+		in.Issued = []certificate.Issued{{Deployment: "cool", Certificate: certificate.Certificate{CertPEM: []byte("x")}}}
+	},
+}
+
+type mutating = admissionregistrationv1.MutatingWebhookConfiguration
+
+// TestWhatIsWrongAroundWhatTheAPIServerCalls says where it leads a CSV that is Succeeded, Failed or Installing.
+func TestWhatIsWrongAroundWhatTheAPIServerCalls(t *testing.T) {
+	cluster, _ := install(t, called())
+	well := calledIn(t, cluster)
+	require.Equal(t, succeeded, well.ClusterServiceVersion.Status.Phase, well.ClusterServiceVersion.Status.Message)
+	require.Empty(t, reconciled(t, well).Actions)
+	var got []string
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		for _, phase := range []phaseName{succeeded, failed, installing, installReady} {
+			in := well
+			in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
+			hold(in.ClusterServiceVersion, phase, "InstallSucceeded", "words", 0)
+			in.ClusterServiceVersion.Status.LastTransitionTime = new(metav1.NewTime(in.Now))
+			faults[name](&in)
+			a := assess(t, in)
+			got = append(got, name+": "+string(phase)+" -> "+string(a.Phase)+"/"+string(a.Reason)+" "+a.Message+" ["+a.Rule+"] "+a.RequeueAfter.String())
+		}
+	}
+	const file = "testdata/called.golden"
+	if os.Getenv(scenario.UpdateVariable) == "1" {
+		require.NoError(t, os.WriteFile(file, []byte(strings.Join(got, "\n")+"\n"), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, strings.Split(strings.TrimSpace(string(want)), "\n"), got)
+}
+
+// TestTheLawsHoldAroundWhatTheAPIServerCalls with several faults at once, in each phase.
+func TestTheLawsHoldAroundWhatTheAPIServerCalls(t *testing.T) {
+	cluster, _ := install(t, called())
+	well := calledIn(t, cluster)
+	names := slices.Sorted(maps.Keys(faults))
+	rapid.Check(t, func(t *rapid.T) {
+		in := well
+		in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
+		hold(in.ClusterServiceVersion, phaseOf(t, "phase"), "InstallSucceeded", "words", 0)
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(names)-1), 0, 3).Draw(t, "faults") {
+			func() {
+				defer func() { _ = recover() }() // a fault of what another one took away
+				faults[names[i]](&in)
+			}()
+		}
+		// Not shift-invariant: certificates tell the time.
+		require.NoError(t, errors.Join(invariant.Deterministic(reconcile, in), invariant.Pure(reconcile, in), invariant.DeadlineSound(reconcile, in)))
+		require.NoError(t, invariant.CheckpointSound(csv.Reconcile, in))
+		require.NoError(t, errors.Join(invariant.Separate(reconciled(t, in).Result), invariant.Recordable(reconciled(t, in).Result)))
+	})
+}
+
+// TestWhateverIsTakenAwayComesBack deletes each object that belongs to the operator: it is mended, and the API server can call the operator again.
+func TestWhateverIsTakenAwayComesBack(t *testing.T) {
+	cluster, _ := install(t, called())
+	mended := 0
+	for _, o := range cluster.Objects() {
+		owner, labelled := olmcore.OwnerOf(o.GetLabels())
+		name := "cool.v1"
+		if strings.HasPrefix(o.GetName(), name+"-") {
+			continue // an InstallPlan makes it
+		}
+		if !olmcore.OwnedBy(o, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", name).UID) && !(labelled && owner.Name == name) {
+			continue
+		}
+		mended++
+		t.Run(olmcore.KeyOf(o).String(), func(t *testing.T) {
+			cluster, driver := install(t, called())
+			require.NoError(t, cluster.CheckServing())
+			ref := refOf(o)
+			ref.UID = "" // each cluster is another one
+			require.NoError(t, cluster.Delete(ref))
+			require.NoError(t, driver.Settle(context.Background()))
+			live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
+			require.Equal(t, succeeded, live.Status.Phase, "%s\n%s", live.Status.Message, fake.Format(driver.Events))
+			require.NoError(t, cluster.CheckServing())
+		})
+	}
+	require.GreaterOrEqual(t, mended, 10)
+}
