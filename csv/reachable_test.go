@@ -26,7 +26,9 @@ func called(name string, version int) *v1alpha1.ClusterServiceVersion {
 	c.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
 	conversion := csvtest.Webhook("convert.example.com", v1alpha1.ConversionWebhook)
 	conversion.ConversionCRDs = []string{"cools.example.com"}
-	c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{csvtest.Webhook("validate.example.com", v1alpha1.ValidatingAdmissionWebhook), conversion}
+	c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{
+		csvtest.Webhook("validate.example.com", v1alpha1.ValidatingAdmissionWebhook), csvtest.Webhook("mutate.example.com", v1alpha1.MutatingAdmissionWebhook), conversion,
+	}
 	c.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Name: "hots", Group: "hot.example.com", Version: "v1", Kind: "Hot", DeploymentName: "cool", ContainerPort: 443}}
 	return c
 }

@@ -32,19 +32,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// called is an operator that the API server calls: for admission, for the conversion of its CRD, and for an API.
-func called() *v1alpha1.ClusterServiceVersion {
-	c := operator("cool.v1", 1)
-	c.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: "cool.v1"}
-	c.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
-	validate, mutate := csvtest.Webhook("validate.example.com", v1alpha1.ValidatingAdmissionWebhook), csvtest.Webhook("mutate.example.com", v1alpha1.MutatingAdmissionWebhook)
-	convert := csvtest.Webhook("convert.example.com", v1alpha1.ConversionWebhook)
-	convert.Rules, convert.ConversionCRDs = nil, []string{"cools.example.com"}
-	c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{validate, mutate, convert}
-	c.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Group: "cold.example.com", Version: "v1", Kind: "Cold", Name: "colds", DeploymentName: "cool"}}
-	return c
-}
-
 // calledIn is the Input of that operator, installed, at a time of the cluster's.
 func calledIn(t testing.TB, cluster *fake.Cluster) csv.Input {
 	t.Helper()
@@ -152,7 +139,7 @@ type mutating = admissionregistrationv1.MutatingWebhookConfiguration
 
 // TestWhatIsWrongAroundWhatTheAPIServerCalls says where it leads a CSV that is Succeeded, Failed or Installing.
 func TestWhatIsWrongAroundWhatTheAPIServerCalls(t *testing.T) {
-	cluster, _ := install(t, called())
+	cluster, _ := install(t, called("cool.v1", 1))
 	well := calledIn(t, cluster)
 	require.Equal(t, succeeded, well.ClusterServiceVersion.Status.Phase, well.ClusterServiceVersion.Status.Message)
 	require.Empty(t, reconciled(t, well).Actions)
@@ -179,7 +166,7 @@ func TestWhatIsWrongAroundWhatTheAPIServerCalls(t *testing.T) {
 
 // TestTheLawsHoldAroundWhatTheAPIServerCalls with several faults at once, in each phase.
 func TestTheLawsHoldAroundWhatTheAPIServerCalls(t *testing.T) {
-	cluster, _ := install(t, called())
+	cluster, _ := install(t, called("cool.v1", 1))
 	well := calledIn(t, cluster)
 	names := slices.Sorted(maps.Keys(faults))
 	rapid.Check(t, func(t *rapid.T) {
@@ -201,7 +188,7 @@ func TestTheLawsHoldAroundWhatTheAPIServerCalls(t *testing.T) {
 
 // TestWhateverIsTakenAwayComesBack deletes each object that belongs to the operator: it is mended, and the API server can call the operator again.
 func TestWhateverIsTakenAwayComesBack(t *testing.T) {
-	cluster, _ := install(t, called())
+	cluster, _ := install(t, called("cool.v1", 1))
 	mended := 0
 	for _, o := range cluster.Objects() {
 		owner, labelled := olmcore.OwnerOf(o.GetLabels())
@@ -214,7 +201,7 @@ func TestWhateverIsTakenAwayComesBack(t *testing.T) {
 		}
 		mended++
 		t.Run(olmcore.KeyOf(o).String(), func(t *testing.T) {
-			cluster, driver := install(t, called())
+			cluster, driver := install(t, called("cool.v1", 1))
 			require.NoError(t, cluster.CheckServing())
 			ref := refOf(o)
 			ref.UID = "" // each cluster is another one
