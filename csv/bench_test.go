@@ -215,6 +215,37 @@ func BenchmarkSteps(b *testing.B) {
 	b.Run("Deleting", func(b *testing.B) { reconcileBench(b, in, false) })
 }
 
+// BenchmarkCalled compares an operator that the API server calls for admission, conversion and an API with the same
+// operator without: looked at for the first time once it is Succeeded, with and without Gather, and with the Checkpoint.
+func BenchmarkCalled(b *testing.B) {
+	plain := called("cool.v1", 1)
+	plain.Spec.WebhookDefinitions, plain.Spec.APIServiceDefinitions.Owned = nil, nil
+	for _, c := range []struct {
+		name     string
+		operator *v1alpha1.ClusterServiceVersion
+	}{{"plain", plain}, {"called", called("cool.v1", 1)}} {
+		cluster, _ := install(b, c.operator)
+		snapshot, err := olmcore.NewSnapshot(cluster.Objects(), olmcore.Everything)
+		require.NoError(b, err)
+		in := calledIn(b, cluster)
+		b.Run(c.name+"/reconcile", func(b *testing.B) { reconcileBench(b, in, true) })
+		b.Run(c.name+"/gather", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+			}
+		})
+		b.Run(c.name+"/checkpoint", func(b *testing.B) {
+			in.Checkpoint = checkpointOf(in)
+			reconcileBench(b, in, true)
+		})
+		in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
+		in.Checkpoint = nil
+		hold(in.ClusterServiceVersion, installReady, "AllRequirementsMet", "", 0)
+		b.Run(c.name+"/install", func(b *testing.B) { reconcileBench(b, in, false) })
+	}
+}
+
 // scales are the numbers of objects at which the benchmarks show that the cost is linear.
 var scales = []int{1_000, 10_000, 100_000}
 
