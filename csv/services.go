@@ -184,7 +184,8 @@ func (f *facts) health(to phase, reason v1alpha1.ConditionReason) (decision, dep
 	if !isCalled(f.csv) || state == deployment.Incomputable || state == deployment.TimedOut {
 		return judged(state, why, to, reason), state
 	}
-	if f.apis.Health() == apiservice.Disrupted {
+	apis := f.apis.Health()
+	if apis == apiservice.Disrupted {
 		return f.waitFor(min(disruptedPace, f.apis.DisruptedFor())), state
 	}
 	absent := to
@@ -192,9 +193,9 @@ func (f *facts) health(to phase, reason v1alpha1.ConditionReason) (decision, dep
 		absent = v1alpha1.CSVPhaseInstallReady
 	}
 	switch webhooks, problem := f.webhooks.Health(); {
-	case f.apis.Health() == apiservice.NotUpdated:
+	case apis == apiservice.NotUpdated:
 		return move(absent, reason, apisMissing), deployment.Missing
-	case f.apis.Health() == apiservice.NotServed && (state == deployment.Healthy || state == deployment.Waiting):
+	case apis == apiservice.NotServed && (state == deployment.Healthy || state == deployment.Waiting):
 		return move(to, reason, apisMissing), deployment.Waiting
 	case webhooks == webhook.Failing:
 		return move(v1alpha1.CSVPhaseInstallReady, reason, "Webhook install failed: "+problem), deployment.Outdated

@@ -147,7 +147,11 @@ func (s Source) Trust() []olmcore.Action {
 // trusts reports whether the live APIService trusts an authority that a new one would; any, when none may be made now. What
 // it lacks beside that one follows without a new installation.
 func (s Source) trusts(a *api) bool {
-	have, want := certificate.ParseBundle(a.live.Spec.CABundle), certificate.ParseBundle(s.trust(a, nil))
+	bundle := s.trust(a, nil)
+	if len(bundle) > 0 && bytes.Equal(bundle, a.live.Spec.CABundle) {
+		return true
+	}
+	have, want := certificate.ParseBundle(a.live.Spec.CABundle), certificate.ParseBundle(bundle)
 	return len(want) == 0 && len(have) > 0 || slices.ContainsFunc(have, func(one certificate.Authority) bool { return want.Has(one.ID) })
 }
 

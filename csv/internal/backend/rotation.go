@@ -25,9 +25,11 @@ type rotation struct {
 	live       *appsv1.Deployment // nil: there is none
 	// health is that of the current certificate, nextHealth that of the next.
 	health, nextHealth certificate.Health
-	// clients are the bundles of those that exist and trust anything; missing: one does not exist that shall.
+	// clients are the bundles, each once, of those that exist and trust anything; missing: one does not exist that shall.
 	clients []certificate.Bundle
 	missing bool
+	// wanted is what clients shall trust, by what they trust now.
+	wanted map[string][]byte
 }
 
 func (s *Source) rotationOf(deployment string) *rotation {
@@ -38,12 +40,17 @@ func (s *Source) rotationOf(deployment string) *rotation {
 	r.record = recordOf(r.secret)
 	r.health = certificate.Inspect(r.current, r.hosts, s.Now)
 	r.nextHealth = certificate.Inspect(r.next, r.hosts, s.Now)
+	r.wanted = map[string][]byte{"": r.bundle(nil, s.Now)}
 	for _, c := range s.Clients {
 		if c.Service != service {
 			continue
 		}
 		r.missing = r.missing || c.Missing
-		if b := certificate.ParseBundle(c.Bundle); len(b) > 0 && !c.Missing {
+		if _, known := r.wanted[string(c.Bundle)]; known || c.Missing {
+			continue // most trust the same
+		}
+		r.wanted[string(c.Bundle)] = r.bundle(c.Bundle, s.Now)
+		if b := certificate.ParseBundle(c.Bundle); len(b) > 0 {
 			r.clients = append(r.clients, b)
 		}
 	}
