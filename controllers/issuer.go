@@ -37,7 +37,7 @@ func (NoIssuer) Issue(context.Context, olmcore.Reader, []certificate.Request, ti
 const issuerPace = 10 * time.Second
 
 // issue answers what a ClusterServiceVersion asks for, and decides again.
-func (s *Set) issue(ctx context.Context, r olmcore.Reader, p *pass, in csv.Input, out csv.Outcome) (csv.Outcome, error) {
+func (p *pass) issue(ctx context.Context, r olmcore.Reader, s *Set, in csv.Input, out csv.Outcome) (csv.Outcome, error) {
 	var issuer Issuer = selfsigned.Issuer{}
 	if s.options.Issuer != nil {
 		issuer = s.options.Issuer

@@ -201,7 +201,7 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resul
 		return olmcore.Result{}, err
 	}
 	if len(out.Certificates) > 0 {
-		if out, err = s.issue(ctx, r, p, in, out); err != nil {
+		if out, err = p.issue(ctx, r, s, in, out); err != nil {
 			return olmcore.Result{}, err
 		}
 	}

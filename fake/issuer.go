@@ -21,8 +21,12 @@ type Issuer struct{ Seed string }
 
 // Issue implements controllers.Issuer. It needs no Reader and no second call.
 func (i Issuer) Issue(_ context.Context, _ olmcore.Reader, requests []certificate.Request, _ time.Time) ([]certificate.Issued, olmcore.Result, error) {
+	seed := fmt.Appendf(nil, "%q", i.Seed)
+	for _, r := range requests {
+		seed = fmt.Appendf(seed, " %q %q %d %d", []string{r.Namespace, r.Deployment}, r.Hosts, r.NotBefore.UnixNano(), r.NotAfter.UnixNano())
+	}
 	issued, err := selfsigned.Sign(requests, func(deployment string) (*ecdsa.PrivateKey, error) {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", i.Seed, deployment, requests))
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s %q", seed, deployment))
 		sum[0] &= 0x7f // below the order of the curve
 		return ecdsa.ParseRawPrivateKey(elliptic.P256(), sum[:])
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -37,6 +38,8 @@ type Request struct {
 	Hosts []string
 	// NotBefore and NotAfter say when it shall be valid. An issuer with rules of its own may shorten that.
 	NotBefore, NotAfter time.Time
+	// Owner is the ClusterServiceVersion. What an issuer makes in the namespace may go with it.
+	Owner metav1.OwnerReference
 }
 
 // Certificate is a serving certificate with its key and the certificate of the authority that signed it, each as PEM.

@@ -242,7 +242,7 @@ func TestBundlesOfClients(t *testing.T) {
 	}
 }
 
-// TestADeletedSecretIsMadeAnew: what clients trust is what Pods may serve with; where nobody knows that, clients wait.
+// TestADeletedSecretIsMadeAnew: what clients trust is what Pods may serve with; where that is lost, new clients wait.
 func TestADeletedSecretIsMadeAnew(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	create := func(clients ...backend.Client) *corev1.Secret {
@@ -275,7 +275,7 @@ func TestRequests(t *testing.T) {
 	want := []certificate.Request{{
 		Deployment: deployment, Namespace: namespace, Service: service,
 		Hosts:     []string{"cool-service.ns", "cool-service.ns.svc", "cool-service.ns.svc.cluster.local"},
-		NotBefore: now, NotAfter: now.Add(730 * 24 * time.Hour),
+		NotBefore: now, NotAfter: now.Add(730 * 24 * time.Hour), Owner: olmcore.OwnerReferenceTo(csvOf("cool.v1")),
 	}}
 	plan := backend.Of(sourceOf(nil, nil))
 	require.Empty(t, cmp.Diff(want, plan.Requests))
