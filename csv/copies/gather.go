@@ -75,16 +75,11 @@ func (in *Input) readCopies(reads *read.Reads, targets group.Targets) {
 
 // namedIn reads the ClusterServiceVersions of a name in some namespaces, but the original.
 func namedIn(reads *read.Reads, key types.NamespacedName, namespaces []*corev1.Namespace) olmcore.Observed[*v1alpha1.ClusterServiceVersion] {
-	all := olmcore.Found[*v1alpha1.ClusterServiceVersion]()
+	names := make([]string, 0, len(namespaces))
 	for _, n := range namespaces {
-		if n.Name == key.Namespace {
-			continue
+		if n.Name != key.Namespace {
+			names = append(names, n.Name)
 		}
-		found := read.Named[*v1alpha1.ClusterServiceVersion](reads, n.Name, []string{key.Name})
-		all.Items, all.Complete = append(all.Items, found.Items...), all.Complete && found.Complete
 	}
-	if !all.Complete {
-		all.Items = nil
-	}
-	return all
+	return read.In[*v1alpha1.ClusterServiceVersion](reads, names, key.Name)
 }

@@ -51,8 +51,8 @@ func (p *prototype) in(namespace string) *v1alpha1.ClusterServiceVersion {
 	return &c
 }
 
-// update returns what makes an observed copy hold what it should: first all but the status, then that.
-func (p *prototype) update(have *v1alpha1.ClusterServiceVersion) ([]olmcore.Action, error) {
+// update returns what makes an observed copy hold what it should: first all but the status, then that; nil when it does.
+func (p *prototype) update(have *v1alpha1.ClusterServiceVersion) (olmcore.Action, error) {
 	content, err := contentOf(have)
 	if err != nil {
 		return nil, &olmcore.InputError{Field: "Copies", Problem: "has " + have.Namespace + "/" + have.Name + ", which cannot be encoded: " + err.Error()}
@@ -61,15 +61,15 @@ func (p *prototype) update(have *v1alpha1.ClusterServiceVersion) ([]olmcore.Acti
 	if held && content.status == p.content.status {
 		return nil, nil
 	}
-	before := have
+	before, after := have, &v1alpha1.ClusterServiceVersion{TypeMeta: have.TypeMeta, ObjectMeta: have.ObjectMeta, Spec: p.copy.Spec}
 	if isSlim(have) {
 		before = p.wholeOf(have, held)
 	}
-	after := *before
+	after.Labels, after.Annotations = p.copy.Labels, p.copy.Annotations
 	if held {
 		after.Status = p.copy.Status
-		return []olmcore.Action{olmcore.UpdateStatusOf(before, &after, p.why)}, nil
+		return olmcore.UpdateStatusOf(before, after, p.why), nil
 	}
-	after.OwnerReferences, after.Labels, after.Annotations, after.Spec = nil, p.copy.Labels, p.copy.Annotations, p.copy.Spec
-	return []olmcore.Action{olmcore.UpdateOf(before, &after, p.why)}, nil
+	after.OwnerReferences, after.Status = nil, before.Status
+	return olmcore.UpdateOf(before, after, p.why), nil
 }

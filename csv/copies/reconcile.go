@@ -12,6 +12,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/copied"
@@ -89,25 +90,40 @@ func decide(in Input) (res olmcore.Result, err error) {
 type facts struct {
 	Input
 	ref olmcore.Ref
-	// source is the original, nil when there is none, found what has its key.
-	source, found *v1alpha1.ClusterServiceVersion
+	// source is the original, nil when there is none, named what has its key.
+	source, named *v1alpha1.ClusterServiceVersion
 	// targets are what its operator watches; copiable is false for an original of which no copies are made.
 	targets  group.Targets
 	copiable bool
-	toggle   copied.Toggle
-	leaving  sets.Set[string] // namespaces
+	// noted are the targets by its annotation.
+	noted   sets.Set[string]
+	toggle  copied.Toggle
+	leaving sets.Set[string] // namespaces
+	// there are what has its name in other namespaces, by namespace.
+	there map[string]*found
+}
+
+// found is what a namespace has of the name of the original.
+type found struct {
+	*v1alpha1.ClusterServiceVersion
+	// isCopy: it is a copy of the original.
+	isCopy bool
+	// why is for what it goes, zero for one that stays.
+	why olmcore.Cause
 }
 
 func factsOf(in Input) *facts {
-	f := &facts{Input: in, leaving: sets.New[string]()}
-	f.found, _ = owned.Find(in.Sources.Items, in.Key.Namespace, in.Key.Name)
+	f := &facts{Input: in, leaving: sets.New[string](), there: make(map[string]*found, len(in.Copies.Items))}
+	f.named, _ = owned.Find(in.Sources.Items, in.Key.Namespace, in.Key.Name)
 	f.ref = olmcore.Ref{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: in.Key.Namespace, Name: in.Key.Name}
-	if f.found != nil {
-		f.ref = olmcore.RefOf(f.found).Unversioned()
-		if !f.found.IsCopied() {
-			f.source = f.found
+	if f.named != nil {
+		f.ref = olmcore.RefOf(f.named).Unversioned()
+		if !f.named.IsCopied() {
+			f.source = f.named
 			g, _ := group.Alone(in.OperatorGroups.Items, in.Key.Namespace)
 			f.targets, f.copiable = copied.Targets(f.source, g)
+			noted, _ := group.AnnotatedTargets(f.source)
+			f.noted = sets.New(noted...)
 		}
 	}
 	config, _ := owned.Find(in.OLMConfigs.Items, "", copied.ConfigName)
@@ -115,6 +131,14 @@ func factsOf(in Input) *facts {
 	for _, n := range in.Namespaces.Items {
 		if copied.IsLeaving(n) {
 			f.leaving.Insert(n.Name)
+		}
+	}
+	all := make([]found, 0, len(in.Copies.Items))
+	for _, c := range in.Copies.Items {
+		if c.Name == in.Key.Name && c.Namespace != in.Key.Namespace {
+			isCopy := copied.From(in.Key, c)
+			all = append(all, found{c, isCopy, f.unjustified(c, isCopy)})
+			f.there[c.Namespace] = &all[len(all)-1]
 		}
 	}
 	return f
@@ -149,7 +173,7 @@ func (f *facts) decided() bool {
 
 // lost returns the deletion of what has the key and says of itself that it is a copy, but not of what.
 func (f *facts) lost(res *olmcore.Result) []olmcore.Action {
-	c := f.found
+	c := f.named
 	switch {
 	case c == nil || f.source != nil || c.DeletionTimestamp != nil || copied.Home(c) != f.Key:
 		return nil
@@ -163,20 +187,9 @@ func (f *facts) lost(res *olmcore.Result) []olmcore.Action {
 	})}
 }
 
-// deletions are those of copies without a reason to exist.
-func (f *facts) deletions() (actions []olmcore.Action) {
-	for _, c := range f.Copies.Items {
-		if why := f.unjustified(c); why.Reason != "" {
-			actions = append(actions, olmcore.DeleteOf(c, why))
-		}
-	}
-	return actions
-}
-
-// unjustified says why a copy goes; the zero Cause is for one that stays, for what is no copy of the original, and for
-// what goes already.
-func (f *facts) unjustified(c *v1alpha1.ClusterServiceVersion) (why olmcore.Cause) {
-	if !copied.From(f.Key, c) || c.DeletionTimestamp != nil || f.leaving.Has(c.Namespace) {
+// unjustified says for what a copy goes, which is nothing for what is none, goes already, or goes with its namespace.
+func (f *facts) unjustified(c *v1alpha1.ClusterServiceVersion, isCopy bool) (why olmcore.Cause) {
+	if !isCopy || c.DeletionTimestamp != nil || f.leaving.Has(c.Namespace) {
 		return why
 	}
 	for _, rule := range unjustified {
@@ -185,6 +198,16 @@ func (f *facts) unjustified(c *v1alpha1.ClusterServiceVersion) (why olmcore.Caus
 		}
 	}
 	return why
+}
+
+// deletions are those of copies without a reason to exist.
+func (f *facts) deletions() (actions []olmcore.Action) {
+	for _, c := range f.there {
+		if c.why.Reason != "" {
+			actions = append(actions, olmcore.DeleteOf(c.ClusterServiceVersion, c.why))
+		}
+	}
+	return actions
 }
 
 // unjustified is the table of what a copy goes for: whoever adds a reason adds one row. Each says what is wrong.
@@ -214,7 +237,7 @@ var unjustified = []struct {
 		return ""
 	}},
 	{ReasonNotWatched, func(f *facts, c *v1alpha1.ClusterServiceVersion) string {
-		if noted, _ := group.AnnotatedTargets(f.source); !noted.Contains(c.Namespace) {
+		if !f.noted.Has(metav1.NamespaceAll) && !f.noted.Has(c.Namespace) {
 			return "the operator of ClusterServiceVersion " + f.Key.String() + " does not watch the namespace"
 		}
 		return ""
@@ -234,26 +257,22 @@ func (f *facts) held(res *olmcore.Result) (actions []olmcore.Action, err error) 
 		return nil, &olmcore.InputError{Field: "Sources[0]", Problem: "cannot be encoded: " + err.Error()}
 	}
 	missing := olmcore.Cause{Reason: ReasonCopyMissing, Message: "the operator of ClusterServiceVersion " + f.Key.String() + " watches the namespace"}
-	there := make(map[string]*v1alpha1.ClusterServiceVersion, len(f.Copies.Items))
-	for _, c := range f.Copies.Items {
-		if c.Name == f.Key.Name {
-			there[c.Namespace] = c
-		}
-	}
 	for _, namespace := range f.toggle.Namespaces(f.Key.Namespace, f.targets, f.Namespaces.Items) {
-		switch c := there[namespace]; {
+		switch c := f.there[namespace]; {
 		case c == nil:
 			actions = append(actions, olmcore.CreateOf(want.in(namespace), missing))
-		case !copied.From(f.Key, c):
+		case !c.isCopy:
 			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNameTaken, f.ref, "",
 				"ClusterServiceVersion %s/%s is no copy of it, so there is none in that namespace", namespace, c.Name))
 			res.Requeue(takenPace)
-		case c.DeletionTimestamp == nil && f.unjustified(c).Reason == "":
-			update, err := want.update(c)
+		case c.DeletionTimestamp == nil && c.why.Reason == "":
+			update, err := want.update(c.ClusterServiceVersion)
 			if err != nil {
 				return nil, err
 			}
-			actions = append(actions, update...)
+			if update != nil {
+				actions = append(actions, update)
+			}
 		}
 	}
 	return actions, nil

@@ -117,8 +117,8 @@ type content struct{ spec, status string }
 
 // contentOf hashes what a copy holds: name, labels, annotations and spec, and the status. A slim copy knows.
 func contentOf(c *v1alpha1.ClusterServiceVersion) (held content, err error) {
-	if isSlim(c) {
-		return content{c.Annotations[annotationSpecHash], c.Annotations[annotationStatusHash]}, nil
+	if spec, slim := c.Annotations[annotationSpecHash]; slim {
+		return content{spec, c.Annotations[annotationStatusHash]}, nil
 	}
 	held.spec, err = olmcore.Hash(struct {
 		Name                string

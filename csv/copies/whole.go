@@ -25,12 +25,12 @@ func (p *prototype) wholeOf(slim *v1alpha1.ClusterServiceVersion, held bool) *v1
 		unlike = unlikeOf(&p.copy, keys)
 		p.unlike[keys] = unlike
 	}
-	whole := &v1alpha1.ClusterServiceVersion{TypeMeta: slim.TypeMeta, ObjectMeta: slim.ObjectMeta}
+	annotations, spec, status := unlike.Annotations, &unlike.Spec, &v1alpha1.ClusterServiceVersionStatus{}
 	if held {
-		whole.Annotations, whole.Spec, whole.Status = p.copy.Annotations, p.copy.Spec, unlike.Status
-	} else {
-		whole.Annotations, whole.Spec = unlike.Annotations, unlike.Spec
+		annotations, spec, status = p.copy.Annotations, &p.copy.Spec, &unlike.Status
 	}
+	whole := &v1alpha1.ClusterServiceVersion{TypeMeta: slim.TypeMeta, ObjectMeta: slim.ObjectMeta, Spec: *spec, Status: *status}
+	whole.Annotations = annotations
 	return whole
 }
 

@@ -25,17 +25,28 @@ import (
 )
 
 // slimming is a Reader as a cache is that keeps what controllers.Transform makes of objects.
-type slimming struct{ olmcore.Reader }
+type slimming struct {
+	olmcore.Reader
+	cached
+}
 
-func slimmed(o olmcore.Object) olmcore.Object {
+// cached are the objects in such a cache, by UID and version.
+type cached map[string]olmcore.Object
+
+func (s cached) slimmed(o olmcore.Object) olmcore.Object {
 	if o.GetLabels()["olm.copiedFrom"] == "" {
-		return o // to copy it would take long
+		return o
+	}
+	version := string(o.GetUID()) + "/" + o.GetResourceVersion()
+	if kept, ok := s[version]; ok {
+		return kept
 	}
 	kept, err := controllers.Transform(o.DeepCopyObject())
 	if err != nil {
 		panic(err)
 	}
-	return kept.(olmcore.Object)
+	s[version] = kept.(olmcore.Object)
+	return s[version]
 }
 
 func (s slimming) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
@@ -43,14 +54,14 @@ func (s slimming) Get(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	if err != nil {
 		return nil, err
 	}
-	return slimmed(o), nil
+	return s.slimmed(o), nil
 }
 
 func (s slimming) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 	objects, err := s.Reader.List(ctx, gvk, namespace, selector)
 	objects = slices.Clone(objects)
 	for i, o := range objects {
-		objects[i] = slimmed(o)
+		objects[i] = s.slimmed(o)
 	}
 	return objects, err
 }
@@ -88,11 +99,11 @@ func TestSlimCopiesAreEnough(t *testing.T) {
 		options := w.olm.Options
 		whole, slim := (&olm.OLM{Options: options, Disconnected: true}).Controllers(), (&olm.OLM{Options: options, Disconnected: true}).Controllers()
 		for i, c := range slim {
-			require.Equal(t, whole[i].Keys(w.cluster), c.Keys(slimming{w.cluster}), c.Name)
+			require.Equal(t, whole[i].Keys(w.cluster), c.Keys(slimming{w.cluster, cached{}}), c.Name)
 			for _, key := range c.Keys(w.cluster) {
 				want, err := whole[i].Reconcile(w.ctx, w.cluster, key, w.cluster.Now(), nil)
 				require.NoError(t, err)
-				got, err := c.Reconcile(w.ctx, slimming{w.cluster}, key, w.cluster.Now(), nil)
+				got, err := c.Reconcile(w.ctx, slimming{w.cluster, cached{}}, key, w.cluster.Now(), nil)
 				require.NoError(t, err)
 				if c.Name == controllers.Copies { // the patches of copies are other ones to the same end
 					require.Equal(t, writes(want), writes(got), key)
@@ -167,7 +178,7 @@ func manyTeams() (*fake.Cluster, error) {
 func TestCopiesComeWhateverHappens(t *testing.T) {
 	for name, reader := range map[string]func(olmcore.Reader) olmcore.Reader{
 		"whole": func(r olmcore.Reader) olmcore.Reader { return r },
-		"slim":  func(r olmcore.Reader) olmcore.Reader { return slimming{r} },
+		"slim":  func(r olmcore.Reader) olmcore.Reader { return slimming{r, cached{}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := invariant.World{New: manyTeams, Rounds: 20, SettleTime: 2 * time.Minute, Controllers: func(c *fake.Cluster) []fake.Controller {

@@ -5,7 +5,9 @@
 package read
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -51,6 +54,27 @@ func List[T olmcore.Object](r *Reads, namespace string, selector labels.Selector
 func Named[T olmcore.Object](r *Reads, namespace string, names []string) (found olmcore.Observed[T]) {
 	if r.err == nil {
 		found, r.err = olmcore.ObserveNamed[T](r.ctx, r.reader, namespace, names...)
+	}
+	return found
+}
+
+// In reads the objects with a name in some namespaces.
+func In[T olmcore.Object](r *Reads, namespaces []string, name string) olmcore.Observed[T] {
+	found := olmcore.Observed[T]{Complete: true, Items: make([]T, 0, len(namespaces))}
+	gvk := olmcore.GVKOf(*new(T))
+	for _, namespace := range namespaces {
+		if r.err != nil {
+			return olmcore.Observed[T]{}
+		}
+		o, err := olmcore.GetKind(r.ctx, r.reader, gvk, namespace, name)
+		switch object, is := o.(T); {
+		case errors.Is(err, olmcore.ErrNotRead):
+			return olmcore.Observed[T]{}
+		case err == nil && is:
+			found.Items = append(found.Items, object)
+		case !apierrors.IsNotFound(err):
+			r.err = cmp.Or(err, fmt.Errorf("read %s: got %T", olmcore.Key{Kind: gvk.Kind, Namespace: namespace, Name: name}, o))
+		}
 	}
 	return found
 }
