@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/copies"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/fake"
@@ -41,7 +42,7 @@ func controller(name string, kind schema.GroupVersionKind, reconcile reconciler)
 	return fake.Controller{Name: name, Kind: kind.GroupKind(), Keys: fake.KeysOf(kind), Reconcile: reconcile}
 }
 
-// controllers are those of OperatorGroups and ClusterServiceVersions, and the one of this package.
+// controllers are those of OperatorGroups, ClusterServiceVersions and their copies, and the one of this package.
 func controllers() []fake.Controller {
 	versions := v1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion")
 	checkpoints := map[types.NamespacedName]*olmcore.Checkpoint{}
@@ -64,6 +65,21 @@ func controllers() []fake.Controller {
 			out, err := csv.Reconcile(in)
 			return out.Result, err
 		}),
+		{
+			Name: "copies", Kind: versions.GroupKind(),
+			Keys: func(r olmcore.Reader) []types.NamespacedName {
+				return slices.DeleteFunc(fake.KeysOf(versions)(r), func(k types.NamespacedName) bool { return k.Namespace != key.Namespace })
+			},
+			Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+				in, err := copies.Gather(ctx, r, key, copies.Config{})
+				if err != nil {
+					return olmcore.Result{}, err
+				}
+				in.Now = now
+				out, err := copies.Reconcile(in)
+				return out.Result, err
+			},
+		},
 		controller("permissions", versions, func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
 			in, err := permissions.Gather(ctx, r, key)
 			if err != nil {
@@ -105,11 +121,8 @@ func install(c *fake.Cluster, file string) error {
 	return c.Create(planned...)
 }
 
-// copyInto creates a copy of the ClusterServiceVersion in a namespace.
-func copyInto(c *fake.Cluster, namespace string) error {
-	copied := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: key.Name, Labels: map[string]string{"olm.copiedFrom": key.Namespace}}}
-	copied.Spec.InstallStrategy.StrategyName = "deployment"
-	return c.Create(copied)
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 func newCluster(targets ...string) (*fake.Cluster, error) {
@@ -117,7 +130,7 @@ func newCluster(targets ...string) (*fake.Cluster, error) {
 	c.AutoCreateNamespaces = true
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group"}}
 	group.Spec.TargetNamespaces = targets
-	return c, errors.Join(c.AddNode("node", nil), c.Create(group), install(c, "testdata/operator.yaml"))
+	return c, errors.Join(c.AddNode("node", nil), c.Create(namespace("a"), namespace("b")), c.Create(group), install(c, "testdata/operator.yaml"))
 }
 
 // target gives the OperatorGroup other targets.
@@ -129,10 +142,10 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 	for name, prepare := range map[string]func(c *fake.Cluster, settle func() error) error{
 		"all namespaces": func(*fake.Cluster, func() error) error { return nil },
 		"two namespaces": func(c *fake.Cluster, _ func() error) error {
-			return errors.Join(target(c, "a", "b"), copyInto(c, "a"), copyInto(c, "b"))
+			return target(c, "a", "b")
 		},
 		"other targets": func(c *fake.Cluster, settle func() error) error {
-			return errors.Join(settle(), target(c, "a"), copyInto(c, "a"))
+			return errors.Join(settle(), target(c, "a"))
 		},
 		"a deletion": func(c *fake.Cluster, settle func() error) error {
 			return errors.Join(settle(), c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1"))))
@@ -181,10 +194,10 @@ func TestWhatWasGrantedGoesWithTheOperator(t *testing.T) {
 	d := &fake.Driver{Cluster: c, Controllers: controllers()}
 	require.NoError(t, d.Settle(t.Context()))
 	require.Equal(t, []int{1, 1}, []int{count(c, "ClusterRole"), count(c, "ClusterRoleBinding")})
-	require.NoError(t, errors.Join(target(c, "a", "b"), copyInto(c, "a"), copyInto(c, "b")))
+	require.NoError(t, target(c, "a", "b"))
 	require.NoError(t, d.Settle(t.Context()))
 	require.Equal(t, []int{0, 0, 2, 2}, []int{count(c, "ClusterRole"), count(c, "ClusterRoleBinding"), count(c, "Role"), count(c, "RoleBinding")})
-	require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Namespace: "b", Name: "cool.v1"}, metav1.DeleteOptions{}))
+	require.NoError(t, target(c, "a"))
 	require.NoError(t, d.Settle(t.Context()))
 	require.Equal(t, []int{1, 1}, []int{count(c, "Role"), count(c, "RoleBinding")})
 
@@ -245,14 +258,6 @@ func TestScenarios(t *testing.T) {
 		// install FILE: what the InstallPlan of an operator does.
 		"install": func(w *scenario.World, args []string, _ []byte) (string, error) {
 			return "", install(w.Cluster, w.Dir+"/"+args[0])
-		},
-		// copy NAMESPACE...: what the controller of copies does.
-		"copy": func(w *scenario.World, args []string, _ []byte) (string, error) {
-			var failed []error
-			for _, namespace := range args {
-				failed = append(failed, copyInto(w.Cluster, namespace))
-			}
-			return "", errors.Join(failed...)
 		},
 	}
 	require.NoError(t, scenario.RunAll("testdata/*.txt", scenario.Config{Controllers: controllers(), Commands: commands}))
