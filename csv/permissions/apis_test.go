@@ -121,7 +121,12 @@ func TestForWhichAPIsThereAreClusterRoles(t *testing.T) {
 		"it is only required":            {func(w *world) { d := &w.csv.Spec.CustomResourceDefinitions; d.Required, d.Owned = d.Owned, nil }, nil},
 		"it has an APIService":           {func(w *world) { serves(w, "ices", service("v1", "ice.example.com")) }, ice},
 		"that is missing":                {func(w *world) { serves(w, "ices") }, nil},
-		"that is another's":              {func(w *world) { s := service("v1", "ice.example.com"); s.Labels = nil; serves(w, "ices", s) }, []string{"say APINotRecorded"}},
+		"that goes": {func(w *world) {
+			s := service("v1", "ice.example.com")
+			s.DeletionTimestamp, s.Finalizers = ago(0), []string{"x"}
+			serves(w, "ices", s)
+		}, nil},
+		"that is another's": {func(w *world) { s := service("v1", "ice.example.com"); s.Labels = nil; serves(w, "ices", s) }, []string{"say APINotRecorded"}},
 		"in a group with one of another": {func(w *world) {
 			s := service("v2", "ice.example.com")
 			s.Labels = nil

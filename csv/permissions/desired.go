@@ -75,10 +75,10 @@ func (d desired) compare(x index, res *olmcore.Result) {
 	}
 }
 
-// isMet reports whether the object is there and says what it should: only then it may be bound.
+// isMet reports whether an object of the name is there and says what it should: only then it may be bound.
 func (d desired) isMet(x index) bool {
 	have := x[olmcore.KeyOf(d.object)]
-	return have != nil && d.isOurs(have) && have.GetDeletionTimestamp() == nil && equality.Semantic.DeepEqual(contentOf(have), contentOf(d.object))
+	return have != nil && have.GetDeletionTimestamp() == nil && equality.Semantic.DeepEqual(contentOf(have), contentOf(d.object))
 }
 
 // isAnothers reports whether there is an object of the name that is not ours.

@@ -142,6 +142,19 @@ func TestGatherErrors(t *testing.T) {
 	require.Equal(t, []string{"say NotObserved"}, words(reconciled(t, in).Result)[4:], "the ClusterRoles for its API are made")
 }
 
+// TestANameThatIsNoLabelValueIsNotLookedFor: an API server would refuse to select by it.
+func TestANameThatIsNoLabelValueIsNotLookedFor(t *testing.T) {
+	w := newWorld("")
+	w.csv.Name = strings.Repeat("c", 64)
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{w.csv}, olmcore.Everything)
+	require.NoError(t, err)
+	in, err := permissions.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: w.csv.Name})
+	require.NoError(t, err)
+	require.False(t, in.ClusterRoles.Complete)
+	in.Now = now
+	require.Equal(t, olmcore.Result{}, reconciled(t, in).Result)
+}
+
 // TestWhatChangesTheResultIsAffected takes the objects of worlds away, one after the other.
 func TestWhatChangesTheResultIsAffected(t *testing.T) {
 	for name, targets := range map[string][]string{"all namespaces": {""}, "two namespaces": {"a", "b"}, "its own": {"ns"}} {

@@ -142,6 +142,7 @@ func TestWhenPermissionsAreGranted(t *testing.T) {
 		"the RoleBinding is missing":       {[]string{"a"}, func(w *world) { w.binding = nil }, nil},
 		"the copy is missing":              {[]string{"a"}, func(w *world) { w.more = nil }, nil},
 		"the copy goes":                    {[]string{"a"}, func(w *world) { w.more[0].SetDeletionTimestamp(ago(0)); w.more[0].SetFinalizers([]string{"x"}) }, nil},
+		"the copy has no UID":              {[]string{"a"}, func(w *world) { w.more[0].SetUID("") }, nil},
 		"the copy is another operator's":   {[]string{"a"}, func(w *world) { w.more[0].GetLabels()["olm.copiedFrom"] = "else" }, nil},
 		"the cluster grants it anyway":     {[]string{""}, func(w *world) { w.more = anywhere(pods) }, nil},
 		"and so it is in each namespace":   {[]string{"a"}, func(w *world) { w.more = append(w.more, anywhere(pods)...) }, nil},
@@ -197,8 +198,21 @@ func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
 		"a subject was added": {"", func(w *world) {
 			clusterBinding(w).Subjects = append(clusterBinding(w).Subjects, rbacv1.Subject{Kind: "User", Name: "eve"})
 		}, []string{"update ClusterRoleBinding " + name}},
-		"it binds another role":           {"", func(w *world) { clusterBinding(w).RoleRef.Name = "cluster-admin" }, []string{"delete ClusterRoleBinding " + name}},
-		"it is gone":                      {"", func(w *world) { w.more = w.more[1:] }, []string{"create ClusterRole " + name}},
+		"it binds another role": {"", func(w *world) { clusterBinding(w).RoleRef.Name = "cluster-admin" }, []string{"delete ClusterRoleBinding " + name}},
+		"it is gone":            {"", func(w *world) { w.more = w.more[1:] }, []string{"create ClusterRole " + name}},
+		"its binding is gone while it is on its way out": {"", func(w *world) {
+			w.more = w.more[:1]
+			clusterRole(w).DeletionTimestamp, clusterRole(w).Finalizers = ago(0), []string{"x"}
+		}, nil},
+		"both are others'": {"", func(w *world) { clusterRole(w).Labels, clusterBinding(w).Labels = nil, nil }, []string{"say NameConflict"}},
+		"it is another's, and its binding on its way out": {"", func(w *world) {
+			clusterRole(w).Labels = nil
+			clusterBinding(w).DeletionTimestamp, clusterBinding(w).Finalizers = ago(0), []string{"x"}
+		}, []string{"say NameConflict"}},
+		"the group targets its own namespace, and one is on its way out": {"", func(w *world) {
+			w.group.Status.Namespaces = []string{"ns"}
+			clusterRole(w).DeletionTimestamp, clusterRole(w).Finalizers = ago(0), []string{"x"}
+		}, withdrawn[:1]},
 		"its binding is gone":             {"", func(w *world) { w.more = w.more[:1] }, []string{"create ClusterRoleBinding " + name}},
 		"gone, and a rule was added":      {"", func(w *world) { w.more = w.more[:1]; clusterRole(w).Rules = append(clusterRole(w).Rules, everything) }, []string{"update ClusterRole " + name}},
 		"gone, and the role is another's": {"", func(w *world) { w.more = w.more[:1]; clusterRole(w).Labels = nil }, []string{"say NameConflict"}},
