@@ -176,7 +176,7 @@ func New(o *Options) *Set {
 		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, Affected: catalog.Affected, Reconcile: s.remembering(Catalog, s.catalog)},
 		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: s.local(subscriptionAffected), Reconcile: s.remembering(Subscription, s.subscription), notice: s.notice},
 		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.remembering(InstallPlan, s.installPlan), concerns: plansConcerned},
-		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: operatorgroup.Affected, Reconcile: s.remembering(Group, s.group)},
+		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: operatorgroup.Affected, Reconcile: s.remembering(Group, groupOf)},
 		{Name: CSV, Kinds: kinds(csvKind), KeysOf: originals, Affected: csv.Affected, Reconcile: s.remembering(CSV, s.csv), concerns: versionsConcerned},
 		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, Affected: operatorcondition.Affected, Reconcile: s.remembering(Condition, s.condition)},
 		{Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource, Affected: copies.Affected, Reconcile: s.remembering(Copies, s.copies), concerns: sourcesConcerned},
@@ -194,7 +194,7 @@ func New(o *Options) *Set {
 	if o.Operators {
 		s.Controllers = append(s.Controllers, Controller{
 			Name: Operator, Kinds: kinds(operatorKind, subscriptionKind, installPlanKind, csvKind),
-			KeysOf: component.Affected, Affected: component.Affected, Reconcile: s.remembering(Operator, s.operator),
+			KeysOf: component.Affected, Affected: component.Affected, Reconcile: s.remembering(Operator, operatorOf),
 		})
 	}
 	for i := range s.Controllers {

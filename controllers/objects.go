@@ -178,7 +178,7 @@ func (s *Set) sweep(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Res
 	return out.Result, err
 }
 
-func (s *Set) group(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+func groupOf(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
 	in, err := operatorgroup.Gather(ctx, r, p.key)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -267,7 +267,7 @@ func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, p *pass) (olmcore
 	return out.Result, err
 }
 
-func (s *Set) operator(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+func operatorOf(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
 	in, err := component.Gather(ctx, r, p.key.Name)
 	if err != nil {
 		return olmcore.Result{}, err

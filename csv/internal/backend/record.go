@@ -25,7 +25,7 @@ const (
 	annotationCertHash = olmcore.KeyPrefix + "certificate-hash"
 	// annotationRetired lists authorities with which no Pod serves any more.
 	annotationRetired = olmcore.KeyPrefix + "retired-authorities"
-	// annotationUnknown says that Pods may serve with an authority that was forgotten, as the Secret was deleted.
+	// annotationUnknown says that Pods may serve with an authority that is known no more, as the Secret was deleted.
 	annotationUnknown = olmcore.KeyPrefix + "unknown-authority"
 )
 
