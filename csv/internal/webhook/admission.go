@@ -75,20 +75,29 @@ func unlabelled(own []olmcore.Object) string {
 	return ""
 }
 
-// removal deletes the configuration of a description that is gone from the spec, nil for others.
+// removals delete the configurations of descriptions that are gone from the spec, once what is described now is sound
+// and exists: nothing goes unchecked in between.
 //
 // Differs: OLM keeps the configuration of a description that has changed its type.
-func (f *facts) removal(o olmcore.Object) olmcore.Action {
-	from := f.from(o)
-	if f.isDescribed(from) || from.generateName == "" || !owned.ByIncarnation(f.CSV).Owns(o.GetLabels()) {
+func (f *facts) removals() []olmcore.Action {
+	gone := slices.DeleteFunc(slices.Clone(f.own), func(o olmcore.Object) bool {
+		return f.isDescribed(f.from(o)) || f.from(o).generateName == ""
+	})
+	if len(gone) == 0 || Problem(f.CSV) != "" || slices.ContainsFunc(slices.Collect(maps.Values(f.made)), isEmpty) {
 		return nil
 	}
-	a := olmcore.DeleteOf(o, olmcore.Cause{
-		Reason: ReasonRemovedFromSpec, Message: "ClusterServiceVersion " + f.CSV.Name + " does not describe webhook " + from.generateName + " any more",
-	})
-	a.Target = olmcore.RefOf(o) // its label may change
-	return a
+	var actions []olmcore.Action
+	for _, o := range gone {
+		a := olmcore.DeleteOf(o, olmcore.Cause{
+			Reason: ReasonRemovedFromSpec, Message: "ClusterServiceVersion " + f.CSV.Name + " does not describe webhook " + f.from(o).generateName + " any more",
+		})
+		a.Target = olmcore.RefOf(o) // its label may change
+		actions = append(actions, a)
+	}
+	return actions
 }
+
+func isEmpty(list []olmcore.Object) bool { return len(list) == 0 }
 
 // admits reports whether the configuration of a description exists, calls the CSV, and is trusted.
 func (f *facts) admits(w *description) bool {

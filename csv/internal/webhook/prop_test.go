@@ -177,7 +177,7 @@ func TestTheOrderOfListsDoesNotMatterAndNothingIsWritten(t *testing.T) {
 	})
 }
 
-// TestWhatIsInstalledStays: once the actions ran, nothing is left to do, and the webhooks are installed.
+// TestWhatIsInstalledStays: once the actions ran, and what is described no more is gone, nothing is left to do, and the webhooks are installed.
 func TestWhatIsInstalledStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSource(t)
@@ -191,8 +191,13 @@ func TestWhatIsInstalledStays(t *testing.T) {
 		}
 		do(t, cluster, actions)
 		next := s
-		next.Objects, next.CRDs = source(s.CSV).Objects, nil
-		observe(&next, stored(t, cluster)...)
+		look := func() {
+			next.Objects, next.CRDs = source(s.CSV).Objects, nil
+			observe(&next, stored(t, cluster)...)
+		}
+		look()
+		do(t, cluster, next.Trust())
+		look()
 		actions, problem = next.Install()
 		require.Empty(t, problem)
 		require.Empty(t, lines(actions))

@@ -6,13 +6,13 @@ package webhook
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
@@ -120,13 +120,15 @@ func (s Source) Health() (State, string) {
 	return Installed, ""
 }
 
-// Install returns what brings the webhooks about, all checks first, and why that is not possible; empty when it is.
-// Configurations of descriptions that are gone from the spec are removed. While Backends say so none is made, and Health
-// is Missing or Failing.
+// Install returns what brings the webhooks about, all checks first, that of Problem among them, and why that is not possible; empty when it is.
+// While Backends say so none is made, and Health is Missing or Failing. It does what Trust does, too.
 func (s Source) Install() (actions []olmcore.Action, problem string) {
 	f := factsOf(s)
 	if unread := f.unread(); unread != "" {
 		return nil, "not read: " + unread
+	}
+	if problem = Problem(s.CSV); problem != "" {
+		return nil, problem // the spec may have changed since it was judged
 	}
 	admissions, problem := f.admissions()
 	if problem != "" {
@@ -137,44 +139,38 @@ func (s Source) Install() (actions []olmcore.Action, problem string) {
 		return nil, problem
 	}
 	actions = slices.Concat(conversions, admissions)
-	written := map[olmcore.Key]bool{}
-	for _, a := range actions {
-		_, ref, _ := a.Describe()
-		written[ref.Key()] = true
-	}
+	written := targets(actions)
 	for _, a := range f.trust() {
-		if _, ref, _ := a.Describe(); !written[ref.Key()] {
+		if _, ref, _ := a.Describe(); !written.Has(ref.Key()) {
 			actions = append(actions, a)
 		}
 	}
-	slices.SortStableFunc(actions, compareActions)
+	slices.SortFunc(actions, deployment.ByTarget)
 	return actions, ""
 }
 
-// compareActions puts deletions first: what is described no more may be in the way of the rest.
-func compareActions(a, b olmcore.Action) int {
-	_, deletesA := a.(olmcore.Delete)
-	_, deletesB := b.(olmcore.Delete)
-	switch {
-	case deletesA == deletesB:
-		return deployment.ByTarget(a, b)
-	case deletesA:
-		return -1
+// targets returns what actions write.
+func targets(actions []olmcore.Action) sets.Set[olmcore.Key] {
+	keys := sets.New[olmcore.Key]()
+	for _, a := range actions {
+		_, ref, _ := a.Describe()
+		keys.Insert(ref.Key())
 	}
-	return 1
+	return keys
 }
 
 const doesNotTrust = " does not trust the serving certificate of the deployment that it calls"
 
 // Trust returns what keeps the webhooks that exist right without a new installation: their bundles are what Backends
 // say, those of this CSV select the namespaces of its OperatorGroup, and configurations of descriptions that are gone
-// from the spec go.
+// from the spec go, once those of all others exist.
 func (s Source) Trust() []olmcore.Action { return factsOf(s).trust() }
 
 func (f *facts) trust() []olmcore.Action {
-	var actions []olmcore.Action
+	actions := f.removals()
+	goes := targets(actions)
 	for _, o := range f.all {
-		if a := cmp.Or(f.removal(o), f.follow(o)); a != nil {
+		if a := f.follow(o); a != nil && !goes.Has(olmcore.KeyOf(o)) {
 			actions = append(actions, a)
 		}
 	}
@@ -186,6 +182,6 @@ func (f *facts) trust() []olmcore.Action {
 			actions = append(actions, olmcore.UpdateOf(crd, after, olmcore.Cause{Reason: ReasonTrust, Message: "CRD " + crd.Name + doesNotTrust}))
 		}
 	}
-	slices.SortStableFunc(actions, compareActions)
+	slices.SortFunc(actions, deployment.ByTarget)
 	return actions
 }

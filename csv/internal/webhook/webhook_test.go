@@ -122,6 +122,14 @@ func TestAdmission(t *testing.T) {
 	update, create := []string{"update ValidatingWebhookConfiguration " + olms + " (Install)"}, []string{"create ValidatingWebhookConfiguration " + vName + " (Install)"}
 	follow := []string{"update ValidatingWebhookConfiguration " + olms + " (Trust)"}
 	remove := []string{"delete ValidatingWebhookConfiguration " + olms + " (RemovedFromSpec)"}
+	beside := func(change func(o *validatingConfiguration)) func(o *validatingConfiguration) []olmcore.Object {
+		return func(o *validatingConfiguration) []olmcore.Object {
+			other := o.DeepCopy()
+			change(other)
+			return []olmcore.Object{o, other}
+		}
+	}
+	gone := []string{"delete ValidatingWebhookConfiguration gone (RemovedFromSpec)"}
 	unlabelled := "ValidatingWebhookConfiguration " + olms + " has no label olm.webhook-description-generate-name"
 	for name, c := range map[string]row{
 		"nothing":                {observe: absent, install: create, state: webhook.Missing},
@@ -156,9 +164,21 @@ func TestAdmission(t *testing.T) {
 		"of another version":        {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner"] = "cool.v0" }), install: create, state: webhook.Missing},
 		"of another namespace":      {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner.namespace"] = "x" }), install: create, state: webhook.Missing},
 		"of an unknown webhook":     {observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.webhook-description-generate-name") }), problem: unlabelled, state: webhook.Failing, why: unlabelled},
-		"of a webhook that is gone": {observe: is(func(o *validatingConfiguration) { o.Labels["olm.webhook-description-generate-name"] = "x" }), install: append(remove, create...), trust: remove, state: webhook.Missing},
+		"of a webhook that is gone": {observe: is(func(o *validatingConfiguration) { o.Labels["olm.webhook-description-generate-name"] = "x" }), install: create, state: webhook.Missing},
 		"of a webhook that mutates now": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].Type = mutating }, observe: kept,
-			install: append(remove, "create MutatingWebhookConfiguration v.example.com-qtky6muaia (Install)"), trust: remove, state: webhook.Missing},
+			install: []string{"create MutatingWebhookConfiguration v.example.com-qtky6muaia (Install)"}, state: webhook.Missing},
+		"of a webhook that is gone, and the others exist": {observe: beside(func(o *validatingConfiguration) {
+			o.Name, o.Labels["olm.webhook-description-generate-name"] = "gone", "x"
+		}),
+			install: gone, trust: gone, state: webhook.Installed},
+		"of a webhook that is gone, with another authority": {observe: beside(func(o *validatingConfiguration) {
+			o.Name, o.Labels["olm.webhook-description-generate-name"], o.Webhooks[0].ClientConfig.CABundle = "gone", "x", second
+		}), install: gone, trust: gone, state: webhook.Installed},
+		"of a webhook that is gone, and the others are refused": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].TimeoutSeconds = new(int32(31)) },
+			observe: beside(func(o *validatingConfiguration) {
+				o.Name, o.Labels["olm.webhook-description-generate-name"] = "gone", "x"
+			}),
+			problem: `webhook description "v.example.com": timeoutSeconds: 31 is outside 1-30`, state: webhook.Missing},
 		"going, of a webhook that is gone": {observe: is(func(o *validatingConfiguration) {
 			o.Labels["olm.webhook-description-generate-name"], o.DeletionTimestamp = "x", csvtest.Ago(0)
 		}), install: create, state: webhook.Missing},
@@ -283,6 +303,15 @@ func TestContents(t *testing.T) {
 			require.Equal(t, webhook.Installed, state)
 		})
 	}
+}
+
+// TestNothingIsInstalledThatWouldBeRefused: a spec can change when its webhooks were judged already.
+func TestNothingIsInstalledThatWouldBeRefused(t *testing.T) {
+	bad := describe("bad.example.com", validating, func(w *description) { w.Rules[0].APIGroups = []string{"*"} })
+	s := source(operator(append(everything(), bad)...), crd("cools.example.com"))
+	actions, problem := s.Install()
+	require.Empty(t, actions)
+	require.Equal(t, allGroups, problem)
 }
 
 func TestNamesOfConfigurations(t *testing.T) {
