@@ -12,7 +12,7 @@
 //	             create.Plan, unpack.Bundle
 //	                               │ a plan, by its object
 //	                               v
-//	                          installplan ──> csv, operatorgroup ──> sweep
+//	                          installplan ──> csv, operatorgroup, operatorcondition ──> sweep
 //
 // New makes a Set, whose Runners read with an olmcore.Reader and act with an olmcore.Executor. A framework supplies
 // these two, watches of the kinds in Options.Watched, and for each Runner a queue that Changed fills and Run empties; a
