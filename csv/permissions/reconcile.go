@@ -78,9 +78,6 @@ func decide(in *Input) (res olmcore.Result) {
 // result turns a plan into actions, and says what was not read.
 func (p plan) result(in *Input, observed index, unread []string) (res olmcore.Result) {
 	res.Diagnostics = p.said
-	if len(p.said) > 0 {
-		res.Requeue(conflictPace)
-	}
 	if len(unread) > 0 {
 		slices.Sort(unread)
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(in.ClusterServiceVersion), "",

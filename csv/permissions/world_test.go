@@ -121,16 +121,16 @@ func install(c *fake.Cluster, file string) error {
 	return c.Create(planned...)
 }
 
-func namespace(name string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-}
-
-func newCluster(targets ...string) (*fake.Cluster, error) {
+// newCluster has the operator, an OperatorGroup for all namespaces, and some of these.
+func newCluster(namespaces ...string) (*fake.Cluster, error) {
 	c := fake.NewCluster(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	c.AutoCreateNamespaces = true
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "group"}}
-	group.Spec.TargetNamespaces = targets
-	return c, errors.Join(c.AddNode("node", nil), c.Create(namespace("a"), namespace("b")), c.Create(group), install(c, "testdata/operator.yaml"))
+	failed := []error{c.AddNode("node", nil), c.Create(group)}
+	for _, name := range namespaces {
+		failed = append(failed, c.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	return c, errors.Join(append(failed, install(c, "testdata/operator.yaml"))...)
 }
 
 // target gives the OperatorGroup other targets.
@@ -139,28 +139,30 @@ func target(c *fake.Cluster, targets ...string) error {
 }
 
 func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
-	for name, prepare := range map[string]func(c *fake.Cluster, settle func() error) error{
-		"all namespaces": func(*fake.Cluster, func() error) error { return nil },
-		"two namespaces": func(c *fake.Cluster, _ func() error) error {
-			return target(c, "a", "b")
-		},
-		"other targets": func(c *fake.Cluster, settle func() error) error {
+	type steps struct {
+		namespaces []string
+		prepare    func(c *fake.Cluster, settle func() error) error
+	}
+	for name, world := range map[string]steps{
+		"all namespaces": {nil, func(*fake.Cluster, func() error) error { return nil }},
+		"two namespaces": {[]string{"a", "b"}, func(c *fake.Cluster, _ func() error) error { return target(c, "a", "b") }},
+		"other targets": {[]string{"a"}, func(c *fake.Cluster, settle func() error) error {
 			return errors.Join(settle(), target(c, "a"))
-		},
-		"a deletion": func(c *fake.Cluster, settle func() error) error {
+		}},
+		"a deletion": {nil, func(c *fake.Cluster, settle func() error) error {
 			return errors.Join(settle(), c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1"))))
-		},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := invariant.World{
 				Rounds: rounds,
 				New: func() (*fake.Cluster, error) {
-					c, err := newCluster()
+					c, err := newCluster(world.namespaces...)
 					if err != nil {
 						return nil, err
 					}
 					d := &fake.Driver{Cluster: c, Controllers: controllers()}
-					return c, prepare(c, func() error { return d.Settle(context.Background()) })
+					return c, world.prepare(c, func() error { return d.Settle(context.Background()) })
 				},
 				Controllers: func(*fake.Cluster) []fake.Controller { return controllers() },
 				Ignore: func(o map[string]any) { // how often a CSV went through its phases is the history of a run
@@ -189,7 +191,7 @@ func TestWhatWasGrantedGoesWithTheOperator(t *testing.T) {
 		}
 		return n
 	}
-	c, err := newCluster()
+	c, err := newCluster("a", "b")
 	require.NoError(t, err)
 	d := &fake.Driver{Cluster: c, Controllers: controllers()}
 	require.NoError(t, d.Settle(t.Context()))
