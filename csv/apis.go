@@ -97,6 +97,17 @@ func judgeOwnedAPIServices(in *Input) []v1alpha1.RequirementStatus {
 	return report
 }
 
+// cannotAdopt is what OLM says of an owned APIService that is another's.
+const cannotAdopt = "unable to adopt APIService"
+
+// apiServiceConflict says whose the APIService is that keeps the CSV from being installed, once.
+func (f *facts) apiServiceConflict(d decision) []olmcore.Diagnostic {
+	if d.Message != cannotAdopt || f.csv.Status.Reason == d.Reason {
+		return nil
+	}
+	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, ReasonAPIServiceConflict, olmcore.RefOf(f.csv), "spec.apiservicedefinitions.owned", "%s", f.apis.Conflict())}
+}
+
 // judgeNativeAPIs has the entries in the order of the spec.
 func judgeNativeAPIs(in *Input) []v1alpha1.RequirementStatus {
 	var report []v1alpha1.RequirementStatus

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
@@ -37,8 +38,14 @@ func gatherServices(r *read.Reads, in *Input) {
 			accounts = append(accounts, backend.AccountName(&d.Spec))
 		}
 	}
-	in.APIServices = read.Join(in.APIServices, read.Named[*apiregistrationv1.APIService](r, "", owns))
+	if len(owns) > 0 {
+		in.APIServices = read.Join(in.APIServices, read.Indexed(r, "", callerTerms(c, nil, owns), func(a *apiregistrationv1.APIService, add func(read.Term)) { termsOfCaller(a, add) }))
+	}
 	in.ServiceAccounts = read.Join(in.ServiceAccounts, read.Named[*corev1.ServiceAccount](r, c.Namespace, accounts))
+	for _, legacy := range apiservice.LegacyNamesOf(c) {
+		services, secrets = append(services, legacy.Service), append(secrets, legacy.Certificate)
+		delegators, readers = append(delegators, legacy.Delegator), append(readers, legacy.Reader)
+	}
 	s := &in.Serving
 	s.Services = read.Named[*corev1.Service](r, c.Namespace, services)
 	s.Secrets = read.Named[*corev1.Secret](r, c.Namespace, secrets)

@@ -167,6 +167,7 @@ func deploymentsUnread(f *facts) (decision, bool) {
 func conflicting(f *facts) (decision, bool) {
 	reason, problem := f.conflict()
 	d := fail(reason, problem)
+	d.Diagnostics = f.apiServiceConflict(d)
 	switch {
 	case reason == "":
 	case f.phase == v1alpha1.CSVPhasePending:

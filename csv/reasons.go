@@ -40,6 +40,9 @@ const (
 	// ReasonAPIConflict: OperatorGroups that share a namespace provide the same API; the operator that lost it does not
 	// run. Remove one of the two, or give the groups separate targets.
 	ReasonAPIConflict = "APIConflict"
+	// ReasonAPIServiceConflict: an owned APIService exists and is another's, so the operator is not installed. Remove it or
+	// the operator that it belongs to; one that was left behind goes with package sweep.
+	ReasonAPIServiceConflict = "APIServiceConflict"
 	// ReasonUnknownInstallMode: the CSV lists an install mode that the API does not have, which supports nothing.
 	// Correct spec.installModes.
 	ReasonUnknownInstallMode = "UnknownInstallMode"

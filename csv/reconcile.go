@@ -212,7 +212,7 @@ func (f *facts) conflict() (v1alpha1.ConditionReason, string) {
 		}
 	}
 	if isCalled(f.csv) && f.apis.Conflict() != "" {
-		return v1alpha1.CSVReasonOwnerConflict, "unable to adopt APIService"
+		return v1alpha1.CSVReasonOwnerConflict, cannotAdopt
 	}
 	if problem := deployment.Conflict(f.csv, f.Relatives, f.Neighbours.Items, f.Deployments.Items, f.Config.AdoptForeignDeployments); problem != "" {
 		return v1alpha1.CSVReasonOwnerConflict, problem

@@ -100,6 +100,31 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 			}
 			return c.Delete(refOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1")))
 		}, "base.yaml", "v1.yaml"),
+		"an operator that serves an API": world(asIs, "base.yaml", "api-v1.yaml"),
+		"an upgrade of one": world(func(c *fake.Cluster, d *fake.Driver) error {
+			if err := installed(c, d); err != nil {
+				return err
+			}
+			return c.Create(fromFiles("api-v2.yaml")...)
+		}, "base.yaml", "api-v1.yaml"),
+		"a removal of one": world(func(c *fake.Cluster, d *fake.Driver) error {
+			if err := installed(c, d); err != nil {
+				return err
+			}
+			return c.Delete(refOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "ice.v1")))
+		}, "base.yaml", "api-v1.yaml"),
+		"a lost APIService": world(func(c *fake.Cluster, d *fake.Driver) error {
+			if err := installed(c, d); err != nil {
+				return err
+			}
+			return c.Delete(olmcore.Ref{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService", Name: "v1.ice.example.com"})
+		}, "base.yaml", "api-v1.yaml"),
+		"a lost certificate": world(func(c *fake.Cluster, d *fake.Driver) error {
+			if err := installed(c, d); err != nil {
+				return err
+			}
+			return c.Delete(olmcore.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: "ice-service-cert"})
+		}, "base.yaml", "api-v1.yaml"),
 		"a lost Deployment": world(func(c *fake.Cluster, d *fake.Driver) error {
 			if err := installed(c, d); err != nil {
 				return err

@@ -33,7 +33,7 @@ type Source struct {
 	Now     time.Time
 	// Neighbours are the other CSVs of the namespace, copies left out.
 	Neighbours []*owned.CSV
-	// APIServices hold those that the CSV owns.
+	// APIServices hold those that the CSV owns, and those whose owner labels name it.
 	APIServices []*apiregistrationv1.APIService
 	Objects     *serving.Objects
 	Deployments []*appsv1.Deployment

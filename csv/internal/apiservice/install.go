@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -24,6 +25,8 @@ import (
 const (
 	// ReasonTrust: the certificate behind an APIService follows another one.
 	ReasonTrust = "Trust"
+	// ReasonNotOwned: the CSV made the APIService, and its spec has it no more.
+	ReasonNotOwned = "NotOwned"
 	// ReasonLegacyObject: a very old version of OLM made the object, and nothing uses it any more.
 	ReasonLegacyObject = "LegacyObject"
 )
@@ -121,9 +124,10 @@ func (s Source) isRight(a *api) bool {
 		a.calls(s.CSV.Namespace) && *cmp.Or(ref.Port, new(int32(defaultPort))) == a.port && !a.live.Spec.InsecureSkipTLSVerify
 }
 
-// Trust returns what makes the APIServices that exist trust what Backends say, and changes nothing else of them.
+// Trust returns what keeps the APIServices that exist right without a new installation: they trust what Backends say, and
+// those that the CSV made and that its spec has no more go.
 func (s Source) Trust() []olmcore.Action {
-	var actions []olmcore.Action
+	actions := s.removals()
 	for _, a := range s.apis() {
 		if a.live == nil || a.live.DeletionTimestamp != nil || a.live.Spec.InsecureSkipTLSVerify ||
 			!a.calls(s.CSV.Namespace) || !s.isAdoptable(a.live) {
@@ -144,6 +148,22 @@ func (s Source) Trust() []olmcore.Action {
 	return actions
 }
 
+// removals delete the APIServices whose owner labels name this very CSV and that its spec does not have.
+func (s Source) removals() []olmcore.Action {
+	var actions []olmcore.Action
+	for _, service := range s.APIServices {
+		described := slices.ContainsFunc(s.CSV.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == service.Name })
+		if described || service.DeletionTimestamp != nil || !owned.ByIncarnation(s.CSV).Owns(service.Labels) {
+			continue
+		}
+		remove := olmcore.DeleteOf(service, olmcore.Cause{Reason: ReasonNotOwned, Message: "the spec has no APIService " + service.Name + " any more"})
+		remove.As = s.Account
+		actions = append(actions, remove)
+	}
+	slices.SortFunc(actions, deployment.ByTarget)
+	return actions
+}
+
 // trusts reports whether the live APIService trusts an authority that a new one would; any, when none may be made now. What
 // it lacks beside that one follows without a new installation.
 func (s Source) trusts(a *api) bool {
@@ -155,22 +175,38 @@ func (s Source) trusts(a *api) bool {
 	return len(want) == 0 && len(have) > 0 || slices.ContainsFunc(have, func(one certificate.Authority) bool { return want.Has(one.ID) })
 }
 
+// LegacyNames are what very old versions of OLM named after an APIService: a Service; a Secret, a Role and a RoleBinding
+// with the name of a certificate; a ClusterRoleBinding and, in kube-system, a RoleBinding.
+type LegacyNames struct{ Service, Certificate, Delegator, Reader string }
+
+// LegacyNamesOf returns them for each APIService that a CSV owns.
+func LegacyNamesOf(c *owned.CSV) []LegacyNames {
+	var names []LegacyNames
+	for _, a := range apisOf(c, nil) {
+		names = append(names, a.legacyNames())
+	}
+	return names
+}
+
+func (a *api) legacyNames() LegacyNames {
+	return LegacyNames{strings.ReplaceAll(a.name, ".", "-"), a.name + "-cert", a.name + "-system:auth-delegator", a.name + "-auth-reader"}
+}
+
 // legacy deletes what very old versions of OLM made for an APIService, and named after it. Their owner labels must name
 // the CSV. The APIService calls its new Service by now.
 func (s Source) legacy(a *api) []olmcore.Action {
-	service := strings.ReplaceAll(a.name, ".", "-")
-	isInUse := slices.ContainsFunc(backend.Names(s.CSV), func(d string) bool { return backend.ServiceName(d) == service })
+	names := a.legacyNames()
+	isInUse := slices.ContainsFunc(backend.Names(s.CSV), func(d string) bool { return backend.ServiceName(d) == names.Service })
 	if s.Objects == nil || isInUse {
 		return nil
 	}
-	namespace, secret := s.CSV.Namespace, a.name+"-cert"
 	var found []olmcore.Object
-	found = collect(found, s.Objects.Services.Items, namespace, service)
-	found = collect(found, s.Objects.Secrets.Items, namespace, secret)
-	found = collect(found, s.Objects.Roles.Items, namespace, secret)
-	found = collect(found, s.Objects.RoleBindings.Items, namespace, secret)
-	found = collect(found, s.Objects.ClusterRoleBindings.Items, "", a.name+"-system:auth-delegator")
-	found = collect(found, s.Objects.RoleBindings.Items, metav1.NamespaceSystem, a.name+"-auth-reader")
+	found = collect(found, s.Objects.Services.Items, s.CSV.Namespace, names.Service)
+	found = collect(found, s.Objects.Secrets.Items, s.CSV.Namespace, names.Certificate)
+	found = collect(found, s.Objects.Roles.Items, s.CSV.Namespace, names.Certificate)
+	found = collect(found, s.Objects.RoleBindings.Items, s.CSV.Namespace, names.Certificate)
+	found = collect(found, s.Objects.ClusterRoleBindings.Items, "", names.Delegator)
+	found = collect(found, s.Objects.RoleBindings.Items, metav1.NamespaceSystem, names.Reader)
 	var actions []olmcore.Action
 	for _, o := range found {
 		if o.GetDeletionTimestamp() != nil || !owned.ByIncarnation(s.CSV).Owns(o.GetLabels()) {

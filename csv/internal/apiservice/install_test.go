@@ -199,6 +199,44 @@ func TestTrustChangesTheBundleAlone(t *testing.T) {
 	}
 }
 
+// TestWhatTheSpecHasNoMoreGoes: an APIService of this very version that it does not describe, and no other.
+func TestWhatTheSpecHasNoMoreGoes(t *testing.T) {
+	dropped := func(change func(*apiregistrationv1.APIService)) func(*apiservice.Source) {
+		return func(s *apiservice.Source) {
+			a := liveAPI()
+			a.Name = "v0.ice.example.com"
+			change(a)
+			s.APIServices = append(s.APIServices, a)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*apiregistrationv1.APIService)
+		goes   bool
+	}{
+		"OLM made it":            {func(*apiregistrationv1.APIService) {}, true},
+		"it was made here":       {func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }, true},
+		"another incarnation's":  {func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }, false},
+		"the replaced version's": {func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("ns", "cool.v1") }, false},
+		"of another namespace":   {func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("other", "cool.v2") }, false},
+		"not managed":            {func(a *apiregistrationv1.APIService) { a.Labels = nil }, false},
+		"it is going":            {func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }, false},
+		"it is described":        {func(a *apiregistrationv1.APIService) { a.Name = apiName }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := changed(dropped(c.change), account)
+			require.Empty(t, s.Install())
+			if !c.goes {
+				require.Empty(t, s.Trust())
+				return
+			}
+			want := olmcore.DeleteOf(s.APIServices[1], olmcore.Cause{Reason: "NotOwned", Message: "the spec has no APIService v0.ice.example.com any more"})
+			want.As = s.Account
+			require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Trust()))
+			require.Equal(t, apiservice.Available, s.Health())
+		})
+	}
+}
+
 // TestAnotherDeploymentTakesOver: the new backend's authority replaces the old one's in the same write as the Service.
 func TestAnotherDeploymentTakesOver(t *testing.T) {
 	s := changed(ownedBy("ns", "cool.v1"), func(s *apiservice.Source) {
