@@ -4,6 +4,8 @@ package olm_test
 
 import (
 	"context"
+	"maps"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -11,7 +13,9 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -60,16 +64,41 @@ func (p *published) resolve(_ context.Context, _ olmcore.Reader, request subscri
 	return answer, nil
 }
 
-// group is the OperatorGroup that the operator supports.
-func (p *published) group() *operatorsv1.OperatorGroup {
-	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"}}
-	for _, mode := range p.csv(0).Spec.InstallModes {
-		if mode.Type == v1alpha1.InstallModeTypeAllNamespaces && mode.Supported {
-			return g
+// The namespaces that an operator watches in each install mode, beside its own or in its place; none: all.
+var targetsOf = map[v1alpha1.InstallModeType][]string{
+	v1alpha1.InstallModeTypeOwnNamespace:    {namespace},
+	v1alpha1.InstallModeTypeSingleNamespace: {"tenant-a"},
+	v1alpha1.InstallModeTypeMultiNamespace:  {"tenant-a", "tenant-b"},
+	v1alpha1.InstallModeTypeAllNamespaces:   nil,
+}
+
+// in returns the operator with the versions that support an install mode.
+func (p *published) in(mode v1alpha1.InstallModeType) *published {
+	of := &published{name: p.name}
+	for i := range p.versions {
+		if slices.Contains(p.csv(i).Spec.InstallModes, v1alpha1.InstallMode{Type: mode, Supported: true}) {
+			of.versions = append(of.versions, p.versions[i])
 		}
 	}
-	g.Spec.TargetNamespaces = []string{namespace}
-	return g
+	return of
+}
+
+// lives are what each operator goes through: one install mode, so that all of them occur, or with OLMCORE_BUNDLES=all
+// every one that it supports.
+func lives(t *testing.T, do func(t *testing.T, p *published, mode v1alpha1.InstallModeType)) {
+	modes := slices.Sorted(maps.Keys(targetsOf))
+	for n, p := range publishedOperators(t) {
+		supported := slices.DeleteFunc(slices.Clone(modes), func(m v1alpha1.InstallModeType) bool { return len(p.in(m).versions) == 0 })
+		if os.Getenv("OLMCORE_BUNDLES") != "all" {
+			supported = supported[n%len(supported):][:1]
+		}
+		for _, mode := range supported {
+			t.Run(p.name+"/"+string(mode), func(t *testing.T) {
+				t.Parallel()
+				do(t, p.in(mode), mode)
+			})
+		}
+	}
 }
 
 // required are minimal definitions of those that the versions take for granted,
@@ -122,69 +151,90 @@ func publishedOperators(t *testing.T) []*published {
 		p := out[len(out)-1]
 		p.versions = append(p.versions, b)
 	}
-	return out
+	return append(out, packageServer(t))
+}
+
+// packageServer is the operator of OLM's own quick start, which owns an APIService, and a version that replaces it.
+func packageServer(t *testing.T) *published {
+	p := &published{name: "packageserver"}
+	for _, o := range realdata.Objects(t, realdata.Dir(t)+"/manifests/olm-quickstart.yaml") {
+		if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok {
+			next := c.DeepCopy()
+			next.Name += ".next"
+			next.Spec.Version.Minor++
+			next.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = "example.com/packageserver:next"
+			for _, v := range []*v1alpha1.ClusterServiceVersion{c, next} {
+				v.Namespace = ""
+				p.versions = append(p.versions, realdata.Bundle{Operator: p.name, Version: v.Spec.Version.String(), Objects: []olmcore.Object{v}})
+			}
+		}
+	}
+	return p
 }
 
 // TestPublishedOperatorsLiveAndGo: each is installed from its catalog, upgraded where there is a second version, and
-// removed, after which nothing is left but its CustomResourceDefinitions. Webhooks and APIServices are not run here: no
-// version waits for them yet.
+// removed, after which nothing is left but its CustomResourceDefinitions. Succeeded means that all of it is there.
 func TestPublishedOperatorsLiveAndGo(t *testing.T) {
-	for _, p := range publishedOperators(t) {
-		t.Run(p.name, func(t *testing.T) {
-			c := fake.NewCluster(noon)
-			c.AutoCreateNamespaces = true
-			o := &olm.OLM{Options: controllers.Options{
-				KubernetesVersion: "v1.36.2", Resolve: p.resolve, Sweeps: true, InstallPlan: installplan.Config{MaxStatusBytes: 4 << 20},
-			}}
-			d := &fake.Driver{Cluster: c, Controllers: o.Controllers()}
-			safety := &invariant.Safety{Cluster: c}
-			require.NoError(t, c.AddNode("a", nil))
-			require.NoError(t, c.Create(p.group()))
-			require.NoError(t, c.Create(p.required()...))
-			require.NoError(t, d.RunFor(t.Context(), time.Minute))
-			before := keysOf(c)
+	lives(t, func(t *testing.T, p *published, mode v1alpha1.InstallModeType) {
+		c := fake.NewCluster(noon)
+		c.AutoCreateNamespaces = true
+		o := &olm.OLM{Options: controllers.Options{
+			KubernetesVersion: "v1.36.2", Resolve: p.resolve, Issuer: fake.Issuer{}, Sweeps: true, InstallPlan: installplan.Config{MaxStatusBytes: 4 << 20},
+		}}
+		d := &fake.Driver{Cluster: c, Controllers: o.Controllers()}
+		safety := &invariant.Safety{Cluster: c}
+		require.NoError(t, c.AddNode("a", nil))
+		group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"}}
+		group.Spec.TargetNamespaces = targetsOf[mode]
+		require.NoError(t, c.Create(group))
+		for _, name := range []string{"olm", "kube-system", "tenant-a", "tenant-b"} {
+			if err := c.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); !apierrors.IsAlreadyExists(err) {
+				require.NoError(t, err)
+			}
+		}
+		require.NoError(t, c.Create(p.required()...))
+		require.NoError(t, d.RunFor(t.Context(), time.Minute))
+		before := keysOf(c)
 
-			require.NoError(t, c.Create(&v1alpha1.Subscription{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sub"},
-				Spec:       &v1alpha1.SubscriptionSpec{Package: p.name, Channel: "stable", CatalogSource: "community", CatalogSourceNamespace: "olm"},
+		require.NoError(t, c.Create(&v1alpha1.Subscription{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sub"},
+			Spec:       &v1alpha1.SubscriptionSpec{Package: p.name, Channel: "stable", CatalogSource: "community", CatalogSourceNamespace: "olm"},
+		}))
+		for p.head = range p.versions {
+			o.CatalogsChanged()
+			require.NoError(t, fake.Edit(c, namespace, "sub", func(s *v1alpha1.Subscription) {
+				s.Annotations = map[string]string{"head": p.versions[p.head].Version}
 			}))
-			for p.head = range p.versions {
-				o.CatalogsChanged()
-				require.NoError(t, fake.Edit(c, namespace, "sub", func(s *v1alpha1.Subscription) {
-					s.Annotations = map[string]string{"head": p.versions[p.head].Version}
-				}))
-				require.NoError(t, d.RunFor(t.Context(), 5*time.Minute))
-				require.NoError(t, safety.Check())
-				head := p.csv(p.head).Name
-				csv := fake.Find[*v1alpha1.ClusterServiceVersion](c, namespace, head)
-				require.NotNil(t, csv, head)
-				require.Equal(t, v1alpha1.CSVPhaseSucceeded, csv.Status.Phase, csv.Status.Message)
-				if p.head > 0 && p.csv(p.head-1).Name != head {
-					require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, namespace, p.csv(p.head-1).Name), "the version before")
-					t.Logf("upgraded %s to %s", p.csv(p.head-1).Name, head)
-				}
-				p.requireObjects(t, c)
-				for _, plan := range plansOf(c) {
-					require.Equal(t, v1alpha1.InstallPlanPhaseComplete, plan.Status.Phase, plan.Status.Message)
-				}
+			require.NoError(t, d.RunFor(t.Context(), 5*time.Minute))
+			require.NoError(t, safety.Check())
+			p.requireHead(t, c)
+			head := fake.Find[*v1alpha1.ClusterServiceVersion](c, namespace, p.csv(p.head).Name)
+			requireWhole(t, c, head, targetsOf[mode])
+			requireReach(t, c, head, targetsOf[mode])
+		}
+		require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Namespace: namespace, Name: "sub"}))
+		for _, o := range c.Objects() {
+			if csv, ok := o.(*v1alpha1.ClusterServiceVersion); ok && csv.Namespace == namespace {
+				require.NoError(t, c.Delete(olmcore.RefOf(csv).Unversioned()))
 			}
-			require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Namespace: namespace, Name: "sub"}))
-			for _, o := range c.Objects() {
-				if csv, ok := o.(*v1alpha1.ClusterServiceVersion); ok && csv.Namespace == namespace {
-					require.NoError(t, c.Delete(olmcore.RefOf(csv).Unversioned()))
-				}
-			}
-			require.NoError(t, d.RunFor(t.Context(), 10*time.Minute))
-			var left []string
-			for _, o := range c.Objects() {
-				key := olmcore.KeyOf(o)
-				goesWithDefinition := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Kind == "CustomResourceDefinition" })
-				if !before[key] && key.Kind != "CustomResourceDefinition" && !goesWithDefinition {
-					left = append(left, key.String())
-				}
-			}
-			require.Empty(t, left)
-		})
+		}
+		require.NoError(t, d.RunFor(t.Context(), 10*time.Minute))
+		requireNothingLeft(t, c, before)
+	})
+}
+
+// requireHead: the newest version is Succeeded, the one before is gone, and the plans are Complete.
+func (p *published) requireHead(t *testing.T, c *fake.Cluster) {
+	head := p.csv(p.head).Name
+	csv := fake.Find[*v1alpha1.ClusterServiceVersion](c, namespace, head)
+	require.NotNil(t, csv, head)
+	require.Equal(t, v1alpha1.CSVPhaseSucceeded, csv.Status.Phase, csv.Status.Message)
+	if p.head > 0 && p.csv(p.head-1).Name != head {
+		require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, namespace, p.csv(p.head-1).Name), "the version before")
+	}
+	p.requireObjects(t, c)
+	for _, plan := range plansOf(c) {
+		require.Equal(t, v1alpha1.InstallPlanPhaseComplete, plan.Status.Phase, plan.Status.Message)
 	}
 }
 
