@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"testing"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// watching is a version whose operator watches the targets, copied one that is its copy.
+func watching(namespace, name, targets string) *v1alpha1.ClusterServiceVersion {
+	return &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{
+		"olm.operatorNamespace": namespace, "olm.operatorGroup": "group", "olm.targetNamespaces": targets,
+	}}}
+}
+
+func copied(c *v1alpha1.ClusterServiceVersion, to string) *v1alpha1.ClusterServiceVersion {
+	o := c.DeepCopy()
+	o.Namespace, o.Labels = to, map[string]string{"olm.copiedFrom": c.Namespace}
+	delete(o.Annotations, "olm.targetNamespaces")
+	return o
+}
+
+// TestWhomChangesOfCopiesWake: there are as many copies as operators times namespaces, so a change of one wakes its
+// original alone, one of a Namespace the operators that watch it, and each shard the originals that are its own.
+func TestWhomChangesOfCopiesWake(t *testing.T) {
+	mesh, some, own := watching("operators", "mesh", ""), watching("shop", "some", "bank,shop"), watching("bank", "own", "bank")
+	c := fake.NewCluster(noon)
+	c.AutoCreateNamespaces = true
+	for _, v := range []*v1alpha1.ClusterServiceVersion{mesh, some, own, copied(mesh, "shop"), copied(mesh, "bank"), copied(some, "bank")} {
+		require.NoError(t, c.Create(v))
+	}
+	namespace := func(name string, phase corev1.NamespacePhase, labels map[string]string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Status: corev1.NamespaceStatus{Phase: phase}}
+	}
+	config := &operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+	held := copied(mesh, "bank")
+	held.Finalizers = []string{"operators.coreos.com/csv-cleanup"}
+	for name, tt := range map[string]struct {
+		change controllers.Change
+		shard  []string
+		copies []string
+		csv    []string
+		config []string
+	}{
+		"a copy":                         {controllers.Change{New: copied(mesh, "bank")}, nil, []string{"operators/mesh"}, []string{"operators/mesh"}, nil},
+		"a copy that is held":            {controllers.Change{New: held}, nil, []string{"operators/mesh"}, []string{"bank/mesh", "operators/mesh"}, nil},
+		"a copy, in its shard":           {controllers.Change{New: copied(mesh, "bank")}, []string{"bank"}, nil, nil, nil},
+		"a copy, in its original's":      {controllers.Change{New: copied(mesh, "bank")}, []string{"operators"}, []string{"operators/mesh"}, []string{"operators/mesh"}, nil},
+		"an original":                    {controllers.Change{New: own}, nil, []string{"bank/own"}, []string{"bank/own"}, []string{"/cluster"}},
+		"a new namespace":                {controllers.Change{New: namespace("new", "", nil)}, nil, []string{"operators/mesh"}, nil, []string{"/cluster"}},
+		"a namespace that goes":          {controllers.Change{Old: namespace("bank", "", nil), New: namespace("bank", corev1.NamespaceTerminating, nil)}, nil, []string{"bank/own", "operators/mesh", "shop/some"}, []string{"bank/own"}, []string{"/cluster"}},
+		"a namespace that goes, sharded": {controllers.Change{Old: namespace("bank", "", nil), New: namespace("bank", corev1.NamespaceTerminating, nil)}, []string{"shop"}, []string{"shop/some"}, nil, nil},
+		"labels of a namespace":          {controllers.Change{Old: namespace("bank", "", nil), New: namespace("bank", "", map[string]string{"a": "b"})}, nil, nil, []string{"bank/own"}, []string{"/cluster"}},
+		"the OLMConfig":                  {controllers.Change{New: config}, nil, []string{"operators/mesh"}, nil, []string{"/cluster"}},
+		"the OLMConfig, sharded":         {controllers.Change{New: config}, []string{"operators"}, []string{"operators/mesh"}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := controllers.New(&controllers.Options{Namespaces: tt.shard})
+			for controllerName, want := range map[string][]string{controllers.Copies: tt.copies, controllers.CSV: tt.csv, controllers.OLMConfig: tt.config} {
+				keys, err := controller(t, set, controllerName).Changed(t.Context(), c, tt.change)
+				require.NoError(t, err)
+				var got []string
+				for _, key := range keys {
+					got = append(got, key.String())
+				}
+				require.Equal(t, want, got, controllerName)
+			}
+		})
+	}
+	set := controllers.New(&controllers.Options{})
+	for name, want := range map[string]int{controllers.Copies: 3, controllers.CSV: 3, controllers.OLMConfig: 0} {
+		keys, err := controller(t, set, name).Keys(t.Context(), c)
+		require.NoError(t, err)
+		require.Len(t, keys, want, "%s: copies have no key of their own", name)
+	}
+}
+
+// TestTransform is what caches do with each object.
+func TestTransform(t *testing.T) {
+	managed := []metav1.ManagedFieldsEntry{{Manager: "x"}}
+	whole := copied(watching("operators", "mesh", ""), "bank")
+	whole.Spec.DisplayName, whole.ManagedFields = "Mesh", managed
+	m, err := olmcore.ToMap(whole)
+	require.NoError(t, err)
+	for name, o := range map[string]olmcore.Object{"typed": whole, "a map": &unstructured.Unstructured{Object: m}} {
+		kept, err := controllers.Transform(o)
+		require.NoError(t, err)
+		slim, err := olmcore.Typed(kept.(olmcore.Object))
+		require.NoError(t, err)
+		require.Empty(t, slim.(*v1alpha1.ClusterServiceVersion).Spec.DisplayName, name)
+		require.Empty(t, slim.GetManagedFields(), name)
+		require.True(t, slim.(*v1alpha1.ClusterServiceVersion).IsCopied(), name)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: managed}}
+	kept, err := controllers.Transform(pod)
+	require.NoError(t, err)
+	require.Same(t, pod, kept)
+	require.Empty(t, pod.ManagedFields)
+	kept, err = controllers.Transform("what was deleted unseen")
+	require.NoError(t, err)
+	require.Equal(t, "what was deleted unseen", kept)
+}
