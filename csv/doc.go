@@ -59,6 +59,7 @@
 //
 // # Beside this package
 //
-// Package copies makes the copies of a CSV in the namespaces that its operator watches, permissions what the operator may
-// do there, and operatorcondition the object through which it says whether it may be replaced.
+// Package copies makes the copies of a CSV in the namespaces that its operator watches, olmconfig says whether they are
+// there, permissions what the operator may do there, and operatorcondition the object through which it says whether it
+// may be replaced.
 package csv

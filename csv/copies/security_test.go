@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestAForgedCopyReachesNothingElse: a tenant writes a ClusterServiceVersion with labels, annotations, status and owners
+// of his choice into his namespace. Under whatever keys it is looked at, all that is written because of it is itself.
+func TestAForgedCopyReachesNothingElse(t *testing.T) {
+	w := world("a", "b")
+	objects := []olmcore.Object{w.Sources.Items[0], w.OperatorGroups.Items[0]}
+	for _, n := range w.Namespaces.Items {
+		objects = append(objects, n)
+	}
+	for _, c := range w.Copies.Items {
+		objects = append(objects, c)
+	}
+	keys := func(o olmcore.Object) []types.NamespacedName {
+		return append(copies.Affected(o), key, types.NamespacedName{Namespace: "a", Name: "cool.v1"}, types.NamespacedName{Namespace: "c", Name: o.GetName()})
+	}
+	written := func(objects []olmcore.Object, keys []types.NamespacedName) map[string]bool {
+		snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+		require.NoError(t, err)
+		targets := map[string]bool{}
+		for _, key := range keys {
+			in, err := copies.Gather(t.Context(), snapshot, key, copies.Config{})
+			require.NoError(t, err)
+			in.Now = now
+			for _, a := range reconciled(t, in).Actions {
+				_, target, _ := a.Describe()
+				targets[target.Key().String()] = true
+			}
+		}
+		return targets
+	}
+	forged := func(change func(*version)) *version {
+		c := copyOf(source(""), "c")
+		change(c)
+		return c
+	}
+	for name, tt := range map[string]struct {
+		object *version
+		goes   bool
+	}{
+		"a copy where none shall be":          {forged(func(*version) {}), true},
+		"of what does not exist":              {forged(func(c *version) { c.Name = "none.v1" }), true},
+		"of a copy":                           {forged(func(c *version) { c.Labels["olm.copiedFrom"], c.Annotations["olm.operatorNamespace"] = "a", "a" }), true},
+		"with marks that disagree":            {forged(func(c *version) { c.Annotations["olm.operatorNamespace"] = "b" }), true},
+		"without the label":                   {forged(func(c *version) { c.Labels = nil }), true},
+		"without the annotation":              {forged(func(c *version) { c.Annotations = nil }), true},
+		"that names its own namespace":        {forged(func(c *version) { c.Labels["olm.copiedFrom"], c.Annotations["olm.operatorNamespace"] = "c", "c" }), true},
+		"that its status alone calls so":      {forged(func(c *version) { c.Labels, c.Annotations = nil, nil }), false},
+		"that claims to be slim":              {forged(func(c *version) { c.Annotations["$copyhash-spec"], c.Annotations["$copy-keys"] = "x", "[" }), true},
+		"that owns the original":              {forged(func(c *version) { c.UID = w.Sources.Items[0].UID; c.OwnerReferences = nil }), true},
+		"an original that claims all targets": {forged(func(c *version) { c.Labels, c.Status.Reason = nil, ""; c.Annotations = map[string]string{"olm.operatorNamespace": "c", "olm.operatorGroup": "group", "olm.targetNamespaces": ""} }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := written(append(objects[:len(objects):len(objects)], tt.object), keys(tt.object))
+			require.Empty(t, written(objects, keys(tt.object)), "without it")
+			want := map[string]bool{}
+			if tt.goes {
+				want[olmcore.KeyOf(tt.object).String()] = true
+			}
+			require.Equal(t, want, got)
+		})
+	}
+}
