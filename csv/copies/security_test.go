@@ -50,17 +50,20 @@ func TestAForgedCopyReachesNothingElse(t *testing.T) {
 		object *version
 		goes   bool
 	}{
-		"a copy where none shall be":          {forged(func(*version) {}), true},
-		"of what does not exist":              {forged(func(c *version) { c.Name = "none.v1" }), true},
-		"of a copy":                           {forged(func(c *version) { c.Labels["olm.copiedFrom"], c.Annotations["olm.operatorNamespace"] = "a", "a" }), true},
-		"with marks that disagree":            {forged(func(c *version) { c.Annotations["olm.operatorNamespace"] = "b" }), true},
-		"without the label":                   {forged(func(c *version) { c.Labels = nil }), true},
-		"without the annotation":              {forged(func(c *version) { c.Annotations = nil }), true},
-		"that names its own namespace":        {forged(func(c *version) { c.Labels["olm.copiedFrom"], c.Annotations["olm.operatorNamespace"] = "c", "c" }), true},
-		"that its status alone calls so":      {forged(func(c *version) { c.Labels, c.Annotations = nil, nil }), false},
-		"that claims to be slim":              {forged(func(c *version) { c.Annotations["$copyhash-spec"], c.Annotations["$copy-keys"] = "x", "[" }), true},
-		"that owns the original":              {forged(func(c *version) { c.UID = w.Sources.Items[0].UID; c.OwnerReferences = nil }), true},
-		"an original that claims all targets": {forged(func(c *version) { c.Labels, c.Status.Reason = nil, ""; c.Annotations = map[string]string{"olm.operatorNamespace": "c", "olm.operatorGroup": "group", "olm.targetNamespaces": ""} }), false},
+		"a copy where none shall be":     {forged(func(*version) {}), true},
+		"of what does not exist":         {forged(func(c *version) { c.Name = "none.v1" }), true},
+		"of a copy":                      {forged(func(c *version) { c.Labels["olm.copiedFrom"], c.Annotations["olm.operatorNamespace"] = "a", "a" }), true},
+		"with marks that disagree":       {forged(func(c *version) { c.Annotations["olm.operatorNamespace"] = "b" }), true},
+		"without the label":              {forged(func(c *version) { c.Labels = nil }), true},
+		"without the annotation":         {forged(func(c *version) { c.Annotations = nil }), true},
+		"that names its own namespace":   {forged(func(c *version) { c.Labels["olm.copiedFrom"], c.Annotations["olm.operatorNamespace"] = "c", "c" }), true},
+		"that its status alone calls so": {forged(func(c *version) { c.Labels, c.Annotations = nil, nil }), false},
+		"that claims to be slim":         {forged(func(c *version) { c.Annotations["$copyhash-spec"], c.Annotations["$copy-keys"] = "x", "[" }), true},
+		"that owns the original":         {forged(func(c *version) { c.UID = w.Sources.Items[0].UID; c.OwnerReferences = nil }), true},
+		"an original that claims all targets": {forged(func(c *version) {
+			c.Labels, c.Status.Reason = nil, ""
+			c.Annotations = map[string]string{"olm.operatorNamespace": "c", "olm.operatorGroup": "group", "olm.targetNamespaces": ""}
+		}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := written(append(objects[:len(objects):len(objects)], tt.object), keys(tt.object))
