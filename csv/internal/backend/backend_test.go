@@ -534,3 +534,56 @@ func TestServicesThatCannotBe(t *testing.T) {
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, c.Spec.WebhookDefinitions[0].DeploymentName = "1st", "1st"
 	require.Contains(t, backend.Of(backend.Source{CSV: c, Now: now, Objects: &serving.Objects{}}).Problem, `deployment 1st cannot be called: "1st-service" is no name of a Service`)
 }
+
+// TestWhatATenantWritesIntoTheSecret: it reaches the clients of its own Service, within bounds, and nothing else.
+func TestWhatATenantWritesIntoTheSecret(t *testing.T) {
+	old, other := madeOnce("old"), madeOnce("third")
+	bundle := func(change func(s *corev1.Secret)) string {
+		return string(backend.Of(sourceOf(secretOf("cool.v1", old, none, change), running(old.CAPEM, 2))).Trust(deployment, old.CAPEM))
+	}
+	require.Equal(t, string(old.CAPEM)+string(other.CAPEM), bundle(func(s *corev1.Secret) { s.Data["previous.olmCAKey"] = other.CAPEM }))
+	require.Equal(t, string(old.CAPEM), bundle(func(s *corev1.Secret) { s.Data["previous.olmCAKey"] = bytes.Repeat(other.CAPEM, 1000) }))
+	require.Equal(t, string(old.CAPEM), bundle(func(s *corev1.Secret) { s.Data["next.olmCAKey"] = []byte("-----BEGIN CERTIFICATE-----") }))
+	require.Equal(t, string(old.CAPEM), bundle(func(s *corev1.Secret) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/retired-authorities", certificate.ParseBundle(old.CAPEM)[0].ID+",,x")
+	}), "the current authority never retires")
+	require.Contains(t, backend.Of(sourceOf(secretOf("cool.v1", old, none, func(s *corev1.Secret) { s.Immutable = new(true) }), nil)).Problem, "is immutable")
+}
+
+// FuzzSecret: whatever a Secret holds, a decision is made, clients lose nothing that is in use, and a second look at what
+// was written does not write it again.
+func FuzzSecret(f *testing.F) {
+	old, next := madeOnce("old"), madeOnce("next")
+	f.Add(old.CAPEM, old.CertPEM, old.KeyPEM, next.CAPEM, next.CertPEM, next.KeyPEM, old.CAPEM, "a,b", true, int64(0))
+	f.Add([]byte("x"), old.CertPEM, []byte(nil), next.CAPEM, []byte(nil), next.KeyPEM, next.CAPEM, "", false, int64(1)<<60)
+	f.Fuzz(func(t *testing.T, ca, cert, key, nextCA, nextCert, nextKey, previous []byte, retired string, rolledOut bool, at int64) {
+		secret := secretOf("cool.v1", certificate.Certificate{CAPEM: ca, CertPEM: cert, KeyPEM: key}, certificate.Certificate{CAPEM: nextCA, CertPEM: nextCert, KeyPEM: nextKey}, func(s *corev1.Secret) {
+			s.Data["previous.olmCAKey"] = previous
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/retired-authorities", retired)
+		})
+		live := running(ca, 1)
+		if rolledOut {
+			live = running(ca, 2)
+		}
+		s := sourceOf(secret, live, trusts(old.CAPEM, previous))
+		s.Now = now.Add(time.Duration(at))
+		before := secret.DeepCopy()
+		plan := backend.Of(s)
+		bundle := plan.Trust(deployment, old.CAPEM)
+		require.Equal(t, string(bundle), string(plan.Trust(deployment, bundle)), "a bundle that was written stays")
+		for _, a := range append(plan.Install, plan.Settle...) {
+			if o, ok := objectOf(a).(*corev1.Secret); ok {
+				o = o.DeepCopy()
+				o.ResourceVersion = "9"
+				again := sourceOf(o, live, trusts(old.CAPEM, previous))
+				again.Now = s.Now
+				for _, b := range append(backend.Of(again).Install, backend.Of(again).Settle...) {
+					_, _, first := a.Describe()
+					_, _, second := b.Describe()
+					require.NotEqual(t, first, second)
+				}
+			}
+		}
+		require.Empty(t, cmp.Diff(before, secret))
+	})
+}
