@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// goldenCalledSpec is goldenSpec of an operator that the API server calls, with the hash of its authority: both volumes come
+// first, as in the order of the Go types.
+const goldenCalledSpec = `{"replicas":1,"selector":{"matchLabels":{"app":"cool"}},"template":{"metadata":{"labels":{"app":"cool"},` +
+	`"annotations":{"olm.operatorGroup":"group","olm.operatorNamespace":"ns","olm.targetNamespaces":"","olmcahash":"%s"}},` +
+	`"spec":{"volumes":[{"name":"apiservice-cert","secret":{"secretName":"cool-service-cert","items":[{"key":"tls.crt","path":"apiserver.crt"},{"key":"tls.key","path":"apiserver.key"}]}},` +
+	`{"name":"webhook-cert","secret":{"secretName":"cool-service-cert","items":[{"key":"tls.crt","path":"tls.crt"},{"key":"tls.key","path":"tls.key"}]}}],` +
+	`"containers":[{"name":"manager","image":"example.com/cool:1","env":[{"name":"OPERATOR_CONDITION_NAME","value":"cool.v1"}],"resources":{},` +
+	`"volumeMounts":[{"name":"apiservice-cert","mountPath":"/apiserver.local.config/certificates"},{"name":"webhook-cert","mountPath":"/tmp/k8s-webhook-server/serving-certs"}]}],` +
+	`"serviceAccountName":"cool"}},"strategy":{},"revisionHistoryLimit":1}`
+
+func TestTheSpecHashOfWhatIsCalledIsThatOfTheJSONAndANewline(t *testing.T) {
+	cluster, _ := install(t, called("cool.v1", 1))
+	secret := fake.Find[*corev1.Secret](cluster, "ns", "cool-service-cert")
+	ca := sha256.Sum256(secret.Data["olmCAKey"])
+	sum := sha256.Sum224([]byte(fmt.Sprintf(goldenCalledSpec, hex.EncodeToString(ca[:])) + "\n"))
+	d := fake.Find[*appsv1.Deployment](cluster, "ns", "cool")
+	require.Equal(t, new(big.Int).SetBytes(sum[:]).Text(62), d.Labels["olm.deployment-spec-hash"])
+	require.Equal(t, hex.EncodeToString(ca[:]), secret.Annotations["olmcahash"])
+}
+
+// asOLM is an object as OLM makes it: without what this library adds for its cleanup and for certificates that follow each
+// other, and with the names that the API server completes.
+func asOLM(o olmcore.Object) olmcore.Object {
+	o = o.DeepCopyObject().(olmcore.Object)
+	labels, annotations := o.GetLabels(), o.GetAnnotations()
+	delete(labels, "olm.owner.uid")
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, "olmcore/") })
+	switch kind := olmcore.KeyOf(o).Kind; {
+	case strings.HasSuffix(kind, "WebhookConfiguration"):
+		o.SetName(labels["olm.webhook-description-generate-name"] + "-x7k2p")
+	case o.GetNamespace() == "kube-system":
+		labels = map[string]string{"olm.managed": "true"}
+	case kind == "Secret":
+		secret := o.(*corev1.Secret)
+		maps.DeleteFunc(secret.Data, func(key string, _ []byte) bool {
+			return !slices.Contains([]string{"tls.crt", "tls.key", "olmCAKey"}, key)
+		})
+	}
+	o.SetLabels(labels)
+	o.SetAnnotations(annotations)
+	return o
+}
+
+// TestWhatOLMInstalledIsLeftAlone: nothing is written, and nothing is restarted, when this library takes over.
+func TestWhatOLMInstalledIsLeftAlone(t *testing.T) {
+	cluster, _ := install(t, called("cool.v1", 1))
+	var objects []olmcore.Object
+	differ := 0
+	for _, o := range cluster.Objects() {
+		adopted := asOLM(o)
+		if !equality.Semantic.DeepEqual(adopted, o) {
+			differ++
+		}
+		objects = append(objects, adopted)
+	}
+	require.GreaterOrEqual(t, differ, 5)
+	for _, phase := range []phaseName{succeeded, installing} {
+		snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+		require.NoError(t, err)
+		in, err := csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+		require.NoError(t, err)
+		in.Now, in.KubernetesVersion = cluster.Now(), kubernetesVersion
+		in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
+		if phase == installing {
+			hold(in.ClusterServiceVersion, phase, "InstallSucceeded", "waiting for install components to report healthy", 0)
+			in.ClusterServiceVersion.Status.LastTransitionTime = nil
+		}
+		for _, a := range reconciled(t, in).Actions {
+			_, target, _ := a.Describe()
+			require.Equal(t, "ClusterServiceVersion", target.Kind, "%s: %s", phase, invariant.Describe(olmcore.Result{Actions: []olmcore.Action{a}}))
+		}
+	}
+}
