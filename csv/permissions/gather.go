@@ -30,10 +30,10 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (In
 		return Input{}, olmcore.Needed(err, "everything about a ClusterServiceVersion")
 	}
 	in := Input{ClusterServiceVersion: c}
-	grants, sound := grantsOf(c)
-	if c.DeletionTimestamp != nil || c.IsCopied() || !sound {
+	if c.DeletionTimestamp != nil || c.IsCopied() || !owned.IsLabelValue(c.Name) {
 		return in, nil
 	}
+	grants, _ := grantsOf(c)
 	reads := read.From(ctx, r)
 	in.OperatorGroups = read.List[*operatorsv1.OperatorGroup](reads, c.Namespace, nil)
 	where := scopeOf(c, in.OperatorGroups.Items)

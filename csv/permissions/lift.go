@@ -34,7 +34,7 @@ func grantsOf(c *v1alpha1.ClusterServiceVersion) (grants []grant, sound bool) {
 		return p.ServiceAccountName == "" || slices.ContainsFunc(p.Rules, func(r rbacv1.PolicyRule) bool { return rbac.RuleError(&r) != "" })
 	}
 	planned, err := olmcore.PermissionObjects(c)
-	if err != nil || !owned.IsLabelValue(c.Name) || slices.ContainsFunc(slices.Concat(strategy.Permissions, strategy.ClusterPermissions), isUnsound) {
+	if err != nil || slices.ContainsFunc(slices.Concat(strategy.Permissions, strategy.ClusterPermissions), isUnsound) {
 		return nil, false
 	}
 	for _, o := range planned {
@@ -59,12 +59,12 @@ type place struct {
 	owners []metav1.OwnerReference
 }
 
-func placeOf(c, copied *v1alpha1.ClusterServiceVersion) place {
-	to := place{copy: copied}
-	if copied == nil {
+func placeOf(c, target *v1alpha1.ClusterServiceVersion) place {
+	to := place{copy: target}
+	if target == nil {
 		to.labels = owned.ByIncarnation(c).Labels()
 	} else {
-		to.labels, to.owners = owned.By(copied).Labels(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(copied)}
+		to.labels, to.owners = owned.By(target).Labels(), []metav1.OwnerReference{olmcore.OwnerReferenceTo(target)}
 	}
 	to.labels[olmcore.LabelManaged], to.labels[olmcore.LabelCopiedFrom] = "true", c.Namespace
 	return to

@@ -11,6 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -54,12 +55,15 @@ func decide(in *Input) (res olmcore.Result) {
 	if c.DeletionTimestamp != nil || c.IsCopied() {
 		return res
 	}
-	grants, sound := grantsOf(c)
-	if !sound {
-		return res // package csv says what is wrong with the spec
+	if !owned.IsLabelValue(c.Name) {
+		return res // nothing can be labelled as its own
 	}
+	grants, sound := grantsOf(c)
 	where := scopeOf(c, in.OperatorGroups.Items)
 	apis := providedAPIs(c)
+	if !sound { // package csv says what is wrong with the spec; it holds nothing that the group takes away
+		where.known, apis = where.known && !where.cluster && len(where.namespaces) == 0, nil
+	}
 	observed := newIndex(in)
 	var next plan
 	unread := unreadToLift(in, grants, where)

@@ -245,6 +245,11 @@ func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
 			delete(clusterRole(w).Labels, "olm.copiedFrom")
 		}, withdrawn[:1]},
 		"an unsound spec takes nothing away": {"", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "" }, nil},
+		"an unsound spec holds nothing that the group takes away": {"", func(w *world) {
+			w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil
+			w.group.Status.Namespaces = []string{"ns"}
+		}, withdrawn},
+		"an unsound spec, copied": {"a", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil }, nil},
 		"the account is not confirmed": {"", func(w *world) {
 			w.group.Spec.ServiceAccountName = "weak"
 			clusterRole(w).Rules = nil
