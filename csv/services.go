@@ -115,7 +115,7 @@ func (f *facts) installation() deployment.Installation {
 		return todo
 	}
 	if slices.ContainsFunc(backend.Names(f.csv), func(name string) bool { return !f.certificates.Ready(name) }) {
-		return deployment.Installation{RequeueAfter: certificatePace} // what has to go is on its way
+		return deployment.Installation{RequeueAfter: soonest(certificatePace, f.certificates.Wait)} // what has to go is on its way
 	}
 	if todo := source.Install(f.Deployments.Items, account, f.LastRun, f.Now); !todo.Done() {
 		return todo
@@ -126,7 +126,7 @@ func (f *facts) installation() deployment.Installation {
 	}
 	todo := source.Judge(append(f.apis.Install(), configurations...), f.LastRun)
 	if todo.Done() && f.certificates.Renew != "" {
-		todo.RequeueAfter = certificatePace // it follows once all who call the operator are observed
+		todo.RequeueAfter = soonest(certificatePace, f.certificates.Wait) // it follows once all who call the operator are observed
 	}
 	return todo
 }

@@ -55,6 +55,8 @@ type Plan struct {
 	Renew string
 	// RenewAt is when the next one has to be, zero when there is none.
 	RenewAt time.Time
+	// Wait is how long the first certificate that waits for the caches of API servers has to, 0 when none does.
+	Wait time.Duration
 	// Problem says what is in the way, such as an object that is another's; empty for none. Nothing is written then.
 	Problem string
 
@@ -68,8 +70,8 @@ type Plan struct {
 //
 //  1. what was issued is stored beside the current certificate, as the next one;
 //  2. all clients come to trust the next one, too (Trust);
-//  3. once they do it takes the place of the current one, whose authority stays among the previous ones: Pods mount the
-//     files at any time, and serve with the one or the other from now on;
+//  3. once they have for TrustGrace it takes the place of the current one, whose authority stays among the previous ones:
+//     Pods mount the files at any time, and serve with the one or the other from now on;
 //  4. the Deployment is rolled out with the hash of the new authority (Mount);
 //  5. once all Pods are of that rollout the previous authorities retire (Settle), and clients drop them.
 //
@@ -91,6 +93,9 @@ func Of(s Source) (p Plan) {
 		p.Renew = cmp.Or(p.Renew, r.renew())
 		if at := r.health.RenewAt; !at.IsZero() && (p.RenewAt.IsZero() || at.Before(p.RenewAt)) {
 			p.RenewAt = at
+		}
+		if wait := r.waits(); wait > 0 && (p.Wait == 0 || wait < p.Wait) {
+			p.Wait = wait
 		}
 		if _, _, issued := r.issued(); !issued {
 			if request, needed := r.request(); needed {

@@ -128,15 +128,22 @@ func TestStepsOfARotation(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	expired := made(t, "expired", now.Add(-certificate.Validity-time.Hour))
 	const follows = "update Secret: all clients trust the next certificate of deployment cool"
+	const noted = follows + " from now on"
 	const settles = "update Secret: all Pods of deployment cool serve with the same certificate"
 	missing := backend.Client{Service: service, Missing: true}
 	previous := func(ca []byte) func(*corev1.Secret) {
 		return func(s *corev1.Secret) { s.Data["previous.olmCAKey"] = ca }
 	}
+	trustedFor := func(d time.Duration) func(*corev1.Secret) {
+		return func(s *corev1.Secret) {
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/next-trusted-since", now.Add(-d).Format(time.RFC3339))
+		}
+	}
 	cases := map[string]struct {
 		source          backend.Source
 		requests        int
 		install, settle []string
+		wait            time.Duration
 	}{
 		"nothing is there": {source: sourceOf(nil, nil), requests: 1},
 		"all is well":      {source: sourceOf(secretOf("cool.v1", old, none), running(old.CAPEM, 2), trusts(old.CAPEM))},
@@ -145,22 +152,38 @@ func TestStepsOfARotation(t *testing.T) {
 		},
 		"all clients trust the next": {
 			source:  sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM), trusts(next.CAPEM)),
+			install: []string{noted},
+		},
+		"the next waits until API servers know that they do": {
+			source: sourceOf(secretOf("cool.v1", old, next, trustedFor(3*time.Second)), running(old.CAPEM, 2), trusts(next.CAPEM)),
+			wait:   7 * time.Second,
+		},
+		"then it follows": {
+			source:  sourceOf(secretOf("cool.v1", old, next, trustedFor(10*time.Second)), running(old.CAPEM, 2), trusts(next.CAPEM)),
 			install: []string{follows},
+		},
+		"a note of a time to come does not count": {
+			source:  sourceOf(secretOf("cool.v1", old, next, trustedFor(-time.Hour)), running(old.CAPEM, 2), trusts(next.CAPEM)),
+			install: []string{noted},
+		},
+		"nor one that is no longer true": {
+			source:  sourceOf(secretOf("cool.v1", old, next, trustedFor(time.Hour)), running(old.CAPEM, 2), trusts(old.CAPEM)),
+			install: []string{"update Secret: not all clients trust the next certificate of deployment cool"},
 		},
 		"clients of other Services do not count": {
 			source:  sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), backend.Client{Service: "other", Bundle: old.CAPEM}),
-			install: []string{follows},
+			install: []string{noted},
 		},
 		"a client that trusts nothing does not count": {
 			source:  sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(nil)),
-			install: []string{follows},
+			install: []string{noted},
 		},
 		"a client that is being made is waited for": {
 			source: sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM), missing),
 		},
 		"not where there is nothing to lose": {
 			source:   sourceOf(secretOf("cool.v1", expired, next), running(expired.CAPEM, 2), trusts(next.CAPEM), missing),
-			requests: 0, install: []string{follows},
+			requests: 0, install: []string{noted},
 		},
 		"nor before the operator was installed": {
 			source:  sourceOf(secretOf("cool.v1", none, next), nil, missing),
@@ -196,6 +219,7 @@ func TestStepsOfARotation(t *testing.T) {
 			require.Len(t, plan.Requests, c.requests)
 			require.Empty(t, cmp.Diff(c.install, said(plan.Install)))
 			require.Empty(t, cmp.Diff(c.settle, said(plan.Settle)))
+			require.Equal(t, c.wait, plan.Wait)
 		})
 	}
 }
@@ -342,7 +366,9 @@ func TestMount(t *testing.T) {
 // TestALeafOfTheSameAuthorityRollsTheDeployment: its hash would not tell.
 func TestALeafOfTheSameAuthorityRollsTheDeployment(t *testing.T) {
 	old := madeOnce("old")
-	plan := backend.Of(sourceOf(secretOf("cool.v1", old, old), running(old.CAPEM, 2), trusts(old.CAPEM)))
+	trusted := secretOf("cool.v1", old, old)
+	trusted.Annotations["olmcore/next-trusted-since"] = now.Add(-backend.TrustGrace).Format(time.RFC3339)
+	plan := backend.Of(sourceOf(trusted, running(old.CAPEM, 2), trusts(old.CAPEM)))
 	require.Len(t, plan.Install, 1)
 	after := objectOf(plan.Install[0]).(*corev1.Secret)
 	require.Equal(t, certificate.Hash(old.CertPEM), after.Annotations["olmcore/certificate-hash"])

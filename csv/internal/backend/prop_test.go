@@ -28,7 +28,7 @@ type manager struct {
 var steps = strings.Fields(`
 	whole whole whole whole whole whole rollout rollout rollout mount mount startPod stopPod
 	read read readSecret readDeployment readClients decide decide decide write write write write write lose repeat crash
-	renewal renewal expiry minute deleteSecret upgrade`)
+	renewal renewal expiry minute minute second second learn deleteSecret upgrade`)
 
 // TestNoClientEverDistrustsAPod: whatever happens in whatever order, every client trusts the certificate of every Pod, and
 // in the end there is nothing to do and one authority.
@@ -75,12 +75,16 @@ func (w *world) step(step string, m *manager) {
 		m.queue = nil
 	case "renewal": // the current certificate must be replaced
 		if at := w.renewAt(); at.After(w.now) {
-			w.now = at.Add(time.Second)
+			w.advance(at.Add(time.Second).Sub(w.now))
 		}
 	case "expiry":
-		w.now = w.now.Add(certificate.Validity)
+		w.advance(certificate.Validity)
 	case "minute":
-		w.now = w.now.Add(time.Minute)
+		w.advance(time.Minute)
+	case "second":
+		w.advance(time.Second)
+	case "learn": // the API server
+		w.known = maps.Clone(w.clients)
 	case "deleteSecret":
 		w.secret = nil
 	case "upgrade":
@@ -129,6 +133,10 @@ func settle(t require.TestingT, w *world) {
 			require.Empty(t, w.distrust(), "Pods: %s", strings.Join(w.said, "\n"))
 		}
 		writes, plan := w.pass(w.snapshot())
+		if len(writes) == 0 && plan.Wait > 0 {
+			w.advance(plan.Wait)
+			continue
+		}
 		if len(writes) == 0 && len(plan.Requests) == 0 {
 			atRest(t, w, round)
 			return

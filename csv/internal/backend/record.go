@@ -27,6 +27,8 @@ const (
 	annotationRetired = olmcore.KeyPrefix + "retired-authorities"
 	// annotationUnknown says that Pods may serve with an authority that is known no more, as the Secret was deleted.
 	annotationUnknown = olmcore.KeyPrefix + "unknown-authority"
+	// annotationTrusted says since when all clients trust the next certificate, where Pods serve with another.
+	annotationTrusted = olmcore.KeyPrefix + "next-trusted-since"
 )
 
 // Keys of the Secret besides OLM's, which volumes do not list: the certificate that is to follow, and the authorities of
@@ -49,6 +51,8 @@ type record struct {
 	retired []string
 	// unknown: Pods may serve with an authority that is not among these.
 	unknown bool
+	// trustedSince is since when all clients trust the next certificate, zero while that is not known or does not matter.
+	trustedSince time.Time
 	// certHash goes into the Pod template where the authority does not tell the certificate from the one before.
 	certHash string
 }
@@ -75,6 +79,9 @@ func recordOf(s *corev1.Secret) (r record) {
 	}
 	_, r.unknown = s.Annotations[annotationUnknown]
 	r.certHash = s.Annotations[annotationCertHash]
+	if at, err := time.Parse(time.RFC3339, s.Annotations[annotationTrusted]); err == nil {
+		r.trustedSince = at
+	}
 	return r
 }
 
@@ -99,15 +106,19 @@ func (r record) writeTo(s *corev1.Secret) {
 			s.Data[key] = value
 		}
 	}
-	unknown := ""
+	unknown, trusted := "", ""
 	if r.unknown {
 		unknown = "true"
+	}
+	if !r.trustedSince.IsZero() {
+		trusted = r.trustedSince.UTC().Format(time.RFC3339)
 	}
 	for key, value := range map[string]string{
 		annotationCAHash:   certificate.Hash(r.current.CAPEM),
 		annotationCertHash: r.certHash,
 		annotationRetired:  strings.Join(r.retired, ","),
 		annotationUnknown:  unknown,
+		annotationTrusted:  trusted,
 	} {
 		if value == "" {
 			delete(s.Annotations, key)
@@ -151,7 +162,7 @@ func (r record) bundle(have []byte, now time.Time) []byte {
 // too.
 func (r record) promoted(trusted certificate.Bundle) record {
 	before := authorities(r.current.CAPEM)
-	r.certHash = ""
+	r.certHash, r.trustedSince = "", time.Time{}
 	if bytes.Equal(r.current.CAPEM, r.next.CAPEM) {
 		r.certHash = certificate.Hash(r.next.CertPEM)
 	}
@@ -162,7 +173,7 @@ func (r record) promoted(trusted certificate.Bundle) record {
 
 // followed is the record with a certificate that is to follow. An authority that comes back has not retired.
 func (r record) followed(by certificate.Certificate) record {
-	r.next = by
+	r.next, r.trustedSince = by, time.Time{}
 	back := authorities(by.CAPEM)
 	r.retired = slices.DeleteFunc(slices.Clone(r.retired), back.Has)
 	return r

@@ -5,6 +5,7 @@ package backend
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -128,7 +129,7 @@ func (r *rotation) step() (after record, why string) {
 	_, needed := r.request()
 	switch {
 	case r.secret != nil && r.nextHealth.Problem == "" && r.mayFollow():
-		return r.promoted(r.trusted()), "all clients trust the next certificate of deployment " + r.deployment
+		return r.follow()
 	case needed && isIssued:
 		after = r.followed(issued)
 		if !r.health.Valid {
@@ -138,10 +139,41 @@ func (r *rotation) step() (after record, why string) {
 		return after, r.health.Problem
 	case r.health.Problem == "" && r.nextHealth.Problem != "" && !r.next.IsEmpty():
 		after = r.record
-		after.next = certificate.Certificate{}
+		after.next, after.trustedSince = certificate.Certificate{}, time.Time{}
 		return after, "the next certificate of deployment " + r.deployment + " is not good, and none is needed"
+	case !r.trustedSince.IsZero():
+		after = r.record
+		after.trustedSince = time.Time{}
+		return after, "not all clients trust the next certificate of deployment " + r.deployment
 	}
 	return r.record, ""
+}
+
+// TrustGrace is how long all clients have to trust the next certificate before Pods serve with it: API servers learn of a
+// client's bundle through caches of their own.
+const TrustGrace = 10 * time.Second
+
+// follow makes the next certificate, which all clients trust, the current one. Where Pods serve with another it notes when
+// it found that they do, and waits.
+func (r *rotation) follow() (after record, why string) {
+	why = "all clients trust the next certificate of deployment " + r.deployment
+	switch since := r.trustedSince; {
+	case r.serves() && (since.IsZero() || since.After(r.Now)):
+		after = r.record
+		after.trustedSince = r.Now.Truncate(time.Second)
+		return after, why + " from now on"
+	case r.waits() > 0:
+		return r.record, ""
+	}
+	return r.promoted(r.trusted()), why
+}
+
+// waits returns how long the next certificate has to wait for the caches of API servers; 0 when it does not, or not only.
+func (r *rotation) waits() time.Duration {
+	if !r.serves() || r.trustedSince.IsZero() || r.trustedSince.After(r.Now) || r.nextHealth.Problem != "" || !r.mayFollow() {
+		return 0
+	}
+	return max(0, r.trustedSince.Add(TrustGrace).Sub(r.Now))
 }
 
 // knows reports whether the authority with a hash is among those in use.
