@@ -613,3 +613,75 @@ func FuzzSecret(f *testing.F) {
 		require.Empty(t, cmp.Diff(before, secret))
 	})
 }
+
+// written is the Secret that a plan writes, nil for none.
+func written(plan backend.Plan) *corev1.Secret {
+	for _, a := range append(plan.Install, plan.Settle...) {
+		if o, ok := objectOf(a).(*corev1.Secret); ok {
+			return o
+		}
+	}
+	return nil
+}
+
+func TestWhatASecretRemembers(t *testing.T) {
+	old, next, third := madeOnce("old"), madeOnce("next"), madeOnce("third")
+	id := func(c certificate.Certificate) string { return certificate.ParseBundle(c.CAPEM)[0].ID }
+	retired := func(ids string) func(*corev1.Secret) {
+		return func(s *corev1.Secret) {
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/retired-authorities", ids)
+		}
+	}
+	t.Run("the authority before, also where no client trusts it", func(t *testing.T) {
+		s := written(backend.Of(sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2))))
+		require.Equal(t, old.CAPEM, s.Data["previous.olmCAKey"])
+		require.Equal(t, next.CertPEM, s.Data["tls.crt"])
+		require.Equal(t, certificate.Hash(next.CAPEM), s.Annotations["olmcahash"])
+		require.NotContains(t, s.Data, "next.tls.crt")
+	})
+	t.Run("what else clients trust", func(t *testing.T) {
+		s := written(backend.Of(sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(next.CAPEM, third.CAPEM))))
+		require.Equal(t, string(old.CAPEM)+string(third.CAPEM), string(s.Data["previous.olmCAKey"]))
+	})
+	t.Run("what retired", func(t *testing.T) {
+		s := written(backend.Of(sourceOf(secretOf("cool.v1", next, none, retired("x")), running(next.CAPEM, 2), trusts(next.CAPEM, old.CAPEM))))
+		require.Equal(t, id(old)+",x", s.Annotations["olmcore/retired-authorities"])
+		require.NotContains(t, s.Data, "previous.olmCAKey")
+	})
+	t.Run("an authority that comes back has not retired", func(t *testing.T) {
+		s := sourceOf(secretOf("cool.v1", none, none, retired(id(old)+",x")), nil)
+		s.Issued = []certificate.Issued{{Deployment: deployment, Certificate: old}}
+		require.Equal(t, "x", written(backend.Of(s)).Annotations["olmcore/retired-authorities"])
+	})
+	t.Run("a next certificate that is not good is forgotten where none is needed", func(t *testing.T) {
+		plan := backend.Of(sourceOf(secretOf("cool.v1", old, certificate.Certificate{CAPEM: next.CAPEM, CertPEM: old.CertPEM, KeyPEM: old.KeyPEM}), running(old.CAPEM, 2)))
+		require.NotContains(t, written(plan).Data, "next.olmCAKey")
+		require.Empty(t, plan.Requests)
+	})
+	t.Run("the hash of its authority", func(t *testing.T) {
+		s := written(backend.Of(sourceOf(secretOf("cool.v1", old, none, func(s *corev1.Secret) { s.Annotations["olmcahash"] = "x" }), nil)))
+		require.Equal(t, certificate.Hash(old.CAPEM), s.Annotations["olmcahash"])
+	})
+}
+
+// TestNothingRetiresBeforeAllPodsAreNew: each sign of an old Pod counts.
+func TestNothingRetiresBeforeAllPodsAreNew(t *testing.T) {
+	old, next := madeOnce("old"), madeOnce("next")
+	for name, change := range map[string]func(s *backend.Source){
+		"a Pod is terminating":        func(s *backend.Source) { s.Deployments[0].Status.TerminatingReplicas = new(int32(1)) },
+		"the Deployment goes":         func(s *backend.Source) { s.Deployments[0].DeletionTimestamp = &metav1.Time{Time: now} },
+		"its spec was not observed":   func(s *backend.Source) { s.Deployments[0].Generation = 2 },
+		"a Pod is of another rollout": func(s *backend.Source) { s.Deployments[0].Status.UpdatedReplicas = 1 },
+		"it has another hash":         func(s *backend.Source) { s.Deployments[0].Spec.Template.Annotations["olmcahash"] = "x" },
+		"it has another certificate":  func(s *backend.Source) { s.Objects.Secrets.Items[0].Annotations["olmcore/certificate-hash"] = "x" },
+		"there is none":               func(s *backend.Source) { s.Deployments = nil },
+		"the Secret is another's":     func(s *backend.Source) { s.CSV = csvOf("cool.v2") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sourceOf(secretOf("cool.v1", next, none), running(next.CAPEM, 2), trusts(old.CAPEM, next.CAPEM))
+			require.NotEmpty(t, backend.Of(s).Settle)
+			change(&s)
+			require.Empty(t, backend.Of(s).Settle)
+		})
+	}
+}
