@@ -294,7 +294,7 @@ func FuzzReconcile(f *testing.F) {
 	})
 }
 
-// TestHostileInputIsRefusedOrAnswered.
+// TestHostileInputIsRefusedOrAnswered, without a panic.
 func TestHostileInputIsRefusedOrAnswered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := gen.Value[permissions.Input](vocabulary(true)).Draw(t, "in")
