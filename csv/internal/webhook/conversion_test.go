@@ -3,6 +3,7 @@
 package webhook_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,6 +99,13 @@ func TestConversion(t *testing.T) {
 			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
 		"of nobody, with an account": {crd: converted(recorded(), bundle(second)), source: limited, state: webhook.Failing,
 			problem: "no InstallPlan recorded on CRD cools.example.com that it came with this ClusterServiceVersion, and its OperatorGroup names a service account"},
+		"of nobody, with an account that writes": {crd: crd("cools.example.com", recorded()), source: func(s *webhook.Source) { s.Account = account() }, state: webhook.Failing,
+			problem: "no InstallPlan recorded on CRD cools.example.com that it came with this ClusterServiceVersion, and its OperatorGroup names a service account"},
+		"of nobody, with an account that is not confirmed": {crd: crd("cools.example.com", recorded()), state: webhook.Failing,
+			source:  func(s *webhook.Source) { s.Group.Spec.ServiceAccountName = "limited" },
+			problem: "no InstallPlan recorded on CRD cools.example.com that it came with this ClusterServiceVersion, and its OperatorGroup names a service account"},
+		"of nobody, without a group": {crd: crd("cools.example.com", recorded()), source: func(s *webhook.Source) { s.Group = nil }, state: webhook.Failing,
+			problem: "error retrieving OperatorGroup info"},
 		"with an account": {crd: plain, source: limited, install: update, state: webhook.Failing},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +174,26 @@ func TestNoCRDChangesWhenOneMayNot(t *testing.T) {
 	actions, problem = s.Install()
 	require.Empty(t, actions, "nor when the namespaces of another webhook are unknown")
 	require.NotEmpty(t, problem)
+}
+
+func TestACRDThatIsNamedTwiceIsWrittenOnce(t *testing.T) {
+	twice := func(w *description) { w.ConversionCRDs = []string{"cools.example.com", "cools.example.com"} }
+	actions, problem := source(operator(describe("c", conversion, twice)), crd("cools.example.com")).Install()
+	require.Empty(t, problem)
+	require.Len(t, actions, 1)
+}
+
+func TestAWebhookThatMovesKeepsNoAuthorityOfAnother(t *testing.T) {
+	w, o := byOLM(t)
+	c := operator(w, describe("other.example.com", mutating, func(w *description) { w.DeploymentName = "hot" }))
+	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = append(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, csvtest.DeploymentSpec("hot"))
+	o.Webhooks[0].ClientConfig.Service.Name, o.Webhooks[0].ClientConfig.CABundle = "hot-service", second
+	s := source(c, o)
+	s.Backends = keeper{first}
+	actions, problem := s.Install()
+	require.Empty(t, problem)
+	after := actions[slices.Index(lines(actions), "update ValidatingWebhookConfiguration "+o.Name+" (Install)")].(olmcore.Update).After.(*validatingConfiguration)
+	require.Equal(t, string(first), string(after.Webhooks[0].ClientConfig.CABundle))
 }
 
 func TestAConversionThatMovesKeepsNoAuthorityOfAnother(t *testing.T) {
