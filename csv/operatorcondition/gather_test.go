@@ -101,6 +101,9 @@ func TestAffected(t *testing.T) {
 		"a RoleBinding":          {&rbacv1.RoleBinding{ObjectMeta: meta}, one},
 		"a Deployment":           {deployment(operator()), one},
 		"a Deployment of nobody": {&appsv1.Deployment{ObjectMeta: meta}, nil},
+		"a Deployment with the labels of another kind": {&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "cool", Labels: olmcore.Owner{Kind: "OperatorGroup", Namespace: "ns", Name: "cool.v1"}.Labels(),
+		}}, nil},
 		"a Deployment with the labels of another namespace": {&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "other", Name: "cool", Labels: deployment(operator()).Labels,
 		}}, nil},
