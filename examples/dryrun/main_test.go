@@ -191,6 +191,15 @@ func TestJSONHasTheDocumentedShape(t *testing.T) {
 	require.Empty(t, cmp.Diff(got, same))
 }
 
+// TestSimulatedCertificatesAreNamed: they belong into no cluster.
+func TestSimulatedCertificatesAreNamed(t *testing.T) {
+	code, got, errs := runDry(t, "", "--settle", "../../csv/testdata/base.yaml", "../../csv/testdata/webhook.yaml")
+	require.Zero(t, code, errs)
+	require.Contains(t, got, "\nSimulated:\n  the certificates: everybody can compute their keys, so use them nowhere\n")
+	require.Contains(t, got, `asks         {"issue":{"deployment":"cool","hosts":["cool-service.ns","cool-service.ns.svc","cool-service.ns.svc.cluster.local"]}}`)
+	require.Contains(t, got, "-> Succeeded")
+}
+
 func TestNothingToSay(t *testing.T) {
 	code, out, _ := runDry(t, "", "--now", "2026-01-01T00:00:00Z")
 	require.Zero(t, code)
