@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,6 +60,9 @@ func (p *Plan) Do(ctx context.Context, a olmcore.Action) error {
 	next, err := r.Apply(current)
 	if err != nil {
 		return err
+	}
+	if secret, ok := next.(*corev1.Secret); ok && len(secret.Data[corev1.TLSPrivateKeyKey]) > 0 {
+		return apierrors.NewForbidden(corev1.Resource("secrets"), secret.Name, errors.New("a private key belongs into no folder"))
 	}
 	objects := slices.DeleteFunc(slices.Clone(p.Objects()), func(o olmcore.Object) bool { return o == current })
 	if next != nil {

@@ -211,6 +211,15 @@ func TestAFolderThatCannotBeWrittenIsAnError(t *testing.T) {
 }
 
 // TestWhatMustRunAsAnAccountIsRefused: who applies a folder of manifests has rights that the account has not.
+func TestPrivateKeysAreRefused(t *testing.T) {
+	p := newPlan(t)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}, Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")}}
+	err := p.Do(t.Context(), olmcore.CreateOf(secret, because))
+	require.True(t, apierrors.IsForbidden(err))
+	require.ErrorContains(t, err, "a private key belongs into no folder")
+	require.Empty(t, p.Objects())
+}
+
 func TestWhatMustRunAsAnAccountIsRefused(t *testing.T) {
 	p := newPlan(t)
 	create := olmcore.CreateOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}}, because)
