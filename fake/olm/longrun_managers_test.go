@@ -54,7 +54,7 @@ type writeFault struct {
 // start gives the manager a new process: nothing is remembered, the cache is filled anew, and every key is looked at.
 func (m *manager) start() {
 	h := m.history
-	player := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true, Operators: true}}
+	player := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true, Operators: true, Issuer: fake.Issuer{}}}
 	h.catalogs.Serve(&player.Options)
 	player.Controllers() // plays the gRPC clients
 	m.set = controllers.New(&player.Options)

@@ -160,6 +160,11 @@ func bundle(pkg string, version int) []olmcore.Object {
 		}
 		objects = append(objects, o)
 	}
+	if pkg == "gamma" { // serves an API, too
+		objects[0].(*v1alpha1.ClusterServiceVersion).Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{
+			{Name: "ices", Group: "ice.example.com", Version: "v1", Kind: "Ice", DeploymentName: pkg, ContainerPort: 8443},
+		}
+	}
 	bundles[csvName(pkg, version)] = objects
 	return objects
 }
