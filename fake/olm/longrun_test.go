@@ -16,8 +16,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // The long run of the whole world reads these variables: the number of steps, and
@@ -161,6 +163,17 @@ func (h *history) requireWanted() {
 		if s.Status.State != v1alpha1.SubscriptionStateAtLatest || s.Status.InstalledCSV != head {
 			h.must(fmt.Errorf("%s/%s is %s with %s in the end: %+v", s.Namespace, s.Name, s.Status.State, s.Status.InstalledCSV, s.Status))
 		}
+		if s.Spec.Package == "gamma" {
+			h.requireServed(head)
+		}
+	}
+}
+
+// requireServed: the API of gamma is that of its newest version, and is served.
+func (h *history) requireServed(head string) {
+	a := fake.Find[*apiregistrationv1.APIService](h.cluster, "", "v1.ice.example.com")
+	if a == nil || a.Labels[olmcore.LabelOwner] != head || a.Status.Conditions[0].Status != apiregistrationv1.ConditionTrue {
+		h.must(fmt.Errorf("the API of %s is not served in the end: %+v", head, a))
 	}
 }
 
