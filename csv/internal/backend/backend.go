@@ -78,6 +78,9 @@ type Plan struct {
 // A client only ever loses an authority that the Secret, as read, calls retired. That stays true of it, as Pods do not go
 // back to older files; so whoever acts on a stale Secret takes nothing away that another added. A CSV makes new clients
 // only once the Secret is its own: from then on no other version lets a certificate follow.
+//
+// What no order can exclude, as no write spans two objects: a client that a user deletes, and that is made again from a
+// Secret read before the rotation began, does not know the next certificate until the following pass.
 func Of(s Source) (p Plan) {
 	names := Names(s.CSV)
 	p.backends = make(map[string]*rotation, len(names))

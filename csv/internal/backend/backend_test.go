@@ -4,6 +4,7 @@ package backend_test
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"strconv"
 	"testing"
@@ -98,7 +99,7 @@ var (
 		known := map[string]certificate.Certificate{}
 		return func(seed string) certificate.Certificate {
 			if _, ok := known[seed]; !ok {
-				issued, _, err := fake.Issuer{Seed: seed}.Issue(nil, nil, []certificate.Request{{ //nolint:staticcheck // needs no context
+				issued, _, err := fake.Issuer{Seed: seed}.Issue(context.Background(), nil, []certificate.Request{{
 					Deployment: deployment, Hosts: certificate.Hosts(service, namespace), NotBefore: now, NotAfter: now.Add(certificate.Validity),
 				}}, now)
 				if err != nil {

@@ -4,6 +4,7 @@ package backend_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -60,9 +61,9 @@ type world struct {
 	pods    []*pod
 	issued  int
 	// known are the clients as the API server knows them, from a cache that is older by less than TrustGrace.
-	known map[string]client
-	said  []string
-	trusts  map[string]bool // what was verified
+	known  map[string]client
+	said   []string
+	trusts map[string]bool // what was verified
 }
 
 func newWorld() *world {
@@ -126,7 +127,7 @@ func (w *world) pass(s state) (writes []write, plan backend.Plan) {
 	plan = backend.Of(source)
 	if len(plan.Requests) > 0 {
 		w.issued++
-		issued, _, err := fake.Issuer{Seed: strconv.Itoa(w.issued)}.Issue(nil, nil, plan.Requests, w.now) //nolint:staticcheck // needs no context
+		issued, _, err := fake.Issuer{Seed: strconv.Itoa(w.issued)}.Issue(context.Background(), nil, plan.Requests, w.now)
 		if err != nil {
 			panic(err)
 		}
