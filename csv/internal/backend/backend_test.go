@@ -633,15 +633,18 @@ func TestWhatASecretRemembers(t *testing.T) {
 			metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/retired-authorities", ids)
 		}
 	}
+	waited := func(s *corev1.Secret) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/next-trusted-since", now.Add(-backend.TrustGrace).Format(time.RFC3339))
+	}
 	t.Run("the authority before, also where no client trusts it", func(t *testing.T) {
-		s := written(backend.Of(sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2))))
+		s := written(backend.Of(sourceOf(secretOf("cool.v1", old, next, waited), running(old.CAPEM, 2))))
 		require.Equal(t, old.CAPEM, s.Data["previous.olmCAKey"])
 		require.Equal(t, next.CertPEM, s.Data["tls.crt"])
 		require.Equal(t, certificate.Hash(next.CAPEM), s.Annotations["olmcahash"])
 		require.NotContains(t, s.Data, "next.tls.crt")
 	})
 	t.Run("what else clients trust", func(t *testing.T) {
-		s := written(backend.Of(sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(next.CAPEM, third.CAPEM))))
+		s := written(backend.Of(sourceOf(secretOf("cool.v1", old, next, waited), running(old.CAPEM, 2), trusts(next.CAPEM, third.CAPEM))))
 		require.Equal(t, string(old.CAPEM)+string(third.CAPEM), string(s.Data["previous.olmCAKey"]))
 	})
 	t.Run("what retired", func(t *testing.T) {
