@@ -228,7 +228,7 @@ func (s *Set) copies(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Re
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	in.Now, in.Checkpoint = p.now, p.checkpoint
+	in.Now, in.LastRun, in.Checkpoint = p.now, p.last, p.checkpoint
 	out, err := copies.Reconcile(in)
 	p.checkpoint = out.Checkpoint
 	return out.Result, err

@@ -14,13 +14,16 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now and Checkpoint.
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, LastRun and Checkpoint.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
 	// Key is the namespace and name of the original, which need not exist. Required.
 	Key    types.NamespacedName
 	Config Config
+	// LastRun is the adapter's memory of its last Run; optional. Without it a write that the API server refuses is
+	// repeated at the adapter's pace.
+	LastRun olmcore.LastResults
 	// Sources is the ClusterServiceVersion of that key, or none where it does not exist. More of them do no harm.
 	Sources olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// OperatorGroups are those of its namespace. More of them do no harm.
@@ -58,6 +61,7 @@ func (in *Input) cover(c *olmcore.Coverage) {
 	olmcore.CoverValue(c, in.Key.Namespace)
 	olmcore.CoverValue(c, in.Key.Name)
 	olmcore.CoverValues(c, in.Config.ProtectedNamespaces)
+	olmcore.CoverMap(c, in.LastRun)
 	olmcore.CoverObjects(c, in.Sources)
 	olmcore.CoverObjects(c, in.OperatorGroups)
 	olmcore.CoverObjects(c, in.Copies)

@@ -33,6 +33,9 @@ const (
 	// ReasonNameTaken: a namespace that the operator watches has a ClusterServiceVersion of the same name that is no
 	// copy of it, so its users do not see the operator. Delete one of the two.
 	ReasonNameTaken = "NameTaken"
+	// ReasonRefused: the API server refuses a write of copies, for which they wait longer from time to time. See the
+	// message.
+	ReasonRefused = "Refused"
 	// ReasonUnmarked: the status of a ClusterServiceVersion says that it is a copy, and its metadata does not, so
 	// nothing is decided about it. Delete it, or install the operator anew.
 	ReasonUnmarked = "Unmarked"

@@ -20,6 +20,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/csv/internal/refused"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -30,6 +31,8 @@ const (
 	eventPace = time.Hour
 	// takenPace is how often a namespace is looked at again that has something else of the name of a copy.
 	takenPace = time.Minute
+	// maxRefused is how many refused writes are said one by one.
+	maxRefused = 5
 )
 
 // Reconcile decides about all copies of one ClusterServiceVersion: which are made, which follow their original, and
@@ -83,7 +86,23 @@ func decide(in Input) (res olmcore.Result, err error) {
 		res.Actions = append(res.Actions, f.event(&res)...)
 	}
 	slices.SortFunc(res.Actions, deployment.ByTarget)
+	f.holdRefused(&res)
 	return res, nil
+}
+
+// holdRefused takes out the writes that the API server refused a short while ago, and says so of some.
+func (f *facts) holdRefused(res *olmcore.Result) {
+	more := 0
+	refused.Hold(res, f.LastRun, f.Now, func(verb olmcore.Verb, target olmcore.Ref, message string) {
+		if more++; more <= maxRefused {
+			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, target, "",
+				"the API server refuses to %s it: %s", verb, message))
+		}
+	})
+	if more > maxRefused {
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, f.ref, "",
+			"the API server refuses to write %d more copies", more-maxRefused))
+	}
 }
 
 // facts are what an Input says.

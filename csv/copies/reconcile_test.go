@@ -232,6 +232,36 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 	require.Contains(t, reconciled(t, in).Diagnostics[0].Message, "Events")
 }
 
+// TestRefusedWritesWait for a minute and more, the others do not; of many refused ones some are named.
+func TestRefusedWritesWait(t *testing.T) {
+	in := world("")
+	in.Copies = olmcore.Found[*version]()
+	last := func(namespace string, class olmcore.ErrorClass, ago time.Duration) {
+		key := olmcore.Key{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: namespace, Name: "cool.v1"}
+		in.LastRun[key] = olmcore.LastResult{Class: class, Message: "no", Count: 1, Last: now.Add(-ago)}
+	}
+	in.LastRun = olmcore.LastResults{}
+	last("a", olmcore.Webhook, 10*time.Second)
+	last("b", olmcore.Transient, 10*time.Second)
+	last("c", olmcore.Forbidden, 2*time.Minute)
+	out := reconciled(t, in)
+	require.Equal(t, []string{
+		"create ClusterServiceVersion b/cool.v1 (CopyMissing)", "create ClusterServiceVersion c/cool.v1 (CopyMissing)",
+		"Warning Refused: the API server refuses to create it: no",
+	}, said(out.Result))
+	require.Equal(t, 50*time.Second, out.RequeueAfter)
+
+	in = many(8, true)
+	in.Copies, in.LastRun = olmcore.Found[*version](), olmcore.LastResults{}
+	for _, n := range in.Namespaces.Items {
+		last(n.Name, olmcore.Invalid, 0)
+	}
+	res := reconciled(t, in).Result
+	require.Empty(t, res.Actions)
+	require.Len(t, res.Diagnostics, 6)
+	require.Equal(t, "the API server refuses to write 3 more copies", res.Diagnostics[5].Message)
+}
+
 func TestInputErrorsNameTheField(t *testing.T) {
 	for field, change := range map[string]func(*copies.Input){
 		"Key.Name":       func(in *copies.Input) { in.Key.Name = "" },

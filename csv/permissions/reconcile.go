@@ -13,6 +13,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/csv/internal/refused"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -22,9 +23,6 @@ const (
 	unreadPace   = 5 * time.Second
 	conflictPace = time.Minute
 )
-
-// refusedRetry is the wait after a write that the API server refused: what would let it pass is not observed.
-var refusedRetry = olmcore.Backoff{Base: time.Minute, Max: 10 * time.Minute}
 
 // Reconcile decides about the roles and bindings that one ClusterServiceVersion needs where its operator watches, and
 // about the ClusterRoles for the APIs that it provides. In a namespace with several OperatorGroups or none, or with one
@@ -130,21 +128,9 @@ func unreadToProvide(in *Input, apis []providedAPI) (unread []string) {
 
 // holdRefused takes out the writes that the API server refused a short while ago, and says so.
 func holdRefused(in *Input, res *olmcore.Result) {
-	res.Actions = slices.DeleteFunc(res.Actions, func(a olmcore.Action) bool {
-		verb, target, _ := a.Describe()
-		last, tried := in.LastRun[target.Key()]
-		refused := last.Class == olmcore.Forbidden || last.Class == olmcore.Invalid || last.Class == olmcore.Webhook
-		if !tried || !refused {
-			return false
-		}
-		left := refusedRetry.After(last.Count) - max(0, in.Now.Sub(last.Last))
-		if left <= 0 {
-			return false
-		}
+	refused.Hold(res, in.LastRun, in.Now, func(verb olmcore.Verb, target olmcore.Ref, message string) {
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, target, "",
-			"the API server refuses to %s it: %s", verb, last.Message))
-		res.Requeue(left)
-		return true
+			"the API server refuses to %s it: %s", verb, message))
 	})
 }
 
