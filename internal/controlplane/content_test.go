@@ -3,9 +3,12 @@
 package controlplane_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,10 +37,13 @@ func (p *published) resolve(ctx context.Context, r olmcore.Reader, request subsc
 	return p.catalogs.Resolve(ctx, r, request)
 }
 
+// texts are the bundles of packages that are not like alpha and beta.
+var texts = map[string]string{"gamma": gammaText, "delta": deltaText}
+
 // publish replaces the content by packages with the versions 1 to n each.
 func publish(t testing.TB, versions map[string]int) {
 	var packages []resolution.Package
-	for _, name := range []string{"alpha", "beta"} {
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
 		channel := resolution.Channel{Name: "stable"}
 		p := resolution.Package{Name: name, DefaultChannel: "stable"}
 		for v := 1; v <= versions[name]; v++ {
@@ -165,7 +171,7 @@ func bundle(t testing.TB, pkg string, version int) []olmcore.Object {
 	if version > 1 {
 		replaces = "replaces: " + csvName(pkg, version-1)
 	}
-	text := strings.NewReplacer("Kind-PKG", strings.ToUpper(pkg[:1])+pkg[1:], "PKG", pkg, "VERSION", fmt.Sprint(version), "REPLACES", replaces).Replace(bundleText)
+	text := strings.NewReplacer("Kind-PKG", strings.ToUpper(pkg[:1])+pkg[1:], "PKG", pkg, "VERSION", fmt.Sprint(version), "REPLACES", replaces).Replace(cmp.Or(texts[pkg], bundleText))
 	var objects []olmcore.Object
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		data, err := yaml.YAMLToJSON([]byte(document))

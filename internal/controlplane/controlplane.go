@@ -2,7 +2,7 @@
 
 // Package controlplane starts a real control plane for tests: etcd, kube-apiserver and kube-controller-manager, as child
 // processes on loopback, with OLM's CRDs. No container runtime and no privileges are needed. Kubelets and the scheduler are
-// played by Nodes.
+// played by Nodes, what the API server calls by Network.
 //
 // The three are one binary, which the script build makes when it is missing.
 package controlplane
@@ -86,8 +86,10 @@ func (c *ControlPlane) start(binary string, o Options) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(c.path("audit-policy.yaml"), []byte(auditPolicy), 0o600); err != nil {
-		return err
+	for name, text := range map[string]string{"audit-policy.yaml": auditPolicy, "egress.yaml": fmt.Sprintf(egressSelector, c.path("network"))} {
+		if err := os.WriteFile(c.path(name), []byte(text), 0o600); err != nil {
+			return err
+		}
 	}
 	c.env = &envtest.Environment{
 		BinaryAssetsDirectory:    c.dir,
@@ -104,6 +106,7 @@ func (c *ControlPlane) start(binary string, o Options) error {
 		Set("disable-admission-plugins", "DefaultStorageClass").
 		Set("default-not-ready-toleration-seconds", "1").
 		Set("default-unreachable-toleration-seconds", "1").
+		Set("egress-selector-config-file", c.path("egress.yaml")).
 		Set("audit-policy-file", c.path("audit-policy.yaml")).
 		Set("audit-log-path", c.path("audit.log")).
 		Set("audit-log-mode", "blocking")
@@ -144,7 +147,8 @@ func (c *ControlPlane) startController(o Options) error {
 			"--root-ca-file=" + c.path("ca.crt"),
 			"--service-account-private-key-file=" + filepath.Join(certificates, "sa-signer.key"),
 			"--controllers=node-lifecycle-controller,taint-eviction-controller,garbage-collector-controller,pod-garbage-collector-controller," +
-				"disruption-controller,deployment-controller,replicaset-controller,serviceaccount-controller,namespace-controller",
+				"disruption-controller,deployment-controller,replicaset-controller,serviceaccount-controller,namespace-controller," +
+				"endpointslice-controller",
 			"--node-monitor-period=500ms", "--node-monitor-grace-period=" + grace.String(), "--node-startup-grace-period=" + (grace + time.Second).String(),
 			"--node-eviction-rate=10", "--secondary-node-eviction-rate=10", "--concurrent-gc-syncs=5",
 		}

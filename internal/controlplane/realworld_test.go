@@ -41,6 +41,7 @@ type realWorld struct {
 	nodes    *controlplane.Nodes
 	managers []func() error // each ends one
 	begun    time.Time
+	issuer   controllers.Issuer // nil: the default
 }
 
 func init() { log.SetLogger(logr.Discard()) }
@@ -77,9 +78,11 @@ func (w *realWorld) start(managers int) {
 		name := fmt.Sprintf("manager-%d", len(w.managers))
 		config, err := w.plane.As(name)
 		require.NoError(w.t, err)
+		o := options(w.connection)
+		o.Issuer = w.issuer
 		mgr, err := olmruntime.New(config, ctrl.Options{
 			Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, GracefulShutdownTimeout: new(20 * time.Second),
-		}, options(w.connection), func(r controllers.Report) {
+		}, o, func(r controllers.Report) {
 			w.add(report{manager: name, controller: r.Controller, key: r.Key, result: r.Result, err: r.Err})
 		})
 		require.NoError(w.t, err)

@@ -92,7 +92,7 @@ func (r record) writeTo(s *corev1.Secret) {
 		s.Data = map[string][]byte{}
 	}
 	// The type demands the keys, also before there is a certificate.
-	s.Data[certificate.CertKey], s.Data[certificate.PrivateKeyKey] = slices.Concat([]byte{}, r.current.CertPEM), slices.Concat([]byte{}, r.current.KeyPEM)
+	s.Data[certificate.CertKey], s.Data[certificate.PrivateKeyKey] = append([]byte{}, r.current.CertPEM...), append([]byte{}, r.current.KeyPEM...)
 	for key, value := range map[string][]byte{
 		certificate.CAKey:                      r.current.CAPEM,
 		nextPrefix + certificate.CAKey:         r.next.CAPEM,
