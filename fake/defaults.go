@@ -194,15 +194,16 @@ func defaultRequests(spec *corev1.PodSpec) {
 	}
 }
 
-// defaultSecret also takes in stringData, which is never stored.
+// defaultSecret also takes in stringData, which is never stored. A value of null is stored as an empty one.
 func defaultSecret(o *corev1.Secret) {
 	setZero(&o.Type, corev1.SecretTypeOpaque)
-	if len(o.StringData) == 0 {
+	isNull := func(value []byte) bool { return value == nil }
+	if len(o.StringData) == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(o.Data)), isNull) {
 		return
 	}
-	data := maps.Clone(o.Data)
-	if data == nil {
-		data = map[string][]byte{}
+	data := map[string][]byte{}
+	for key, value := range o.Data {
+		data[key] = append([]byte{}, value...)
 	}
 	for key, value := range o.StringData {
 		data[key] = []byte(value)

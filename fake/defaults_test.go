@@ -181,7 +181,7 @@ func TestOtherKindsGetTheirDefaults(t *testing.T) {
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "s"}}}}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"}}
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, StringData: map[string]string{"a": "b"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{"null": nil}, StringData: map[string]string{"a": "b"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{
 		Limits:   corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")},
@@ -199,7 +199,7 @@ func TestOtherKindsGetTheirDefaults(t *testing.T) {
 	stored := fake.Find[*batchv1.Job](c, "ns", "j")
 	require.Equal(t, stored.Spec.Template.Labels, stored.Labels)
 	require.Equal(t, map[string]string{"batch.kubernetes.io/controller-uid": string(stored.UID)}, stored.Spec.Selector.MatchLabels)
-	require.Equal(t, map[string][]byte{"a": []byte("b")}, fake.Find[*corev1.Secret](c, "ns", "s").Data)
+	require.Equal(t, map[string][]byte{"a": []byte("b"), "null": {}}, fake.Find[*corev1.Secret](c, "ns", "s").Data)
 	require.Nil(t, fake.Find[*corev1.Secret](c, "ns", "s").StringData)
 	requests := fake.Find[*corev1.Pod](c, "ns", "p").Spec.Containers[0].Resources.Requests
 	require.Equal(t, []string{"100m", "1Gi"}, []string{requests.Cpu().String(), requests.Memory().String()})
