@@ -11,6 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -24,7 +25,7 @@ func (h *history) stepAttack(r *rand.Rand) {
 	pick(r, []func(*history, *rand.Rand){
 		(*history).attackWithCleanup, (*history).attackWithWiderReach, (*history).attackByDeletion, (*history).attackWithGroup,
 		(*history).attackWithPlan, (*history).attackWithCatalog, (*history).attackWithOwners, (*history).attackWithVersion,
-		(*history).attackWithCondition,
+		(*history).attackWithCondition, (*history).attackWithCopy, (*history).attackWithRole, (*history).attackWithCertificate,
 	})(h, r)
 }
 
@@ -92,7 +93,7 @@ func (h *history) attackWithGroup(r *rand.Rand) {
 
 // attackWithCondition: an OperatorCondition by hand, with accounts of others, or what his operator may say in one.
 func (h *history) attackWithCondition(r *rand.Rand) {
-	o := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: pick(r, []string{"settings", "alpha.v1.0.0", "cleaner-1"}), OwnerReferences: h.victimsAsOwners(r)}}
+	o := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: pick(r, []string{"settings", "alpha.v1.0.0", "delta.v1.0.0", "epsilon.v1.0.0", "cleaner-1"}), OwnerReferences: h.victimsAsOwners(r)}}
 	o.Spec.ServiceAccounts = []string{"default", "robot", "system:serviceaccount:" + victim + ":robot"}
 	o.Spec.Deployments = []string{"alpha", "robot"}
 	if h.cluster.Create(o) == nil {
@@ -185,9 +186,65 @@ func (h *history) victimsAsOwners(r *rand.Rand) []metav1.OwnerReference {
 func (h *history) attackWithVersion(r *rand.Rand) {
 	c := bundle(pick(r, packages), 1+r.IntN(3))[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
 	c.Namespace = attacker
+	for _, mode := range []v1alpha1.InstallModeType{v1alpha1.InstallModeTypeOwnNamespace, v1alpha1.InstallModeTypeAllNamespaces, v1alpha1.InstallModeTypeMultiNamespace} {
+		c.Spec.InstallModes = append(c.Spec.InstallModes, v1alpha1.InstallMode{Type: mode, Supported: true})
+	}
+	strategy := &c.Spec.InstallStrategy.StrategySpec
+	strategy.Permissions = append(strategy.Permissions, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "weak", Rules: everything})
+	strategy.ClusterPermissions = append(strategy.ClusterPermissions, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: "weak", Rules: everything})
 	c.Spec.Replaces = pick(r, []string{"", "alpha.v1.0.0"})
 	c.Spec.Cleanup.Enabled = r.IntN(2) == 0
 	c.Annotations = widest(r)
 	c.OwnerReferences = h.victimsAsOwners(r)
 	_ = h.cluster.Create(c)
+}
+
+var everything = []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
+
+// attackWithCopy: what looks like a copy of another tenant's version, or is one that he changed.
+func (h *history) attackWithCopy(r *rand.Rand) {
+	name, home := pick(r, []string{"delta", "epsilon", "zeta"}), pick(r, []string{everywhere, platform, namespace})
+	c := bundle(name, 1+r.IntN(3))[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
+	c.Namespace = attacker
+	c.Labels = pick(r, []map[string]string{nil, {"olm.copiedFrom": home}})
+	c.Annotations = map[string]string{"olm.operatorNamespace": home, "olm.operatorGroup": "group", "olm.targetNamespaces": pick(r, []string{"", attacker, victim})}
+	c.Spec.InstallStrategy.StrategySpec.Permissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "weak", Rules: everything}}
+	if h.cluster.Create(c) != nil {
+		_ = fake.Edit(h.cluster, attacker, c.Name, func(have *v1alpha1.ClusterServiceVersion) {
+			have.Labels, have.Annotations, have.Spec = c.Labels, c.Annotations, c.Spec
+			have.Status.Phase, have.Status.Reason = v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVReasonCopied
+		})
+	}
+}
+
+// attackWithRole: a Role and a RoleBinding as the library makes them for an operator where it watches, and an account
+// of the operator's name.
+func (h *history) attackWithRole(r *rand.Rand) {
+	name, home := pick(r, []string{"delta", "zeta"}), pick(r, []string{everywhere, platform})
+	marks := map[string]string{"olm.managed": "true", "olm.copiedFrom": home, "olm.owner": name + ".v1.0.0", "olm.owner.namespace": pick(r, []string{home, attacker}),
+		"olm.owner.kind": "ClusterServiceVersion", "rbac.authorization.k8s.io/aggregate-to-admin": "true"}
+	object := metav1.ObjectMeta{Namespace: attacker, Name: pick(r, []string{name, name + "-manager-service-cert", name + ".v1.0.0"}), Labels: marks, OwnerReferences: h.victimsAsOwners(r)}
+	role := &rbacv1.Role{ObjectMeta: object, Rules: everything}
+	if h.cluster.Create(role) != nil {
+		_ = h.cluster.Delete(olmcore.RefOf(role).Unversioned())
+	}
+	_ = h.cluster.Create(
+		&rbacv1.RoleBinding{ObjectMeta: object, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: role.Name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: name}, {Kind: "ServiceAccount", Namespace: attacker, Name: "weak"}}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name, Labels: marks}},
+	)
+}
+
+// attackWithCertificate: a Secret and a Service with the names of an operator's.
+func (h *history) attackWithCertificate(r *rand.Rand) {
+	name := pick(r, []string{"delta-manager", "epsilon", "zeta"})
+	marks := map[string]string{"olm.managed": "true", "olm.owner": strings.TrimSuffix(name, "-manager") + ".v1.0.0", "olm.owner.namespace": everywhere, "olm.owner.kind": "ClusterServiceVersion"}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name + "-service-cert", Labels: marks, OwnerReferences: h.victimsAsOwners(r)}}
+	if his := fake.Find[*corev1.Secret](h.cluster, everywhere, secret.Name); his != nil && r.IntN(2) == 0 {
+		secret.Data = map[string][]byte{"olmCAKey": his.Data["tls.crt"], "tls.crt": his.Data["olmCAKey"]}
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name + "-service", Labels: marks}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}
+	if h.cluster.Create(secret, service) != nil {
+		_ = h.cluster.Delete(olmcore.RefOf(pick(r, []olmcore.Object{secret, service})).Unversioned())
+	}
 }

@@ -24,6 +24,7 @@ import (
 // that the cache's watch fills, a memory that goes with the process, and a clock that may be wrong.
 type manager struct {
 	history *history
+	name    string
 	set     *controllers.Set
 	runners []*controllers.Runner
 	view    *fake.View
@@ -54,7 +55,8 @@ type writeFault struct {
 // start gives the manager a new process: nothing is remembered, the cache is filled anew, and every key is looked at.
 func (m *manager) start() {
 	h := m.history
-	player := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true, Operators: true, Issuer: fake.Issuer{}}}
+	player := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true, Operators: true,
+		Issuer: issuer{m, fake.Issuer{Seed: m.name}}}}
 	h.catalogs.Serve(&player.Options)
 	player.Controllers() // plays the gRPC clients
 	m.set = controllers.New(&player.Options)

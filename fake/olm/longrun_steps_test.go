@@ -4,6 +4,7 @@ package olm_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -14,12 +15,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// stepKind is something that may happen in a history. deletes and attacks name the histories that it is for.
+// stepKind is something that may happen in a history. only says what trouble it is; the zero value is
+// none, and happens in all histories.
 type stepKind struct {
-	name             string
-	weight           int
-	deletes, attacks bool
-	do               func(h *history, r *rand.Rand)
+	name   string
+	weight int
+	only   trouble
+	do     func(h *history, r *rand.Rand)
 }
 
 var stepKinds = []stepKind{
@@ -36,13 +38,20 @@ var stepKinds = []stepKind{
 	{name: "both managers are down for hours", weight: 2, do: (*history).stepDowntime},
 	{name: "a manager's clock jumps", weight: 3, do: (*history).stepClock},
 	{name: "a node fails or heals", weight: 4, do: (*history).stepNode},
-	{name: "subscribe", weight: 8, do: (*history).stepSubscribe},
+	{name: "subscribe", weight: 12, do: (*history).stepSubscribe},
 	{name: "approve every plan", weight: 10, do: (*history).stepApprove},
 	{name: "publish a version", weight: 4, do: (*history).stepPublish},
 	{name: "a Pod or a Deployment is deleted", weight: 3, do: (*history).stepDeleteWorkload},
-	{name: "an administrator deletes", weight: 8, deletes: true, do: (*history).stepDelete},
-	{name: "an OperatorGroup comes back", weight: 4, deletes: true, do: func(h *history, r *rand.Rand) { h.createGroup(tenants[r.IntN(len(tenants))]) }},
-	{name: "an attack", weight: 12, attacks: true, do: (*history).stepAttack},
+	{name: "an administrator deletes", weight: 8, only: trouble{deletes: true}, do: (*history).stepDelete},
+	{name: "an OperatorGroup comes back", weight: 4, only: trouble{deletes: true}, do: func(h *history, r *rand.Rand) { h.createGroup(tenants[r.IntN(len(tenants))]) }},
+	{name: "the OLMConfig changes", weight: 4, do: (*history).stepConfig},
+	{name: "a namespace comes or goes", weight: 5, do: (*history).stepNamespace},
+	{name: "the certificates near their end", weight: 2, do: (*history).stepYears},
+	{name: "the issuer fails or works", weight: 3, do: (*history).stepIssuer},
+	{name: "an operator says whether it may be upgraded", weight: 6, do: (*history).stepCondition},
+	{name: "an administrator overrides it", weight: 4, do: (*history).stepOverride},
+	{name: "somebody spoils something", weight: 40, only: trouble{spoils: true}, do: (*history).stepSpoil},
+	{name: "an attack", weight: 12, only: trouble{attacks: true}, do: (*history).stepAttack},
 }
 
 // step is one thing that happens, with the choices in it.
@@ -51,11 +60,11 @@ type step struct {
 	seed uint64
 }
 
-func drawSteps(r *rand.Rand, n int, deletes, attacks bool) []step {
+func drawSteps(r *rand.Rand, n int, of trouble) []step {
 	var kinds []*stepKind
 	total := 0
 	for i := range stepKinds {
-		if k := &stepKinds[i]; (deletes || !k.deletes) && (attacks || !k.attacks) {
+		if k := &stepKinds[i]; of.has(k.only) {
 			kinds, total = append(kinds, k), total+k.weight
 		}
 	}
@@ -69,6 +78,11 @@ func drawSteps(r *rand.Rand, n int, deletes, attacks bool) []step {
 		steps[i] = step{kinds[k], r.Uint64()}
 	}
 	return steps
+}
+
+// has reports whether a history has all of some trouble.
+func (t trouble) has(some trouble) bool {
+	return (t.deletes || !some.deletes) && (t.attacks || !some.attacks) && (t.spoils || !some.spoils)
 }
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
@@ -152,7 +166,7 @@ func (h *history) stepSubscribe(r *rand.Rand) {
 // listed is the objects of one type in the namespaces of the tenants.
 func listed[T olmcore.Object](h *history) (all []T) {
 	for _, o := range h.cluster.Objects() {
-		if typed, ok := o.(T); ok && (o.GetNamespace() == namespace || o.GetNamespace() == otherTenant) {
+		if typed, ok := o.(T); ok && slices.Contains(tenants, o.GetNamespace()) {
 			all = append(all, typed)
 		}
 	}

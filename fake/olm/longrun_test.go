@@ -16,10 +16,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/olmcore"
 )
 
 // The long run of the whole world reads these variables: the number of steps, and
@@ -42,15 +40,15 @@ func TestTheWholeWorld(t *testing.T) {
 	var f figures
 	began, problems := time.Now(), 0
 	for ; f.Steps < steps; seed++ {
-		all, deletes, attacks := historyOf(seed, min(stepsPerHistory, steps-f.Steps))
-		if h := live(newHistory(&f, deletes, attacks), all); h.problem != nil {
+		all, of := historyOf(seed, min(stepsPerHistory, steps-f.Steps))
+		if h := live(newHistory(&f, of), all); h.problem != nil {
 			if problems++; problems > 1 {
 				t.Errorf("history %d: %v", seed, h.problem)
 				continue
 			}
-			shortest, failed := shrink(h.problem, all, deletes, attacks)
-			t.Errorf("history %d: %v\n%d of its steps are enough (deletes=%v attacks=%v): %v\nto repeat: %s=%d %s=%d go test ./fake/olm -run %s\n%s",
-				seed, h.problem, len(shortest), deletes, attacks, failed.problem, seedVariable, seed, stepsVariable, len(all), t.Name(), strings.Join(append(failed.log, failed.state()...), "\n"))
+			shortest, failed := shrink(h.problem, all, of)
+			t.Errorf("history %d: %v\n%d of its steps are enough (%+v): %v\nto repeat: %s=%d %s=%d go test ./fake/olm -run %s\n%s",
+				seed, h.problem, len(shortest), of, failed.problem, seedVariable, seed, stepsVariable, len(all), t.Name(), strings.Join(append(failed.log, failed.state()...), "\n"))
 		}
 	}
 	t.Logf("%d steps in %s: %+v", f.Steps, time.Since(began).Round(time.Second), f)
@@ -72,10 +70,10 @@ func number(t *testing.T, variable string, otherwise int) int {
 }
 
 // historyOf draws the steps of a history.
-func historyOf(seed uint64, n int) (steps []step, deletes, attacks bool) {
+func historyOf(seed uint64, n int) (steps []step, of trouble) {
 	r := random(seed)
-	deletes, attacks = r.IntN(2) == 0, r.IntN(2) == 0
-	return drawSteps(r, n, deletes, attacks), deletes, attacks
+	of = trouble{deletes: r.IntN(2) == 0, attacks: r.IntN(2) == 0, spoils: r.IntN(2) == 0}
+	return drawSteps(r, n, of), of
 }
 
 // live runs a history to its end, or to its first problem.
@@ -115,6 +113,7 @@ func (h *history) heal() {
 	for _, ns := range tenants {
 		h.createGroup(ns)
 	}
+	h.repair()
 	for range 2 * maxVersions {
 		h.stepApprove(nil)
 		if h.runFor(settleTime / maxVersions); h.problem != nil {
@@ -122,6 +121,10 @@ func (h *history) heal() {
 		}
 	}
 	h.requireWanted()
+	h.requireServed()
+	h.requireCopies()
+	h.requireOwners()
+	h.requireRights()
 	for _, p := range listed[*v1alpha1.InstallPlan](h) {
 		h.figures.Plans++
 		if p.Status.Phase == v1alpha1.InstallPlanPhaseComplete {
@@ -163,17 +166,6 @@ func (h *history) requireWanted() {
 		if s.Status.State != v1alpha1.SubscriptionStateAtLatest || s.Status.InstalledCSV != head {
 			h.must(fmt.Errorf("%s/%s is %s with %s in the end: %+v", s.Namespace, s.Name, s.Status.State, s.Status.InstalledCSV, s.Status))
 		}
-		if s.Spec.Package == "gamma" {
-			h.requireServed(head)
-		}
-	}
-}
-
-// requireServed: the API of gamma is that of its newest version, and is served.
-func (h *history) requireServed(head string) {
-	a := fake.Find[*apiregistrationv1.APIService](h.cluster, "", "v1.ice.example.com")
-	if a == nil || a.Labels[olmcore.LabelOwner] != head || a.Status.Conditions[0].Status != apiregistrationv1.ConditionTrue {
-		h.must(fmt.Errorf("the API of %s is not served in the end: %+v", head, a))
 	}
 }
 
@@ -229,7 +221,7 @@ func (h *history) workOff() {
 // shrinkTime bounds the search for a shorter history.
 const shrinkTime = 45 * time.Second
 
-var digitsAndNames = regexp.MustCompile(`[0-9]+|alpha|beta|gamma|` + namespace + `|` + otherTenant)
+var digitsAndNames = regexp.MustCompile(strings.Join(slices.Concat([]string{"[0-9]+"}, packages, tenants), "|"))
 
 // sameProblem reports whether two problems look alike.
 func sameProblem(a, b error) bool {
@@ -241,13 +233,13 @@ func sameProblem(a, b error) bool {
 }
 
 // shrink leaves out steps as long as the problem is there, and returns the shortest history found.
-func shrink(problem error, steps []step, deletes, attacks bool) ([]step, *history) {
+func shrink(problem error, steps []step, of trouble) ([]step, *history) {
 	end := time.Now().Add(shrinkTime)
 	for size := len(steps) / 2; size > 0 && time.Now().Before(end); {
 		shorter := false
 		for at := 0; at < len(steps) && time.Now().Before(end); {
 			fewer := slices.Concat(steps[:at], steps[min(at+size, len(steps)):])
-			if sameProblem(problem, live(newHistory(&figures{}, deletes, attacks), fewer).problem) {
+			if sameProblem(problem, live(newHistory(&figures{}, of), fewer).problem) {
 				steps, shorter = fewer, true
 			} else {
 				at += size
@@ -257,7 +249,7 @@ func shrink(problem error, steps []step, deletes, attacks bool) ([]step, *histor
 			size /= 2
 		}
 	}
-	told := newHistory(&figures{}, deletes, attacks)
+	told := newHistory(&figures{}, of)
 	told.tells = true
 	return steps, live(told, steps)
 }

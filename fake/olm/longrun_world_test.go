@@ -30,28 +30,44 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// The namespaces of a history: two tenants with operators, one who attacks, and one
-// whose objects have nothing to do with OLM.
+// The namespaces of a history: tenants with operators of their own, one with operators for all namespaces, one whose
+// operator watches two, one who attacks, and one whose objects have nothing to do with OLM.
 const (
 	otherTenant = "db"
+	everywhere  = "operators"
+	platform    = "platform"
 	attacker    = "evil"
 	victim      = "victim"
 )
 
 var (
-	tenants  = []string{namespace, otherTenant}
-	packages = []string{"alpha", "beta", "gamma"} // gamma needs what alpha provides
+	tenants  = []string{namespace, otherTenant, everywhere, platform}
+	packages = []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"} // gamma needs what alpha provides
+	// watchedBy are the target namespaces of a tenant's OperatorGroup, nil for all.
+	watchedBy = map[string][]string{namespace: {namespace}, otherTenant: {otherTenant}, platform: {otherTenant, platform}}
 	// wanted are the packages that the users of a namespace subscribe to: never to
 	// one that a dependency brings a Subscription for.
-	wanted = map[string][]string{namespace: {"beta", "gamma"}, otherTenant: {"alpha", "beta"}}
+	wanted = map[string][]string{
+		namespace: {"beta", "gamma"}, otherTenant: {"alpha", "beta"}, everywhere: {"delta", "epsilon"}, platform: {"zeta"},
+	}
 )
 
 // figures count what happened in all histories.
 type figures struct {
 	Histories, Steps, Reconciles, Writes, Effects, Faults, Crashes, Errors, InvalidInputs  int
 	Plans, Completed, Approvals, Published, Deletions, Downtimes, ClockJumps, NodeFailures int
-	Attacks, Checks                                                                        int
+	Attacks, Spoils, Certificates, Checks                                                  int
 	Simulated                                                                              time.Duration
+}
+
+// trouble says who makes any in a history.
+type trouble struct {
+	// deletes: administrators delete what they like, so that nothing is sure to be installed in the end.
+	deletes bool
+	// attacks: a tenant attacks.
+	attacks bool
+	// spoils: somebody spoils what operators need to serve and to be seen.
+	spoils bool
 }
 
 // history is one cluster, the managers that look after it, and what happened.
@@ -64,9 +80,9 @@ type history struct {
 	checked  string
 	// untouched are the objects that nothing has a reason to write, by key, with their resourceVersions.
 	untouched map[olmcore.Key]string
-	// deletes: administrators delete what they like, so that nothing is sure to be installed in the end.
-	deletes bool
-	attacks bool
+	trouble
+	// issuerFails: no certificates are issued at this time.
+	issuerFails bool
 	// connects: gRPC clients connect, which a CatalogSource says.
 	connects bool
 	figures  *figures
@@ -81,11 +97,12 @@ type history struct {
 // logged is how many lines of a history are kept: of its beginning, and of its end.
 const logged = 150
 
-func newHistory(f *figures, deletes, attacks bool) *history {
-	h := &history{cluster: fake.NewCluster(noon), heads: map[string]int{}, refused: map[string]bool{}, figures: f, deletes: deletes, attacks: attacks}
+func newHistory(f *figures, of trouble) *history {
+	h := &history{cluster: fake.NewCluster(noon), heads: map[string]int{}, refused: map[string]bool{}, figures: f, trouble: of}
 	c := h.cluster
 	c.AutoCreateNamespaces = true
 	c.Authorize = authorize
+	c.Webhooks = c.Serving(nil)
 	h.safety = &invariant.Safety{Cluster: c}
 	for _, p := range packages {
 		h.heads[p] = 1
@@ -94,6 +111,7 @@ func newHistory(f *figures, deletes, attacks bool) *history {
 	h.build()
 	h.must(c.AddNode("a", nil))
 	h.must(c.AddNode("b", nil))
+	h.must(c.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}))
 	h.must(c.Create(&v1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},
 		Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "registry.example.com/catalog:latest",
@@ -106,7 +124,8 @@ func newHistory(f *figures, deletes, attacks bool) *history {
 	h.must(c.Settle())
 	h.remember()
 	for i := range 2 {
-		m := &manager{history: h, view: c.View(fmt.Sprint("manager ", i))}
+		m := &manager{history: h, name: fmt.Sprint("manager ", i)}
+		m.view = c.View(m.name)
 		h.managers = append(h.managers, m)
 		m.start()
 	}
@@ -123,7 +142,7 @@ func authorize(as *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) e
 
 func (h *history) createGroup(ns string) {
 	_ = h.cluster.Create(&operatorsv1.OperatorGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{ns}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: watchedBy[ns]},
 	})
 }
 
@@ -253,6 +272,8 @@ func (h *history) check() {
 	h.checked = h.cluster.ResourceVersion()
 	h.figures.Checks++
 	h.must(h.safety.Check())
+	h.checkServing()
+	h.checkRights()
 	for key, version := range h.untouched {
 		o, err := h.cluster.Get(context.Background(), schema.GroupVersionKind{Group: key.Group, Kind: key.Kind}, key.Namespace, key.Name)
 		switch {

@@ -147,7 +147,11 @@ func bundle(pkg string, version int) []olmcore.Object {
 	if known := bundles[csvName(pkg, version)]; known != nil {
 		return known
 	}
-	text := strings.NewReplacer("PKG", pkg, "VERSION", fmt.Sprint(version)).Replace(bundleText)
+	text := bundleText
+	if special := bundleTexts[pkg]; special != nil {
+		text = special(version)
+	}
+	text = strings.NewReplacer("PKG", pkg, "VERSION", fmt.Sprint(version)).Replace(text)
 	var objects []olmcore.Object
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		data, err := yaml.YAMLToJSON([]byte(document))

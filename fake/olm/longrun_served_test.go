@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// bundleTexts are the manifests of packages with more than a Deployment. From one version to the next delta gains and
+// loses a webhook, and from the fourth on another Deployment serves.
+var bundleTexts = map[string]func(version int) string{
+	"delta": func(version int) string {
+		text := deltaText
+		if version%2 == 0 {
+			text = strings.Replace(text, "  webhookdefinitions:", "  webhookdefinitions:\n"+deltaDefaulter, 1)
+		}
+		if version > 3 {
+			text = strings.ReplaceAll(text, "delta-manager", "delta-next")
+		}
+		return text
+	},
+	"epsilon": func(int) string { return epsilonText },
+	"zeta":    func(int) string { return zetaText },
+}
+
+const (
+	deltaText = `
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: PKG.vVERSION.0.0}
+spec:
+  version: VERSION.0.0
+  installModes: [{type: AllNamespaces, supported: true}]
+  customresourcedefinitions:
+    owned: [{name: PKGs.example.com, kind: PKG, version: v1}]
+  webhookdefinitions:
+  - type: ValidatingAdmissionWebhook
+    generateName: vdelta.example.com
+    deploymentName: delta-manager
+    containerPort: 443
+    targetPort: 9443
+    webhookPath: /validate
+    rules: [{operations: [CREATE, UPDATE], apiGroups: [example.com], apiVersions: [v1], resources: [deltas]}]
+    admissionReviewVersions: [v1]
+    sideEffects: None
+  - type: ConversionWebhook
+    generateName: cdelta.example.com
+    deploymentName: delta-manager
+    containerPort: 443
+    targetPort: 9443
+    webhookPath: /convert
+    conversionCRDs: [deltas.example.com]
+    admissionReviewVersions: [v1]
+    sideEffects: None
+  install:
+    strategy: deployment
+    spec:
+      permissions:
+      - serviceAccountName: PKG
+        rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
+      deployments:
+      - name: delta-manager
+        spec:
+          selector: {matchLabels: {app: delta-manager}}
+          template:
+            metadata: {labels: {app: delta-manager}}
+            spec:
+              serviceAccountName: PKG
+              containers: [{name: operator, image: "registry.example.com/PKG:VERSION"}]
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: PKGs.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: PKG, listKind: PKGList, plural: PKGs, singular: PKG}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+`
+	deltaDefaulter = `  - type: MutatingAdmissionWebhook
+    generateName: mdelta.example.com
+    deploymentName: delta-manager
+    containerPort: 443
+    targetPort: 9443
+    webhookPath: /mutate
+    rules: [{operations: [CREATE], apiGroups: [example.com], apiVersions: [v1], resources: [deltas]}]
+    admissionReviewVersions: [v1]
+    sideEffects: None`
+
+	epsilonText = `
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: PKG.vVERSION.0.0}
+spec:
+  version: VERSION.0.0
+  installModes: [{type: AllNamespaces, supported: true}]
+  apiservicedefinitions:
+    owned: [{group: epsilon.example.com, version: v1, kind: epsilon, name: epsilons, deploymentName: PKG, containerPort: 443}]
+  install:
+    strategy: deployment
+    spec:
+      clusterPermissions:
+      - serviceAccountName: PKG
+        rules: [{apiGroups: [""], resources: [nodes], verbs: [get]}]
+      deployments:
+      - name: PKG
+        spec:
+          selector: {matchLabels: {app: PKG}}
+          template:
+            metadata: {labels: {app: PKG}}
+            spec:
+              serviceAccountName: PKG
+              containers: [{name: operator, image: "registry.example.com/PKG:VERSION"}]
+`
+	zetaText = `
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: PKG.vVERSION.0.0}
+spec:
+  version: VERSION.0.0
+  installModes: [{type: OwnNamespace, supported: true}, {type: MultiNamespace, supported: true}]
+  customresourcedefinitions:
+    owned: [{name: PKGs.example.com, kind: PKG, version: v1}]
+  webhookdefinitions:
+  - type: MutatingAdmissionWebhook
+    generateName: mzeta.example.com
+    deploymentName: PKG
+    containerPort: 443
+    targetPort: 9443
+    webhookPath: /mutate
+    rules: [{operations: [CREATE], apiGroups: [example.com], apiVersions: [v1], resources: [zetas]}]
+    admissionReviewVersions: [v1]
+    sideEffects: None
+  install:
+    strategy: deployment
+    spec:
+      permissions:
+      - serviceAccountName: PKG
+        rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
+      deployments:
+      - name: PKG
+        spec:
+          selector: {matchLabels: {app: PKG}}
+          template:
+            metadata: {labels: {app: PKG}}
+            spec:
+              serviceAccountName: PKG
+              containers: [{name: operator, image: "registry.example.com/PKG:VERSION"}]
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: PKGs.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: PKG, listKind: PKGList, plural: PKGs, singular: PKG}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
+)
+
+// issuer is the one of a manager. Each has other keys, and all of them fail for a while.
+type issuer struct {
+	*manager
+	fake.Issuer
+}
+
+func (i issuer) Issue(ctx context.Context, r olmcore.Reader, requests []certificate.Request, now time.Time) ([]certificate.Issued, olmcore.Result, error) {
+	if i.history.issuerFails {
+		return nil, olmcore.Result{}, errors.New("the authority does not answer")
+	}
+	i.history.figures.Certificates += len(requests)
+	return i.Issuer.Issue(ctx, r, requests, now)
+}
+
+// checkServing requires that who calls an operator finds its Service and trusts it: as long as nobody spoilt anything, at
+// every step. Pods may be gone or on their way, and nobody serves when the managers sleep past the end of a certificate.
+func (h *history) checkServing() {
+	if h.spoils {
+		return
+	}
+	for _, line := range linesOf(h.cluster.CheckServing()) {
+		isOnItsWay := strings.Contains(line, "no endpoints available") || strings.Contains(line, "expired")
+		if !isOnItsWay && (!h.deletes || strings.Contains(line, "x509")) {
+			h.must(fmt.Errorf("what is called does not answer: %s", line))
+		}
+	}
+}
+
+func linesOf(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
+}
+
+// granted are the resources that some specification asks for, or whose users' roles the library makes.
+var granted = []string{
+	"/configmaps", "/nodes", "/namespaces", "example.com/deltas", "example.com/alphas", "example.com/betas", "example.com/gammas", "example.com/zetas", "example.com/helms",
+	"epsilon.example.com/epsilons", "ice.example.com/ices", "apiextensions.k8s.io/customresourcedefinitions", "operators.coreos.com/operatorconditions", "/pods",
+}
+
+// checkRights requires that nobody may more than the specifications say, and that the attacker is bound to nothing.
+func (h *history) checkRights() {
+	bound := func(o olmcore.Object, subjects []rbacv1.Subject) {
+		for _, s := range subjects {
+			if s.Namespace == attacker {
+				h.must(fmt.Errorf("%s binds the attacker's account %s", olmcore.KeyOf(o), s.Name))
+			}
+		}
+	}
+	for _, o := range h.cluster.Objects() {
+		if o.GetNamespace() == attacker {
+			continue
+		}
+		switch o := o.(type) {
+		case *rbacv1.ClusterRole:
+			h.checkRules(o, o.Rules)
+		case *rbacv1.Role:
+			h.checkRules(o, o.Rules)
+		case *rbacv1.ClusterRoleBinding:
+			bound(o, o.Subjects)
+		case *rbacv1.RoleBinding:
+			bound(o, o.Subjects)
+		}
+	}
+}
+
+func (h *history) checkRules(o olmcore.Object, rules []rbacv1.PolicyRule) {
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				_, isServing := strings.CutSuffix(o.GetName(), "-service-cert")
+				if !slices.Contains(granted, group+"/"+resource) && !(isServing && slices.Equal(rule.ResourceNames, []string{o.GetName()})) {
+					h.must(fmt.Errorf("%s grants %s", olmcore.KeyOf(o), rule.String()))
+				}
+			}
+		}
+	}
+}
+
+// requireServed: in the end the API server reaches whatever it calls, and calls what the installed versions say.
+func (h *history) requireServed() {
+	h.must(h.cluster.CheckServing())
+	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
+		if c.IsCopied() || c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+			continue
+		}
+		configurations := map[string]int{}
+		for _, o := range h.cluster.Objects() {
+			if strings.HasSuffix(olmcore.GVKOf(o).Kind, "WebhookConfiguration") && o.GetLabels()["olm.owner"] == c.Name && o.GetLabels()["olm.owner.namespace"] == c.Namespace {
+				configurations[o.GetLabels()["olm.webhook-description-generate-name"]]++
+			}
+		}
+		for _, d := range c.Spec.APIServiceDefinitions.Owned {
+			a := fake.Find[*apiregistrationv1.APIService](h.cluster, "", d.GetName())
+			if a == nil || a.Labels[olmcore.LabelOwner] != c.Name || a.Labels["olm.owner.namespace"] != c.Namespace || a.Status.Conditions[0].Status != apiregistrationv1.ConditionTrue {
+				h.must(fmt.Errorf("%s/%s is Succeeded, and its API is not served: %+v", c.Namespace, c.Name, a))
+			}
+		}
+		for _, w := range c.Spec.WebhookDefinitions {
+			if w.Type == v1alpha1.ConversionWebhook {
+				crd := fake.Find[*apiextensionsv1.CustomResourceDefinition](h.cluster, "", w.ConversionCRDs[0])
+				if crd == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil || crd.Spec.Conversion.Webhook.ClientConfig.Service.Name != w.DeploymentName+"-service" {
+					h.must(fmt.Errorf("%s/%s is Succeeded, and %s is not converted by %s", c.Namespace, c.Name, w.ConversionCRDs[0], w.DeploymentName))
+				}
+			} else if configurations[w.GenerateName] != 1 {
+				h.must(fmt.Errorf("%s/%s is Succeeded, and there are %d configurations %s", c.Namespace, c.Name, configurations[w.GenerateName], w.GenerateName))
+			}
+			delete(configurations, w.GenerateName)
+		}
+		if len(configurations) > 0 {
+			h.must(fmt.Errorf("%s/%s is Succeeded, and there are configurations %v besides", c.Namespace, c.Name, configurations))
+		}
+	}
+}
+
+// requireCopies: in the end the copies are where their originals' groups and the OLMConfig want them, and nowhere else.
+func (h *history) requireCopies() {
+	want, disabled := map[string]bool{}, false
+	if config := fake.Find[*operatorsv1.OLMConfig](h.cluster, "", "cluster"); config != nil {
+		disabled = !config.CopiedCSVsAreEnabled()
+	}
+	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
+		if c.IsCopied() || c.IsUncopiable() || c.DeletionTimestamp != nil {
+			continue
+		}
+		all := watchedBy[c.Namespace] == nil
+		for _, o := range h.cluster.Objects() {
+			ns, is := o.(*corev1.Namespace)
+			if is && ns.DeletionTimestamp == nil && ns.Name != c.Namespace && (all && !disabled || slices.Contains(watchedBy[c.Namespace], ns.Name)) {
+				want[ns.Name+"/"+c.Name+" of "+c.Namespace] = true
+			}
+		}
+	}
+	for _, o := range h.cluster.Objects() {
+		if c, is := o.(*v1alpha1.ClusterServiceVersion); is && c.IsCopied() {
+			key := c.Namespace + "/" + c.Name + " of " + c.Labels["olm.copiedFrom"]
+			source := fake.Find[*v1alpha1.ClusterServiceVersion](h.cluster, c.Labels["olm.copiedFrom"], c.Name)
+			switch {
+			case !want[key]:
+				h.must(fmt.Errorf("there is a copy %s in the end", key))
+			case source.Spec.Replaces != c.Spec.Replaces || source.Status.Phase != c.Status.Phase || c.Status.Reason != v1alpha1.CSVReasonCopied:
+				h.must(fmt.Errorf("copy %s is not as its original: %+v %+v", key, c.Status, source.Status))
+			}
+			delete(want, key)
+		}
+	}
+	if len(want) > 0 {
+		h.must(fmt.Errorf("copies are missing in the end: %v", want))
+	}
+}
+
+// requireOwners: in the end nothing outside the namespaces of OLM belongs to a version that is gone.
+func (h *history) requireOwners() {
+	for _, o := range h.cluster.Objects() {
+		owner, labelled := olmcore.OwnerOf(o.GetLabels())
+		if !labelled || owner.Kind != v1alpha1.ClusterServiceVersionKind || o.GetNamespace() == attacker || o.GetNamespace() != "" && o.GetNamespace() != "kube-system" {
+			continue
+		}
+		if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.cluster, owner.Namespace, owner.Name); c == nil || c.IsCopied() {
+			h.must(fmt.Errorf("%s is of %s/%s, which is gone", olmcore.KeyOf(o), owner.Namespace, owner.Name))
+		}
+	}
+}
+
+// requireRights: in the end the operators may where they watch what their versions ask for.
+func (h *history) requireRights() {
+	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
+		if c.IsCopied() || c.Status.Phase != v1alpha1.CSVPhaseSucceeded || len(c.Spec.InstallStrategy.StrategySpec.Permissions) == 0 {
+			continue
+		}
+		places := []string{""}
+		if targets := watchedBy[c.Namespace]; targets != nil {
+			places = slices.DeleteFunc(slices.Clone(targets), func(ns string) bool { return ns == c.Namespace })
+		}
+		for _, place := range places {
+			if !h.mayReadConfigMaps(place, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName}) {
+				h.must(fmt.Errorf("%s/%s is Succeeded, and may not read ConfigMaps in %q", c.Namespace, c.Name, place))
+			}
+		}
+	}
+}
+
+func (h *history) mayReadConfigMaps(place string, account types.NamespacedName) bool {
+	for _, o := range h.cluster.Objects() {
+		var subjects []rbacv1.Subject
+		var rules []rbacv1.PolicyRule
+		switch b := o.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			subjects = b.Subjects
+			if role := fake.Find[*rbacv1.ClusterRole](h.cluster, "", b.RoleRef.Name); role != nil {
+				rules = role.Rules
+			}
+		case *rbacv1.RoleBinding:
+			subjects = b.Subjects
+			if role := fake.Find[*rbacv1.Role](h.cluster, b.Namespace, b.RoleRef.Name); role != nil {
+				rules = role.Rules
+			}
+		}
+		isHis := func(s rbacv1.Subject) bool { return s.Namespace == account.Namespace && s.Name == account.Name }
+		reads := func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Resources, "configmaps") && len(r.ResourceNames) == 0
+		}
+		if o.GetNamespace() == place && slices.ContainsFunc(subjects, isHis) && slices.ContainsFunc(rules, reads) {
+			return true
+		}
+	}
+	return false
+}
