@@ -84,7 +84,7 @@ func (w *world) step(step string, m *manager) {
 	case "second":
 		w.advance(time.Second)
 	case "learn": // the API server
-		w.known = maps.Clone(w.clients)
+		w.learn()
 	case "deleteSecret":
 		w.secret = nil
 	case "upgrade":

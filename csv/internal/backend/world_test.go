@@ -61,9 +61,10 @@ type world struct {
 	pods    []*pod
 	issued  int
 	// known are the clients as the API server knows them, from a cache that is older by less than TrustGrace.
-	known  map[string]client
-	said   []string
-	trusts map[string]bool // what was verified
+	known   map[string]client
+	learned time.Time
+	said    []string
+	trusts  map[string]bool // what was verified
 }
 
 func newWorld() *world {
@@ -304,13 +305,16 @@ func (w *world) renewAt() time.Time {
 	return certificate.Inspect(certificate.FromData(w.secret.Data), certificate.Hosts(service, namespace), w.now).RenewAt
 }
 
-// advance lets time pass, after which the API server knows the clients as they are if that is long enough.
+// advance lets time pass. What the API server knows is never older than TrustGrace.
 func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
-	if d >= backend.TrustGrace {
-		w.known = maps.Clone(w.clients)
+	if w.now.Sub(w.learned) >= backend.TrustGrace {
+		w.learn()
 	}
 }
+
+// learn lets the API server know the clients as they are.
+func (w *world) learn() { w.known, w.learned = maps.Clone(w.clients), w.now }
 
 // distrust names a client that does not trust a Pod whose certificate is valid; empty when there is none. A Pod that has
 // started serves with what the Secret holds at any time from now on.
