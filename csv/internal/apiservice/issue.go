@@ -77,15 +77,20 @@ func (s Source) issueOf(a *api) error {
 // checkReference looks at the Service and at who calls it, and returns the hashes of the authorities that are trusted.
 func (s Source) checkReference(a *api) (trusted sets.Set[string], err error) {
 	_, exists := owned.Find(s.Objects.Services.Items, s.CSV.Namespace, a.service())
+	bundle := certificate.ParseBundle(a.live.Spec.CABundle)
 	switch {
 	case !exists && s.Objects.Services.Complete:
 		return nil, notFound("", "service", a.service())
 	case !a.calls(s.CSV.Namespace):
 		return nil, errors.New("found APIService and service reference mismatch")
-	case len(certificate.ParseBundle(a.live.Spec.CABundle)) == 0:
+	case len(bundle) == 0:
 		return nil, fmt.Errorf("caBundle of APIService %s has no certificate", a.name)
 	}
-	return hashes(a.live.Spec.CABundle), nil
+	trusted = sets.New(certificate.Hash(a.live.Spec.CABundle))
+	for _, authority := range bundle {
+		trusted.Insert(certificate.Hash(authority.PEM))
+	}
+	return trusted, nil
 }
 
 // checkCertificate looks at the Secret and at the Deployment that serves with it.
@@ -95,8 +100,8 @@ func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Depl
 	if exists {
 		// An authority may be more than one certificate: it is trusted when all of them are.
 		ca := secret.Data[certificate.CAKey]
-		if certificate.ParseBundle(a.live.Spec.CABundle).Trusts(certificate.ParseBundle(ca)) {
-			trusted.Insert(certificate.Hash(ca))
+		if hash := certificate.Hash(ca); !trusted.Has(hash) && certificate.ParseBundle(a.live.Spec.CABundle).Trusts(certificate.ParseBundle(ca)) {
+			trusted.Insert(hash)
 		}
 	}
 	switch {
@@ -148,13 +153,4 @@ func missing[T olmcore.Object](list olmcore.Observed[T], group, kind, namespace 
 // notFound is worded as the listers of client-go do.
 func notFound(group, kind, name string) error {
 	return apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: kind}, name)
-}
-
-// hashes are those of a bundle, and of each certificate in it.
-func hashes(bundle []byte) sets.Set[string] {
-	all := sets.New(certificate.Hash(bundle))
-	for _, authority := range certificate.ParseBundle(bundle) {
-		all.Insert(certificate.Hash(authority.PEM))
-	}
-	return all
 }

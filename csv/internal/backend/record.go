@@ -43,6 +43,7 @@ const maxRetired = 32
 
 // record is what the Secret of a Deployment says: how far the change from one certificate to the next has come.
 type record struct {
+	parsed
 	// current is the certificate that Pods mount, next the one that follows once all clients trust it.
 	current, next certificate.Certificate
 	// previous are the authorities of certificates that Pods may still serve with.
@@ -57,15 +58,28 @@ type record struct {
 	certHash string
 }
 
+// parsed holds what PEM data was parsed to: in most calls the same few authorities stand in many places.
+type parsed map[string]certificate.Bundle
+
+func (p parsed) bundle(data []byte) certificate.Bundle {
+	b, known := p[string(data)]
+	if !known {
+		b = certificate.ParseBundle(data)
+		p[string(data)] = b
+	}
+	return b
+}
+
 // authorities returns the certificates of a field of a Secret; none of one that is too large to be believed.
-func authorities(field []byte) certificate.Bundle {
+func (p parsed) authorities(field []byte) certificate.Bundle {
 	if len(field) > certificate.MaxField {
 		return nil
 	}
-	return certificate.ParseBundle(field)
+	return p.bundle(field)
 }
 
-func recordOf(s *corev1.Secret) (r record) {
+func recordOf(s *corev1.Secret) record {
+	r := record{parsed: parsed{}}
 	if s == nil {
 		return r
 	}
@@ -73,7 +87,7 @@ func recordOf(s *corev1.Secret) (r record) {
 	r.next = certificate.Certificate{
 		CAPEM: s.Data[nextPrefix+certificate.CAKey], CertPEM: s.Data[nextPrefix+certificate.CertKey], KeyPEM: s.Data[nextPrefix+certificate.PrivateKeyKey],
 	}
-	r.previous = authorities(s.Data[keyPrevious])
+	r.previous = r.authorities(s.Data[keyPrevious])
 	if retired := s.Annotations[annotationRetired]; retired != "" {
 		r.retired = strings.Split(retired, ",")
 	}
@@ -130,27 +144,27 @@ func (r record) writeTo(s *corev1.Secret) {
 
 // inUse are the authorities that a client must trust: those that Pods may serve with now, or will next.
 func (r record) inUse(now time.Time) certificate.Bundle {
-	return authorities(r.current.CAPEM).With(r.toCome(now)).With(r.previous.Without(func(a certificate.Authority) bool {
+	return r.authorities(r.current.CAPEM).With(r.toCome(now)).With(r.previous.Without(func(a certificate.Authority) bool {
 		return a.HasExpired(now) || slices.Contains(r.retired, a.ID)
 	}))
 }
 
 // toCome are the authorities of the next certificate.
 func (r record) toCome(now time.Time) certificate.Bundle {
-	return authorities(r.next.CAPEM).Without(func(a certificate.Authority) bool { return a.HasExpired(now) })
+	return r.authorities(r.next.CAPEM).Without(func(a certificate.Authority) bool { return a.HasExpired(now) })
 }
 
 // bundle returns what a client shall trust that trusts have now. It loses what is no certificate, what expired, and what
 // retired; everything else may have been added by one who knows more.
 func (r record) bundle(have []byte, now time.Time) []byte {
-	observed := certificate.ParseBundle(have)
+	observed := r.parsed.bundle(have)
 	want := r.inUse(now).With(observed.Without(func(a certificate.Authority) bool {
 		return a.HasExpired(now) || slices.Contains(r.retired, a.ID)
 	}))
 	switch {
 	case len(want) == 0:
 		return have
-	case authorities(r.current.CAPEM).Trusts(want):
+	case r.authorities(r.current.CAPEM).Trusts(want):
 		return r.current.CAPEM
 	case want.Trusts(observed) && observed.Trusts(want) && bytes.Equal(observed.PEM(), have):
 		return have // in another order
@@ -161,7 +175,7 @@ func (r record) bundle(have []byte, now time.Time) []byte {
 // promoted is the record once the next certificate is the one that Pods mount. What clients trust besides may be in use,
 // too.
 func (r record) promoted(trusted certificate.Bundle) record {
-	before := authorities(r.current.CAPEM)
+	before := r.authorities(r.current.CAPEM)
 	r.certHash, r.trustedSince = "", time.Time{}
 	if bytes.Equal(r.current.CAPEM, r.next.CAPEM) {
 		r.certHash = certificate.Hash(r.next.CertPEM)
@@ -174,14 +188,14 @@ func (r record) promoted(trusted certificate.Bundle) record {
 // followed is the record with a certificate that is to follow. An authority that comes back has not retired.
 func (r record) followed(by certificate.Certificate) record {
 	r.next, r.trustedSince = by, time.Time{}
-	back := authorities(by.CAPEM)
+	back := r.authorities(by.CAPEM)
 	r.retired = slices.DeleteFunc(slices.Clone(r.retired), back.Has)
 	return r
 }
 
 // remembering is the record with what clients trust among the authorities that Pods may serve with.
 func (r record) remembering(trusted certificate.Bundle) record {
-	known := authorities(r.current.CAPEM).With(authorities(r.next.CAPEM))
+	known := r.authorities(r.current.CAPEM).With(r.authorities(r.next.CAPEM))
 	r.previous = r.previous.With(trusted).Without(func(a certificate.Authority) bool {
 		return known.Has(a.ID) || slices.Contains(r.retired, a.ID)
 	})

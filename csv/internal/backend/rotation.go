@@ -51,7 +51,7 @@ func (s *Source) rotationOf(deployment string) *rotation {
 			continue // most trust the same
 		}
 		r.wanted[string(c.Bundle)] = r.bundle(c.Bundle, s.Now)
-		if b := certificate.ParseBundle(c.Bundle); len(b) > 0 {
+		if b := r.parsed.bundle(c.Bundle); len(b) > 0 {
 			r.clients = append(r.clients, b)
 		}
 	}
@@ -69,7 +69,7 @@ func (r *rotation) trusted() (all certificate.Bundle) {
 // mayFollow reports whether Pods may serve with the next certificate: all clients trust it. One that does not exist may be
 // in the making, by one who does not know of the next, so it is waited for while there is something to lose.
 func (r *rotation) mayFollow() bool {
-	next := authorities(r.next.CAPEM)
+	next := r.authorities(r.next.CAPEM)
 	distrusts := func(c certificate.Bundle) bool { return !c.Trusts(next) }
 	return !slices.ContainsFunc(r.clients, distrusts) && !(r.missing && r.health.Valid && r.serves())
 }
