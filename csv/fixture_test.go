@@ -512,13 +512,18 @@ func install(t testing.TB, c *v1alpha1.ClusterServiceVersion) (*fake.Cluster, *f
 		c.Namespace = "operators"
 	}
 	cluster, driver := newWorld(csv.Config{})
+	installIn(t, cluster, driver, c)
+	return cluster, driver
+}
+
+func installIn(t testing.TB, cluster *fake.Cluster, driver *fake.Driver, c *v1alpha1.ClusterServiceVersion) {
+	t.Helper()
 	for _, crd := range definitionsFor(c) {
 		require.NoError(t, cluster.Create(crd))
 	}
 	require.NoError(t, cluster.Create(needs(c)...))
 	require.NoError(t, cluster.Create(groupFor(c), c))
 	require.NoError(t, driver.Settle(context.Background()))
-	return cluster, driver
 }
 
 func realCSVs(t testing.TB) map[string]*v1alpha1.ClusterServiceVersion {
