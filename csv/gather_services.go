@@ -24,12 +24,10 @@ import (
 func gatherServices(r *read.Reads, in *Input) {
 	c := in.ClusterServiceVersion
 	if !isCalled(c) {
+		gatherCallers(r, in, nil) // what it described before
 		return
 	}
-	var owns, services, secrets, delegators, readers, accounts []string
-	for _, d := range c.Spec.APIServiceDefinitions.Owned {
-		owns = append(owns, d.GetName())
-	}
+	var services, secrets, delegators, readers, accounts []string
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if slices.Contains(backend.Names(c), d.Name) {
 			services, secrets = append(services, backend.ServiceName(d.Name)), append(secrets, backend.CertificateName(d.Name))
@@ -37,9 +35,6 @@ func gatherServices(r *read.Reads, in *Input) {
 			readers = append(readers, backend.ReaderNames(d.Name, c.Namespace)...)
 			accounts = append(accounts, backend.AccountName(&d.Spec))
 		}
-	}
-	if len(owns) > 0 {
-		in.APIServices = read.Join(in.APIServices, read.Indexed(r, "", callerTerms(c, nil, owns), func(a *apiregistrationv1.APIService, add func(read.Term)) { termsOfCaller(a, add) }))
 	}
 	in.ServiceAccounts = read.Join(in.ServiceAccounts, read.Named[*corev1.ServiceAccount](r, c.Namespace, accounts))
 	for _, legacy := range apiservice.LegacyNamesOf(c) {
@@ -52,6 +47,19 @@ func gatherServices(r *read.Reads, in *Input) {
 	s.Roles = read.Named[*rbacv1.Role](r, c.Namespace, secrets)
 	s.RoleBindings = read.Join(read.Named[*rbacv1.RoleBinding](r, c.Namespace, secrets), read.Named[*rbacv1.RoleBinding](r, metav1.NamespaceSystem, readers))
 	s.ClusterRoleBindings = read.Named[*rbacv1.ClusterRoleBinding](r, "", delegators)
+	gatherCallers(r, in, services)
+	s.Pods = readDisrupted(r, in)
+}
+
+// gatherCallers reads who calls the operator: what is named as its own are, what its labels name as its own, and, of
+// webhooks, who calls its Services.
+func gatherCallers(r *read.Reads, in *Input, services []string) {
+	c, s := in.ClusterServiceVersion, &in.Serving
+	var owns []string
+	for _, d := range c.Spec.APIServiceDefinitions.Owned {
+		owns = append(owns, d.GetName())
+	}
+	in.APIServices = read.Join(in.APIServices, read.Indexed(r, "", callerTerms(c, nil, owns), func(a *apiregistrationv1.APIService, add func(read.Term)) { termsOfCaller(a, add) }))
 	validating, mutating := webhook.ConfigurationNames(c)
 	terms := callerTerms(c, services, slices.Concat(validating, mutating))
 	s.ValidatingWebhookConfigurations = read.Indexed(r, "", terms, func(w *admissionregistrationv1.ValidatingWebhookConfiguration, add func(read.Term)) {
@@ -66,7 +74,6 @@ func gatherServices(r *read.Reads, in *Input) {
 			termsOfClient(&w.Webhooks[i].ClientConfig, add)
 		}
 	})
-	s.Pods = readDisrupted(r, in)
 }
 
 // Terms of who calls an operator: a name, the owner that its labels name, and the Service that it calls.

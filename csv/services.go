@@ -32,8 +32,13 @@ func isCalled(c *version) bool {
 	return len(c.Spec.WebhookDefinitions) > 0 || len(c.Spec.APIServiceDefinitions.Owned) > 0
 }
 
+// wasCalled reports whether something is left that the API server called the operator with, or may be.
+func (f *facts) wasCalled() bool {
+	return len(f.Serving.ValidatingWebhookConfigurations.Items)+len(f.Serving.MutatingWebhookConfigurations.Items)+len(f.APIServices.Items) > 0
+}
+
 func servicesOf(f *facts) services {
-	if !isCalled(f.csv) || f.isLeaving() {
+	if !isCalled(f.csv) && !f.wasCalled() || f.isLeaving() {
 		return services{}
 	}
 	account, _ := olmcore.AccountOf(f.group)
@@ -91,7 +96,7 @@ const certificatePace = 10 * time.Second
 
 // trust returns what makes all that exists and calls the operator trust its certificates, and nothing else.
 func (f *facts) trust() []olmcore.Action {
-	if !isCalled(f.csv) {
+	if f.webhooks.CSV == nil {
 		return nil
 	}
 	return slices.Concat(f.apis.Trust(), f.webhooks.Trust())

@@ -128,6 +128,11 @@ var faults = map[string]func(in *csv.Input){
 		c.Spec.WebhookDefinitions = nil
 		in.ClusterServiceVersion = c
 	},
+	"nothing is described any more": func(in *csv.Input) {
+		c := in.ClusterServiceVersion.DeepCopy()
+		c.Spec.WebhookDefinitions, c.Spec.APIServiceDefinitions.Owned = nil, nil
+		in.ClusterServiceVersion = c
+	},
 	"a certificate is issued that is not needed": func(in *csv.Input) { in.Issued = []certificate.Issued{{Deployment: "cool"}} },
 	"garbage is issued": func(in *csv.Input) {
 		in.Serving.Secrets.Items = nil
@@ -184,6 +189,20 @@ func TestTheLawsHoldAroundWhatTheAPIServerCalls(t *testing.T) {
 		require.NoError(t, invariant.CheckpointSound(csv.Reconcile, in))
 		require.NoError(t, errors.Join(invariant.Separate(reconciled(t, in).Result), invariant.Recordable(reconciled(t, in).Result)))
 	})
+}
+
+// TestWhatIsDescribedNoMoreGoes from the cluster with the edit of the version.
+func TestWhatIsDescribedNoMoreGoes(t *testing.T) {
+	cluster, driver := install(t, called("cool.v1", 1))
+	require.NoError(t, fake.Edit(cluster, "ns", "cool.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Spec.WebhookDefinitions, c.Spec.APIServiceDefinitions.Owned = nil, nil
+	}))
+	require.NoError(t, driver.Settle(context.Background()))
+	live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
+	require.Equal(t, succeeded, live.Status.Phase, "%s\n%s", live.Status.Message, fake.Format(driver.Events))
+	for _, o := range cluster.Objects() {
+		require.NotContains(t, []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService"}, olmcore.KeyOf(o).Kind)
+	}
 }
 
 // TestWhateverIsTakenAwayComesBack deletes each object that belongs to the operator: it is mended, and the API server can call the operator again.
