@@ -138,6 +138,13 @@ func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 			terms = append(terms, read.Term{Of: termName, Value: owner.Name})
 		}
 	}
+	for _, secret := range in.Serving.Secrets.Items {
+		for _, owner := range secret.OwnerReferences {
+			if owned.IsReference(owner) {
+				terms = append(terms, read.Term{Of: termName, Value: owner.Name})
+			}
+		}
+	}
 	for _, crd := range in.CustomResourceDefinitions.Items {
 		for _, noted := range owned.Alongside(crd) {
 			terms = append(terms, read.Term{Of: termName, Value: noted.Name})

@@ -42,8 +42,8 @@ type Input struct {
 	// OtherProviders are the CSVs, copies left out, in the namespaces of OtherGroups that provide one of the same APIs.
 	OtherProviders olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Neighbours are the other CSVs of the namespace, copies left out, that the decision can depend on: connected by
-	// spec.replaces, providing one of the same APIs, owning a Deployment of the same name, or named by the
-	// installed-alongside annotations of the CRDs.
+	// spec.replaces, providing one of the same APIs, owning a Deployment of the same name or the Secret of a certificate, or
+	// named by the installed-alongside annotations of the CRDs.
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Subscriptions are those of the namespace whose status.installedCSV or status.currentCSV is this CSV. Nothing is
 	// installed or judged healthy where they were not read: what the Deployments should be depends on their spec.config.

@@ -55,6 +55,7 @@ func servicesOf(f *facts) services {
 	}
 	s.certificates = backend.Of(backend.Source{
 		CSV: f.csv, Account: account, Now: f.Now, Objects: &f.Serving, Deployments: f.Deployments.Items, Issued: f.Issued,
+		Neighbours: f.Neighbours.Items, Relatives: f.Relatives,
 		Clients: append(s.webhooks.Clients(), apiservice.Clients(f.csv, f.APIServices.Items)...),
 	})
 	s.apis.Backends, s.webhooks.Backends = s.certificates, s.certificates

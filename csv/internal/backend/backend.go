@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -37,6 +38,10 @@ type Source struct {
 	Objects *serving.Objects
 	// Deployments are the live ones of the namespace.
 	Deployments []*appsv1.Deployment
+	// Neighbours are other CSVs of the namespace; what is theirs is not taken, unless they are among the Relatives: those
+	// that the CSV replaces, or that replace it.
+	Neighbours []*owned.CSV
+	Relatives  sets.Set[*owned.CSV]
 	// Clients are all that call the Services, of this CSV or of another version of its namespace.
 	Clients []Client
 	Issued  []certificate.Issued

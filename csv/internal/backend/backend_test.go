@@ -18,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
@@ -575,6 +576,33 @@ func TestWhatATenantWritesIntoTheSecret(t *testing.T) {
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/retired-authorities", certificate.ParseBundle(old.CAPEM)[0].ID+",,x")
 	}), "the current authority never retires")
 	require.Contains(t, backend.Of(sourceOf(secretOf("cool.v1", old, none, func(s *corev1.Secret) { s.Immutable = new(true) }), nil)).Problem, "is immutable")
+}
+
+// TestTheSecretOfAnotherOperatorIsItsOwn: names of Deployments that differ may lead to the same Service.
+func TestTheSecretOfAnotherOperatorIsItsOwn(t *testing.T) {
+	other, goes, copied := csvOf("other.v1"), csvOf("other.v1"), csvOf("other.v1")
+	goes.DeletionTimestamp = new(metav1.NewTime(now))
+	copied.Labels = map[string]string{v1alpha1.CopiedLabelKey: "elsewhere"}
+	const owned = "secret cool-service-cert is owned by ClusterServiceVersion other.v1"
+	for name, c := range map[string]struct {
+		neighbour *v1alpha1.ClusterServiceVersion
+		relatives sets.Set[*v1alpha1.ClusterServiceVersion]
+		problem   string
+	}{
+		"another operator's":                   {neighbour: other, problem: owned},
+		"that of the version that it replaces": {neighbour: other, relatives: sets.New(other)},
+		"one that is going":                    {neighbour: goes},
+		"a copy":                               {neighbour: copied},
+		"nobody's any more":                    {neighbour: csvOf("third.v1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sourceOf(secretOf("other.v1", madeOnce("old"), none), nil)
+			s.Neighbours, s.Relatives = append(s.Neighbours, c.neighbour), c.relatives
+			plan := backend.Of(s)
+			require.Equal(t, c.problem, plan.Problem)
+			require.Equal(t, c.problem == "", len(plan.Install) > 0, "it is written only where it is not another's")
+		})
+	}
 }
 
 // FuzzSecret: whatever a Secret holds, a decision is made, clients lose nothing that is in use, and a second look at what

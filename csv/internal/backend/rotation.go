@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -233,6 +234,21 @@ func (r *rotation) renew() string {
 	return ""
 }
 
+// holder returns the operator beside the CSV that serves with the Secret, nil for none: names of Deployments that differ
+// may lead to the same Service. All the rest belongs to who has the Secret, so two of them never take it in turns.
+func (r *rotation) holder() *owned.CSV {
+	if r.secret == nil || r.isOwned() {
+		return nil
+	}
+	i := slices.IndexFunc(r.Neighbours, func(other *owned.CSV) bool {
+		return chain.IsNeighbour(r.CSV, other) && other.DeletionTimestamp == nil && !r.Relatives.Has(other) && olmcore.OwnedBy(r.secret, other.UID)
+	})
+	if i < 0 {
+		return nil
+	}
+	return r.Neighbours[i]
+}
+
 // obstacle names what keeps a certificate from being written; empty for nothing.
 func (r *rotation) obstacle() string {
 	if r.secret != nil && !isClaimable(r.secret) {
@@ -240,6 +256,9 @@ func (r *rotation) obstacle() string {
 	}
 	if r.secret != nil && r.secret.Immutable != nil && *r.secret.Immutable {
 		return fmt.Sprintf("secret %s is immutable", r.secret.Name)
+	}
+	if other := r.holder(); other != nil {
+		return fmt.Sprintf("secret %s is owned by ClusterServiceVersion %s", r.secret.Name, other.Name)
 	}
 	if _, needed := r.request(); !needed {
 		return ""
