@@ -61,7 +61,7 @@ func (p *Plan) Do(ctx context.Context, a olmcore.Action) error {
 	if err != nil {
 		return err
 	}
-	if secret, ok := next.(*corev1.Secret); ok && len(secret.Data[corev1.TLSPrivateKeyKey]) > 0 {
+	if secret, ok := next.(*corev1.Secret); ok && hasPrivateKey(secret) {
 		return apierrors.NewForbidden(corev1.Resource("secrets"), secret.Name, errors.New("a private key belongs into no folder"))
 	}
 	objects := slices.DeleteFunc(slices.Clone(p.Objects()), func(o olmcore.Object) bool { return o == current })
@@ -81,6 +81,22 @@ func (p *Plan) Do(ctx context.Context, a olmcore.Action) error {
 	}
 	p.Snapshot, err = olmcore.NewSnapshot(objects, p.Scopes()...)
 	return err
+}
+
+// hasPrivateKey reports whether a Secret holds a private key: that of a certificate, also of one that is to follow, or any
+// in PEM.
+func hasPrivateKey(s *corev1.Secret) bool {
+	for key, value := range s.Data {
+		if strings.HasSuffix(key, corev1.TLSPrivateKeyKey) && len(value) > 0 || bytes.Contains(value, []byte("PRIVATE KEY-----")) {
+			return true
+		}
+	}
+	for key, value := range s.StringData {
+		if strings.HasSuffix(key, corev1.TLSPrivateKeyKey) && value != "" || strings.Contains(value, "PRIVATE KEY-----") {
+			return true
+		}
+	}
+	return false
 }
 
 // Write writes into a folder what differs between the cluster as it was observed and as it would be. Below apply is a

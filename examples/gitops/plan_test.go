@@ -210,16 +210,28 @@ func TestAFolderThatCannotBeWrittenIsAnError(t *testing.T) {
 	require.Error(t, p.Write(file))
 }
 
-// TestWhatMustRunAsAnAccountIsRefused: who applies a folder of manifests has rights that the account has not.
+// TestPrivateKeysAreRefused: neither the key of a certificate nor that of one which is to follow, which is how each begins.
 func TestPrivateKeysAreRefused(t *testing.T) {
-	p := newPlan(t)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}, Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")}}
-	err := p.Do(t.Context(), olmcore.CreateOf(secret, because))
-	require.True(t, apierrors.IsForbidden(err))
-	require.ErrorContains(t, err, "a private key belongs into no folder")
-	require.Empty(t, p.Objects())
+	for name, secret := range map[string]*corev1.Secret{
+		"in use":    {Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")}},
+		"to follow": {Data: map[string][]byte{"tls.crt": {}, "tls.key": {}, "next.tls.crt": []byte("c"), "next.tls.key": []byte("k")}},
+		"as text":   {StringData: map[string]string{"tls.key": "k"}},
+		"PEM":       {Data: map[string][]byte{"id": []byte("-----BEGIN EC PRIVATE KEY-----")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlan(t)
+			secret.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: "x"}
+			err := p.Do(t.Context(), olmcore.CreateOf(secret, because))
+			require.True(t, apierrors.IsForbidden(err))
+			require.ErrorContains(t, err, "a private key belongs into no folder")
+			require.Empty(t, p.Objects())
+		})
+	}
+	certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}, Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": {}}}
+	require.NoError(t, newPlan(t).Do(t.Context(), olmcore.CreateOf(certificate, because)))
 }
 
+// TestWhatMustRunAsAnAccountIsRefused: who applies a folder of manifests has rights that the account has not.
 func TestWhatMustRunAsAnAccountIsRefused(t *testing.T) {
 	p := newPlan(t)
 	create := olmcore.CreateOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}}, because)
