@@ -47,6 +47,12 @@ func (h *history) stepNamespace(r *rand.Rand) {
 	}
 }
 
+// stepTargets changes which namespaces an operator watches.
+func (h *history) stepTargets(r *rand.Rand) {
+	h.targets[platform] = pick(r, [][]string{{otherTenant, platform}, {namespace, platform}, {namespace, otherTenant, platform}, {platform}})
+	_ = fake.Edit(h.cluster, platform, "group", func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = h.targets[platform] })
+}
+
 // stepYears lets the time pass until a certificate is to be replaced, or, where operators need not go on, after its end.
 func (h *history) stepYears(r *rand.Rand) {
 	var soonest time.Time

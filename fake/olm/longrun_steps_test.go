@@ -46,6 +46,7 @@ var stepKinds = []stepKind{
 	{name: "an OperatorGroup comes back", weight: 4, only: trouble{deletes: true}, do: func(h *history, r *rand.Rand) { h.createGroup(tenants[r.IntN(len(tenants))]) }},
 	{name: "the OLMConfig changes", weight: 4, do: (*history).stepConfig},
 	{name: "a namespace comes or goes", weight: 5, do: (*history).stepNamespace},
+	{name: "an OperatorGroup has other targets", weight: 3, do: (*history).stepTargets},
 	{name: "the certificates near their end", weight: 2, do: (*history).stepYears},
 	{name: "the issuer fails or works", weight: 3, do: (*history).stepIssuer},
 	{name: "an operator says whether it may be upgraded", weight: 6, do: (*history).stepCondition},

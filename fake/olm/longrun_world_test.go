@@ -43,7 +43,7 @@ const (
 var (
 	tenants  = []string{namespace, otherTenant, everywhere, platform}
 	packages = []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"} // gamma needs what alpha provides
-	// watchedBy are the target namespaces of a tenant's OperatorGroup, nil for all.
+	// watchedBy are the target namespaces that a tenant's OperatorGroup has at first, nil for all.
 	watchedBy = map[string][]string{namespace: {namespace}, otherTenant: {otherTenant}, platform: {otherTenant, platform}}
 	// wanted are the packages that the users of a namespace subscribe to: never to
 	// one that a dependency brings a Subscription for.
@@ -76,8 +76,10 @@ type history struct {
 	managers []*manager
 	catalogs controllers.Catalogs
 	heads    map[string]int
-	safety   *invariant.Safety
-	checked  string
+	// targets are the target namespaces of each tenant's OperatorGroup.
+	targets map[string][]string
+	safety  *invariant.Safety
+	checked string
 	// untouched are the objects that nothing has a reason to write, by key, with their resourceVersions.
 	untouched map[olmcore.Key]string
 	trouble
@@ -98,7 +100,7 @@ type history struct {
 const logged = 150
 
 func newHistory(f *figures, of trouble) *history {
-	h := &history{cluster: fake.NewCluster(noon), heads: map[string]int{}, refused: map[string]bool{}, figures: f, trouble: of}
+	h := &history{cluster: fake.NewCluster(noon), heads: map[string]int{}, targets: maps.Clone(watchedBy), refused: map[string]bool{}, figures: f, trouble: of}
 	c := h.cluster
 	c.AutoCreateNamespaces = true
 	c.Authorize = authorize
@@ -142,7 +144,7 @@ func authorize(as *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) e
 
 func (h *history) createGroup(ns string) {
 	_ = h.cluster.Create(&operatorsv1.OperatorGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: watchedBy[ns]},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: h.targets[ns]},
 	})
 }
 
