@@ -19,7 +19,8 @@ import (
 )
 
 // Record is an Action as JSON: what audit logs keep, what tools print, and what a client without Go types can run.
-// Exactly one of Object (create), Patch (update, updateStatus) and DeleteOptions (delete) is set.
+// Exactly one of Object (create), Patch (update, updateStatus) and DeleteOptions (delete) is set. What is written to a
+// Secret stands in it: leave Object and Patch of a Secret out of logs.
 type Record struct {
 	Verb   Verb  `json:"verb"`
 	Target Ref   `json:"target"`

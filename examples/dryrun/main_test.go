@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/internal/realdata"
@@ -198,6 +199,43 @@ func TestSimulatedCertificatesAreNamed(t *testing.T) {
 	require.Contains(t, got, "\nSimulated:\n  the certificates: everybody can compute their keys, so use them nowhere\n")
 	require.Contains(t, got, `asks         {"issue":{"deployment":"cool","hosts":["cool-service.ns","cool-service.ns.svc","cool-service.ns.svc.cluster.local"]}}`)
 	require.Contains(t, got, "-> Succeeded")
+}
+
+// TestSecretsOfTheInputAreNotPrinted: neither in what is to be done, such as a key that takes the place of another, nor in
+// the world after it. A simulated key is.
+func TestSecretsOfTheInputAreNotPrinted(t *testing.T) {
+	end := settleJSON(t, "", "../../csv/testdata/base.yaml", "../../csv/testdata/webhook.yaml")
+	i := slices.IndexFunc(end.World, func(o json.RawMessage) bool {
+		return strings.Contains(string(o), `"kind":"Secret"`) || strings.Contains(string(o), `"kind": "Secret"`)
+	})
+	var secret map[string]any
+	require.NoError(t, json.Unmarshal(end.World[i], &secret))
+	data := secret["data"].(map[string]any)
+	key := data["tls.key"].(string)
+	require.NotEmpty(t, key)
+	require.NotEqual(t, notPrinted, key)
+	for _, part := range []string{"olmCAKey", "tls.crt", "tls.key"} { // the certificate is to follow
+		data["next."+part] = data[part]
+		delete(data, part)
+	}
+	secret["metadata"].(map[string]any)["annotations"] = map[string]any{
+		corev1.LastAppliedConfigAnnotation: key, "olmcore/next-trusted-since": "2026-01-01T00:00:00Z",
+	}
+	var err error
+	end.World[i], err = json.Marshal(secret)
+	require.NoError(t, err)
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": end.World})
+	require.NoError(t, err)
+	input := strings.ReplaceAll(string(list), `"phase":"Succeeded"`, `"phase":"InstallReady"`)
+	for _, args := range [][]string{{"--complete"}, {"--settle"}} {
+		for _, output := range []string{"table", "json", "yaml"} {
+			code, out, errs := runDry(t, input, append(args, "--now", end.Now, "--output", output)...)
+			require.Zero(t, code, errs)
+			require.NotContains(t, out, key)
+			require.Contains(t, out, "CertificateRotation")
+			require.Equal(t, output != "table", strings.Contains(out, notPrinted))
+		}
+	}
 }
 
 func TestNothingToSay(t *testing.T) {

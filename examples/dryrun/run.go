@@ -30,7 +30,7 @@ import (
 // dryRun asks every package what it would do about what the input tells of; with
 // --settle in a simulated cluster that holds the input and nothing else.
 func dryRun(cluster *fake.Cluster, scopes []olmcore.Scope, o options) (*report, error) {
-	r := &runner{ctx: context.Background(), cluster: cluster, reader: cluster, results: map[olmcore.Key]*result{}, catalogs: o.catalogs}
+	r := &runner{ctx: context.Background(), cluster: cluster, reader: cluster, results: map[olmcore.Key]*result{}, catalogs: o.catalogs, secrets: secretsOf(cluster)}
 	r.global = cmp.Or(r.catalogs.GlobalNamespace, r.mostNamed())
 	if o.settle {
 		return r.settle(o.advance)
@@ -63,6 +63,8 @@ type runner struct {
 	issued bool
 	// catalogs answer what Subscriptions ask for, when there are any.
 	catalogs *catalogs
+	// secrets are not printed.
+	secrets secrets
 }
 
 // newOLM returns the controllers and has their requests collected.
@@ -225,6 +227,9 @@ func (r *runner) settle(advance time.Duration) (*report, error) {
 		if err != nil {
 			return nil, err
 		}
+		if m["kind"] == "Secret" {
+			r.secrets.hide(m)
+		}
 		all.World = append(all.World, m)
 	}
 	return all, nil
@@ -262,6 +267,9 @@ func (r *runner) add(e fake.Event) error {
 	case e.Action != nil:
 		record, err := olmcore.RecordOf(e.Action)
 		if err != nil {
+			return err
+		}
+		if err := r.secrets.hideIn(&record); err != nil {
 			return err
 		}
 		about := r.about(e, record.Target)
