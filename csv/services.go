@@ -33,12 +33,12 @@ func isCalled(c *version) bool {
 }
 
 // wasCalled reports whether something is left that the API server called the operator with, or may be.
-func (f *facts) wasCalled() bool {
+func wasCalled(f *facts) bool {
 	return len(f.Serving.ValidatingWebhookConfigurations.Items)+len(f.Serving.MutatingWebhookConfigurations.Items)+len(f.APIServices.Items) > 0
 }
 
 func servicesOf(f *facts) services {
-	if !isCalled(f.csv) && !f.wasCalled() || f.isLeaving() {
+	if !isCalled(f.csv) && !wasCalled(f) || f.isLeaving() {
 		return services{}
 	}
 	account, _ := olmcore.AccountOf(f.group)

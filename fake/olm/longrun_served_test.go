@@ -191,8 +191,8 @@ func (i issuer) Issue(ctx context.Context, r olmcore.Reader, requests []certific
 	return i.Issuer.Issue(ctx, r, requests, now)
 }
 
-// checkServing requires that who calls an operator finds its Service and trusts it: as long as nobody spoilt anything, at
-// every step. Pods may be gone or on their way, and nobody serves when the managers sleep past the end of a certificate.
+// checkServing requires that who calls an operator finds its Service and trusts it: as long as nothing was spoilt, at every
+// step. Pods may be gone or on their way, and no certificate is good when the managers sleep past the end of a certificate.
 func (h *history) checkServing() {
 	if h.spoils {
 		return
@@ -218,7 +218,7 @@ var granted = []string{
 	"epsilon.example.com/epsilons", "ice.example.com/ices", "apiextensions.k8s.io/customresourcedefinitions", "operators.coreos.com/operatorconditions", "/pods",
 }
 
-// checkRights requires that nobody may more than the specifications say, and that the attacker is bound to nothing.
+// checkRights requires that no account may more than the specifications say, and that the attacker is bound to nothing.
 func (h *history) checkRights() {
 	bound := func(o olmcore.Object, subjects []rbacv1.Subject) {
 		for _, s := range subjects {

@@ -217,7 +217,7 @@ func spoilCopy(r *rand.Rand, c *v1alpha1.ClusterServiceVersion) {
 	case 0:
 		c.Spec.Description = "spoilt"
 	case 1:
-		if c.Annotations != nil { // without both it would be a version of somebody's own
+		if c.Annotations != nil { // without both it would be a version of its own
 			delete(c.Labels, "olm.copiedFrom")
 		}
 	case 2:

@@ -66,7 +66,7 @@ type trouble struct {
 	deletes bool
 	// attacks: a tenant attacks.
 	attacks bool
-	// spoils: somebody spoils what operators need to serve and to be seen.
+	// spoils: a user spoils what operators need to serve and to be seen.
 	spoils bool
 }
 
