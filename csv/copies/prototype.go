@@ -20,7 +20,7 @@ type prototype struct {
 	copy    v1alpha1.ClusterServiceVersion
 	content content
 	why     olmcore.Cause
-	// unlike are contents that stand for those of slim copies, by their annotationKeys: see wholeOf.
+	// unlike are contents that stand for those of slim copies, by their annotationKeys: see writeWhole.
 	unlike map[string]*v1alpha1.ClusterServiceVersion
 }
 
@@ -51,25 +51,45 @@ func (p *prototype) in(namespace string) *v1alpha1.ClusterServiceVersion {
 	return &c
 }
 
-// update returns what makes an observed copy hold what it should: first all but the status, then that; nil when it does.
-func (p *prototype) update(have *v1alpha1.ClusterServiceVersion) (olmcore.Action, error) {
+// differing is an observed copy that does not hold what it should.
+type differing struct {
+	*v1alpha1.ClusterServiceVersion
+	// held: all but its status is as it should be.
+	held bool
+}
+
+// compare reports whether an observed copy differs from what it should hold.
+func (p *prototype) compare(have *v1alpha1.ClusterServiceVersion) (d differing, differs bool, err error) {
 	content, err := contentOf(have)
 	if err != nil {
-		return nil, &olmcore.InputError{Field: "Copies", Problem: "has " + have.Namespace + "/" + have.Name + ", which cannot be encoded: " + err.Error()}
+		return d, false, &olmcore.InputError{Field: "Copies", Problem: "has " + have.Namespace + "/" + have.Name + ", which cannot be encoded: " + err.Error()}
 	}
-	held := content.spec == p.content.spec && len(have.OwnerReferences) == 0
-	if held && content.status == p.content.status {
-		return nil, nil
+	d = differing{have, content.spec == p.content.spec && len(have.OwnerReferences) == 0}
+	return d, !d.held || content.status != p.content.status, nil
+}
+
+// updates return what makes copies hold what they should: first all but the status, then that. The objects of all are
+// allocated together, as there may be thousands.
+func (p *prototype) updates(all []differing) []olmcore.Action {
+	objects := make([]struct {
+		before, after v1alpha1.ClusterServiceVersion
+	}, len(all))
+	actions := make([]olmcore.Action, len(all))
+	for i, have := range all {
+		before, after := have.ClusterServiceVersion, &objects[i].after
+		if isSlim(before) {
+			before = &objects[i].before
+			p.writeWhole(before, have)
+		}
+		after.TypeMeta, after.ObjectMeta, after.Spec = have.TypeMeta, have.ObjectMeta, p.copy.Spec
+		after.Labels, after.Annotations = p.copy.Labels, p.copy.Annotations
+		if have.held {
+			after.Status = p.copy.Status
+			actions[i] = olmcore.UpdateStatusOf(before, after, p.why)
+			continue
+		}
+		after.OwnerReferences, after.Status = nil, before.Status
+		actions[i] = olmcore.UpdateOf(before, after, p.why)
 	}
-	before, after := have, &v1alpha1.ClusterServiceVersion{TypeMeta: have.TypeMeta, ObjectMeta: have.ObjectMeta, Spec: p.copy.Spec}
-	if isSlim(have) {
-		before = p.wholeOf(have, held)
-	}
-	after.Labels, after.Annotations = p.copy.Labels, p.copy.Annotations
-	if held {
-		after.Status = p.copy.Status
-		return olmcore.UpdateStatusOf(before, after, p.why), nil
-	}
-	after.OwnerReferences, after.Status = nil, before.Status
-	return olmcore.UpdateOf(before, after, p.why), nil
+	return actions
 }

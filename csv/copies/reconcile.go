@@ -275,6 +275,7 @@ func (f *facts) held(res *olmcore.Result) (actions []olmcore.Action, err error) 
 	if err != nil {
 		return nil, &olmcore.InputError{Field: "Sources[0]", Problem: "cannot be encoded: " + err.Error()}
 	}
+	var stale []differing
 	missing := olmcore.Cause{Reason: ReasonCopyMissing, Message: "the operator of ClusterServiceVersion " + f.Key.String() + " watches the namespace"}
 	for _, namespace := range f.toggle.Namespaces(f.Key.Namespace, f.targets, f.Namespaces.Items) {
 		switch c := f.there[namespace]; {
@@ -285,16 +286,16 @@ func (f *facts) held(res *olmcore.Result) (actions []olmcore.Action, err error) 
 				"ClusterServiceVersion %s/%s is no copy of it, so there is none in that namespace", namespace, c.Name))
 			res.Requeue(takenPace)
 		case c.DeletionTimestamp == nil && c.why.Reason == "":
-			update, err := want.update(c.ClusterServiceVersion)
+			d, differs, err := want.compare(c.ClusterServiceVersion)
 			if err != nil {
 				return nil, err
 			}
-			if update != nil {
-				actions = append(actions, update)
+			if differs {
+				stale = append(stale, d)
 			}
 		}
 	}
-	return actions, nil
+	return append(actions, want.updates(stale)...), nil
 }
 
 // isToggled reports whether the OLMConfig says whether copies are disabled: only then there can be an Event.

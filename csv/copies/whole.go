@@ -14,24 +14,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// wholeOf returns what stands for a slim copy as the Before of an action. Its content is not the stored one, which is
+// writeWhole writes what stands for a slim copy as the Before of an action. Its content is not the stored one, which is
 // not known, but one that differs from the prototype in every field, and has every key that the stored one has. So a
 // merge patch from it to the prototype sets all that the prototype has and removes all that it lacks, whatever is
-// stored: it is a full write. held says that all but the status is known, as it is the prototype's.
-func (p *prototype) wholeOf(slim *v1alpha1.ClusterServiceVersion, held bool) *v1alpha1.ClusterServiceVersion {
+// stored: it is a full write.
+func (p *prototype) writeWhole(whole *v1alpha1.ClusterServiceVersion, slim differing) {
 	keys := slim.Annotations[annotationKeys]
 	unlike := p.unlike[keys]
 	if unlike == nil {
 		unlike = unlikeOf(&p.copy, keys)
 		p.unlike[keys] = unlike
 	}
-	annotations, spec, status := unlike.Annotations, &unlike.Spec, &v1alpha1.ClusterServiceVersionStatus{}
-	if held {
-		annotations, spec, status = p.copy.Annotations, &p.copy.Spec, &unlike.Status
+	whole.TypeMeta, whole.ObjectMeta = slim.TypeMeta, slim.ObjectMeta
+	if slim.held {
+		whole.Annotations, whole.Spec, whole.Status = p.copy.Annotations, p.copy.Spec, unlike.Status
+		return
 	}
-	whole := &v1alpha1.ClusterServiceVersion{TypeMeta: slim.TypeMeta, ObjectMeta: slim.ObjectMeta, Spec: *spec, Status: *status}
-	whole.Annotations = annotations
-	return whole
+	whole.Annotations, whole.Spec = unlike.Annotations, unlike.Spec
 }
 
 // unlikeOf returns a content that differs from that of c in every field outside of lists, which a merge patch replaces,

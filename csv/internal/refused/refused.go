@@ -15,6 +15,9 @@ var retry = olmcore.Backoff{Base: time.Minute, Max: 10 * time.Minute}
 
 // Hold takes out the writes that the API server refused a short while ago, and has say told of each.
 func Hold(res *olmcore.Result, last olmcore.LastResults, now time.Time, say func(verb olmcore.Verb, target olmcore.Ref, message string)) {
+	if len(last) == 0 {
+		return
+	}
 	res.Actions = slices.DeleteFunc(res.Actions, func(a olmcore.Action) bool {
 		verb, target, _ := a.Describe()
 		was, tried := last[target.Key()]
