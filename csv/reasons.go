@@ -3,9 +3,12 @@
 package csv
 
 import (
+	"github.com/olmcore/olm/csv/internal/apiservice"
+	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/webhook"
 )
 
 // Reasons of this package's Causes: why an action is asked for.
@@ -20,6 +23,19 @@ const (
 	ReasonStatusChanged = owned.ReasonStatusChanged
 	// ReasonInstall: a Deployment of the install strategy is created or brought up to date. Nothing to do.
 	ReasonInstall = deployment.ReasonInstall
+	// ReasonCertificateRotation: a certificate that an operator serves with is stored, or follows another. Nothing to do.
+	ReasonCertificateRotation = backend.ReasonCertificate
+	// ReasonTrust: who calls the operator comes to trust a certificate that is to follow, or no longer trusts one that no
+	// Pod serves with. Nothing to do.
+	ReasonTrust = webhook.ReasonTrust
+	// ReasonCertificateSettled: what was needed while one certificate followed another goes. Nothing to do.
+	ReasonCertificateSettled = backend.ReasonSettled
+	// ReasonRemovedFromSpec: a webhook configuration goes that the spec describes no more. Nothing to do.
+	ReasonRemovedFromSpec = webhook.ReasonRemovedFromSpec
+	// ReasonNotOwned: an APIService goes that the spec lists no more. Nothing to do.
+	ReasonNotOwned = apiservice.ReasonNotOwned
+	// ReasonLegacyObject: what very old versions of OLM made under another name goes. Nothing to do.
+	ReasonLegacyObject = apiservice.ReasonLegacyObject
 	// ReasonRemovedFromStrategy: a Deployment goes that the strategy has no more. Nothing to do.
 	ReasonRemovedFromStrategy = deployment.ReasonRemovedFromStrategy
 	// ReasonRepair: a ServiceAccount, role or binding is created again that an InstallPlan made and that was deleted,

@@ -238,6 +238,21 @@ func TestSecretsOfTheInputAreNotPrinted(t *testing.T) {
 	}
 }
 
+func TestWhatAVersionWaitsForIsNamed(t *testing.T) {
+	const group = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: group, namespace: ns}\nspec: {targetNamespaces: [ns]}\n---\n"
+	const version = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: a, namespace: ns}\n" +
+		"spec: {installModes: [{type: OwnNamespace, supported: true}], customresourcedefinitions: {required: [{name: as.example.com, kind: A, version: v1}]},\n" +
+		"  install: {strategy: deployment, spec: {deployments: [], permissions: [{serviceAccountName: b, rules: [{verbs: [get], apiGroups: [\"\"], resources: [pods]}]}]}}}\n" +
+		"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: b, namespace: ns}\n"
+	code, out, errs := runDry(t, group+version, "--settle")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, `
+  lacks        CustomResourceDefinition as.example.com (NotPresent)
+  lacks        ServiceAccount b (PresentNotSatisfied)
+               PolicyRule: namespaced rule:{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}
+`)
+}
+
 func TestNothingToSay(t *testing.T) {
 	code, out, _ := runDry(t, "", "--now", "2026-01-01T00:00:00Z")
 	require.Zero(t, code)

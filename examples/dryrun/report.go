@@ -109,6 +109,7 @@ func (r result) print(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "  %s %s -> %s%s\n", what, orNone(t.From), orNone(t.To), because(t.Reason, t.Message))
 	}
+	r.printUnmet(b)
 	for _, d := range r.Diagnostics {
 		fmt.Fprintf(b, "  %-12s %s: %s\n", strings.ToLower(string(d.Severity)), d.Reason, d.Message)
 	}
@@ -127,6 +128,28 @@ func (r result) print(b *strings.Builder) {
 	}
 	if r.RequeueAfter != "" {
 		fmt.Fprintf(b, "  look again   after %s\n", r.RequeueAfter)
+	}
+}
+
+// printUnmet names the requirements that a ClusterServiceVersion waits for: its own message says only that there are some.
+func (r result) printUnmet(b *strings.Builder) {
+	status, _ := r.Status.(map[string]any)
+	if status["phase"] != "Pending" && status["phase"] != "Failed" {
+		return
+	}
+	list, _ := status["requirementStatus"].([]any)
+	for _, entry := range list {
+		requirement, _ := entry.(map[string]any)
+		if requirement["status"] == "Present" || requirement["status"] == "DeploymentFound" {
+			continue
+		}
+		fmt.Fprintf(b, "  lacks        %v %v (%v)\n", requirement["kind"], requirement["name"], requirement["status"])
+		dependents, _ := requirement["dependents"].([]any)
+		for _, d := range dependents {
+			if rule, _ := d.(map[string]any); rule["status"] != "Satisfied" {
+				fmt.Fprintf(b, "               %v: %v\n", rule["kind"], rule["message"])
+			}
+		}
 	}
 }
 
