@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -117,7 +118,7 @@ func (c *Cluster) reach(at address) error {
 	}
 	host := at.service.Name + "." + at.service.Namespace + ".svc"
 	if err := c.connect(at, port, host); err != nil {
-		return fmt.Errorf("Post \"https://%s:%d%s?timeout=10s\": %w", host, port, at.path, err)
+		return &url.Error{Op: "Post", URL: fmt.Sprintf("https://%s:%d%s?timeout=10s", host, port, at.path), Err: err}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 
 type version = v1alpha1.ClusterServiceVersion
 
-var now, namespace, printRecords = csvtest.Now, csvtest.Namespace, csvtest.PrintRecords
+var now, namespace = csvtest.Now, csvtest.Namespace
 
 var key = types.NamespacedName{Namespace: "ns", Name: "cool.v1"}
 

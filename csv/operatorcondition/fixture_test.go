@@ -20,7 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-var now, ago, printRecords = csvtest.Now, csvtest.Ago, csvtest.PrintRecords
+var now, ago = csvtest.Now, csvtest.Ago
 
 // operator is a ClusterServiceVersion that runs.
 func operator() *v1alpha1.ClusterServiceVersion {
