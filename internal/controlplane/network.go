@@ -110,11 +110,11 @@ func (n *Network) podBehind(ctx context.Context, address string) (*corev1.Pod, e
 	}
 	service := &services.Items[i]
 	if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return strconv.Itoa(int(p.Port)) == port }) {
-		return nil, fmt.Errorf("Service %s has no port %s", service.Name, port)
+		return nil, fmt.Errorf("service %s has no port %s", service.Name, port)
 	}
 	names, err := n.ready(ctx, service)
 	if err != nil || len(names) == 0 {
-		return nil, errors.Join(err, fmt.Errorf("Service %s has no ready Pod", service.Name))
+		return nil, errors.Join(err, fmt.Errorf("service %s has no ready Pod", service.Name))
 	}
 	n.mu.Lock()
 	n.calls++
