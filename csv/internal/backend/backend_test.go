@@ -583,6 +583,8 @@ func TestTheSecretOfAnotherOperatorIsItsOwn(t *testing.T) {
 	other, goes, copied := csvOf("other.v1"), csvOf("other.v1"), csvOf("other.v1")
 	goes.DeletionTimestamp = new(metav1.NewTime(now))
 	copied.Labels = map[string]string{v1alpha1.CopiedLabelKey: "elsewhere"}
+	uncalled := csvOf("other.v1")
+	uncalled.Spec.WebhookDefinitions = nil
 	const owned = "secret cool-service-cert is owned by ClusterServiceVersion other.v1"
 	for name, c := range map[string]struct {
 		neighbour *v1alpha1.ClusterServiceVersion
@@ -593,6 +595,7 @@ func TestTheSecretOfAnotherOperatorIsItsOwn(t *testing.T) {
 		"that of the version that it replaces": {neighbour: other, relatives: sets.New(other)},
 		"one that is going":                    {neighbour: goes},
 		"a copy":                               {neighbour: copied},
+		"one that needs no certificate":        {neighbour: uncalled},
 		"nobody's any more":                    {neighbour: csvOf("third.v1")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -240,8 +240,10 @@ func (r *rotation) holder() *owned.CSV {
 	if r.secret == nil || r.isOwned() {
 		return nil
 	}
+	isNamed := func(deployment string) bool { return CertificateName(deployment) == r.secret.Name }
 	i := slices.IndexFunc(r.Neighbours, func(other *owned.CSV) bool {
-		return chain.IsNeighbour(r.CSV, other) && other.DeletionTimestamp == nil && !r.Relatives.Has(other) && olmcore.OwnedBy(r.secret, other.UID)
+		return olmcore.OwnedBy(r.secret, other.UID) && chain.IsNeighbour(r.CSV, other) && other.DeletionTimestamp == nil &&
+			!r.Relatives.Has(other) && slices.ContainsFunc(Names(other), isNamed)
 	})
 	if i < 0 {
 		return nil
