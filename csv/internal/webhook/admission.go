@@ -11,7 +11,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv/internal/backend"
@@ -206,7 +205,7 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 	labels := maps.Clone(want.GetLabels())
 	delete(labels, olmcore.LabelOwnerUID)
 	labels, changed := olmcore.MergeLabels(have.GetLabels(), labels)
-	if !changed && equality.Semantic.DeepEqual(webhooksOf(have), webhooksOf(want)) {
+	if !changed && semantic.DeepEqual(webhooksOf(have), webhooksOf(want)) {
 		return nil
 	}
 	after := have.DeepCopyObject().(olmcore.Object)
@@ -230,16 +229,22 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 // Differs: OLM writes the namespaces at installations alone, so that the webhooks of a CSV whose OperatorGroup is made
 // anew are called for none.
 func (f *facts) follow(o olmcore.Object) olmcore.Action {
-	after, why := o.DeepCopyObject().(olmcore.Object), ""
-	for _, config := range f.calls(after) {
+	after, why := o, ""
+	changed := func() olmcore.Object {
+		if after == o {
+			after = o.DeepCopyObject().(olmcore.Object)
+		}
+		return after
+	}
+	for i, config := range f.calls(o) {
 		if bundle := f.bundle(config.Service.Name, config.CABundle); !bytes.Equal(bundle, config.CABundle) {
-			config.CABundle, why = bundle, doesNotTrust
+			f.calls(changed())[i].CABundle, why = bundle, doesNotTrust
 		}
 	}
 	if selector, ok := f.namespaces(); ok && slices.Contains(f.made[f.from(o)], o) {
-		for _, have := range selectors(after) {
-			if !equality.Semantic.DeepEqual(cmp.Or(*have, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
-				*have, why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
+		for i, have := range selectors(o) {
+			if !semantic.DeepEqual(cmp.Or(*have, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
+				*selectors(changed())[i], why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
 			}
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -125,15 +124,17 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	if want.Webhook.ClientConfig.CABundle == nil {
 		return nil, "" // not to be made yet
 	}
-	before, after := crd.Annotations[owned.AnnotationConvertedBy], crd.DeepCopy()
-	same := equality.Semantic.DeepEqual(defaulted(crd.Spec.Conversion), want)
+	before := crd.Annotations[owned.AnnotationConvertedBy]
+	same := semantic.DeepEqual(defaulted(crd.Spec.Conversion), want)
 	problem := f.notOurs(crd)
 	switch {
 	case same && (before == "" || problem != "" || owned.Converts(f.CSV, crd)):
 		return nil, ""
 	case problem != "":
 		return nil, problem
-	case !same:
+	}
+	after := crd.DeepCopy()
+	if !same {
 		after.Spec.Conversion = want
 	}
 	if !owned.CameWith(f.CSV, crd) {

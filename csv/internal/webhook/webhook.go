@@ -175,10 +175,10 @@ func (f *facts) trust() []olmcore.Action {
 		}
 	}
 	for _, crd := range f.converted() {
-		after := crd.DeepCopy()
-		config := after.Spec.Conversion.Webhook.ClientConfig
+		config := clientConfig(crd)
 		if bundle := f.bundle(config.Service.Name, config.CABundle); !bytes.Equal(bundle, config.CABundle) {
-			config.CABundle = bundle
+			after := crd.DeepCopy()
+			clientConfig(after).CABundle = bundle
 			actions = append(actions, olmcore.UpdateOf(crd, after, olmcore.Cause{Reason: ReasonTrust, Message: "CRD " + crd.Name + doesNotTrust}))
 		}
 	}
