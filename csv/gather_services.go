@@ -28,8 +28,9 @@ func gatherServices(r *read.Reads, in *Input) {
 		return
 	}
 	var services, secrets, delegators, readers, accounts []string
+	called := backend.Names(c)
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		if slices.Contains(backend.Names(c), d.Name) {
+		if slices.Contains(called, d.Name) {
 			services, secrets = append(services, backend.ServiceName(d.Name)), append(secrets, backend.CertificateName(d.Name))
 			delegators = append(delegators, backend.DelegatorNames(d.Name, c.Namespace)...)
 			readers = append(readers, backend.ReaderNames(d.Name, c.Namespace)...)

@@ -12,7 +12,11 @@ import (
 	"time"
 )
 
-const blockType = "CERTIFICATE"
+// Types of PEM blocks; that of a private key may follow the name of its algorithm.
+const (
+	blockType = "CERTIFICATE"
+	keyType   = "PRIVATE KEY"
+)
 
 // Authority is one certificate of a bundle.
 type Authority struct {

@@ -4,9 +4,11 @@ package certificate_test
 
 import (
 	"bytes"
+	"crypto/ecdh"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -130,6 +132,32 @@ func signed(t testing.TB, key any, usage x509.ExtKeyUsage) certificate.Certifica
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
 	return certificate.Certificate{CAPEM: block("CERTIFICATE", der), CertPEM: block("CERTIFICATE", der), KeyPEM: block("PRIVATE KEY", private)}
+}
+
+// TestKeysFitAsInTLS: the key of a certificate is looked for, read and compared as a TLS server does.
+func TestKeysFitAsInTLS(t *testing.T) {
+	rsaOne, ed := rsaKey(t), ed25519Key(t)
+	byRSA, byEd, byEC := signed(t, rsaOne, x509.ExtKeyUsageServerAuth), signed(t, ed, x509.ExtKeyUsageServerAuth), issue(t, "a", certificate.Validity, hosts...)
+	exchange, err := ecdh.X25519().GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(exchange)
+	require.NoError(t, err)
+	der := func(data []byte) []byte { b, _ := pem.Decode(data); return b.Bytes }
+	pkcs1 := x509.MarshalPKCS1PrivateKey(rsaOne.(*rsa.PrivateKey))
+	keys := [][]byte{
+		byRSA.KeyPEM, byEd.KeyPEM, byEC.KeyPEM, nil, []byte("garbage"), byEC.CertPEM, block("PRIVATE KEY", []byte("garbage")),
+		block("RSA PRIVATE KEY", pkcs1), block("PRIVATE KEY", pkcs1), block("RSA PRIVATE KEY", der(byRSA.KeyPEM)), block("NO PRIVATE KEY", pkcs1),
+		block("XPRIVATE KEY", pkcs1), block("PRIVATE KEYS", pkcs1), block("PRIVATE KEY", pkcs8), block("EC PRIVATE KEY", der(byEC.KeyPEM)),
+		append(bytes.Clone(byEC.CertPEM), byEC.KeyPEM...), append(bytes.Clone(byEC.KeyPEM), byRSA.KeyPEM...), append(bytes.Clone(byRSA.KeyPEM), byEC.KeyPEM...),
+	}
+	for i, key := range keys {
+		for j, c := range []certificate.Certificate{byRSA, byEd, byEC} {
+			c.KeyPEM = key
+			_, err := tls.X509KeyPair(c.CertPEM, key)
+			fits := certificate.Inspect(c, hosts, start).Problem != "the private key does not fit the certificate"
+			require.Equal(t, err == nil, fits, "key %d, certificate %d: %v", i, j, err)
+		}
+	}
 }
 
 // signedByLeaf is a certificate whose authority may not sign any.

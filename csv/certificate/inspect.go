@@ -3,11 +3,12 @@
 package certificate
 
 import (
+	"crypto"
 	"crypto/rsa"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -50,7 +51,7 @@ func Inspect(c Certificate, hosts []string, now time.Time) Health {
 	if len(c.KeyPEM) > maxKey {
 		return Health{Problem: "the private key is too large"}
 	}
-	if _, err := tls.X509KeyPair(c.CertPEM, c.KeyPEM); err != nil {
+	if !keyFits(c.KeyPEM, chain[0]) {
 		return Health{Problem: "the private key does not fit the certificate"}
 	}
 	options := x509.VerifyOptions{
@@ -122,6 +123,38 @@ func parseChain(data []byte) ([]*x509.Certificate, error) {
 		return nil, fmt.Errorf("is missing")
 	}
 	return chain, nil
+}
+
+// keyFits reports whether a private key is that of a certificate, as tls.X509KeyPair does, which would parse the
+// certificate again.
+func keyFits(data []byte, leaf *x509.Certificate) bool {
+	block, rest := pem.Decode(data)
+	for block != nil && block.Type != keyType && !strings.HasSuffix(block.Type, " "+keyType) {
+		block, rest = pem.Decode(rest)
+	}
+	if block == nil {
+		return false
+	}
+	signer, ok := parseKey(block.Bytes).(crypto.Signer)
+	if !ok {
+		return false
+	}
+	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(leaf.PublicKey)
+}
+
+// parseKey returns a private key in one of the forms that a TLS server reads, nil for any other.
+func parseKey(der []byte) any {
+	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
+		return key
+	}
+	if key, err := x509.ParsePKCS8PrivateKey(der); err == nil {
+		return key
+	}
+	if key, err := x509.ParseECPrivateKey(der); err == nil {
+		return key
+	}
+	return nil
 }
 
 // brief is an error of a verification without what the certificate says, which may be long.

@@ -105,10 +105,8 @@ func Of(s Source) (p Plan) {
 		if wait := r.waits(); wait > 0 && (p.Wait == 0 || wait < p.Wait) {
 			p.Wait = wait
 		}
-		if _, _, issued := r.issued(); !issued {
-			if request, needed := r.request(); needed {
-				p.Requests = append(p.Requests, request)
-			}
+		if request, needed := r.request(); needed && !r.isIssued {
+			p.Requests = append(p.Requests, request)
 		}
 		around := s.objectsOf(name)
 		p.Problem = cmp.Or(p.Problem, r.obstacle(), around.problem)

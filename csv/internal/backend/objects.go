@@ -36,8 +36,8 @@ func isClaimable(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), owned.IsReference)
 }
 
-// claim makes a copy of an object the CSV's and no other's, and reports whether it was not before.
-func (s *Source) claim(o *metav1.ObjectMeta) (changed bool) {
+// claimed returns the metadata of an object once it is the CSV's and no other's, and whether that changes it.
+func (s *Source) claimed(o metav1.ObjectMeta) (after metav1.ObjectMeta, changed bool) {
 	ours := olmcore.OwnerReferenceTo(s.CSV)
 	owners := append(slices.DeleteFunc(slices.Clone(o.OwnerReferences), owned.IsReference), ours)
 	if len(owners) != len(o.OwnerReferences) || !slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return olmcore.SameOwnerReference(r, ours) }) {
@@ -45,7 +45,7 @@ func (s *Source) claim(o *metav1.ObjectMeta) (changed bool) {
 	}
 	labels, relabelled := olmcore.MergeLabels(o.Labels, map[string]string{olmcore.LabelManaged: "true"})
 	o.Labels = labels
-	return changed || relabelled
+	return o, changed || relabelled
 }
 
 // meta is that of a new object of the namespace.
@@ -175,13 +175,14 @@ func (s *Source) service(deployment string, spec *appsv1.DeploymentSpec) (olmcor
 	case !isClaimable(live):
 		return nil, fmt.Sprintf("service %s exists and is not managed by an operator", name)
 	}
-	after := live.DeepCopy()
-	changed := s.claim(&after.ObjectMeta)
-	after.Spec.Selector, _ = olmcore.MergeLabels(after.Spec.Selector, selector)
-	after.Spec.Ports = mergePorts(after.Spec.Ports, ports)
-	if !changed && equality.Semantic.DeepEqual(live.Spec, after.Spec) {
+	meta, changed := s.claimed(live.ObjectMeta)
+	selected, reselected := olmcore.MergeLabels(live.Spec.Selector, selector)
+	merged := mergePorts(live.Spec.Ports, ports)
+	if !changed && !reselected && slices.Equal(live.Spec.Ports, merged) {
 		return nil, ""
 	}
+	after := live.DeepCopy()
+	after.ObjectMeta, after.Spec.Selector, after.Spec.Ports = meta, selected, merged
 	return s.update(live, after, ReasonInstall, "service "+name+" is not that of this version"), ""
 }
 
@@ -216,12 +217,12 @@ func (s *Source) role(deployment string) (olmcore.Action, string) {
 	case !isClaimable(live):
 		return nil, fmt.Sprintf("role %s exists and is not managed by an operator", name)
 	}
-	after := live.DeepCopy()
-	changed := s.claim(&after.ObjectMeta)
+	meta, changed := s.claimed(live.ObjectMeta)
 	if !changed && equality.Semantic.DeepEqual(live.Rules, want.Rules) {
 		return nil, ""
 	}
-	after.Rules = want.Rules
+	after := live.DeepCopy()
+	after.ObjectMeta, after.Rules = meta, want.Rules
 	return s.update(live, after, ReasonInstall, "role "+name+" is not that of this version"), ""
 }
 
@@ -241,12 +242,12 @@ func (s *Source) roleBinding(deployment, account string) (olmcore.Action, string
 	case live.RoleRef != want.RoleRef:
 		return s.recreate(live, "rolebinding "+name+" binds another role"), ""
 	}
-	after := live.DeepCopy()
-	changed := s.claim(&after.ObjectMeta)
+	meta, changed := s.claimed(live.ObjectMeta)
 	if !changed && s.areSubjects(live.Subjects, account) {
 		return nil, ""
 	}
-	after.Subjects = want.Subjects
+	after := live.DeepCopy()
+	after.ObjectMeta, after.Subjects = meta, want.Subjects
 	return s.update(live, after, ReasonInstall, "rolebinding "+name+" is not that of this version"), ""
 }
 

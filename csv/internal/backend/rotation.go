@@ -27,6 +27,10 @@ type rotation struct {
 	live       *appsv1.Deployment // nil: there is none
 	// health is that of the current certificate, nextHealth that of the next.
 	health, nextHealth certificate.Health
+	// issued is what was issued for the Deployment and is good, else there is a problem with what was, if anything.
+	issued       certificate.Certificate
+	isIssued     bool
+	issueProblem string
 	// clients are the bundles, each once, of those that exist and trust anything; missing: one does not exist that shall.
 	clients []certificate.Bundle
 	missing bool
@@ -42,6 +46,7 @@ func (s *Source) rotationOf(deployment string) *rotation {
 	r.record = recordOf(r.secret)
 	r.health = certificate.Inspect(r.current, r.hosts, s.Now)
 	r.nextHealth = certificate.Inspect(r.next, r.hosts, s.Now)
+	r.issued, r.issueProblem, r.isIssued = r.inspectIssued()
 	r.wanted = map[string][]byte{"": r.bundle(nil, s.Now)}
 	for _, c := range s.Clients {
 		if c.Service != service {
@@ -109,8 +114,8 @@ func (r *rotation) request() (request certificate.Request, needed bool) {
 	}, true
 }
 
-// issued returns what was issued for the Deployment, and what is wrong with it.
-func (r *rotation) issued() (c certificate.Certificate, problem string, ok bool) {
+// inspectIssued returns what was issued for the Deployment, and what is wrong with it.
+func (r *rotation) inspectIssued() (c certificate.Certificate, problem string, ok bool) {
 	for _, i := range r.Issued {
 		if i.Deployment != r.deployment {
 			continue
@@ -126,13 +131,12 @@ func (r *rotation) issued() (c certificate.Certificate, problem string, ok bool)
 // step is the next one on the way from a certificate to the following one; none when there is nothing to do, or something
 // to wait for. What was issued becomes the next certificate, and that the current one when all clients trust it.
 func (r *rotation) step() (after record, why string) {
-	issued, _, isIssued := r.issued()
 	_, needed := r.request()
 	switch {
 	case r.secret != nil && r.nextHealth.Problem == "" && r.mayFollow():
 		return r.follow()
-	case needed && isIssued:
-		after = r.followed(issued)
+	case needed && r.isIssued:
+		after = r.followed(r.issued)
 		if !r.health.Valid {
 			after = after.remembering(r.trusted())
 			after.unknown = after.unknown || r.serves() && !after.knows(r.live.Spec.Template.Annotations[annotationCAHash])
@@ -197,19 +201,21 @@ func (r *rotation) install() olmcore.Action {
 		after.writeTo(o)
 		return r.create(o, ReasonCertificate, why)
 	}
+	meta, claimed := r.claimed(r.secret.ObjectMeta)
+	if why == "" && !claimed && meta.Annotations[annotationCAHash] == certificate.Hash(r.current.CAPEM) {
+		return nil
+	}
 	o := r.secret.DeepCopy()
-	claimed := r.claim(&o.ObjectMeta)
+	o.ObjectMeta = meta
 	switch {
 	case why != "":
 		after.writeTo(o)
 		return r.update(r.secret, o, ReasonCertificate, why)
 	case claimed:
 		return r.update(r.secret, o, ReasonInstall, "secret "+o.Name+" goes with this version")
-	case o.Annotations[annotationCAHash] != certificate.Hash(r.current.CAPEM):
-		r.writeTo(o)
-		return r.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" is that of another authority")
 	}
-	return nil
+	r.writeTo(o)
+	return r.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" is that of another authority")
 }
 
 // settle forgets what was needed while one certificate followed another.
@@ -265,6 +271,5 @@ func (r *rotation) obstacle() string {
 	if _, needed := r.request(); !needed {
 		return ""
 	}
-	_, problem, _ := r.issued()
-	return problem
+	return r.issueProblem
 }
