@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -118,7 +117,7 @@ func (c *Cluster) reach(at address) error {
 	}
 	host := at.service.Name + "." + at.service.Namespace + ".svc"
 	if err := c.connect(at, port, host); err != nil {
-		return &url.Error{Op: "Post", URL: fmt.Sprintf("https://%s:%d%s?timeout=10s", host, port, at.path), Err: err}
+		return fmt.Errorf("%s \"https://%s:%d%s?timeout=10s\": %w", "Post", host, port, at.path, err)
 	}
 	return nil
 }
