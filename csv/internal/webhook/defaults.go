@@ -6,21 +6,14 @@ import (
 	"bytes"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
 
 	"github.com/olmcore/olm/olmcore"
 )
 
-// semantic is equality.Semantic, which looks at each byte of a bundle by reflection, with a comparison of bytes.
-var semantic = func() conversion.Equalities {
-	e := equality.Semantic.Copy()
-	if err := e.AddFunc(bytes.Equal); err != nil {
-		panic(err) // it is a comparison
-	}
-	return e
-}()
+// semantic compares as equality.Semantic does, and bundles as bytes, not each byte by reflection.
+var semantic = conversion.EqualitiesOrDie(bytes.Equal)
 
 // webhooksOf returns a copy of the webhooks of a configuration with what the API server writes into fields that are left
 // out.
