@@ -14,6 +14,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/csv/internal/webhook"
 	"github.com/olmcore/olm/olmcore"
@@ -165,12 +166,29 @@ func apiServicesReinstalled(f *facts) (decision, bool) {
 	if !mendable {
 		return f.retry(f.stay()), true
 	}
+	if left := untilNextTry(f); left > 0 {
+		return f.waitFor(left), true
+	}
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonAPIServiceResourcesNeedReinstall, problem), true
+}
+
+// untilNextTry is how long an installation that failed is not tried again, whatever is wanting.
+func untilNextTry(f *facts) time.Duration {
+	s := &f.csv.Status
+	if f.phase != v1alpha1.CSVPhaseFailed || s.Reason != v1alpha1.CSVReasonComponentFailed {
+		return 0
+	}
+	return installRetry.After(owned.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailed)) - f.sinceTransition()
 }
 
 // certificatesDue installs again when a certificate must be replaced.
 func certificatesDue(f *facts) (decision, bool) {
 	message := "CSV owns resources that require a cert refresh"
+	if left := untilNextTry(f); left > 0 && f.certificates.Renew != "" {
+		d := f.waitFor(left)
+		d.actions = f.trust()
+		return d, true
+	}
 	if f.phase == v1alpha1.CSVPhaseFailed {
 		message = "owned APIServices need cert refresh"
 	}
