@@ -78,13 +78,14 @@ func apisOf(c *owned.CSV, live []*apiregistrationv1.APIService) []*api {
 	found, known := owned.ByName(live, ""), map[string]*api{}
 	for i := range c.Spec.APIServiceDefinitions.Owned {
 		d := &c.Spec.APIServiceDefinitions.Owned[i]
-		a := known[d.GetName()]
+		name := d.GetName()
+		a := known[name]
 		if a == nil {
 			a = &api{
-				name: d.GetName(), group: d.Group, version: d.Version,
-				deployment: d.DeploymentName, port: portOf(d), live: found[d.GetName()],
+				name: name, group: d.Group, version: d.Version,
+				deployment: d.DeploymentName, port: portOf(d), live: found[name],
 			}
-			known[a.name] = a
+			known[name] = a
 		}
 		a.kinds = append(a.kinds, schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind})
 	}
