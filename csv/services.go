@@ -81,6 +81,7 @@ func servicesUnread(f *facts) (decision, bool) {
 	if isCalled(f.csv) && f.phase != v1alpha1.CSVPhasePending {
 		s := &f.Serving
 		lists = slices.Concat(lists,
+			read.Missing(f.ServiceAccounts, "ServiceAccounts"),
 			read.Missing(s.Services, "Services"), read.Missing(s.Secrets, "Secrets"), read.Missing(s.Roles, "Roles"),
 			read.Missing(s.RoleBindings, "RoleBindings"), read.Missing(s.ClusterRoleBindings, "ClusterRoleBindings"),
 			read.Missing(s.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),

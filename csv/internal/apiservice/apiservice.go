@@ -130,10 +130,10 @@ func Problem(c *owned.CSV) string {
 func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 	field := fmt.Sprintf("apiservicedefinitions.owned[%d]", i)
 	switch {
-	case d.Group == "":
-		return field + ": group is empty; the APIs of Kubernetes itself cannot be owned"
-	case len(validation.IsDNS1123Subdomain(d.Group)) > 0:
+	case d.Group != "" && len(validation.IsDNS1123Subdomain(d.Group)) > 0:
 		return fmt.Sprintf("%s: group %q is not a DNS subdomain", field, d.Group)
+	case !strings.Contains(d.Group, "."):
+		return fmt.Sprintf("%s: group %q is Kubernetes' own; its APIs cannot be owned", field, d.Group)
 	case len(validation.IsDNS1035Label(d.Version)) > 0:
 		return fmt.Sprintf("%s: version %q is not a DNS label", field, d.Version)
 	case len(d.GetName()) > validation.DNS1123SubdomainMaxLength:
