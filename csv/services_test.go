@@ -81,11 +81,13 @@ var faults = map[string]func(in *csv.Input){
 			Status:     corev1.PodStatus{Phase: corev1.PodPending},
 		})
 	},
-	"the Service is gone":            func(in *csv.Input) { in.Serving.Services.Items = nil },
-	"the Secret is gone":             func(in *csv.Input) { in.Serving.Secrets.Items = nil },
-	"the Role is gone":               func(in *csv.Input) { in.Serving.Roles.Items = nil },
-	"the RoleBindings are gone":      func(in *csv.Input) { in.Serving.RoleBindings.Items = nil },
-	"the ClusterRoleBinding is gone": func(in *csv.Input) { in.Serving.ClusterRoleBindings.Items = nil },
+	"the ServiceAccounts are not read": func(in *csv.Input) { unread(&in.ServiceAccounts) },
+	"the Secrets are not read":         func(in *csv.Input) { unread(&in.Serving.Secrets) },
+	"the Service is gone":              func(in *csv.Input) { in.Serving.Services.Items = nil },
+	"the Secret is gone":               func(in *csv.Input) { in.Serving.Secrets.Items = nil },
+	"the Role is gone":                 func(in *csv.Input) { in.Serving.Roles.Items = nil },
+	"the RoleBindings are gone":        func(in *csv.Input) { in.Serving.RoleBindings.Items = nil },
+	"the ClusterRoleBinding is gone":   func(in *csv.Input) { in.Serving.ClusterRoleBindings.Items = nil },
 	"the certificate is no good": func(in *csv.Input) {
 		changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["tls.crt"] = []byte("x") })
 	},
