@@ -60,17 +60,23 @@ func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
 	return crds
 }
 
-// notOurs says why the CRD may not be changed for this CSV, empty when it may: it came with it, or no InstallPlan recorded
-// whom it came with and nothing but the controller writes for the namespace. Whoever may write a CSV can name any CRD.
+// notOurs says why the CRD may not be changed for this CSV, empty when it may: it came with it, or with another version of
+// the namespace, or no InstallPlan recorded whom it came with, and nothing but the controller writes for the namespace.
+// Whoever may write a CSV can name any CRD. Another version: the next one may have brought the CRD, and waits for this one;
+// after the one before, that of this one is yet to come.
 func (f *facts) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	config := clientConfig(crd)
+	isPrescribed := f.Account != nil || f.Group != nil && f.Group.Spec.ServiceAccountName != ""
+	isNoNext := func(key types.NamespacedName) bool {
+		return key.Namespace != f.CSV.Namespace || key.Name == f.CSV.Spec.Replaces
+	}
 	switch others := owned.Alongside(crd); {
 	case owned.CameWith(f.CSV, crd):
 		return ""
-	case len(others) > 0:
+	case len(others) > 0 && (isPrescribed || slices.ContainsFunc(others, isNoNext)):
 		first := slices.MinFunc(others, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s", crd.Name, first)
-	case f.Account != nil || f.Group != nil && f.Group.Spec.ServiceAccountName != "":
+	case isPrescribed:
 		return fmt.Sprintf("no InstallPlan recorded on CRD %s that it came with this ClusterServiceVersion, and its OperatorGroup names a service account", crd.Name)
 	case config != nil && (config.Service == nil || config.Service.Namespace != f.CSV.Namespace):
 		return fmt.Sprintf("CRD %s is converted by another than an operator of namespace %s", crd.Name, f.CSV.Namespace)

@@ -88,11 +88,14 @@ func TestConversion(t *testing.T) {
 		"of another incarnation's namespace":     {crd: converted(recorded("other/cool.v1")), state: webhook.Installed},
 		"of another, and not ours yet":           {crd: crd("cools.example.com", recorded("z/b", "other/a")), problem: "CRD cools.example.com came with ClusterServiceVersion other/a", state: webhook.Failing},
 		"of another, and outdated":               {crd: converted(recorded("other/cool.v1"), bundle(second)), problem: "CRD cools.example.com came with ClusterServiceVersion other/cool.v1", state: webhook.Failing},
-		"of two":                                 {crd: converted(recorded("other/a", "ns/cool.v1"), bundle(second)), install: update, trust: follow, state: webhook.Failing},
-		"by labels":                              {crd: crd("cools.example.com", recorded(), func(crd *definition) { crd.Labels = csvtest.Ours("").Labels }), install: update, state: webhook.Failing},
-		"of nobody":                              {crd: crd("cools.example.com", recorded()), install: update, state: webhook.Failing},
-		"of nobody, outdated":                    {crd: converted(recorded(), bundle(second)), install: update, trust: follow, state: webhook.Failing},
-		"of nobody, by another service":          {crd: converted(recorded(), service("ns", "x")), install: update, state: webhook.Installed},
+		"of the next version":                    {crd: converted(recorded("ns/cool.v2"), bundle(second)), install: update, trust: follow, state: webhook.Failing},
+		"of the next version, with an account": {crd: converted(recorded("ns/cool.v2"), bundle(second)), source: limited,
+			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2", state: webhook.Failing},
+		"of two":                        {crd: converted(recorded("other/a", "ns/cool.v1"), bundle(second)), install: update, trust: follow, state: webhook.Failing},
+		"by labels":                     {crd: crd("cools.example.com", recorded(), func(crd *definition) { crd.Labels = csvtest.Ours("").Labels }), install: update, state: webhook.Failing},
+		"of nobody":                     {crd: crd("cools.example.com", recorded()), install: update, state: webhook.Failing},
+		"of nobody, outdated":           {crd: converted(recorded(), bundle(second)), install: update, trust: follow, state: webhook.Failing},
+		"of nobody, by another service": {crd: converted(recorded(), service("ns", "x")), install: update, state: webhook.Installed},
 		"of nobody, by another namespace": {crd: converted(recorded(), service("x", "cool-service")), state: webhook.Installed,
 			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
 		"of nobody, by a URL": {crd: converted(recorded(), url), state: webhook.Installed,
@@ -290,6 +293,7 @@ func TestEveryClientIsMadeToTrust(t *testing.T) {
 func TestTheVersionBeforeLeavesTheConversionToTheNext(t *testing.T) {
 	next := csvtest.Operator("cool.v2", 2)
 	next.Spec = operator(describe("c", conversion)).Spec
+	next.Spec.Replaces = "cool.v1"
 	s := source(next, converted(recorded("ns/cool.v1", "ns/cool.v2")))
 	actions, problem := s.Install()
 	require.Empty(t, problem)
