@@ -137,8 +137,12 @@ func (f *facts) hasNeighbour(test func(*owned.CSV) bool) bool {
 	return slices.ContainsFunc(f.peers, func(p *owned.CSV) bool { return p.Namespace == f.c.Namespace && test(p) })
 }
 
-// isYounger reports whether an object was made after the deletion, as one of the next installation would be.
+// isYounger reports whether an object was made after the deletion, as one of the next installation would be. One with the
+// UID of this CSV is of no other: who made it did not know of the deletion yet.
 func (f *facts) isYounger(o olmcore.Object) bool {
+	if o.GetLabels()[olmcore.LabelOwnerUID] == string(f.c.UID) {
+		return false
+	}
 	created := o.GetCreationTimestamp()
 	return created.After(f.c.DeletionTimestamp.Time)
 }

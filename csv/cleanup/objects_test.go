@@ -81,9 +81,13 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 		"another account too": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
 			o.Subjects = append(o.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "other", Name: "x"})
 		}, false},
-		"a user":               {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects[0].Kind = "User" }, false},
-		"without subjects":     {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects = nil }, false},
-		"younger":              {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.CreationTimestamp = *ago(0) }, false},
+		"a user":           {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects[0].Kind = "User" }, false},
+		"without subjects": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects = nil }, false},
+		"younger":          {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.CreationTimestamp = *ago(0) }, false},
+		"younger, and made for this incarnation": {func(o *rbacv1.RoleBinding, in *cleanup.Input) {
+			labelled("olm.owner.uid", string(in.ClusterServiceVersion.UID))(o, in)
+			o.CreationTimestamp = *ago(0)
+		}, true},
 		"in another namespace": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Namespace = "ns" }, false},
 		"of a Deployment with a dot": {func(o *rbacv1.RoleBinding, in *cleanup.Input) {
 			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, o.Name = "cool.x", "cool.x-service-auth-reader"

@@ -337,7 +337,7 @@ func (h *history) requireOwners() {
 		if !labelled || owner.Kind != v1alpha1.ClusterServiceVersionKind || o.GetNamespace() == attacker || o.GetNamespace() != "" && o.GetNamespace() != "kube-system" {
 			continue
 		}
-		isLate := strings.HasPrefix(o.GetName(), owner.Name+"-") && o.GetLabels()[olmcore.LabelCopiedFrom] == "" || strings.HasSuffix(o.GetName(), "-service-system:auth-delegator")
+		isLate := strings.HasPrefix(o.GetName(), owner.Name+"-") && o.GetLabels()[olmcore.LabelCopiedFrom] == ""
 		if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.cluster, owner.Namespace, owner.Name); !isLate && (c == nil || c.IsCopied()) {
 			h.must(fmt.Errorf("%s is of %s/%s, which is gone", olmcore.KeyOf(o), owner.Namespace, owner.Name))
 		}
