@@ -262,11 +262,13 @@ func stillInstalling(f *facts) (decision, bool) {
 	if d.Phase != v1alpha1.CSVPhaseInstalling {
 		return d, true
 	}
-	d.RequeueAfter = soonest(d.RequeueAfter, cmp.Or(f.Config.InstallTimeout, DefaultInstallTimeout)-f.sinceTransition())
-	if d.RequeueAfter <= 0 {
+	left := cmp.Or(f.Config.InstallTimeout, DefaultInstallTimeout) - f.sinceTransition()
+	if left <= 0 {
 		d = fail(v1alpha1.CSVReasonInstallCheckFailed, "install timeout")
 		d.Rule = "InstallTimeout"
+		return d, true
 	}
+	d.RequeueAfter = soonest(d.RequeueAfter, left)
 	return d, true
 }
 
@@ -274,14 +276,12 @@ func stillInstalling(f *facts) (decision, bool) {
 // as that would change nothing.
 func stillFailed(f *facts) (decision, bool) {
 	d, state := f.health(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall)
-	switch s := &f.csv.Status; {
+	next, waits := nextTry(f)
+	switch {
 	case state == deployment.Waiting && d.Phase == v1alpha1.CSVPhasePending:
 		d = fail(v1alpha1.CSVReasonComponentUnhealthy, d.Message)
-	case state != deployment.Healthy && s.Reason == v1alpha1.CSVReasonComponentFailed:
-		tries := owned.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailed)
-		if left := installRetry.After(tries) - f.sinceTransition(); left > 0 {
-			d = f.waitFor(left)
-		}
+	case state != deployment.Healthy && waits:
+		d = next
 	}
 	d.actions = f.trust()
 	return f.untilRenewal(d), true

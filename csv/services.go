@@ -167,33 +167,38 @@ func apiServicesReinstalled(f *facts) (decision, bool) {
 	if !mendable {
 		return f.retry(f.stay()), true
 	}
-	if left := untilNextTry(f); left > 0 {
-		return f.waitFor(left), true
+	if d, waits := nextTry(f); waits {
+		return d, true
 	}
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonAPIServiceResourcesNeedReinstall, problem), true
 }
 
-// untilNextTry is how long an installation that failed is not tried again, whatever is wanting.
-func untilNextTry(f *facts) time.Duration {
+// nextTry waits for the next try of an installation that failed, whatever is wanting. Who calls the operator is kept
+// trusting it meanwhile.
+func nextTry(f *facts) (d decision, waits bool) {
 	s := &f.csv.Status
 	if f.phase != v1alpha1.CSVPhaseFailed || s.Reason != v1alpha1.CSVReasonComponentFailed {
-		return 0
+		return decision{}, false
 	}
-	return installRetry.After(owned.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailed)) - f.sinceTransition()
+	left := installRetry.After(owned.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailed)) - f.sinceTransition()
+	d = f.waitFor(left)
+	d.actions = f.trust()
+	return d, left > 0
 }
 
 // certificatesDue installs again when a certificate must be replaced.
 func certificatesDue(f *facts) (decision, bool) {
-	message := "CSV owns resources that require a cert refresh"
-	if left := untilNextTry(f); left > 0 && f.certificates.Renew != "" {
-		d := f.waitFor(left)
-		d.actions = f.trust()
+	if f.certificates.Renew == "" {
+		return decision{}, false
+	}
+	if d, waits := nextTry(f); waits {
 		return d, true
 	}
+	message := "CSV owns resources that require a cert refresh"
 	if f.phase == v1alpha1.CSVPhaseFailed {
 		message = "owned APIServices need cert refresh"
 	}
-	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsCertRotation, message), f.certificates.Renew != ""
+	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsCertRotation, message), true
 }
 
 // disruptedPace is how often an APIService is looked at whose Pods are on their way.

@@ -237,3 +237,30 @@ func TestWhateverIsTakenAwayComesBack(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, mended, 10)
 }
+
+// TestAnInstallationTimesOutAlsoWhilePodsAreOnTheirWay: what excuses an APIService does not stop the clock of the
+// installation.
+func TestAnInstallationTimesOutAlsoWhilePodsAreOnTheirWay(t *testing.T) {
+	cluster, _ := install(t, called("cool.v1", 1))
+	for age, want := range map[time.Duration]string{time.Minute: "words", 5 * time.Minute: "install timeout"} {
+		in := calledIn(t, cluster)
+		in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
+		hold(in.ClusterServiceVersion, installing, "InstallSucceeded", "words", 0)
+		in.ClusterServiceVersion.Status.LastTransitionTime = new(metav1.NewTime(in.Now.Add(-age)))
+		faults["its Pods are on their way"](&in)
+		require.Equal(t, want, assess(t, in).Message)
+	}
+}
+
+// TestAFailedInstallationKeepsWhoCallsTheOperatorTrustingIt while it waits for its next try.
+func TestAFailedInstallationKeepsWhoCallsTheOperatorTrustingIt(t *testing.T) {
+	cluster, _ := install(t, called("cool.v1", 1))
+	in := calledIn(t, cluster)
+	in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
+	hold(in.ClusterServiceVersion, failed, "InstallComponentFailed", "words", 0)
+	in.ClusterServiceVersion.Status.LastTransitionTime = new(metav1.NewTime(in.Now))
+	faults["the APIService trusts nothing"](&in)
+	out := reconciled(t, in)
+	require.Equal(t, []string{"update APIService v1.hot.example.com"}, csvtest.Writes(out.Actions))
+	require.Positive(t, out.RequeueAfter)
+}
