@@ -81,21 +81,21 @@ func (a providedAPI) roleNames() []string {
 	return names
 }
 
-// provide returns the ClusterRoles for the APIs. They are aggregated into the roles admin, edit and view of all users
-// and into those of OperatorGroups, so they are made for what the CSV brought alone, and are the controller's: they
-// belong to what serves the API, and outlive the CSV with it.
-func provide(in *Input, apis []providedAPI) (next plan) {
+// provide returns the ClusterRoles for the APIs, and says for which there are none. They are aggregated into the roles
+// admin, edit and view of all users and into those of OperatorGroups, so they are made for what the CSV brought alone,
+// and are the controller's: they belong to what serves the API, and outlive the CSV with it.
+func provide(in *Input, apis []providedAPI) (roles []desired, without []olmcore.Diagnostic) {
 	for _, a := range apis {
 		server, problem := a.server(in)
 		if problem != "" {
-			next.said = append(next.said, olmcore.Diagnose(olmcore.Info, ReasonAPINotRecorded, olmcore.RefOf(in.ClusterServiceVersion), a.path,
+			without = append(without, olmcore.Diagnose(olmcore.Info, ReasonAPINotRecorded, olmcore.RefOf(in.ClusterServiceVersion), a.path,
 				"there are no ClusterRoles for %s: %s", a, problem))
 		}
 		if server != nil {
-			next.desired = append(next.desired, a.roles(server)...)
+			roles = append(roles, a.roles(server)...)
 		}
 	}
-	return next
+	return roles, without
 }
 
 // server returns what serves an API, nil where that is not there, and says when it may be another's.

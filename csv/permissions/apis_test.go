@@ -151,11 +151,42 @@ func TestForWhichAPIsThereAreClusterRoles(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			w := newWorld("ns")
 			c.change(w)
-			res := reconciled(t, w.input(t)).Result
-			require.Equal(t, c.want, words(res))
+			in := w.input(t)
+			res := reconciled(t, in).Result
+			said, err := permissions.Assess(in)
+			require.NoError(t, err)
+			require.Equal(t, c.want, words(olmcore.Result{Actions: res.Actions, Diagnostics: said}))
 			for _, a := range res.Actions {
 				require.Nil(t, a.Identity(), "they belong to the definition, which the controller writes")
 			}
+		})
+	}
+}
+
+// TestAnOperatorWhoseDefinitionsWereMadeByHandIsAtRest: why its APIs have no ClusterRoles is said beside what else is
+// written, and whenever it is asked for.
+func TestAnOperatorWhoseDefinitionsWereMadeByHandIsAtRest(t *testing.T) {
+	want := []olmcore.Diagnostic{{
+		Severity: olmcore.Info, Reason: permissions.ReasonAPINotRecorded, Path: "spec.customresourcedefinitions.owned",
+		Target:  olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v1", UID: newWorld().csv.UID},
+		Message: "there are no ClusterRoles for Cool.v1.example.com: no InstallPlan recorded on CustomResourceDefinition cools.example.com that it came with this ClusterServiceVersion",
+	}}
+	for name, written := range map[string][]string{"": {"create ClusterRole " + newWorld().role.Name}, "ns": nil} {
+		t.Run("targets "+name, func(t *testing.T) {
+			w := newWorld(name)
+			w.crd.Annotations = nil
+			first := reconciled(t, w.input(t)).Result
+			require.Equal(t, written, words(olmcore.Result{Actions: first.Actions}))
+			if written != nil {
+				require.Empty(t, cmp.Diff(want, first.Diagnostics))
+			}
+			in := w.settle(t).input(t)
+			out := reconciled(t, in)
+			require.Equal(t, olmcore.Result{}, out.Result)
+			require.NotNil(t, out.Checkpoint)
+			said, err := permissions.Assess(in)
+			require.NoError(t, err)
+			require.Empty(t, cmp.Diff(want, said))
 		})
 	}
 }

@@ -12,7 +12,7 @@
 //	its own namespace alone       where the InstallPlan made them
 //
 // [Gather] reads an [Input], [Reconcile] turns it into an [Outcome], and [Affected] says which ClusterServiceVersions to
-// look at again when an object changed.
+// look at again when an object changed. [Assess] tells a person which of its APIs have no ClusterRoles, and why.
 //
 // # What is granted
 //

@@ -39,6 +39,9 @@ func atRest(t testing.TB) map[string]permissions.Input {
 		w.csv.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Name: "ices", Group: "ice.example.com", Version: "v1", Kind: "Ice"}}
 		inputs[name] = w.settle(t).input(t)
 	}
+	byHand := newWorld("")
+	byHand.crd.Annotations = nil
+	inputs["definitions made by hand"] = byHand.settle(t).input(t)
 	return inputs
 }
 
@@ -79,6 +82,8 @@ func TestInputErrorsNameTheField(t *testing.T) {
 		var invalid *olmcore.InputError
 		require.ErrorAs(t, err, &invalid, field)
 		require.Equal(t, field, invalid.Field)
+		_, assessed := permissions.Assess(in)
+		require.Equal(t, err, assessed)
 	}
 }
 

@@ -30,7 +30,8 @@ const (
 	// a ServiceAccount, give that account the right to write roles and bindings, and all that they grant.
 	ReasonRefused = "Refused"
 	// ReasonAPINotRecorded: no ClusterRoles are made for an API, because nothing proves that this ClusterServiceVersion
-	// brought it: no InstallPlan recorded on the CustomResourceDefinition that it came with it, or its group has
-	// APIServices of others. Have an InstallPlan install it, or make the ClusterRoles by hand.
+	// brought it: no InstallPlan recorded on the CustomResourceDefinition that it came with it, its group has
+	// APIServices of others, or is one of Kubernetes. Assess says so at any time, Reconcile beside writes: an operator
+	// whose definitions were made by hand is at rest. Have an InstallPlan install it, or make the ClusterRoles by hand.
 	ReasonAPINotRecorded = "APINotRecorded"
 )

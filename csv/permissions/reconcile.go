@@ -48,13 +48,33 @@ func Reconcile(in Input) (Outcome, error) {
 	return out, nil
 }
 
-func decide(in *Input) (res olmcore.Result) {
+// Assess returns all that there is to say about a ClusterServiceVersion: what Reconcile says, and why nothing is done
+// about an API, which Reconcile says beside writes alone. The error is the *olmcore.InputError of Reconcile.
+func Assess(in Input) ([]olmcore.Diagnostic, error) {
+	if err := in.validate(); err != nil {
+		return nil, err
+	}
+	res, explained := assess(&in)
+	return append(res.Diagnostics, explained...), nil
+}
+
+// decide returns what is to be done. An operator at rest stays at rest where an API of it gets no ClusterRoles.
+func decide(in *Input) olmcore.Result {
+	res, explained := assess(in)
+	if len(res.Actions) > 0 {
+		res.Diagnostics = append(res.Diagnostics, explained...)
+	}
+	return res
+}
+
+// assess returns what is to be done, and why more is not.
+func assess(in *Input) (res olmcore.Result, explained []olmcore.Diagnostic) {
 	c := in.ClusterServiceVersion
 	if c.DeletionTimestamp != nil || c.IsCopied() {
-		return res
+		return res, nil
 	}
 	if !owned.IsLabelValue(c.Name) {
-		return res // nothing can be labelled as its own
+		return res, nil // nothing can be labelled as its own
 	}
 	grants, sound := grantsOf(c)
 	where := scopeOf(c, in.OperatorGroups.Items)
@@ -71,10 +91,10 @@ func decide(in *Input) (res olmcore.Result) {
 	if more := unreadToProvide(in, apis); len(more) > 0 {
 		unread = append(unread, more...)
 	} else {
-		provided := provide(in, apis)
-		next.desired, next.said = append(next.desired, provided.desired...), append(next.said, provided.said...)
+		provided, unprovided := provide(in, apis)
+		next.desired, explained = append(next.desired, provided...), unprovided
 	}
-	return next.result(in, observed, unread)
+	return next.result(in, observed, unread), explained
 }
 
 // result turns a plan into actions, and says what was not read.

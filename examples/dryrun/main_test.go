@@ -253,6 +253,21 @@ func TestWhatAVersionWaitsForIsNamed(t *testing.T) {
 `)
 }
 
+// TestAPIsWithoutClusterRolesAreNamed, also where nothing is to be done.
+func TestAPIsWithoutClusterRolesAreNamed(t *testing.T) {
+	data, err := os.ReadFile("testdata/csv.yaml")
+	require.NoError(t, err)
+	lines := slices.DeleteFunc(strings.Split(string(data), "\n"), func(line string) bool {
+		return strings.Contains(line, "deletionTimestamp: ") || strings.Contains(line, "installed-alongside")
+	})
+	for _, how := range []string{"--complete", "--settle"} {
+		code, out, errs := runDry(t, strings.Join(lines, "\n"), how)
+		require.Zero(t, code, errs)
+		require.Contains(t, out, "APINotRecorded")
+		require.Contains(t, out, "there are no ClusterRoles for Etcd.v1.example.com")
+	}
+}
+
 func TestNothingToSay(t *testing.T) {
 	code, out, _ := runDry(t, "", "--now", "2026-01-01T00:00:00Z")
 	require.Zero(t, code)

@@ -23,8 +23,6 @@ import (
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription"
-	"github.com/olmcore/olm/subscription/audit"
 )
 
 // dryRun asks every package what it would do about what the input tells of; with
@@ -120,46 +118,6 @@ func (r *runner) look(input *observed) error {
 		return err
 	}
 	return r.audit()
-}
-
-// audit adds what the consistency check of each namespace finds and no controller said.
-func (r *runner) audit() error {
-	type fact struct { // what is said of a field
-		reason, path string
-		target       olmcore.Key
-	}
-	said := map[fact]bool{}
-	for _, found := range r.results {
-		for _, d := range found.Diagnostics {
-			said[fact{d.Reason, d.Path, d.Target.Key()}] = true
-		}
-	}
-	for _, key := range fake.NamespacesOf(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.SubscriptionKind))(r.cluster) {
-		in, err := subscription.Gather(r.ctx, r.reader, key.Namespace, subscription.Config{})
-		if errors.Is(err, olmcore.ErrNotRead) {
-			continue // its reconcile said so
-		}
-		if err != nil {
-			return err
-		}
-		if in.Catalogs, err = r.known(r.ctx, r.reader, key.Namespace); err != nil {
-			return err
-		}
-		in.Now, in.Live = r.cluster.Now(), true
-		findings, err := audit.Find(in)
-		if errors.Is(err, olmcore.ErrInvalidInput) {
-			continue // its reconcile said so
-		}
-		if err != nil {
-			return err
-		}
-		for _, f := range findings {
-			if !said[fact{f.Reason, f.Path, f.Target.Key()}] {
-				r.about(fake.Event{Controller: controllers.Subscription, Key: key}, f.Target).say(f.Diagnostic)
-			}
-		}
-	}
-	return nil
 }
 
 // events are what a result says, in the form in which a Driver records it.
