@@ -82,7 +82,8 @@
 // [TransitionInstallPlan]), of status.state, and of every other condition that a write changes, under the condition's type;
 // a Warning where [IsWarning] says so; two or more of one plan in one result are a fast transition that was reconstructed,
 // and one that is only Assumed makes no Event. And one for each Diagnostic that the last result did not have, of its
-// severity; that of a failed resolution is about the Namespace. Transitions come once, Diagnostics as long as they hold.
+// severity; that of a failed resolution is about the Namespace. Transitions come once, Diagnostics as long as they hold,
+// DeprecationUnknown beside a write alone: nothing is to be done about it.
 //
 // # Rooms
 //

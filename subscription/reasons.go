@@ -98,7 +98,7 @@ const (
 	// ReasonCatalogProbeError: a catalog could not be probed, so its last known health stands. It is probed again.
 	ReasonCatalogProbeError = "CatalogProbeError"
 	// ReasonDeprecationUnknown: the catalog does not list the installed version any more, so what is said of its
-	// deprecation may be out of date. Nothing to do.
+	// deprecation may be out of date. Nothing to do. Assess and package audit say so at any time, Reconcile beside writes.
 	ReasonDeprecationUnknown = "DeprecationUnknown"
 	// ReasonSharedInstalledCSV: several Subscriptions have one version; the oldest one's spec.config counts. Delete the others.
 	ReasonSharedInstalledCSV = "SharedInstalledCSV"

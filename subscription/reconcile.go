@@ -74,7 +74,7 @@ func reconcile(in Input, table []conditionRow) (Outcome, error) {
 	out, written := Outcome{}, map[string]bool{}
 	for i := range a.Verdicts {
 		v := &a.Verdicts[i]
-		out.append(v.Result)
+		out.append(v.result())
 		if v.Plan.Stage == StageUnverified {
 			out.Verify = append(out.Verify, olmcore.Ref{
 				APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: v.Plan.Name, UID: v.Plan.UID,

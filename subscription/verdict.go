@@ -29,7 +29,8 @@ type Verdict struct {
 	Kept []v1alpha1.SubscriptionConditionType
 	// Waits: it does not need the namespace to be resolved.
 	Waits bool
-	// Result is what Reconcile asks for and reports because of it.
+	// Result is what Reconcile asks for and reports because of it. What explains a status at rest it reports beside
+	// the write of a status alone.
 	olmcore.Result
 
 	held    bool     // a resolution has to wait for the write
@@ -42,6 +43,15 @@ func (v *Verdict) Update(now time.Time, why olmcore.Cause) olmcore.UpdateStatus 
 	v.Status.DeepCopyInto(&after.Status)
 	after.Status.LastUpdated = metav1.NewTime(relation.Latest(v.Subscription.Status.LastUpdated.Time, olmcore.Timestamp(now).Time))
 	return olmcore.UpdateStatusOf(v.Subscription, after, why)
+}
+
+// result is the Result for Reconcile: a Subscription whose version left its catalog has all that it can have.
+func (v *Verdict) result() olmcore.Result {
+	r := v.Result
+	if !v.Writes {
+		r.Diagnostics = slices.DeleteFunc(slices.Clone(r.Diagnostics), func(d olmcore.Diagnostic) bool { return d.Reason == ReasonDeprecationUnknown })
+	}
+	return r
 }
 
 // isMoved reports whether the Subscription is to refer to another plan, or to none any more.

@@ -19,7 +19,7 @@ import (
 var repeated = map[string]bool{
 	subscription.ReasonInvalidSpec: false, subscription.ReasonRefUIDMismatch: true, subscription.ReasonConditionWithoutRef: true,
 	subscription.ReasonCopiedCSVReferenced: false, subscription.ReasonFailedPlanWedge: false,
-	subscription.ReasonGeneratedByDangling: false, subscription.ReasonGeneratedByStale: false,
+	subscription.ReasonGeneratedByDangling: false, subscription.ReasonGeneratedByStale: false, subscription.ReasonDeprecationUnknown: false,
 }
 
 // subscription audits one Subscription's status.
