@@ -143,7 +143,9 @@ func TestAudit(t *testing.T) {
 		"InvalidSpec/approval":            {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = "Perhaps" })}, target: "Subscription a"},
 		"InvalidSpec/none":                {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })}, target: "Subscription a"},
 		"DeprecationUnknown": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, withCondition("BundleDeprecated", "", "b", 6)), etcd, done}, target: "Subscription a",
-			change: func(in *subscription.Input) { in.Catalogs = &subscription.Catalogs{Sources: olmcore.Found[*v1alpha1.CatalogSource]()} }},
+			change: func(in *subscription.Input) {
+				in.Catalogs = &subscription.Catalogs{Sources: olmcore.Found[*v1alpha1.CatalogSource]()}
+			}},
 	} {
 		t.Run(code, func(t *testing.T) {
 			code, _, _ := strings.Cut(code, "/")
