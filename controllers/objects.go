@@ -13,6 +13,7 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/copies"
 	"github.com/olmcore/olm/csv/olmconfig"
 	"github.com/olmcore/olm/csv/operatorcondition"
@@ -38,6 +39,7 @@ type known struct {
 	checkpoint *olmcore.Checkpoint
 	address    string      // what the gRPC client of a CatalogSource shall dial
 	judged     *csv.Judged // of a ClusterServiceVersion
+	inspected  *certificate.Memory
 }
 
 // knownKey is a key of a controller.
@@ -195,7 +197,7 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resul
 		return olmcore.Result{}, err
 	}
 	in.Now, in.LastRun, in.KubernetesVersion = p.now, p.last, s.options.KubernetesVersion
-	in.Checkpoint, in.Judged = p.checkpoint, p.judged
+	in.Checkpoint, in.Judged, in.Inspected = p.checkpoint, p.judged, p.inspected
 	out, err := csv.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -208,7 +210,7 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resul
 	for _, kind := range out.Operands {
 		s.ask(CSV, p.key, kind)
 	}
-	p.checkpoint, p.judged = out.Checkpoint, out.Judged
+	p.checkpoint, p.judged, p.inspected = out.Checkpoint, out.Judged, out.Inspected
 	return out.Result, nil
 }
 

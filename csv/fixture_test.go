@@ -25,6 +25,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/csvtest"
@@ -397,7 +398,7 @@ func controllers(config csv.Config) []fake.Controller {
 
 // controllersWith lets a test say what only a caller knows.
 func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller {
-	judged := map[types.NamespacedName]*csv.Judged{}
+	judged, inspected := map[types.NamespacedName]*csv.Judged{}, map[types.NamespacedName]*certificate.Memory{}
 	return []fake.Controller{{
 		Name: "group", Kind: groupKind.GroupKind(), Keys: fake.KeysOf(groupKind),
 		Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
@@ -416,7 +417,8 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 			if err != nil {
 				return olmcore.Result{}, err
 			}
-			in.Now, in.LastRun, in.KubernetesVersion, in.Judged = now, last, kubernetesVersion, judged[key]
+			in.Now, in.LastRun, in.KubernetesVersion = now, last, kubernetesVersion
+			in.Judged, in.Inspected = judged[key], inspected[key]
 			hint(&in)
 			out, err := csv.Reconcile(in)
 			if err == nil && len(out.Certificates) > 0 {
@@ -424,7 +426,7 @@ func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller
 					out, err = csv.Reconcile(in)
 				}
 			}
-			judged[key] = out.Judged
+			judged[key], inspected[key] = out.Judged, out.Inspected
 			return out.Result, err
 		},
 	}}

@@ -24,7 +24,7 @@ import (
 )
 
 // Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, KubernetesVersion,
-// ServedAPIs, LastRun, Judged, Issued and Checkpoint. Lists may hold more than the objects that their comments name.
+// ServedAPIs, LastRun, Judged, Issued, Inspected and Checkpoint. Lists may hold more than the objects that their comments name.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
@@ -88,6 +88,8 @@ type Input struct {
 	// Issued answers Outcome.Certificates of the last call for this CSV, also in part. It is looked at only while the same
 	// would be asked for again, so an old answer does no harm.
 	Issued []certificate.Issued
+	// Inspected is Outcome.Inspected of an earlier call; nil is always right.
+	Inspected *certificate.Memory
 	// Checkpoint is Outcome.Checkpoint of an earlier call for this CSV; nil is always right.
 	Checkpoint *olmcore.Checkpoint
 
@@ -166,7 +168,7 @@ func (in *Input) validateLists() error {
 	)
 }
 
-// cover hands every field but Now and Checkpoint to a Coverage.
+// cover hands every field to a Coverage but Now, and what changes no answer.
 func (in *Input) cover(c *olmcore.Coverage) {
 	olmcore.CoverObject(c, in.ClusterServiceVersion)
 	olmcore.CoverObjects(c, in.OperatorGroups)

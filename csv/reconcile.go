@@ -34,6 +34,8 @@ type Outcome struct {
 	Repair []olmcore.Action
 	// Judged is memory for the next Input, nil when there is nothing to remember.
 	Judged *Judged
+	// Inspected is memory for the next Input, nil when no certificate was looked at.
+	Inspected *certificate.Memory
 	// Checkpoint is memory for the next Input, nil when there is something to do.
 	Checkpoint *olmcore.Checkpoint
 }
@@ -51,7 +53,7 @@ func Reconcile(in Input) (Outcome, error) {
 		compared := in.Checkpoint.Compare(in.Now)
 		in.cover(&compared)
 		if wait, same := compared.Holds(); same {
-			return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
+			return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Inspected: in.Inspected, Checkpoint: in.Checkpoint}, nil
 		}
 	}
 	if err := in.validate(); err != nil {
@@ -64,7 +66,7 @@ func Reconcile(in Input) (Outcome, error) {
 	}
 	f := factsOf(&in)
 	d := decide(f)
-	out := Outcome{Result: f.result(d), Certificates: d.certificates, Judged: f.remembered(&d), Repair: f.repair(d)}
+	out := Outcome{Result: f.result(d), Certificates: d.certificates, Judged: f.remembered(&d), Repair: f.repair(d), Inspected: f.certificates.Inspected}
 	if out.Empty() && out.Certificates == nil && in.Issued == nil && out.Judged == nil && out.Repair == nil {
 		made := olmcore.NewCoverage(in.Now, out.Result)
 		in.cover(&made)

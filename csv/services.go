@@ -55,7 +55,7 @@ func servicesOf(f *facts) services {
 		return s
 	}
 	s.certificates = backend.Of(backend.Source{
-		CSV: f.csv, Account: account, Now: f.Now, Objects: &f.Serving, Deployments: f.Deployments.Items, Issued: f.Issued,
+		CSV: f.csv, Account: account, Now: f.Now, Objects: &f.Serving, Deployments: f.Deployments.Items, Issued: f.Issued, Inspected: f.Inspected,
 		Neighbours: f.Neighbours.Items, Relatives: f.Relatives,
 		Clients: append(s.webhooks.Clients(), apiservice.Clients(f.csv, f.APIServices.Items)...),
 	})

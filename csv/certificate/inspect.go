@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -40,44 +41,83 @@ type Health struct {
 // Differs: the key is looked at, too; certificates between it and the authority are followed; one that lives for less
 // than three times RenewBefore is not replaced at once, but in the last third of its life.
 func Inspect(c Certificate, hosts []string, now time.Time) Health {
+	return inspect(c, hosts, now).Health
+}
+
+// inspection is a Health that stands from the instant at which it was found until the first of its certificates begins or
+// ceases to be valid, or must be replaced.
+type inspection struct {
+	Health
+	from, until time.Time // until is zero for one that stands for ever
+}
+
+func (i *inspection) stands(now time.Time) bool {
+	return !now.Before(i.from) && (i.until.IsZero() || now.Before(i.until))
+}
+
+// changesAt says that the inspection does not stand from an instant on, which may be past.
+func (i *inspection) changesAt(at time.Time) {
+	if at.After(i.from) && (i.until.IsZero() || at.Before(i.until)) {
+		i.until = at
+	}
+}
+
+func inspect(c Certificate, hosts []string, now time.Time) inspection {
+	i := inspection{from: now}
 	roots, err := parseChain(c.CAPEM)
 	if err != nil {
-		return Health{Problem: "the authority's certificate " + err.Error()}
+		i.Problem = "the authority's certificate " + err.Error()
+		return i
 	}
 	chain, err := parseChain(c.CertPEM)
 	if err != nil {
-		return Health{Problem: "the certificate " + err.Error()}
+		i.Problem = "the certificate " + err.Error()
+		return i
 	}
 	if len(c.KeyPEM) > maxKey {
-		return Health{Problem: "the private key is too large"}
+		i.Problem = "the private key is too large"
+		return i
 	}
 	if !keyFits(c.KeyPEM, chain[0]) {
-		return Health{Problem: "the private key does not fit the certificate"}
+		i.Problem = "the private key does not fit the certificate"
+		return i
 	}
+	for _, c := range slices.Concat(roots, chain) {
+		i.changesAt(c.NotBefore)
+		i.changesAt(c.NotAfter.Add(1)) // it is valid until then
+	}
+	chains, err := verify(chain, roots, now)
+	if err != nil {
+		i.Problem = "the certificate is not valid: " + brief(err)
+		return i
+	}
+	for _, host := range hosts {
+		if err := chain[0].VerifyHostname(host); err != nil {
+			i.Problem = "the certificate is not for " + host
+			return i
+		}
+	}
+	i.Valid, i.RenewAt = true, renewAt(chains)
+	i.changesAt(i.RenewAt.Add(1))
+	if now.After(i.RenewAt) {
+		i.Problem = fmt.Sprintf("the certificate expires soon, and is replaced from %s on", i.RenewAt.UTC().Format(time.RFC3339))
+	}
+	return i
+}
+
+// verify returns the ways from the first certificate to an authority, of which there is one at least.
+func verify(chain, authorities []*x509.Certificate, now time.Time) ([][]*x509.Certificate, error) {
 	options := x509.VerifyOptions{
 		Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	for _, root := range roots {
-		options.Roots.AddCert(root)
+	for _, a := range authorities {
+		options.Roots.AddCert(a)
 	}
 	for _, between := range chain[1:] {
 		options.Intermediates.AddCert(between)
 	}
-	chains, err := chain[0].Verify(options)
-	if err != nil {
-		return Health{Problem: "the certificate is not valid: " + brief(err)}
-	}
-	for _, host := range hosts {
-		if err := chain[0].VerifyHostname(host); err != nil {
-			return Health{Problem: "the certificate is not for " + host}
-		}
-	}
-	h := Health{Valid: true, RenewAt: renewAt(chains)}
-	if now.After(h.RenewAt) {
-		h.Problem = fmt.Sprintf("the certificate expires soon, and is replaced from %s on", h.RenewAt.UTC().Format(time.RFC3339))
-	}
-	return h
+	return chain[0].Verify(options)
 }
 
 // renewAt is when the chain that lasts longest has to be replaced: when the first certificate of it has.

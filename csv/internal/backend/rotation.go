@@ -44,8 +44,8 @@ func (s *Source) rotationOf(deployment string) *rotation {
 	r.secret, _ = owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, CertificateName(deployment))
 	r.live, _ = owned.Find(s.Deployments, s.CSV.Namespace, deployment)
 	r.record = recordOf(r.secret)
-	r.health = certificate.Inspect(r.current, r.hosts, s.Now)
-	r.nextHealth = certificate.Inspect(r.next, r.hosts, s.Now)
+	r.health = s.Inspected.Inspect(r.current, r.hosts, s.Now)
+	r.nextHealth = s.Inspected.Inspect(r.next, r.hosts, s.Now)
 	r.issued, r.issueProblem, r.isIssued = r.inspectIssued()
 	r.wanted = map[string][]byte{"": r.bundle(nil, s.Now)}
 	for _, c := range s.Clients {
@@ -120,7 +120,7 @@ func (r *rotation) inspectIssued() (c certificate.Certificate, problem string, o
 		if i.Deployment != r.deployment {
 			continue
 		}
-		if problem = certificate.Inspect(i.Certificate, r.hosts, r.Now).Problem; problem == "" {
+		if problem = r.Inspected.Inspect(i.Certificate, r.hosts, r.Now).Problem; problem == "" {
 			return i.Certificate, "", true
 		}
 		problem = fmt.Sprintf("the certificate that was issued for deployment %s is not good: %s", r.deployment, problem)
