@@ -41,8 +41,8 @@ type Outcome struct {
 }
 
 // Reconcile decides about one ClusterServiceVersion: its metadata, its phase, the Deployments of its install strategy,
-// its replacement by a newer version, and, once it is being deleted, its cleanup. An Outcome with nothing but a
-// Checkpoint, or a time, means that nothing is to be done. The error is an *olmcore.InputError; whatever is wrong with
+// its replacement by a newer version, and, once it is being deleted, its cleanup. An Outcome with nothing but
+// memory, or a time, means that nothing is to be done. The error is an *olmcore.InputError; whatever is wrong with
 // the CSV or the cluster goes into status and Diagnostics.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncClusterServiceVersion and
@@ -66,7 +66,7 @@ func Reconcile(in Input) (Outcome, error) {
 	}
 	f := factsOf(&in)
 	d := decide(f)
-	out := Outcome{Result: f.result(d), Certificates: d.certificates, Judged: f.remembered(&d), Repair: f.repair(d), Inspected: f.certificates.Inspected}
+	out := Outcome{Result: f.result(d), Certificates: d.certificates, Judged: f.remembered(&d), Repair: f.repair(d), Inspected: f.certificates.Memory}
 	if out.Empty() && out.Certificates == nil && in.Issued == nil && out.Judged == nil && out.Repair == nil {
 		made := olmcore.NewCoverage(in.Now, out.Result)
 		in.cover(&made)

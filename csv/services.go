@@ -55,11 +55,11 @@ func servicesOf(f *facts) services {
 		return s
 	}
 	s.certificates = backend.Of(backend.Source{
-		CSV: f.csv, Account: account, Now: f.Now, Objects: &f.Serving, Deployments: f.Deployments.Items, Issued: f.Issued, Inspected: f.Inspected,
+		CSV: f.csv, Account: account, Now: f.Now, Objects: &f.Serving, Deployments: f.Deployments.Items, Issued: f.Issued, Memory: f.Inspected,
 		Neighbours: f.Neighbours.Items, Relatives: f.Relatives,
 		Clients: append(s.webhooks.Clients(), apiservice.Clients(f.csv, f.APIServices.Items)...),
 	})
-	s.apis.Backends, s.webhooks.Backends = s.certificates, s.certificates
+	s.apis.Backends, s.webhooks.Backends, s.apis.Memory = s.certificates, s.certificates, s.certificates.Memory
 	return s
 }
 

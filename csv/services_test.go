@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -171,21 +172,49 @@ func TestWhatIsWrongAroundWhatTheAPIServerCalls(t *testing.T) {
 	require.Equal(t, strings.Split(strings.TrimSpace(string(want)), "\n"), got)
 }
 
+// spoiled is an Input in some phase and with some faults.
+func spoiled(t *rapid.T, in csv.Input) csv.Input {
+	names := slices.Sorted(maps.Keys(faults))
+	in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
+	hold(in.ClusterServiceVersion, phaseOf(t, "phase"), "InstallSucceeded", "words", 0)
+	for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(names)-1), 0, 3).Draw(t, "faults") {
+		func() {
+			defer func() { _ = recover() }() // a fault of what another one took away
+			faults[names[i]](&in)
+		}()
+	}
+	return in
+}
+
+// TestWhatWasInspectedEarlierChangesNoDecision, whatever it was, and whenever.
+func TestWhatWasInspectedEarlierChangesNoDecision(t *testing.T) {
+	cluster, _ := install(t, called("cool.v1", 1))
+	well := calledIn(t, cluster)
+	times := []time.Duration{0, time.Second, certificate.Validity - certificate.RenewBefore, certificate.Validity}
+	recalled := 0
+	rapid.Check(t, func(t *rapid.T) {
+		earlier, in := spoiled(t, well), spoiled(t, well)
+		earlier.Now = well.Now.Add(rapid.SampledFrom(times).Draw(t, "earlier"))
+		in.Now = well.Now.Add(rapid.SampledFrom(times).Draw(t, "now") + time.Duration(rapid.IntRange(-1, 1).Draw(t, "beside"))*time.Second)
+		want, err := outcome(in)
+		require.NoError(t, err)
+		in.Inspected = reconciled(t, earlier).Inspected
+		if in.Inspected != nil {
+			recalled++
+		}
+		got, err := outcome(in)
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(want, got))
+	})
+	require.NotZero(t, recalled)
+}
+
 // TestTheLawsHoldAroundWhatTheAPIServerCalls with several faults at once, in each phase.
 func TestTheLawsHoldAroundWhatTheAPIServerCalls(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	well := calledIn(t, cluster)
-	names := slices.Sorted(maps.Keys(faults))
 	rapid.Check(t, func(t *rapid.T) {
-		in := well
-		in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
-		hold(in.ClusterServiceVersion, phaseOf(t, "phase"), "InstallSucceeded", "words", 0)
-		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(names)-1), 0, 3).Draw(t, "faults") {
-			func() {
-				defer func() { _ = recover() }() // a fault of what another one took away
-				faults[names[i]](&in)
-			}()
-		}
+		in := spoiled(t, well)
 		// Not shift-invariant: certificates tell the time.
 		require.NoError(t, errors.Join(invariant.Deterministic(reconcile, in), invariant.Pure(reconcile, in), invariant.DeadlineSound(reconcile, in)))
 		require.NoError(t, invariant.CheckpointSound(csv.Reconcile, in))

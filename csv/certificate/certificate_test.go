@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -20,9 +21,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/fake"
+	_ "github.com/olmcore/olm/internal/seeded"
 )
 
 var (
@@ -249,4 +252,48 @@ func FuzzBundle(f *testing.F) {
 			t.Fatal(cmp.Diff(joined, again))
 		}
 	})
+}
+
+// TestMemoryChangesNoAnswer: whatever was asked of a Memory and of those before it, at which instants and in which order, it
+// answers as without one.
+func TestMemoryChangesNoAnswer(t *testing.T) {
+	good, short, other := issue(t, "a", certificate.Validity, hosts...), issue(t, "a", 3*time.Hour, hosts...), issue(t, "b", time.Hour, hosts...)
+	mixed := good
+	mixed.CAPEM = append(bytes.Clone(good.CAPEM), other.CAPEM...)
+	foreign := good
+	foreign.KeyPEM = other.KeyPEM
+	moved := good
+	moved.CAPEM, moved.CertPEM = nil, append(bytes.Clone(good.CAPEM), good.CertPEM...)
+	certificates := []certificate.Certificate{good, short, other, mixed, foreign, moved, {}}
+	// What is said changes at these instants, and a nanosecond later.
+	instants := []time.Duration{0, time.Hour, 2 * time.Hour, 3 * time.Hour, certificate.Validity - certificate.RenewBefore, certificate.Validity}
+	rapid.Check(t, func(t *rapid.T) {
+		var memory *certificate.Memory
+		for range rapid.IntRange(1, 12).Draw(t, "calls") {
+			memory = memory.Next()
+			for range rapid.IntRange(0, 3).Draw(t, "questions") {
+				c := rapid.SampledFrom(certificates).Draw(t, "certificate")
+				at := start.Add(rapid.SampledFrom(instants).Draw(t, "at") + time.Duration(rapid.IntRange(-1, 1).Draw(t, "beside")))
+				names := hosts[:rapid.IntRange(0, len(hosts)).Draw(t, "hosts")]
+				require.Equal(t, certificate.Inspect(c, names, at), memory.Inspect(c, names, at))
+				require.Empty(t, cmp.Diff(certificate.ParseBundle(c.CAPEM), memory.Bundle(c.CAPEM)))
+			}
+		}
+	})
+	for _, empty := range []*certificate.Memory{nil, {}} {
+		require.Equal(t, certificate.Inspect(good, hosts, start), empty.Inspect(good, hosts, start))
+		require.Equal(t, certificate.ParseBundle(good.CAPEM), empty.Bundle(good.CAPEM))
+	}
+}
+
+// TestMemoryHoldsNoKey: what a Memory keeps, however it is printed, is no private key.
+func TestMemoryHoldsNoKey(t *testing.T) {
+	c := issue(t, "a", certificate.Validity, hosts...)
+	memory := (*certificate.Memory)(nil).Next()
+	memory.Inspect(c, hosts, start)
+	key, _ := pem.Decode(c.KeyPEM)
+	for _, text := range []string{fmt.Sprintf("%+v", memory), fmt.Sprintf("%#v", memory)} {
+		require.NotContains(t, text, string(c.KeyPEM))
+		require.NotContains(t, text, string(key.Bytes))
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/serving"
@@ -42,6 +43,8 @@ type Source struct {
 	ServedAPIs      olmcore.Observed[schema.GroupVersionKind]
 	// Config is the spec.config that applies, nil for none.
 	Config *v1alpha1.SubscriptionConfig
+	// Memory is what is known of certificates; optional.
+	Memory *certificate.Memory
 	// Backends is a backend.Plan; nil: no Deployment has a certificate.
 	Backends interface {
 		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has

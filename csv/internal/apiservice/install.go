@@ -171,7 +171,7 @@ func (s Source) trusts(a *api) bool {
 	if len(bundle) > 0 && bytes.Equal(bundle, a.live.Spec.CABundle) {
 		return true
 	}
-	have, want := certificate.ParseBundle(a.live.Spec.CABundle), certificate.ParseBundle(bundle)
+	have, want := s.Memory.Bundle(a.live.Spec.CABundle), s.Memory.Bundle(bundle)
 	return len(want) == 0 && len(have) > 0 || slices.ContainsFunc(have, func(one certificate.Authority) bool { return want.Has(one.ID) })
 }
 

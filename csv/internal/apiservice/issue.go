@@ -77,7 +77,7 @@ func (s Source) issueOf(a *api) error {
 // checkReference looks at the Service and at who calls it, and returns the hashes of the authorities that are trusted.
 func (s Source) checkReference(a *api) (trusted sets.Set[string], err error) {
 	_, exists := owned.Find(s.Objects.Services.Items, s.CSV.Namespace, a.service())
-	bundle := certificate.ParseBundle(a.live.Spec.CABundle)
+	bundle := s.Memory.Bundle(a.live.Spec.CABundle)
 	switch {
 	case !exists && s.Objects.Services.Complete:
 		return nil, notFound("", "service", a.service())
@@ -100,14 +100,14 @@ func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Depl
 	if exists {
 		// An authority may be more than one certificate: it is trusted when all of them are.
 		ca := secret.Data[certificate.CAKey]
-		if hash := certificate.Hash(ca); !trusted.Has(hash) && certificate.ParseBundle(a.live.Spec.CABundle).Trusts(certificate.ParseBundle(ca)) {
+		if hash := certificate.Hash(ca); !trusted.Has(hash) && s.Memory.Bundle(a.live.Spec.CABundle).Trusts(s.Memory.Bundle(ca)) {
 			trusted.Insert(hash)
 		}
 	}
 	switch {
 	case !exists && s.Objects.Secrets.Complete:
 		return nil, notFound("", "secret", name)
-	case exists && len(certificate.ParseBundle(secret.Data[certificate.CertKey])) == 0:
+	case exists && len(s.Memory.Bundle(secret.Data[certificate.CertKey])) == 0:
 		return nil, fmt.Errorf("%s of secret %s has no certificate", certificate.CertKey, name)
 	case exists && !trusted.Has(secret.Annotations[annotationCAHash]):
 		return nil, fmt.Errorf("secret %s CA cert hash does not match expected", name)

@@ -45,8 +45,8 @@ type Source struct {
 	// Clients are all that call the Services, of this CSV or of another version of its namespace.
 	Clients []Client
 	Issued  []certificate.Issued
-	// Inspected is what an earlier call found; optional.
-	Inspected *certificate.Memory
+	// Memory is what an earlier call found; optional.
+	Memory *certificate.Memory
 }
 
 // Plan is what is to be done about all of them.
@@ -64,8 +64,8 @@ type Plan struct {
 	RenewAt time.Time
 	// Wait is how long the first certificate that waits for the caches of API servers has to, 0 when none does.
 	Wait time.Duration
-	// Inspected is for the Source of the next call.
-	Inspected *certificate.Memory
+	// Memory is what this call found, for the next one.
+	Memory *certificate.Memory
 	// Problem says what is in the way, such as an object that is another's; empty for none. Nothing is written then.
 	Problem string
 
@@ -92,8 +92,8 @@ type Plan struct {
 // Secret read before the rotation began, does not know the next certificate until the following pass.
 func Of(s Source) (p Plan) {
 	names := Names(s.CSV)
-	s.Inspected = s.Inspected.Next()
-	p.Inspected = s.Inspected
+	s.Memory = s.Memory.Next()
+	p.Memory = s.Memory
 	p.backends = make(map[string]*rotation, len(names))
 	services := map[string]string{}
 	var secrets, objects, settle []olmcore.Action

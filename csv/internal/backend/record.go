@@ -43,7 +43,7 @@ const maxRetired = 32
 
 // record is what the Secret of a Deployment says: how far the change from one certificate to the next has come.
 type record struct {
-	parsed
+	memory *certificate.Memory
 	// current is the certificate that Pods mount, next the one that follows once all clients trust it.
 	current, next certificate.Certificate
 	// previous are the authorities of certificates that Pods may still serve with.
@@ -58,28 +58,16 @@ type record struct {
 	certHash string
 }
 
-// parsed holds what PEM data was parsed to: in most calls the same few authorities stand in many places.
-type parsed map[string]certificate.Bundle
-
-func (p parsed) bundle(data []byte) certificate.Bundle {
-	b, known := p[string(data)]
-	if !known {
-		b = certificate.ParseBundle(data)
-		p[string(data)] = b
-	}
-	return b
-}
-
 // authorities returns the certificates of a field of a Secret; none of one that is too large to be believed.
-func (p parsed) authorities(field []byte) certificate.Bundle {
+func (r record) authorities(field []byte) certificate.Bundle {
 	if len(field) > certificate.MaxField {
 		return nil
 	}
-	return p.bundle(field)
+	return r.memory.Bundle(field)
 }
 
-func recordOf(s *corev1.Secret) record {
-	r := record{parsed: parsed{}}
+func recordOf(s *corev1.Secret, memory *certificate.Memory) record {
+	r := record{memory: memory}
 	if s == nil {
 		return r
 	}
@@ -157,7 +145,7 @@ func (r record) toCome(now time.Time) certificate.Bundle {
 // bundle returns what a client shall trust that trusts have now. It loses what is no certificate, what expired, and what
 // retired; everything else may have been added by one who knows more.
 func (r record) bundle(have []byte, now time.Time) []byte {
-	observed := r.parsed.bundle(have)
+	observed := r.memory.Bundle(have)
 	want := r.inUse(now).With(observed.Without(func(a certificate.Authority) bool {
 		return a.HasExpired(now) || slices.Contains(r.retired, a.ID)
 	}))

@@ -43,9 +43,9 @@ func (s *Source) rotationOf(deployment string) *rotation {
 	r := &rotation{Source: s, deployment: deployment, hosts: certificate.Hosts(service, s.CSV.Namespace)}
 	r.secret, _ = owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, CertificateName(deployment))
 	r.live, _ = owned.Find(s.Deployments, s.CSV.Namespace, deployment)
-	r.record = recordOf(r.secret)
-	r.health = s.Inspected.Inspect(r.current, r.hosts, s.Now)
-	r.nextHealth = s.Inspected.Inspect(r.next, r.hosts, s.Now)
+	r.record = recordOf(r.secret, s.Memory)
+	r.health = s.Memory.Inspect(r.current, r.hosts, s.Now)
+	r.nextHealth = s.Memory.Inspect(r.next, r.hosts, s.Now)
 	r.issued, r.issueProblem, r.isIssued = r.inspectIssued()
 	r.wanted = map[string][]byte{"": r.bundle(nil, s.Now)}
 	for _, c := range s.Clients {
@@ -57,7 +57,7 @@ func (s *Source) rotationOf(deployment string) *rotation {
 			continue // most trust the same
 		}
 		r.wanted[string(c.Bundle)] = r.bundle(c.Bundle, s.Now)
-		if b := r.parsed.bundle(c.Bundle); len(b) > 0 {
+		if b := r.memory.Bundle(c.Bundle); len(b) > 0 {
 			r.clients = append(r.clients, b)
 		}
 	}
@@ -120,7 +120,7 @@ func (r *rotation) inspectIssued() (c certificate.Certificate, problem string, o
 		if i.Deployment != r.deployment {
 			continue
 		}
-		if problem = r.Inspected.Inspect(i.Certificate, r.hosts, r.Now).Problem; problem == "" {
+		if problem = r.Memory.Inspect(i.Certificate, r.hosts, r.Now).Problem; problem == "" {
 			return i.Certificate, "", true
 		}
 		problem = fmt.Sprintf("the certificate that was issued for deployment %s is not good: %s", r.deployment, problem)
