@@ -3,6 +3,7 @@
 package permissions
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -88,9 +89,10 @@ func (d desired) isAnothers(x index) bool {
 }
 
 // over returns an observed object in the desired form, and whether that changes it. What others added to its labels,
-// annotations and owners stays.
+// annotations and owners stays; the labels that what OLM made lacks are no reason to write it.
 func (d desired) over(have olmcore.Object) (after olmcore.Object, changed bool) {
-	labels, relabelled := olmcore.MergeLabels(have.GetLabels(), d.object.GetLabels())
+	labels, _ := olmcore.MergeLabels(have.GetLabels(), d.object.GetLabels())
+	_, relabelled := olmcore.MergeLabels(have.GetLabels(), withoutMarks(have, d.object.GetLabels()))
 	owners, reowned := repairOwners(have.GetOwnerReferences(), d.object.GetOwnerReferences())
 	want := contentOf(d.object)
 	if !relabelled && !reowned && equality.Semantic.DeepEqual(contentOf(have), want) {
@@ -101,6 +103,19 @@ func (d desired) over(have olmcore.Object) (after olmcore.Object, changed bool) 
 	after.SetOwnerReferences(owners)
 	want.into(after)
 	return after, true
+}
+
+// withoutMarks are the labels that a cluster-scoped object must have which OLM made: it has neither of the two that this
+// library adds. One that has either is ours, and has both.
+func withoutMarks(have olmcore.Object, labels map[string]string) map[string]string {
+	_, isOurs := have.GetLabels()[olmcore.LabelOwnerUID]
+	if _, from := have.GetLabels()[olmcore.LabelCopiedFrom]; isOurs || from || have.GetNamespace() != "" {
+		return labels
+	}
+	labels = maps.Clone(labels)
+	delete(labels, olmcore.LabelOwnerUID)
+	delete(labels, olmcore.LabelCopiedFrom)
+	return labels
 }
 
 // repairOwners is olmcore.RepairOwnerReferences that also replaces references whose kind is written in another case,

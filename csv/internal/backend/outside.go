@@ -51,6 +51,17 @@ func choose[T olmcore.Object](live []T, inNamespace string, names []string, isOu
 	return ours, free
 }
 
+// labelled returns the labels of a binding outside the namespace with the desired ones, and whether that is a change to be
+// made now. What OLM made for the CSV lacks the UID, which it gets when the operator is installed again: for it alone
+// nothing is.
+func (s *Source) labelled(have, want map[string]string) (labels map[string]string, changed bool) {
+	labels, changed = olmcore.MergeLabels(have, want)
+	isOLMs := have[olmcore.LabelManaged] == "true" && owned.ByIncarnation(s.CSV).Owns(have)
+	return labels, changed && (!isOLMs || s.isBeingInstalled())
+}
+
+func (s *Source) isBeingInstalled() bool { return s.CSV.Status.Phase == v1alpha1.CSVPhaseInstallReady }
+
 // delegator lets the operator have the API server judge who calls it.
 func (s *Source) delegator(deployment, account string) (olmcore.Action, string) {
 	names := DelegatorNames(deployment, s.CSV.Namespace)
@@ -70,7 +81,7 @@ func (s *Source) delegator(deployment, account string) (olmcore.Action, string) 
 	case live.RoleRef != want.RoleRef:
 		return s.recreate(live, "clusterrolebinding "+name+" binds another role"), ""
 	}
-	labels, changed := olmcore.MergeLabels(live.Labels, want.Labels)
+	labels, changed := s.labelled(live.Labels, want.Labels)
 	if !changed && s.areSubjects(live.Subjects, account) {
 		return nil, ""
 	}
@@ -81,7 +92,8 @@ func (s *Source) delegator(deployment, account string) (olmcore.Action, string) 
 
 // reader lets the operator read by which certificates the API server calls it.
 //
-// Differs: OLM does not label it, so that it stays for ever.
+// Differs: OLM does not label it, so that it stays for ever; one that OLM made is labelled when the operator is installed
+// again.
 func (s *Source) reader(deployment, account string) (olmcore.Action, string) {
 	names := ReaderNames(deployment, s.CSV.Namespace)
 	live, name := choose(s.Objects.RoleBindings.Items, metav1.NamespaceSystem, names, func(b *rbacv1.RoleBinding) bool {
@@ -101,7 +113,10 @@ func (s *Source) reader(deployment, account string) (olmcore.Action, string) {
 	case live.RoleRef != want.RoleRef:
 		return s.recreate(live, "rolebinding "+name+" in kube-system binds another role"), ""
 	}
-	labels, changed := olmcore.MergeLabels(live.Labels, want.Labels)
+	labels, changed := s.labelled(live.Labels, want.Labels)
+	if _, isLabelled := olmcore.OwnerOf(live.Labels); !isLabelled && !s.isBeingInstalled() {
+		changed = false // OLM does not label it
+	}
 	if !changed && s.areSubjects(live.Subjects, account) {
 		return nil, ""
 	}
