@@ -14,8 +14,8 @@ import (
 )
 
 // Load puts whole objects into the cluster as they are, with status, UID and resourceVersion, as read from a real one; what
-// is missing is assigned (UID, resourceVersion, creationTimestamp, generation where the kind has one). An object of the
-// same kind, namespace and name is replaced. Nothing is validated or defaulted, and deletionTimestamps stay.
+// is missing is assigned (UID, resourceVersion, creationTimestamp, generation where the kind has one, the type of a Secret).
+// An object of the same kind, namespace and name is replaced. Nothing is validated or defaulted, and deletionTimestamps stay.
 //
 // The dump may be incomplete: kinds without a CRD are served from then on, an owner that was not loaded counts as existing,
 // a missing Namespace is created, an object without the namespace that its kind needs goes to "default", Nodes keep the
@@ -88,6 +88,9 @@ func (c *Cluster) load(o olmcore.Object) error {
 	}
 	if t.kind.generation && next.GetGeneration() == 0 {
 		next.SetGeneration(1)
+	}
+	if secret, is := next.(*corev1.Secret); is {
+		setZero(&secret.Type, corev1.SecretTypeOpaque)
 	}
 	if err := c.loadNamespaceOf(t.kind, next); err != nil {
 		return err

@@ -50,6 +50,16 @@ func TestLoadAssignsWhatIsMissing(t *testing.T) {
 	require.NotNil(t, fake.Find[*corev1.ConfigMap](c, "default", "x"))
 }
 
+// TestASecretIsLoadedWithAType, as no API server has one without.
+func TestASecretIsLoadedWithAType(t *testing.T) {
+	c := newCluster(t)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{"a": []byte("b")}}
+	require.NoError(t, c.Load(secret))
+	require.NoError(t, fake.Edit(c, "ns", "s", func(s *corev1.Secret) { s.Labels = map[string]string{"x": "y"} }))
+	require.Equal(t, corev1.SecretTypeOpaque, fake.Find[*corev1.Secret](c, "ns", "s").Type)
+	require.Empty(t, secret.Type, "the caller's own stays as it is")
+}
+
 func TestLoadRefuses(t *testing.T) {
 	c := newCluster(t)
 	for text, o := range map[string]olmcore.Object{
