@@ -217,11 +217,20 @@ func install(f *facts) (decision, bool) {
 		d = move(v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonInstallSuccessful, "waiting for install components to report healthy")
 		d.Rule, d.actions = "Installed", deployment.Removals(f.csv, f.Deployments.Items)
 		d.Diagnostics = kindMismatches(f.csv, f.CustomResourceDefinitions.Items)
-		if at := f.certificates.RenewAt; f.csv.Status.CertsRotateAt == nil || !f.csv.Status.CertsRotateAt.Time.Equal(at) {
-			d.renewAt = at
-		}
+		d.renewAt = renewal(f.csv.Status.CertsRotateAt, f.certificates.RenewAt)
 	}
 	return d, true
+}
+
+// renewal returns when a certificate must be replaced, zero for never; nil where the status says that already.
+func renewal(said *metav1.Time, at time.Time) *time.Time {
+	if said == nil {
+		said = &metav1.Time{}
+	}
+	if said.Time.Equal(at) {
+		return nil
+	}
+	return &at
 }
 
 // stillHealthy keeps a CSV Succeeded as long as all of its operator is well.

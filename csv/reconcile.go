@@ -117,8 +117,12 @@ func (f *facts) result(d decision) olmcore.Result {
 	if reported {
 		after.Status.RequirementStatus = report
 	}
-	if at := d.renewAt; !at.IsZero() {
-		after.Status.CertsLastUpdated, after.Status.CertsRotateAt = new(olmcore.Timestamp(f.Now)), new(olmcore.Timestamp(at))
+	switch at := d.renewAt; {
+	case at == nil:
+	case at.IsZero():
+		after.Status.CertsLastUpdated, after.Status.CertsRotateAt = nil, nil
+	default:
+		after.Status.CertsLastUpdated, after.Status.CertsRotateAt = new(olmcore.Timestamp(f.Now)), new(olmcore.Timestamp(*at))
 	}
 	res.Actions = append(res.Actions, olmcore.UpdateStatusOf(f.csv, &after, olmcore.Cause{Reason: ReasonStatusChanged, Message: d.Message}))
 	if moved {

@@ -231,6 +231,8 @@ func TestWhatIsDescribedNoMoreGoes(t *testing.T) {
 	require.NoError(t, driver.Settle(context.Background()))
 	live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
 	require.Equal(t, succeeded, live.Status.Phase, "%s\n%s", live.Status.Message, fake.Format(driver.Events))
+	require.Nil(t, live.Status.CertsRotateAt)
+	require.Nil(t, live.Status.CertsLastUpdated)
 	for _, o := range cluster.Objects() {
 		require.NotContains(t, []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService"}, olmcore.KeyOf(o).Kind)
 	}

@@ -226,7 +226,7 @@ type decision struct {
 	reported, refresh bool
 	actions           []olmcore.Action
 	certificates      []certificate.Request
-	renewAt           time.Time // what the status says of the certificates from now on; zero: what it says now
+	renewAt           *time.Time // what the status says of the certificates from now on, zero for none; nil: what it says now
 }
 
 // stay keeps the recorded status.
