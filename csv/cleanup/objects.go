@@ -64,23 +64,28 @@ func findAdmission(f *facts) found { return findLabelled(f, StageAdmission) }
 const notInstalledByThisCSV = "no InstallPlan recorded on the CRD that it came with this ClusterServiceVersion"
 
 // findConversions returns the CRDs that are converted by a Service of the operator: a conversion webhook that does not
-// answer makes every read of the custom resources fail.
+// answer makes every read of the custom resources fail. Where the spec describes no webhook any more, or the bundle
+// brought the CRD with its conversion, another version that owns the CRD keeps it.
 func findConversions(f *facts) (all found) {
-	if len(f.c.Spec.WebhookDefinitions) == 0 {
+	ours := owned.OwnedCRDs(f.c)
+	if len(ours) == 0 {
 		return all
 	}
 	all.unread = read.Missing(f.CustomResourceDefinitions, "CustomResourceDefinitions")
-	ours := owned.OwnedCRDs(f.c)
 	for _, crd := range f.CustomResourceDefinitions.Items {
 		converts := func(w v1alpha1.WebhookDescription) bool { return slices.Contains(w.ConversionCRDs, crd.Name) }
 		isConvertedBy := func(p *owned.CSV) bool { return slices.ContainsFunc(p.Spec.WebhookDefinitions, converts) }
+		isKeptBy := isConvertedBy
+		if len(f.c.Spec.WebhookDefinitions) == 0 {
+			isKeptBy = func(p *owned.CSV) bool { return owned.OwnedCRDs(p).Has(crd.Name) }
+		}
 		switch {
 		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !isConvertedByService(f.c, crd):
 		case !owned.Converts(f.c, crd):
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook stays: "+notInstalledByThisCSV))
 		case !f.Peers.Complete:
 			all.unread = []string{"ClusterServiceVersions of all namespaces"}
-		case !f.hasNeighbour(isConvertedBy):
+		case !f.hasNeighbour(isKeptBy):
 			after := crd.DeepCopy()
 			after.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 			delete(after.Annotations, owned.AnnotationConvertedBy)

@@ -199,6 +199,11 @@ func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 			crd := in.CustomResourceDefinitions.Items[0]
 			crd.Annotations, _ = olmcore.MergeLabels(crd.Annotations, map[string]string{"operatorframework.io/installed-alongside-there": "there/" + s.Name})
 		}, reset},
+		"the spec has no webhook any more": {func(in *cleanup.Input) { in.ClusterServiceVersion.Spec.WebhookDefinitions = nil }, reset},
+		"the spec has none, and the next version owns the CRD": {func(in *cleanup.Input) {
+			in.ClusterServiceVersion.Spec.WebhookDefinitions = nil
+			successorOf(in, succeeded)
+		}, release},
 		"without group annotations": {func(in *cleanup.Input) { in.ClusterServiceVersion.Annotations = nil }, reset},
 		"the CRD is leaving too":    {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
 		"the CRD is not ours":       {func(in *cleanup.Input) { in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil }, release},
