@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
@@ -310,6 +312,48 @@ func TestRequests(t *testing.T) {
 	plan = backend.Of(sourceOf(secretOf("cool.v1", madeOnce("old"), none), nil))
 	require.True(t, plan.Ready(deployment))
 	require.Equal(t, now.Add(729*24*time.Hour), plan.RenewAt.UTC())
+}
+
+// TestACertificateIsAskedForJustWhenItMustBeReplaced, whatever the Secret holds and whatever the status says; and not again
+// once it was issued.
+func TestACertificateIsAskedForJustWhenItMustBeReplaced(t *testing.T) {
+	hosts := certificate.Hosts(service, namespace)
+	spoils := map[string]func(c *certificate.Certificate){
+		"nothing":           func(*certificate.Certificate) {},
+		"its key":           func(c *certificate.Certificate) { c.KeyPEM = nil },
+		"its certificate":   func(c *certificate.Certificate) { c.CertPEM = []byte("garbage") },
+		"its authority":     func(c *certificate.Certificate) { c.CAPEM = nil },
+		"another authority": func(c *certificate.Certificate) { c.CAPEM = madeOnce("other").CAPEM },
+		"all of it":         func(c *certificate.Certificate) { *c = none },
+	}
+	spoilt := func(t *rapid.T, seed string) certificate.Certificate {
+		c := madeOnce(seed)
+		spoils[rapid.SampledFrom(slices.Sorted(maps.Keys(spoils))).Draw(t, "of "+seed)](&c)
+		return c
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		current, next := spoilt(t, "old"), spoilt(t, "new")
+		s := sourceOf(secretOf("cool.v1", current, next), running(current.CAPEM, 2))
+		if rapid.Bool().Draw(t, "no Secret") {
+			s.Objects.Secrets, current, next = olmcore.Found[*corev1.Secret](), none, none
+		}
+		s.Now = now.Add(rapid.SampledFrom([]time.Duration{-time.Hour, 0, time.Hour, certificate.Validity - certificate.RenewBefore, certificate.Validity - time.Hour, certificate.Validity + time.Hour}).Draw(t, "at"))
+		rotates := metav1.NewTime(s.Now.Add(rapid.SampledFrom([]time.Duration{-time.Hour, time.Hour}).Draw(t, "status.certsRotateAt")))
+		s.CSV = s.CSV.DeepCopy()
+		s.CSV.Status.CertsRotateAt = &rotates
+		due := certificate.Inspect(current, hosts, s.Now).Problem != "" && certificate.Inspect(next, hosts, s.Now).Problem != ""
+		plan := backend.Of(s)
+		require.Equal(t, due, len(plan.Requests) == 1, plan.Renew)
+		if due {
+			issued, _, err := fake.Issuer{Seed: "issued"}.Issue(context.Background(), nil, plan.Requests, s.Now)
+			require.NoError(t, err)
+			s.Issued = issued
+			plan = backend.Of(s)
+			require.Empty(t, plan.Requests)
+			s.Objects.Secrets, s.Issued = olmcore.Found(written(plan)), nil
+			require.Empty(t, backend.Of(s).Requests, "it is stored")
+		}
+	})
 }
 
 // TestMount: the hash of the spec is OLM's, so that adopting a running cluster rolls nothing.
