@@ -181,7 +181,7 @@ func New(o *Options) *Set {
 		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, Affected: operatorcondition.Affected, Reconcile: s.remembering(Condition, s.condition)},
 		{Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource, Affected: copies.Affected, Reconcile: s.remembering(Copies, s.copies), concerns: sourcesConcerned},
 		{Name: OLMConfig, Kinds: kinds(configKind), KeysOf: itself, Affected: olmconfig.Affected, Every: olmconfig.LookAgain, Reconcile: s.remembering(OLMConfig, s.config)},
-		{Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, Affected: permissions.Affected, Reconcile: s.remembering(Permissions, permissionsOf)},
+		{Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, Affected: permissions.Affected, Reconcile: s.remembering(Permissions, permissionsOf), concerns: operatorsConcerned},
 	}
 	if o.Sweeps {
 		s.Controllers = append(s.Controllers,

@@ -9,8 +9,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
@@ -110,4 +112,23 @@ func TestTransform(t *testing.T) {
 	kept, err = controllers.Transform("what was deleted unseen")
 	require.NoError(t, err)
 	require.Equal(t, "what was deleted unseen", kept)
+}
+
+// TestWhomAClusterRoleWakes: the operators that need some of what it grants, whose permissions then are looked at again.
+func TestWhomAClusterRoleWakes(t *testing.T) {
+	c := fake.NewCluster(noon)
+	c.AutoCreateNamespaces = true
+	for name, group := range map[string]string{"mesh": "", "store": "example.com", "none": ""} {
+		v := watching("ops", name, "")
+		if v.Spec.InstallStrategy.StrategyName = "deployment"; name != "none" {
+			v.Spec.InstallStrategy.StrategySpec.Permissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: name, Rules: []rbacv1.PolicyRule{
+				{Verbs: []string{"get"}, APIGroups: []string{group}, Resources: []string{"pods"}},
+			}}}
+		}
+		require.NoError(t, c.Create(v))
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"example.com"}, Resources: []string{"*"}}}}
+	keys, err := controller(t, controllers.New(&controllers.Options{}), controllers.Permissions).Changed(t.Context(), c, controllers.Change{New: role})
+	require.NoError(t, err)
+	require.Equal(t, []types.NamespacedName{{Namespace: "ops", Name: "store"}}, keys)
 }

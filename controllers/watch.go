@@ -15,6 +15,7 @@ import (
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -136,6 +137,15 @@ func sourcesConcerned(old, next olmcore.Object) func(olmcore.Object) bool {
 	if concerned == nil {
 		return nil
 	}
+	return ofVersions(concerned)
+}
+
+// operatorsConcerned: a ClusterRole concerns the versions whose own it is, or that need some of what it grants.
+func operatorsConcerned(old, next olmcore.Object) func(olmcore.Object) bool {
+	return ofVersions(permissions.Concerned(old, next))
+}
+
+func ofVersions(concerned func(*v1alpha1.ClusterServiceVersion) bool) func(olmcore.Object) bool {
 	return func(o olmcore.Object) bool {
 		version, ok := o.(*v1alpha1.ClusterServiceVersion)
 		return !ok || concerned(version)

@@ -3,11 +3,14 @@
 package permissions
 
 import (
+	"slices"
+
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -18,8 +21,8 @@ import (
 
 // Affected returns the keys of the ClusterServiceVersions for which o's addition, change or deletion can change the
 // outcome; an empty Name stands for every one of the Namespace, the zero key for every one (olmcore.ExpandKeys). Call it
-// for the old and the new object and take both answers. An object of another that is in the way is looked at again
-// after at most a minute.
+// for the old and the new object and take both answers; Concerned tells which of all are meant. An object of another
+// that is in the way is looked at again after at most a minute.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *v1alpha1.ClusterServiceVersion:
@@ -36,7 +39,7 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		}
 		return inNamespace(o.GetNamespace(), "")
 	case *rbacv1.ClusterRole, *apiregistrationv1.APIService:
-		return []types.NamespacedName{{}} // whom it grants what, and whose group it shares, is not known from it
+		return []types.NamespacedName{{}} // whom it grants what, and whose group it shares, Concerned asks of each
 	case *rbacv1.ClusterRoleBinding:
 		return affectedByBinding(o)
 	case *apiextensionsv1.CustomResourceDefinition:
@@ -70,4 +73,62 @@ func affectedByBinding(b *rbacv1.ClusterRoleBinding) []types.NamespacedName {
 		keys = append(keys, types.NamespacedName{Namespace: n})
 	}
 	return keys
+}
+
+// Concerned returns the test for the ClusterServiceVersions that a change concerns for which Affected, which knows one
+// object alone, returns more than one key. old is nil where it is not known.
+func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) bool {
+	concerns := func(*v1alpha1.ClusterServiceVersion, olmcore.Object) bool { return true }
+	switch next := next.(type) {
+	case *rbacv1.ClusterRole:
+		before, _ := old.(*rbacv1.ClusterRole)
+		changed := changedRules(before, next)
+		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool { return concernsRole(c, o, changed) }
+	case *rbacv1.ClusterRoleBinding:
+		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
+			return owned.By(c).Owns(o.GetLabels()) || len(c.Spec.InstallStrategy.StrategySpec.Permissions) > 0
+		}
+	case *apiregistrationv1.APIService:
+		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
+			service, is := o.(*apiregistrationv1.APIService)
+			return is && slices.ContainsFunc(providedAPIs(c), func(a providedAPI) bool { return a.isOfGroup(service) })
+		}
+	}
+	return func(c *v1alpha1.ClusterServiceVersion) bool {
+		return isDecided(c) && (concerns(c, next) || old != nil && concerns(c, old))
+	}
+}
+
+// concernsRole reports whether a ClusterRole belongs to a ClusterServiceVersion, has a name that it needs, or may grant
+// its operator, in the rules that changed, some of what that needs.
+func concernsRole(c *v1alpha1.ClusterServiceVersion, role olmcore.Object, changed rbac.Granted) bool {
+	isNeeded := func(a providedAPI) bool { return slices.Contains(a.roleNames(), role.GetName()) }
+	if owned.By(c).Owns(role.GetLabels()) || slices.ContainsFunc(providedAPIs(c), isNeeded) {
+		return true
+	}
+	grants, _ := grantsOf(c)
+	return namesOf(grants).Has(role.GetName()) || slices.ContainsFunc(grants, func(g grant) bool {
+		return slices.ContainsFunc(g.rules, changed.Touches)
+	})
+}
+
+// changedRules are the rules of a ClusterRole that grant something now or did before, but not both; all of them unless
+// it counts for the same as before. What it aggregates and is not written yet may be anything.
+func changedRules(old, next *rbacv1.ClusterRole) rbac.Granted {
+	if old == nil {
+		old = &rbacv1.ClusterRole{}
+	}
+	if len(rbac.Selectors(old))+len(rbac.Selectors(next)) > 0 {
+		return rbac.Everything()
+	}
+	without := func(rules []rbacv1.PolicyRule, o *rbacv1.ClusterRole) []rbacv1.PolicyRule {
+		if old.ResourceVersion == next.ResourceVersion || !equality.Semantic.DeepEqual(old.Labels, next.Labels) ||
+			!equality.Semantic.DeepEqual(old.OwnerReferences, next.OwnerReferences) {
+			return rules
+		}
+		return slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool {
+			return slices.ContainsFunc(o.Rules, func(other rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, other) })
+		})
+	}
+	return rbac.Of(slices.Concat(without(old.Rules, next), without(next.Rules, old)))
 }

@@ -119,7 +119,7 @@ func (a providedAPI) server(in *Input) (server olmcore.Object, problem string) {
 	}
 	for _, service := range in.APIServices.Items {
 		switch {
-		case service.Spec.Group != a.Group && service.Name != a.service:
+		case !a.isOfGroup(service):
 		case !owned.By(c).Owns(service.Labels):
 			return nil, "APIService " + service.Name + " of its group is not one of this ClusterServiceVersion"
 		case service.Name == a.service && service.DeletionTimestamp == nil:
@@ -127,6 +127,11 @@ func (a providedAPI) server(in *Input) (server olmcore.Object, problem string) {
 		}
 	}
 	return server, ""
+}
+
+// isOfGroup reports whether an APIService is of the group of an API, by its spec or its name.
+func (a providedAPI) isOfGroup(service *apiregistrationv1.APIService) bool {
+	return a.service != "" && (service.Spec.Group == a.Group || service.Name == a.service)
 }
 
 // kubernetesGroups are the groups of Kubernetes with a dot in their name, and OLM's. Who brings a definition of such a

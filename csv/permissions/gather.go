@@ -30,7 +30,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (In
 		return Input{}, olmcore.Needed(err, "everything about a ClusterServiceVersion")
 	}
 	in := Input{ClusterServiceVersion: c}
-	if c.DeletionTimestamp != nil || c.IsCopied() || !owned.IsLabelValue(c.Name) {
+	if !isDecided(c) {
 		return in, nil
 	}
 	grants, _ := grantsOf(c)

@@ -70,11 +70,8 @@ func decide(in *Input) olmcore.Result {
 // assess returns what is to be done, and why more is not.
 func assess(in *Input) (res olmcore.Result, explained []olmcore.Diagnostic) {
 	c := in.ClusterServiceVersion
-	if c.DeletionTimestamp != nil || c.IsCopied() {
+	if !isDecided(c) {
 		return res, nil
-	}
-	if !owned.IsLabelValue(c.Name) {
-		return res, nil // nothing can be labelled as its own
 	}
 	grants, sound := grantsOf(c)
 	where := scopeOf(c, in.OperatorGroups.Items)
@@ -95,6 +92,12 @@ func assess(in *Input) (res olmcore.Result, explained []olmcore.Diagnostic) {
 		next.desired, explained = append(next.desired, provided...), unprovided
 	}
 	return next.result(in, observed, unread), explained
+}
+
+// isDecided reports whether a ClusterServiceVersion is an original one whose permissions and APIs are decided about.
+// Nothing could be labelled as belonging to a name that is no value of a label.
+func isDecided(c *v1alpha1.ClusterServiceVersion) bool {
+	return c.DeletionTimestamp == nil && !c.IsCopied() && owned.IsLabelValue(c.Name)
 }
 
 // result turns a plan into actions, and says what was not read.

@@ -60,6 +60,13 @@ type Granted struct{ cluster, namespace []rbacv1.PolicyRule }
 // Of returns what an account has that is granted these rules.
 func Of(rules []rbacv1.PolicyRule) Granted { return Granted{cluster: rules, namespace: rules} }
 
+// Everything is what an account has that may do everything with objects.
+func Everything() Granted {
+	return Of([]rbacv1.PolicyRule{{Verbs: anything, APIGroups: anything, Resources: anything}})
+}
+
+var anything = []string{rbacv1.VerbAll} // as rbacv1.APIGroupAll and ResourceAll
+
 // Grants returns what bindings grant the accounts of a CSV. What belongs to another CSV, a predecessor too, does not
 // count: it goes with that one.
 func Grants(
@@ -135,6 +142,18 @@ func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.clust
 // InNamespace reports whether a rule is satisfied in full in the account's namespace. What RoleBindings grant on URLs
 // does not count: Kubernetes ignores it too.
 func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
+
+// Touches reports whether the rules may be some of those that satisfy another one: they grant something in one of its
+// API groups.
+func (g Granted) Touches(rule rbacv1.PolicyRule) bool {
+	widened := make([]rbacv1.PolicyRule, len(g.cluster))
+	for i, r := range g.cluster {
+		widened[i] = rbacv1.PolicyRule{Verbs: anything, APIGroups: r.APIGroups, Resources: anything}
+	}
+	return !each(rule.APIGroups, func(group string) bool {
+		return !covers(widened, rbacv1.PolicyRule{Verbs: anything, APIGroups: []string{group}, Resources: anything})
+	})
+}
 
 // allow looks for the rule as it is, which installed roles repeat, and else asks for one combination after the other:
 // one with millions of them ends at the first that is not granted.
