@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,7 +106,7 @@ func (a providedAPI) server(in *Input) (server olmcore.Object, problem string) {
 		switch {
 		case !exists || crd.DeletionTimestamp != nil || !slices.ContainsFunc(crd.Spec.Versions, isIt): // a requirement that is not met
 			return nil, ""
-		case kubernetesGroups.Has(a.Group) || !strings.Contains(a.Group, "."):
+		case isReserved(a.Group):
 			return nil, "its group is one of Kubernetes or OLM"
 		case !owned.CameWith(c, crd):
 			return nil, "no InstallPlan recorded on CustomResourceDefinition " + a.crd + " that it came with this ClusterServiceVersion"
@@ -134,14 +133,9 @@ func (a providedAPI) isOfGroup(service *apiregistrationv1.APIService) bool {
 	return a.service != "" && (service.Spec.Group == a.Group || service.Name == a.service)
 }
 
-// kubernetesGroups are the groups of Kubernetes with a dot in their name, and OLM's. Who brings a definition of such a
-// group would else give all users rights on what Kubernetes keeps from them.
-var kubernetesGroups = sets.New(
-	admissionregistrationv1.GroupName, apiextensionsv1.GroupName, apiregistrationv1.GroupName, rbacv1.GroupName,
-	"authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io",
-	"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "metrics.k8s.io", "networking.k8s.io", "node.k8s.io", "resource.k8s.io",
-	"scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io", v1alpha1.GroupName,
-)
+// isReserved reports whether a group is one of Kubernetes or OLM. Who brings a definition of such a group would else give
+// all users rights on what Kubernetes keeps from them.
+func isReserved(name string) bool { return group.IsBuiltIn(name) || name == "metrics.k8s.io" }
 
 // roles returns the ClusterRoles for an API, which go with what serves it.
 func (a providedAPI) roles(server olmcore.Object) []desired {

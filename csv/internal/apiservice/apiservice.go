@@ -20,6 +20,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
@@ -135,8 +136,8 @@ func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 	switch {
 	case d.Group != "" && len(validation.IsDNS1123Subdomain(d.Group)) > 0:
 		return fmt.Sprintf("%s: group %q is not a DNS subdomain", field, d.Group)
-	case !strings.Contains(d.Group, "."):
-		return fmt.Sprintf("%s: group %q is Kubernetes' own; its APIs cannot be owned", field, d.Group)
+	case group.IsBuiltIn(d.Group):
+		return fmt.Sprintf("%s: group %q is one of Kubernetes or OLM; its APIs cannot be owned", field, d.Group)
 	case len(validation.IsDNS1035Label(d.Version)) > 0:
 		return fmt.Sprintf("%s: version %q is not a DNS label", field, d.Version)
 	case len(d.GetName()) > validation.DNS1123SubdomainMaxLength:
