@@ -7,10 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"math/big"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +19,7 @@ import (
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -45,36 +43,13 @@ func TestTheSpecHashOfWhatIsCalledIsThatOfTheJSONAndANewline(t *testing.T) {
 	require.Equal(t, hex.EncodeToString(ca[:]), secret.Annotations["olmcahash"])
 }
 
-// asOLM is an object as OLM makes it: without what this library adds for its cleanup and for certificates that follow each
-// other, and with the names that the API server completes.
-func asOLM(o olmcore.Object) olmcore.Object {
-	o = o.DeepCopyObject().(olmcore.Object)
-	labels, annotations := o.GetLabels(), o.GetAnnotations()
-	delete(labels, "olm.owner.uid")
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, "olmcore/") })
-	switch kind := olmcore.KeyOf(o).Kind; {
-	case strings.HasSuffix(kind, "WebhookConfiguration"):
-		o.SetName(labels["olm.webhook-description-generate-name"] + "-x7k2p")
-	case o.GetNamespace() == "kube-system":
-		labels = map[string]string{"olm.managed": "true"}
-	case kind == "Secret":
-		secret := o.(*corev1.Secret)
-		maps.DeleteFunc(secret.Data, func(key string, _ []byte) bool {
-			return !slices.Contains([]string{"tls.crt", "tls.key", "olmCAKey"}, key)
-		})
-	}
-	o.SetLabels(labels)
-	o.SetAnnotations(annotations)
-	return o
-}
-
 // TestWhatOLMInstalledIsLeftAlone: nothing is written, and nothing is restarted, when this library takes over.
 func TestWhatOLMInstalledIsLeftAlone(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	var objects []olmcore.Object
 	differ := 0
 	for _, o := range cluster.Objects() {
-		adopted := asOLM(o)
+		adopted := csvtest.AsOLM(o)
 		if !equality.Semantic.DeepEqual(adopted, o) {
 			differ++
 		}

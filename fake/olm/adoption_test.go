@@ -3,8 +3,6 @@
 package olm_test
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,34 +13,31 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// asOLM is an object as OLM makes it: without what this library adds for its cleanup and for certificates that follow each
-// other, and with the names that the API server completes.
-func asOLM(o olmcore.Object) olmcore.Object {
-	o = o.DeepCopyObject().(olmcore.Object)
-	labels, annotations := o.GetLabels(), o.GetAnnotations()
-	delete(labels, "olm.owner.uid")
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, "olmcore/") })
-	switch kind := olmcore.KeyOf(o).Kind; {
-	case strings.HasSuffix(kind, "WebhookConfiguration"):
-		o.SetName(labels["olm.webhook-description-generate-name"] + "-x7k2p")
-	case kind == "RoleBinding" && o.GetNamespace() == "kube-system":
-		labels = map[string]string{"olm.managed": "true"}
-	case strings.HasPrefix(kind, "ClusterRole"):
-		delete(labels, "olm.copiedFrom")
-	case kind == "Secret":
-		secret := o.(*corev1.Secret)
-		maps.DeleteFunc(secret.Data, func(key string, _ []byte) bool {
-			return !slices.Contains([]string{"tls.crt", "tls.key", "olmCAKey"}, key)
-		})
+// madeByOLM is what a cluster holds, as OLM would have made it.
+func madeByOLM(c *fake.Cluster) (objects []olmcore.Object) {
+	for _, o := range c.Objects() {
+		objects = append(objects, csvtest.AsOLM(o))
 	}
-	o.SetLabels(labels)
-	o.SetAnnotations(annotations)
-	return o
+	return objects
+}
+
+// requireTakenOver: controllers without any memory write nothing to what a cluster holds, had OLM made it.
+func requireTakenOver(t *testing.T, c *fake.Cluster, o controllers.Options) {
+	t.Helper()
+	adopting := fake.NewCluster(c.Now())
+	require.NoError(t, adopting.Load(madeByOLM(c)...))
+	d := &fake.Driver{Cluster: adopting, Controllers: (&olm.OLM{Options: o}).Controllers()}
+	require.NoError(t, d.Settle(t.Context()))
+	for _, e := range d.Events {
+		require.True(t, e.Action == nil && e.Transition == nil, e.String())
+	}
 }
 
 // calledByAll is an operator with webhooks, an API of its own and a CRD, as an InstallPlan leaves it.
@@ -93,11 +88,7 @@ func TestWhatOLMInstalledIsTakenOverWithoutAWrite(t *testing.T) {
 			require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](w.cluster, "a", "cool.v1"))
 
 			adopting := newWorld(t)
-			var objects []olmcore.Object
-			for _, o := range w.cluster.Objects() {
-				objects = append(objects, asOLM(o))
-			}
-			require.NoError(t, adopting.cluster.Load(objects...))
+			require.NoError(t, adopting.cluster.Load(madeByOLM(w.cluster)...))
 			require.NoError(t, adopting.driver.Settle(w.ctx))
 			for _, e := range adopting.driver.Events {
 				require.NotContains(t, e.String(), "cool", "a write, or another phase")

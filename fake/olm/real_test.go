@@ -173,7 +173,8 @@ func packageServer(t *testing.T) *published {
 }
 
 // TestPublishedOperatorsLiveAndGo: each is installed from its catalog, upgraded where there is a second version, and
-// removed, after which nothing is left but its CustomResourceDefinitions. Succeeded means that all of it is there.
+// removed, after which nothing is left but its CustomResourceDefinitions. Succeeded means that all of it is there, and had
+// OLM made it, it would be taken over without a write.
 func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 	lives(t, func(t *testing.T, p *published, mode v1alpha1.InstallModeType) {
 		c := fake.NewCluster(noon)
@@ -211,6 +212,7 @@ func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 			head := fake.Find[*v1alpha1.ClusterServiceVersion](c, namespace, p.csv(p.head).Name)
 			requireWhole(t, c, head, targetsOf[mode])
 			requireReach(t, c, head, targetsOf[mode])
+			requireTakenOver(t, c, o.Options)
 		}
 		require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Namespace: namespace, Name: "sub"}))
 		for _, o := range c.Objects() {
