@@ -70,29 +70,30 @@ type Connection struct {
 }
 
 // cover covers every field but Now and Checkpoint.
-func (in *Input) cover(c *olmcore.Coverage) {
-	olmcore.CoverObject(c, in.CatalogSource)
-	olmcore.CoverObject(c, in.Namespace)
-	olmcore.CoverObjects(c, in.Pods)
-	olmcore.CoverObjects(c, in.Nodes)
-	olmcore.CoverObjects(c, in.Services)
-	olmcore.CoverObjects(c, in.ServiceAccounts)
-	olmcore.CoverObjects(c, in.NetworkPolicies)
-	olmcore.CoverObjects(c, in.Roles)
-	olmcore.CoverObjects(c, in.RoleBindings)
-	olmcore.CoverObjects(c, in.PodDisruptionBudgets)
-	olmcore.CoverObject(c, in.ConfigMap)
-	olmcore.CoverValue(c, in.ResolvedDigest)
-	olmcore.CoverValue(c, in.Jitter)
+func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	olmcore.CoverObject(&c, in.CatalogSource)
+	olmcore.CoverObject(&c, in.Namespace)
+	olmcore.CoverObjects(&c, in.Pods)
+	olmcore.CoverObjects(&c, in.Nodes)
+	olmcore.CoverObjects(&c, in.Services)
+	olmcore.CoverObjects(&c, in.ServiceAccounts)
+	olmcore.CoverObjects(&c, in.NetworkPolicies)
+	olmcore.CoverObjects(&c, in.Roles)
+	olmcore.CoverObjects(&c, in.RoleBindings)
+	olmcore.CoverObjects(&c, in.PodDisruptionBudgets)
+	olmcore.CoverObject(&c, in.ConfigMap)
+	olmcore.CoverValue(&c, in.ResolvedDigest)
+	olmcore.CoverValue(&c, in.Jitter)
 	var connection Connection
 	if in.Connection != nil {
 		connection = *in.Connection
 	}
-	olmcore.CoverValue(c, in.Connection != nil)
-	olmcore.CoverValue(c, connection)
-	olmcore.CoverValues(c, in.Subscribers)
-	olmcore.CoverMap(c, in.LastRun)
-	olmcore.CoverValue(c, in.Config)
+	olmcore.CoverValue(&c, in.Connection != nil)
+	olmcore.CoverValue(&c, connection)
+	olmcore.CoverValues(&c, in.Subscribers)
+	olmcore.CoverMap(&c, in.LastRun)
+	olmcore.CoverValue(&c, in.Config)
+	return c
 }
 
 func (in *Input) validate() error {

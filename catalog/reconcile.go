@@ -62,9 +62,7 @@ type Notify struct {
 func Reconcile(in Input) (Outcome, error) { return reconcile(in, classes) }
 
 func reconcile(in Input, table []traits) (Outcome, error) {
-	c := in.Checkpoint.Compare(in.Now)
-	in.cover(&c)
-	if wait, same := c.Holds(); same {
+	if wait, same := in.cover(in.Checkpoint.Compare(in.Now)).Holds(); same {
 		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
 	}
 	if err := in.validate(); err != nil {
@@ -72,9 +70,7 @@ func reconcile(in Input, table []traits) (Outcome, error) {
 	}
 	out := newReport(observe(in, table)).outcome()
 	if out.Empty() && out.Connection == (ConnectionRequest{}) && !out.Notify.InvalidateSnapshot {
-		c = olmcore.NewCoverage(in.Now, out.Result)
-		in.cover(&c)
-		out.Checkpoint = c.Checkpoint()
+		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
 }

@@ -91,28 +91,29 @@ type SchemaChange struct {
 
 // cover hands to a Checkpoint what the decision depends on: of a plan that is Complete the plan, its namespace and its
 // Subscriptions alone.
-func (in *Input) cover(c *olmcore.Coverage) {
-	olmcore.CoverObject(c, in.InstallPlan)
-	olmcore.CoverObjects(c, in.Namespace)
-	olmcore.CoverObjects(c, in.Subscriptions)
-	olmcore.CoverFunc(c, in.Config, Config.Equal)
+func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	olmcore.CoverObject(&c, in.InstallPlan)
+	olmcore.CoverObjects(&c, in.Namespace)
+	olmcore.CoverObjects(&c, in.Subscriptions)
+	olmcore.CoverFunc(&c, in.Config, Config.Equal)
 	if in.InstallPlan == nil || in.isComplete() {
-		return
+		return c
 	}
-	olmcore.CoverObjects(c, in.OperatorGroups)
-	olmcore.CoverObjects(c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(c, in.CustomResourceDefinitions)
-	olmcore.CoverObjects(c, in.Alongside)
-	olmcore.CoverValues(c, in.Announced)
-	olmcore.CoverObjects(c, in.Objects)
-	olmcore.CoverObjects(c, in.ConfigMaps)
-	olmcore.CoverObjects(c, in.PullSecrets)
-	olmcore.CoverObjects(c, in.CatalogSources)
-	olmcore.CoverObject(c, in.ServiceAccount)
-	olmcore.CoverObjects(c, in.OtherPlans)
-	olmcore.CoverFunc(c, in.CustomResources, func(a, b olmcore.Observed[ResourceVerdict]) bool { return apiequality.Semantic.DeepEqual(a, b) })
-	olmcore.CoverMap(c, in.LastRun)
-	olmcore.CoverValue(c, in.RBACChanged)
+	olmcore.CoverObjects(&c, in.OperatorGroups)
+	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
+	olmcore.CoverObjects(&c, in.CustomResourceDefinitions)
+	olmcore.CoverObjects(&c, in.Alongside)
+	olmcore.CoverValues(&c, in.Announced)
+	olmcore.CoverObjects(&c, in.Objects)
+	olmcore.CoverObjects(&c, in.ConfigMaps)
+	olmcore.CoverObjects(&c, in.PullSecrets)
+	olmcore.CoverObjects(&c, in.CatalogSources)
+	olmcore.CoverObject(&c, in.ServiceAccount)
+	olmcore.CoverObjects(&c, in.OtherPlans)
+	olmcore.CoverFunc(&c, in.CustomResources, func(a, b olmcore.Observed[ResourceVerdict]) bool { return apiequality.Semantic.DeepEqual(a, b) })
+	olmcore.CoverMap(&c, in.LastRun)
+	olmcore.CoverValue(&c, in.RBACChanged)
+	return c
 }
 
 // isComplete reports that the plan is Complete and stays: nothing but its relations will ever be looked at.

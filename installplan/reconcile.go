@@ -39,9 +39,7 @@ type Outcome struct {
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncInstallPlans and ExecutePlan.
 // Differs: see doc.go and docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
-	c := in.Checkpoint.Compare(in.Now)
-	in.cover(&c)
-	if wait, same := c.Holds(); same {
+	if wait, same := in.cover(in.Checkpoint.Compare(in.Now)).Holds(); same {
 		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
 	}
 	if err := in.validate(); err != nil {
@@ -53,9 +51,7 @@ func Reconcile(in Input) (Outcome, error) {
 		out.SchemaChanges = d.changes
 	}
 	if out.Empty() && len(out.SchemaChanges)+len(out.LostBundles) == 0 {
-		c = olmcore.NewCoverage(in.Now, out.Result)
-		in.cover(&c)
-		out.Checkpoint = c.Checkpoint()
+		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
 }

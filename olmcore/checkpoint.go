@@ -24,6 +24,30 @@ type Checkpoint struct {
 	values   []any
 }
 
+// Outcome is a Result and what a reconcile function asks its caller to keep.
+type Outcome struct {
+	Result
+	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
+	Checkpoint *Checkpoint
+}
+
+// Checkpointed returns the answer to an Input with this Now: what its Checkpoint remembers while that holds, else what
+// decide returns for an Input that validate accepts, with a Checkpoint where it asks for nothing. cover hands every field
+// of the Input to the Cover functions and returns the Coverage. The error is that of validate or decide.
+func Checkpointed(now time.Time, last *Checkpoint, cover func(Coverage) Coverage, validate func() error, decide func() (Result, error)) (Outcome, error) {
+	if wait, same := cover(last.Compare(now)).Holds(); same {
+		return Outcome{Result{RequeueAfter: wait}, last}, nil
+	}
+	if err := validate(); err != nil {
+		return Outcome{}, err
+	}
+	result, err := decide()
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{result, cover(NewCoverage(now, result)).Checkpoint()}, nil
+}
+
 // version is that of an object, empty for one that does not exist.
 type version struct {
 	uid             types.UID
@@ -70,7 +94,7 @@ func NewCoverage(now time.Time, r Result) Coverage {
 }
 
 // Holds returns whether nothing changed, and then the time to the deadline of the answer, 0 for none: its RequeueAfter.
-func (c *Coverage) Holds() (requeueAfter time.Duration, same bool) {
+func (c Coverage) Holds() (requeueAfter time.Duration, same bool) {
 	if c.failed || c.compared == nil || c.versions != len(c.compared.versions) ||
 		c.lists != len(c.compared.lists) || c.values != len(c.compared.values) {
 		return 0, false
@@ -80,7 +104,7 @@ func (c *Coverage) Holds() (requeueAfter time.Duration, same bool) {
 
 // Checkpoint returns the Checkpoint that was made; nil where there is something to do, and where an object has no UID
 // or resourceVersion, by which a change of it could be told.
-func (c *Coverage) Checkpoint() *Checkpoint {
+func (c Coverage) Checkpoint() *Checkpoint {
 	if c.failed {
 		return nil
 	}

@@ -3,6 +3,7 @@
 package olmcore_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -25,25 +26,22 @@ type covered struct {
 	checkpoint *olmcore.Checkpoint
 }
 
-func (in *covered) cover(c *olmcore.Coverage) {
-	olmcore.CoverObject(c, in.pod)
-	olmcore.CoverObjects(c, in.nodes)
-	olmcore.CoverObjects(c, in.objects)
-	olmcore.CoverValue(c, in.name)
-	olmcore.CoverValues(c, in.names)
-	olmcore.CoverMap(c, in.lastRun)
+func (in *covered) cover(c olmcore.Coverage) olmcore.Coverage {
+	olmcore.CoverObject(&c, in.pod)
+	olmcore.CoverObjects(&c, in.nodes)
+	olmcore.CoverObjects(&c, in.objects)
+	olmcore.CoverValue(&c, in.name)
+	olmcore.CoverValues(&c, in.names)
+	olmcore.CoverMap(&c, in.lastRun)
+	return c
 }
 
 func (in *covered) holds(now time.Time) (time.Duration, bool) {
-	c := in.checkpoint.Compare(now)
-	in.cover(&c)
-	return c.Holds()
+	return in.cover(in.checkpoint.Compare(now)).Holds()
 }
 
 func (in *covered) make(now time.Time, r olmcore.Result) *olmcore.Checkpoint {
-	c := olmcore.NewCoverage(now, r)
-	in.cover(&c)
-	return c.Checkpoint()
+	return in.cover(olmcore.NewCoverage(now, r)).Checkpoint()
 }
 
 func identified(name string) metav1.ObjectMeta {
@@ -118,6 +116,49 @@ func TestCheckpointIsMadeOfConvergedInputsAlone(t *testing.T) {
 	c := none.Compare(now)
 	_, same := c.Holds()
 	require.False(t, same)
+}
+
+// TestCheckpointed: what is remembered is neither validated nor decided again, and costs nothing.
+func TestCheckpointed(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	invalid, failed := errors.New("invalid"), errors.New("failed")
+	says := olmcore.Result{Diagnostics: make([]olmcore.Diagnostic, 1)}
+	waits := olmcore.Result{RequeueAfter: time.Minute}
+	for name, tt := range map[string]struct {
+		remembered       bool
+		validate, decide error
+		decided          olmcore.Result
+		want             olmcore.Result
+		wantErr          error
+		checkpoint       bool
+	}{
+		"at rest":                     {decided: olmcore.Result{}, checkpoint: true},
+		"at rest until a time":        {decided: waits, want: waits, checkpoint: true},
+		"something is said":           {decided: says, want: says},
+		"invalid":                     {validate: invalid, decide: failed, wantErr: invalid},
+		"not decided":                 {decide: failed, decided: says, wantErr: failed},
+		"remembered":                  {remembered: true, validate: invalid, decided: says, want: waits, checkpoint: true},
+		"remembered of another Input": {decided: says, want: says},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := sampleCovered()
+			in.checkpoint = in.make(now, waits)
+			if !tt.remembered {
+				in.name = "changed"
+			}
+			reconcile := func() (olmcore.Outcome, error) {
+				return olmcore.Checkpointed(now, in.checkpoint, in.cover, func() error { return tt.validate }, func() (olmcore.Result, error) { return tt.decided, tt.decide })
+			}
+			out, err := reconcile()
+			require.Equal(t, tt.wantErr, err)
+			require.Equal(t, tt.want, out.Result)
+			require.Equal(t, tt.checkpoint, out.Checkpoint != nil)
+			if tt.remembered {
+				require.Same(t, in.checkpoint, out.Checkpoint)
+				require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = reconcile() }))
+			}
+		})
+	}
 }
 
 func TestCheckpointComparesWithoutAllocations(t *testing.T) {

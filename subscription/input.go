@@ -128,21 +128,22 @@ type Config struct {
 
 // cover hands each field of the Input to a Checkpoint. Of the operators of a resolution only their number counts here:
 // what they bring is package installplan's.
-func (in *Input) cover(c *olmcore.Coverage) {
-	olmcore.CoverValue(c, in.Namespace)
-	olmcore.CoverObjects(c, in.Subscriptions)
-	olmcore.CoverObjects(c, in.InstallPlans)
-	olmcore.CoverObjects(c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(c, in.OperatorGroups)
-	olmcore.CoverFunc(c, in.PreviousPackages, func(a, b map[types.UID][]string) bool { return maps.EqualFunc(a, b, slices.Equal[[]string]) })
-	olmcore.CoverObjects(c, olmcore.Found(in.Components...))
-	in.Catalogs.cover(c)
-	in.Resolution.cover(c)
-	olmcore.CoverValue(c, in.Live)
-	olmcore.CoverValues(c, in.Observations)
-	olmcore.CoverValue(c, in.Histories != nil)
-	olmcore.CoverMap(c, in.Histories)
-	olmcore.CoverValue(c, in.Config)
+func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	olmcore.CoverValue(&c, in.Namespace)
+	olmcore.CoverObjects(&c, in.Subscriptions)
+	olmcore.CoverObjects(&c, in.InstallPlans)
+	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
+	olmcore.CoverObjects(&c, in.OperatorGroups)
+	olmcore.CoverFunc(&c, in.PreviousPackages, func(a, b map[types.UID][]string) bool { return maps.EqualFunc(a, b, slices.Equal[[]string]) })
+	olmcore.CoverObjects(&c, olmcore.Found(in.Components...))
+	in.Catalogs.cover(&c)
+	in.Resolution.cover(&c)
+	olmcore.CoverValue(&c, in.Live)
+	olmcore.CoverValues(&c, in.Observations)
+	olmcore.CoverValue(&c, in.Histories != nil)
+	olmcore.CoverMap(&c, in.Histories)
+	olmcore.CoverValue(&c, in.Config)
+	return c
 }
 
 func (r *Resolved) cover(c *olmcore.Coverage) {

@@ -61,9 +61,7 @@ type ResolveRequest struct {
 func Reconcile(in Input) (Outcome, error) { return reconcile(in, conditionTable) }
 
 func reconcile(in Input, table []conditionRow) (Outcome, error) {
-	c := in.Checkpoint.Compare(in.Now)
-	in.cover(&c)
-	if wait, same := c.Holds(); same {
+	if wait, same := in.cover(in.Checkpoint.Compare(in.Now)).Holds(); same {
 		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
 	}
 	n, err := newNamespace(&in, table)
@@ -99,9 +97,7 @@ func reconcile(in Input, table []conditionRow) (Outcome, error) {
 		out.Resolve = n.request()
 	}
 	if out.Resolve == nil && out.Histories == nil {
-		c = olmcore.NewCoverage(in.Now, out.Result)
-		in.cover(&c)
-		out.Checkpoint = c.Checkpoint()
+		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
 }

@@ -51,23 +51,20 @@ type Config struct {
 }
 
 // Outcome is a Result and what Reconcile asks its caller to keep.
-type Outcome struct {
-	olmcore.Result
-	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
-	Checkpoint *olmcore.Checkpoint
-}
+type Outcome = olmcore.Outcome
 
-func (in *Input) cover(c *olmcore.Coverage) {
-	olmcore.CoverValue(c, in.Key.Namespace)
-	olmcore.CoverValue(c, in.Key.Name)
-	olmcore.CoverValues(c, in.Config.ProtectedNamespaces)
-	olmcore.CoverMap(c, in.LastRun)
-	olmcore.CoverObjects(c, in.Sources)
-	olmcore.CoverObjects(c, in.OperatorGroups)
-	olmcore.CoverObjects(c, in.Copies)
-	olmcore.CoverObjects(c, in.Namespaces)
-	olmcore.CoverObjects(c, in.OLMConfigs)
-	olmcore.CoverObjects(c, in.Events)
+func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	olmcore.CoverValue(&c, in.Key.Namespace)
+	olmcore.CoverValue(&c, in.Key.Name)
+	olmcore.CoverValues(&c, in.Config.ProtectedNamespaces)
+	olmcore.CoverMap(&c, in.LastRun)
+	olmcore.CoverObjects(&c, in.Sources)
+	olmcore.CoverObjects(&c, in.OperatorGroups)
+	olmcore.CoverObjects(&c, in.Copies)
+	olmcore.CoverObjects(&c, in.Namespaces)
+	olmcore.CoverObjects(&c, in.OLMConfigs)
+	olmcore.CoverObjects(&c, in.Events)
+	return c
 }
 
 func (in *Input) validate() error {

@@ -47,23 +47,7 @@ const (
 // Differs: copies of an original that is uncopiable, has no targets or is being deleted go; so does a copy whose label
 // and annotation disagree. An original that has the name of a copy is left alone.
 func Reconcile(in Input) (Outcome, error) {
-	c := in.Checkpoint.Compare(in.Now)
-	in.cover(&c)
-	if wait, same := c.Holds(); same {
-		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
-	}
-	if err := in.validate(); err != nil {
-		return Outcome{}, err
-	}
-	result, err := decide(in)
-	if err != nil {
-		return Outcome{}, err
-	}
-	out := Outcome{Result: result}
-	c = olmcore.NewCoverage(in.Now, out.Result)
-	in.cover(&c)
-	out.Checkpoint = c.Checkpoint()
-	return out, nil
+	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in) })
 }
 
 func decide(in Input) (res olmcore.Result, err error) {

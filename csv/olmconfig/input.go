@@ -32,18 +32,15 @@ type Input struct {
 }
 
 // Outcome is a Result and what Reconcile asks its caller to keep.
-type Outcome struct {
-	olmcore.Result
-	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
-	Checkpoint *olmcore.Checkpoint
-}
+type Outcome = olmcore.Outcome
 
-func (in *Input) cover(c *olmcore.Coverage) {
-	olmcore.CoverObject(c, in.OLMConfig)
-	olmcore.CoverValues(c, in.Config.ProtectedNamespaces)
-	olmcore.CoverObjects(c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(c, in.OperatorGroups)
-	olmcore.CoverObjects(c, in.Namespaces)
+func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	olmcore.CoverObject(&c, in.OLMConfig)
+	olmcore.CoverValues(&c, in.Config.ProtectedNamespaces)
+	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
+	olmcore.CoverObjects(&c, in.OperatorGroups)
+	olmcore.CoverObjects(&c, in.Namespaces)
+	return c
 }
 
 func (in *Input) validate() error {

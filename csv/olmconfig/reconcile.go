@@ -61,19 +61,7 @@ const (
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncOLMConfig.
 // Differs: sets of namespaces are compared, not their numbers.
 func Reconcile(in Input) (Outcome, error) {
-	c := in.Checkpoint.Compare(in.Now)
-	in.cover(&c)
-	if wait, same := c.Holds(); same {
-		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
-	}
-	if err := in.validate(); err != nil {
-		return Outcome{}, err
-	}
-	out := Outcome{Result: decide(&in)}
-	c = olmcore.NewCoverage(in.Now, out.Result)
-	in.cover(&c)
-	out.Checkpoint = c.Checkpoint()
-	return out, nil
+	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 
 func decide(in *Input) (res olmcore.Result) {

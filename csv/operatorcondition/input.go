@@ -37,20 +37,17 @@ type Input struct {
 }
 
 // Outcome is a Result and what Reconcile asks its caller to keep.
-type Outcome struct {
-	olmcore.Result
-	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
-	Checkpoint *olmcore.Checkpoint
-}
+type Outcome = olmcore.Outcome
 
-func (in *Input) cover(c *olmcore.Coverage) {
-	olmcore.CoverValue(c, in.Key.Namespace)
-	olmcore.CoverValue(c, in.Key.Name)
-	olmcore.CoverObjects(c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(c, in.OperatorConditions)
-	olmcore.CoverObjects(c, in.Roles)
-	olmcore.CoverObjects(c, in.RoleBindings)
-	olmcore.CoverObjects(c, in.Deployments)
+func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	olmcore.CoverValue(&c, in.Key.Namespace)
+	olmcore.CoverValue(&c, in.Key.Name)
+	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
+	olmcore.CoverObjects(&c, in.OperatorConditions)
+	olmcore.CoverObjects(&c, in.Roles)
+	olmcore.CoverObjects(&c, in.RoleBindings)
+	olmcore.CoverObjects(&c, in.Deployments)
+	return c
 }
 
 func (in *Input) validate() error {

@@ -38,19 +38,16 @@ type Input struct {
 }
 
 // Outcome is a Result and what Reconcile asks its caller to keep.
-type Outcome struct {
-	olmcore.Result
-	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
-	Checkpoint *olmcore.Checkpoint
-}
+type Outcome = olmcore.Outcome
 
-func (in *Input) cover(c *olmcore.Coverage) {
-	olmcore.CoverObject(c, in.OperatorGroup)
-	olmcore.CoverObjects(c, in.Siblings)
-	olmcore.CoverObjects(c, in.Namespaces)
-	olmcore.CoverObjects(c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(c, in.ClusterRoles)
-	olmcore.CoverObjects(c, in.ServiceAccounts)
+func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	olmcore.CoverObject(&c, in.OperatorGroup)
+	olmcore.CoverObjects(&c, in.Siblings)
+	olmcore.CoverObjects(&c, in.Namespaces)
+	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
+	olmcore.CoverObjects(&c, in.ClusterRoles)
+	olmcore.CoverObjects(&c, in.ServiceAccounts)
+	return c
 }
 
 func (in *Input) validate() error {

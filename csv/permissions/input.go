@@ -57,24 +57,21 @@ type Input struct {
 }
 
 // Outcome is a Result and what Reconcile asks its caller to keep.
-type Outcome struct {
-	olmcore.Result
-	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
-	Checkpoint *olmcore.Checkpoint
-}
+type Outcome = olmcore.Outcome
 
-func (in *Input) cover(c *olmcore.Coverage) {
-	olmcore.CoverObject(c, in.ClusterServiceVersion)
-	olmcore.CoverMap(c, in.LastRun)
-	olmcore.CoverObjects(c, in.OperatorGroups)
-	olmcore.CoverObjects(c, in.Copies)
-	olmcore.CoverObjects(c, in.ServiceAccounts)
-	olmcore.CoverObjects(c, in.Roles)
-	olmcore.CoverObjects(c, in.RoleBindings)
-	olmcore.CoverObjects(c, in.ClusterRoles)
-	olmcore.CoverObjects(c, in.ClusterRoleBindings)
-	olmcore.CoverObjects(c, in.CustomResourceDefinitions)
-	olmcore.CoverObjects(c, in.APIServices)
+func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	olmcore.CoverObject(&c, in.ClusterServiceVersion)
+	olmcore.CoverMap(&c, in.LastRun)
+	olmcore.CoverObjects(&c, in.OperatorGroups)
+	olmcore.CoverObjects(&c, in.Copies)
+	olmcore.CoverObjects(&c, in.ServiceAccounts)
+	olmcore.CoverObjects(&c, in.Roles)
+	olmcore.CoverObjects(&c, in.RoleBindings)
+	olmcore.CoverObjects(&c, in.ClusterRoles)
+	olmcore.CoverObjects(&c, in.ClusterRoleBindings)
+	olmcore.CoverObjects(&c, in.CustomResourceDefinitions)
+	olmcore.CoverObjects(&c, in.APIServices)
+	return c
 }
 
 func (in *Input) validate() error {

@@ -33,19 +33,7 @@ const (
 // ensureClusterRolesForCSV.
 // Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
-	c := in.Checkpoint.Compare(in.Now)
-	in.cover(&c)
-	if wait, same := c.Holds(); same {
-		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
-	}
-	if err := in.validate(); err != nil {
-		return Outcome{}, err
-	}
-	out := Outcome{Result: decide(&in)}
-	c = olmcore.NewCoverage(in.Now, out.Result)
-	in.cover(&c)
-	out.Checkpoint = c.Checkpoint()
-	return out, nil
+	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 
 // Assess returns all that there is to say about a ClusterServiceVersion: what Reconcile says, and why nothing is done

@@ -39,20 +39,17 @@ type Input struct {
 }
 
 // Outcome is a Result and what Reconcile asks its caller to keep.
-type Outcome struct {
-	olmcore.Result
-	// Checkpoint makes the next call cheap when nothing changed; nil when there is something to do.
-	Checkpoint *olmcore.Checkpoint
-}
+type Outcome = olmcore.Outcome
 
-func (in *Input) cover(c *olmcore.Coverage) {
-	in.Config.Cover(c)
-	olmcore.CoverObjects(c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(c, in.OperatorGroups)
-	olmcore.CoverObjects(c, in.InstallPlans)
-	olmcore.CoverObjects(c, in.Namespaces)
-	olmcore.CoverObjects(c, in.Objects)
-	olmcore.CoverValues(c, in.Unread)
+func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	in.Config.Cover(&c)
+	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
+	olmcore.CoverObjects(&c, in.OperatorGroups)
+	olmcore.CoverObjects(&c, in.InstallPlans)
+	olmcore.CoverObjects(&c, in.Namespaces)
+	olmcore.CoverObjects(&c, in.Objects)
+	olmcore.CoverValues(&c, in.Unread)
+	return c
 }
 
 func (in *Input) validate() error {

@@ -42,19 +42,7 @@ const (
 // is about to create, is left alone. An Outcome with nothing but a Checkpoint, or a time, means that nothing was left
 // behind. The error is an *olmcore.InputError.
 func Reconcile(in Input) (Outcome, error) {
-	c := in.Checkpoint.Compare(in.Now)
-	in.cover(&c)
-	if wait, same := c.Holds(); same {
-		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
-	}
-	if err := in.validate(); err != nil {
-		return Outcome{}, err
-	}
-	out := Outcome{Result: decide(&in)}
-	c = olmcore.NewCoverage(in.Now, out.Result)
-	in.cover(&c)
-	out.Checkpoint = c.Checkpoint()
-	return out, nil
+	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 
 func decide(in *Input) (res olmcore.Result) {

@@ -54,35 +54,32 @@ type StepObjects struct {
 }
 
 // Outcome is what Reconcile asks for and says.
-type Outcome struct {
-	olmcore.Result
-	// Checkpoint is for the next Input of this namespace; nil unless there is nothing to do.
-	Checkpoint *olmcore.Checkpoint
-}
+type Outcome = olmcore.Outcome
 
-func (in *Input) cover(c *olmcore.Coverage) {
-	olmcore.CoverValue(c, in.Namespace)
-	olmcore.CoverObjects(c, in.Namespaces)
-	olmcore.CoverObjects(c, in.Subscriptions)
-	olmcore.CoverObjects(c, in.InstallPlans)
-	olmcore.CoverValue(c, len(in.Steps))
+func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	olmcore.CoverValue(&c, in.Namespace)
+	olmcore.CoverObjects(&c, in.Namespaces)
+	olmcore.CoverObjects(&c, in.Subscriptions)
+	olmcore.CoverObjects(&c, in.InstallPlans)
+	olmcore.CoverValue(&c, len(in.Steps))
 	for _, s := range in.Steps {
-		olmcore.CoverValue(c, s.InstallPlan)
-		olmcore.CoverValue(c, s.Unread)
-		olmcore.CoverObjects(c, olmcore.Found(s.Objects...))
+		olmcore.CoverValue(&c, s.InstallPlan)
+		olmcore.CoverValue(&c, s.Unread)
+		olmcore.CoverObjects(&c, olmcore.Found(s.Objects...))
 	}
-	olmcore.CoverObjects(c, in.ConfigMaps)
-	olmcore.CoverObjects(c, in.OtherPlans)
-	olmcore.CoverValue(c, len(in.Lookups))
+	olmcore.CoverObjects(&c, in.ConfigMaps)
+	olmcore.CoverObjects(&c, in.OtherPlans)
+	olmcore.CoverValue(&c, len(in.Lookups))
 	for _, l := range in.Lookups {
 		var source corev1.ObjectReference
 		if l.CatalogSourceRef != nil {
 			source = *l.CatalogSourceRef
 		}
-		olmcore.CoverValue(c, l.Path)
-		olmcore.CoverValue(c, source)
+		olmcore.CoverValue(&c, l.Path)
+		olmcore.CoverValue(&c, source)
 	}
-	olmcore.CoverFunc(c, in.Config, installplan.Config.Equal)
+	olmcore.CoverFunc(&c, in.Config, installplan.Config.Equal)
+	return c
 }
 
 // object is the namespace itself, for what is said about it.

@@ -33,19 +33,7 @@ import (
 // Differs: OLM looks at neither phases nor references, and only at the first ten plans of an unordered list; it audits
 // nothing.
 func Reconcile(in Input) (Outcome, error) {
-	c := in.Checkpoint.Compare(in.Now)
-	in.cover(&c)
-	if wait, same := c.Holds(); same {
-		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
-	}
-	if err := in.validate(); err != nil {
-		return Outcome{}, err
-	}
-	out := Outcome{Result: decide(in)}
-	c = olmcore.NewCoverage(in.Now, out.Result)
-	in.cover(&c)
-	out.Checkpoint = c.Checkpoint()
-	return out, nil
+	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
 func decide(in Input) olmcore.Result {
