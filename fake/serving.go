@@ -176,7 +176,8 @@ type started struct {
 // noteStart remembers the certificate of Pods that start now. It is called before the status says that they run.
 func (c *Cluster) noteStart(d *appsv1.Deployment) {
 	template := c.revisions[d.UID].template
-	if len(d.Spec.Template.Spec.Volumes) == 0 || d.Status.AvailableReplicas > 0 && c.started[d.UID].template == template {
+	before, known := c.started[d.UID]
+	if len(d.Spec.Template.Spec.Volumes) == 0 && !known || d.Status.AvailableReplicas > 0 && before.template == template {
 		return
 	}
 	c.started[d.UID] = started{template, c.certificateOf(d.Namespace, &d.Spec.Template.Spec)}

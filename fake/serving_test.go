@@ -152,6 +152,9 @@ func TestWebhooksAreServedByTheWorkloads(t *testing.T) {
 			require.NoError(t, c.Delete(olmcore.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: "op-service-cert"}))
 			restart(t, c)
 		}, "dial tcp: connect: connection refused"},
+		"Pods that mount it no more": {func(t *testing.T, c *fake.Cluster) {
+			require.NoError(t, fake.Edit(c, "ns", "op", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Volumes = nil }))
+		}, "dial tcp: connect: connection refused"},
 		"a key of another": {func(t *testing.T, c *fake.Cluster) {
 			key := a.serve(t, host).Data["tls.key"]
 			secret(func(s *corev1.Secret) { s.Data["tls.key"] = key })(t, c)
