@@ -137,17 +137,23 @@ func untyped(gv schema.GroupVersion, kind string, namespaced bool, plural string
 // kindTable is the rows by what they are looked up by.
 type kindTable struct {
 	byGroupKind map[schema.GroupKind]Kind
-	gvkByType   map[reflect.Type]schema.GroupVersionKind
+	byType      map[reflect.Type]typeNames
 	typeByGVK   map[schema.GroupVersionKind]reflect.Type
 	// fields are those of the types and of all types below them.
 	fields map[reflect.Type]structFields
+}
+
+// typeNames are the names of the kind of a Go type; apiVersion is its group and version as objects write them.
+type typeNames struct {
+	gvk        schema.GroupVersionKind
+	apiVersion string
 }
 
 var known = newKindTable(kinds)
 
 func newKindTable(rows []Kind) kindTable {
 	table := kindTable{
-		byGroupKind: map[schema.GroupKind]Kind{}, gvkByType: map[reflect.Type]schema.GroupVersionKind{},
+		byGroupKind: map[schema.GroupKind]Kind{}, byType: map[reflect.Type]typeNames{},
 		typeByGVK: map[schema.GroupVersionKind]reflect.Type{}, fields: map[reflect.Type]structFields{},
 	}
 	for _, k := range rows {
@@ -156,7 +162,7 @@ func newKindTable(rows []Kind) kindTable {
 			continue
 		}
 		t := reflect.TypeOf(k.object)
-		table.gvkByType[t] = k.GroupVersionKind
+		table.byType[t] = typeNames{k.GroupVersionKind, k.GroupVersion().String()}
 		table.typeByGVK[k.GroupVersionKind] = t.Elem()
 		learnFields(table.fields, t)
 	}

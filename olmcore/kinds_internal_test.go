@@ -18,7 +18,7 @@ func TestOneRowAddsAKind(t *testing.T) {
 	got := table.byGroupKind[added.GroupKind()]
 	require.Equal(t, "StorageClass", got.GroupVersionKind.Kind)
 	require.Equal(t, WatchAll, got.Watch)
-	require.Equal(t, added.GroupVersionKind, table.gvkByType[reflect.TypeFor[*storagev1.StorageClass]()])
+	require.Equal(t, added.GroupVersionKind, table.byType[reflect.TypeFor[*storagev1.StorageClass]()].gvk)
 	require.Equal(t, reflect.TypeFor[storagev1.StorageClass](), table.typeByGVK[added.GroupVersionKind])
 	require.Contains(t, table.fields[reflect.TypeFor[storagev1.StorageClass]()].types, "reclaimPolicy")
 	require.NotContains(t, known.byGroupKind, added.GroupKind())

@@ -33,14 +33,14 @@ type Ref struct {
 }
 
 // RefOf returns the reference of an observed object, with its UID and resourceVersion. The kind is taken from the
-// object's Go type where Scheme knows it, else from its TypeMeta; for a nil object the zero Ref is returned.
+// object's Go type where Scheme knows it, else from its TypeMeta; for a nil object the zero Ref is returned. It does not allocate for known types.
 func RefOf(o Object) Ref {
 	if isNil(o) {
 		return Ref{}
 	}
-	apiVersion, kind := GVKOf(o).ToAPIVersionAndKind()
+	names := namesOf(o)
 	return Ref{
-		APIVersion: apiVersion, Kind: kind,
+		APIVersion: names.apiVersion, Kind: names.gvk.Kind,
 		Namespace: o.GetNamespace(), Name: o.GetName(),
 		UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
 	}

@@ -22,13 +22,19 @@ import (
 // GVKOf returns an object's group, version and kind: by its Go type for the kinds the library knows, whose TypeMeta is
 // usually empty when they come from a typed client, else by its TypeMeta. It does not allocate for known types.
 func GVKOf(o runtime.Object) schema.GroupVersionKind {
-	if gvk, ok := known.gvkByType[reflect.TypeOf(o)]; ok {
-		return gvk
+	return namesOf(o).gvk
+}
+
+// namesOf is GVKOf, and the apiVersion that goes with it.
+func namesOf(o runtime.Object) typeNames {
+	if names, ok := known.byType[reflect.TypeOf(o)]; ok {
+		return names
 	}
 	if isNil(o) {
-		return schema.GroupVersionKind{}
+		return typeNames{}
 	}
-	return o.GetObjectKind().GroupVersionKind()
+	gvk := o.GetObjectKind().GroupVersionKind()
+	return typeNames{gvk, gvk.GroupVersion().String()}
 }
 
 // NewObject returns an empty object for a kind: the API's own type where the library knows it, else

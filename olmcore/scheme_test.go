@@ -120,8 +120,10 @@ func TestRefs(t *testing.T) {
 	require.Zero(t, olmcore.RefOf(nil))
 	require.Zero(t, olmcore.RefOf((*corev1.Pod)(nil)))
 	require.Zero(t, olmcore.KeyOf(nil))
-	sub := olmcore.RefOf(&v1alpha1.Subscription{})
+	o := &v1alpha1.Subscription{}
+	sub := olmcore.RefOf(o)
 	require.Equal(t, olmcore.Key{Group: "operators.coreos.com", Kind: "Subscription"}, sub.Key())
+	require.Zero(t, testing.AllocsPerRun(100, func() { sub = olmcore.RefOf(o) }))
 	require.IsType(t, &unstructured.Unstructured{}, olmcore.NewObject(schema.GroupVersionKind{Kind: "X", Version: "v1"}))
 }
 

@@ -3,7 +3,9 @@
 package olmcore
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -19,24 +21,41 @@ func ValidateList[O Object](field string, list Observed[O], checks ...Check) err
 	if !list.Complete && len(list.Items) > 0 {
 		return &InputError{Field: field, Problem: "has items of a read that was not completed"}
 	}
-	var seen map[types.NamespacedName]int
-	if len(list.Items) > 1 {
-		seen = make(map[types.NamespacedName]int, len(list.Items))
-	}
+	var seen map[types.NamespacedName]int // nil as long as the list is sorted, as a Reader's is: then none is there twice
 	for i, o := range list.Items {
 		below, problem := validateEntry(o, checks)
+		if problem == "" && i > 0 && seen == nil && !ascending(list.Items[i-1], o) {
+			seen = positions(list.Items[:i], len(list.Items))
+		}
 		if problem == "" && seen != nil {
-			key := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-			if before, twice := seen[key]; twice {
-				problem = fmt.Sprintf("is %s, as is %s[%d]", key, field, before)
+			if before, twice := seen[nameOf(o)]; twice {
+				problem = fmt.Sprintf("is %s, as is %s[%d]", nameOf(o), field, before)
 			}
-			seen[key] = i
+			seen[nameOf(o)] = i
 		}
 		if problem != "" {
 			return &InputError{Field: fmt.Sprintf("%s[%d]%s", field, i, below), Problem: problem}
 		}
 	}
 	return nil
+}
+
+// ascending reports whether a comes before b by namespace and name.
+func ascending(a, b Object) bool {
+	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName())) < 0
+}
+
+// positions indexes the first objects of a list, with room for those of the whole list.
+func positions[O Object](first []O, whole int) map[types.NamespacedName]int {
+	index := make(map[types.NamespacedName]int, whole)
+	for i, o := range first {
+		index[nameOf(o)] = i
+	}
+	return index
+}
+
+func nameOf(o Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
 func validateEntry(o Object, checks []Check) (field, problem string) {
