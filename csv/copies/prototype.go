@@ -53,16 +53,18 @@ func (p *prototype) in(namespace string) *v1alpha1.ClusterServiceVersion {
 
 // differing is an observed copy that does not hold what it should.
 type differing struct {
-	*v1alpha1.ClusterServiceVersion
+	*found
 	// held: all but its status is as it should be.
 	held bool
 }
 
 // compare reports whether an observed copy differs from what it should hold.
-func (p *prototype) compare(have *v1alpha1.ClusterServiceVersion) (d differing, differs bool, err error) {
-	content, err := contentOf(have)
-	if err != nil {
-		return d, false, &olmcore.InputError{Field: "Copies", Problem: "has " + have.Namespace + "/" + have.Name + ", which cannot be encoded: " + err.Error()}
+func (p *prototype) compare(have *found) (d differing, differs bool, err error) {
+	content := have.content
+	if !have.slim {
+		if content, err = contentOf(have.ClusterServiceVersion); err != nil {
+			return d, false, &olmcore.InputError{Field: "Copies", Problem: "has " + have.Namespace + "/" + have.Name + ", which cannot be encoded: " + err.Error()}
+		}
 	}
 	d = differing{have, content.spec == p.content.spec && len(have.OwnerReferences) == 0}
 	return d, !d.held || content.status != p.content.status, nil
@@ -77,7 +79,7 @@ func (p *prototype) updates(all []differing) []olmcore.Action {
 	actions := make([]olmcore.Action, len(all))
 	for i, have := range all {
 		before, after := have.ClusterServiceVersion, &objects[i].after
-		if isSlim(before) {
+		if have.slim {
 			before = &objects[i].before
 			p.writeWhole(before, have)
 		}

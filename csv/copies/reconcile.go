@@ -102,8 +102,8 @@ type facts struct {
 	noted   sets.Set[string]
 	toggle  copied.Toggle
 	leaving sets.Set[string] // namespaces
-	// there are what has its name in other namespaces, by namespace.
-	there map[string]*found
+	// there are what has its name in other namespaces, sorted by namespace.
+	there []found
 }
 
 // found is what a namespace has of the name of the original.
@@ -113,10 +113,13 @@ type found struct {
 	isCopy bool
 	// why is for what it goes, zero for one that stays.
 	why olmcore.Cause
+	// content is what a slim copy says that it holds. That of a whole one is looked at when it matters.
+	content content
+	slim    bool
 }
 
 func factsOf(in Input) *facts {
-	f := &facts{Input: in, leaving: sets.New[string](), there: make(map[string]*found, len(in.Copies.Items))}
+	f := &facts{Input: in, leaving: sets.New[string](), there: make([]found, 0, len(in.Copies.Items))}
 	f.named, _ = owned.Find(in.Sources.Items, in.Key.Namespace, in.Key.Name)
 	f.ref = olmcore.Ref{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: in.Key.Namespace, Name: in.Key.Name}
 	if f.named != nil {
@@ -136,14 +139,14 @@ func factsOf(in Input) *facts {
 			f.leaving.Insert(n.Name)
 		}
 	}
-	all := make([]found, 0, len(in.Copies.Items))
 	for _, c := range in.Copies.Items {
 		if c.Name == in.Key.Name && c.Namespace != in.Key.Namespace {
 			isCopy := copied.From(in.Key, c)
-			all = append(all, found{c, isCopy, f.unjustified(c, isCopy)})
-			f.there[c.Namespace] = &all[len(all)-1]
+			content, slim := slimContent(c)
+			f.there = append(f.there, found{c, isCopy, f.unjustified(c, isCopy), content, slim})
 		}
 	}
+	slices.SortFunc(f.there, func(a, b found) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return f
 }
 
@@ -261,16 +264,22 @@ func (f *facts) held(res *olmcore.Result) (actions []olmcore.Action, err error) 
 	}
 	var stale []differing
 	missing := olmcore.Cause{Reason: ReasonCopyMissing, Message: "the operator of ClusterServiceVersion " + f.Key.String() + " watches the namespace"}
+	there := f.there
 	for _, namespace := range f.toggle.Namespaces(f.Key.Namespace, f.targets, f.Namespaces.Items) {
-		switch c := f.there[namespace]; {
-		case c == nil:
+		for len(there) > 0 && there[0].Namespace < namespace {
+			there = there[1:]
+		}
+		if len(there) == 0 || there[0].Namespace != namespace {
 			actions = append(actions, olmcore.CreateOf(want.in(namespace), missing))
-		case !c.isCopy:
+			continue
+		}
+		switch have := &there[0]; {
+		case !have.isCopy:
 			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNameTaken, f.ref, "",
-				"ClusterServiceVersion %s/%s is no copy of it, so there is none in that namespace", namespace, c.Name))
+				"ClusterServiceVersion %s/%s is no copy of it, so there is none in that namespace", namespace, f.Key.Name))
 			res.Requeue(takenPace)
-		case c.DeletionTimestamp == nil && c.why.Reason == "":
-			d, differs, err := want.compare(c.ClusterServiceVersion)
+		case have.DeletionTimestamp == nil && have.why.Reason == "":
+			d, differs, err := want.compare(have)
 			if err != nil {
 				return nil, err
 			}

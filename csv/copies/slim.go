@@ -42,21 +42,24 @@ func Slim(o olmcore.Object) olmcore.Object {
 		return o // what does not fit its type cannot be compared
 	}
 	c, ok := read.(*v1alpha1.ClusterServiceVersion)
-	if !ok || isSlim(c) {
+	if !ok {
 		return o
 	}
-	hashes, err := contentOf(c)
+	if _, slim := slimContent(c); slim {
+		return o
+	}
+	holds, err := contentOf(c)
 	if err != nil {
 		return o
 	}
-	slim := slimOf(c, hashes)
+	slim := slimOf(c, holds)
 	if _, isMap := o.(*unstructured.Unstructured); isMap {
 		return untyped(slim)
 	}
 	return slim
 }
 
-func slimOf(c *v1alpha1.ClusterServiceVersion, hashes content) *v1alpha1.ClusterServiceVersion {
+func slimOf(c *v1alpha1.ClusterServiceVersion, holds content) *v1alpha1.ClusterServiceVersion {
 	slim := &v1alpha1.ClusterServiceVersion{TypeMeta: c.TypeMeta, ObjectMeta: metav1.ObjectMeta{
 		Name: once(c.Name), Namespace: once(c.Namespace), UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
 		CreationTimestamp: c.CreationTimestamp, DeletionTimestamp: c.DeletionTimestamp.DeepCopy(),
@@ -76,7 +79,7 @@ func slimOf(c *v1alpha1.ClusterServiceVersion, hashes content) *v1alpha1.Cluster
 			slim.Annotations[key] = once(value)
 		}
 	}
-	slim.Annotations[annotationSpecHash], slim.Annotations[annotationStatusHash] = once(hashes.spec), once(hashes.status)
+	slim.Annotations[annotationSpecHash], slim.Annotations[annotationStatusHash] = once(holds.spec), once(holds.status)
 	slim.Annotations[annotationKeys] = once(keysOf(c))
 	slim.Status.Phase, slim.Status.Reason = once(c.Status.Phase), once(c.Status.Reason)
 	return slim
@@ -84,11 +87,6 @@ func slimOf(c *v1alpha1.ClusterServiceVersion, hashes content) *v1alpha1.Cluster
 
 // once returns a string that all equal ones share.
 func once[S ~string](s S) S { return unique.Make(s).Value() }
-
-func isSlim(c *v1alpha1.ClusterServiceVersion) bool {
-	_, ok := c.Annotations[annotationSpecHash]
-	return ok
-}
 
 // untyped is olmcore.ToMap that keeps shared strings shared.
 func untyped(c *v1alpha1.ClusterServiceVersion) *unstructured.Unstructured {
@@ -112,15 +110,20 @@ func untyped(c *v1alpha1.ClusterServiceVersion) *unstructured.Unstructured {
 	return u
 }
 
-// content is the hashes of what a copy holds.
-type content struct{ spec, status string }
+// content is the hashes of what a copy holds, and of a slim one the keys of its maps: see mapKeys.
+type content struct{ spec, status, keys string }
 
-// contentOf hashes what a copy holds: name, labels, annotations and spec, and the status. A slim copy knows.
-func contentOf(c *v1alpha1.ClusterServiceVersion) (held content, err error) {
-	if spec, slim := c.Annotations[annotationSpecHash]; slim {
-		return content{spec, c.Annotations[annotationStatusHash]}, nil
+// slimContent returns what a slim copy says that it holds; ok is false for a whole one.
+func slimContent(c *v1alpha1.ClusterServiceVersion) (holds content, ok bool) {
+	if holds.spec, ok = c.Annotations[annotationSpecHash]; ok {
+		holds.status, holds.keys = c.Annotations[annotationStatusHash], c.Annotations[annotationKeys]
 	}
-	held.spec, err = olmcore.Hash(struct {
+	return holds, ok
+}
+
+// contentOf hashes what a whole copy holds: name, labels, annotations and spec, and the status.
+func contentOf(c *v1alpha1.ClusterServiceVersion) (holds content, err error) {
+	holds.spec, err = olmcore.Hash(struct {
 		Name                string
 		Labels, Annotations map[string]string
 		Spec                *v1alpha1.ClusterServiceVersionSpec
@@ -128,8 +131,8 @@ func contentOf(c *v1alpha1.ClusterServiceVersion) (held content, err error) {
 	if err != nil {
 		return content{}, err
 	}
-	held.status, err = olmcore.Hash(&c.Status)
-	return held, err
+	holds.status, err = olmcore.Hash(&c.Status)
+	return holds, err
 }
 
 // mapKeys are the keys of the maps that a ClusterServiceVersion has besides labels. A merge patch removes a key only

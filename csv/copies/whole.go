@@ -19,7 +19,7 @@ import (
 // merge patch from it to the prototype sets all that the prototype has and removes all that it lacks, whatever is
 // stored: it is a full write.
 func (p *prototype) writeWhole(whole *v1alpha1.ClusterServiceVersion, slim differing) {
-	keys := slim.Annotations[annotationKeys]
+	keys := slim.content.keys
 	unlike := p.unlike[keys]
 	if unlike == nil {
 		unlike = unlikeOf(&p.copy, keys)
