@@ -3,12 +3,9 @@
 package olm_test
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -51,27 +48,6 @@ func (h *history) stepNamespace(r *rand.Rand) {
 func (h *history) stepTargets(r *rand.Rand) {
 	h.targets[platform] = pick(r, [][]string{{otherTenant, platform}, {namespace, platform}, {namespace, otherTenant, platform}, {platform}})
 	_ = fake.Edit(h.cluster, platform, "group", func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = h.targets[platform] })
-}
-
-// stepYears lets the time pass until a certificate is to be replaced, or, where operators need not go on, after its end.
-func (h *history) stepYears(r *rand.Rand) {
-	var soonest time.Time
-	for _, s := range listed[*corev1.Secret](h) {
-		block, _ := pem.Decode(s.Data[corev1.TLSCertKey])
-		if block == nil {
-			continue
-		}
-		if c, err := x509.ParseCertificate(block.Bytes); err == nil && (soonest.IsZero() || c.NotAfter.Before(soonest)) {
-			soonest = c.NotAfter
-		}
-	}
-	jump := -20 * time.Hour
-	if h.spoils {
-		jump = pick(r, []time.Duration{-20 * time.Hour, time.Hour})
-	}
-	if at := soonest.Add(jump); at.After(h.cluster.Now()) {
-		h.advance(at.Sub(h.cluster.Now()))
-	}
 }
 
 func (h *history) stepIssuer(r *rand.Rand) { h.issuerFails = r.IntN(3) == 0 }
@@ -146,18 +122,30 @@ func isSpoilable(o olmcore.Object) bool {
 	return false
 }
 
+// isClient reports whether an object says how the API server calls an operator.
+func isClient(o olmcore.Object) bool {
+	switch o.(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration, *admissionregistrationv1.MutatingWebhookConfiguration,
+		*apiregistrationv1.APIService, *apiextensionsv1.CustomResourceDefinition:
+		return true
+	}
+	return false
+}
+
 // stepSpoil deletes or changes what operators need to serve, to be seen, or to be permitted.
 func (h *history) stepSpoil(r *rand.Rand) {
 	var all []olmcore.Object
 	for _, o := range h.cluster.Objects() {
-		if isSpoilable(o) {
+		if isSpoilable(o) && !(h.serves && isClient(o)) {
 			all = append(all, o)
 		}
 	}
-	if len(all) == 0 {
-		return
+	if len(all) > 0 {
+		h.spoilOne(r, pick(r, all))
 	}
-	o := pick(r, all)
+}
+
+func (h *history) spoilOne(r *rand.Rand, o olmcore.Object) {
 	h.figures.Spoils++
 	h.say("  %s", olmcore.KeyOf(o))
 	if _, isCRD := o.(*apiextensionsv1.CustomResourceDefinition); !isCRD && r.IntN(2) == 0 {

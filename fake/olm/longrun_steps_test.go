@@ -15,12 +15,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// stepKind is something that may happen in a history. only says what trouble it is; the zero value is
-// none, and happens in all histories.
+// stepKind is something that may happen in a history. only says in which histories; with the zero value it
+// happens in all.
 type stepKind struct {
 	name   string
 	weight int
-	only   trouble
+	only   setting
 	do     func(h *history, r *rand.Rand)
 }
 
@@ -42,17 +42,19 @@ var stepKinds = []stepKind{
 	{name: "approve every plan", weight: 10, do: (*history).stepApprove},
 	{name: "publish a version", weight: 4, do: (*history).stepPublish},
 	{name: "a Pod or a Deployment is deleted", weight: 3, do: (*history).stepDeleteWorkload},
-	{name: "an administrator deletes", weight: 8, only: trouble{deletes: true}, do: (*history).stepDelete},
-	{name: "an OperatorGroup comes back", weight: 4, only: trouble{deletes: true}, do: func(h *history, r *rand.Rand) { h.createGroup(tenants[r.IntN(len(tenants))]) }},
+	{name: "an administrator deletes", weight: 8, only: setting{deletes: true}, do: (*history).stepDelete},
+	{name: "an OperatorGroup comes back", weight: 4, only: setting{deletes: true}, do: func(h *history, r *rand.Rand) { h.createGroup(tenants[r.IntN(len(tenants))]) }},
 	{name: "the OLMConfig changes", weight: 4, do: (*history).stepConfig},
 	{name: "a namespace comes or goes", weight: 5, do: (*history).stepNamespace},
 	{name: "an OperatorGroup has other targets", weight: 3, do: (*history).stepTargets},
 	{name: "the certificates near their end", weight: 2, do: (*history).stepYears},
+	{name: "the certificates of called operators near their end", weight: 12, only: setting{serves: true}, do: (*history).stepYears},
+	{name: "a certificate is lost or spoilt", weight: 8, only: setting{serves: true, spoils: true}, do: (*history).stepSpoilCertificate},
 	{name: "the issuer fails or works", weight: 3, do: (*history).stepIssuer},
 	{name: "an operator says whether it may be upgraded", weight: 6, do: (*history).stepCondition},
 	{name: "an administrator overrides it", weight: 4, do: (*history).stepOverride},
-	{name: "somebody spoils something", weight: 40, only: trouble{spoils: true}, do: (*history).stepSpoil},
-	{name: "an attack", weight: 12, only: trouble{attacks: true}, do: (*history).stepAttack},
+	{name: "somebody spoils something", weight: 40, only: setting{spoils: true}, do: (*history).stepSpoil},
+	{name: "an attack", weight: 12, only: setting{attacks: true}, do: (*history).stepAttack},
 }
 
 // step is one thing that happens, with the choices in it.
@@ -61,7 +63,7 @@ type step struct {
 	seed uint64
 }
 
-func drawSteps(r *rand.Rand, n int, of trouble) []step {
+func drawSteps(r *rand.Rand, n int, of setting) []step {
 	var kinds []*stepKind
 	total := 0
 	for i := range stepKinds {
@@ -81,14 +83,15 @@ func drawSteps(r *rand.Rand, n int, of trouble) []step {
 	return steps
 }
 
-// has reports whether a history has all of some trouble.
-func (t trouble) has(some trouble) bool {
-	return (t.deletes || !some.deletes) && (t.attacks || !some.attacks) && (t.spoils || !some.spoils)
+// has reports whether a history has all of another setting.
+func (s setting) has(some setting) bool {
+	return (s.deletes || !some.deletes) && (s.attacks || !some.attacks) && (s.spoils || !some.spoils) && (s.serves || !some.serves)
 }
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
 func (h *history) advance(d time.Duration) {
+	d = h.beforeTheEnd(d)
 	h.figures.Simulated += d
 	h.cluster.Advance(d)
 }
@@ -124,7 +127,7 @@ func (h *history) stepRestart(r *rand.Rand) { pick(r, h.managers).start() }
 // stepDowntime: while both managers are away the cluster goes on. When they are back, one of the first writes fails once.
 func (h *history) stepDowntime(r *rand.Rand) {
 	h.figures.Downtimes++
-	d := time.Duration(1+r.IntN(8)) * time.Hour
+	d := h.beforeTheEnd(time.Duration(1+r.IntN(8)) * time.Hour)
 	h.figures.Simulated += d
 	for _, m := range h.managers {
 		m.down = true

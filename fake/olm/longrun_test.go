@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -52,6 +53,9 @@ func TestTheWholeWorld(t *testing.T) {
 		}
 	}
 	t.Logf("%d steps in %s: %+v", f.Steps, time.Since(began).Round(time.Second), f)
+	if steps >= defaultSteps {
+		require.NotZero(t, f.Renewals, "certificates were renewed")
+	}
 	if problems > 0 {
 		t.Errorf("%d of %d histories had a problem", problems, f.Histories)
 	}
@@ -70,9 +74,9 @@ func number(t *testing.T, variable string, otherwise int) int {
 }
 
 // historyOf draws the steps of a history.
-func historyOf(seed uint64, n int) (steps []step, of trouble) {
+func historyOf(seed uint64, n int) (steps []step, of setting) {
 	r := random(seed)
-	of = trouble{deletes: r.IntN(2) == 0, attacks: r.IntN(2) == 0, spoils: r.IntN(2) == 0}
+	of = setting{serves: r.IntN(2) == 0, sweeps: r.IntN(2) == 0, deletes: r.IntN(2) == 0, attacks: r.IntN(2) == 0, spoils: r.IntN(2) == 0}
 	return drawSteps(r, n, of), of
 }
 
@@ -233,7 +237,7 @@ func sameProblem(a, b error) bool {
 }
 
 // shrink leaves out steps as long as the problem is there, and returns the shortest history found.
-func shrink(problem error, steps []step, of trouble) ([]step, *history) {
+func shrink(problem error, steps []step, of setting) ([]step, *history) {
 	end := time.Now().Add(shrinkTime)
 	for size := len(steps) / 2; size > 0 && time.Now().Before(end); {
 		shorter := false

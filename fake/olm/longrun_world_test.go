@@ -56,12 +56,18 @@ var (
 type figures struct {
 	Histories, Steps, Reconciles, Writes, Effects, Faults, Crashes, Errors, InvalidInputs  int
 	Plans, Completed, Approvals, Published, Deletions, Downtimes, ClockJumps, NodeFailures int
-	Attacks, Spoils, Certificates, Checks                                                  int
+	Attacks, Spoils, Certificates, Renewals, OtherCertificates, Orphans, Checks            int
 	Simulated                                                                              time.Duration
 }
 
-// trouble says who makes any in a history.
-type trouble struct {
+// setting says what a history begins with, and who makes trouble in it.
+type setting struct {
+	// serves: operators that the API server calls are installed at the beginning. Then time does not go on while one of
+	// their certificates is about to end, and only the library changes who calls them.
+	serves bool
+	// sweeps: the sweep deletes what was left behind; else it reports it.
+	sweeps bool
+
 	// deletes: administrators delete what they like, so that nothing is sure to be installed in the end.
 	deletes bool
 	// attacks: a tenant attacks.
@@ -82,7 +88,9 @@ type history struct {
 	checked string
 	// untouched are the objects that nothing has a reason to write, by key, with their resourceVersions.
 	untouched map[olmcore.Key]string
-	trouble
+	setting
+	// certificates are those that Pods of the tenants may serve with, by Secret, the present one last.
+	certificates map[olmcore.Key][]seenCertificate
 	// issuerFails: no certificates are issued at this time.
 	issuerFails bool
 	// connects: gRPC clients connect, which a CatalogSource says.
@@ -99,8 +107,9 @@ type history struct {
 // logged is how many lines of a history are kept: of its beginning, and of its end.
 const logged = 150
 
-func newHistory(f *figures, of trouble) *history {
-	h := &history{cluster: fake.NewCluster(noon), heads: map[string]int{}, targets: maps.Clone(watchedBy), refused: map[string]bool{}, figures: f, trouble: of}
+func newHistory(f *figures, of setting) *history {
+	h := &history{cluster: fake.NewCluster(noon), heads: map[string]int{}, targets: maps.Clone(watchedBy), refused: map[string]bool{}, figures: f, setting: of,
+		certificates: map[olmcore.Key][]seenCertificate{}}
 	c := h.cluster
 	c.AutoCreateNamespaces = true
 	c.Authorize = authorize
@@ -130,6 +139,9 @@ func newHistory(f *figures, of trouble) *history {
 		m.view = c.View(m.name)
 		h.managers = append(h.managers, m)
 		m.start()
+	}
+	if h.serves {
+		h.installServing()
 	}
 	return h
 }
@@ -272,6 +284,7 @@ func (h *history) check() {
 		return
 	}
 	h.checked = h.cluster.ResourceVersion()
+	h.noteCertificates()
 	h.figures.Checks++
 	h.must(h.safety.Check())
 	h.checkServing()

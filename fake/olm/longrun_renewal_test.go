@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olm_test
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// serving are the tenants whose operators serve webhooks, a conversion and APIs, with the packages that do.
+var serving = map[string][]string{everywhere: {"delta", "epsilon"}, platform: {"zeta"}, namespace: {"gamma"}}
+
+// installServing is the beginning of a history in which operators serve already.
+func (h *history) installServing() {
+	for _, ns := range tenants {
+		for _, name := range serving[ns] {
+			h.must(h.cluster.Create(&v1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+				Spec: &v1alpha1.SubscriptionSpec{Package: name, Channel: "stable", CatalogSource: "community",
+					CatalogSourceNamespace: "olm", InstallPlanApproval: v1alpha1.ApprovalAutomatic},
+			}))
+		}
+	}
+	h.runFor(10 * time.Minute)
+	for _, ns := range tenants {
+		for _, name := range serving[ns] {
+			if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.cluster, ns, csvName(name, 1)); c == nil || c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+				h.must(fmt.Errorf("%s/%s is not installed at the beginning: %+v", ns, name, c))
+			}
+		}
+	}
+	h.must(h.cluster.CheckServing())
+}
+
+// seenCertificate is what a Secret held.
+type seenCertificate struct {
+	pem      string
+	notAfter time.Time
+}
+
+// certificateIn reads what a Secret holds; nothing when that is no certificate.
+func certificateIn(s *corev1.Secret) seenCertificate {
+	data := s.Data[corev1.TLSCertKey]
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return seenCertificate{}
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return seenCertificate{}
+	}
+	return seenCertificate{string(data), c.NotAfter}
+}
+
+// noteCertificates remembers what Pods may serve with, and counts the certificates that took the place of another: as
+// that neared its end, or as it was lost.
+func (h *history) noteCertificates() {
+	for _, s := range listed[*corev1.Secret](h) {
+		seen := h.certificates[olmcore.KeyOf(s)]
+		now := certificateIn(s)
+		if now.pem == "" || len(seen) > 0 && now.pem == seen[len(seen)-1].pem {
+			continue
+		}
+		h.certificates[olmcore.KeyOf(s)] = append(seen, now)
+		switch {
+		case len(seen) == 0:
+		case h.cluster.Now().After(seen[len(seen)-1].notAfter.Add(-certificate.RenewBefore - time.Hour)):
+			h.figures.Renewals++
+		default:
+			h.figures.OtherCertificates++
+		}
+	}
+}
+
+// soonest is when the first certificate ends that Pods may serve with, zero for none; settled: all of them serve with the
+// one that is in their Secret.
+func (h *history) soonest() (end time.Time, settled bool) {
+	settled = true
+	for key, seen := range h.certificates {
+		d := fake.Find[*appsv1.Deployment](h.cluster, key.Namespace, strings.TrimSuffix(key.Name, "-service-cert"))
+		secret := fake.Find[*corev1.Secret](h.cluster, key.Namespace, key.Name)
+		switch {
+		case d == nil && secret == nil:
+			delete(h.certificates, key)
+			continue
+		case d != nil && secret != nil && certificateIn(secret).pem == seen[len(seen)-1].pem && isRolledOut(d, secret):
+			seen = seen[len(seen)-1:]
+		default:
+			settled = false
+		}
+		h.certificates[key] = seen
+		for _, c := range seen {
+			if c.notAfter.After(h.cluster.Now()) && (end.IsZero() || c.notAfter.Before(end)) {
+				end = c.notAfter
+			}
+		}
+	}
+	return end, settled
+}
+
+// isRolledOut reports whether all Pods of a Deployment were started with what a Secret holds.
+func isRolledOut(d *appsv1.Deployment, secret *corev1.Secret) bool {
+	return d.Spec.Template.Annotations["olmcahash"] == certificate.Hash(secret.Data[certificate.CAKey]) &&
+		d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.AvailableReplicas == d.Status.Replicas
+}
+
+// stepYears lets the time pass until a certificate is to be replaced, or is soon, or, where operators need not go on, has
+// ended. Certificates that Pods serve with and that their Secrets lost are replaced before.
+func (h *history) stepYears(r *rand.Rand) {
+	jumps := []time.Duration{-25*time.Hour - time.Minute, -23 * time.Hour, -12 * time.Hour, -lastHours}
+	if !h.keepsServing() {
+		jumps = append(jumps, time.Hour)
+	}
+	end, settled := h.soonest()
+	if at := end.Add(pick(r, jumps)); at.After(h.cluster.Now()) && (settled || !h.keepsServing()) {
+		h.advance(at.Sub(h.cluster.Now()))
+	}
+}
+
+// lastHours are those of a certificate that a history leaves to the managers, when nothing fails any more.
+const lastHours = 3 * time.Hour
+
+// keepsServing reports whether no certificate may end while operators serve with it.
+func (h *history) keepsServing() bool { return h.serves || !h.spoils }
+
+// beforeTheEnd shortens a time that passes, so that the managers have to renew the certificates first.
+func (h *history) beforeTheEnd(d time.Duration) time.Duration {
+	end, _ := h.soonest()
+	if !h.keepsServing() || end.IsZero() {
+		return d
+	}
+	return max(0, min(d, end.Add(-lastHours).Sub(h.cluster.Now())))
+}
+
+// stepSpoilCertificate: a Secret with a certificate is deleted or changed.
+func (h *history) stepSpoilCertificate(r *rand.Rand) {
+	var all []olmcore.Object
+	for _, s := range listed[*corev1.Secret](h) {
+		if strings.HasSuffix(s.Name, "-service-cert") {
+			all = append(all, s)
+		}
+	}
+	if len(all) > 0 {
+		h.spoilOne(r, pick(r, all))
+	}
+}
