@@ -150,12 +150,12 @@ func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 	return ""
 }
 
-// isAdoptable reports whether an APIService is the CSV's or may become it: one of the version that it replaces, or of one
-// that is on its way out.
+// isAdoptable reports whether an APIService is the CSV's or may become it: one of the version that it replaces, also when
+// that is gone, as its cleanup left the APIService to the next version, or of one that is on its way out.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, IsAPIServiceAdoptable.
 // Differs: of the same namespace only. Every version is Replacing for a while in each upgrade, and whoever writes CSVs
-// in another namespace could take the API over then.
+// in another namespace could take the API over then. Of the replaced version also when it does not exist any more.
 func (s Source) isAdoptable(service *apiregistrationv1.APIService) bool {
 	owner, ok := olmcore.OwnerOf(service.Labels)
 	switch {
@@ -165,7 +165,10 @@ func (s Source) isAdoptable(service *apiregistrationv1.APIService) bool {
 		return true
 	}
 	current, exists := owned.Find(s.Neighbours, owner.Namespace, owner.Name)
-	return exists && !current.IsCopied() &&
+	if !exists {
+		return owner.Name == s.CSV.Spec.Replaces
+	}
+	return !current.IsCopied() &&
 		(owner.Name == s.CSV.Spec.Replaces || current.Status.Phase == v1alpha1.CSVPhaseReplacing || current.Status.Phase == v1alpha1.CSVPhaseDeleting)
 }
 

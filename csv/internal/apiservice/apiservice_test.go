@@ -84,7 +84,8 @@ var conflicts = map[string]struct {
 	"its version is a copy": {changes(ownedBy("ns", "cool.v1"), func(s *apiservice.Source) { s.Neighbours[0].Labels = map[string]string{"olm.copiedFrom": "x"} }, func(s *apiservice.Source) {
 		s.Neighbours[0].Status.Reason = v1alpha1.CSVReasonCopied
 	}), "APIService v1.ice.example.com belongs to ClusterServiceVersion ns/cool.v1"},
-	"its version is gone": {changes(ownedBy("ns", "cool.v1"), func(s *apiservice.Source) { s.Neighbours = nil }),
+	"the replaced version is gone": {changes(ownedBy("ns", "cool.v1"), func(s *apiservice.Source) { s.Neighbours = nil }), ""},
+	"its version is gone, and not ours to replace": {changes(ownedBy("ns", "cool.v1"), replaces("cool.v0"), func(s *apiservice.Source) { s.Neighbours = nil }),
 		"APIService v1.ice.example.com was left behind by ClusterServiceVersion ns/cool.v1, which does not exist"},
 	"it is that of a version of our name of another namespace": {ownedBy("other", "cool.v2"),
 		"APIService v1.ice.example.com belongs to ClusterServiceVersion other/cool.v2"},

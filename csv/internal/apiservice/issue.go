@@ -30,7 +30,8 @@ const annotationCAHash = "olmcahash"
 // looked at.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, checkAPIServiceResources.
-// Differs: while a certificate follows another one the caBundle has the authorities of both.
+// Differs: while a certificate follows another one the caBundle has the authorities of both. A ServiceAccount that does
+// not exist is not mended by installing again.
 func (s Source) Issue() (problem string, mendable bool) {
 	var problems []error
 	for _, a := range s.apis() {
@@ -42,12 +43,16 @@ func (s Source) Issue() (problem string, mendable bool) {
 		if errors.As(err, new(unadoptableError)) {
 			return utilerrors.NewAggregate(problems).Error(), false
 		}
+		mendable = mendable || !errors.As(err, new(accountError))
 	}
 	if len(problems) == 0 {
 		return "", false
 	}
-	return utilerrors.NewAggregate(problems).Error(), true
+	return utilerrors.NewAggregate(problems).Error(), mendable
 }
+
+// accountError says that the ServiceAccount of a Deployment does not exist. No installation makes one.
+type accountError struct{ error }
 
 // unadoptableError is the name of an APIService that may not be taken over.
 type unadoptableError string
@@ -127,7 +132,7 @@ func (s Source) checkRights(a *api, d *appsv1.Deployment) error {
 	namespace, name, o := s.CSV.Namespace, backend.CertificateName(a.deployment), s.Objects
 	account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 	if _, exists := owned.Find(s.ServiceAccounts, namespace, account); !exists {
-		return notFound("", "serviceaccount", account)
+		return accountError{notFound("", "serviceaccount", account)}
 	}
 	return cmp.Or(
 		missing(o.Roles, rbacv1.GroupName, "role", namespace, name),
