@@ -17,6 +17,9 @@ const (
 	// RenewBefore is how long before its end one is replaced; of one that an issuer made for less than three times as
 	// long, it is a third of its life.
 	RenewBefore = 24 * time.Hour
+	// Backdated is how long before it is asked for a certificate shall be valid already: clients whose clock is behind
+	// that of who asks would distrust it.
+	Backdated = time.Hour
 )
 
 // The keys of a Secret that holds a certificate, as OLM has them.

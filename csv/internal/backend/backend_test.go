@@ -303,7 +303,7 @@ func TestRequests(t *testing.T) {
 	want := []certificate.Request{{
 		Deployment: deployment, Namespace: namespace, Service: service,
 		Hosts:     []string{"cool-service.ns", "cool-service.ns.svc", "cool-service.ns.svc.cluster.local"},
-		NotBefore: now, NotAfter: now.Add(730 * 24 * time.Hour), Owner: olmcore.OwnerReferenceTo(csvOf("cool.v1")),
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(730 * 24 * time.Hour), Owner: olmcore.OwnerReferenceTo(csvOf("cool.v1")),
 	}}
 	plan := backend.Of(sourceOf(nil, nil))
 	require.Empty(t, cmp.Diff(want, plan.Requests))

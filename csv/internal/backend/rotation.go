@@ -110,7 +110,7 @@ func (r *rotation) request() (request certificate.Request, needed bool) {
 	}
 	return certificate.Request{
 		Deployment: r.deployment, Namespace: r.CSV.Namespace, Service: ServiceName(r.deployment), Hosts: r.hosts,
-		NotBefore: r.Now, NotAfter: r.Now.Add(certificate.Validity), Owner: olmcore.OwnerReferenceTo(r.CSV),
+		NotBefore: r.Now.Add(-certificate.Backdated), NotAfter: r.Now.Add(certificate.Validity), Owner: olmcore.OwnerReferenceTo(r.CSV),
 	}, true
 }
 
