@@ -165,10 +165,12 @@ func (m *manager) Do(ctx context.Context, a olmcore.Action) error {
 	mode := m.fault()
 	before := h.cluster.ResourceVersion()
 	var err error
-	switch mode {
-	case fake.FailWithoutEffect:
+	switch {
+	case h.isRefused(verb, target.Kind):
+		err = errPolicy
+	case mode == fake.FailWithoutEffect:
 		err = apierrors.NewInternalError(fmt.Errorf("injected failure of %s %s", verb, target))
-	case fake.Conflict:
+	case mode == fake.Conflict:
 		err = apierrors.NewConflict(schema.GroupResource{Resource: target.Kind}, target.Name, errors.New("injected"))
 	default:
 		err = h.cluster.Do(ctx, a)

@@ -5,6 +5,7 @@ package olm_test
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/fake"
@@ -120,7 +123,7 @@ func isRolledOut(d *appsv1.Deployment, secret *corev1.Secret) bool {
 // stepYears lets the time pass until a certificate is to be replaced, or is soon, or, where operators need not go on, has
 // ended. Certificates that Pods serve with and that their Secrets lost are replaced before.
 func (h *history) stepYears(r *rand.Rand) {
-	jumps := []time.Duration{-25*time.Hour - time.Minute, -23 * time.Hour, -12 * time.Hour, -lastHours}
+	jumps := []time.Duration{-25*time.Hour - time.Minute, -23 * time.Hour, -23 * time.Hour, -12 * time.Hour}
 	if !h.keepsServing() {
 		jumps = append(jumps, time.Hour)
 	}
@@ -143,6 +146,24 @@ func (h *history) beforeTheEnd(d time.Duration) time.Duration {
 		return d
 	}
 	return max(0, min(d, end.Add(-lastHours).Sub(h.cluster.Now())))
+}
+
+// renewNow lets the time pass until no certificate has to be replaced soon, so that the world may come to rest.
+func (h *history) renewNow() {
+	for end, _ := h.soonest(); h.problem == nil && !end.IsZero() && end.Sub(h.cluster.Now()) < 3*24*time.Hour; end, _ = h.soonest() {
+		h.runFor(settleTime)
+	}
+}
+
+// stepPolicy: for a while the API server refuses changes of who calls operators, so that some of them trust the next
+// certificate and others do not.
+func (h *history) stepPolicy(r *rand.Rand) { h.policy = r.IntN(3) == 0 }
+
+var errPolicy = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("a policy says no"))
+
+// isRefused reports whether the policy of the moment refuses a write.
+func (h *history) isRefused(verb olmcore.Verb, kind string) bool {
+	return h.policy && verb == olmcore.VerbUpdate && (strings.HasSuffix(kind, "WebhookConfiguration") || kind == "APIService" || kind == "CustomResourceDefinition")
 }
 
 // stepSpoilCertificate: a Secret with a certificate is deleted or changed.

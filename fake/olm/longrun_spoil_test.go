@@ -78,7 +78,7 @@ func (h *history) stepOverride(r *rand.Rand) {
 
 // repair takes away what administrators must take away themselves.
 func (h *history) repair() {
-	h.issuerFails = false
+	h.issuerFails, h.policy = false, false
 	for _, o := range listed[*operatorsv2.OperatorCondition](h) {
 		h.must(fake.Edit(h.cluster, o.Namespace, o.Name, func(o *operatorsv2.OperatorCondition) {
 			o.Spec.Overrides = []metav1.Condition{h.upgradeable(metav1.ConditionTrue)}

@@ -49,6 +49,8 @@ var stepKinds = []stepKind{
 	{name: "an OperatorGroup has other targets", weight: 3, do: (*history).stepTargets},
 	{name: "the certificates near their end", weight: 2, do: (*history).stepYears},
 	{name: "the certificates of called operators near their end", weight: 12, only: setting{serves: true}, do: (*history).stepYears},
+	{name: "who calls operators may be changed, or not", weight: 12, only: setting{serves: true}, do: (*history).stepPolicy},
+	{name: "a manager works for a while", weight: 60, only: setting{serves: true}, do: (*history).stepBusy},
 	{name: "a certificate is lost or spoilt", weight: 8, only: setting{serves: true, spoils: true}, do: (*history).stepSpoilCertificate},
 	{name: "the issuer fails or works", weight: 3, do: (*history).stepIssuer},
 	{name: "an operator says whether it may be upgraded", weight: 6, do: (*history).stepCondition},
@@ -99,6 +101,21 @@ func (h *history) advance(d time.Duration) {
 func (h *history) stepWork(r *rand.Rand) {
 	if m := pick(r, h.managers); !m.down {
 		m.work(r.IntN)
+	}
+}
+
+// stepBusy: a manager does much while nothing else happens, with a cache that takes in some events.
+func (h *history) stepBusy(r *rand.Rand) {
+	m := pick(r, h.managers)
+	for range 1 + r.IntN(40) {
+		if m.down || h.problem != nil {
+			return
+		}
+		if behind := m.view.Behind(); len(behind) > 0 && r.IntN(2) == 0 {
+			m.view.Next(pick(r, behind))
+		}
+		m.work(r.IntN)
+		h.check()
 	}
 }
 

@@ -124,6 +124,7 @@ func (h *history) heal() {
 			return
 		}
 	}
+	h.renewNow()
 	h.requireWanted()
 	h.requireServed()
 	h.requireCopies()

@@ -93,6 +93,8 @@ type history struct {
 	certificates map[olmcore.Key][]seenCertificate
 	// issuerFails: no certificates are issued at this time.
 	issuerFails bool
+	// policy: the API server refuses changes of who calls operators at this time.
+	policy bool
 	// connects: gRPC clients connect, which a CatalogSource says.
 	connects bool
 	figures  *figures
