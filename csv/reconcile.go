@@ -50,9 +50,7 @@ type Outcome struct {
 // Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
 	if in.Checkpoint != nil && in.Issued == nil {
-		compared := in.Checkpoint.Compare(in.Now)
-		in.cover(&compared)
-		if wait, same := compared.Holds(); same {
+		if wait, same := in.cover(in.Checkpoint.Compare(in.Now)).Holds(); same {
 			return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Inspected: in.Inspected, Checkpoint: in.Checkpoint}, nil
 		}
 	}
@@ -68,9 +66,7 @@ func Reconcile(in Input) (Outcome, error) {
 	d := decide(f)
 	out := Outcome{Result: f.result(d), Certificates: d.certificates, Judged: f.remembered(&d), Repair: f.repair(d), Inspected: f.certificates.Memory}
 	if out.Empty() && out.Certificates == nil && in.Issued == nil && out.Judged == nil && out.Repair == nil {
-		made := olmcore.NewCoverage(in.Now, out.Result)
-		in.cover(&made)
-		out.Checkpoint = made.Checkpoint()
+		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/backend"
@@ -35,7 +36,9 @@ func isCalled(c *version) bool {
 
 // wasCalled reports whether something is left that the API server called the operator with, or may be.
 func wasCalled(f *facts) bool {
-	return len(f.Serving.ValidatingWebhookConfigurations.Items)+len(f.Serving.MutatingWebhookConfigurations.Items)+len(f.APIServices.Items) > 0
+	converts := func(crd *apiextensionsv1.CustomResourceDefinition) bool { return owned.IsConverter(f.csv, crd) }
+	return len(f.Serving.ValidatingWebhookConfigurations.Items)+len(f.Serving.MutatingWebhookConfigurations.Items)+len(f.APIServices.Items) > 0 ||
+		slices.ContainsFunc(f.CustomResourceDefinitions.Items, converts)
 }
 
 func servicesOf(f *facts) services {

@@ -236,6 +236,9 @@ func TestWhatIsDescribedNoMoreGoes(t *testing.T) {
 	for _, o := range cluster.Objects() {
 		require.NotContains(t, []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService"}, olmcore.KeyOf(o).Kind)
 	}
+	crd := fake.Find[*apiextensionsv1.CustomResourceDefinition](cluster, "", "cools.example.com")
+	require.Equal(t, apiextensionsv1.NoneConverter, crd.Spec.Conversion.Strategy, "its operator has no certificate any more")
+	require.NotContains(t, crd.Annotations, "olmcore/converted-by")
 }
 
 // TestWhateverIsTakenAwayComesBack deletes each object that belongs to the operator: it is mended, and the API server can call the operator again.

@@ -10,7 +10,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -80,18 +79,15 @@ func findConversions(f *facts) (all found) {
 			isKeptBy = func(p *owned.CSV) bool { return owned.OwnedCRDs(p).Has(crd.Name) }
 		}
 		switch {
-		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !isConvertedByService(f.c, crd):
+		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !backend.IsConverted(f.c, crd):
 		case !owned.Converts(f.c, crd):
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook stays: "+notInstalledByThisCSV))
 		case !f.Peers.Complete:
 			all.unread = []string{"ClusterServiceVersions of all namespaces"}
 		case !f.hasNeighbour(isKeptBy):
-			after := crd.DeepCopy()
-			after.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-			delete(after.Annotations, owned.AnnotationConvertedBy)
 			all.targets = append(all.targets, target{
 				ref: olmcore.RefOf(crd), why: "resetting conversion",
-				write: olmcore.UpdateOf(crd, after, olmcore.Cause{
+				write: olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
 					Reason: ReasonCleanup, Message: "the conversion webhook of CRD " + crd.Name + " goes with ClusterServiceVersion " + f.c.Name,
 				}),
 			})
@@ -99,18 +95,6 @@ func findConversions(f *facts) (all found) {
 	}
 	slices.SortFunc(all.targets, compareTargets)
 	return all
-}
-
-// isConvertedByService reports whether a CRD is converted by the Service of a Deployment of c.
-func isConvertedByService(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
-	conversion := crd.Spec.Conversion
-	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {
-		return false
-	}
-	service := conversion.Webhook.ClientConfig.Service
-	return service.Namespace == c.Namespace && slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
-		return service.Name == backend.ServiceName(d.Name)
-	})
 }
 
 func findAPIServices(f *facts) found {

@@ -125,14 +125,19 @@ func CameWith(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 		ByIncarnation(c).Owns(crd.Labels)
 }
 
-// AnnotationConvertedBy is on a CRD that came with no InstallPlan and that a CSV, <namespace>/<name>, made call its operator
-// for conversions, so that its cleanup takes the operator out again.
+// AnnotationConvertedBy is on a CRD that a CSV, <namespace>/<name>, made call its operator for conversions, so that the
+// operator is taken out again.
 const AnnotationConvertedBy = olmcore.KeyPrefix + "converted-by"
+
+// IsConverter reports whether the CSV made a CRD call its operator.
+func IsConverter(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.Annotations[AnnotationConvertedBy] == c.Namespace+"/"+c.Name
+}
 
 // Converts reports whether the conversion of a CRD is for this CSV to change: the CRD came with it, or it was made call
 // this CSV's operator.
 func Converts(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return CameWith(c, crd) || crd.Annotations[AnnotationConvertedBy] == c.Namespace+"/"+c.Name
+	return CameWith(c, crd) || IsConverter(c, crd)
 }
 
 // IsInstalledBy reports whether a Subscription has a CSV installed or is about to.

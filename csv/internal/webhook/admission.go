@@ -82,7 +82,7 @@ func (f *facts) removals() []olmcore.Action {
 	gone := slices.DeleteFunc(slices.Clone(f.own), func(o olmcore.Object) bool {
 		return f.isDescribed(f.from(o)) || f.from(o).generateName == ""
 	})
-	if len(gone) == 0 || Problem(f.CSV) != "" || slices.ContainsFunc(slices.Collect(maps.Values(f.made)), isEmpty) {
+	if len(gone) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(f.made)), isEmpty) {
 		return nil
 	}
 	var actions []olmcore.Action

@@ -112,6 +112,25 @@ func (f *facts) conversions() (actions []olmcore.Action, problem string) {
 	return actions, ""
 }
 
+// reverted takes the operator out of the CRDs that it was made to convert and that are described no more: it has no
+// certificate for them, and each read of their custom resources would fail.
+//
+// Differs: OLM leaves them as they are.
+func (s Source) reverted() (actions []olmcore.Action) {
+	described := sets.New[string]()
+	for i := range s.CSV.Spec.WebhookDefinitions {
+		described.Insert(s.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
+	}
+	for _, crd := range s.CRDs {
+		if !described.Has(crd.Name) && crd.DeletionTimestamp == nil && owned.IsConverter(s.CSV, crd) && backend.IsConverted(s.CSV, crd) {
+			actions = append(actions, olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
+				Reason: ReasonRemovedFromSpec, Message: "ClusterServiceVersion " + s.CSV.Name + " does not describe the conversion of CRD " + crd.Name + " any more",
+			}))
+		}
+	}
+	return actions
+}
+
 // conversion returns what makes a CRD convert as described, nil for nothing.
 func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name string, w *description) (olmcore.Action, string) {
 	switch {
@@ -130,11 +149,11 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	if want.Webhook.ClientConfig.CABundle == nil {
 		return nil, "" // not to be made yet
 	}
-	before := crd.Annotations[owned.AnnotationConvertedBy]
 	same := semantic.DeepEqual(defaulted(crd.Spec.Conversion), want)
+	isMarked := crd.Annotations[owned.AnnotationConvertedBy] != ""
 	problem := f.notOurs(crd)
 	switch {
-	case same && (before == "" || problem != "" || owned.Converts(f.CSV, crd)):
+	case same && (!isMarked || problem != "" || owned.IsConverter(f.CSV, crd)):
 		return nil, ""
 	case problem != "":
 		return nil, problem
@@ -143,9 +162,7 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	if !same {
 		after.Spec.Conversion = want
 	}
-	if !owned.CameWith(f.CSV, crd) {
-		metav1.SetMetaDataAnnotation(&after.ObjectMeta, owned.AnnotationConvertedBy, f.CSV.Namespace+"/"+f.CSV.Name)
-	}
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, owned.AnnotationConvertedBy, f.CSV.Namespace+"/"+f.CSV.Name)
 	return olmcore.UpdateOf(crd, after, olmcore.Cause{
 		Reason: ReasonInstall, Message: "CRD " + name + " is not converted as ClusterServiceVersion " + f.CSV.Name + " describes it",
 	}), ""

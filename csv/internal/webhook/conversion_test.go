@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/webhook"
@@ -130,10 +131,12 @@ func TestConversion(t *testing.T) {
 	}
 }
 
-// TestWhoConvertsAnUnrecordedCRD: a CRD that came with no InstallPlan says whose operator it was made call, so that the
-// cleanup of that version takes the operator out. The next version takes over.
-func TestWhoConvertsAnUnrecordedCRD(t *testing.T) {
-	const mark = "olmcore/converted-by"
+// mark says on a CRD whose operator it was made call.
+const mark = "olmcore/converted-by"
+
+// TestWhoConvertsACRD: one that the controller changed says whose operator it was made call, so that the operator can be
+// taken out again. The next version takes over.
+func TestWhoConvertsACRD(t *testing.T) {
 	s := source(operator(describe("c", conversion)), crd("cools.example.com", recorded()))
 	actions, problem := s.Install()
 	require.Empty(t, problem)
@@ -160,7 +163,42 @@ func TestWhoConvertsAnUnrecordedCRD(t *testing.T) {
 	require.Empty(t, actions, "what another made is not marked")
 	actions, problem = source(operator(describe("c", conversion)), converted(func(crd *definition) { crd.Annotations[mark] = "ns/cool.v0" })).Install()
 	require.Empty(t, problem)
-	require.Empty(t, actions, "an InstallPlan recorded this one")
+	require.Len(t, actions, 1)
+	require.Equal(t, "ns/cool.v1", actions[0].(olmcore.Update).After.GetAnnotations()[mark], "also one that came with an InstallPlan")
+}
+
+// TestAConversionThatIsDescribedNoMoreGoes where the controller made it, and the operator is still what is called.
+func TestAConversionThatIsDescribedNoMoreGoes(t *testing.T) {
+	marked := func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, "ns/cool.v1") }
+	calling := func(namespace, name string) func(*definition) {
+		return config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace, c.Service.Name = namespace, name })
+	}
+	revert := []string{"update CustomResourceDefinition cools.example.com (RemovedFromSpec)"}
+	for name, c := range map[string]struct {
+		webhooks []description
+		crd      *definition
+		want     []string
+	}{
+		"nothing is described":              {nil, converted(marked), revert},
+		"another webhook is described":      {[]description{describe("v.example.com", validating)}, converted(marked), revert},
+		"the conversion is described":       {[]description{describe("c", conversion)}, converted(marked), nil},
+		"the bundle or a user made it":      {nil, converted(), nil},
+		"another version made it":           {nil, converted(func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, "ns/cool.v2") }), nil},
+		"another service is called since":   {nil, converted(marked, calling("ns", "other")), nil},
+		"a service of another namespace is": {nil, converted(marked, calling("other", "cool-service")), nil},
+		"nothing is called any more":        {nil, crd("cools.example.com", marked), nil},
+		"the CRD is being deleted":          {nil, converted(marked, func(crd *definition) { crd.DeletionTimestamp = &metav1.Time{} }), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actions := source(operator(c.webhooks...), c.crd).Trust()
+			require.Empty(t, cmp.Diff(c.want, lines(actions)))
+			if c.want != nil {
+				after := actions[0].(olmcore.Update).After.(*definition)
+				require.Equal(t, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}, after.Spec.Conversion)
+				require.NotContains(t, after.Annotations, mark)
+			}
+		})
+	}
 }
 
 func TestNoCRDChangesWhenOneMayNot(t *testing.T) {

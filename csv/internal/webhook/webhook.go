@@ -163,11 +163,14 @@ const doesNotTrust = " does not trust the serving certificate of the deployment 
 
 // Trust returns what keeps the webhooks that exist right without a new installation: their bundles are what Backends
 // say, those of this CSV select the namespaces of its OperatorGroup, and configurations of descriptions that are gone
-// from the spec go, once those of all others exist.
+// from the spec go, once those of all others exist, and so do conversions.
 func (s Source) Trust() []olmcore.Action { return factsOf(s).trust() }
 
 func (f *facts) trust() []olmcore.Action {
-	actions := f.removals()
+	actions := append(f.removals(), f.reverted()...)
+	if len(actions) > 0 && Problem(f.CSV) != "" {
+		actions = nil // what is described is a mistake
+	}
 	goes := targets(actions)
 	for _, o := range f.all {
 		if a := f.follow(o); a != nil && !goes.Has(olmcore.KeyOf(o)) {
@@ -175,6 +178,9 @@ func (f *facts) trust() []olmcore.Action {
 		}
 	}
 	for _, crd := range f.converted() {
+		if goes.Has(olmcore.KeyOf(crd)) {
+			continue
+		}
 		config := clientConfig(crd)
 		if bundle := f.bundle(config.Service.Name, config.CABundle); !bytes.Equal(bundle, config.CABundle) {
 			after := crd.DeepCopy()

@@ -58,6 +58,7 @@ func TestInstallsOneWebhookOfEachType(t *testing.T) {
 		}},
 	}
 	after := crd("cools.example.com")
+	after.Annotations[mark] = "ns/cool.v1"
 	after.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 		Strategy: "Webhook",
 		Webhook: &apiextensionsv1.WebhookConversion{

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backend
+
+import (
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+)
+
+// IsConverted reports whether a CRD is converted by the Service of a Deployment of the CSV, also of one that it says of no
+// more that it is called.
+func IsConverted(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	conversion := crd.Spec.Conversion
+	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {
+		return false
+	}
+	service := conversion.Webhook.ClientConfig.Service
+	return service.Namespace == c.Namespace && slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, func(d v1alpha1.StrategyDeploymentSpec) bool {
+		return service.Name == ServiceName(d.Name)
+	})
+}
+
+// Unconverted returns a copy of a CRD that calls no operator.
+func Unconverted(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	after := crd.DeepCopy()
+	after.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	delete(after.Annotations, owned.AnnotationConvertedBy)
+	return after
+}
