@@ -27,7 +27,7 @@ const (
 	stepsVariable = "OLMCORE_STEPS"
 	seedVariable  = "OLMCORE_SEED"
 
-	defaultSteps    = 6000
+	defaultSteps    = 4000
 	defaultSeed     = 20260102
 	stepsPerHistory = 1000
 )

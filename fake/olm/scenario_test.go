@@ -43,6 +43,8 @@ type worker struct {
 	olm  *olm.OLM
 	view *fake.View
 	all  []fake.Controller
+	// byHand are the controllers that work only when the story says so.
+	byHand []fake.Controller
 }
 
 func (w *workers) setup(s *scenario.World) error {
@@ -55,8 +57,11 @@ func (w *workers) setup(s *scenario.World) error {
 		}}
 		k := &worker{olm: o, view: s.Cluster.View(name)}
 		for _, c := range o.Controllers() {
-			if c.Name == controllers.Subscription || c.Name == controllers.InstallPlan || c.Name == controllers.Sweep {
+			switch c.Name {
+			case controllers.Subscription, controllers.InstallPlan, controllers.Sweep:
 				k.all = append(k.all, c)
+			case controllers.CSV, controllers.CSVSweep:
+				k.byHand = append(k.byHand, c)
 			}
 		}
 		w.of[name] = k
@@ -167,7 +172,7 @@ func (w *workers) commands() map[string]scenario.Command {
 func (w *workers) work(name, controller string, only ...string) (string, error) {
 	k := w.of[name]
 	var lines []string
-	for _, c := range k.all {
+	for _, c := range slices.Concat(k.all, k.byHand) {
 		if c.Name != controller {
 			continue
 		}
