@@ -228,8 +228,6 @@ func (f *facts) health(to phase, reason v1alpha1.ConditionReason) (decision, dep
 	switch webhooks, problem := f.webhooks.Health(); {
 	case apis == apiservice.NotUpdated:
 		return move(absent, reason, apisMissing), deployment.Missing
-	case apis == apiservice.NotServed && (state == deployment.Healthy || state == deployment.Waiting):
-		return move(to, reason, apisMissing), deployment.Waiting
 	case webhooks == webhook.Failing:
 		return move(v1alpha1.CSVPhaseInstallReady, reason, "Webhook install failed: "+problem), deployment.Outdated
 	case webhooks == webhook.Missing:
@@ -237,6 +235,9 @@ func (f *facts) health(to phase, reason v1alpha1.ConditionReason) (decision, dep
 	case state == deployment.Healthy && len(f.certificates.Install) > 0:
 		_, target, _ := f.certificates.Install[0].Describe()
 		return move(v1alpha1.CSVPhaseInstallReady, reason, fmt.Sprintf("installing: %s %s is not as it should be", target.Kind, target.Name)), deployment.Outdated
+	// Last, as it may be for want of what the others write.
+	case apis == apiservice.NotServed && (state == deployment.Healthy || state == deployment.Waiting):
+		return move(to, reason, apisMissing), deployment.Waiting
 	}
 	return judged(state, why, to, reason), state
 }

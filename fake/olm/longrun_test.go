@@ -28,7 +28,7 @@ const (
 	seedVariable  = "OLMCORE_SEED"
 
 	defaultSteps    = 4000
-	defaultSeed     = 20260102
+	defaultSeed     = 20260110
 	stepsPerHistory = 1000
 )
 
