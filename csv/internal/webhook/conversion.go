@@ -43,7 +43,7 @@ func (f *facts) calledBy(config *apiextensionsv1.WebhookClientConfig) bool {
 	return config != nil && config.Service != nil && config.Service.Namespace == f.CSV.Namespace && f.services[config.Service.Name] != ""
 }
 
-// converted returns the CRDs of this CSV that its Deployments convert and that it may change, sorted.
+// converted returns the CRDs of this CSV that its Deployments convert and that it may make trust them, sorted.
 func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
 	described := owned.OwnedCRDs(f.CSV)
 	for i := range f.CSV.Spec.WebhookDefinitions {
@@ -52,7 +52,7 @@ func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range f.CRDs {
 		config := clientConfig(crd)
-		if described.Has(crd.Name) && crd.DeletionTimestamp == nil && f.calledBy(config) && f.notOurs(crd) == "" {
+		if described.Has(crd.Name) && crd.DeletionTimestamp == nil && f.calledBy(config) && f.mayFollow(crd) {
 			crds = append(crds, crd)
 		}
 	}
@@ -64,24 +64,36 @@ func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
 // the namespace, or no InstallPlan recorded whom it came with, and nothing but the controller writes for the namespace.
 // Whoever may write a CSV can name any CRD. Another version: the next one may have brought the CRD, and waits for this one;
 // after the one before, that of this one is yet to come.
-func (f *facts) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
+func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	config := clientConfig(crd)
-	isPrescribed := f.Account != nil || f.Group != nil && f.Group.Spec.ServiceAccountName != ""
 	isNoNext := func(key types.NamespacedName) bool {
-		return key.Namespace != f.CSV.Namespace || key.Name == f.CSV.Spec.Replaces
+		return key.Namespace != s.CSV.Namespace || key.Name == s.CSV.Spec.Replaces
 	}
 	switch others := owned.Alongside(crd); {
-	case owned.CameWith(f.CSV, crd):
+	case owned.CameWith(s.CSV, crd):
 		return ""
-	case len(others) > 0 && (isPrescribed || slices.ContainsFunc(others, isNoNext)):
+	case len(others) > 0 && (s.isPrescribed() || slices.ContainsFunc(others, isNoNext)):
 		first := slices.MinFunc(others, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s", crd.Name, first)
-	case isPrescribed:
+	case s.isPrescribed():
 		return fmt.Sprintf("no InstallPlan recorded on CRD %s that it came with this ClusterServiceVersion, and its OperatorGroup names a service account", crd.Name)
-	case config != nil && (config.Service == nil || config.Service.Namespace != f.CSV.Namespace):
-		return fmt.Sprintf("CRD %s is converted by another than an operator of namespace %s", crd.Name, f.CSV.Namespace)
+	case config != nil && (config.Service == nil || config.Service.Namespace != s.CSV.Namespace):
+		return fmt.Sprintf("CRD %s is converted by another than an operator of namespace %s", crd.Name, s.CSV.Namespace)
 	}
 	return ""
+}
+
+// isPrescribed reports whether the OperatorGroup says who writes.
+func (s Source) isPrescribed() bool {
+	return s.Account != nil || s.Group != nil && s.Group.Spec.ServiceAccountName != ""
+}
+
+// mayFollow reports whether a CRD that calls the CSV's operator may be made to trust its certificate, as it stays: also one
+// that came with the version before, while that of this one is yet to come.
+func (s Source) mayFollow(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	isElsewhere := func(key types.NamespacedName) bool { return key.Namespace != s.CSV.Namespace }
+	others := owned.Alongside(crd)
+	return s.notOurs(crd) == "" || len(others) > 0 && !s.isPrescribed() && !slices.ContainsFunc(others, isElsewhere)
 }
 
 // conversions returns what brings the conversions about, all checks first.

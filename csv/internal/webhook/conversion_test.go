@@ -32,6 +32,10 @@ func config(change func(c *apiextensionsv1.WebhookClientConfig)) func(crd *defin
 	return func(crd *definition) { change(crd.Spec.Conversion.Webhook.ClientConfig) }
 }
 
+func trusting(bundle []byte) func(crd *definition) {
+	return config(func(c *apiextensionsv1.WebhookClientConfig) { c.CABundle = bundle })
+}
+
 func recorded(values ...string) func(crd *definition) {
 	return func(crd *definition) {
 		crd.Annotations = map[string]string{}
@@ -47,9 +51,6 @@ func TestConversion(t *testing.T) {
 	const preserves = "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion"
 	update, follow := []string{"update CustomResourceDefinition cools.example.com (Install)"}, []string{"update CustomResourceDefinition cools.example.com (Trust)"}
 	plain := crd("cools.example.com")
-	bundle := func(bundle []byte) func(*definition) {
-		return config(func(c *apiextensionsv1.WebhookClientConfig) { c.CABundle = bundle })
-	}
 	service := func(namespace, name string) func(*definition) {
 		return config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace, c.Service.Name = namespace, name })
 	}
@@ -74,9 +75,9 @@ func TestConversion(t *testing.T) {
 		"by nothing":                             {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook.ClientConfig = nil }), install: update, state: webhook.Failing},
 		"on another path":                        {crd: converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Path = nil })), install: update, state: webhook.Installed},
 		"without port":                           {crd: converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Port = nil })), state: webhook.Installed},
-		"without a bundle":                       {crd: converted(bundle(nil)), install: update, trust: follow, state: webhook.Failing},
-		"with another authority":                 {crd: converted(bundle(second)), install: update, trust: follow, state: webhook.Failing},
-		"with two authorities":                   {crd: converted(bundle(append(second, first...))), install: update, trust: follow, state: webhook.Installed},
+		"without a bundle":                       {crd: converted(trusting(nil)), install: update, trust: follow, state: webhook.Failing},
+		"with another authority":                 {crd: converted(trusting(second)), install: update, trust: follow, state: webhook.Failing},
+		"with two authorities":                   {crd: converted(trusting(append(second, first...))), install: update, trust: follow, state: webhook.Installed},
 		"by another service":                     {crd: converted(service("ns", "x")), install: update, state: webhook.Installed},
 		"by another namespace":                   {crd: converted(service("x", "cool-service")), install: update, state: webhook.Installed},
 		"by a URL":                               {crd: converted(url), install: update, state: webhook.Installed},
@@ -88,20 +89,20 @@ func TestConversion(t *testing.T) {
 		"one follows another, and nothing calls": {crd: plain, source: func(s *webhook.Source) { s.Backends = follower{first, second} }, state: webhook.Failing},
 		"of another incarnation's namespace":     {crd: converted(recorded("other/cool.v1")), state: webhook.Installed},
 		"of another, and not ours yet":           {crd: crd("cools.example.com", recorded("z/b", "other/a")), problem: "CRD cools.example.com came with ClusterServiceVersion other/a", state: webhook.Failing},
-		"of another, and outdated":               {crd: converted(recorded("other/cool.v1"), bundle(second)), problem: "CRD cools.example.com came with ClusterServiceVersion other/cool.v1", state: webhook.Failing},
-		"of the next version":                    {crd: converted(recorded("ns/cool.v2"), bundle(second)), install: update, trust: follow, state: webhook.Failing},
-		"of the next version, with an account": {crd: converted(recorded("ns/cool.v2"), bundle(second)), source: limited,
+		"of another, and outdated":               {crd: converted(recorded("other/cool.v1"), trusting(second)), problem: "CRD cools.example.com came with ClusterServiceVersion other/cool.v1", state: webhook.Failing},
+		"of the next version":                    {crd: converted(recorded("ns/cool.v2"), trusting(second)), install: update, trust: follow, state: webhook.Failing},
+		"of the next version, with an account": {crd: converted(recorded("ns/cool.v2"), trusting(second)), source: limited,
 			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2", state: webhook.Failing},
-		"of two":                        {crd: converted(recorded("other/a", "ns/cool.v1"), bundle(second)), install: update, trust: follow, state: webhook.Failing},
+		"of two":                        {crd: converted(recorded("other/a", "ns/cool.v1"), trusting(second)), install: update, trust: follow, state: webhook.Failing},
 		"by labels":                     {crd: crd("cools.example.com", recorded(), func(crd *definition) { crd.Labels = csvtest.Ours("").Labels }), install: update, state: webhook.Failing},
 		"of nobody":                     {crd: crd("cools.example.com", recorded()), install: update, state: webhook.Failing},
-		"of nobody, outdated":           {crd: converted(recorded(), bundle(second)), install: update, trust: follow, state: webhook.Failing},
+		"of nobody, outdated":           {crd: converted(recorded(), trusting(second)), install: update, trust: follow, state: webhook.Failing},
 		"of nobody, by another service": {crd: converted(recorded(), service("ns", "x")), install: update, state: webhook.Installed},
 		"of nobody, by another namespace": {crd: converted(recorded(), service("x", "cool-service")), state: webhook.Installed,
 			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
 		"of nobody, by a URL": {crd: converted(recorded(), url), state: webhook.Installed,
 			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
-		"of nobody, with an account": {crd: converted(recorded(), bundle(second)), source: limited, state: webhook.Failing,
+		"of nobody, with an account": {crd: converted(recorded(), trusting(second)), source: limited, state: webhook.Failing,
 			problem: "no InstallPlan recorded on CRD cools.example.com that it came with this ClusterServiceVersion, and its OperatorGroup names a service account"},
 		"of nobody, with an account that writes": {crd: crd("cools.example.com", recorded()), source: func(s *webhook.Source) { s.Account = account() }, state: webhook.Failing,
 			problem: "no InstallPlan recorded on CRD cools.example.com that it came with this ClusterServiceVersion, and its OperatorGroup names a service account"},
@@ -282,13 +283,16 @@ func TestClients(t *testing.T) {
 		"one of nobody":                       {[]description{v}, []olmcore.Object{unlabelled}, []backend.Client{missing}},
 		"a CRD that does not exist":           {[]description{c}, nil, nil},
 		"a CRD that is converted":             {[]description{c}, []olmcore.Object{converted()}, []backend.Client{calls}},
+		"a CRD of the version before":         {[]description{c}, []olmcore.Object{converted(recorded("ns/cool.v0"))}, []backend.Client{calls}},
 		"a CRD that is another's":             {[]description{c}, []olmcore.Object{converted(recorded("other/a"))}, nil},
 		"a CRD that is another's and plain":   {[]description{c}, []olmcore.Object{crd("cools.example.com", recorded("other/a"))}, nil},
 		"a CRD that another namespace serves": {[]description{c}, []olmcore.Object{converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace = "x" }))}, nil},
 		"a CRD that is converted as the version before described it": {[]description{v}, []olmcore.Object{olms, converted()}, []backend.Client{calls, calls}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := source(operator(c.webhooks...), c.objects...)
+			version := operator(c.webhooks...)
+			version.Spec.Replaces = "cool.v0"
+			s := source(version, c.objects...)
 			s.Backends = nil
 			got := s.Clients()
 			require.Empty(t, cmp.Diff(c.want, got))
@@ -343,4 +347,11 @@ func TestTheVersionBeforeLeavesTheConversionToTheNext(t *testing.T) {
 	s.CRDs[0].Spec.Conversion = nil
 	_, problem = s.Install()
 	require.Equal(t, "CRD cools.example.com came with ClusterServiceVersion ns/cool.v1", problem, "the CRD of the next version was not applied yet")
+
+	// What calls the operator meanwhile trusts it all the same, unless the group says who writes.
+	s = source(next, converted(recorded("ns/cool.v1"), trusting(second)))
+	require.Equal(t, []string{"update CustomResourceDefinition cools.example.com (Trust)"}, lines(s.Trust()))
+	s.Group.Spec.ServiceAccountName = "limited"
+	require.Empty(t, s.Trust())
+	require.Empty(t, source(next, converted(recorded("ns/cool.v1", "other/a"), trusting(second))).Trust())
 }
