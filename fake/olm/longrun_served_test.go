@@ -262,12 +262,30 @@ func (h *history) checkRules(o olmcore.Object, rules []rbacv1.PolicyRule) {
 // isStuckWithout reports whether what does not answer belongs to a version that could not be installed, as users deleted
 // the InstallPlan that would make what it needs.
 func (h *history) isStuckWithout(line string) bool {
-	return h.deletes && slices.ContainsFunc(listed[*v1alpha1.ClusterServiceVersion](h), func(c *v1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(h.stuck(), func(c *v1alpha1.ClusterServiceVersion) bool {
 		isCalled := func(d v1alpha1.StrategyDeploymentSpec) bool {
 			return strings.Contains(line, "//"+d.Name+"-service."+c.Namespace+".svc")
 		}
-		return !c.IsCopied() && c.Status.Phase != v1alpha1.CSVPhaseSucceeded && slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, isCalled)
+		return slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, isCalled)
 	})
+}
+
+// isLeftToStuck reports whether an object is an APIService that the version before left to one that cannot be installed.
+func (h *history) isLeftToStuck(o olmcore.Object) bool {
+	return slices.ContainsFunc(h.stuck(), func(c *v1alpha1.ClusterServiceVersion) bool {
+		isIt := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == o.GetName() }
+		return c.Namespace == o.GetLabels()["olm.owner.namespace"] && slices.ContainsFunc(c.Spec.APIServiceDefinitions.Owned, isIt)
+	})
+}
+
+// stuck are the versions that are not installed where users delete what they need.
+func (h *history) stuck() (all []*v1alpha1.ClusterServiceVersion) {
+	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
+		if h.deletes && !c.IsCopied() && c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // requireServed: in the end the API server reaches whatever it calls, and calls what the installed versions say.
@@ -360,7 +378,7 @@ func (h *history) requireOwners() {
 		}
 		h.figures.Orphans++
 		isOfPlan := strings.HasPrefix(o.GetName(), owner.Name+"-") && o.GetLabels()[olmcore.LabelCopiedFrom] == ""
-		if h.sweeps || !isOfPlan || !reported[olmcore.KeyOf(o)] {
+		if (h.sweeps || !isOfPlan || !reported[olmcore.KeyOf(o)]) && !h.isLeftToStuck(o) {
 			h.must(fmt.Errorf("%s is of %s/%s, which is gone", olmcore.KeyOf(o), owner.Namespace, owner.Name))
 		}
 	}
