@@ -169,6 +169,7 @@ func TestOnlyOperandsOfItsOwnCRDsAreDeleted(t *testing.T) {
 			crd = crd.DeepCopy()
 			crd.Spec.Conversion = ourConversion()
 			in.CustomResourceDefinitions.Items = []*apiextensionsv1.CustomResourceDefinition{crd}
+			in.Neighbours.Items = append(in.Neighbours.Items, operator("cool.v2", 2))
 			if c.want == nil {
 				require.Equal(t, release, does(t, in), "the conversion webhook stays")
 			} else {

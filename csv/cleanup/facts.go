@@ -10,6 +10,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/group"
@@ -135,6 +136,23 @@ func peersOf(in *Input) []*owned.CSV {
 // they like: a Service or Deployment of this namespace is none of theirs.
 func (f *facts) hasNeighbour(test func(*owned.CSV) bool) bool {
 	return slices.ContainsFunc(f.peers, func(p *owned.CSV) bool { return p.Namespace == f.c.Namespace && test(p) })
+}
+
+// wasLeft reports whether all of some versions that something belongs to are of the namespace and exist no more: the one
+// before left it to this one, which was deleted before it took it over.
+func (f *facts) wasLeft(by ...types.NamespacedName) bool {
+	stays := func(v types.NamespacedName) bool {
+		is := func(p *owned.CSV) bool { return p.Name == v.Name && p.Namespace == v.Namespace }
+		return v.Namespace != f.c.Namespace || v.Name == f.c.Name ||
+			slices.ContainsFunc(f.Neighbours.Items, is) || slices.ContainsFunc(f.Peers.Items, is)
+	}
+	return len(by) > 0 && f.Neighbours.Complete && !slices.ContainsFunc(by, stays)
+}
+
+// wasLeftByLabel is wasLeft of an object with owner labels.
+func (f *facts) wasLeftByLabel(o olmcore.Object) bool {
+	owner, ok := olmcore.OwnerOf(o.GetLabels())
+	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && f.wasLeft(types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
 }
 
 // isYounger reports whether an object was made after the deletion, as one of the next installation would be. One with the

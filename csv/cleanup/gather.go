@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
@@ -36,7 +37,7 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 		Peers:          read.Only(all, usesCRDsOf(c)),
 		Copies:         read.Only(all, func(o *owned.CSV) bool { return isCopyOf(o, c) }),
 		ClusterObjects: olmcore.Found[olmcore.Object](),
-		WellKnown:      readServingBindings(reads, c),
+		WellKnown:      readWellKnown(reads, c),
 	}
 	if owned.IsLabelValue(c.Name) {
 		in.Deletion.ClusterObjects, in.Deletion.Unread = read.Owned(reads, in.Config.ClusterKinds, labels.SelectorFromSet(owned.By(c).Labels()))
@@ -68,8 +69,11 @@ func usesCRDsOf(c *owned.CSV) func(*owned.CSV) bool {
 	}
 }
 
-func readServingBindings(reads *read.Reads, c *owned.CSV) olmcore.Observed[olmcore.Object] {
-	var delegators, readers []string
+func readWellKnown(reads *read.Reads, c *owned.CSV) olmcore.Observed[olmcore.Object] {
+	var delegators, readers, services []string
+	for _, d := range c.Spec.APIServiceDefinitions.Owned {
+		services = append(services, d.GetName())
+	}
 	for _, b := range servingBindings(c) {
 		if b.key.Namespace == "" {
 			delegators = append(delegators, b.key.Name)
@@ -80,6 +84,7 @@ func readServingBindings(reads *read.Reads, c *owned.CSV) olmcore.Observed[olmco
 	return read.Join(
 		untyped(read.Named[*rbacv1.ClusterRoleBinding](reads, "", delegators)),
 		untyped(read.Named[*rbacv1.RoleBinding](reads, metav1.NamespaceSystem, readers)),
+		untyped(read.Named[*apiregistrationv1.APIService](reads, "", services)),
 	)
 }
 

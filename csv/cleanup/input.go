@@ -58,9 +58,9 @@ type Deletion struct {
 	// Copies are the copies of the ClusterServiceVersion in other namespaces: those with its name whose label
 	// olm.copiedFrom names its namespace.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// WellKnown are the objects that serving certificates need outside the namespace, found by name: for each
-	// Deployment d of the strategy the ClusterRoleBinding <d>-service-system:auth-delegator and the RoleBinding
-	// <d>-service-auth-reader in kube-system.
+	// WellKnown are objects outside the namespace that are found by name: for each Deployment d of the strategy the
+	// ClusterRoleBinding <d>-service-system:auth-delegator and the RoleBinding <d>-service-auth-reader in kube-system, which
+	// serving certificates need, and the APIServices that the ClusterServiceVersion owns.
 	WellKnown olmcore.Observed[olmcore.Object]
 	// Operands answers Outcome.Operands: the instances of each kind. A kind that is absent was not read.
 	Operands map[schema.GroupKind]olmcore.Observed[olmcore.Object]

@@ -80,7 +80,7 @@ func findConversions(f *facts) (all found) {
 		}
 		switch {
 		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !backend.IsConverted(f.c, crd):
-		case !owned.Converts(f.c, crd):
+		case !owned.Converts(f.c, crd) && !f.wasLeft(owned.Converters(crd)...):
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook stays: "+notInstalledByThisCSV))
 		case !f.Peers.Complete:
 			all.unread = []string{"ClusterServiceVersions of all namespaces"}
@@ -99,15 +99,27 @@ func findConversions(f *facts) (all found) {
 
 func findAPIServices(f *facts) found {
 	all := findLabelled(f, StageAPIServices)
+	if !f.WellKnown.Complete && len(f.c.Spec.APIServiceDefinitions.Owned) > 0 {
+		all.unread = append(all.unread, "APIServices of the ClusterServiceVersion")
+	}
+	for _, o := range f.WellKnown.Items {
+		if isAPIServiceOf(f.c, o.GetName()) && olmcore.KeyOf(o).Kind == "APIService" && f.wasLeftByLabel(o) && !f.isYounger(o) {
+			all.targets = append(all.targets, deletionOf(f, o))
+		}
+	}
+	slices.SortFunc(all.targets, compareTargets)
 	all.targets = slices.DeleteFunc(all.targets, func(t target) bool {
-		isIt := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == t.ref.Name }
-		goesOn := f.superseded && f.hasNeighbour(func(p *owned.CSV) bool { return slices.ContainsFunc(p.Spec.APIServiceDefinitions.Owned, isIt) })
+		goesOn := f.superseded && f.hasNeighbour(func(p *owned.CSV) bool { return isAPIServiceOf(p, t.ref.Name) })
 		if goesOn {
 			all.skipped = append(all.skipped, skip(t.ref, "a newer version provides it too, and takes it over"))
 		}
 		return goesOn
 	})
 	return all
+}
+
+func isAPIServiceOf(c *owned.CSV, name string) bool {
+	return slices.ContainsFunc(c.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == name })
 }
 
 // findWorkload returns the Deployments, so that the operator stops before its permissions go, but only when there are
@@ -194,7 +206,7 @@ func isServingBinding(f *facts, o olmcore.Object) bool {
 	}
 	_, hasOwner := olmcore.OwnerOf(o.GetLabels())
 	return backend.IsBindingOf(subjects, f.c.Namespace) && o.GetLabels()[olmcore.LabelManaged] == "true" &&
-		(!hasOwner || owned.ByIncarnation(f.c).Owns(o.GetLabels())) && !f.isYounger(o)
+		(!hasOwner || owned.ByIncarnation(f.c).Owns(o.GetLabels()) || f.wasLeftByLabel(o)) && !f.isYounger(o)
 }
 
 // findOthers returns the other objects outside the namespace, and what was copied into other namespaces. A copy on its

@@ -70,9 +70,15 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 		change func(o *rbacv1.RoleBinding, in *cleanup.Input)
 		ours   bool
 	}{
-		"ours":                            {func(*rbacv1.RoleBinding, *cleanup.Input) {}, true},
-		"labelled as ours":                {labelled("olm.owner", "cool.v1"), true},
-		"labelled as another's":           {labelled("olm.owner", "cool.v2"), false},
+		"ours":                           {func(*rbacv1.RoleBinding, *cleanup.Input) {}, true},
+		"labelled as ours":               {labelled("olm.owner", "cool.v1"), true},
+		"labelled as one's that is gone": {labelled("olm.owner", "cool.v2"), true},
+		"labelled as another's": {func(o *rbacv1.RoleBinding, in *cleanup.Input) {
+			labelled("olm.owner", "other.v1")(o, in)
+			other := operator("other.v1", 1)
+			other.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil
+			in.Neighbours.Items = append(in.Neighbours.Items, other)
+		}, false},
 		"labelled in another namespace":   {labelled("olm.owner.namespace", "other"), false},
 		"labelled as a group's":           {labelled("olm.owner.kind", "OperatorGroup"), false},
 		"labelled by another incarnation": {labelled("olm.owner.uid", "before"), false},
@@ -138,6 +144,57 @@ func TestAnUpgradeKeepsTheAPIServiceOfBoth(t *testing.T) {
 			} else {
 				require.Equal(t, []string{"delete APIService v1.cool.example.com"}, does(t, in))
 			}
+		})
+	}
+}
+
+// TestWhatTheVersionBeforeLeftGoes with the next version, which was deleted before it took it over: an APIService, and the
+// bindings for its certificates.
+func TestWhatTheVersionBeforeLeftGoes(t *testing.T) {
+	of := func(o olmcore.Object, namespace, name string) olmcore.Object {
+		o.SetLabels(map[string]string{"olm.owner": name, "olm.owner.namespace": namespace, "olm.owner.kind": "ClusterServiceVersion", "olm.managed": "true"})
+		return o
+	}
+	service := func(name string) olmcore.Object {
+		return &apiregistrationv1.APIService{TypeMeta: metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"}, ObjectMeta: metav1.ObjectMeta{Name: name, UID: "service"}}
+	}
+	goes := []string{"delete APIService v1.cool.example.com"}
+	for name, c := range map[string]struct {
+		object olmcore.Object
+		change func(in *cleanup.Input)
+		want   []string
+	}{
+		"the version before is gone":        {object: of(service("v1.cool.example.com"), "ns", "cool.v0"), want: goes},
+		"the binding of the version before": {object: of(delegator(), "ns", "cool.v0"), want: []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
+		"it is of another namespace":        {object: of(service("v1.cool.example.com"), "other", "cool.v0"), want: release},
+		"it is of an earlier one of the name": {object: func() olmcore.Object {
+			o := of(service("v1.cool.example.com"), "ns", "cool.v1")
+			o.GetLabels()["olm.owner.uid"] = "x"
+			return o
+		}(), want: release},
+		"a user made it":                    {object: service("v1.cool.example.com"), want: release},
+		"this version does not own the API": {object: of(service("v2.cool.example.com"), "ns", "cool.v0"), want: release},
+		"it was made after the deletion": {object: func() olmcore.Object {
+			o := of(service("v1.cool.example.com"), "ns", "cool.v0")
+			o.SetCreationTimestamp(*ago(0))
+			return o
+		}(), want: release},
+		"the version before exists": {object: of(service("v1.cool.example.com"), "ns", "cool.v0"), want: release, change: func(in *cleanup.Input) {
+			in.Neighbours.Items = append(in.Neighbours.Items, operator("cool.v0", 1))
+		}},
+		"a later version owns the API": {object: of(service("v1.cool.example.com"), "ns", "cool.v0"), want: release, change: func(in *cleanup.Input) {
+			successorOf(in, pending).Spec.APIServiceDefinitions = in.ClusterServiceVersion.Spec.APIServiceDefinitions
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := leaving()
+			in.Deployments.Items = nil
+			in.ClusterServiceVersion.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Version: "v1", Group: "cool.example.com", Kind: "Cool"}}
+			in.Deletion.WellKnown.Items = []olmcore.Object{c.object}
+			if c.change != nil {
+				c.change(&in)
+			}
+			require.Equal(t, c.want, does(t, in))
 		})
 	}
 }
@@ -209,7 +266,18 @@ func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 		"the CRD is not ours":       {func(in *cleanup.Input) { in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil }, release},
 		"nobody recorded the CRD, which this version made call its operator": {func(in *cleanup.Input) { convertedBy(in, "ns/cool.v1") }, reset},
 		"nobody recorded the CRD, which another made call its operator":      {func(in *cleanup.Input) { convertedBy(in, "there/cool.v1") }, release},
-		"nobody recorded the CRD at all":                                     {func(in *cleanup.Input) { convertedBy(in, "") }, release},
+		"the version before left it, and is gone":                            {func(in *cleanup.Input) { convertedBy(in, "ns/cool.v0") }, reset},
+		"the version before left it, and is going": {func(in *cleanup.Input) {
+			convertedBy(in, "ns/cool.v0")
+			before := operator("cool.v0", 1)
+			before.DeletionTimestamp = ago(0)
+			in.Neighbours.Items = append(in.Neighbours.Items, before)
+		}, release},
+		"the version before left it, and whether it is gone was not read": {func(in *cleanup.Input) {
+			convertedBy(in, "ns/cool.v0")
+			in.Neighbours = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
+		}, nil},
+		"nobody recorded the CRD at all": {func(in *cleanup.Input) { convertedBy(in, "") }, release},
 		"on another path and port": {func(in *cleanup.Input) {
 			service := in.CustomResourceDefinitions.Items[0].Spec.Conversion.Webhook.ClientConfig.Service
 			service.Path, service.Port = new("/convert"), new(int32(9443))

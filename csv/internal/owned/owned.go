@@ -134,6 +134,15 @@ func IsConverter(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Annotations[AnnotationConvertedBy] == c.Namespace+"/"+c.Name
 }
 
+// Converters returns the CSVs that a CRD came with, and the one that made it call its operator.
+func Converters(crd *apiextensionsv1.CustomResourceDefinition) []types.NamespacedName {
+	all := Alongside(crd)
+	if namespace, name, ok := strings.Cut(crd.Annotations[AnnotationConvertedBy], "/"); ok {
+		all = append(all, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	return all
+}
+
 // Converts reports whether the conversion of a CRD is for this CSV to change: the CRD came with it, or it was made call
 // this CSV's operator.
 func Converts(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
