@@ -273,8 +273,9 @@ func TestBundlesOfClients(t *testing.T) {
 // TestADeletedSecretIsMadeAnew: what clients trust is what Pods may serve with; where that is lost, new clients wait.
 func TestADeletedSecretIsMadeAnew(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
+	live := running(old.CAPEM, 2)
 	create := func(clients ...backend.Client) *corev1.Secret {
-		s := sourceOf(nil, running(old.CAPEM, 2), clients...)
+		s := sourceOf(nil, live, clients...)
 		s.Issued = []certificate.Issued{{Deployment: deployment, Certificate: next}}
 		plan := backend.Of(s)
 		require.Empty(t, plan.Requests)
@@ -289,6 +290,10 @@ func TestADeletedSecretIsMadeAnew(t *testing.T) {
 	lost := create()
 	require.Contains(t, lost.Annotations, "olmcore/unknown-authority")
 	require.NotContains(t, lost.Annotations, "olmcahash")
+	live.Spec.Template.Annotations = nil
+	require.NotContains(t, create().Annotations, "olmcore/unknown-authority", "no Pod serves")
+	live.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "webhook-cert", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: service + "-cert"}}}}
+	require.Contains(t, create().Annotations, "olmcore/unknown-authority", "Pods serve also where their annotation was lost")
 }
 
 func TestIssuedCertificatesAreLookedAt(t *testing.T) {

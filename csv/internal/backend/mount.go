@@ -52,6 +52,11 @@ func (p Plan) Mount(deployment string, spec *appsv1.DeploymentSpec) {
 }
 
 // withVolume replaces the volumes of the same name.
+// hasVolume reports whether Pods have a Secret among their volumes.
+func hasVolume(pod *corev1.PodSpec, secret string) bool {
+	return slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == secret })
+}
+
 func withVolume(have []corev1.Volume, want corev1.Volume) []corev1.Volume {
 	have = slices.Clone(have)
 	found := false

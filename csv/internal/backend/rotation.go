@@ -80,9 +80,9 @@ func (r *rotation) mayFollow() bool {
 	return !slices.ContainsFunc(r.clients, distrusts) && !(r.missing && r.health.Valid && r.serves())
 }
 
-// serves reports whether Pods may run that mount the certificate.
+// serves reports whether Pods may run that mount the certificate, also where the annotation of their template was lost.
 func (r *rotation) serves() bool {
-	return r.live != nil && r.live.Spec.Template.Annotations[annotationCAHash] != ""
+	return r.live != nil && (r.live.Spec.Template.Annotations[annotationCAHash] != "" || hasVolume(&r.live.Spec.Template.Spec, CertificateName(r.deployment)))
 }
 
 // isRolledOut reports whether all Pods serve with the current certificate.
@@ -181,10 +181,10 @@ func (r *rotation) waits() time.Duration {
 	return max(0, r.trustedSince.Add(TrustGrace).Sub(r.Now))
 }
 
-// knows reports whether the authority with a hash is among those in use.
+// knows reports whether the authority with a hash is among those in use; the one of no hash is not known.
 func (r record) knows(hash string) bool {
-	return certificate.Hash(r.current.CAPEM) == hash ||
-		slices.ContainsFunc(r.previous, func(a certificate.Authority) bool { return certificate.Hash(a.PEM) == hash })
+	return hash != "" && (certificate.Hash(r.current.CAPEM) == hash ||
+		slices.ContainsFunc(r.previous, func(a certificate.Authority) bool { return certificate.Hash(a.PEM) == hash }))
 }
 
 // install brings the Secret a step further, and makes it the CSV's.
