@@ -82,6 +82,21 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
+// BenchmarkWrites makes the writes that BenchmarkReconcile/spec_changed asks for, and decides nothing.
+func BenchmarkWrites(b *testing.B) {
+	in := many(1000, true)
+	changed := in.Sources.Items[0].DeepCopy()
+	changed.Spec.Description = "another"
+	in.Sources = olmcore.Found(changed)
+	updates := copies.UpdatesOf(in)
+	b.ReportAllocs()
+	for b.Loop() {
+		if actions := updates(); len(actions) != 1000 {
+			b.Fatal(len(actions))
+		}
+	}
+}
+
 // BenchmarkGather reads what one of 100 operators with copies in 1,000 namespaces needs, and decides with its Checkpoint.
 func BenchmarkGather(b *testing.B) {
 	objects := []olmcore.Object{groupOf("")}
