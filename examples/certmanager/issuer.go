@@ -115,7 +115,8 @@ func (i Issuer) certificateOf(request certificate.Request, live *certmanagerv1.C
 	own(&c.ObjectMeta, request)
 	c.Spec.SecretName = c.Name
 	c.Spec.DNSNames = request.Hosts
-	c.Spec.Duration = &metav1.Duration{Duration: request.NotAfter.Sub(request.NotBefore)}
+	// Those of cert-manager begin when they are made.
+	c.Spec.Duration = &metav1.Duration{Duration: request.NotAfter.Sub(request.NotBefore) - certificate.Backdated}
 	c.Spec.Usages = []certmanagerv1.KeyUsage{certmanagerv1.UsageDigitalSignature, certmanagerv1.UsageServerAuth}
 	c.Spec.PrivateKey = &certmanagerv1.CertificatePrivateKey{
 		Algorithm: certmanagerv1.ECDSAKeyAlgorithm, Size: 256, RotationPolicy: certmanagerv1.RotationPolicyAlways,
