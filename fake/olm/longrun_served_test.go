@@ -278,10 +278,10 @@ func (h *history) isLeftToStuck(o olmcore.Object) bool {
 	})
 }
 
-// stuck are the versions that are not installed where users delete what they need.
+// stuck are the versions that are not installed for want of what users deleted.
 func (h *history) stuck() (all []*v1alpha1.ClusterServiceVersion) {
 	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
-		if h.deletes && !c.IsCopied() && c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+		if h.deletes && !c.IsCopied() && c.Status.Phase == v1alpha1.CSVPhasePending && c.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet {
 			all = append(all, c)
 		}
 	}
