@@ -58,6 +58,11 @@ func (l link) isConnected() bool {
 	return l.state == stateReady || l.state == stateIdle && !l.connected.IsZero()
 }
 
+// problem is why there is no connection, as part of a message.
+func (c *Connection) problem() string {
+	return clip(strings.ReplaceAll(c.Problem, separator, ", "), 500)
+}
+
 func linkOf(c *Connection) link {
 	l := link{address: c.Address, state: c.State}
 	if !c.LastConnect.IsZero() {
@@ -130,7 +135,10 @@ func (f *facts) connectionFailure() (text string, wait time.Duration) {
 	}
 	text = "no connection to " + f.link.address
 	if c := f.recordedNow(ConditionDegraded); c != nil && strings.Contains(c.Message, text) {
-		return text, 0
+		// What it began with stays, or two controllers with a client each would write against each other.
+		_, recorded, _ := strings.Cut(c.Message, text)
+		recorded, _, _ = strings.Cut(recorded, separator)
+		return text + recorded, 0
 	}
 	c := f.Connection
 	if c == nil || c.Address != f.link.address || linkOf(c).isConnected() {
@@ -138,6 +146,9 @@ func (f *facts) connectionFailure() (text string, wait time.Duration) {
 	}
 	if left := c.LastTransition.Add(connectionGrace).Sub(f.Now); left > 0 {
 		return "", left
+	}
+	if problem := c.problem(); problem != "" {
+		text += ", which began with: " + problem
 	}
 	return text, 0
 }
@@ -151,6 +162,9 @@ func (r *report) connectionTransition(after *v1alpha1.GRPCConnectionState) (chan
 	}
 	t := olmcore.Moved(olmcore.RefOf(r.CatalogSource), "Connection", before.LastObservedState, after.LastObservedState, r.Now)
 	t.Bound, t.Message = olmcore.NotAfter, after.Address
+	if problem := own.problem(); problem != "" && own.State == after.LastObservedState {
+		t.Message += ": " + problem
+	}
 	// It may have been in that state before the one that is recorded.
 	earlier := before.Address == after.Address && own.LastTransition.Before(before.LastConnectTime.Time)
 	if own.State == after.LastObservedState && !own.LastTransition.IsZero() && !earlier {

@@ -50,6 +50,7 @@ func TestControllersWithClientsOfTheirOwnComeToRest(t *testing.T) {
 			if inputs[i].Connection = nil; rapid.IntRange(0, 4).Draw(t, "has a client") > 0 {
 				inputs[i].Connection = &catalog.Connection{
 					Address: dial, State: rapid.SampledFrom(states).Draw(t, "state"), LastConnect: about("connected"), LastTransition: about("since"),
+					Problem: rapid.SampledFrom([]string{"", "connection refused", "no such host; at all"}).Draw(t, "problem"),
 				}
 			}
 		}

@@ -67,6 +67,7 @@ type Connection struct {
 	State          string    // IDLE, CONNECTING, READY, TRANSIENT_FAILURE or SHUTDOWN; any other is an InputError
 	LastConnect    time.Time // when this client became READY for the last time; zero: never
 	LastTransition time.Time // when State became what it is
+	Problem        string    // why there is no connection, for people; optional
 }
 
 // cover covers every field but Now and Checkpoint.

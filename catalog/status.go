@@ -236,6 +236,9 @@ func (r *report) newProgressing() metav1.Condition {
 	return isFalse(reason, progressTexts[reason])
 }
 
+// separator stands between the sentences of a message.
+const separator = "; "
+
 // newDegraded lists everything that needs attention, the most telling first: the Reason is that of the first, or that of a
 // Pod that the API server refuses when only what comes last is wrong.
 func (r *report) newDegraded() metav1.Condition {
@@ -273,7 +276,7 @@ func (r *report) newDegraded() metav1.Condition {
 	add(ReasonPodRejected, r.refused) // what the API server says is the last sentence, so that it can be found again
 	switch {
 	case first != "":
-		return isTrue(first, strings.Join(found, "; "))
+		return isTrue(first, strings.Join(found, separator))
 	case s.runsPods() && r.phase == "" && r.pods.Ready < r.Config.Replicas:
 		return isTrue(ReasonReplicasUnavailable, r.distribution())
 	}

@@ -12,9 +12,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/backend"
@@ -26,7 +28,7 @@ import (
 
 // Affected returns the keys of the CSVs for which o's addition, change or deletion can change the outcome; an empty
 // Name stands for every CSV of the Namespace, the zero key for every CSV (olmcore.ExpandKeys). Call it for the old and
-// the new object and take both answers.
+// the new object and take both answers; Concerned tells which of all are meant.
 //
 // What a cleanup waits for beyond these, such as CSVs of other namespaces that use the same CRDs and instances of CRDs
 // without owner labels, it looks at again after at most a minute; Pods whose APIService is disrupted after ten seconds.
@@ -122,16 +124,52 @@ func ownersOf(o olmcore.Object) []types.NamespacedName {
 	return keys
 }
 
-// Providers returns the test for original CSVs that provide an API which one of the OperatorGroups lists: of those in
-// other namespaces no change of a group concerns any other, while Affected, which knows the group alone, returns all.
-func Providers(groups ...*operatorsv1.OperatorGroup) func(*v1alpha1.ClusterServiceVersion) bool {
+// Concerned returns the test for original CSVs that a change concerns for which Affected, which knows one object alone,
+// returns more than one key. old is nil where it is not known.
+func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) bool {
+	var concerns func(*v1alpha1.ClusterServiceVersion) bool
+	switch next := next.(type) {
+	case *operatorsv1.OperatorGroup:
+		before, _ := old.(*operatorsv1.OperatorGroup)
+		provides := provide(before, next)
+		concerns = func(c *v1alpha1.ClusterServiceVersion) bool { return c.Namespace == next.Namespace || provides(c) }
+	case *apiextensionsv1.CustomResourceDefinition:
+		concerns = func(c *v1alpha1.ClusterServiceVersion) bool {
+			d := &c.Spec.CustomResourceDefinitions
+			return owned.Describes(d.Owned, next.Name) || owned.Describes(d.Required, next.Name)
+		}
+	case *apiregistrationv1.APIService:
+		isIt := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == next.Name }
+		concerns = func(c *v1alpha1.ClusterServiceVersion) bool {
+			d := &c.Spec.APIServiceDefinitions
+			return slices.ContainsFunc(d.Owned, isIt) || slices.ContainsFunc(d.Required, isIt)
+		}
+	case *rbacv1.ClusterRole:
+		before, _ := old.(*rbacv1.ClusterRole)
+		changed := rbac.Changed(before, next)
+		concerns = func(c *v1alpha1.ClusterServiceVersion) bool {
+			return c.Status.Phase != v1alpha1.CSVPhaseSucceeded || slices.ContainsFunc(permissionsOf(c), func(p permission) bool {
+				return slices.ContainsFunc(p.rules, changed.Touches)
+			})
+		}
+	default:
+		return func(*v1alpha1.ClusterServiceVersion) bool { return true }
+	}
+	owns := func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
+		return o != nil && owned.By(c).Owns(o.GetLabels())
+	}
+	return func(c *v1alpha1.ClusterServiceVersion) bool {
+		return c != nil && !c.IsCopied() && (concerns(c) || owns(c, next) || owns(c, old))
+	}
+}
+
+// provide returns the test for CSVs that provide an API which one of the OperatorGroups lists.
+func provide(groups ...*operatorsv1.OperatorGroup) func(*v1alpha1.ClusterServiceVersion) bool {
 	listed := sets.Set[group.API]{}
 	for _, g := range groups {
 		if g != nil {
 			listed.Insert(group.Listed(g)...)
 		}
 	}
-	return func(c *v1alpha1.ClusterServiceVersion) bool {
-		return c != nil && !c.IsCopied() && listed.HasAny(group.Provided(c)...)
-	}
+	return func(c *v1alpha1.ClusterServiceVersion) bool { return listed.HasAny(group.Provided(c)...) }
 }

@@ -43,7 +43,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	}
 	reads := read.From(ctx, r)
 	in.OperatorGroups = read.List[*operatorsv1.OperatorGroup](reads, c.Namespace, nil)
-	in.OtherGroups, in.OtherProviders = readOtherGroups(reads, c)
+	in.OtherGroups, in.OtherProviders = readOtherGroups(reads, c, &in)
 	requirements.gather(reads, &in)
 	in.Deployments = readDeployments(reads, c)
 	gatherServices(reads, &in)
@@ -66,17 +66,20 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	return in, nil
 }
 
-// readOtherGroups reads the OperatorGroups of other namespaces that list an API which the CSV provides, and the CSVs of
-// their namespaces that provide one.
-func readOtherGroups(r *read.Reads, c *version) (groups olmcore.Observed[*operatorsv1.OperatorGroup], providers olmcore.Observed[*version]) {
+// readOtherGroups reads the OperatorGroups of other namespaces that list an API which the CSV provides and watch a
+// namespace that its own group watches, and the CSVs of their namespaces that provide one.
+func readOtherGroups(r *read.Reads, c *version, in *Input) (groups olmcore.Observed[*operatorsv1.OperatorGroup], providers olmcore.Observed[*version]) {
 	var provided []read.Term
 	termsOfAPIs(group.Provided(c), func(t read.Term) { provided = append(provided, t) })
-	if len(provided) == 0 {
+	own, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
+	if len(provided) == 0 || own == nil {
 		return olmcore.Found[*operatorsv1.OperatorGroup](), olmcore.Found[*version]()
 	}
 	groups = read.Only(read.Indexed(r, "", provided, func(g *operatorsv1.OperatorGroup, add func(read.Term)) {
 		termsOfAPIs(group.Listed(g), add)
-	}), func(g *operatorsv1.OperatorGroup) bool { return g.Namespace != c.Namespace })
+	}), func(g *operatorsv1.OperatorGroup) bool {
+		return g.Namespace != c.Namespace && group.Intersect(own, g)
+	})
 	var lists []olmcore.Observed[*version]
 	for _, g := range groups.Items {
 		lists = append(lists, read.Only(read.Indexed(r, g.Namespace, provided, termsOf), func(o *version) bool { return !o.IsCopied() }))

@@ -37,7 +37,8 @@ type Input struct {
 
 	// OperatorGroups are those of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides.
+	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides; of those
+	// that watch no namespace which its own group watches, none counts.
 	OtherGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// OtherProviders are the CSVs, copies left out, in the namespaces of OtherGroups that provide one of the same APIs.
 	OtherProviders olmcore.Observed[*v1alpha1.ClusterServiceVersion]

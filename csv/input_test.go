@@ -252,7 +252,8 @@ type keeper struct {
 	kept map[string]any
 }
 
-func (k keeper) Index(key string, build func() any) any {
+func (k keeper) Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any {
+	key = fmt.Sprint(gvk, namespace, key)
 	if k.kept[key] == nil {
 		k.kept[key] = build()
 	}
@@ -265,7 +266,7 @@ func TestGatherReadsTheSameWithAnIndex(t *testing.T) {
 	for i, annotation := range []string{"Cool.v1.example.com", "Other.v1.example.com", "A.v1.b, Cool.v1.example.com", "", "Cool.v1.example.com,Z.v1.z"} {
 		objects = append(objects, &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{
 			Namespace: fmt.Sprint("ns", i), Name: "g", Annotations: map[string]string{operatorsv1.OperatorGroupProvidedAPIsAnnotationKey: annotation},
-		}})
+		}, Status: operatorsv1.OperatorGroupStatus{Namespaces: []string{fmt.Sprint("ns", i%4)}}})
 	}
 	for i, subject := range []rbacv1.Subject{
 		{Kind: "ServiceAccount", Namespace: "ns0", Name: "sa"}, {Kind: "ServiceAccount", Namespace: "ns1", Name: "sa"}, {Kind: "ServiceAccount", Name: "sa"},
@@ -285,7 +286,7 @@ func TestGatherReadsTheSameWithAnIndex(t *testing.T) {
 	require.NoError(t, err)
 	want, err := csv.Gather(t.Context(), snapshot, types.NamespacedName{Namespace: "ns0", Name: "cool.v1"}, csv.Config{})
 	require.NoError(t, err)
-	require.Len(t, want.OtherGroups.Items, 2)
+	require.Len(t, want.OtherGroups.Items, 1, "ns2 watches itself alone, ns4 watches ns0")
 	require.Len(t, want.ClusterRoleBindings.Items, 5)
 	indexed := keeper{snapshot, map[string]any{}}
 	for range 2 {
@@ -422,6 +423,9 @@ func TestWhatChangesTheResultIsAffected(t *testing.T) {
 					}
 					mattered[olmcore.KeyOf(o)] = true
 					require.Contains(t, olmcore.ExpandKeys(csv.Affected(o), append(keys, types.NamespacedName{Namespace: "x", Name: "x"})), key, "%s", olmcore.KeyOf(o))
+					if slices.ContainsFunc(csv.Affected(o), func(k types.NamespacedName) bool { return k.Name == "" }) {
+						require.True(t, csv.Concerned(nil, o)(fake.Find[*v1alpha1.ClusterServiceVersion](cluster, key.Namespace, key.Name)), "%s", olmcore.KeyOf(o))
+					}
 				}
 			}
 			require.GreaterOrEqual(t, len(mattered), step.want, "%v", mattered)
@@ -507,7 +511,7 @@ func TestAFailedReadIsAnError(t *testing.T) {
 			return err
 		},
 		"a sweep": func(r olmcore.Reader) error {
-			_, err := sweep.Gather(ctx, r, cleanup.Config{})
+			_, err := sweep.Gather(ctx, r, cleanup.Config{}, nil)
 			return err
 		},
 	} {

@@ -48,7 +48,7 @@ func forbid(w *scenario.World, args []string, _ []byte) (string, error) {
 // sweepCluster [delete]: what Sweep finds and does.
 func sweepCluster(w *scenario.World, args []string, _ []byte) (string, error) {
 	ctx := context.Background()
-	in, err := sweep.Gather(ctx, w.Cluster, cleanup.Config{SweepDelete: len(args) > 0})
+	in, err := sweep.Gather(ctx, w.Cluster, cleanup.Config{SweepDelete: len(args) > 0}, nil)
 	if err != nil {
 		return "", err
 	}

@@ -31,9 +31,9 @@ import (
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
-	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
 )
 
 // rounds is within how many rounds a world must come to rest: from a new CSV to a replaced predecessor that is cleaned
@@ -70,12 +70,9 @@ func world(steps func(c *fake.Cluster, d *fake.Driver) error, files ...string) i
 			return c, steps(c, d)
 		},
 		Controllers: func(*fake.Cluster) []fake.Controller { return controllers(csv.Config{}) },
-		// How often a CSV went through its phases is the history of a run, not its end.
-		Ignore: func(o map[string]any) {
-			if status, ok := o["status"].(map[string]any); ok && o["kind"] == "ClusterServiceVersion" {
-				delete(status, "conditions")
-			}
-		},
+		Ignore: []invariant.Ignore{{ // how often a CSV went through its phases is the history of a run
+			Kind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: v1alpha1.ClusterServiceVersionKind}, Path: []string{"status", "conditions"},
+		}},
 	}
 }
 
@@ -243,7 +240,7 @@ func TestSweepFindsWhatAnOldControllerLeft(t *testing.T) {
 	require.NoError(t, cluster.RunFor(time.Hour))
 	require.NotEmpty(t, clusterObjectsOf(cluster, live))
 
-	in, err := sweep.Gather(ctx, cluster, cleanup.Config{SweepDelete: true})
+	in, err := sweep.Gather(ctx, cluster, cleanup.Config{SweepDelete: true}, nil)
 	require.NoError(t, err)
 	in.Now = cluster.Now()
 	res, err := sweep.Reconcile(in)
@@ -254,7 +251,7 @@ func TestSweepFindsWhatAnOldControllerLeft(t *testing.T) {
 		_, owned := olmcore.OwnerOf(o.GetLabels())
 		require.False(t, owned && o.GetNamespace() == "", "%s", olmcore.KeyOf(o))
 	}
-	in, err = sweep.Gather(ctx, cluster, cleanup.Config{})
+	in, err = sweep.Gather(ctx, cluster, cleanup.Config{}, nil)
 	require.NoError(t, err)
 	in.Now = cluster.Now()
 	res, err = sweep.Reconcile(in)

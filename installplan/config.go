@@ -4,9 +4,14 @@ package installplan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -88,3 +93,42 @@ func (c Config) Equal(d Config) bool {
 func (c Config) olmNamespace() string { return cmp.Or(c.OLMNamespace, DefaultOLMNamespace) }
 
 func (c Config) globalNamespace() string { return cmp.Or(c.GlobalNamespace, c.olmNamespace()) }
+
+// StepKind is a kind of object that the steps of plans may have. Of one that a CustomResourceDefinition defines only
+// Kind is known: it may be of any group.
+type StepKind struct {
+	schema.GroupVersionKind
+	// Verbs are how the API server calls what plans do with it: create, and where they do patch and delete.
+	Verbs []string
+}
+
+// StepKinds returns the kinds of the objects that steps may have, sorted by group and kind.
+func (c Config) StepKinds() []StepKind {
+	var all []StepKind
+	add := func(k kinds.Kind) {
+		verbs := []string{"create"}
+		if !k.CreateOnly {
+			verbs = append(verbs, "patch")
+		}
+		if k.Immutable != nil {
+			verbs = append(verbs, "delete")
+		}
+		all = append(all, StepKind{k.GVK, verbs})
+	}
+	for _, k := range kinds.Known {
+		add(k)
+	}
+	supported := c.SupportedKinds
+	if supported == nil {
+		supported = slices.Collect(maps.Keys(kinds.Supported))
+	}
+	for _, kind := range supported {
+		k := kinds.Supported[kind]
+		k.GVK.Kind = kind
+		add(k)
+	}
+	slices.SortFunc(all, func(a, b StepKind) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind), slices.Compare(a.Verbs, b.Verbs))
+	})
+	return all
+}

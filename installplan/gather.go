@@ -135,15 +135,18 @@ func (g *gatherer) subscriptions() {
 		g.in.Subscriptions = olmcore.Found(list[*v1alpha1.Subscription](g, g.plan.Namespace)...)
 		return
 	}
-	type index struct {
-		relation.Ties
-		err error
-	}
-	kept := keeper.Index("installplan Subscription "+g.plan.Namespace, func() any {
+	kept, _ := keeper.Index(olmcore.GVKOf(&v1alpha1.Subscription{}), g.plan.Namespace, "installplan", func() any {
 		all, err := olmcore.List[*v1alpha1.Subscription](g.ctx, g.r, g.plan.Namespace, nil)
-		return &index{relation.NewTies(all), err}
-	}).(*index)
-	g.err = cmp.Or(g.err, kept.err)
+		if err != nil {
+			g.err = cmp.Or(g.err, err)
+			return nil
+		}
+		ties := relation.NewTies(all)
+		return &ties
+	}).(*relation.Ties)
+	if kept == nil {
+		return
+	}
 	g.in.Subscriptions = olmcore.Found(kept.Of(g.plan)...)
 }
 

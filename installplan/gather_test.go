@@ -128,7 +128,8 @@ type keeper struct {
 	kept map[string]any
 }
 
-func (k keeper) Index(key string, build func() any) any {
+func (k keeper) Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any {
+	key = fmt.Sprint(gvk, namespace, key)
 	if k.kept[key] == nil {
 		k.kept[key] = build()
 	}

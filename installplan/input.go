@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/installplan/internal/input"
+	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // Input is everything that Reconcile looks at. It writes to none of it. Gather fills all but Now, LastRun,
-// CustomResources, RBACChanged and Checkpoint. The order of lists does not matter. A plan whose steps are looked at
+// CustomResources, RBACChanged, Unpacked and Checkpoint. The order of lists does not matter. A plan whose steps are looked at
 // needs every list from OperatorGroups to CatalogSources but Alongside; others may be left unread, as Gather does.
 type Input struct {
 	// Now is the instant of this reconcile. Required.
@@ -66,9 +67,14 @@ type Input struct {
 	// RBACChanged: a Role, RoleBinding or ServiceAccount of the namespace changed since the plan failed. Optional.
 	RBACChanged bool
 	Config      Config
+	// Unpacked is Outcome.Unpacked of an earlier call for this plan; nil is always right.
+	Unpacked *Memory
 	// Checkpoint is Outcome.Checkpoint of an earlier call for this plan; nil is always right.
 	Checkpoint *olmcore.Checkpoint
 }
+
+// Memory is what a call made of the unpacked bundles that a plan refers to. It is opaque, bounded, and may be lost.
+type Memory = step.Memory
 
 // ResourceVerdict is the judgement of one custom resource: Old and New are what the schema of Version finds wrong before
 // and after the change. One that finds nothing wrong may be left out. ReadError, when set, says instead that the resources

@@ -41,7 +41,7 @@ func (d *decision) evaluate(in *Input, preflight bool) step.Evaluation {
 		Alongside: in.Alongside.Items, Announced: in.Announced,
 		CustomResourceDefinitions: in.CustomResourceDefinitions.Items, CustomResources: resources,
 		Objects: in.Objects.Items, ConfigMaps: in.ConfigMaps.Items,
-		PullSecrets: in.PullSecrets.Items, CatalogSources: in.CatalogSources.Items, LastRun: in.LastRun,
+		PullSecrets: in.PullSecrets.Items, CatalogSources: in.CatalogSources.Items, LastRun: in.LastRun, Memory: in.Unpacked,
 		OLMNamespace: in.Config.olmNamespace(), GlobalNamespace: in.Config.globalNamespace(),
 		OverwriteUnmanaged: in.Config.OverwriteUnmanaged, CopyAnySecret: in.Config.CopyAnySecret,
 		ChangeOwnedCRDs: in.Config.ChangeOwnedCRDs, SupportedKinds: in.Config.SupportedKinds,

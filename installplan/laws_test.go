@@ -55,7 +55,7 @@ func TestCheckpointsAreSound(t *testing.T) {
 		p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false
 	}, OwnedBy(asking)), with(asking))
 	waiting.CustomResources = olmcore.Found(installplan.ResourceVerdict{CustomResourceDefinition: "x", New: []string{"bad"}})
-	require.NoError(t, invariant.CheckpointCovers(installplan.Reconcile, waiting)) // of a complete plan little matters
+	require.NoError(t, invariant.CheckpointCovers(installplan.Reconcile, waiting, "Unpacked")) // of a complete plan little matters
 	for _, in := range []installplan.Input{converged(3, 2), waiting, input(young)} {
 		checkpointOf(t, in)
 		require.NoError(t, invariant.CheckpointSound(installplan.Reconcile, in))

@@ -26,6 +26,9 @@ type Outcome struct {
 	// anything is unpacked: the caller takes each through package unpack again. The plan applies nothing meanwhile,
 	// fails when that takes long, and goes on once the content that was planned is back.
 	LostBundles []v1alpha1.BundleLookup
+	// Unpacked, handed back in the next Input for the plan, spares that its bundles are decoded again; nil at rest, and
+	// when they were not needed.
+	Unpacked *Memory
 	// Checkpoint, handed back in the next Input for the plan, makes a call at rest cheap; nil where something is asked
 	// for or said.
 	Checkpoint *olmcore.Checkpoint
@@ -45,8 +48,9 @@ func Reconcile(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
 	}
+	in.Unpacked = in.Unpacked.Next()
 	d := decide(&in, false)
-	out := Outcome{Result: d.outcome(&in), LostBundles: d.lost}
+	out := Outcome{Result: d.outcome(&in), LostBundles: d.lost, Unpacked: in.Unpacked.Used()}
 	if !in.CustomResources.Complete {
 		out.SchemaChanges = d.changes
 	}

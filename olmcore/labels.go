@@ -27,6 +27,8 @@ const (
 	LabelCopiedFrom = "olm.copiedFrom"
 	// ComponentLabelPrefix starts the key that ties objects to a package.
 	ComponentLabelPrefix = "operators.coreos.com/"
+	// LabelGroupPrefix starts the key, with the UID of an OperatorGroup, on the namespaces that it selects.
+	LabelGroupPrefix = "olm.operatorgroup.uid/"
 	// KeyPrefix starts annotation and label keys of our own.
 	KeyPrefix = "olmcore/"
 )

@@ -132,12 +132,12 @@ func Require[T Object](ctx context.Context, r Reader, namespace, name string) (o
 	return object, err
 }
 
-// Indexer is what a Reader may be besides whose answers stay the same for as long as it lives: it keeps an index that a
-// Gather made of a list, so that all calls share it. Without it a Gather goes through the list.
+// Indexer is what a Reader may be besides: it keeps an index that a Gather made of the objects of a kind in a namespace,
+// "" for all, so that all calls share it until one of these objects changes. Without it a Gather goes through the list.
 type Indexer interface {
-	// Index returns the value that was kept for a key, a pointer or a map; the first time it is what build returns. It
-	// is not changed afterwards.
-	Index(key string, build func() any) any
+	// Index returns the value that was kept for a key, a pointer or a map; the first time, and after a change of one of
+	// these objects, it is what build returns. It is not changed afterwards. nil is not kept: what was read was an error.
+	Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any
 }
 
 func typed[T Object](o Object) (T, error) {

@@ -3,8 +3,10 @@
 package olmcore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,6 +95,26 @@ type Transition struct {
 	Certainty Certainty   `json:"certainty"`
 	// OutOfBand marks an edge that no controller takes: a user edited the object.
 	OutOfBand bool `json:"outOfBand,omitempty"`
+}
+
+// String returns the edge in one line, without its object and time:
+//
+//	CONNECTING -> READY (PodReady)
+//	Phase none -> Installing (Approved) inferred
+//
+// Type stands in front where there is one, an empty state is "none", and a certainty other than Observed stands at the end.
+func (t Transition) String() string {
+	text := cmp.Or(t.From, "none") + " -> " + cmp.Or(t.To, "none")
+	if t.Type != "" {
+		text = t.Type + " " + text
+	}
+	if t.Reason != "" {
+		text += " (" + t.Reason + ")"
+	}
+	if t.Certainty != CertaintyObserved && t.Certainty != "" {
+		text += " " + strings.ToLower(string(t.Certainty))
+	}
+	return text
 }
 
 // Severity grades a Diagnostic.

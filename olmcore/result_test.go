@@ -37,3 +37,14 @@ func TestResultKeepsTheNearestDeadline(t *testing.T) {
 	r.Diagnostics = []olmcore.Diagnostic{{}}
 	require.False(t, r.Empty())
 }
+
+func TestTransitionString(t *testing.T) {
+	for want, edge := range map[string]olmcore.Transition{
+		"CONNECTING -> READY (PodReady)":          {From: "CONNECTING", To: "READY", Reason: "PodReady", Certainty: olmcore.CertaintyObserved},
+		"Phase none -> Installing (R) inferred":   {Type: "Phase", To: "Installing", Reason: "R", Certainty: olmcore.CertaintyInferred},
+		"CatalogSourcesUnhealthy True -> none":    {Type: "CatalogSourcesUnhealthy", From: "True"},
+		"Phase Installing -> Complete (R) proven": {Type: "Phase", From: "Installing", To: "Complete", Reason: "R", Certainty: olmcore.CertaintyProven},
+	} {
+		require.Equal(t, want, edge.String())
+	}
+}

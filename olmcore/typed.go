@@ -81,6 +81,9 @@ func isOLMs(gvk schema.GroupVersionKind) bool { return gvk.Group == v1alpha1.Gro
 // Typed returns what a Reader owes for an object that a client returned: the API type of a map whose kind the library
 // knows, else o itself. The error is an *UnfitError of a map that does not fit its type.
 func Typed(o Object) (Object, error) {
+	if k, unfit := o.(*keptUnfit); unfit {
+		return nil, k.err
+	}
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok || u == nil {
 		return o, nil
@@ -93,6 +96,32 @@ func Typed(o Object) (Object, error) {
 		return nil, unfit(u.Object, object, err)
 	}
 	return object, nil
+}
+
+// Kept returns what a cache keeps of an object that a client returned, so that its API type is made once: Typed and Items
+// make of it what they make of o.
+func Kept(o Object) Object {
+	read, err := Typed(o)
+	var unfit *UnfitError
+	switch {
+	case errors.As(err, &unfit):
+		return &keptUnfit{unfit.Object, unfit}
+	case err != nil:
+		return o
+	}
+	return read
+}
+
+// keptUnfit is what fits of an object, with the error of reading it.
+type keptUnfit struct {
+	Object
+	err *UnfitError
+}
+
+// DeepCopyObject implements runtime.Object.
+func (k *keptUnfit) DeepCopyObject() runtime.Object {
+	fits := k.Object.DeepCopyObject().(Object)
+	return &keptUnfit{fits, &UnfitError{Object: fits, Err: k.err.Err}}
 }
 
 // Fitting takes the result of a read and returns of an *UnfitError the object that it holds, for readers to whom one
@@ -129,32 +158,59 @@ func Items(list runtime.Object) ([]Object, error) {
 	return objects, nil
 }
 
-// IndexTerms returns what a cache indexes an object by, so that Readers over it find objects by their labels: "key" and
-// "key=value" of each label.
+// indexedKeys are the labels by which Gather functions look for objects: true by their values, false by their keys alone.
+// Others are not worth their memory, as each term costs some hundred bytes for each object.
+var indexedKeys = map[string]bool{
+	LabelManaged: true, LabelOwner: true, LabelOwnerNamespace: true, LabelOwnerKind: false, LabelCopiedFrom: true,
+	"olm.catalogSource": true, "catalogsource.operators.coreos.com/update": true, "operatorframework.io/bundle-unpack-ref": true, "job-name": true,
+}
+
+// isIndexed reports whether a label is indexed, and whether by its value.
+func isIndexed(key string) (is, byValue bool) {
+	if byValue, is = indexedKeys[key]; is {
+		return true, byValue
+	}
+	return strings.HasPrefix(key, ComponentLabelPrefix) || strings.HasPrefix(key, LabelGroupPrefix), false
+}
+
+// IndexTerms returns what a cache indexes an object by, so that Readers over it find objects by their labels: "key=value"
+// or "key" of each label that the library asks for.
 func IndexTerms(o Object) []string {
-	terms := make([]string, 0, 2*len(o.GetLabels()))
+	var terms []string
 	for key, value := range o.GetLabels() {
-		terms = append(terms, key, key+"="+value)
+		switch is, byValue := isIndexed(key); {
+		case is && byValue:
+			terms = append(terms, key+"="+value)
+		case is:
+			terms = append(terms, key)
+		}
 	}
 	slices.Sort(terms)
 	return terms
 }
 
 // IndexTerm returns a term of IndexTerms that every object which a selector takes has: "key=value" where there is one,
-// else "key", else "". The selector is still to be asked about each object that has it; a nil one takes every object.
+// else "key", else "": then all objects are to be gone through. The selector is still to be asked about each object that
+// has the term; a nil one takes every object.
 func IndexTerm(selector labels.Selector) (term string) {
 	if selector == nil {
 		return ""
 	}
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
+		is, byValue := isIndexed(r.Key())
 		switch values := r.ValuesUnsorted(); r.Operator() {
 		case selection.Equals, selection.DoubleEquals, selection.In:
-			if len(values) == 1 {
+			switch {
+			case is && byValue && len(values) == 1:
 				return r.Key() + "=" + values[0]
+			case is && !byValue:
+				term = r.Key()
 			}
 		case selection.Exists:
-			term = r.Key()
+			if is && !byValue {
+				term = r.Key()
+			}
 		}
 	}
 	return term

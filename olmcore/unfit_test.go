@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -72,10 +73,21 @@ func TestAnUnfitObjectKeepsOthersReadable(t *testing.T) {
 				if err != nil || len(objects) != 2 || objects[1].GetName() != "x" || objects[1].GetUID() != "1" || objects[1].GetLabels()["a"] != "b" {
 					t.Errorf("a list: %v, %v", objects, err)
 				}
+				kept := olmcore.Kept(u)
+				if _, again := olmcore.Typed(kept); again == nil || again.Error() != problemOf(olmcore.Typed(u)) {
+					t.Errorf("what a cache keeps of it: %v", again)
+				}
+				_, copied := olmcore.Typed(kept.DeepCopyObject().(olmcore.Object))
+				items, err := olmcore.Items(&metav1.List{Items: []runtime.RawExtension{{Object: kept}, {Object: olmcore.Kept(other)}}})
+				if diff := cmp.Diff(objects, items); err != nil || diff != "" || copied == nil || olmcore.GVKOf(kept) != u.GroupVersionKind() {
+					t.Errorf("a list of what a cache keeps: %v %s, a copy: %v", err, diff, copied)
+				}
 			})
 		})
 	}
 }
+
+func problemOf(_ olmcore.Object, err error) string { return err.Error() }
 
 // TestAnUnfitObjectKeepsWhatFits: fields that fit count for others.
 func TestAnUnfitObjectKeepsWhatFits(t *testing.T) {

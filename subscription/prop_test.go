@@ -237,8 +237,6 @@ func TestEveryWriteMayBeLostOrRepeated(t *testing.T) {
 				},
 				Controllers: func(*fake.Cluster) []fake.Controller { return []fake.Controller{solving()} },
 				Rounds:      rounds,
-				// The time of a condition is that of the write that came through.
-				Ignore: func(map[string]any) {},
 			}
 			require.NoError(t, invariant.Settles(w))
 			require.NoError(t, invariant.Repeatable(w))

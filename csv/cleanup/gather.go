@@ -40,7 +40,10 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 		WellKnown:      readWellKnown(reads, c),
 	}
 	if owned.IsLabelValue(c.Name) {
-		in.Deletion.ClusterObjects, in.Deletion.Unread = read.Owned(reads, in.Config.ClusterKinds, labels.SelectorFromSet(owned.By(c).Labels()))
+		in.Deletion.ClusterObjects, in.Deletion.Unread = read.Owned(reads, read.ClusterKinds(in.Config.ClusterKinds), labels.SelectorFromSet(owned.By(c).Labels()))
+	}
+	if err := reads.Err(); err != nil {
+		return Deletion{}, err
 	}
 	// What Reconcile would ask for is answered beforehand.
 	f := factsOf(&in)
@@ -48,6 +51,10 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 		var lists []olmcore.Observed[olmcore.Object]
 		for _, namespace := range f.reach { // the empty one for all
 			lists = append(lists, read.Kind(reads, kind, namespace, nil))
+		}
+		if reads.Refused() {
+			in.Refused = append(in.Refused, kind.GroupKind())
+			continue
 		}
 		if in.Operands == nil {
 			in.Operands = map[schema.GroupKind]olmcore.Observed[olmcore.Object]{}

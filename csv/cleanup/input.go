@@ -64,6 +64,8 @@ type Deletion struct {
 	WellKnown olmcore.Observed[olmcore.Object]
 	// Operands answers Outcome.Operands: the instances of each kind. A kind that is absent was not read.
 	Operands map[schema.GroupKind]olmcore.Observed[olmcore.Object]
+	// Refused are the kinds of operands that the caller may not list: the cleanup waits, and says so.
+	Refused []schema.GroupKind
 }
 
 // Config tunes what happens to what a ClusterServiceVersion leaves behind. The zero value is right for most clusters.

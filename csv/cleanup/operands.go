@@ -42,7 +42,10 @@ func findOperands(f *facts) (all found) {
 	all.skipped = left
 	for _, kind := range kinds {
 		answer := f.Operands[kind.GroupKind()]
-		if !answer.Complete {
+		switch {
+		case slices.Contains(f.Refused, kind.GroupKind()):
+			all.unread = append(all.unread, kind.GroupKind().String()+" (the controller needs the rights list and delete; the annotation "+AnnotationCleanup+"="+OverrideSkipOperands+" goes on without them)")
+		case !answer.Complete:
 			all.ask = append(all.ask, kind)
 		}
 		for _, o := range answer.Items {
@@ -51,7 +54,7 @@ func findOperands(f *facts) (all found) {
 			}
 		}
 	}
-	if len(all.ask) > 0 {
+	if len(all.ask)+len(all.unread) > 0 {
 		all.targets = nil
 		return all
 	}

@@ -3,6 +3,8 @@
 package cleanup_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
@@ -232,4 +236,32 @@ func TestOperandsAreReadInTheVersionThatIsStored(t *testing.T) {
 		}
 		require.Equal(t, []schema.GroupVersionKind{{Group: "example.com", Version: want, Kind: "Cool"}}, out.Operands)
 	}
+}
+
+// forbidding is a Reader whose API server refuses to list operands.
+type forbidding struct{ olmcore.Reader }
+
+func (r forbidding) List(ctx context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if kind.GroupKind() == coolKind {
+		return nil, apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: "cools"}, "", errors.New("no rule allows it"))
+	}
+	return r.Reader.List(ctx, kind, namespace, selector)
+}
+
+// A controller that may not list operands says so, and what helps: an error of a read is in its log alone.
+func TestOperandsThatMayNotBeListedAreNamed(t *testing.T) {
+	in := leaving()
+	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
+	cluster, err := olmcore.NewSnapshot([]olmcore.Object{in.ClusterServiceVersion, in.Namespaces.Items[0]})
+	require.NoError(t, err)
+	in.Deletion, err = cleanup.Gather(t.Context(), forbidding{cluster}, in)
+	require.NoError(t, err)
+	require.Equal(t, []schema.GroupKind{coolKind}, in.Deletion.Refused)
+	out := reconciled(t, in)
+	require.Empty(t, out.Actions)
+	require.Equal(t, []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, cleanup.ReasonNotObserved, olmcore.RefOf(in.ClusterServiceVersion), "",
+		"the list of Cool.example.com (the controller needs the rights list and delete; the annotation olmcore/csv-cleanup=skip-operands goes on without them) was not read, so cleanup waits")}, out.Diagnostics)
+
+	in.ClusterServiceVersion.Annotations = map[string]string{cleanup.AnnotationCleanup: cleanup.OverrideSkipOperands}
+	require.NotEqual(t, cleanup.StageOperands, reconciled(t, in).Stage, "the cleanup goes on without them")
 }

@@ -4,13 +4,13 @@ package permissions
 
 import (
 	"slices"
+	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -82,7 +82,7 @@ func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) b
 	switch next := next.(type) {
 	case *rbacv1.ClusterRole:
 		before, _ := old.(*rbacv1.ClusterRole)
-		changed := changedRules(before, next)
+		changed := rbac.Changed(before, next)
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool { return concernsRole(c, o, changed) }
 	case *rbacv1.ClusterRoleBinding:
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
@@ -106,29 +106,14 @@ func concernsRole(c *v1alpha1.ClusterServiceVersion, role olmcore.Object, change
 	if owned.By(c).Owns(role.GetLabels()) || slices.ContainsFunc(providedAPIs(c), isNeeded) {
 		return true
 	}
+	touches := func(rules []rbacv1.PolicyRule) bool { return slices.ContainsFunc(rules, changed.Touches) }
+	isTouched := slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.Permissions, func(p v1alpha1.StrategyDeploymentPermissions) bool { return touches(p.Rules) })
+	if !isTouched && !strings.HasPrefix(role.GetName(), c.Name[:min(len(c.Name), namePrefix)]) {
+		return false // the names of what it is granted, which are hashes, need not be known
+	}
 	grants, _ := grantsOf(c)
-	return namesOf(grants).Has(role.GetName()) || slices.ContainsFunc(grants, func(g grant) bool {
-		return slices.ContainsFunc(g.rules, changed.Touches)
-	})
+	return namesOf(grants).Has(role.GetName()) || slices.ContainsFunc(grants, func(g grant) bool { return touches(g.rules) })
 }
 
-// changedRules are the rules of a ClusterRole that grant something now or did before, but not both; all of them unless
-// it counts for the same as before. What it aggregates and is not written yet may be anything.
-func changedRules(old, next *rbacv1.ClusterRole) rbac.Granted {
-	if old == nil {
-		old = &rbacv1.ClusterRole{}
-	}
-	if len(rbac.Selectors(old))+len(rbac.Selectors(next)) > 0 {
-		return rbac.Everything()
-	}
-	without := func(rules []rbacv1.PolicyRule, o *rbacv1.ClusterRole) []rbacv1.PolicyRule {
-		if old.ResourceVersion == next.ResourceVersion || !equality.Semantic.DeepEqual(old.Labels, next.Labels) ||
-			!equality.Semantic.DeepEqual(old.OwnerReferences, next.OwnerReferences) {
-			return rules
-		}
-		return slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool {
-			return slices.ContainsFunc(o.Rules, func(other rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, other) })
-		})
-	}
-	return rbac.Of(slices.Concat(without(old.Rules, next), without(next.Rules, old)))
-}
+// namePrefix is how much of a CSV's name the names of its permissions have at least.
+const namePrefix = 16

@@ -12,7 +12,8 @@
 //	its own namespace alone       where the InstallPlan made them
 //
 // [Gather] reads an [Input], [Reconcile] turns it into an [Outcome], and [Affected] says which ClusterServiceVersions to
-// look at again when an object changed. [Assess] tells a person which of its APIs have no ClusterRoles, and why.
+// look at again when an object changed. [Assess] tells a person which of its APIs have no ClusterRoles, and why. [Gained]
+// says what roles and bindings give that others do not, such as those of an upgrade.
 //
 // # What is granted
 //

@@ -29,8 +29,8 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/scenario"
-	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
 )
 
 // rounds is within how many rounds a world comes to rest.
@@ -165,11 +165,9 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 					return c, world.prepare(c, func() error { return d.Settle(context.Background()) })
 				},
 				Controllers: func(*fake.Cluster) []fake.Controller { return controllers() },
-				Ignore: func(o map[string]any) { // how often a CSV went through its phases is the history of a run
-					if status, ok := o["status"].(map[string]any); ok && o["kind"] == "ClusterServiceVersion" {
-						delete(status, "conditions")
-					}
-				},
+				Ignore: []invariant.Ignore{{ // how often a CSV went through its phases is the history of a run
+					Kind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: v1alpha1.ClusterServiceVersionKind}, Path: []string{"status", "conditions"},
+				}},
 			}
 			require.NoError(t, invariant.Settles(w))
 			require.NoError(t, invariant.Repeatable(w))

@@ -5,5 +5,5 @@
 // an [Outcome].
 //
 // One call for the whole cluster every few minutes is enough: what a deleted ClusterServiceVersion leaves, its own
-// cleanup removes (package cleanup).
+// cleanup removes (package cleanup). A [Rest] spares calls at rest the reads that no cache answers.
 package sweep

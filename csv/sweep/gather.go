@@ -4,12 +4,14 @@ package sweep
 
 import (
 	"context"
+	"slices"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/olmcore/olm/csv/cleanup"
@@ -17,9 +19,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at, Now and Checkpoint apart. What was not read is an incomplete list; any other
-// read that failed is an error. A kind that the cluster does not serve has no objects.
-func Gather(ctx context.Context, r olmcore.Reader, config cleanup.Config) (Input, error) {
+// Gather reads what Reconcile looks at, Now and Checkpoint apart; of the kinds that no watch delivers nothing while rest
+// holds, which may be nil. What was not read for another reason is an incomplete list; any other read that failed is an
+// error. A kind that the cluster does not serve has no objects.
+func Gather(ctx context.Context, r olmcore.Reader, config cleanup.Config, rest *Rest) (Input, error) {
 	isOwned, err := labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
 	if err != nil {
 		return Input{}, err
@@ -32,7 +35,14 @@ func Gather(ctx context.Context, r olmcore.Reader, config cleanup.Config) (Input
 		InstallPlans:           read.List[*v1alpha1.InstallPlan](reads, metav1.NamespaceAll, nil),
 		Namespaces:             read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil),
 	}
-	in.Objects, in.Unread = read.Owned(reads, config.ClusterKinds, labels.NewSelector().Add(*isOwned))
+	kinds := read.ClusterKinds(config.ClusterKinds)
+	if rest.holds(&in) {
+		kinds = slices.DeleteFunc(kinds, func(gvk schema.GroupVersionKind) bool {
+			k, _ := olmcore.KindOf(gvk.GroupKind())
+			return k.Watch == olmcore.WatchNever
+		})
+	}
+	in.Objects, in.Unread = read.Owned(reads, kinds, labels.NewSelector().Add(*isOwned))
 	if err := reads.Err(); err != nil {
 		return Input{}, err
 	}

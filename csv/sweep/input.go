@@ -29,7 +29,8 @@ type Input struct {
 	InstallPlans           olmcore.Observed[*v1alpha1.InstallPlan]
 	// Namespaces are those of the cluster.
 	Namespaces olmcore.Observed[*corev1.Namespace]
-	// Objects are the cluster-scoped objects, and the RoleBindings of kube-system, that carry the label olm.owner.kind.
+	// Objects are the cluster-scoped objects, and the RoleBindings of kube-system, that carry the label olm.owner.kind;
+	// while a Rest holds, those of kinds that watches deliver.
 	Objects olmcore.Observed[olmcore.Object]
 	// Unread are the kinds for which Objects is not complete, which what is said names; may be empty.
 	Unread []schema.GroupKind
@@ -42,10 +43,7 @@ type Input struct {
 type Outcome = olmcore.Outcome
 
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	in.Config.Cover(&c)
-	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(&c, in.OperatorGroups)
-	olmcore.CoverObjects(&c, in.InstallPlans)
+	c = in.coverOwners(c)
 	olmcore.CoverObjects(&c, in.Namespaces)
 	olmcore.CoverObjects(&c, in.Objects)
 	olmcore.CoverValues(&c, in.Unread)

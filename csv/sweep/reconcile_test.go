@@ -215,7 +215,7 @@ func TestManyOrphansComeInPortions(t *testing.T) {
 func TestGatherMarksWhatWasNotRead(t *testing.T) {
 	nothing, err := olmcore.NewSnapshot(nil)
 	require.NoError(t, err)
-	in, err := sweep.Gather(context.Background(), nothing, cleanup.Config{ClusterKinds: []schema.GroupVersionKind{{Group: "x", Version: "v1", Kind: "More"}}})
+	in, err := sweep.Gather(context.Background(), nothing, cleanup.Config{ClusterKinds: []schema.GroupVersionKind{{Group: "x", Version: "v1", Kind: "More"}}}, nil)
 	require.NoError(t, err)
 	require.Contains(t, in.Unread, schema.GroupKind{Group: "x", Kind: "More"})
 	in.Now = now

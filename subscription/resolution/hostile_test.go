@@ -100,12 +100,13 @@ func TestChainsAreThoseOfTheRule(t *testing.T) {
 	})
 }
 
-// quickly fails a test whose time grows faster than what it reads. The bound is wide: what it is to find takes minutes.
+// quickly fails a test whose time grows faster than what it reads. The bound is wide, as a busy machine and the race
+// detector take a hundred times as long: what it is to find takes that of hours.
 func quickly(t *testing.T, f func()) {
 	t.Helper()
 	start := time.Now()
 	f()
-	require.Less(t, time.Since(start), time.Minute)
+	require.Less(t, time.Since(start), 8*time.Minute)
 }
 
 func TestHostileContentTakesNoLonger(t *testing.T) {

@@ -86,7 +86,7 @@ func (r *Registry) podAnnotations(request PodRequest) map[string]string {
 
 // serveConfigMap completes a Pod: what OLM sets after it has computed the hash.
 func (r *Registry) serveConfigMap(pod *corev1.Pod) {
-	pod.Labels[labelConfigMapVersion] = r.ConfigMap.ResourceVersion
+	pod.Labels[LabelConfigMapVersion] = r.ConfigMap.ResourceVersion
 	pod.Annotations[keyConfigMapHash] = r.contentHash
 	pod.Spec.ServiceAccountName = r.Source.Name + SuffixAccount
 	pod.Spec.Containers[0].Command = []string{"configmap-server", "-c", r.Source.Spec.ConfigMap, "-n", r.Source.Namespace}

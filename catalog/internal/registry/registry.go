@@ -24,7 +24,7 @@ const (
 	labelPodHash          = "olm.pod-spec-hash"
 	labelServiceHash      = "olm.service-spec-hash"
 	labelBundleUnpack     = "operatorframework.io/bundle-unpack-ref"
-	labelConfigMapVersion = "olm.configMapResourceVersion"
+	LabelConfigMapVersion = "olm.configMapResourceVersion"
 	annotationPriority    = "operatorframework.io/priorityclass"
 	annotationEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	annotationApplied     = "kubectl.kubernetes.io/last-applied-configuration"
@@ -135,7 +135,7 @@ func (r *Registry) Current(pod *corev1.Pod) bool {
 
 // madeOfVersion reports whether a Pod that OLM made serves this version of a ConfigMap.
 func madeOfVersion(pod *corev1.Pod, cm *corev1.ConfigMap) bool {
-	if pod.Labels[labelConfigMapVersion] != cm.ResourceVersion || len(pod.Spec.Containers) != 1 {
+	if pod.Labels[LabelConfigMapVersion] != cm.ResourceVersion || len(pod.Spec.Containers) != 1 {
 		return false
 	}
 	command := pod.Spec.Containers[0].Command

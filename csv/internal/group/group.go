@@ -133,7 +133,7 @@ func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1
 	provided := Provided(c)
 	claim := Claim{Listed: sets.New(Listed(own)...).HasAll(provided...)}
 	for _, other := range others {
-		if other.Namespace == own.Namespace && other.Name == own.Name || !intersect(own, other) {
+		if other.Namespace == own.Namespace && other.Name == own.Name || !Intersect(own, other) {
 			continue
 		}
 		listed := sets.New(Listed(other)...)
@@ -254,8 +254,8 @@ func watches(g *operatorsv1.OperatorGroup, namespace string) bool {
 	return namespace == g.Namespace || Targets(g.Status.Namespaces).Contains(namespace)
 }
 
-// intersect reports whether two groups watch one namespace.
-func intersect(a, b *operatorsv1.OperatorGroup) bool {
+// Intersect reports whether two groups watch one namespace.
+func Intersect(a, b *operatorsv1.OperatorGroup) bool {
 	return Targets(a.Status.Namespaces).All() || watches(b, a.Namespace) ||
 		slices.ContainsFunc(a.Status.Namespaces, func(namespace string) bool { return watches(b, namespace) })
 }

@@ -52,7 +52,7 @@ func ByGroup(g *operatorsv1.OperatorGroup) olmcore.Owner {
 }
 
 // GroupLabelPrefix and the UID of an OperatorGroup are the key of a label of the namespaces that the group watches.
-const GroupLabelPrefix = "olm.operatorgroup.uid/"
+const GroupLabelPrefix = olmcore.LabelGroupPrefix
 
 // ByIncarnation is By for this very CSV, not another one of its name.
 func ByIncarnation(c *CSV) olmcore.Owner {

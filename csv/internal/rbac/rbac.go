@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/auth/rbac/validation"
@@ -60,12 +61,29 @@ type Granted struct{ cluster, namespace []rbacv1.PolicyRule }
 // Of returns what an account has that is granted these rules.
 func Of(rules []rbacv1.PolicyRule) Granted { return Granted{cluster: rules, namespace: rules} }
 
-// Everything is what an account has that may do everything with objects.
-func Everything() Granted {
-	return Of([]rbacv1.PolicyRule{{Verbs: anything, APIGroups: anything, Resources: anything}})
-}
-
 var anything = []string{rbacv1.VerbAll} // as rbacv1.APIGroupAll and ResourceAll
+
+// Changed returns the rules of a ClusterRole that grant something now or did before, but not both; all of them unless it
+// counts for the same as before. What it aggregates and is not written yet may be anything. old is nil where it is not
+// known.
+func Changed(old, next *rbacv1.ClusterRole) Granted {
+	if old == nil {
+		old = &rbacv1.ClusterRole{}
+	}
+	if len(Selectors(old))+len(Selectors(next)) > 0 {
+		return Of([]rbacv1.PolicyRule{{Verbs: anything, APIGroups: anything, Resources: anything}, {Verbs: anything, NonResourceURLs: anything}})
+	}
+	without := func(rules []rbacv1.PolicyRule, o *rbacv1.ClusterRole) []rbacv1.PolicyRule {
+		if old.ResourceVersion == next.ResourceVersion || !equality.Semantic.DeepEqual(old.Labels, next.Labels) ||
+			!equality.Semantic.DeepEqual(old.OwnerReferences, next.OwnerReferences) {
+			return rules
+		}
+		return slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool {
+			return slices.ContainsFunc(o.Rules, func(other rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, other) })
+		})
+	}
+	return Of(slices.Concat(without(old.Rules, next), without(next.Rules, old)))
+}
 
 // Grants returns what bindings grant the accounts of a CSV. What belongs to another CSV, a predecessor too, does not
 // count: it goes with that one.
@@ -144,8 +162,11 @@ func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.clust
 func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
 
 // Touches reports whether the rules may be some of those that satisfy another one: they grant something in one of its
-// API groups.
+// API groups, or on URLs as it does.
 func (g Granted) Touches(rule rbacv1.PolicyRule) bool {
+	if len(rule.NonResourceURLs) > 0 {
+		return slices.ContainsFunc(g.cluster, func(r rbacv1.PolicyRule) bool { return len(r.NonResourceURLs) > 0 })
+	}
 	widened := make([]rbacv1.PolicyRule, len(g.cluster))
 	for i, r := range g.cluster {
 		widened[i] = rbacv1.PolicyRule{Verbs: anything, APIGroups: r.APIGroups, Resources: anything}

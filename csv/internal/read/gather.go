@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -41,6 +40,15 @@ func From(ctx context.Context, r olmcore.Reader) *Reads {
 
 // Err returns the first error, nil when there was none.
 func (r *Reads) Err() error { return r.err }
+
+// Refused reports whether the reads ended because one is forbidden, and lets others be made.
+func (r *Reads) Refused() bool {
+	refused := olmcore.Classify(r.err) == olmcore.Forbidden
+	if refused {
+		r.err = nil
+	}
+	return refused
+}
 
 // List reads the objects of a namespace or, when it is empty, of all. A nil selector takes every object.
 func List[T olmcore.Object](r *Reads, namespace string, selector labels.Selector) (found olmcore.Observed[T]) {
@@ -121,7 +129,6 @@ type Term struct{ Of, Value string }
 type index[T olmcore.Object] struct {
 	all    olmcore.Observed[T]
 	byTerm map[Term][]int
-	err    error
 }
 
 // Indexed returns the objects of a namespace or, when it is empty, of all that have one of the terms. All calls for one
@@ -130,9 +137,12 @@ func Indexed[T olmcore.Object](r *Reads, namespace string, terms []Term, termsOf
 	if r.err != nil {
 		return olmcore.Observed[T]{}
 	}
-	kept := r.index("csv "+reflect.TypeFor[T]().String()+" "+namespace, func() any {
+	kept, _ := r.index(olmcore.GVKOf(*new(T)), namespace, func() any {
 		all := List[T](r, namespace, nil)
-		x := &index[T]{all: all, err: r.err, byTerm: make(map[Term][]int, len(all.Items))}
+		if r.err != nil {
+			return nil
+		}
+		x := &index[T]{all: all, byTerm: make(map[Term][]int, len(all.Items))}
 		var at int
 		add := func(term Term) { x.byTerm[term] = append(x.byTerm[term], at) }
 		for at = range all.Items {
@@ -140,7 +150,9 @@ func Indexed[T olmcore.Object](r *Reads, namespace string, terms []Term, termsOf
 		}
 		return x
 	}).(*index[T])
-	r.err = kept.err
+	if kept == nil {
+		return olmcore.Observed[T]{}
+	}
 	var positions []int
 	for _, term := range terms {
 		positions = append(positions, kept.byTerm[term]...)
@@ -153,10 +165,11 @@ func Indexed[T olmcore.Object](r *Reads, namespace string, terms []Term, termsOf
 	return found
 }
 
-func (r *Reads) index(key string, build func() any) any {
+func (r *Reads) index(gvk schema.GroupVersionKind, namespace string, build func() any) any {
 	if keeper, ok := r.reader.(olmcore.Indexer); ok {
-		return keeper.Index(key, build)
+		return keeper.Index(gvk, namespace, "csv", build)
 	}
+	key := gvk.Kind + "." + gvk.Group + " " + namespace
 	if r.indexes[key] == nil {
 		r.indexes[key] = build()
 	}
@@ -188,9 +201,20 @@ var clusterKinds = []schema.GroupVersionKind{
 	consoleGroup.WithKind("ConsoleYAMLSample"),
 }
 
-// Owned reads the objects outside the namespaces, and the RoleBindings of kube-system, that a selector of owner labels
-// selects, and returns the kinds that were not read. more are kinds besides those of the table.
-func Owned(r *Reads, more []schema.GroupVersionKind, selector labels.Selector) (found olmcore.Observed[olmcore.Object], unread []schema.GroupKind) {
+// ClusterKinds returns the kinds of the table and more, each once.
+func ClusterKinds(more []schema.GroupVersionKind) []schema.GroupVersionKind {
+	kinds := slices.Clone(clusterKinds)
+	for _, gvk := range more {
+		if !slices.Contains(kinds, gvk) {
+			kinds = append(kinds, gvk)
+		}
+	}
+	return kinds
+}
+
+// Owned reads the objects of kinds outside the namespaces, and the RoleBindings of kube-system, that a selector of owner
+// labels selects, and returns the kinds that were not read.
+func Owned(r *Reads, kinds []schema.GroupVersionKind, selector labels.Selector) (found olmcore.Observed[olmcore.Object], unread []schema.GroupKind) {
 	found = olmcore.Found[olmcore.Object]()
 	add := func(gvk schema.GroupVersionKind, namespace string) {
 		list := Kind(r, gvk, namespace, selector)
@@ -199,12 +223,6 @@ func Owned(r *Reads, more []schema.GroupVersionKind, selector labels.Selector) (
 			return
 		}
 		found.Items = append(found.Items, list.Items...)
-	}
-	kinds := slices.Clone(clusterKinds)
-	for _, gvk := range more {
-		if !slices.Contains(kinds, gvk) {
-			kinds = append(kinds, gvk)
-		}
 	}
 	for _, gvk := range kinds {
 		add(gvk, metav1.NamespaceAll)

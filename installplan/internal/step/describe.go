@@ -223,7 +223,7 @@ func (l literal) find(s *v1alpha1.Step) (text string, v Verdict) {
 // for all of them.
 func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1alpha1.BundleLookup) {
 	made = map[manifest.Ref]literal{}
-	contents, inflated := map[types.NamespacedName]content{}, 0
+	contents, inflated := map[types.NamespacedName]*content{}, 0
 	for _, i := range steps {
 		s := w.Plan.Status.Plan[i]
 		ref, ok := manifest.ParseRef(s.Resource.Manifest)
@@ -238,10 +238,10 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 		c, known := contents[key]
 		if !known {
-			c = contentOf(w.ConfigMaps, key, &inflated)
+			c = contentOf(w, key, &inflated)
 			contents[key] = c
 		}
-		made[ref] = literalOf(w.Plan.Namespace, s.Resolving, ref, c)
+		made[ref] = c.literalOf(w, s.Resolving, ref)
 		if l, found := lookupOf(w.Plan, ref); c.problem != "" && found && !slices.ContainsFunc(lost, func(have v1alpha1.BundleLookup) bool {
 			return have.Path == l.Path && have.Identifier == l.Identifier
 		}) {
@@ -259,35 +259,62 @@ func MayRefer(plan, bundle, global string) bool { return bundle == plan || bundl
 type content struct {
 	bundle.Content
 	failed, problem string
+	configMap       *corev1.ConfigMap
+	size            int       // of its files
+	known           *unpacked // from an earlier call; then Content is read when it is needed
 }
 
 // contentOf reads the ConfigMap of a key; inflated counts the bytes of all files that were.
-func contentOf(configMaps []*corev1.ConfigMap, key types.NamespacedName, inflated *int) content {
-	i := slices.IndexFunc(configMaps, func(cm *corev1.ConfigMap) bool { return cm.Namespace == key.Namespace && cm.Name == key.Name })
+func contentOf(w *world, key types.NamespacedName, inflated *int) *content {
+	i := slices.IndexFunc(w.ConfigMaps, func(cm *corev1.ConfigMap) bool { return cm.Namespace == key.Namespace && cm.Name == key.Name })
 	if i < 0 {
-		return content{failed: "finding", problem: fmt.Sprintf("configmaps %q not found", key.Name)}
+		return &content{failed: "finding", problem: fmt.Sprintf("configmaps %q not found", key.Name)}
 	}
-	unusable := func(why string) content {
-		return content{failed: "loading", problem: "failed to extract bundle from configmap - " + why}
+	unusable := func(why string) *content {
+		return &content{failed: "loading", problem: "failed to extract bundle from configmap - " + why}
 	}
-	files, err := bundle.FilesOf(configMaps[i])
-	if err != nil {
-		return unusable(err.Error())
+	cm := w.ConfigMaps[i]
+	c, files := &content{configMap: cm, known: w.Memory.recall(cm)}, bundle.Files(nil)
+	if c.known != nil {
+		c.size = c.known.size
+	} else {
+		var err error
+		if files, err = bundle.FilesOf(cm); err != nil {
+			return unusable(err.Error())
+		}
+		c.size = files.Size()
 	}
-	if *inflated += files.Size(); *inflated > MaxInflated {
+	if *inflated += c.size; *inflated > MaxInflated {
 		return unusable("the bundles of the plan are too large together")
 	}
-	c := bundle.ContentOf(configMaps[i], files)
-	if c.Version() == "" {
-		return unusable("bundle has no ClusterServiceVersion")
+	if c.known == nil {
+		if c.Content = bundle.ContentOf(cm, files); c.Version() == "" {
+			return unusable("bundle has no ClusterServiceVersion")
+		}
 	}
-	return content{Content: c}
+	return c
 }
 
-func literalOf(namespace, resolving string, ref manifest.Ref, c content) literal {
+// recall returns the steps for a reference that an earlier call made; else there is the Content to make them of.
+func (c *content) recall(ref manifest.Ref) (l literal, known bool) {
+	if c.known == nil {
+		return l, false
+	}
+	if l, known = c.known.literals[ref]; !known {
+		files, _ := bundle.FilesOf(c.configMap) // which could be inflated before
+		c.Content, c.known = bundle.ContentOf(c.configMap, files), nil
+	}
+	return l, known
+}
+
+func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) literal {
 	problem := func(format string, args ...any) literal { return literal{problem: fmt.Sprintf(format, args...)} }
 	if c.problem != "" {
 		return problem("error %s unpacked bundle configmap for ref %v: %s", c.failed, ref.Source, c.problem)
+	}
+	if l, known := c.recall(ref); known {
+		w.Memory.keep(c.configMap, c.size, ref, l)
+		return l
 	}
 	own := c.Bundle
 	var err error
@@ -297,11 +324,13 @@ func literalOf(namespace, resolving string, ref manifest.Ref, c content) literal
 	if ref.Digest != "" && c.Digest != ref.Digest {
 		return problem("bundle content of %s changed since the plan was made", resolving)
 	}
-	steps, err := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, namespace, bundle.Literal)
+	steps, err := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, w.Plan.Namespace, bundle.Literal)
 	if err != nil {
 		return problem("error loading unpacked bundle configmap for ref %v: %s", ref.Source, err)
 	}
-	return literal{steps: steps}
+	l := literal{steps: steps}
+	w.Memory.keep(c.configMap, c.size, ref, l)
+	return l
 }
 
 // lookupOf returns the lookup by which a plan remembers the image of a reference. A plan under an account asks for

@@ -40,6 +40,7 @@ type Input struct {
 	PullSecrets               []*corev1.Secret
 	CatalogSources            []*v1alpha1.CatalogSource
 	LastRun                   olmcore.LastResults
+	Memory                    *Memory
 
 	OLMNamespace, GlobalNamespace                      string
 	OverwriteUnmanaged, CopyAnySecret, ChangeOwnedCRDs bool

@@ -135,6 +135,7 @@ func (a *assembly) take(d *document, at Error) bool {
 			return false
 		}
 		p.described, p.DefaultChannel, p.Properties = true, d.DefaultChannel, d.Properties
+		p.Description, p.Icon = d.Description.value, d.Icon.value
 	case schemaChannel:
 		channel := resolution.Channel{Name: d.Name, Properties: d.Properties}
 		for _, e := range d.Entries {
@@ -142,7 +143,9 @@ func (a *assembly) take(d *document, at Error) bool {
 		}
 		p.Channels = append(p.Channels, channel)
 	case schemaBundle:
-		omitted := func(p olmcore.Property) bool { return slices.Contains(a.options.OmitProperties, p.Type) }
+		omitted := func(p olmcore.Property) bool {
+			return !a.options.OmitNothingOf[d.Name] && slices.Contains(a.options.OmitProperties, p.Type)
+		}
 		bundle := resolution.Bundle{Name: d.Name, RelatedImages: d.RelatedImages}
 		bundle.Image, bundle.Properties = d.Image, slices.Clip(slices.DeleteFunc(d.Properties, omitted))
 		p.Bundles = append(p.Bundles, bundle)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/olmcore/olm/internal/yamljson"
@@ -32,11 +33,25 @@ type document struct {
 	Package        string                    `json:"package,omitempty"`
 	Name           string                    `json:"name,omitempty"`
 	DefaultChannel string                    `json:"defaultChannel,omitempty"`
+	Description    ornament[string]          `json:"description,omitzero"`
+	Icon           ornament[v1alpha1.Icon]   `json:"icon,omitzero"`
 	Image          string                    `json:"image,omitempty"`
 	Entries        []entry                   `json:"entries,omitempty"`
 	Properties     []olmcore.Property        `json:"properties,omitempty"`
 	RelatedImages  []resolution.RelatedImage `json:"relatedImages,omitempty"`
 }
+
+// ornament is for people alone: what is not of its type is as if it were not there.
+type ornament[T any] struct{ value T }
+
+func (o *ornament[T]) UnmarshalJSON(text []byte) error {
+	if json.Unmarshal(text, &o.value) != nil {
+		*o = ornament[T]{}
+	}
+	return nil
+}
+
+func (o ornament[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.value) }
 
 // entry is an entry of a channel or of deprecations.
 type entry struct {
@@ -109,7 +124,7 @@ func decode(source yamljson.Document) (d document, found []finding) {
 }
 
 // fields are the keys that are read, without the places in lists.
-var fields = strings.Fields(`schema name package defaultChannel image properties properties.type properties.value
+var fields = strings.Fields(`schema name package defaultChannel description icon image properties properties.type properties.value
 	relatedImages relatedImages.name relatedImages.image entries entries.name entries.replaces entries.skips entries.skipRange
 	entries.message entries.reference entries.reference.schema entries.reference.name`)
 

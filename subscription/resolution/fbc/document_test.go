@@ -51,7 +51,7 @@ func TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported(t *testing.T) {
 			"DuplicateKey: f: document 2: image: is there twice; the last one counts"},
 		"a key of a value twice in YAML": {"---\nname: x\n" + bundleYAML + "properties: [{type: t, value: {a: 1, a: 2}}]\n", "x i",
 			"DuplicateKey: f: document 2: properties[0].value.a: is there twice; the last one counts"},
-		"a key that does not matter twice": {`{` + bundle + `,"name":"x","icon":1,"icon":2}`, "x i",
+		"a key that does not matter twice": {`{` + bundle + `,"name":"x","color":1,"color":2}`, "x i",
 			""},
 		"a key that is not known": {`{` + bundle + `,"name":"x","icon":1}`, "x i", ""},
 		"a property without a type": {`{` + bundle + `,"name":"x","properties":[{"value":1}]}`, "",

@@ -38,6 +38,8 @@ type Options struct {
 	// OmitProperties are types of bundle properties to leave out, to save memory: resolution needs neither
 	// olm.csv.metadata nor olm.bundle.object.
 	OmitProperties []string
+	// OmitNothingOf are names of bundles that keep all their properties: packages.Heads, for who shows them to people.
+	OmitNothingOf map[string]bool
 }
 
 // Defaults of Options.

@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 
 	"github.com/olmcore/olm/olmcore"
@@ -21,7 +22,7 @@ import (
 )
 
 const jsonCatalog = `
-{"schema":"olm.package","name":"a","defaultChannel":"stable","icon":{"base64data":"x"},"properties":[{"type":"t","value":1}]}
+{"schema":"olm.package","name":"a","defaultChannel":"stable","description":"An operator.","icon":{"base64data":"x","mediatype":"image/png"},"properties":[{"type":"t","value":1}]}
 {"schema":"olm.channel","package":"a","name":"stable","entries":[{"name":"a1"},{"name":"a2","replaces":"a1","skips":["a0"],"skipRange":"<2.0.0"}]}
 {"schema":"olm.bundle","package":"a","name":"a1","image":"i1","properties":[{"type":"olm.package","value":{"packageName":"a","version":"1.0.0"}},{"type":"x","value":{"any":["thing",null]}}],"relatedImages":[{"name":"r","image":"ri"}]}
 {"schema":"olm.bundle","package":"a","name":"a2","image":"i2","properties":[{"type":"olm.package","value":{"packageName":"a","version":"2.0.0"}}]}
@@ -34,6 +35,8 @@ const yamlCatalog = `# a catalog
 schema: olm.package
 name: a
 defaultChannel: stable
+description: An operator.
+icon: {base64data: x, mediatype: image/png}
 properties:
 - {type: t, value: 1}
 ---
@@ -90,7 +93,8 @@ func wantPackage() resolution.Package {
 	a2 := resolution.Bundle{Name: "a2"}
 	a2.Image, a2.Properties = "i2", []olmcore.Property{property("olm.package", `{"packageName":"a","version":"2.0.0"}`)}
 	return resolution.Package{
-		Name: "a", DefaultChannel: "stable", Properties: []olmcore.Property{property("t", "1")},
+		Name: "a", DefaultChannel: "stable", Description: "An operator.", Icon: v1alpha1.Icon{Data: "x", MediaType: "image/png"},
+		Properties:   []olmcore.Property{property("t", "1")},
 		Channels:     []resolution.Channel{{Name: "stable", Entries: []resolution.ChannelEntry{{Name: "a1"}, {Name: "a2", Replaces: "a1", Skips: []string{"a0"}, SkipRange: "<2.0.0"}}}},
 		Bundles:      []resolution.Bundle{a1, a2},
 		Deprecations: []resolution.Deprecation{{Message: "old"}, {Channel: "stable", Message: "older"}, {Bundle: "a1", Message: "oldest"}},
@@ -140,6 +144,10 @@ func TestOmittedProperties(t *testing.T) {
 	packages, _, err := fbc.Read("x", strings.NewReader(jsonCatalog), fbc.Options{OmitProperties: []string{"x"}})
 	require.NoError(t, err)
 	require.Len(t, packages[0].Bundles[0].Properties, 1)
+	packages, _, err = fbc.Read("x", strings.NewReader(jsonCatalog), fbc.Options{OmitProperties: []string{"x", "olm.package"}, OmitNothingOf: map[string]bool{"a1": true}})
+	require.NoError(t, err)
+	require.Equal(t, wantPackage().Bundles[0].Properties, packages[0].Bundles[0].Properties)
+	require.Empty(t, packages[0].Bundles[1].Properties)
 }
 
 // endless never stops sending one document.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -34,7 +36,7 @@ func sorted[T any](list []T, name func(T) string) []T {
 }
 
 func documents(p *resolution.Package) []document {
-	list := []document{{Schema: schemaPackage, Name: p.Name, DefaultChannel: p.DefaultChannel, Properties: p.Properties}}
+	list := []document{{Schema: schemaPackage, Name: p.Name, DefaultChannel: p.DefaultChannel, Description: ornament[string]{p.Description}, Icon: ornament[v1alpha1.Icon]{p.Icon}, Properties: p.Properties}}
 	for _, c := range sorted(p.Channels, func(c resolution.Channel) string { return c.Name }) {
 		d := document{Schema: schemaChannel, Package: p.Name, Name: c.Name, Properties: c.Properties}
 		for _, e := range c.Entries {

@@ -3,16 +3,23 @@
 // Package content is what a catalog holds: as its author wrote it, parsed, and indexed for who looks for a bundle.
 package content
 
-import "github.com/olmcore/olm/olmcore"
+import (
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/olmcore"
+)
 
 // Package is one package of a catalog as its author wrote it. Nothing in it needs to be valid.
 type Package struct {
 	Name           string
 	DefaultChannel string
-	Properties     []olmcore.Property
-	Channels       []Channel
-	Bundles        []Bundle
-	Deprecations   []Deprecation
+	// Description and Icon are for user interfaces; resolution does not look at them. An icon's data is base64.
+	Description  string
+	Icon         v1alpha1.Icon
+	Properties   []olmcore.Property
+	Channels     []Channel
+	Bundles      []Bundle
+	Deprecations []Deprecation
 }
 
 // Channel is one stream of upgrades. The edges of the upgrade graph live in its entries, not in the bundles.

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest reads Kubernetes objects from YAML and JSON text.
+// Package manifest reads Kubernetes objects from text, as people write it and kubectl prints it: YAML documents, a stream of
+// JSON values, and lists of either. It opens no files.
+//
+//	read, err := manifest.Read("all.yaml", f)                                  // what stands there, with its place
+//	objects, err := manifest.Distinct(read)                                    // each object once
+//	err = cluster.Load(objects...)                                             // into a fake.Cluster, or
+//	snapshot, err := olmcore.NewSnapshot(objects, manifest.Scopes(objects, false)...) // to reconcile from
+//
+// Kinds that olmcore knows become their Go types, all others are *unstructured.Unstructured. Every error is an *Error: it
+// names file and document, and its reason the field.
 package manifest
 
 import (
@@ -8,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
@@ -37,9 +47,17 @@ type Object struct {
 	Keys []olmcore.KeyCase
 }
 
+// Limits of what Read reads.
+const (
+	// MaxDocument bounds one document, in bytes, as text and as the JSON that it becomes.
+	MaxDocument = 256 << 20
+	// MaxDepth bounds lists within lists.
+	MaxDepth = 8
+)
+
 // Read returns the objects of all documents in r: YAML documents or a stream of JSON values. Empty documents are skipped;
 // lists (a kind that ends in "List", with items) are replaced by their items. file is for errors, which are always an
-// *Error.
+// *Error; nothing is returned with one. YAML aliases may not make a document many times as large as its text.
 func Read(file string, r io.Reader) ([]Object, error) {
 	documents, err := split(file, r)
 	if err != nil {
@@ -76,13 +94,10 @@ func Distinct(read []Object) ([]olmcore.Object, error) {
 	return objects, nil
 }
 
-// maxDocument bounds one document, in bytes.
-const maxDocument = 256 << 20
-
 // split cuts the text into documents and converts each to JSON; empty ones stay
 // in, so that their number is right in errors.
 func split(file string, r io.Reader) ([][]byte, error) {
-	stream := yamljson.NewStream(r, maxDocument)
+	stream := yamljson.NewStream(r, MaxDocument)
 	var documents [][]byte
 	for {
 		document, err := stream.Next()
@@ -96,9 +111,6 @@ func split(file string, r io.Reader) ([][]byte, error) {
 	}
 }
 
-// maxDepth bounds lists within lists.
-const maxDepth = 8
-
 func decode(document []byte, depth int) ([]Object, error) {
 	if len(document) == 0 || string(document) == "null" {
 		return nil, nil
@@ -108,15 +120,15 @@ func decode(document []byte, depth int) ([]Object, error) {
 		Items []json.RawMessage `json:"items"`
 	}
 	// An object that does not fit is no list; Decode below says what is wrong.
-	if json.Unmarshal(document, &list) != nil || list.Items == nil || !isList(list.Kind) {
+	if json.Unmarshal(document, &list) != nil || list.Items == nil || !strings.HasSuffix(list.Kind, "List") {
 		o, keys, err := olmcore.DecodeKeys(document)
 		if err != nil {
 			return nil, err
 		}
 		return []Object{{Object: o, Keys: keys}}, nil
 	}
-	if depth == maxDepth {
-		return nil, fmt.Errorf("lists are nested more than %d deep", maxDepth)
+	if depth == MaxDepth {
+		return nil, fmt.Errorf("lists are nested more than %d deep", MaxDepth)
 	}
 	var objects []Object
 	for i, item := range list.Items {
@@ -127,9 +139,4 @@ func decode(document []byte, depth int) ([]Object, error) {
 		objects = append(objects, found...)
 	}
 	return objects, nil
-}
-
-func isList(kind string) bool {
-	const suffix = "List"
-	return len(kind) >= len(suffix) && kind[len(kind)-len(suffix):] == suffix
 }

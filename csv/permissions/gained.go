@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// maxParts is how many combinations of verb, API group, resource and name Gained compares. Rules with millions of them are
+// not compared for hours: all are a gain, whatever their order.
+const maxParts = 20_000
+
+// Gained returns what Roles, ClusterRoles and their bindings give that others do not, a sorted line for each rule; nothing
+// when they give no more. Other objects do not count. Of an upgrade, after is what the new version brings and before what
+// the cluster has of it and of the version that it replaces: see olmcore.PermissionObjects.
+//
+// A subject that is granted a rule in the cluster has it in all namespaces. What a role allows that is not in after is not
+// known: a binding to it is a gain, unless before has a binding of that subject to it too; the same holds for ClusterRoles
+// with an aggregationRule. What is aggregated to ClusterRoles of users counts as given to all that bear the label.
+func Gained(before, after []olmcore.Object) (gained []string) {
+	have, asked := givenBy(before), givenBy(after)
+	for _, text := range asked.unknown {
+		if !slices.Contains(have.unknown, text) {
+			gained = append(gained, text)
+		}
+	}
+	isBounded := asked.parts() <= maxParts
+	for to, rules := range asked.rules {
+		granted := slices.Concat(have.rules[to], have.rules[holder{name: to.name}])
+		for _, rule := range rules {
+			if isBounded {
+				if covered, _ := validation.Covers(granted, []rbacv1.PolicyRule{rule}); covered {
+					continue
+				}
+			}
+			gained = append(gained, to.String()+": "+brief(rule))
+		}
+	}
+	slices.Sort(gained)
+	return slices.Compact(gained)
+}
+
+// brief is a rule in a line of a length that a status can hold.
+func brief(rule rbacv1.PolicyRule) string {
+	text := strings.Join(rule.Verbs, ",") + " " + strings.Join(slices.Concat(rule.Resources, rule.NonResourceURLs), ",")
+	if groups := strings.Join(rule.APIGroups, ","); groups != "" {
+		text += " of " + groups
+	}
+	if len(rule.ResourceNames) > 0 {
+		text += " named " + strings.Join(rule.ResourceNames, ",")
+	}
+	return fmt.Sprintf("%.200s", text)
+}
+
+// holder is who may do something, in a namespace or, without one, in the cluster.
+type holder struct{ namespace, name string }
+
+func (h holder) String() string {
+	if h.namespace == "" {
+		return h.name + " in the cluster"
+	}
+	return h.name + " in namespace " + h.namespace
+}
+
+// role is a Role or, without a namespace, a ClusterRole.
+type role struct{ namespace, name string }
+
+// given is what roles and bindings give, and what they give that is not known.
+type given struct {
+	rules   map[holder][]rbacv1.PolicyRule
+	unknown []string
+}
+
+// parts counts the combinations of verb, API group, resource and name.
+func (g given) parts() (n int) {
+	for _, rules := range g.rules {
+		for _, rule := range rules {
+			n += len(rule.Verbs) * max(1, len(rule.APIGroups)) * max(1, len(rule.Resources)) * max(1, len(rule.ResourceNames))
+		}
+	}
+	return n
+}
+
+func givenBy(objects []olmcore.Object) given {
+	all, rules := given{rules: map[holder][]rbacv1.PolicyRule{}}, map[role][]rbacv1.PolicyRule{}
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *rbacv1.Role:
+			rules[role{o.Namespace, o.Name}] = o.Rules
+		case *rbacv1.ClusterRole:
+			if o.AggregationRule != nil {
+				continue // whatever its binding says is not known
+			}
+			rules[role{name: o.Name}] = o.Rules
+			for label := range o.Labels {
+				if strings.Contains(label, "/aggregate-to-") {
+					users := holder{name: "users by " + label}
+					all.rules[users] = append(all.rules[users], o.Rules...)
+				}
+			}
+		}
+	}
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *rbacv1.RoleBinding:
+			to := role{o.Namespace, o.RoleRef.Name}
+			if o.RoleRef.Kind == "ClusterRole" {
+				to.namespace = ""
+			}
+			all.bind(o.Namespace, o.RoleRef.Kind, rules, to, o.Subjects)
+		case *rbacv1.ClusterRoleBinding:
+			all.bind("", o.RoleRef.Kind, rules, role{name: o.RoleRef.Name}, o.Subjects)
+		}
+	}
+	return all
+}
+
+// bind gives subjects what a role allows, in a namespace or in the cluster.
+func (g *given) bind(namespace, kind string, rules map[role][]rbacv1.PolicyRule, to role, subjects []rbacv1.Subject) {
+	for _, s := range subjects {
+		who := holder{namespace, s.Kind + " " + s.Name}
+		if s.Namespace != "" {
+			who.name = s.Kind + " " + s.Namespace + "/" + s.Name
+		}
+		if allowed, known := rules[to]; known {
+			g.rules[who] = append(g.rules[who], allowed...)
+		} else {
+			g.unknown = append(g.unknown, fmt.Sprintf("%s: all that %s %s allows", who, kind, to.name))
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sweep_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/sweep"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// listing is a Reader that keeps which kinds were listed.
+type listing struct {
+	olmcore.Reader
+	kinds []string
+}
+
+func (l *listing) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	l.kinds = append(l.kinds, gvk.Kind)
+	return l.Reader.List(ctx, gvk, namespace, selector)
+}
+
+// priority is an object of a kind that no watch delivers.
+func priority(name, owner string) olmcore.Object {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"})
+	m := orphan(name, olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: owner})
+	u.SetName(name)
+	u.SetUID(m.UID)
+	u.SetResourceVersion("1")
+	u.SetLabels(m.Labels)
+	u.SetCreationTimestamp(m.CreationTimestamp)
+	return u
+}
+
+// TestWhatIsNotWatchedIsReadOnlyAfterAChange: at rest nothing is asked of the API server. Each look says whether the kinds
+// without a watch are read.
+func TestWhatIsNotWatchedIsReadOnlyAfterAChange(t *testing.T) {
+	version := func(name, resourceVersion string) olmcore.Object {
+		return &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "cool", ResourceVersion: resourceVersion}}
+	}
+	done := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", ResourceVersion: "1"}}
+	done.Status.Phase = v1alpha1.InstallPlanPhaseComplete
+	role := &rbacv1.ClusterRole{ObjectMeta: orphan("role", olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "lost.v1"})}
+	rests := []olmcore.Object{version("cool.v1", "1"), priority("fast", "cool.v1")}
+	type look struct {
+		at      time.Duration
+		objects []olmcore.Object
+		reads   bool
+		said    int
+	}
+	for name, looks := range map[string][]look{
+		"nothing changes":                     {{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, rests, false, 0}, {5 * time.Hour, rests, false, 0}},
+		"it is looked at often":               {{0, rests, true, 0}, {time.Minute, rests, true, 0}, {9 * time.Minute, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {11 * time.Minute, rests, false, 0}},
+		"a version changes":                   {{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, []olmcore.Object{version("cool.v1", "2")}, true, 0}, {29 * time.Minute, []olmcore.Object{version("cool.v1", "2")}, true, 0}},
+		"its owner goes":                      {{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, rests[1:], true, 1}, {30 * time.Minute, rests[1:], true, 1}},
+		"a plan comes":                        {{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, append(slices.Clone(rests), done), true, 0}},
+		"a write was late":                    {{0, rests, true, 0}, {10 * time.Minute, append(slices.Clone(rests), priority("late", "lost.v1")), true, 1}, {20 * time.Minute, rests, true, 0}, {30 * time.Minute, rests, true, 0}, {40 * time.Minute, rests, false, 0}},
+		"something watched was left behind":   {{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, append(slices.Clone(rests), role), false, 1}, {30 * time.Minute, rests, false, 0}},
+		"the clock is set back":               {{time.Hour, rests, true, 0}, {0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, rests, false, 0}},
+		"an object that cannot be told apart": {{0, []olmcore.Object{version("cool.v1", "")}, true, 0}, {10 * time.Minute, []olmcore.Object{version("cool.v1", "")}, true, 0}, {20 * time.Minute, []olmcore.Object{version("cool.v1", "")}, true, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var rest *sweep.Rest
+			for i, l := range looks {
+				snapshot, err := olmcore.NewSnapshot(l.objects, olmcore.Everything)
+				require.NoError(t, err)
+				r := &listing{Reader: snapshot}
+				in, err := sweep.Gather(t.Context(), r, cleanup.Config{}, rest)
+				require.NoError(t, err)
+				in.Now = now.Add(l.at)
+				out := reconciled(t, in)
+				require.Equal(t, l.reads, slices.Contains(r.kinds, "PriorityClass"), "look %d", i)
+				require.Equal(t, l.reads, slices.Contains(r.kinds, "ConsoleLink"), "look %d", i)
+				require.Contains(t, r.kinds, "ClusterRole")
+				require.Len(t, out.Diagnostics, l.said, "look %d", i)
+				rest = rest.After(in, out)
+			}
+		})
+	}
+}

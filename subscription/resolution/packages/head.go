@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package packages
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+// Bounds of what is read. The largest ClusterServiceVersion that was published has 1.3 MB, the largest catalog 600 heads.
+const (
+	maxHeadBytes    = 4 << 20
+	maxIconBytes    = 1 << 20
+	maxCatalogBytes = 256 << 20
+)
+
+// MediaTypes are those that icons may have: what a browser shows in an <img> element, where no script of it runs.
+func MediaTypes() []string {
+	return []string{"image/svg+xml", "image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"}
+}
+
+// budget bounds the descriptions of a catalog, all together.
+type budget struct{ left int }
+
+func (b *budget) take(n int) bool {
+	if n > b.left {
+		return false
+	}
+	b.left -= n
+	return true
+}
+
+// description is a CSVDescription, and the labels of the ClusterServiceVersion.
+type description struct {
+	CSVDescription
+	labels map[string]string
+}
+
+// summary has the fields of olm.csv.metadata that are called otherwise in a CSVDescription.
+type summary struct {
+	CSVDescription
+	Labels          map[string]string                  `json:"labels"`
+	CRDDescriptions v1alpha1.CustomResourceDefinitions `json:"crdDescriptions"`
+}
+
+// manifest has the fields of a ClusterServiceVersion that are described. Those of its spec are called as in a
+// CSVDescription, but for case.
+type manifest struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+		Labels      map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec struct {
+		CSVDescription
+		RelatedImages []v1alpha1.RelatedImage `json:"relatedImages"`
+	} `json:"spec"`
+}
+
+// describe returns what is known of the head of a channel.
+func (d *describer) describe(p pkg, head *resolution.Bundle) *description {
+	path := pathOf(p.Name) + fmt.Sprintf(".bundles[%q]", head.Name)
+	out, err := d.read(head, path)
+	switch {
+	case err != nil:
+		d.report(olmcore.Warning, ReasonUnreadableDescription, path, "the description of %s is broken: %v", head.Name, err)
+	case out == nil:
+		d.report(olmcore.Info, ReasonNotDescribed, path, "the catalog has no description of %s", head.Name)
+	}
+	out = cmp.Or(out, &description{})
+	if len(out.Icon) == 0 && p.Icon != (v1alpha1.Icon{}) {
+		out.Icon = []v1alpha1.Icon{p.Icon}
+	}
+	out.Icon = d.icon(out.Icon, head.Name, path)
+	out.LongDescription = cmp.Or(out.LongDescription, p.Description)
+	out.Version = cmp.Or(versionOf(head, p.Name), out.Version)
+	if images := imagesOf(head.RelatedImages, func(i resolution.RelatedImage) string { return i.Image }); len(images) > 0 {
+		out.RelatedImages = images
+	}
+	if out.InstallModes == nil {
+		out.InstallModes = []v1alpha1.InstallMode{}
+	}
+	return out
+}
+
+// read returns what a bundle's ClusterServiceVersion says, or else its summary in the catalog; nil when there is
+// neither. With an error it returns what could be read.
+func (d *describer) read(b *resolution.Bundle, path string) (found *description, err error) {
+	for _, source := range sources(b) {
+		if len(source.text) > maxHeadBytes {
+			d.report(olmcore.Warning, ReasonTooLarge, path, "a description of %s has %d bytes, more than %d, and is not read", b.Name, len(source.text), maxHeadBytes)
+			continue
+		}
+		out, problem := source.decode(source.text)
+		err = errors.Join(err, problem)
+		if out == nil {
+			continue
+		}
+		if !d.budget.take(len(source.text)) {
+			d.report(olmcore.Warning, ReasonTooLarge, path, "%s is not described: the catalog's descriptions have more than %d bytes together", b.Name, maxCatalogBytes)
+			return nil, err
+		}
+		return out, err
+	}
+	return nil, err
+}
+
+// source is a text that may describe a bundle: decode returns nil when it does not.
+type source struct {
+	text   []byte
+	decode func([]byte) (*description, error)
+}
+
+// sources returns where a bundle's description may be, the best first.
+func sources(b *resolution.Bundle) (list []source) {
+	for _, o := range b.Objects {
+		if olmcore.GVKOf(o).Kind != v1alpha1.ClusterServiceVersionKind {
+			continue
+		}
+		if text, err := json.Marshal(o); err == nil {
+			list = append(list, source{text, decodeManifest})
+		}
+	}
+	var summaries []source
+	for _, p := range b.Properties {
+		switch p.Type {
+		case resolution.PropertyBundleObject:
+			var value struct{ Data []byte }
+			// Manifests are JSON, and most are of other kinds.
+			if json.Unmarshal(p.Value, &value) == nil && bytes.Contains(value.Data, []byte(v1alpha1.ClusterServiceVersionKind)) {
+				list = append(list, source{value.Data, decodeManifest})
+			}
+		case resolution.PropertyCSVMetadata:
+			summaries = append(summaries, source{p.Value, decodeSummary})
+		}
+	}
+	return append(list, summaries...)
+}
+
+func decodeManifest(text []byte) (*description, error) {
+	var m manifest
+	err := decode(text, &m)
+	if m.Kind != v1alpha1.ClusterServiceVersionKind {
+		return nil, err
+	}
+	out := &description{CSVDescription: m.Spec.CSVDescription, labels: m.Metadata.Labels}
+	out.Annotations = m.Metadata.Annotations
+	out.RelatedImages = imagesOf(m.Spec.RelatedImages, func(i v1alpha1.RelatedImage) string { return i.Image })
+	return out, err
+}
+
+func decodeSummary(text []byte) (*description, error) {
+	var s summary
+	err := decode(text, &s)
+	out := &description{CSVDescription: s.CSVDescription, labels: s.Labels}
+	out.CustomResourceDefinitions = s.CRDDescriptions
+	return out, err
+}
+
+// decode decodes what it can: a field of another type is left out, and the error names it.
+func decode(text []byte, into any) error {
+	err := json.Unmarshal(text, into)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		field := strings.ReplaceAll(wrong.Field, "CSVDescription.", "")
+		return fmt.Errorf("%s may not be a JSON %s", cmp.Or(field, "it"), wrong.Value)
+	}
+	return err
+}
+
+// icon returns the first icon if it can be shown.
+func (d *describer) icon(icons []v1alpha1.Icon, name, path string) []v1alpha1.Icon {
+	if len(icons) == 0 {
+		return nil
+	}
+	icon := icons[0]
+	switch {
+	case !slices.Contains(MediaTypes(), icon.MediaType):
+		d.report(olmcore.Warning, ReasonUnusableIcon, path, "the icon of %s has the media type %.100q, which is not shown; use one of %s", name, icon.MediaType, strings.Join(MediaTypes(), ", "))
+	case len(icon.Data) > maxIconBytes:
+		d.report(olmcore.Warning, ReasonTooLarge, path, "the icon of %s has %d bytes, more than %d", name, len(icon.Data), maxIconBytes)
+	case !decodable(icon.Data):
+		d.report(olmcore.Warning, ReasonUnusableIcon, path, "the icon of %s is no base64", name)
+	case !d.budget.take(len(icon.Data)):
+		d.report(olmcore.Warning, ReasonTooLarge, path, "the icon of %s is not shown: the catalog's descriptions have more than %d bytes together", name, maxCatalogBytes)
+	default:
+		return []v1alpha1.Icon{icon}
+	}
+	return nil
+}
+
+func decodable(text string) bool {
+	data, err := base64.StdEncoding.DecodeString(text)
+	return err == nil && len(data) > 0
+}
+
+// versionOf returns the version that a bundle's olm.package property has, as written.
+func versionOf(b *resolution.Bundle, name string) string {
+	for _, p := range b.Properties {
+		var value struct{ PackageName, Version string }
+		if p.Type == resolution.PropertyPackage && json.Unmarshal(p.Value, &value) == nil && value.PackageName == name {
+			return value.Version
+		}
+	}
+	return ""
+}
+
+// imagesOf returns the images of a list, each once, sorted.
+func imagesOf[T any](list []T, image func(T) string) (images []string) {
+	for _, i := range list {
+		if name := image(i); name != "" {
+			images = append(images, name)
+		}
+	}
+	slices.Sort(images)
+	return slices.Compact(images)
+}
