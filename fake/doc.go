@@ -65,6 +65,12 @@
 // # Views and faults
 //
 // View is a cache that lags behind, kind by kind, until it is told to move; its Watch hears what it takes in. Driver runs
-// reconcilers to a fixed point over the cluster and records what they did: it brings a View to the present before each
-// controller's turn, so that who wants a stale cache moves the Views himself.
+// reconcilers to a fixed point over the cluster and records what they did. What each reads is as stale as its Lag says, kind
+// by kind, and AfterAction is called after every write, to check what must hold, to do what a person does at the worst
+// moment, or to stop:
+//
+//	d := &fake.Driver{Cluster: c, Controllers: controllers}
+//	d.Controllers[0].Lag = fake.Lag{{}: 1, {Kind: "Pod"}: 3}
+//	d.AfterAction = func(e fake.Event) error { return check(c) }
+//	err := d.RunFor(ctx, time.Hour)
 package fake

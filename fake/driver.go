@@ -28,9 +28,11 @@ type Controller struct {
 	// Reconcile gathers and reconciles one key. NotFound means that the object went
 	// in the meantime, and is no error to the Driver.
 	Reconcile func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error)
-	// Reader is what the controller reads from; nil means the cluster itself. A
-	// View is brought to the present before each round.
+	// Reader is what the controller reads from; nil means the cluster itself or, with a Lag, a View of its own. A View is
+	// brought as near to the present as Lag lets it before each turn of the controller.
 	Reader olmcore.Reader
+	// Lag is how stale that View is; nil means that it is not.
+	Lag Lag
 }
 
 // KeysOf returns a Controller's Keys: every object of a kind.
@@ -81,8 +83,13 @@ type Driver struct {
 	MaxRounds int
 	// Events is everything that was done and said, oldest first. The caller may cut it at any time.
 	Events []Event
+	// AfterAction, when set, is called after each action of a controller, done or failed. It may check what must hold,
+	// and change the cluster as a person does. An error stops Settle or RunFor, which return it with the action in front;
+	// the next call goes on from there.
+	AfterAction func(Event) error
 
 	memory map[driverKey]*keyMemory
+	turns  map[int][]logEnds // of controllers with a Lag, the last turn last
 }
 
 type driverKey struct {
@@ -93,7 +100,7 @@ type driverKey struct {
 // keyMemory is what a Driver knows about one key of one controller.
 type keyMemory struct {
 	last     olmcore.LastResults
-	version  uint64    // of the cluster when the key was last reconciled
+	seen     sight     // what there was when the key was last reconciled
 	deadline time.Time // of the last RequeueAfter; zero: none
 	fails    int       // runs in a row that failed and changed nothing
 	said     []string  // diagnostics of the last result, which are not repeated
@@ -102,8 +109,8 @@ type keyMemory struct {
 
 // Settle lets the cluster and the controllers go on until nothing changes at this instant: the cluster settles, each key
 // that may have work is reconciled and its actions run, and so on. A key is reconciled when anything in the cluster changed
-// since it last was, or its deadline has come. The error is the first of a Reconcile, or names what still changes after
-// MaxRounds.
+// since it last was, its View took in anything, or its deadline has come. In the end all Views that lag are at the
+// present. The error is the first of a Reconcile or of AfterAction, or names what still changes after MaxRounds.
 func (d *Driver) Settle(ctx context.Context) error {
 	rounds := d.MaxRounds
 	if rounds <= 0 {
@@ -144,11 +151,9 @@ func (d *Driver) round(ctx context.Context) (again bool, err error) {
 
 func (d *Driver) runController(ctx context.Context, index int) (again bool, err error) {
 	c := &d.Controllers[index]
-	reader := c.Reader
-	if reader == nil {
-		reader = d.Cluster
-	} else if view, ok := reader.(*View); ok {
-		view.Sync()
+	reader, behind, err := d.readerOf(index)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", c.Name, err)
 	}
 	keys := slices.Clone(c.Keys(reader))
 	slices.SortFunc(keys, compareKeys)
@@ -160,7 +165,7 @@ func (d *Driver) runController(ctx context.Context, index int) (again bool, err 
 		}
 		again = again || more
 	}
-	return again, nil
+	return again || behind, nil
 }
 
 // forget drops the memory of keys that do not exist any more.
@@ -179,21 +184,22 @@ func compareKeys(a, b types.NamespacedName) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-func (d *Driver) due(m *keyMemory) bool {
-	return m.version != d.Cluster.version || !m.deadline.IsZero() && !d.Cluster.now.Before(m.deadline)
+func (d *Driver) due(m *keyMemory, seen sight) bool {
+	return m.seen != seen || !m.deadline.IsZero() && !d.Cluster.now.Before(m.deadline)
 }
 
 func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Reader, k driverKey) (again bool, err error) {
 	m := d.memory[k]
 	if m == nil {
-		m = &keyMemory{version: ^uint64(0)}
+		m = &keyMemory{seen: unseen}
 		d.memory[k] = m
 	}
-	if !d.due(m) {
+	seen := sightOf(d.Cluster, reader)
+	if !d.due(m, seen) {
 		return false, nil
 	}
 	now, before := d.Cluster.now, d.Cluster.version
-	m.version, m.deadline = before, time.Time{}
+	m.seen, m.deadline = seen, time.Time{}
 	result, err := c.Reconcile(ctx, reader, k.key, now, m.last)
 	if err != nil {
 		return false, ignoreNotFound(err)
@@ -203,8 +209,13 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 	}
 	m.result = result
 	d.say(c, k.key, m, result)
-	last, runErr := olmcore.RunResult(ctx, recorder{d, c, k.key}, result, m.last, now)
+	run := &recorder{driver: d, controller: c, key: k.key}
+	last, runErr := olmcore.RunResult(ctx, run, result, m.last, now)
 	m.last = last
+	if run.stop != nil {
+		m.seen = unseen
+		return false, run.stop
+	}
 	if len(result.Actions) == 0 {
 		m.fails = 0
 		return false, nil
@@ -229,13 +240,17 @@ func (d *Driver) reconcile(ctx context.Context, c *Controller, reader olmcore.Re
 		}
 		return false, nil
 	}
-	m.version = ^uint64(0)
+	m.seen = unseen
 	return true, nil
 }
 
-// restart makes a controller begin anew after a crash: its memory is gone.
+// restart makes a controller begin anew after a crash: its memory is gone, and a View that lags is filled anew.
 func (d *Driver) restart(index int) {
 	d.Cluster.RestartController()
+	if len(d.Controllers[index].Lag) > 0 {
+		d.lagging(index).Restart()
+		delete(d.turns, index)
+	}
 	for k := range d.memory {
 		if k.controller == index {
 			delete(d.memory, k)

@@ -43,7 +43,7 @@ func (e Event) String() string {
 	case e.Action != nil:
 		return who + actionString(e.Action) + failure(e.Err)
 	case e.Transition != nil:
-		return who + transitionString(*e.Transition)
+		return who + e.Transition.String()
 	case e.Diagnostic != nil:
 		return fmt.Sprintf("%s%s %s: %s", who, e.Diagnostic.Severity, e.Diagnostic.Reason, e.Diagnostic.Message)
 	}
@@ -79,26 +79,6 @@ func failure(err error) string {
 	return " failed: " + err.Error()
 }
 
-func transitionString(t olmcore.Transition) string {
-	state := func(s string) string {
-		if s == "" {
-			return "none"
-		}
-		return s
-	}
-	text := state(t.From) + " -> " + state(t.To)
-	if t.Type != "" {
-		text = t.Type + " " + text
-	}
-	if t.Reason != "" {
-		text += " (" + t.Reason + ")"
-	}
-	if t.Certainty != olmcore.CertaintyObserved && t.Certainty != "" {
-		text += " " + strings.ToLower(string(t.Certainty))
-	}
-	return text
-}
-
 // Format returns events as lines with their virtual time in front.
 func Format(events []Event) string {
 	var b strings.Builder
@@ -118,15 +98,19 @@ func keyString(key types.NamespacedName) string {
 	return key.Namespace + "/" + key.Name
 }
 
-// recorder runs a controller's actions and records them.
+// recorder runs a controller's actions and records them, until AfterAction stops it.
 type recorder struct {
 	driver     *Driver
 	controller *Controller
 	key        types.NamespacedName
+	stop       error
 }
 
 // Do implements olmcore.Executor.
-func (r recorder) Do(ctx context.Context, a olmcore.Action) error {
+func (r *recorder) Do(ctx context.Context, a olmcore.Action) error {
+	if r.stop != nil {
+		return r.stop
+	}
 	err := r.driver.Cluster.Do(ctx, a)
 	e := Event{At: r.driver.Cluster.now, Controller: r.controller.Name, Key: r.key, Action: a, Err: err}
 	switch a.(type) {
@@ -140,6 +124,11 @@ func (r recorder) Do(ctx context.Context, a olmcore.Action) error {
 		}
 	}
 	r.driver.Events = append(r.driver.Events, e)
+	if after := r.driver.AfterAction; after != nil {
+		if stop := after(e); stop != nil {
+			r.stop = fmt.Errorf("after %q: %w", e, stop)
+		}
+	}
 	return err
 }
 

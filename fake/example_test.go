@@ -56,3 +56,20 @@ func ExampleDriver() {
 	// 12:00:00  mirror ns/cool: CONNECTING -> READY (PodReady)
 	// 12:00:00  mirror ns/cool: update ConfigMap ns/cool (PodReady)
 }
+
+// A controller whose cache of Pods is two turns behind asks for the Pod again, which is there by then, and comes to the
+// same end.
+func ExampleLag() {
+	c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	c.AutoCreateNamespaces = true
+	_ = c.AddNode("a", nil)
+	_ = c.Create(configMap("cool"))
+	d := &fake.Driver{Cluster: c, Controllers: []fake.Controller{mirror()}}
+	d.Controllers[0].Lag = fake.Lag{{Kind: "Pod"}: 2}
+	writes := 0
+	d.AfterAction = func(fake.Event) error { writes++; return nil }
+	err := d.Settle(context.Background())
+	fmt.Println(writes, "writes,", fake.Find[*corev1.ConfigMap](c, "ns", "cool").Data, err)
+	// Output:
+	// 3 writes, map[ready:12:00:00] <nil>
+}

@@ -29,6 +29,8 @@ type View struct {
 	tables  map[schema.GroupKind]*table
 	// seen counts, for each kind, the events that the view has taken in.
 	seen map[schema.GroupKind]int
+	// moves counts what changed the view.
+	moves uint64
 }
 
 // eventLog holds the changes of one kind that some View has not seen yet.
@@ -65,6 +67,7 @@ func (v *View) Close() {
 
 // Restart makes the view start afresh at the present, as a controller that starts lists everything.
 func (v *View) Restart() {
+	v.moves++
 	v.tables = map[schema.GroupKind]*table{}
 	v.seen = map[schema.GroupKind]int{}
 	for k, t := range v.cluster.tables {
@@ -105,6 +108,7 @@ func (v *View) next(k schema.GroupKind) bool {
 	}
 	e := log.events[v.seen[k]-log.dropped]
 	v.seen[k]++
+	v.moves++
 	t := v.tables[k]
 	if t == nil {
 		t = newTable(e.kind)

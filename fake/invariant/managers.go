@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // minSettleTime is how long the managers of TwoManagers have at least.
@@ -18,7 +19,7 @@ const minSettleTime = 30 * time.Minute
 // TwoManagers checks that two managers which look after one world at once write nothing once the world stands still,
 // whatever each of them remembers: every write of an undisturbed run goes wrong once, in each way that a write can, so that
 // one manager remembers a failure that the other has long made good. Controllers is called once for each manager, which
-// must have its own memory; Rounds and Ignore do not count.
+// must have its own memory; of Ignore only whole objects matter, and Rounds does not.
 func TwoManagers(w World) error {
 	writes, err := w.managed(nil)
 	if err != nil {
@@ -38,6 +39,9 @@ func TwoManagers(w World) error {
 // managed runs the world under two managers, with a fault unless it is nil, and returns what they wrote. The error says
 // what they still write when the world stands still.
 func (w World) managed(fault *fake.Fault) ([]fake.Event, error) {
+	if err := ignored(w.Ignore).validate(); err != nil {
+		return nil, err
+	}
 	cluster, err := w.New()
 	if err != nil {
 		return nil, err
@@ -50,17 +54,19 @@ func (w World) managed(fault *fake.Fault) ([]fake.Event, error) {
 	if err := d.RunFor(ctx, settleTime); err != nil {
 		return nil, err
 	}
-	writes := actionsOf(d.Events)
+	writes := w.counted(d.Events)
 	d.Events = nil
 	if err := d.RunFor(ctx, settleTime); err != nil {
 		return nil, err
 	}
-	if late := actionsOf(d.Events); len(late) > 0 {
+	if late := w.counted(d.Events); len(late) > 0 {
 		return nil, errors.New("at rest they still write\n" + fake.Format(late[:min(len(late), 20)]))
 	}
 	return writes, nil
 }
 
-func actionsOf(events []fake.Event) []fake.Event {
-	return slices.DeleteFunc(events, func(e fake.Event) bool { return e.Action == nil })
+func (w World) counted(events []fake.Event) []fake.Event {
+	return slices.DeleteFunc(events, func(e fake.Event) bool {
+		return e.Action == nil || len(ignored(w.Ignore).counted([]olmcore.Action{e.Action})) == 0
+	})
 }

@@ -23,6 +23,8 @@ import (
 // it saw before. The zero value with Cluster set is ready.
 type Safety struct {
 	Cluster *fake.Cluster
+	// Ignore selects whole objects that are not looked at; an entry with a Path selects none.
+	Ignore []Ignore
 
 	plans map[types.UID]*v1alpha1.InstallPlan
 	csvs  map[types.UID]*v1alpha1.ClusterServiceVersion
@@ -39,6 +41,9 @@ type Safety struct {
 //     ClusterRole or ClusterRoleBinding behind that was its own when it was deleted.
 //     One that another manager makes after that is the InstallPlan's to repair.
 func (s *Safety) Check() error {
+	if err := ignored(s.Ignore).validate(); err != nil {
+		return err
+	}
 	snapshot, err := s.Cluster.Snapshot()
 	if err != nil {
 		return err
@@ -57,6 +62,9 @@ func (s *Safety) checkPlans(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Inst
 	next := make(map[types.UID]*v1alpha1.InstallPlan, len(found))
 	var broken []error
 	for _, p := range found {
+		if ignored(s.Ignore).whole(olmcore.KeyOf(p)) {
+			continue
+		}
 		next[p.UID] = p
 		before := s.plans[p.UID]
 		if before == nil || before == p {
@@ -97,6 +105,9 @@ func (s *Safety) checkCSVs(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Clust
 	}
 	next := make(map[types.UID]*v1alpha1.ClusterServiceVersion, len(found))
 	for _, c := range found {
+		if ignored(s.Ignore).whole(olmcore.KeyOf(c)) {
+			continue
+		}
 		next[c.UID] = c
 	}
 	doomed := map[types.UID][]olmcore.Object{}
@@ -113,7 +124,7 @@ func (s *Safety) checkCSVs(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Clust
 			continue
 		}
 		for _, o := range s.doomed[uid] {
-			if left := now.FindUID(o.GetUID()); left != nil && ownerOf(c).Owns(left.GetLabels()) {
+			if left := now.FindUID(o.GetUID()); left != nil && !ignored(s.Ignore).whole(olmcore.KeyOf(left)) && ownerOf(c).Owns(left.GetLabels()) {
 				broken = append(broken, fmt.Errorf("ClusterServiceVersion %s/%s is gone and left %s behind", c.Namespace, c.Name, olmcore.KeyOf(o)))
 			}
 		}

@@ -30,9 +30,9 @@ type World struct {
 	// SettleTime is how far the clock may move, from deadline to deadline, in a run in which actions are lost or repeated.
 	// The bound of rounds then holds anew after each move.
 	SettleTime time.Duration
-	// Ignore removes from an object what the end states of two runs may differ in; nil removes nothing. What the cluster
-	// numbers (UIDs, resourceVersions, generations, addresses) and, with SettleTime, times are never compared.
-	Ignore func(object map[string]any)
+	// Ignore is what the laws do not count. What the cluster numbers (UIDs, resourceVersions, generations, addresses) and,
+	// with SettleTime, times are never compared.
+	Ignore []Ignore
 }
 
 // round is one reconcile that asked for something: its place in the run and what it asked for.
@@ -117,6 +117,9 @@ var losses = []struct {
 // returns the end state, and fails when there are still actions after limit rounds. Results are checked from the reconcile
 // with the number from on: those before it were in an earlier run.
 func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []map[string]any, rounds int, err error) {
+	if err := ignored(w.Ignore).validate(); err != nil {
+		return nil, 0, err
+	}
 	cluster, err := w.New()
 	if err != nil {
 		return nil, 0, err
@@ -152,9 +155,11 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 				if len(result.Actions) == 0 {
 					continue
 				}
-				last = append(last, func() string { return describe(c, key, result) })
-				result.Actions = change(round{reconciles, result.Actions})
-				reconciles++
+				if counted := ignored(w.Ignore).counted(result.Actions); len(counted) > 0 {
+					last = append(last, func() string { return describe(c, key, result) })
+					result.Actions = change(round{reconciles, result.Actions})
+					reconciles++
+				}
 				memory[c.Name+key.String()], _ = olmcore.RunResult(ctx, cluster, result, memory[c.Name+key.String()], cluster.Now())
 			}
 		}
@@ -189,6 +194,9 @@ func (w World) state(c *fake.Cluster) ([]map[string]any, error) {
 	}
 	var out []map[string]any
 	for _, o := range objects {
+		if ignored(w.Ignore).whole(olmcore.KeyOf(o)) {
+			continue
+		}
 		m, err := olmcore.ToMap(o)
 		if err != nil {
 			return nil, err
@@ -197,9 +205,7 @@ func (w World) state(c *fake.Cluster) ([]map[string]any, error) {
 		delete(metadata, "resourceVersion")
 		delete(metadata, "generation")
 		w.mask(m, names)
-		if w.Ignore != nil {
-			w.Ignore(m)
-		}
+		ignored(w.Ignore).fields(olmcore.KeyOf(o), m)
 		out = append(out, m)
 	}
 	return out, nil

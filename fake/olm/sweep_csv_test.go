@@ -26,7 +26,7 @@ import (
 // sweptWorld has alpha installed, and a sweep that acts or only reports.
 func sweptWorld(t require.TestingT, acts bool) *world {
 	w := newWorld(t)
-	w.olm.CSV.Cleanup.SweepDelete = acts
+	w.olm.CSV.Cleanup.SweepDelete, w.priorities = acts, true
 	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
 	w.run(t, 10*time.Minute)
 	w.requireInstalled(t, "alpha")
@@ -95,11 +95,11 @@ func TestWhatVanishedIsSweptUp(t *testing.T) {
 					said++
 				}
 			}
-			require.Equal(t, 6, said, "two of the version, three roles of the group, one namespace")
+			require.Equal(t, 7, said, "three of the version, three roles of the group, one namespace")
 			if acts {
 				require.Empty(t, w.orphans())
 			} else {
-				require.Len(t, w.orphans(), 6)
+				require.Len(t, w.orphans(), 7)
 			}
 			require.Empty(t, w.csvs())
 		})

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/internal/operators"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
 	_ "github.com/olmcore/olm/internal/seeded"
@@ -29,6 +30,9 @@ import (
 )
 
 const namespace = "ops"
+
+// The bundles of the worlds.
+var bundle, csvName = operators.Bundle, operators.Name
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
@@ -41,6 +45,8 @@ type world struct {
 	safety  *invariant.Safety
 	// heads is the newest published version of each package.
 	heads map[string]int
+	// priorities: each version has a PriorityClass, of a kind that is not watched.
+	priorities bool
 }
 
 func newWorld(t require.TestingT) *world {
@@ -74,8 +80,6 @@ func (w *world) subscribe(name string, approval v1alpha1.Approval) error {
 	})
 }
 
-func csvName(pkg string, version int) string { return fmt.Sprintf("%s.v%d.0.0", pkg, version) }
-
 // resolve installs the head, and upgrades version by version.
 func (w *world) resolve(_ context.Context, _ olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
 	answer := olmcore.Resolution{Observed: request.Subscriptions}
@@ -97,7 +101,7 @@ func (w *world) resolve(_ context.Context, _ olmcore.Reader, request subscriptio
 			answer.Operators = append(answer.Operators, olmcore.Operator{
 				Name: target, Package: f.Name, Channel: "stable", Version: fmt.Sprintf("%d.0.0", next), Replaces: f.InstalledCSV,
 				Catalog: types.NamespacedName{Namespace: "olm", Name: "community"}, For: []string{f.Name},
-				Bundle: olmcore.Bundle{Objects: bundle(f.Name, next)},
+				Bundle: olmcore.Bundle{Objects: w.bundle(f.Name, next)},
 			})
 		}
 		answer.Decisions = append(answer.Decisions, decision)
@@ -105,71 +109,14 @@ func (w *world) resolve(_ context.Context, _ olmcore.Reader, request subscriptio
 	return answer, nil
 }
 
-const bundleText = `
-apiVersion: operators.coreos.com/v1alpha1
-kind: ClusterServiceVersion
-metadata: {name: PKG.vVERSION.0.0}
-spec:
-  version: VERSION.0.0
-  installModes: [{type: OwnNamespace, supported: true}]
-  customresourcedefinitions:
-    owned: [{name: PKGs.example.com, kind: PKG, version: v1}]
-  install:
-    strategy: deployment
-    spec:
-      clusterPermissions:
-      - serviceAccountName: PKG
-        rules: [{apiGroups: [""], resources: [nodes], verbs: [get]}]
-      deployments:
-      - name: PKG
-        spec:
-          selector: {matchLabels: {app: PKG}}
-          template:
-            metadata: {labels: {app: PKG}}
-            spec:
-              serviceAccountName: PKG
-              containers: [{name: operator, image: "registry.example.com/PKG:VERSION"}]
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: PKGs.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: PKG, listKind: PKGList, plural: PKGs, singular: PKG}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
-`
-
-var bundles = map[string][]olmcore.Object{}
-
-// bundle returns the manifests of a version, which are shared.
-func bundle(pkg string, version int) []olmcore.Object {
-	if known := bundles[csvName(pkg, version)]; known != nil {
-		return known
+func (w *world) bundle(pkg string, version int) []olmcore.Object {
+	objects := bundle(pkg, version)
+	if w.priorities {
+		class := &unstructured.Unstructured{Object: map[string]any{"value": int64(7)}}
+		class.SetGroupVersionKind(schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"})
+		class.SetName(csvName(pkg, version))
+		objects = append(slices.Clone(objects), class)
 	}
-	text := bundleText
-	if special := bundleTexts[pkg]; special != nil {
-		text = special(version)
-	}
-	text = strings.NewReplacer("PKG", pkg, "VERSION", fmt.Sprint(version)).Replace(text)
-	var objects []olmcore.Object
-	for document := range strings.SplitSeq(text, "\n---\n") {
-		data, err := yaml.YAMLToJSON([]byte(document))
-		if err != nil {
-			panic(err)
-		}
-		o, err := olmcore.Decode(data)
-		if err != nil {
-			panic(err)
-		}
-		objects = append(objects, o)
-	}
-	if pkg == "gamma" { // serves an API, too
-		objects[0].(*v1alpha1.ClusterServiceVersion).Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{
-			{Name: "ices", Group: "ice.example.com", Version: "v1", Kind: "Ice", DeploymentName: pkg, ContainerPort: 8443},
-		}
-	}
-	bundles[csvName(pkg, version)] = objects
 	return objects
 }
 

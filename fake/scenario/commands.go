@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
 )
 
 func builtin() map[string]Command {

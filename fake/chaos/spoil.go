@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olm_test
+package chaos
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -24,71 +23,72 @@ import (
 )
 
 // stepConfig makes, changes or deletes the OLMConfig.
-func (h *history) stepConfig(r *rand.Rand) {
-	config := disableCopies(r.IntN(2) == 0)
-	if h.cluster.Create(config) == nil {
+func stepConfig(h *History, r Choices) {
+	config := &operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+	config.Spec.Features = &operatorsv1.Features{DisableCopiedCSVs: new(r.IntN(2) == 0)}
+	if h.Cluster.Create(config) == nil {
 		return
 	}
 	if r.IntN(4) == 0 {
-		_ = h.cluster.Delete(olmcore.RefOf(config).Unversioned())
+		_ = h.Cluster.Delete(olmcore.RefOf(config).Unversioned())
 		return
 	}
-	h.must(fake.Edit(h.cluster, "", "cluster", func(c *operatorsv1.OLMConfig) { c.Spec = config.Spec }))
+	h.must(fake.Edit(h.Cluster, "", "cluster", func(c *operatorsv1.OLMConfig) { c.Spec = config.Spec }))
 }
 
 // stepNamespace: a namespace without operators comes or goes.
-func (h *history) stepNamespace(r *rand.Rand) {
+func stepNamespace(h *History, r Choices) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pick(r, []string{"team-1", "team-2", "team-3"})}}
-	if h.cluster.Create(ns) != nil {
-		_ = h.cluster.Delete(olmcore.RefOf(ns).Unversioned())
+	if h.Cluster.Create(ns) != nil {
+		_ = h.Cluster.Delete(olmcore.RefOf(ns).Unversioned())
 	}
 }
 
 // stepTargets changes which namespaces an operator watches.
-func (h *history) stepTargets(r *rand.Rand) {
+func stepTargets(h *History, r Choices) {
 	h.targets[platform] = pick(r, [][]string{{otherTenant, platform}, {namespace, platform}, {namespace, otherTenant, platform}, {platform}})
-	_ = fake.Edit(h.cluster, platform, "group", func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = h.targets[platform] })
+	_ = fake.Edit(h.Cluster, platform, "group", func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = h.targets[platform] })
 }
 
-func (h *history) stepIssuer(r *rand.Rand) { h.issuerFails = r.IntN(3) == 0 }
+func stepIssuer(h *History, r Choices) { h.issuerFails = r.IntN(3) == 0 }
 
 // stepCondition is what an operator says, with the rights that its OperatorCondition gives it.
-func (h *history) stepCondition(r *rand.Rand) {
+func stepCondition(h *History, r Choices) {
 	if all := listed[*operatorsv2.OperatorCondition](h); len(all) > 0 {
 		o := pick(r, all)
-		h.must(fake.Edit(h.cluster, o.Namespace, o.Name, func(o *operatorsv2.OperatorCondition) {
-			meta.SetStatusCondition(&o.Spec.Conditions, h.upgradeable(pick(r, []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse})))
+		h.must(fake.Edit(h.Cluster, o.Namespace, o.Name, func(o *operatorsv2.OperatorCondition) {
+			meta.SetStatusCondition(&o.Spec.Conditions, upgradeable(h, pick(r, []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse})))
 		}))
 	}
 }
 
-func (h *history) upgradeable(status metav1.ConditionStatus) metav1.Condition {
-	return metav1.Condition{Type: operatorsv2.Upgradeable, Status: status, Reason: "Said", LastTransitionTime: metav1.NewTime(h.cluster.Now())}
+func upgradeable(h *History, status metav1.ConditionStatus) metav1.Condition {
+	return metav1.Condition{Type: operatorsv2.Upgradeable, Status: status, Reason: "Said", LastTransitionTime: metav1.NewTime(h.Cluster.Now())}
 }
 
 // stepOverride is what an administrator says instead.
-func (h *history) stepOverride(r *rand.Rand) {
+func stepOverride(h *History, r Choices) {
 	if all := listed[*operatorsv2.OperatorCondition](h); len(all) > 0 {
 		o := pick(r, all)
-		h.must(fake.Edit(h.cluster, o.Namespace, o.Name, func(o *operatorsv2.OperatorCondition) {
-			o.Spec.Overrides = pick(r, [][]metav1.Condition{nil, {h.upgradeable(metav1.ConditionTrue)}, {h.upgradeable(metav1.ConditionFalse)}})
+		h.must(fake.Edit(h.Cluster, o.Namespace, o.Name, func(o *operatorsv2.OperatorCondition) {
+			o.Spec.Overrides = pick(r, [][]metav1.Condition{nil, {upgradeable(h, metav1.ConditionTrue)}, {upgradeable(h, metav1.ConditionFalse)}})
 		}))
 	}
 }
 
 // repair takes away what administrators must take away themselves.
-func (h *history) repair() {
+func repair(h *History) {
 	h.issuerFails, h.policy = false, false
 	for _, o := range listed[*operatorsv2.OperatorCondition](h) {
-		h.must(fake.Edit(h.cluster, o.Namespace, o.Name, func(o *operatorsv2.OperatorCondition) {
-			o.Spec.Overrides = []metav1.Condition{h.upgradeable(metav1.ConditionTrue)}
+		h.must(fake.Edit(h.Cluster, o.Namespace, o.Name, func(o *operatorsv2.OperatorCondition) {
+			o.Spec.Overrides = []metav1.Condition{upgradeable(h, metav1.ConditionTrue)}
 		}))
 	}
 	// A version of the attacker's may have been the first to provide an API, and what his account may not install is
 	// tried again for ever.
-	for _, o := range h.cluster.Objects() {
+	for _, o := range h.Cluster.Objects() {
 		if o.GetNamespace() == attacker && slices.Contains([]string{"Subscription", "InstallPlan", "ClusterServiceVersion"}, olmcore.GVKOf(o).Kind) {
-			_ = h.cluster.Delete(olmcore.RefOf(o).Unversioned())
+			_ = h.Cluster.Delete(olmcore.RefOf(o).Unversioned())
 		}
 	}
 }
@@ -133,29 +133,29 @@ func isClient(o olmcore.Object) bool {
 }
 
 // stepSpoil deletes or changes what operators need to serve, to be seen, or to be permitted.
-func (h *history) stepSpoil(r *rand.Rand) {
+func stepSpoil(h *History, r Choices) {
 	var all []olmcore.Object
-	for _, o := range h.cluster.Objects() {
-		if isSpoilable(o) && !(h.serves && isClient(o)) {
+	for _, o := range h.Cluster.Objects() {
+		if isSpoilable(o) && !(h.Serves && isClient(o)) {
 			all = append(all, o)
 		}
 	}
 	if len(all) > 0 {
-		h.spoilOne(r, pick(r, all))
+		spoilOne(h, r, pick(r, all))
 	}
 }
 
-func (h *history) spoilOne(r *rand.Rand, o olmcore.Object) {
-	h.figures.Spoils++
+func spoilOne(h *History, r Choices, o olmcore.Object) {
+	h.Figures.Spoils++
 	h.say("  %s", olmcore.KeyOf(o))
 	if _, isCRD := o.(*apiextensionsv1.CustomResourceDefinition); !isCRD && r.IntN(2) == 0 {
-		_ = h.cluster.Delete(olmcore.RefOf(o).Unversioned())
+		_ = h.Cluster.Delete(olmcore.RefOf(o).Unversioned())
 		return
 	}
-	_ = h.cluster.Edit(olmcore.KeyOf(o), func(o olmcore.Object) { spoil(r, o) })
+	_ = h.Cluster.Edit(olmcore.KeyOf(o), func(o olmcore.Object) { spoil(r, o) })
 }
 
-func spoil(r *rand.Rand, o olmcore.Object) {
+func spoil(r Choices, o olmcore.Object) {
 	switch o := o.(type) {
 	case *corev1.Secret:
 		o.Data = pick(r, []map[string][]byte{nil, {"tls.crt": []byte("x"), "tls.key": o.Data["tls.key"]}, {"olmCAKey": []byte("x"), "tls.crt": o.Data["tls.crt"], "tls.key": o.Data["tls.key"]}})
@@ -194,13 +194,13 @@ func spoil(r *rand.Rand, o olmcore.Object) {
 	}
 }
 
-func spoilClient(r *rand.Rand, c *admissionregistrationv1.WebhookClientConfig) {
+func spoilClient(r Choices, c *admissionregistrationv1.WebhookClientConfig) {
 	if c.CABundle = nil; r.IntN(2) == 0 && c.Service != nil {
 		c.Service.Name = "other"
 	}
 }
 
-func spoilCopy(r *rand.Rand, c *v1alpha1.ClusterServiceVersion) {
+func spoilCopy(r Choices, c *v1alpha1.ClusterServiceVersion) {
 	switch r.IntN(5) {
 	case 0:
 		c.Spec.Description = "spoilt"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olm_test
+package chaos
 
 import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/internal/operators"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -27,10 +27,10 @@ import (
 var serving = map[string][]string{everywhere: {"delta", "epsilon"}, platform: {"zeta"}, namespace: {"gamma"}}
 
 // installServing is the beginning of a history in which operators serve already.
-func (h *history) installServing() {
+func installServing(h *History) {
 	for _, ns := range tenants {
 		for _, name := range serving[ns] {
-			h.must(h.cluster.Create(&v1alpha1.Subscription{
+			h.must(h.Cluster.Create(&v1alpha1.Subscription{
 				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
 				Spec: &v1alpha1.SubscriptionSpec{Package: name, Channel: "stable", CatalogSource: "community",
 					CatalogSourceNamespace: "olm", InstallPlanApproval: v1alpha1.ApprovalAutomatic},
@@ -40,12 +40,12 @@ func (h *history) installServing() {
 	h.runFor(10 * time.Minute)
 	for _, ns := range tenants {
 		for _, name := range serving[ns] {
-			if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.cluster, ns, csvName(name, 1)); c == nil || c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+			if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, ns, operators.Name(name, 1)); c == nil || c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
 				h.must(fmt.Errorf("%s/%s is not installed at the beginning: %+v", ns, name, c))
 			}
 		}
 	}
-	h.must(h.cluster.CheckServing())
+	h.must(h.Cluster.CheckServing())
 }
 
 // seenCertificate is what a Secret held.
@@ -70,7 +70,7 @@ func certificateIn(s *corev1.Secret) seenCertificate {
 
 // noteCertificates remembers what Pods may serve with, and counts the certificates that took the place of another: as
 // that neared its end, or as it was lost.
-func (h *history) noteCertificates() {
+func noteCertificates(h *History) {
 	for _, s := range listed[*corev1.Secret](h) {
 		seen := h.certificates[olmcore.KeyOf(s)]
 		now := certificateIn(s)
@@ -80,21 +80,21 @@ func (h *history) noteCertificates() {
 		h.certificates[olmcore.KeyOf(s)] = append(seen, now)
 		switch {
 		case len(seen) == 0:
-		case h.cluster.Now().After(seen[len(seen)-1].notAfter.Add(-certificate.RenewBefore - time.Hour)):
-			h.figures.Renewals++
+		case h.Cluster.Now().After(seen[len(seen)-1].notAfter.Add(-certificate.RenewBefore - time.Hour)):
+			h.Figures.Renewals++
 		default:
-			h.figures.OtherCertificates++
+			h.Figures.OtherCertificates++
 		}
 	}
 }
 
 // soonest is when the first certificate ends that Pods may serve with, zero for none; settled: all of them serve with the
 // one that is in their Secret.
-func (h *history) soonest() (end time.Time, settled bool) {
+func soonest(h *History) (end time.Time, settled bool) {
 	settled = true
 	for key, seen := range h.certificates {
-		d := fake.Find[*appsv1.Deployment](h.cluster, key.Namespace, strings.TrimSuffix(key.Name, "-service-cert"))
-		secret := fake.Find[*corev1.Secret](h.cluster, key.Namespace, key.Name)
+		d := fake.Find[*appsv1.Deployment](h.Cluster, key.Namespace, strings.TrimSuffix(key.Name, "-service-cert"))
+		secret := fake.Find[*corev1.Secret](h.Cluster, key.Namespace, key.Name)
 		switch {
 		case d == nil && secret == nil:
 			delete(h.certificates, key)
@@ -106,7 +106,7 @@ func (h *history) soonest() (end time.Time, settled bool) {
 		}
 		h.certificates[key] = seen
 		for _, c := range seen {
-			if c.notAfter.After(h.cluster.Now()) && (end.IsZero() || c.notAfter.Before(end)) {
+			if c.notAfter.After(h.Cluster.Now()) && (end.IsZero() || c.notAfter.Before(end)) {
 				end = c.notAfter
 			}
 		}
@@ -122,14 +122,14 @@ func isRolledOut(d *appsv1.Deployment, secret *corev1.Secret) bool {
 
 // stepYears lets the time pass until a certificate is to be replaced, or is soon, or, where operators need not go on, has
 // ended. Certificates that Pods serve with and that their Secrets lost are replaced before.
-func (h *history) stepYears(r *rand.Rand) {
+func stepYears(h *History, r Choices) {
 	jumps := []time.Duration{-25*time.Hour - time.Minute, -23 * time.Hour, -23 * time.Hour, -12 * time.Hour}
-	if !h.keepsServing() {
+	if !keepsServing(h) {
 		jumps = append(jumps, time.Hour)
 	}
-	end, settled := h.soonest()
-	if at := end.Add(pick(r, jumps)); at.After(h.cluster.Now()) && (settled || !h.keepsServing()) {
-		h.advance(at.Sub(h.cluster.Now()))
+	end, settled := soonest(h)
+	if at := end.Add(pick(r, jumps)); at.After(h.Cluster.Now()) && (settled || !keepsServing(h)) {
+		h.advance(at.Sub(h.Cluster.Now()))
 	}
 }
 
@@ -137,37 +137,37 @@ func (h *history) stepYears(r *rand.Rand) {
 const lastHours = 3 * time.Hour
 
 // keepsServing reports whether no certificate may end while operators serve with it.
-func (h *history) keepsServing() bool { return h.serves || !h.spoils }
+func keepsServing(h *History) bool { return h.Serves || !h.Spoils }
 
 // beforeTheEnd shortens a time that passes, so that the managers have to renew the certificates first.
-func (h *history) beforeTheEnd(d time.Duration) time.Duration {
-	end, _ := h.soonest()
-	if !h.keepsServing() || end.IsZero() {
+func beforeTheEnd(h *History, d time.Duration) time.Duration {
+	end, _ := soonest(h)
+	if !keepsServing(h) || end.IsZero() {
 		return d
 	}
-	return max(0, min(d, end.Add(-lastHours).Sub(h.cluster.Now())))
+	return max(0, min(d, end.Add(-lastHours).Sub(h.Cluster.Now())))
 }
 
 // renewNow lets the time pass until no certificate has to be replaced soon, so that the world may come to rest.
-func (h *history) renewNow() {
-	for end, _ := h.soonest(); h.problem == nil && !end.IsZero() && end.Sub(h.cluster.Now()) < 3*24*time.Hour; end, _ = h.soonest() {
+func renewNow(h *History) {
+	for end, _ := soonest(h); h.problem == nil && !end.IsZero() && end.Sub(h.Cluster.Now()) < 3*24*time.Hour; end, _ = soonest(h) {
 		h.runFor(settleTime)
 	}
 }
 
 // stepPolicy: for a while the API server refuses changes of who calls operators, so that some of them trust the next
 // certificate and others do not.
-func (h *history) stepPolicy(r *rand.Rand) { h.policy = r.IntN(3) == 0 }
+func stepPolicy(h *History, r Choices) { h.policy = r.IntN(3) == 0 }
 
 var errPolicy = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("a policy says no"))
 
 // isRefused reports whether the policy of the moment refuses a write.
-func (h *history) isRefused(verb olmcore.Verb, kind string) bool {
+func isRefused(h *History, verb olmcore.Verb, kind string) bool {
 	return h.policy && verb == olmcore.VerbUpdate && (strings.HasSuffix(kind, "WebhookConfiguration") || kind == "APIService" || kind == "CustomResourceDefinition")
 }
 
 // stepSpoilCertificate: a Secret with a certificate is deleted or changed.
-func (h *history) stepSpoilCertificate(r *rand.Rand) {
+func stepSpoilCertificate(h *History, r Choices) {
 	var all []olmcore.Object
 	for _, s := range listed[*corev1.Secret](h) {
 		if strings.HasSuffix(s.Name, "-service-cert") {
@@ -175,6 +175,6 @@ func (h *history) stepSpoilCertificate(r *rand.Rand) {
 		}
 	}
 	if len(all) > 0 {
-		h.spoilOne(r, pick(r, all))
+		spoilOne(h, r, pick(r, all))
 	}
 }

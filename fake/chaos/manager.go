@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olm_test
+package chaos
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -23,7 +22,7 @@ import (
 // manager is one process that runs all controllers: with a cache of its own, which is stale until it is synced, a queue
 // that the cache's watch fills, a memory that goes with the process, and a clock that may be wrong.
 type manager struct {
-	history *history
+	history *History
 	name    string
 	set     *controllers.Set
 	runners []*controllers.Runner
@@ -38,6 +37,7 @@ type manager struct {
 	skew    time.Duration
 	faults  []writeFault
 	crashed bool
+	at      item // what is worked on
 }
 
 // item is one key of one of a manager's controllers.
@@ -57,10 +57,16 @@ func (m *manager) start() {
 	h := m.history
 	player := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true, Operators: true,
 		Issuer: issuer{m, fake.Issuer{Seed: m.name}}}}
-	player.CSV.Cleanup.SweepDelete = h.sweeps
+	player.CSV.Cleanup.SweepDelete = h.Sweeps
 	h.catalogs.Serve(&player.Options)
 	player.Controllers() // plays the gRPC clients
 	m.set = controllers.New(&player.Options)
+	for i := range m.set.Controllers {
+		withinRights(player.Options, &m.set.Controllers[i], h.must)
+	}
+	if h.Options.Controllers != nil {
+		m.set.Controllers = append(m.set.Controllers, h.Options.Controllers()...)
+	}
 	m.view.Restart()
 	m.view.Watch = m.watch
 	m.runners = m.set.Runners(m.view, m)
@@ -109,12 +115,12 @@ func (m *manager) watch(old, next olmcore.Object) {
 	}
 }
 
-func (m *manager) now() time.Time { return m.history.cluster.Now().Add(m.skew) }
+func (m *manager) now() time.Time { return m.history.Cluster.Now().Add(m.skew) }
 
 // due moves what waited for a time into the queue.
 func (m *manager) due() {
 	for _, it := range sortedItems(m.timers) {
-		if !m.timers[it].After(m.history.cluster.Now()) {
+		if !m.timers[it].After(m.history.Cluster.Now()) {
 			m.push(it)
 		}
 	}
@@ -130,27 +136,28 @@ func (m *manager) work(pick func(n int) int) {
 	m.queue = append(m.queue[:i], m.queue[i+1:]...)
 	delete(m.queued, it)
 	h := m.history
-	h.figures.Reconciles++
+	h.Figures.Reconciles++
 	if h.wakes > maxWakes-20 {
 		defer func() {
 			h.say("  manager %d: %s %s: again at %s", h.number(m), m.runners[it.runner].Name, it.key, m.timers[it])
 		}()
 	}
+	m.at = it
 	again, err := m.runners[it.runner].Run(context.Background(), it.key, m.now())
 	switch {
 	case m.crashed:
-		h.figures.Crashes++
+		h.Figures.Crashes++
 		m.start()
 	case errors.Is(err, olmcore.ErrInvalidInput):
-		h.figures.InvalidInputs++ // a change of the object asks again
+		h.Figures.InvalidInputs++ // a change of the object asks again
 	case err != nil:
 		m.fails[it]++
-		h.figures.Errors++
-		m.timers[it] = h.cluster.Now().Add(min(5*time.Minute, time.Second<<min(m.fails[it], 12)))
+		h.Figures.Errors++
+		m.timers[it] = h.Cluster.Now().Add(min(5*time.Minute, time.Second<<min(m.fails[it], 12)))
 	default:
 		delete(m.fails, it)
 		if again > 0 {
-			m.timers[it] = h.cluster.Now().Add(again)
+			m.timers[it] = h.Cluster.Now().Add(again)
 		}
 	}
 }
@@ -163,17 +170,17 @@ func (m *manager) Do(ctx context.Context, a olmcore.Action) error {
 		return fake.ErrCrashed
 	}
 	mode := m.fault()
-	before := h.cluster.ResourceVersion()
+	before := h.Cluster.ResourceVersion()
 	var err error
 	switch {
-	case h.isRefused(verb, target.Kind):
+	case isRefused(h, verb, target.Kind):
 		err = errPolicy
 	case mode == fake.FailWithoutEffect:
 		err = apierrors.NewInternalError(fmt.Errorf("injected failure of %s %s", verb, target))
 	case mode == fake.Conflict:
 		err = apierrors.NewConflict(schema.GroupResource{Resource: target.Kind}, target.Name, errors.New("injected"))
 	default:
-		err = h.cluster.Do(ctx, a)
+		err = h.Cluster.Do(ctx, a)
 	}
 	switch mode {
 	case fake.Crash:
@@ -184,13 +191,16 @@ func (m *manager) Do(ctx context.Context, a olmcore.Action) error {
 		}
 	}
 	if mode != "" {
-		h.figures.Faults++
+		h.Figures.Faults++
 	}
-	h.figures.Writes++
-	if h.cluster.ResourceVersion() != before && !(h.connects && target.Kind == v1alpha1.CatalogSourceKind) {
-		h.figures.Effects++
+	h.Figures.Writes++
+	if h.Cluster.ResourceVersion() != before && !(h.connects && target.Kind == v1alpha1.CatalogSourceKind) {
+		h.Figures.Effects++
 	}
 	h.note(m, a, err)
+	if after := h.Options.AfterAction; after != nil {
+		h.must(after(h, fake.Event{At: m.now(), Controller: m.runners[m.at.runner].Name, Key: m.at.key, Action: a, Err: err}))
+	}
 	return err
 }
 
@@ -214,6 +224,3 @@ func (m *manager) nextTimer() (at time.Time, ok bool) {
 	}
 	return at, ok
 }
-
-// random is the source of the choices of one step.
-func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olm_test
+package chaos
 
 import (
 	"context"
@@ -25,160 +25,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// bundleTexts are the manifests of packages with more than a Deployment. From one version to the next delta gains and
-// loses a webhook, and from the fourth on another Deployment serves.
-var bundleTexts = map[string]func(version int) string{
-	"delta": func(version int) string {
-		text := deltaText
-		if version%2 == 0 {
-			text = strings.Replace(text, "  webhookdefinitions:", "  webhookdefinitions:\n"+deltaDefaulter, 1)
-		}
-		if version > 3 {
-			text = strings.ReplaceAll(text, "delta-manager", "delta-next")
-		}
-		return text
-	},
-	"epsilon": func(int) string { return epsilonText },
-	"zeta":    func(int) string { return zetaText },
-}
-
-const (
-	deltaText = `
-apiVersion: operators.coreos.com/v1alpha1
-kind: ClusterServiceVersion
-metadata: {name: PKG.vVERSION.0.0}
-spec:
-  version: VERSION.0.0
-  installModes: [{type: AllNamespaces, supported: true}]
-  customresourcedefinitions:
-    owned: [{name: PKGs.example.com, kind: PKG, version: v1}]
-  webhookdefinitions:
-  - type: ValidatingAdmissionWebhook
-    generateName: vdelta.example.com
-    deploymentName: delta-manager
-    containerPort: 443
-    targetPort: 9443
-    webhookPath: /validate
-    rules: [{operations: [CREATE, UPDATE], apiGroups: [example.com], apiVersions: [v1], resources: [deltas]}]
-    admissionReviewVersions: [v1]
-    sideEffects: None
-  - type: ConversionWebhook
-    generateName: cdelta.example.com
-    deploymentName: delta-manager
-    containerPort: 443
-    targetPort: 9443
-    webhookPath: /convert
-    conversionCRDs: [deltas.example.com]
-    admissionReviewVersions: [v1]
-    sideEffects: None
-  install:
-    strategy: deployment
-    spec:
-      permissions:
-      - serviceAccountName: PKG
-        rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
-      deployments:
-      - name: delta-manager
-        spec:
-          selector: {matchLabels: {app: delta-manager}}
-          template:
-            metadata: {labels: {app: delta-manager}}
-            spec:
-              serviceAccountName: PKG
-              containers: [{name: operator, image: "registry.example.com/PKG:VERSION"}]
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: PKGs.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: PKG, listKind: PKGList, plural: PKGs, singular: PKG}
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
-  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
-`
-	deltaDefaulter = `  - type: MutatingAdmissionWebhook
-    generateName: mdelta.example.com
-    deploymentName: delta-manager
-    containerPort: 443
-    targetPort: 9443
-    webhookPath: /mutate
-    rules: [{operations: [CREATE], apiGroups: [example.com], apiVersions: [v1], resources: [deltas]}]
-    admissionReviewVersions: [v1]
-    sideEffects: None`
-
-	epsilonText = `
-apiVersion: operators.coreos.com/v1alpha1
-kind: ClusterServiceVersion
-metadata: {name: PKG.vVERSION.0.0}
-spec:
-  version: VERSION.0.0
-  installModes: [{type: AllNamespaces, supported: true}]
-  apiservicedefinitions:
-    owned: [{group: epsilon.example.com, version: v1, kind: epsilon, name: epsilons, deploymentName: PKG, containerPort: 443}]
-  install:
-    strategy: deployment
-    spec:
-      clusterPermissions:
-      - serviceAccountName: PKG
-        rules: [{apiGroups: [""], resources: [nodes], verbs: [get]}]
-      deployments:
-      - name: PKG
-        spec:
-          selector: {matchLabels: {app: PKG}}
-          template:
-            metadata: {labels: {app: PKG}}
-            spec:
-              serviceAccountName: PKG
-              containers: [{name: operator, image: "registry.example.com/PKG:VERSION"}]
-`
-	zetaText = `
-apiVersion: operators.coreos.com/v1alpha1
-kind: ClusterServiceVersion
-metadata: {name: PKG.vVERSION.0.0}
-spec:
-  version: VERSION.0.0
-  installModes: [{type: OwnNamespace, supported: true}, {type: MultiNamespace, supported: true}]
-  customresourcedefinitions:
-    owned: [{name: PKGs.example.com, kind: PKG, version: v1}]
-  webhookdefinitions:
-  - type: MutatingAdmissionWebhook
-    generateName: mzeta.example.com
-    deploymentName: PKG
-    containerPort: 443
-    targetPort: 9443
-    webhookPath: /mutate
-    rules: [{operations: [CREATE], apiGroups: [example.com], apiVersions: [v1], resources: [zetas]}]
-    admissionReviewVersions: [v1]
-    sideEffects: None
-  install:
-    strategy: deployment
-    spec:
-      permissions:
-      - serviceAccountName: PKG
-        rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
-      deployments:
-      - name: PKG
-        spec:
-          selector: {matchLabels: {app: PKG}}
-          template:
-            metadata: {labels: {app: PKG}}
-            spec:
-              serviceAccountName: PKG
-              containers: [{name: operator, image: "registry.example.com/PKG:VERSION"}]
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: PKGs.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: PKG, listKind: PKGList, plural: PKGs, singular: PKG}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
-`
-)
-
 // issuer is the one of a manager. Each has other keys, and all of them fail for a while.
 type issuer struct {
 	*manager
@@ -189,18 +35,18 @@ func (i issuer) Issue(ctx context.Context, r olmcore.Reader, requests []certific
 	if i.history.issuerFails {
 		return nil, olmcore.Result{}, errors.New("the authority does not answer")
 	}
-	i.history.figures.Certificates += len(requests)
+	i.history.Figures.Certificates += len(requests)
 	return i.Issuer.Issue(ctx, r, requests, now)
 }
 
 // checkServing requires at every step that who calls an operator trusts its Pods, unless a user changes who calls it, and
 // finds its Service, unless users delete or spoil what leads there. Pods may be gone or on their way.
-func (h *history) checkServing() {
-	if h.spoils && !h.serves {
+func checkServing(h *History) {
+	if h.Spoils && !h.Serves {
 		return
 	}
-	for _, line := range linesOf(h.cluster.CheckServing()) {
-		isOnItsWay := h.deletes || h.spoils || strings.Contains(line, "no endpoints available")
+	for _, line := range linesOf(h.Cluster.CheckServing()) {
+		isOnItsWay := h.Deletes || h.Spoils || strings.Contains(line, "no endpoints available")
 		if strings.Contains(line, "x509") || !isOnItsWay {
 			h.must(fmt.Errorf("what is called does not answer: %s", line))
 		}
@@ -221,7 +67,7 @@ var granted = []string{
 }
 
 // checkRights requires that no account may more than the specifications say, and that the attacker is bound to nothing.
-func (h *history) checkRights() {
+func checkRights(h *History) {
 	bound := func(o olmcore.Object, subjects []rbacv1.Subject) {
 		for _, s := range subjects {
 			if s.Namespace == attacker {
@@ -229,15 +75,15 @@ func (h *history) checkRights() {
 			}
 		}
 	}
-	for _, o := range h.cluster.Objects() {
+	for _, o := range h.Cluster.Objects() {
 		if o.GetNamespace() == attacker {
 			continue
 		}
 		switch o := o.(type) {
 		case *rbacv1.ClusterRole:
-			h.checkRules(o, o.Rules)
+			checkRules(h, o, o.Rules)
 		case *rbacv1.Role:
-			h.checkRules(o, o.Rules)
+			checkRules(h, o, o.Rules)
 		case *rbacv1.ClusterRoleBinding:
 			bound(o, o.Subjects)
 		case *rbacv1.RoleBinding:
@@ -246,7 +92,7 @@ func (h *history) checkRights() {
 	}
 }
 
-func (h *history) checkRules(o olmcore.Object, rules []rbacv1.PolicyRule) {
+func checkRules(h *History, o olmcore.Object, rules []rbacv1.PolicyRule) {
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
@@ -261,8 +107,8 @@ func (h *history) checkRules(o olmcore.Object, rules []rbacv1.PolicyRule) {
 
 // isStuckWithout reports whether what does not answer belongs to a version that could not be installed, as users deleted
 // the InstallPlan that would make what it needs.
-func (h *history) isStuckWithout(line string) bool {
-	return slices.ContainsFunc(h.stuck(), func(c *v1alpha1.ClusterServiceVersion) bool {
+func isStuckWithout(h *History, line string) bool {
+	return slices.ContainsFunc(stuck(h), func(c *v1alpha1.ClusterServiceVersion) bool {
 		isCalled := func(d v1alpha1.StrategyDeploymentSpec) bool {
 			return strings.Contains(line, "//"+d.Name+"-service."+c.Namespace+".svc")
 		}
@@ -271,17 +117,17 @@ func (h *history) isStuckWithout(line string) bool {
 }
 
 // isLeftToStuck reports whether an object is an APIService that the version before left to one that cannot be installed.
-func (h *history) isLeftToStuck(o olmcore.Object) bool {
-	return slices.ContainsFunc(h.stuck(), func(c *v1alpha1.ClusterServiceVersion) bool {
+func isLeftToStuck(h *History, o olmcore.Object) bool {
+	return slices.ContainsFunc(stuck(h), func(c *v1alpha1.ClusterServiceVersion) bool {
 		isIt := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == o.GetName() }
 		return c.Namespace == o.GetLabels()["olm.owner.namespace"] && slices.ContainsFunc(c.Spec.APIServiceDefinitions.Owned, isIt)
 	})
 }
 
 // stuck are the versions that are not installed for want of what users deleted.
-func (h *history) stuck() (all []*v1alpha1.ClusterServiceVersion) {
+func stuck(h *History) (all []*v1alpha1.ClusterServiceVersion) {
 	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
-		if h.deletes && !c.IsCopied() && c.Status.Phase == v1alpha1.CSVPhasePending && c.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet {
+		if h.Deletes && !c.IsCopied() && c.Status.Phase == v1alpha1.CSVPhasePending && c.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet {
 			all = append(all, c)
 		}
 	}
@@ -289,9 +135,9 @@ func (h *history) stuck() (all []*v1alpha1.ClusterServiceVersion) {
 }
 
 // requireServed: in the end the API server reaches whatever it calls, and calls what the installed versions say.
-func (h *history) requireServed() {
-	for _, line := range linesOf(h.cluster.CheckServing()) {
-		if strings.Contains(line, "x509") || !h.isStuckWithout(line) {
+func requireServed(h *History) {
+	for _, line := range linesOf(h.Cluster.CheckServing()) {
+		if strings.Contains(line, "x509") || !isStuckWithout(h, line) {
 			h.must(fmt.Errorf("what is called does not answer in the end: %s", line))
 		}
 	}
@@ -300,20 +146,20 @@ func (h *history) requireServed() {
 			continue
 		}
 		configurations := map[string]int{}
-		for _, o := range h.cluster.Objects() {
+		for _, o := range h.Cluster.Objects() {
 			if strings.HasSuffix(olmcore.GVKOf(o).Kind, "WebhookConfiguration") && o.GetLabels()["olm.owner"] == c.Name && o.GetLabels()["olm.owner.namespace"] == c.Namespace {
 				configurations[o.GetLabels()["olm.webhook-description-generate-name"]]++
 			}
 		}
 		for _, d := range c.Spec.APIServiceDefinitions.Owned {
-			a := fake.Find[*apiregistrationv1.APIService](h.cluster, "", d.GetName())
+			a := fake.Find[*apiregistrationv1.APIService](h.Cluster, "", d.GetName())
 			if a == nil || a.Labels[olmcore.LabelOwner] != c.Name || a.Labels["olm.owner.namespace"] != c.Namespace || a.Status.Conditions[0].Status != apiregistrationv1.ConditionTrue {
 				h.must(fmt.Errorf("%s/%s is Succeeded, and its API is not served: %+v", c.Namespace, c.Name, a))
 			}
 		}
 		for _, w := range c.Spec.WebhookDefinitions {
 			if w.Type == v1alpha1.ConversionWebhook {
-				crd := fake.Find[*apiextensionsv1.CustomResourceDefinition](h.cluster, "", w.ConversionCRDs[0])
+				crd := fake.Find[*apiextensionsv1.CustomResourceDefinition](h.Cluster, "", w.ConversionCRDs[0])
 				if crd == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil || crd.Spec.Conversion.Webhook.ClientConfig.Service.Name != w.DeploymentName+"-service" {
 					h.must(fmt.Errorf("%s/%s is Succeeded, and %s is not converted by %s", c.Namespace, c.Name, w.ConversionCRDs[0], w.DeploymentName))
 				}
@@ -329,9 +175,9 @@ func (h *history) requireServed() {
 }
 
 // requireCopies: in the end the copies are where their originals' groups and the OLMConfig want them, and nowhere else.
-func (h *history) requireCopies() {
+func requireCopies(h *History) {
 	want, disabled := map[string]bool{}, false
-	if config := fake.Find[*operatorsv1.OLMConfig](h.cluster, "", "cluster"); config != nil {
+	if config := fake.Find[*operatorsv1.OLMConfig](h.Cluster, "", "cluster"); config != nil {
 		disabled = !config.CopiedCSVsAreEnabled()
 	}
 	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
@@ -339,17 +185,17 @@ func (h *history) requireCopies() {
 			continue
 		}
 		all := h.targets[c.Namespace] == nil
-		for _, o := range h.cluster.Objects() {
+		for _, o := range h.Cluster.Objects() {
 			ns, is := o.(*corev1.Namespace)
 			if is && ns.DeletionTimestamp == nil && ns.Name != c.Namespace && (all && !disabled || slices.Contains(h.targets[c.Namespace], ns.Name)) {
 				want[ns.Name+"/"+c.Name+" of "+c.Namespace] = true
 			}
 		}
 	}
-	for _, o := range h.cluster.Objects() {
+	for _, o := range h.Cluster.Objects() {
 		if c, is := o.(*v1alpha1.ClusterServiceVersion); is && c.IsCopied() {
 			key := c.Namespace + "/" + c.Name + " of " + c.Labels["olm.copiedFrom"]
-			source := fake.Find[*v1alpha1.ClusterServiceVersion](h.cluster, c.Labels["olm.copiedFrom"], c.Name)
+			source := fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, c.Labels["olm.copiedFrom"], c.Name)
 			switch {
 			case !want[key]:
 				h.must(fmt.Errorf("there is a copy %s in the end", key))
@@ -366,29 +212,29 @@ func (h *history) requireCopies() {
 
 // requireOwners: in the end nothing outside the namespaces of OLM belongs to a version that is gone. What a plan made with
 // a stale cache after the cleanup is left to the sweep: where it may not delete, it reports that.
-func (h *history) requireOwners() {
-	reported := h.orphans()
-	for _, o := range h.cluster.Objects() {
+func requireOwners(h *History) {
+	reported := orphans(h)
+	for _, o := range h.Cluster.Objects() {
 		owner, labelled := olmcore.OwnerOf(o.GetLabels())
 		if !labelled || owner.Kind != v1alpha1.ClusterServiceVersionKind || o.GetNamespace() == attacker || o.GetNamespace() != "" && o.GetNamespace() != "kube-system" {
 			continue
 		}
-		if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.cluster, owner.Namespace, owner.Name); c != nil && !c.IsCopied() {
+		if c := fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, owner.Namespace, owner.Name); c != nil && !c.IsCopied() {
 			continue
 		}
-		h.figures.Orphans++
+		h.Figures.Orphans++
 		isOfPlan := strings.HasPrefix(o.GetName(), owner.Name+"-") && o.GetLabels()[olmcore.LabelCopiedFrom] == ""
-		if (h.sweeps || !isOfPlan || !reported[olmcore.KeyOf(o)]) && !h.isLeftToStuck(o) {
+		if (h.Sweeps || !isOfPlan || !reported[olmcore.KeyOf(o)]) && !isLeftToStuck(h, o) {
 			h.must(fmt.Errorf("%s is of %s/%s, which is gone", olmcore.KeyOf(o), owner.Namespace, owner.Name))
 		}
 	}
 }
 
 // orphans are the objects that the sweep calls left behind.
-func (h *history) orphans() map[olmcore.Key]bool {
-	in, err := sweep.Gather(context.Background(), h.cluster, cleanup.Config{})
+func orphans(h *History) map[olmcore.Key]bool {
+	in, err := sweep.Gather(context.Background(), h.Cluster, cleanup.Config{}, nil)
 	h.must(err)
-	in.Now = h.cluster.Now()
+	in.Now = h.Cluster.Now()
 	out, err := sweep.Reconcile(in)
 	h.must(err)
 	found := map[olmcore.Key]bool{}
@@ -401,7 +247,7 @@ func (h *history) orphans() map[olmcore.Key]bool {
 }
 
 // requireRights: in the end the operators may where they watch what their versions ask for.
-func (h *history) requireRights() {
+func requireRights(h *History) {
 	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
 		if c.IsCopied() || c.Status.Phase != v1alpha1.CSVPhaseSucceeded || len(c.Spec.InstallStrategy.StrategySpec.Permissions) == 0 {
 			continue
@@ -411,26 +257,26 @@ func (h *history) requireRights() {
 			places = slices.DeleteFunc(slices.Clone(targets), func(ns string) bool { return ns == c.Namespace })
 		}
 		for _, place := range places {
-			if !h.mayReadConfigMaps(place, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName}) {
+			if !mayReadConfigMaps(h, place, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName}) {
 				h.must(fmt.Errorf("%s/%s is Succeeded, and may not read ConfigMaps in %q", c.Namespace, c.Name, place))
 			}
 		}
 	}
 }
 
-func (h *history) mayReadConfigMaps(place string, account types.NamespacedName) bool {
-	for _, o := range h.cluster.Objects() {
+func mayReadConfigMaps(h *History, place string, account types.NamespacedName) bool {
+	for _, o := range h.Cluster.Objects() {
 		var subjects []rbacv1.Subject
 		var rules []rbacv1.PolicyRule
 		switch b := o.(type) {
 		case *rbacv1.ClusterRoleBinding:
 			subjects = b.Subjects
-			if role := fake.Find[*rbacv1.ClusterRole](h.cluster, "", b.RoleRef.Name); role != nil {
+			if role := fake.Find[*rbacv1.ClusterRole](h.Cluster, "", b.RoleRef.Name); role != nil {
 				rules = role.Rules
 			}
 		case *rbacv1.RoleBinding:
 			subjects = b.Subjects
-			if role := fake.Find[*rbacv1.Role](h.cluster, b.Namespace, b.RoleRef.Name); role != nil {
+			if role := fake.Find[*rbacv1.Role](h.Cluster, b.Namespace, b.RoleRef.Name); role != nil {
 				rules = role.Rules
 			}
 		}

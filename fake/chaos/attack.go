@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olm_test
+package chaos
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -16,22 +15,23 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/internal/operators"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // stepAttack: a tenant writes what he may in his namespace, to reach what he may not.
-func (h *history) stepAttack(r *rand.Rand) {
-	h.figures.Attacks++
-	pick(r, []func(*history, *rand.Rand){
-		(*history).attackWithCleanup, (*history).attackWithWiderReach, (*history).attackByDeletion, (*history).attackWithGroup,
-		(*history).attackWithPlan, (*history).attackWithCatalog, (*history).attackWithOwners, (*history).attackWithVersion,
-		(*history).attackWithCondition, (*history).attackWithCopy, (*history).attackWithRole, (*history).attackWithCertificate,
+func stepAttack(h *History, r Choices) {
+	h.Figures.Attacks++
+	pick(r, []func(*History, Choices){
+		attackWithCleanup, attackWithWiderReach, attackByDeletion, attackWithGroup,
+		attackWithPlan, attackWithCatalog, attackWithOwners, attackWithVersion,
+		attackWithCondition, attackWithCopy, attackWithRole, attackWithCertificate,
 	})(h, r)
 }
 
 // attackWithCleanup: a version whose clean-up would reach everything.
-func (h *history) attackWithCleanup(r *rand.Rand) {
-	c := bundle("helm", 1)[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
+func attackWithCleanup(h *History, r Choices) {
+	c := operators.Bundle("helm", 1)[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
 	c.Namespace, c.Name = attacker, fmt.Sprint("cleaner-", r.IntN(3))
 	c.Spec.Cleanup.Enabled = true
 	c.Finalizers = []string{"operators.coreos.com/csv-cleanup"}
@@ -40,18 +40,18 @@ func (h *history) attackWithCleanup(r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		c.Labels = map[string]string{"olm.copiedFrom": namespace}
 	}
-	_ = h.cluster.Create(c)
+	_ = h.Cluster.Create(c)
 }
 
-func widest(r *rand.Rand) map[string]string {
+func widest(r Choices) map[string]string {
 	return map[string]string{
 		"olm.targetNamespaces": pick(r, []string{"", victim, namespace + "," + victim}), "olm.operatorGroup": pick(r, []string{"group", "mine"}),
 		"olm.operatorNamespace": pick(r, []string{attacker, namespace}),
 	}
 }
 
-func (h *history) hisVersions() (all []*v1alpha1.ClusterServiceVersion) {
-	for _, o := range h.cluster.Objects() {
+func hisVersions(h *History) (all []*v1alpha1.ClusterServiceVersion) {
+	for _, o := range h.Cluster.Objects() {
 		if c, ok := o.(*v1alpha1.ClusterServiceVersion); ok && c.Namespace == attacker {
 			all = append(all, c)
 		}
@@ -60,10 +60,10 @@ func (h *history) hisVersions() (all []*v1alpha1.ClusterServiceVersion) {
 }
 
 // attackWithWiderReach edits a version of his, also one that is being deleted.
-func (h *history) attackWithWiderReach(r *rand.Rand) {
-	if all := h.hisVersions(); len(all) > 0 {
+func attackWithWiderReach(h *History, r Choices) {
+	if all := hisVersions(h); len(all) > 0 {
 		c := pick(r, all)
-		_ = fake.Edit(h.cluster, attacker, c.Name, func(c *v1alpha1.ClusterServiceVersion) {
+		_ = fake.Edit(h.Cluster, attacker, c.Name, func(c *v1alpha1.ClusterServiceVersion) {
 			c.Annotations = widest(r)
 			c.Status.Phase = pick(r, []v1alpha1.ClusterServiceVersionPhase{c.Status.Phase, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting})
 			c.Spec.Replaces = pick(r, []string{"", "alpha.v1.0.0", c.Name})
@@ -71,36 +71,36 @@ func (h *history) attackWithWiderReach(r *rand.Rand) {
 	}
 }
 
-func (h *history) attackByDeletion(r *rand.Rand) {
-	if all := h.hisVersions(); len(all) > 0 {
-		_ = h.cluster.Delete(olmcore.RefOf(pick(r, all)).Unversioned())
+func attackByDeletion(h *History, r Choices) {
+	if all := hisVersions(h); len(all) > 0 {
+		_ = h.Cluster.Delete(olmcore.RefOf(pick(r, all)).Unversioned())
 	}
 }
 
 // attackWithGroup: a second OperatorGroup, or none but that.
-func (h *history) attackWithGroup(r *rand.Rand) {
+func attackWithGroup(h *History, r Choices) {
 	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: "mine"}}
 	g.Spec.TargetNamespaces = pick(r, [][]string{{attacker}, nil, {victim}, {attacker, victim}})
-	if h.cluster.Create(g) != nil {
-		_ = h.cluster.Delete(olmcore.RefOf(g).Unversioned())
+	if h.Cluster.Create(g) != nil {
+		_ = h.Cluster.Delete(olmcore.RefOf(g).Unversioned())
 		return
 	}
-	_ = fake.Edit(h.cluster, attacker, "mine", func(g *operatorsv1.OperatorGroup) {
+	_ = fake.Edit(h.Cluster, attacker, "mine", func(g *operatorsv1.OperatorGroup) {
 		g.Status.Namespaces = []string{""}
 		g.Status.ServiceAccountRef = nil
 	})
 }
 
 // attackWithCondition: an OperatorCondition by hand, with accounts of others, or what his operator may say in one.
-func (h *history) attackWithCondition(r *rand.Rand) {
-	o := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: pick(r, []string{"settings", "alpha.v1.0.0", "delta.v1.0.0", "epsilon.v1.0.0", "cleaner-1"}), OwnerReferences: h.victimsAsOwners(r)}}
+func attackWithCondition(h *History, r Choices) {
+	o := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: pick(r, []string{"settings", "alpha.v1.0.0", "delta.v1.0.0", "epsilon.v1.0.0", "cleaner-1"}), OwnerReferences: victimsAsOwners(h, r)}}
 	o.Spec.ServiceAccounts = []string{"default", "robot", "system:serviceaccount:" + victim + ":robot"}
 	o.Spec.Deployments = []string{"alpha", "robot"}
-	if h.cluster.Create(o) == nil {
+	if h.Cluster.Create(o) == nil {
 		return
 	}
-	_ = fake.Edit(h.cluster, attacker, o.Name, func(o *operatorsv2.OperatorCondition) {
-		said := metav1.Condition{Type: "Upgradeable", Status: pick(r, []metav1.ConditionStatus{"True", "False"}), Reason: "Said", LastTransitionTime: metav1.NewTime(h.cluster.Now())}
+	_ = fake.Edit(h.Cluster, attacker, o.Name, func(o *operatorsv2.OperatorCondition) {
+		said := metav1.Condition{Type: "Upgradeable", Status: pick(r, []metav1.ConditionStatus{"True", "False"}), Reason: "Said", LastTransitionTime: metav1.NewTime(h.Cluster.Now())}
 		o.Spec.Conditions, o.Spec.Overrides = []metav1.Condition{said, said}, pick(r, [][]metav1.Condition{nil, {said}})
 		o.Status.Conditions = pick(r, [][]metav1.Condition{nil, {said}})
 	})
@@ -116,14 +116,14 @@ var evilManifests = []string{
 }
 
 // attackWithPlan: an approved plan of his own, with its status.
-func (h *history) attackWithPlan(r *rand.Rand) {
+func attackWithPlan(h *History, r Choices) {
 	p := &v1alpha1.InstallPlan{
-		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: fmt.Sprint("plan-", r.IntN(3)), OwnerReferences: h.victimsAsOwners(r),
+		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: fmt.Sprint("plan-", r.IntN(3)), OwnerReferences: victimsAsOwners(h, r),
 			Labels: map[string]string{olmcore.ComponentLabelPrefix + "alpha." + namespace: ""}},
 		Spec: v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalAutomatic, Approved: true, ClusterServiceVersionNames: []string{"alpha.v1.0.0"}},
 	}
-	if h.cluster.Create(p) != nil {
-		_ = h.cluster.Delete(olmcore.RefOf(p).Unversioned())
+	if h.Cluster.Create(p) != nil {
+		_ = h.Cluster.Delete(olmcore.RefOf(p).Unversioned())
 		return
 	}
 	manifest := pick(r, evilManifests)
@@ -132,7 +132,7 @@ func (h *history) attackWithPlan(r *rand.Rand) {
 	o, err := olmcore.Decode(data)
 	h.must(err)
 	gvk := olmcore.GVKOf(o)
-	_ = fake.Edit(h.cluster, attacker, p.Name, func(p *v1alpha1.InstallPlan) {
+	_ = fake.Edit(h.Cluster, attacker, p.Name, func(p *v1alpha1.InstallPlan) {
 		p.Status = v1alpha1.InstallPlanStatus{Phase: v1alpha1.InstallPlanPhaseInstalling, CatalogSources: []string{}, Plan: []*v1alpha1.Step{{
 			Resolving: "alpha.v1.0.0", Status: pick(r, []v1alpha1.StepStatus{v1alpha1.StepStatusUnknown, v1alpha1.StepStatusNotPresent}),
 			Resource: v1alpha1.StepResource{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: o.GetName(), Manifest: string(data)},
@@ -141,13 +141,13 @@ func (h *history) attackWithPlan(r *rand.Rand) {
 }
 
 // attackWithCatalog: a CatalogSource and a Subscription in his namespace.
-func (h *history) attackWithCatalog(r *rand.Rand) {
-	_ = h.cluster.Create(&v1alpha1.CatalogSource{
+func attackWithCatalog(h *History, r Choices) {
+	_ = h.Cluster.Create(&v1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: "community"},
 		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "registry.example.com/evil:latest", Priority: 1000},
 	})
 	name := pick(r, packages)
-	_ = h.cluster.Create(&v1alpha1.Subscription{
+	_ = h.Cluster.Create(&v1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name},
 		Spec: &v1alpha1.SubscriptionSpec{Package: name, Channel: "stable", CatalogSource: "community",
 			CatalogSourceNamespace: pick(r, []string{"olm", attacker})},
@@ -155,24 +155,24 @@ func (h *history) attackWithCatalog(r *rand.Rand) {
 }
 
 // attackWithOwners: objects of his that claim to belong to others.
-func (h *history) attackWithOwners(r *rand.Rand) {
+func attackWithOwners(h *History, r Choices) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: attacker, Name: fmt.Sprint("claim-", r.IntN(3)), OwnerReferences: h.victimsAsOwners(r),
+		Namespace: attacker, Name: fmt.Sprint("claim-", r.IntN(3)), OwnerReferences: victimsAsOwners(h, r),
 		Labels: map[string]string{
 			"olm.managed": "true", "olm.owner": pick(r, []string{"alpha.v1.0.0", "precious"}), "olm.owner.namespace": pick(r, []string{namespace, victim}),
 			"olm.owner.kind": "ClusterServiceVersion", "olm.catalogSource": "community", olmcore.ComponentLabelPrefix + "alpha." + namespace: "",
 			"operatorframework.io/bundle-unpack-ref": "x",
 		},
 	}}
-	if h.cluster.Create(cm) != nil {
-		_ = h.cluster.Delete(olmcore.RefOf(cm).Unversioned())
+	if h.Cluster.Create(cm) != nil {
+		_ = h.Cluster.Delete(olmcore.RefOf(cm).Unversioned())
 	}
 }
 
 // victimsAsOwners refers to an object of another tenant.
-func (h *history) victimsAsOwners(r *rand.Rand) []metav1.OwnerReference {
+func victimsAsOwners(h *History, r Choices) []metav1.OwnerReference {
 	var all []olmcore.Object
-	for _, o := range h.cluster.Objects() {
+	for _, o := range h.Cluster.Objects() {
 		if o.GetNamespace() != attacker && strings.Contains("Subscription ClusterServiceVersion CatalogSource ClusterRole CustomResourceDefinition", olmcore.GVKOf(o).Kind) {
 			all = append(all, o)
 		}
@@ -183,8 +183,8 @@ func (h *history) victimsAsOwners(r *rand.Rand) []metav1.OwnerReference {
 }
 
 // attackWithVersion: a version that claims what another tenant's operator has.
-func (h *history) attackWithVersion(r *rand.Rand) {
-	c := bundle(pick(r, packages), 1+r.IntN(3))[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
+func attackWithVersion(h *History, r Choices) {
+	c := operators.Bundle(pick(r, packages), 1+r.IntN(3))[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
 	c.Namespace = attacker
 	for _, mode := range []v1alpha1.InstallModeType{v1alpha1.InstallModeTypeOwnNamespace, v1alpha1.InstallModeTypeAllNamespaces, v1alpha1.InstallModeTypeMultiNamespace} {
 		c.Spec.InstallModes = append(c.Spec.InstallModes, v1alpha1.InstallMode{Type: mode, Supported: true})
@@ -195,22 +195,22 @@ func (h *history) attackWithVersion(r *rand.Rand) {
 	c.Spec.Replaces = pick(r, []string{"", "alpha.v1.0.0"})
 	c.Spec.Cleanup.Enabled = r.IntN(2) == 0
 	c.Annotations = widest(r)
-	c.OwnerReferences = h.victimsAsOwners(r)
-	_ = h.cluster.Create(c)
+	c.OwnerReferences = victimsAsOwners(h, r)
+	_ = h.Cluster.Create(c)
 }
 
 var everything = []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
 
 // attackWithCopy: what looks like a copy of another tenant's version, or is one that he changed.
-func (h *history) attackWithCopy(r *rand.Rand) {
+func attackWithCopy(h *History, r Choices) {
 	name, home := pick(r, []string{"delta", "epsilon", "zeta"}), pick(r, []string{everywhere, platform, namespace})
-	c := bundle(name, 1+r.IntN(3))[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
+	c := operators.Bundle(name, 1+r.IntN(3))[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
 	c.Namespace = attacker
 	c.Labels = pick(r, []map[string]string{nil, {"olm.copiedFrom": home}})
 	c.Annotations = map[string]string{"olm.operatorNamespace": home, "olm.operatorGroup": "group", "olm.targetNamespaces": pick(r, []string{"", attacker, victim})}
 	c.Spec.InstallStrategy.StrategySpec.Permissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "weak", Rules: everything}}
-	if h.cluster.Create(c) != nil {
-		_ = fake.Edit(h.cluster, attacker, c.Name, func(have *v1alpha1.ClusterServiceVersion) {
+	if h.Cluster.Create(c) != nil {
+		_ = fake.Edit(h.Cluster, attacker, c.Name, func(have *v1alpha1.ClusterServiceVersion) {
 			have.Labels, have.Annotations, have.Spec = c.Labels, c.Annotations, c.Spec
 			have.Status.Phase, have.Status.Reason = v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVReasonCopied
 		})
@@ -219,16 +219,16 @@ func (h *history) attackWithCopy(r *rand.Rand) {
 
 // attackWithRole: a Role and a RoleBinding as the library makes them for an operator where it watches, and an account
 // of the operator's name.
-func (h *history) attackWithRole(r *rand.Rand) {
+func attackWithRole(h *History, r Choices) {
 	name, home := pick(r, []string{"delta", "zeta"}), pick(r, []string{everywhere, platform})
 	marks := map[string]string{"olm.managed": "true", "olm.copiedFrom": home, "olm.owner": name + ".v1.0.0", "olm.owner.namespace": pick(r, []string{home, attacker}),
 		"olm.owner.kind": "ClusterServiceVersion", "rbac.authorization.k8s.io/aggregate-to-admin": "true"}
-	object := metav1.ObjectMeta{Namespace: attacker, Name: pick(r, []string{name, name + "-manager-service-cert", name + ".v1.0.0"}), Labels: marks, OwnerReferences: h.victimsAsOwners(r)}
+	object := metav1.ObjectMeta{Namespace: attacker, Name: pick(r, []string{name, name + "-manager-service-cert", name + ".v1.0.0"}), Labels: marks, OwnerReferences: victimsAsOwners(h, r)}
 	role := &rbacv1.Role{ObjectMeta: object, Rules: everything}
-	if h.cluster.Create(role) != nil {
-		_ = h.cluster.Delete(olmcore.RefOf(role).Unversioned())
+	if h.Cluster.Create(role) != nil {
+		_ = h.Cluster.Delete(olmcore.RefOf(role).Unversioned())
 	}
-	_ = h.cluster.Create(
+	_ = h.Cluster.Create(
 		&rbacv1.RoleBinding{ObjectMeta: object, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: role.Name},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: name}, {Kind: "ServiceAccount", Namespace: attacker, Name: "weak"}}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name, Labels: marks}},
@@ -236,15 +236,15 @@ func (h *history) attackWithRole(r *rand.Rand) {
 }
 
 // attackWithCertificate: a Secret and a Service with the names of an operator's.
-func (h *history) attackWithCertificate(r *rand.Rand) {
+func attackWithCertificate(h *History, r Choices) {
 	name := pick(r, []string{"delta-manager", "epsilon", "zeta"})
 	marks := map[string]string{"olm.managed": "true", "olm.owner": strings.TrimSuffix(name, "-manager") + ".v1.0.0", "olm.owner.namespace": everywhere, "olm.owner.kind": "ClusterServiceVersion"}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name + "-service-cert", Labels: marks, OwnerReferences: h.victimsAsOwners(r)}}
-	if his := fake.Find[*corev1.Secret](h.cluster, everywhere, secret.Name); his != nil && r.IntN(2) == 0 {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name + "-service-cert", Labels: marks, OwnerReferences: victimsAsOwners(h, r)}}
+	if his := fake.Find[*corev1.Secret](h.Cluster, everywhere, secret.Name); his != nil && r.IntN(2) == 0 {
 		secret.Data = map[string][]byte{"olmCAKey": his.Data["tls.crt"], "tls.crt": his.Data["olmCAKey"]}
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: attacker, Name: name + "-service", Labels: marks}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}
-	if h.cluster.Create(secret, service) != nil {
-		_ = h.cluster.Delete(olmcore.RefOf(pick(r, []olmcore.Object{secret, service})).Unversioned())
+	if h.Cluster.Create(secret, service) != nil {
+		_ = h.Cluster.Delete(olmcore.RefOf(pick(r, []olmcore.Object{secret, service})).Unversioned())
 	}
 }

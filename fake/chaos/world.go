@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package olm_test
+package chaos
 
 import (
 	"cmp"
@@ -25,6 +25,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/internal/operators"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -33,6 +34,7 @@ import (
 // The namespaces of a history: tenants with operators of their own, one with operators for all namespaces, one whose
 // operator watches two, one who attacks, and one whose objects have nothing to do with OLM.
 const (
+	namespace   = "ops"
 	otherTenant = "db"
 	everywhere  = "operators"
 	platform    = "platform"
@@ -52,33 +54,61 @@ var (
 	}
 )
 
-// figures count what happened in all histories.
-type figures struct {
+// Figures count what happened. Certificates were issued, Renewals took the place of one that neared its end, Orphans are
+// what nothing owns in the end.
+type Figures struct {
 	Histories, Steps, Reconciles, Writes, Effects, Faults, Crashes, Errors, InvalidInputs  int
 	Plans, Completed, Approvals, Published, Deletions, Downtimes, ClockJumps, NodeFailures int
 	Attacks, Spoils, Certificates, Renewals, OtherCertificates, Orphans, Checks            int
 	Simulated                                                                              time.Duration
 }
 
-// setting says what a history begins with, and who makes trouble in it.
-type setting struct {
-	// serves: operators that the API server calls are installed at the beginning. Then time does not go on while one of
+// Setting says what a history begins with, and who does what in it.
+type Setting struct {
+	// Approves: users approve every plan they see. Without it that is left to a controller of yours.
+	Approves bool
+	// Serves: operators that the API server calls are installed at the beginning. Then time does not go on while one of
 	// their certificates is about to end, and only the library changes who calls them.
-	serves bool
-	// sweeps: the sweep deletes what was left behind; else it reports it.
-	sweeps bool
-
-	// deletes: administrators delete what they like, so that nothing is sure to be installed in the end.
-	deletes bool
-	// attacks: a tenant attacks.
-	attacks bool
-	// spoils: a user spoils what operators need to serve and to be seen.
-	spoils bool
+	Serves bool
+	// Sweeps: the sweep deletes what was left behind; else it reports it.
+	Sweeps bool
+	// Deletes: administrators delete what they like, so that nothing is sure to be installed in the end.
+	Deletes bool
+	// Attacks: a tenant attacks.
+	Attacks bool
+	// Spoils: a user spoils what operators need to serve and to be seen.
+	Spoils bool
 }
 
-// history is one cluster, the managers that look after it, and what happened.
-type history struct {
-	cluster  *fake.Cluster
+// Options are the parts of a history that are yours. The zero value is OLM alone, where only Automatic Subscriptions come to
+// anything.
+type Options struct {
+	Setting
+	// Objects are there from the beginning, CRDs before what they define. Their namespaces are made.
+	Objects []olmcore.Object
+	// Controllers run in each manager beside OLM's, with its cache, its clock, its faults and its restarts: it is called
+	// whenever a manager starts, and what the controllers remember goes with them.
+	Controllers func() []controllers.Controller
+	// Steps happen besides those of this package.
+	Steps []Step
+	// Check is called after each step, and at every instant of Heal and RunFor: what must never be. An error ends the history.
+	Check func(h *History) error
+	// AfterAction is called after each write of a manager, done or failed, with the time on the manager's clock. An error
+	// ends the history.
+	AfterAction func(h *History, e fake.Event) error
+	// Figures count what happens; several histories may share them. nil: they have their own.
+	Figures *Figures
+	// Tells: what happened is kept for Story.
+	Tells bool
+}
+
+// History is one cluster, the managers that look after it, and what happened.
+type History struct {
+	Cluster *fake.Cluster
+	Figures *Figures
+	// Options are those that the history was made with.
+	Options Options
+	Setting
 	managers []*manager
 	catalogs controllers.Catalogs
 	heads    map[string]int
@@ -88,7 +118,6 @@ type history struct {
 	checked string
 	// untouched are the objects that nothing has a reason to write, by key, with their resourceVersions.
 	untouched map[olmcore.Key]string
-	setting
 	// certificates are those that Pods of the tenants may serve with, by Secret, the present one last.
 	certificates map[olmcore.Key][]seenCertificate
 	// issuerFails: no certificates are issued at this time.
@@ -97,11 +126,9 @@ type history struct {
 	policy bool
 	// connects: gRPC clients connect, which a CatalogSource says.
 	connects bool
-	figures  *figures
 	problem  error
-	wakes    int // in the present runFor
+	wakes    int // in the present RunFor
 	// log tells what happened, in a history that tells; a refusal is told once.
-	tells   bool
 	log     []string
 	refused map[string]bool
 }
@@ -109,10 +136,15 @@ type history struct {
 // logged is how many lines of a history are kept: of its beginning, and of its end.
 const logged = 150
 
-func newHistory(f *figures, of setting) *history {
-	h := &history{cluster: fake.NewCluster(noon), heads: map[string]int{}, targets: maps.Clone(watchedBy), refused: map[string]bool{}, figures: f, setting: of,
-		certificates: map[olmcore.Key][]seenCertificate{}}
-	c := h.cluster
+// New returns the beginning of a history: a cluster of two nodes with a catalog, the tenants' OperatorGroups and what is
+// Yours, and two managers that have just started. What is wrong with it is the error of the first Do.
+func New(o Options) *History {
+	h := &History{
+		Cluster: fake.NewCluster(beginning), Figures: cmp.Or(o.Figures, &Figures{}), Setting: o.Setting, Options: o,
+		heads: map[string]int{}, targets: maps.Clone(watchedBy), refused: map[string]bool{}, certificates: map[olmcore.Key][]seenCertificate{},
+	}
+	h.Figures.Histories++
+	c := h.Cluster
 	c.AutoCreateNamespaces = true
 	c.Authorize = authorize
 	c.Webhooks = c.Serving(nil)
@@ -133,20 +165,47 @@ func newHistory(f *figures, of setting) *history {
 	for _, ns := range tenants {
 		h.createGroup(ns)
 	}
-	h.createVictims()
+	createVictims(h)
 	h.must(c.Settle())
 	h.remember()
+	for _, mine := range o.Objects {
+		h.must(c.Create(mine))
+		h.must(c.Settle())
+	}
 	for i := range 2 {
 		m := &manager{history: h, name: fmt.Sprint("manager ", i)}
 		m.view = c.View(m.name)
 		h.managers = append(h.managers, m)
 		m.start()
 	}
-	if h.serves {
-		h.installServing()
+	if h.Serves {
+		installServing(h)
 	}
 	return h
 }
+
+// Do lets a step happen, and looks for what must never be. The error is the first that there was in this history, and stays.
+func (h *History) Do(s Step, c Choices) error {
+	if h.problem != nil {
+		return h.problem
+	}
+	h.Figures.Steps++
+	if s.Name != working {
+		h.say("%s", s.Name)
+	}
+	s.Do(h, c)
+	h.check()
+	return h.problem
+}
+
+// Tenants returns the namespaces of those who subscribe to operators.
+func Tenants() []string { return slices.Clone(tenants) }
+
+// Attacker is the namespace of the tenant who attacks.
+const Attacker = attacker
+
+// beginning is when every history begins.
+var beginning = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // authorize lets a ServiceAccount write in its own namespace only.
 func authorize(as *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
@@ -156,17 +215,17 @@ func authorize(as *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) e
 	return apierrors.NewForbidden(schema.GroupResource{Resource: target.Kind}, target.Name, errors.New("not in this namespace"))
 }
 
-func (h *history) createGroup(ns string) {
-	_ = h.cluster.Create(&operatorsv1.OperatorGroup{
+func (h *History) createGroup(ns string) {
+	_ = h.Cluster.Create(&operatorsv1.OperatorGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: h.targets[ns]},
 	})
 }
 
 // createVictims makes what no operator of this world has a reason to touch, and
 // the namespace of the attacker, whose OperatorGroup is the administrator's.
-func (h *history) createVictims() {
-	c := h.cluster
-	crd := bundle("helm", 1)[1].DeepCopyObject().(olmcore.Object)
+func createVictims(h *History) {
+	c := h.Cluster
+	crd := operators.Bundle("helm", 1)[1].DeepCopyObject().(olmcore.Object)
 	h.must(c.Create(crd))
 	h.must(c.Settle())
 	helm := func(ns, name string) olmcore.Object {
@@ -195,9 +254,9 @@ func (h *history) createVictims() {
 }
 
 // remember notes the objects that must stay as they are.
-func (h *history) remember() {
+func (h *History) remember() {
 	h.untouched = map[olmcore.Key]string{}
-	for _, o := range h.cluster.Objects() {
+	for _, o := range h.Cluster.Objects() {
 		key := olmcore.KeyOf(o)
 		if o.GetNamespace() == victim || o.GetName() == "precious" || o.GetName() == "helms.example.com" {
 			h.untouched[key] = o.GetResourceVersion()
@@ -206,18 +265,18 @@ func (h *history) remember() {
 }
 
 // build makes the catalog's content from the heads.
-func (h *history) build() {
+func (h *History) build() {
 	var all []resolution.Package
 	for _, name := range packages {
 		p := resolution.Package{Name: name, DefaultChannel: "stable"}
 		var entries []resolution.ChannelEntry
 		for v := 1; v <= h.heads[name]; v++ {
-			e := resolution.ChannelEntry{Name: csvName(name, v)}
+			e := resolution.ChannelEntry{Name: operators.Name(name, v)}
 			if v > 1 {
-				e.Replaces = csvName(name, v-1)
+				e.Replaces = operators.Name(name, v-1)
 			}
 			entries = append(entries, e)
-			p.Bundles = append(p.Bundles, resolution.Bundle{Name: e.Name, Bundle: olmcore.Bundle{Objects: bundle(name, v), Properties: properties(name, v)}})
+			p.Bundles = append(p.Bundles, resolution.Bundle{Name: e.Name, Bundle: olmcore.Bundle{Objects: operators.Bundle(name, v), Properties: properties(name, v)}})
 		}
 		p.Channels = []resolution.Channel{{Name: "stable", Entries: entries}}
 		all = append(all, p)
@@ -242,26 +301,26 @@ func properties(name string, version int) []olmcore.Property {
 }
 
 // must notes an error that no history may have.
-func (h *history) must(err error) {
+func (h *History) must(err error) {
 	if err != nil && h.problem == nil {
 		h.problem = err
 	}
 }
 
-func (h *history) say(format string, args ...any) {
-	if !h.tells {
+func (h *History) say(format string, args ...any) {
+	if !h.Options.Tells {
 		return
 	}
 	if len(h.log) >= 2*logged {
 		h.log = append(h.log[:logged], h.log[logged+1:]...)
 	}
-	h.log = append(h.log, h.cluster.Now().Format("02T15:04:05 ")+fmt.Sprintf(format, args...))
+	h.log = append(h.log, h.Cluster.Now().Format("02T15:04:05 ")+fmt.Sprintf(format, args...))
 }
 
-func (h *history) number(m *manager) int { return slices.Index(h.managers, m) }
+func (h *History) number(m *manager) int { return slices.Index(h.managers, m) }
 
-func (h *history) note(m *manager, a olmcore.Action, err error) {
-	if !h.tells {
+func (h *History) note(m *manager, a olmcore.Action, err error) {
+	if !h.Options.Tells {
 		return
 	}
 	verb, target, cause := a.Describe()
@@ -281,18 +340,21 @@ func (h *history) note(m *manager, a olmcore.Action, err error) {
 }
 
 // check looks for what must never happen.
-func (h *history) check() {
-	if h.problem != nil || h.checked == h.cluster.ResourceVersion() {
+func (h *History) check() {
+	if h.problem != nil || h.checked == h.Cluster.ResourceVersion() {
 		return
 	}
-	h.checked = h.cluster.ResourceVersion()
-	h.noteCertificates()
-	h.figures.Checks++
+	h.checked = h.Cluster.ResourceVersion()
+	noteCertificates(h)
+	h.Figures.Checks++
 	h.must(h.safety.Check())
-	h.checkServing()
-	h.checkRights()
+	if h.Options.Check != nil {
+		h.must(h.Options.Check(h))
+	}
+	checkServing(h)
+	checkRights(h)
 	for key, version := range h.untouched {
-		o, err := h.cluster.Get(context.Background(), schema.GroupVersionKind{Group: key.Group, Kind: key.Kind}, key.Namespace, key.Name)
+		o, err := h.Cluster.Get(context.Background(), schema.GroupVersionKind{Group: key.Group, Kind: key.Kind}, key.Namespace, key.Name)
 		switch {
 		case err != nil:
 			h.must(fmt.Errorf("%s, which is unmanaged, is gone: %w", key, err))
@@ -304,9 +366,11 @@ func (h *history) check() {
 	}
 }
 
-// state is what there is of OLM's objects, and what the managers say of them.
-func (h *history) state() (lines []string) {
-	for _, o := range h.cluster.Objects() {
+// Story tells what happened, if Options say so, what there is of OLM's objects, and what a new manager says of them, which is
+// the end of the history.
+func (h *History) Story() []string {
+	lines := slices.Clone(h.log)
+	for _, o := range h.Cluster.Objects() {
 		text := fmt.Sprintf("%s created %s deleted %s by %v: ", olmcore.KeyOf(o), o.GetCreationTimestamp().Format("02T15:04:05"), o.GetDeletionTimestamp(), o.GetFinalizers())
 		switch o := o.(type) {
 		case *v1alpha1.Subscription:

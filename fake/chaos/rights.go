@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// verbOf is what the API server calls what an adapter does with an action.
+var verbOf = map[olmcore.Verb]string{
+	olmcore.VerbCreate: "create", olmcore.VerbUpdate: "patch", olmcore.VerbUpdateStatus: "patch", olmcore.VerbDelete: "delete",
+}
+
+// withinRights makes a controller tell what it reads and writes without having the right to: that of its row alone, so that
+// no controller lives on those of another. Custom resources, which an administrator allows, do not count.
+func withinRights(o controllers.Options, c *controllers.Controller, tell func(error)) {
+	reconcile, allowed := c.Reconcile, rightsOf(o, c.Name)
+	check := func(verb string, gvk schema.GroupVersionKind, subresource string) {
+		if kind, known := olmcore.KindOf(gvk.GroupKind()); known && !allowed(verb, kind.Group, kind.Plural+subresource) {
+			tell(fmt.Errorf("%s has no right to %s %s%s", c.Name, verb, kind.Resource(), subresource))
+		}
+	}
+	c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+		result, err := reconcile(ctx, checkedReader{r, check}, key, now, last)
+		for _, a := range result.Actions {
+			verb, target, _ := a.Describe()
+			switch {
+			case a.Identity() != nil:
+				check("impersonate", corev1.SchemeGroupVersion.WithKind("ServiceAccount"), "")
+			case verb == olmcore.VerbUpdateStatus:
+				check(verbOf[verb], target.GVK(), "/status")
+			default:
+				check(verbOf[verb], target.GVK(), "")
+			}
+		}
+		return result, err
+	}
+}
+
+// rightsOf returns the test whether some controllers may do something with resources of a group.
+func rightsOf(o controllers.Options, only ...string) func(verb, group, resource string) bool {
+	rights := o.Rights(only...)
+	rules := slices.Concat(rights.Cluster, rights.Namespace)
+	return func(verb, group, resource string) bool {
+		return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb)
+		})
+	}
+}
+
+type checkedReader struct {
+	olmcore.Reader
+	check func(verb string, gvk schema.GroupVersionKind, subresource string)
+}
+
+func (r checkedReader) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	r.check("get", gvk, "")
+	return r.Reader.Get(ctx, gvk, namespace, name)
+}
+
+func (r checkedReader) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	r.check("list", gvk, "")
+	return r.Reader.List(ctx, gvk, namespace, selector)
+}

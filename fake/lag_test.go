@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// watcher is a controller that notes at each turn what it reads of ConfigMap ns/cm and Secret ns/s, and writes nothing. The
+// ConfigMap anchor, which is always there, is its key.
+func watcher(lag fake.Lag, seen *[]string) fake.Controller {
+	return fake.Controller{
+		Name: "watcher", Kind: schema.GroupKind{Kind: "ConfigMap"}, Lag: lag,
+		Keys: func(olmcore.Reader) []types.NamespacedName {
+			return []types.NamespacedName{{Namespace: "ns", Name: "anchor"}}
+		},
+		Reconcile: func(ctx context.Context, r olmcore.Reader, _ types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+			cm, err := olmcore.Get[*corev1.ConfigMap](ctx, r, "ns", "cm")
+			secret, secretErr := olmcore.Get[*corev1.Secret](ctx, r, "ns", "s")
+			*seen = append(*seen, fmt.Sprint(cm != nil, secret != nil))
+			return olmcore.Result{}, errors.Join(err, secretErr)
+		},
+	}
+}
+
+func TestDriverLagsByKind(t *testing.T) {
+	secretKind := schema.GroupKind{Kind: "Secret"}
+	for name, tt := range map[string]struct {
+		lag  fake.Lag
+		want []string
+	}{
+		"none":                  {nil, []string{"true true"}},
+		"one kind":              {fake.Lag{secretKind: 2}, []string{"true false", "true true"}},
+		"all kinds":             {fake.Lag{{}: 1}, []string{"false false", "true true"}},
+		"all kinds but one":     {fake.Lag{{}: 3, secretKind: 0}, []string{"false true", "true true"}},
+		"each kind has its own": {fake.Lag{{}: 1, secretKind: 2}, []string{"false false", "true false", "true true"}},
+		"negative is none":      {fake.Lag{{}: -1}, []string{"true true"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen []string
+			c, d := driver(t, watcher(tt.lag, &seen))
+			require.NoError(t, d.Settle(t.Context()))
+			seen = nil
+			require.NoError(t, c.Create(configMap("cm"), &corev1.Secret{ObjectMeta: configMap("s").ObjectMeta}))
+			require.NoError(t, d.Settle(t.Context()))
+			require.Equal(t, tt.want, seen)
+			seen = nil
+			require.NoError(t, d.Settle(t.Context()))
+			require.Empty(t, seen, "at rest no key is due")
+		})
+	}
+}
+
+func TestDriverSettlesWithStaleReads(t *testing.T) {
+	for lag := range 6 {
+		c, d := driver(t, mirror(), mirror())
+		d.Controllers[0].Lag = fake.Lag{{}: lag}
+		d.Controllers[1].Lag = fake.Lag{{Kind: "Pod"}: lag}
+		require.NoError(t, c.Create(configMap("cm")))
+		require.NoError(t, d.Settle(t.Context()))
+		require.NotEmpty(t, fake.Find[*corev1.ConfigMap](c, "ns", "cm").Data)
+		require.Equal(t, lag > 0, len(d.Events) > 4, "stale reads show:\n%s", fake.Format(d.Events))
+		for _, name := range []string{"controller 0, mirror", "controller 1, mirror"} {
+			require.Empty(t, c.View(name).Behind())
+		}
+	}
+}
+
+func TestDriverListsAnewAfterACrash(t *testing.T) {
+	for nth := range 3 {
+		c, d := driver(t, mirror())
+		d.Controllers[0].Lag = fake.Lag{{}: 4}
+		require.NoError(t, c.Create(configMap("cm")))
+		c.Inject(fake.Fault{Nth: nth + 1, Mode: fake.Crash})
+		require.NoError(t, d.Settle(t.Context()))
+		require.NotEmpty(t, fake.Find[*corev1.ConfigMap](c, "ns", "cm").Data)
+	}
+}
+
+func TestDriverRefusesLagWithoutAView(t *testing.T) {
+	c, d := driver(t, mirror())
+	d.Controllers[0].Reader, d.Controllers[0].Lag = c, fake.Lag{{}: 1}
+	require.EqualError(t, d.Settle(t.Context()), "mirror: invalid input: Lag needs a Reader that is a *View, or none: it is a *fake.Cluster")
+}
+
+// TestDriverTellsEachAction: AfterAction sees done and failed actions, may change the cluster, and stops the run.
+func TestDriverTellsEachAction(t *testing.T) {
+	c, d := driver(t, mirror())
+	require.NoError(t, c.Create(configMap("cm")))
+	c.Inject(fake.Fault{Kind: "Pod", Mode: fake.FailWithoutEffect})
+	var told []string
+	boom := errors.New("boom")
+	d.AfterAction = func(e fake.Event) error {
+		_, target, _ := e.Action.Describe()
+		told = append(told, fmt.Sprint(target.Kind, " ", e.Err != nil))
+		switch {
+		case target.Kind == "ConfigMap":
+			return fake.Edit(c, "ns", "cm", func(o *corev1.ConfigMap) { o.Data["done"] = "yes" })
+		case e.Err == nil:
+			return boom
+		}
+		return nil
+	}
+	err := d.Settle(t.Context())
+	require.ErrorIs(t, err, boom)
+	require.EqualError(t, err, `mirror ns/cm: after "mirror ns/cm: create Pod ns/cm (PodMissing)": boom`)
+	require.Equal(t, []string{"Pod true", "Pod false"}, told)
+	require.NoError(t, d.Settle(t.Context()), "the next call goes on")
+	require.Equal(t, "ConfigMap false", told[2])
+	require.Equal(t, "yes", fake.Find[*corev1.ConfigMap](c, "ns", "cm").Data["done"])
+	_, waits := d.Deadline()
+	require.False(t, waits, "the controller saw what the hook wrote")
+}
+
+// TestDriverStopsBetweenActions: what a reconcile asked for behind the action that AfterAction stopped at is not done.
+func TestDriverStopsBetweenActions(t *testing.T) {
+	stop := errors.New("stop")
+	c, d := driver(t, fake.Controller{Name: "two", Keys: fake.KeysOf(configMapGVK),
+		Reconcile: func(ctx context.Context, r olmcore.Reader, _ types.NamespacedName, _ time.Time, _ olmcore.LastResults) (res olmcore.Result, err error) {
+			for _, name := range []string{"one", "two"} {
+				if pod, err := olmcore.Get[*corev1.Pod](ctx, r, "ns", name); err != nil || pod == nil {
+					res.Actions = append(res.Actions, olmcore.CreateOf(newPod(name), olmcore.Cause{Reason: "PodMissing"}))
+				}
+			}
+			return res, nil
+		}})
+	require.NoError(t, c.Create(configMap("cm")))
+	d.AfterAction = func(fake.Event) error { return stop }
+	require.ErrorIs(t, d.Settle(t.Context()), stop)
+	require.True(t, exists(c, newPod("one")))
+	require.False(t, exists(c, newPod("two")))
+	d.AfterAction = nil
+	require.NoError(t, d.Settle(t.Context()))
+	require.True(t, exists(c, newPod("two")))
+}
