@@ -74,7 +74,8 @@ type Options struct {
 	// GlobalNamespace is the namespace whose CatalogSources all namespaces see; empty means DefaultGlobalNamespace. It
 	// stands for Catalog's GlobalCatalogNamespace where that is empty.
 	GlobalNamespace string
-	// Resolve answers what subscription asks for; nil leaves it unanswered. Catalogs.Resolve is such a function.
+	// Resolve answers what subscription asks for; nil leaves it unanswered, as ErrPending does for now. Catalogs.Resolve is
+	// such a function.
 	Resolve func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error)
 	// Fingerprint says what an answer depends on besides the Subscriptions: it is the same as long as the answer holds.
 	// An answer is dropped when it changes, so that an upgrade which waits for the old operator to go does not wait for
@@ -86,9 +87,14 @@ type Options struct {
 	// Issuer makes the certificates that operators serve with; nil: selfsigned.Issuer, as OLM does.
 	Issuer Issuer
 	// Connection returns the state of the gRPC client of a CatalogSource, which shall dial address from now on; with an
-	// empty address there shall be no client. nil: there is none; catalogs are judged by their Pods, and those at an
-	// address by what their status tells.
+	// empty address there shall be no client. Of a CatalogSource that is gone the Input has only namespace and name. A
+	// shard asks for the clients of the global catalogs, too. nil: there is none; catalogs are judged by their Pods, and
+	// those at an address by what their status tells.
 	Connection func(in catalog.Input, address string) *catalog.Connection
+	// Watch, when set, delivers the changes that no watch of the cluster does, until ctx ends: of CatalogSources whose
+	// connection or content changed. Each queue calls it, to hand them to its Runner's Changed. The changes are to be
+	// handled fast.
+	Watch func(ctx context.Context, changed func(Change))
 	// CatalogsOf says what is known of the catalogs of a namespace of Subscriptions, nil for nothing; without it the
 	// CatalogSources' own statuses count.
 	CatalogsOf func(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error)
@@ -125,8 +131,8 @@ type Controller struct {
 	// namespaces are those of the shard; empty: all.
 	namespaces []string
 	// concerns, when set, returns the test for objects that a change concerns which counts for all by itself, nil for
-	// none of them; old may be nil.
-	concerns func(old, next olmcore.Object) func(olmcore.Object) bool
+	// none of them; old may be nil. The error is of reading who has to do with it.
+	concerns func(ctx context.Context, r olmcore.Reader, old, next olmcore.Object) (func(olmcore.Object) bool, error)
 	// notice, when set, hears what watches deliver.
 	notice func(old, next olmcore.Object, deleted bool, now time.Time)
 }
@@ -174,18 +180,18 @@ func New(o *Options) *Set {
 	s := &Set{options: o, namespaces: namespaces{known: map[string]*namespace{}}}
 	s.Controllers = []Controller{
 		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, Affected: catalog.Affected, Reconcile: s.remembering(Catalog, s.catalog)},
-		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: s.local(subscriptionAffected), Reconcile: s.remembering(Subscription, s.subscription), notice: s.notice},
-		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.remembering(InstallPlan, s.installPlan), concerns: plansConcerned},
+		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: s.local(subscriptionAffected), Reconcile: s.remembering(Subscription, s.subscription), concerns: subscriptionsConcerned, notice: s.notice},
+		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.remembering(InstallPlan, s.installPlan), concerns: without(plansConcerned)},
 		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: operatorgroup.Affected, Reconcile: s.remembering(Group, groupOf)},
-		{Name: CSV, Kinds: kinds(csvKind), KeysOf: originals, Affected: csv.Affected, Reconcile: s.remembering(CSV, s.csv), concerns: versionsConcerned},
+		{Name: CSV, Kinds: kinds(csvKind), KeysOf: originals, Affected: csv.Affected, Reconcile: s.remembering(CSV, s.csv), concerns: without(versionsConcerned)},
 		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, Affected: operatorcondition.Affected, Reconcile: s.remembering(Condition, s.condition)},
-		{Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource, Affected: copies.Affected, Reconcile: s.remembering(Copies, s.copies), concerns: sourcesConcerned},
+		{Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource, Affected: copies.Affected, Reconcile: s.remembering(Copies, s.copies), concerns: without(sourcesConcerned)},
 		{Name: OLMConfig, Kinds: kinds(configKind), KeysOf: itself, Affected: olmconfig.Affected, Every: olmconfig.LookAgain, Reconcile: s.remembering(OLMConfig, s.config)},
-		{Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, Affected: permissions.Affected, Reconcile: s.remembering(Permissions, permissionsOf), concerns: operatorsConcerned},
+		{Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, Affected: permissions.Affected, Reconcile: s.remembering(Permissions, permissionsOf), concerns: without(operatorsConcerned)},
 	}
 	if o.Sweeps {
 		s.Controllers = append(s.Controllers,
-			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, Affected: s.local(plansweep.Affected), Reconcile: s.remembering(Sweep, s.sweep)},
+			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, Affected: s.local(plansweep.Affected), Reconcile: s.remembering(Sweep, s.sweep), concerns: without(sweepsConcerned)},
 			Controller{
 				Name: CSVSweep, Kinds: kinds(csvKind, groupKind), KeysOf: theCluster, Always: theCluster(nil),
 				Affected: sweepAffected, Every: sweepInterval, Reconcile: s.remembering(CSVSweep, s.sweepCSVs),
@@ -200,6 +206,9 @@ func New(o *Options) *Set {
 	for i := range s.Controllers {
 		c := &s.Controllers[i]
 		c.namespaces = o.Namespaces
+		if c.Name == Catalog && o.Connection != nil && !o.ours(o.globalNamespace()) {
+			c.namespaces = append(slices.Clone(o.Namespaces), o.globalNamespace()) // see Set.catalog
+		}
 		c.Always = c.ours(c.Always)
 	}
 	return s

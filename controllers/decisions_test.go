@@ -21,6 +21,7 @@ import (
 // notCalled are the exported decisions that controllers do not call, with the reason.
 var notCalled = map[string]string{
 	"catalog.Assess":            "tells a person what a CatalogSource is at",
+	"catalog.Content":           "is asked for by clients that read catalogs, such as examples/registry",
 	"subscription.Assess":       "tells a person what a Subscription is at",
 	"installplan.Assess":        "tells a person what an InstallPlan is at",
 	"csv.Assess":                "tells a person what a ClusterServiceVersion is at",

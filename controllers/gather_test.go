@@ -55,7 +55,7 @@ func gathers() map[string]func(context.Context, olmcore.Reader) error {
 			return err
 		},
 		"sweep.Gather": func(ctx context.Context, r olmcore.Reader) error {
-			_, err := sweep.Gather(ctx, r, cleanup.Config{})
+			_, err := sweep.Gather(ctx, r, cleanup.Config{}, nil)
 			return err
 		},
 		"installplan.Gather": func(ctx context.Context, r olmcore.Reader) error {

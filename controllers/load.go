@@ -26,21 +26,19 @@ type Loaded struct {
 // Load reads the content of one CatalogSource from NAMESPACE/NAME=PATH, where PATH is a file-based catalog: a file, .gz
 // allowed, or a folder. The first one's namespace becomes the GlobalNamespace, unless there is one.
 func (c *Catalogs) Load(value string) (Loaded, error) {
-	name, path, ok := strings.Cut(value, "=")
-	namespace, name, named := strings.Cut(name, "/")
-	if !ok || !named || namespace == "" || name == "" || path == "" {
-		return Loaded{}, fmt.Errorf("%q is not NAMESPACE/NAME=PATH", value)
+	key, path, err := CatalogFile(value)
+	if err != nil {
+		return Loaded{}, err
 	}
-	packages, unread, err := readCatalog(path)
+	packages, unread, err := ReadCatalog(path, fbc.Options{})
 	if err != nil {
 		return Loaded{}, err
 	}
 	built, unusable := resolution.Build(packages)
-	key := types.NamespacedName{Namespace: namespace, Name: name}
 	if c.Content == nil {
 		c.Content = map[types.NamespacedName]*resolution.Catalog{}
 	}
-	c.Content[key], c.GlobalNamespace = built, cmp.Or(c.GlobalNamespace, namespace)
+	c.Content[key], c.GlobalNamespace = built, cmp.Or(c.GlobalNamespace, key.Namespace)
 	return Loaded{CatalogSource: key, Packages: packages, Problems: append(unread, unusable...)}, nil
 }
 
@@ -53,18 +51,29 @@ func (c *Catalogs) Set(value string) error {
 // String implements flag.Value.
 func (c *Catalogs) String() string { return "" }
 
-func readCatalog(path string) ([]resolution.Package, []olmcore.Diagnostic, error) {
+// CatalogFile splits NAMESPACE/NAME=PATH, which says where the content of a CatalogSource is.
+func CatalogFile(value string) (source types.NamespacedName, path string, err error) {
+	name, path, ok := strings.Cut(value, "=")
+	namespace, name, named := strings.Cut(name, "/")
+	if !ok || !named || namespace == "" || name == "" || path == "" {
+		return types.NamespacedName{}, "", fmt.Errorf("%q is not NAMESPACE/NAME=PATH", value)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, path, nil
+}
+
+// ReadCatalog reads a file-based catalog: a file, .gz allowed, or a folder. What comes back is that of fbc.Load.
+func ReadCatalog(path string, o fbc.Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	if info.IsDir() {
-		return fbc.Load(os.DirFS(path), ".", fbc.Options{})
+		return fbc.Load(os.DirFS(path), ".", o)
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
-	return fbc.Read(path, f, fbc.Options{})
+	return fbc.Read(path, f, o)
 }

@@ -5,6 +5,7 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -196,13 +197,14 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, p *pass) (olmc
 		if err != nil {
 			return olmcore.Result{}, err
 		}
-		n.answer = answer
-		if planned, err = s.plan(ctx, r, key.Namespace, now, n); err != nil {
-			return olmcore.Result{}, err
-		}
-		in.Resolution = n.answer
-		if out, err = subscription.Reconcile(in); err != nil {
-			return olmcore.Result{}, err
+		if n.answer = answer; answer != nil {
+			if planned, err = s.plan(ctx, r, key.Namespace, now, n); err != nil {
+				return olmcore.Result{}, err
+			}
+			in.Resolution = n.answer
+			if out, err = subscription.Reconcile(in); err != nil {
+				return olmcore.Result{}, err
+			}
 		}
 	}
 	p.checkpoint = out.Checkpoint
@@ -263,10 +265,13 @@ func (n *namespace) learn(last olmcore.LastResults) {
 	}
 }
 
-// answer asks the resolver and counts its failures.
+// answer asks the resolver and counts its failures; while it does not know, the answer is the last one, nil if there is none.
 func (s *Set) answer(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest, before *subscription.Resolved, now time.Time) (*subscription.Resolved, error) {
 	resolution, err := s.options.Resolve(ctx, r, request)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrPending):
+		return before, nil
+	case err != nil:
 		return nil, err
 	}
 	answer := &subscription.Resolved{Resolution: resolution, At: now}

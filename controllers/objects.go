@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
@@ -40,6 +41,8 @@ type known struct {
 	address    string      // what the gRPC client of a CatalogSource shall dial
 	judged     *csv.Judged // of a ClusterServiceVersion
 	inspected  *certificate.Memory
+	rest       *sweep.Rest
+	unpacked   *installplan.Memory // of the bundles of an InstallPlan
 }
 
 // knownKey is a key of a controller.
@@ -67,36 +70,59 @@ func (s *Set) remembering(controller string, reconcile func(context.Context, olm
 	}
 }
 
+// catalog reconciles a CatalogSource. Of one that belongs to another shard, a global one, only the content is needed.
 func (s *Set) catalog(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
 	config := s.options.Catalog
 	config.GlobalCatalogNamespace = cmp.Or(config.GlobalCatalogNamespace, s.options.GlobalNamespace)
 	in, err := catalog.Gather(ctx, r, p.key, config)
 	if err != nil {
+		if olmcore.Classify(err) == olmcore.Gone {
+			gone := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}}
+			s.connection(catalog.Input{Now: p.now, CatalogSource: gone}, "")
+		}
 		return olmcore.Result{}, err
 	}
 	template, err := s.template(in.CatalogSource, p.now)
-	if err != nil || changesSpec(template.Actions) {
+	ours := s.options.ours(p.key.Namespace)
+	if err != nil || ours && changesSpec(template.Actions) {
 		return template, err // the Pods follow the image that is served next
 	}
 	in.Now, in.LastRun, in.Checkpoint = p.now, p.last, p.checkpoint
-	in.Connection = s.connection(in, p.address)
-	out, err := catalog.Reconcile(in)
+	out, err := s.connected(in, p)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	if out.Connection.Verb != catalog.ConnectionKeep {
-		s.ask(Catalog, p.key, out.Connection)
-	}
-	if out.Connection.Verb != catalog.ConnectionKeep && s.options.Connection != nil {
-		p.address = out.Connection.Address
-		in.Connection = s.connection(in, p.address)
-		if out, err = catalog.Reconcile(in); err != nil {
-			return olmcore.Result{}, err
-		}
+	if !ours {
+		return olmcore.Result{RequeueAfter: out.RequeueAfter}, nil
 	}
 	p.checkpoint = out.Checkpoint
 	s.namespaces.outdate(out.Notify.ResolveNamespaces...)
 	return withTemplate(out.Result, template, p.key), nil
+}
+
+// connected decides about a CatalogSource whose client dials what it shall dial.
+func (s *Set) connected(in catalog.Input, p *pass) (catalog.Outcome, error) {
+	if p.address != "" {
+		in.Connection = s.connection(in, p.address)
+	}
+	out, err := catalog.Reconcile(in)
+	if err != nil {
+		return out, err
+	}
+	asked := out.Connection.Verb != catalog.ConnectionKeep
+	if asked {
+		s.ask(Catalog, p.key, out.Connection)
+	}
+	if asked && s.options.Connection != nil {
+		p.address = out.Connection.Address
+	}
+	if asked || p.address == "" {
+		in.Connection = s.connection(in, p.address)
+	}
+	if asked && s.options.Connection != nil {
+		return catalog.Reconcile(in)
+	}
+	return out, nil
 }
 
 // template makes spec.image follow the image template of a CatalogSource.
@@ -145,7 +171,7 @@ func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, p *pass) (olmco
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	in.Now, in.LastRun, in.Checkpoint = p.now, p.last, p.checkpoint
+	in.Now, in.LastRun, in.Checkpoint, in.Unpacked = p.now, p.last, p.checkpoint, p.unpacked
 	out, err := installplan.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -155,7 +181,7 @@ func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, p *pass) (olmco
 		if err != nil {
 			return olmcore.Result{}, err
 		}
-		in.CustomResources = olmcore.Found(judged...)
+		in.CustomResources, in.Unpacked = olmcore.Found(judged...), out.Unpacked
 		if out, err = installplan.Reconcile(in); err != nil {
 			return olmcore.Result{}, err
 		}
@@ -165,7 +191,7 @@ func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, p *pass) (olmco
 			return olmcore.Result{}, err
 		}
 	}
-	p.checkpoint = out.Checkpoint
+	p.checkpoint, p.unpacked = out.Checkpoint, out.Unpacked
 	return out.Result, nil
 }
 
@@ -259,13 +285,13 @@ func permissionsOf(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resu
 }
 
 func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
-	in, err := sweep.Gather(ctx, r, s.options.CSV.Cleanup)
+	in, err := sweep.Gather(ctx, r, s.options.CSV.Cleanup, p.rest)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
 	in.Now, in.Checkpoint = p.now, p.checkpoint
 	out, err := sweep.Reconcile(in)
-	p.checkpoint = out.Checkpoint
+	p.checkpoint, p.rest = out.Checkpoint, p.rest.After(in, out)
 	return out.Result, err
 }
 

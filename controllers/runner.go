@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -28,7 +29,8 @@ type Runner struct {
 	// Told, when set, hears what each reconcile came to that did or said something.
 	Told func(Report)
 
-	keys memory[types.NamespacedName, remembered]
+	keys   memory[types.NamespacedName, remembered]
+	passed []types.NamespacedName // by the last Pass
 }
 
 // Runners returns a Runner for each controller of a Set, over one cluster.
@@ -38,6 +40,13 @@ func (s *Set) Runners(r olmcore.Reader, x olmcore.Executor) []*Runner {
 		runners[i] = &Runner{Controller: c, Reader: r, Executor: x}
 	}
 	return runners
+}
+
+// withGone adds the keys of the last Pass that are gone, so that what is remembered of them goes, too.
+func (r *Runner) withGone(keys []types.NamespacedName) []types.NamespacedName {
+	gone := slices.DeleteFunc(r.passed, sets.New(keys...).Has)
+	r.passed = keys
+	return slices.Concat(gone, keys)
 }
 
 // Pass runs every key that there is once, one Runner after the other: what a program without watches does. now is asked
@@ -51,7 +60,7 @@ func Pass(ctx context.Context, runners []*Runner, now func() time.Time) error {
 			failed = append(failed, fmt.Errorf("%s: %w", r.Name, err))
 			continue
 		}
-		for _, key := range keys {
+		for _, key := range r.withGone(keys) {
 			if _, err := r.Run(ctx, key, now()); err != nil {
 				failed = append(failed, fmt.Errorf("%s %s: %w", r.Name, key, err))
 			}
@@ -84,7 +93,7 @@ type remembered struct {
 // only a change can help. An object that is gone is no error; a write that was refused because something else changed
 // is none either: it is done again soon.
 func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Time) (again time.Duration, err error) {
-	now = now.UTC()
+	ctx, now = context.WithValue(ctx, contextKey{}, r.Name), now.UTC()
 	last := r.keys.get(key)
 	if r.behind(ctx, last, now) {
 		return staleRetry, nil
@@ -112,6 +121,15 @@ func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Tim
 	}
 	result.Requeue(r.Every)
 	return result.RequeueAfter, nil
+}
+
+type contextKey struct{}
+
+// From returns the name of the controller for which a Runner reads or writes with this context, empty for none: for what
+// sits below Readers and Executors, such as handlers of an API server's warnings.
+func From(ctx context.Context) string {
+	name, _ := ctx.Value(contextKey{}).(string)
+	return name
 }
 
 // remember keeps what is known of a key and what was just written, if there is anything.

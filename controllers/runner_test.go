@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
 )
 
 func configMap(version string) *corev1.ConfigMap {
@@ -229,3 +231,51 @@ func TestPass(t *testing.T) {
 type refusing struct{}
 
 func (refusing) Do(context.Context, olmcore.Action) error { return errUnread }
+
+// TestAContextNamesItsController: what sits below Readers and Executors knows for which controller it works.
+func TestAContextNamesItsController(t *testing.T) {
+	var names []string
+	r := &controllers.Runner{Controller: controllers.Controller{
+		Name: controllers.InstallPlan,
+		Reconcile: func(ctx context.Context, _ olmcore.Reader, _ types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+			names = append(names, controllers.From(ctx))
+			return olmcore.Result{}, nil
+		},
+	}}
+	_, err := r.Run(t.Context(), types.NamespacedName{Namespace: "ns", Name: "plan"}, noon)
+	require.NoError(t, err)
+	require.Equal(t, []string{controllers.InstallPlan}, names)
+	require.Empty(t, controllers.From(t.Context()))
+}
+
+// TestASlowNamespaceHoldsUpNoOther: of a controller with several workers one may take any time.
+func TestASlowNamespaceHoldsUpNoOther(t *testing.T) {
+	c, _, _ := started(t)
+	slow := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "slow", Name: "etcd"}, Spec: &v1alpha1.SubscriptionSpec{Package: "etcd", CatalogSource: "community", CatalogSourceNamespace: "ops"}}
+	require.NoError(t, c.Create(slow, &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "slow", Name: "group"}}))
+	begun, end, resolved := make(chan struct{}), make(chan struct{}), false
+	set := controllers.New(&controllers.Options{Resolve: func(_ context.Context, _ olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
+		if request.Namespace == "slow" {
+			close(begun)
+			<-end
+		} else {
+			resolved = true
+		}
+		return olmcore.Resolution{Observed: request.Subscriptions}, nil
+	}})
+	subscriptions := controller(t, set, controllers.Subscription)
+	reconcile := func(namespace string) error {
+		_, err := subscriptions.Reconcile(t.Context(), c, types.NamespacedName{Namespace: namespace}, noon, nil)
+		return err
+	}
+	failed := make(chan error)
+	go func() { failed <- reconcile("slow") }()
+	<-begun
+	err := reconcile("ops")
+	_, changeErr := subscriptions.Changed(t.Context(), c, controllers.Change{At: noon, New: slow})
+	close(end)
+	require.NoError(t, <-failed)
+	require.NoError(t, err)
+	require.NoError(t, changeErr)
+	require.True(t, resolved)
+}

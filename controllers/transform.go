@@ -3,19 +3,62 @@
 package controllers
 
 import (
+	"unique"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/olmcore/olm/csv/copies"
 	"github.com/olmcore/olm/olmcore"
 )
 
+// TransformTyped is Transform for a cache that only Readers look into: it takes maps of the kinds that the library knows
+// and keeps their API types, which olmcore.Kept makes.
+func TransformTyped(o any) (any, error) {
+	if object, ok := o.(olmcore.Object); ok {
+		o = olmcore.Kept(object)
+	}
+	return Transform(o)
+}
+
 // Transform is what a cache does to each object before it keeps it, in the form in which client-go and
 // controller-runtime want it (cache.TransformFunc): managed fields are left out, and of copies of versions all that no
-// controller looks at. A cluster has as many of these as operators times namespaces. It may change o, and returns what
-// is no object as it is; the error is nil.
+// controller looks at. A cluster has as many of these as operators times namespaces. Long texts and large lists,
+// such as the icon and the rules of a bundle, are kept once for all objects with the same. It may change o, and returns what is no object
+// as it is; the error is nil.
 func Transform(o any) (any, error) {
 	object, ok := o.(olmcore.Object)
 	if !ok {
 		return o, nil
 	}
 	object.SetManagedFields(nil)
-	return copies.Slim(object), nil
+	object = copies.Slim(object)
+	if u, isMap := object.(*unstructured.Unstructured); isMap {
+		shareTexts(u.Object)
+	} else {
+		inCommon.share(object)
+	}
+	return object, nil
+}
+
+// shareTexts replaces the long texts of a value by equal ones that others have.
+func shareTexts(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, v := range value {
+			if next := shareTexts(v); next != nil {
+				value[key] = next
+			}
+		}
+	case []any:
+		for i, v := range value {
+			if next := shareTexts(v); next != nil {
+				value[i] = next
+			}
+		}
+	case string:
+		if len(value) >= longText {
+			return unique.Make(value).Value()
+		}
+	}
+	return nil
 }

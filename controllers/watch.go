@@ -8,15 +8,18 @@ import (
 	"slices"
 	"time"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/copies"
 	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/installplan"
+	plansweep "github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -34,14 +37,7 @@ func (w Watched) Holds(kind schema.GroupVersionKind, namespace string) bool {
 // Watched returns the kinds that Affected knows. A shard needs Pods, Secrets and the like of its Namespaces, of the
 // global catalogs and of OLM alone.
 func (o Options) Watched() Watched {
-	var shard []string
-	if len(o.Namespaces) > 0 {
-		shard = append(slices.Clone(o.Namespaces),
-			cmp.Or(o.GlobalNamespace, DefaultGlobalNamespace), cmp.Or(o.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace))
-		slices.Sort(shard)
-		shard = slices.Compact(shard)
-	}
-	all := Watched{}
+	all, shard := Watched{}, o.shard()
 	for _, k := range olmcore.Kinds() {
 		switch k.Watch {
 		case olmcore.WatchShard:
@@ -51,6 +47,16 @@ func (o Options) Watched() Watched {
 		}
 	}
 	return all
+}
+
+// shard returns the namespaces that a shard reads from, sorted; nil for all.
+func (o *Options) shard() []string {
+	if len(o.Namespaces) == 0 {
+		return nil
+	}
+	all := append(slices.Clone(o.Namespaces), o.globalNamespace(), cmp.Or(o.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Change is what a watch delivers about one object. The objects are kept and must not be written to; maps of kinds that
@@ -71,12 +77,18 @@ func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change
 	if change.New == nil {
 		return nil, &olmcore.InputError{Field: "change.New", Problem: "is nil"}
 	}
-	if change.Initial && olmcore.GVKOf(change.New).Group != v1alpha1.GroupName {
-		return nil, nil // at the start OLM's own objects ask for every key
+	if change.Initial && !slices.Contains(c.Kinds, olmcore.GVKOf(change.New)) {
+		return nil, nil // at the start each object of these kinds asks for its own key, and all together for every key
 	}
 	next, err := olmcore.Fitting(olmcore.Typed(change.New))
 	if err != nil {
 		return nil, err
+	}
+	if change.Initial {
+		if c.notice != nil {
+			c.notice(nil, next, change.Deleted, change.At)
+		}
+		return c.ours(c.KeysOf(next)), nil
 	}
 	keys := c.Affected(next)
 	var old olmcore.Object
@@ -94,7 +106,9 @@ func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change
 	}
 	keep := func(olmcore.Object) bool { return true }
 	if c.concerns != nil {
-		keep = c.concerns(old, next)
+		if keep, err = c.concerns(ctx, r, old, next); err != nil {
+			return nil, err
+		}
 	}
 	if keep != nil && slices.ContainsFunc(keys, func(k types.NamespacedName) bool { return k.Name == "" }) {
 		all, err := c.keys(ctx, r, keep)
@@ -106,28 +120,62 @@ func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change
 	return c.ours(olmcore.ExpandKeys(keys, known)), nil
 }
 
-// plansConcerned: a version of another namespace, which may own what a plan is about to change, does not concern plans
-// that are Complete. Whoever writes one may write it all the time.
-func plansConcerned(_, next olmcore.Object) func(olmcore.Object) bool {
-	_, version := next.(*v1alpha1.ClusterServiceVersion)
-	return func(o olmcore.Object) bool {
-		plan, ok := o.(*v1alpha1.InstallPlan)
-		return !version || !ok || plan.Namespace == next.GetNamespace() || plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete
+// without makes a test of what needs no reads.
+func without(concerns func(old, next olmcore.Object) func(olmcore.Object) bool) func(context.Context, olmcore.Reader, olmcore.Object, olmcore.Object) (func(olmcore.Object) bool, error) {
+	return func(_ context.Context, _ olmcore.Reader, old, next olmcore.Object) (func(olmcore.Object) bool, error) {
+		return concerns(old, next), nil
 	}
 }
 
-// versionsConcerned: an OperatorGroup concerns those of other namespaces that provide an API which it lists or listed.
-func versionsConcerned(old, next olmcore.Object) func(olmcore.Object) bool {
-	group, is := next.(*operatorsv1.OperatorGroup)
+// subscriptionsConcerned: a definition, which may carry the label of an operator, concerns the namespaces with a version
+// that owns it.
+func subscriptionsConcerned(ctx context.Context, r olmcore.Reader, _, next olmcore.Object) (func(olmcore.Object) bool, error) {
+	definition, is := next.(*apiextensionsv1.CustomResourceDefinition)
 	if !is {
+		return func(olmcore.Object) bool { return true }, nil
+	}
+	versions, err := olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, r, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	owns := func(d v1alpha1.CRDDescription) bool { return d.Name == definition.Name }
+	namespaces := sets.New[string]()
+	for _, v := range versions {
+		if !v.IsCopied() && slices.ContainsFunc(v.Spec.CustomResourceDefinitions.Owned, owns) {
+			namespaces.Insert(v.Namespace)
+		}
+	}
+	return func(o olmcore.Object) bool { return namespaces.Has(o.GetNamespace()) }, nil
+}
+
+// sweepsConcerned: what belongs to no namespace concerns those with an InstallPlan that has a step for it.
+func sweepsConcerned(_, next olmcore.Object) func(olmcore.Object) bool {
+	if _, is := next.(*corev1.Namespace); is || next.GetNamespace() != "" {
 		return func(olmcore.Object) bool { return true }
 	}
-	before, _ := old.(*operatorsv1.OperatorGroup)
-	provides := csv.Providers(before, group)
+	concerned := plansweep.Concerned(next)
 	return func(o olmcore.Object) bool {
-		version, ok := o.(*v1alpha1.ClusterServiceVersion)
-		return !ok || version.Namespace == group.Namespace || provides(version)
+		plan, is := o.(*v1alpha1.InstallPlan)
+		return is && concerned(plan)
 	}
+}
+
+// plansConcerned: to a plan that is Complete nothing matters any more but itself, its namespace and its Subscriptions.
+func plansConcerned(_, next olmcore.Object) func(olmcore.Object) bool {
+	switch next.(type) {
+	case *corev1.Namespace, *v1alpha1.Subscription:
+		return func(olmcore.Object) bool { return true }
+	}
+	return func(o olmcore.Object) bool {
+		plan, ok := o.(*v1alpha1.InstallPlan)
+		return !ok || plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete || plan.DeletionTimestamp != nil
+	}
+}
+
+// versionsConcerned: a definition concerns the versions that describe it, an OperatorGroup those of other namespaces that
+// provide an API which it lists or listed.
+func versionsConcerned(old, next olmcore.Object) func(olmcore.Object) bool {
+	return ofVersions(csv.Concerned(old, next))
 }
 
 // sourcesConcerned: a Namespace concerns the versions that watch it, when it comes or goes; an OLMConfig those that watch
@@ -150,6 +198,11 @@ func ofVersions(concerned func(*v1alpha1.ClusterServiceVersion) bool) func(olmco
 		version, ok := o.(*v1alpha1.ClusterServiceVersion)
 		return !ok || concerned(version)
 	}
+}
+
+// ours reports whether objects of a namespace are reconciled.
+func (o *Options) ours(namespace string) bool {
+	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
 }
 
 // ours leaves out the keys of other shards.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -108,6 +109,7 @@ func TestChanged(t *testing.T) {
 		"a Node counts for all":          {controllers.Change{New: &corev1.Node{}}, community},
 		"a Node that was there before":   {controllers.Change{New: &corev1.Node{}, Initial: true}, nil},
 		"OLM's own, there before":        {controllers.Change{New: gone, Initial: true}, itself},
+		"another's, there before":        {controllers.Change{New: &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "x"}}, Initial: true}, nil},
 		"a label that was taken away":    {controllers.Change{Old: pod(map[string]string{"olm.catalogSource": "community"}), New: pod(nil)}, community},
 		"what could not be read before":  {controllers.Change{Old: broken, New: pod(map[string]string{"olm.catalogSource": "community"})}, community},
 		"what does not count":            {controllers.Change{New: &corev1.PersistentVolume{}}, nil},
@@ -208,17 +210,22 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 	group := func(apis string) *operatorsv1.OperatorGroup {
 		return &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "g", Annotations: map[string]string{"olm.providedAPIs": apis}}}
 	}
+	definition := func(name string) olmcore.Object {
+		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
 	set := controllers.New(&controllers.Options{Sweeps: true})
 	for name, tt := range map[string]struct {
 		controller string
 		old, next  olmcore.Object
 		want       []string
 	}{
-		"a group that lists an API":   {controllers.CSV, group("Hot.v1.example.com"), group("Cool.v1.example.com"), []string{"a/cool", "a/hot", "evil/x"}},
-		"a group that lists others":   {controllers.CSV, nil, group("Cool.v2.example.com"), []string{"evil/x"}},
-		"a version that owns an API":  {controllers.InstallPlan, nil, version("evil", "x", "Cool"), []string{"a/failed", "a/runs", "evil/complete"}},
-		"leftovers beside a version":  {controllers.Sweep, nil, version("evil", "x", "Cool"), []string{"evil/"}},
-		"a definition counts for all": {controllers.CSV, nil, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "cools.example.com"}}, []string{"a/cool", "a/hot", "a/warm", "evil/x"}},
+		"a group that lists an API":  {controllers.CSV, group("Hot.v1.example.com"), group("Cool.v1.example.com"), []string{"a/cool", "a/hot", "evil/x"}},
+		"a group that lists others":  {controllers.CSV, nil, group("Cool.v2.example.com"), []string{"evil/x"}},
+		"a version that owns an API": {controllers.InstallPlan, nil, version("evil", "x", "Cool"), []string{"a/failed", "a/runs"}},
+		"a definition beside plans":  {controllers.InstallPlan, nil, definition("cools.example.com"), []string{"a/failed", "a/runs"}},
+		"a namespace with plans":     {controllers.InstallPlan, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}, []string{"evil/complete"}},
+		"leftovers beside a version": {controllers.Sweep, nil, version("evil", "x", "Cool"), []string{"evil/"}},
+		"a definition":               {controllers.CSV, nil, definition("cools.example.com"), []string{"a/cool"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := controller(t, set, tt.controller).Changed(t.Context(), c, controllers.Change{Old: tt.old, New: tt.next})
@@ -230,6 +237,62 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 			require.Equal(t, tt.want, got)
 		})
 	}
+}
+
+// TestWhatBelongsToNoNamespaceConcernsFew: of each upgrade some is the whole cluster's, and there are many namespaces.
+func TestWhatBelongsToNoNamespaceConcernsFew(t *testing.T) {
+	c := fake.NewCluster(noon)
+	c.AutoCreateNamespaces = true
+	for _, namespace := range []string{"a", "b"} {
+		version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "v"}}
+		version.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: namespace + "s.example.com", Version: "v1", Kind: "X"}}
+		copied := version.DeepCopy()
+		copied.Name, copied.Labels = "copied", map[string]string{"olm.copiedFrom": "x"}
+		copied.Spec.CustomResourceDefinitions.Owned[0].Name = "as.example.com"
+		step := func(kind, group, version, name, manifest string) *v1alpha1.Step {
+			return &v1alpha1.Step{Status: v1alpha1.StepStatusCreated, Resource: v1alpha1.StepResource{Group: group, Version: version, Kind: kind, Name: name, Manifest: manifest}}
+		}
+		plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}, Spec: v1alpha1.InstallPlanSpec{ClusterServiceVersionNames: []string{}, Approval: v1alpha1.ApprovalAutomatic}}
+		plan.Status = v1alpha1.InstallPlanStatus{Phase: v1alpha1.InstallPlanPhaseComplete, CatalogSources: []string{}, Plan: []*v1alpha1.Step{
+			step("CustomResourceDefinition", "apiextensions.k8s.io", "v1", namespace+"s.example.com", "{}"),
+			step("ClusterRole", "rbac.authorization.k8s.io", "v1", "role", `{"metadata":{"name":"role-`+namespace+`"}}`),
+			step("Thing"+namespace, "things.example.com", "v1", "thing", "{}"),
+		}}
+		for _, o := range []olmcore.Object{version, copied, plan, &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, Spec: &v1alpha1.SubscriptionSpec{}}} {
+			require.NoError(t, c.Create(o))
+		}
+		require.NoError(t, c.UpdateStatus(plan))
+	}
+	definition := func(name, kind string) olmcore.Object {
+		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind}}}
+	}
+	role := func(name string) olmcore.Object {
+		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	set := controllers.New(&controllers.Options{Sweeps: true})
+	for name, tt := range map[string]struct {
+		controller string
+		next       olmcore.Object
+		want       []types.NamespacedName
+	}{
+		"Subscriptions of the version that owns it":    {controllers.Subscription, definition("as.example.com", "X"), []types.NamespacedName{{Namespace: "a"}}},
+		"Subscriptions beside a definition of another": {controllers.Subscription, definition("cs.example.com", "X"), nil},
+		"a plan with a step for a definition":          {controllers.Sweep, definition("bs.example.com", "X"), []types.NamespacedName{{Namespace: "b"}}},
+		"a plan with a step of a kind":                 {controllers.Sweep, definition("cs.example.com", "Thinga"), []types.NamespacedName{{Namespace: "a"}}},
+		"a plan with a step for a role":                {controllers.Sweep, role("role"), []types.NamespacedName{{Namespace: "a"}, {Namespace: "b"}}},
+		"a plan with a manifest of a role":             {controllers.Sweep, role("role-b"), []types.NamespacedName{{Namespace: "b"}}},
+		"plans beside another role":                    {controllers.Sweep, role("other"), nil},
+		"a namespace with plans":                       {controllers.Sweep, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, []types.NamespacedName{{Namespace: "b"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys, err := controller(t, set, tt.controller).Changed(t.Context(), c, controllers.Change{New: tt.next})
+			require.NoError(t, err)
+			require.Equal(t, tt.want, append([]types.NamespacedName(nil), keys...))
+		})
+	}
+	_, err := controller(t, set, controllers.Subscription).Changed(t.Context(), &failing{Reader: c, times: 1}, controllers.Change{New: definition("as.example.com", "X")})
+	require.ErrorIs(t, err, errUnread)
 }
 
 // TestATenantsCatalogMakesNoOtherNamespaceResolve, however often it changes.
