@@ -3,9 +3,13 @@
 package apiserver
 
 import (
+	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +20,20 @@ import (
 
 // Version is what the server says it is.
 const Version = "v1.36.2"
+
+// review answers a SelfSubjectAccessReview.
+func (s *Server) review(body io.Reader) (any, error) {
+	var review authorizationv1.SelfSubjectAccessReview
+	if err := json.NewDecoder(body).Decode(&review); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	what := review.Spec.ResourceAttributes
+	if what == nil {
+		return nil, apierrors.NewBadRequest("spec.resourceAttributes is missing")
+	}
+	review.Status.Allowed = s.Allowed == nil || s.Allowed(*what)
+	return review, nil
+}
 
 func labelsOf(o olmcore.Object) labels.Set { return o.GetLabels() }
 

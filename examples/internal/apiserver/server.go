@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package apiserver serves a fake.Cluster over HTTP, in as much of the Kubernetes API as client-go and controller-runtime
-// need: discovery, get, list, watch, create, update, merge patch, delete and the status subresource, in JSON. It is for
-// tests of adapters: no authentication, no field selectors, no pages, no server-side apply.
+// need: discovery, get, list, watch, create, update, merge patch, delete and the status subresource, in JSON, and answers
+// SelfSubjectAccessReviews. It is for tests of adapters: no authentication, no field selectors, no pages, no server-side apply.
 package apiserver
 
 import (
@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,8 @@ type Server struct {
 	// Stored, when set before the first request, changes what is answered of an object, as if it had been stored so:
 	// content that the fake refuses and an API server does not.
 	Stored func(object map[string]any)
+	// Allowed, when set before the first request, answers SelfSubjectAccessReviews; nil: everything is allowed.
+	Allowed func(what authorizationv1.ResourceAttributes) bool
 
 	mu      sync.Mutex
 	cluster *fake.Cluster
@@ -144,6 +147,10 @@ func (s *Server) answer(r *http.Request, path []string) (any, error) {
 	if found, ok := s.discovery(path); ok {
 		s.asked["discovery"]++
 		return found, nil
+	}
+	if r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" && r.Method == http.MethodPost {
+		s.asked["review"]++
+		return s.review(r.Body)
 	}
 	q, err := s.parse(r, path)
 	if err != nil {

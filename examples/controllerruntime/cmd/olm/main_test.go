@@ -3,8 +3,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"fmt"
+	"io"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -13,10 +14,12 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/examples/internal/apiserver"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
 )
 
 const catalog = `{schema: olm.package, name: alpha, defaultChannel: stable}
@@ -26,29 +29,29 @@ const catalog = `{schema: olm.package, name: alpha, defaultChannel: stable}
 {schema: olm.bundle, package: alpha, name: alpha.v1, image: i, properties: [{type: olm.package, value: {packageName: alpha, version: 1.0.0}}]}
 `
 
-// TestTheProgramWorksUntilItIsStopped starts it as one command does, with a kubeconfig and most of its flags.
-func TestTheProgramWorksUntilItIsStopped(t *testing.T) {
+// serve serves a cluster with an OperatorGroup and more, which KUBECONFIG names.
+func serve(t *testing.T, objects ...olmcore.Object) *apiserver.Server {
 	c := fake.NewCluster(time.Now())
 	c.AutoCreateNamespaces = true
-	require.NoError(t, c.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}}))
+	require.NoError(t, c.Create(append(objects, &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}})...))
 	s := apiserver.New(c)
 	front := httptest.NewServer(s)
-	defer front.Close()
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
-	t.Setenv("KUBECONFIG", write("kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
-clusters: [{name: s, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: s, user: u}}], users: [{name: u}]}`, front.URL)))
+	t.Cleanup(front.Close)
+	t.Setenv("KUBECONFIG", write(t, apiserver.Kubeconfig(front.URL)))
+	return s
+}
 
+func write(t *testing.T, data []byte) string {
+	path := filepath.Join(t.TempDir(), "file.yaml")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	return path
+}
+
+// works starts the program and stops it once the OperatorGroup is done.
+func works(t *testing.T, s *apiserver.Server, args ...string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- run(ctx, []string{"--catalog", "olm/community=" + write("catalog.yaml", catalog), "--namespaces", "ops,olm",
-			"--field-validation", "Strict", "--node-unreachable-grace", "10s", "--zap-log-level", "error"})
-	}()
+	go func() { ended <- run(ctx, args, nil, io.Discard) }()
 	for done := false; !done; time.Sleep(10 * time.Millisecond) {
 		select {
 		case err := <-ended:
@@ -62,4 +65,42 @@ clusters: [{name: s, cluster: {server: %q}}], contexts: [{name: c, context: {clu
 	}
 	cancel()
 	require.NoError(t, <-ended)
+}
+
+// TestTheProgramWorksUntilItIsStopped starts it as one command does, with a kubeconfig and most of its flags.
+func TestTheProgramWorksUntilItIsStopped(t *testing.T) {
+	works(t, serve(t, apiserver.Definitions()...), "--catalog", "olm/community="+write(t, []byte(catalog)), "--namespaces", "ops,olm",
+		"--field-validation", "Strict", "--node-unreachable-grace", "10s", "--zap-log-level", "error", "--only", "group,catalog")
+}
+
+// TestTheProgramRefusesToStart where it cannot work, with one message, and starts when it is told to.
+func TestTheProgramRefusesToStart(t *testing.T) {
+	s := serve(t)
+	require.NoError(t, s.With(func(c *fake.Cluster) error { return apiserver.RunOLM(c, "olm") }))
+	s.Allowed = func(what authorizationv1.ResourceAttributes) bool { return what.Resource == "pods" }
+	err := run(t.Context(), []string{"--zap-log-level", "error"}, nil, io.Discard)
+	for _, want := range []string{
+		"catalogsources.operators.coreos.com is missing; ", "(to start all the same: --ignore-checks=crds)",
+		"may not get, list, watch, create, patch, delete configmaps; ", "(to start all the same: --ignore-checks=rights)",
+		"an OLM runs in this cluster, and would undo what is written: Deployment olm/olm-operator: ", "(to start all the same: --ignore-checks=olm)",
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	works(t, s, "--ignore-checks", "crds,rights,olm", "--zap-log-level", "error")
+}
+
+func TestWhatIsWrongIsSaidAtOnce(t *testing.T) {
+	serve(t)
+	for want, args := range map[string][]string{
+		"flag provided but not defined: -no-such-flag": {"--no-such-flag"},
+		`--only: "grop" is no controller`:              {"--only", "grop"},
+		`--ignore-checks: "all" is no check`:           {"--ignore-checks", "all"},
+		"no/such/file":                                 {"--kubeconfig", "no/such/file"},
+		"https://127.0.0.1:1: ":                        {"--kubeconfig", write(t, apiserver.Kubeconfig("https://127.0.0.1:1"))},
+	} {
+		require.ErrorContains(t, run(t.Context(), args, nil, io.Discard), want)
+	}
+	var out bytes.Buffer
+	require.Error(t, run(t.Context(), []string{"--version"}, nil, &out))
+	require.Contains(t, out.String(), "olm ")
 }

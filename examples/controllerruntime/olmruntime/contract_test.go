@@ -19,20 +19,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/olmcore/olm/controllers"
-	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
+	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// newCached returns a manager of which nothing but the cache runs.
+// newCached returns a manager of which nothing but the caches run.
 func newCached(ctx context.Context, config *rest.Config, o controllers.Options) (*olmruntime.Manager, error) {
-	mgr, err := olmruntime.New(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}, o, nil)
+	mgr, err := olmruntime.New(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}, olmruntime.Options{Options: o})
 	if err != nil {
 		return nil, err
 	}
-	go func() { _ = mgr.GetCache().Start(ctx) }()
-	mgr.GetCache().WaitForCacheSync(ctx)
+	for c := range mgr.Caches() {
+		go func() { _ = c.Start(ctx) }()
+		c.WaitForCacheSync(ctx)
+	}
 	return mgr, nil
 }
 
@@ -61,7 +63,7 @@ func TestTheReaderKeepsTheContract(t *testing.T) {
 	}
 	t.Run("that is broken", func(t *testing.T) {
 		s, config := serve(t, newCluster(t, time.Now()))
-		mgr, err := olmruntime.New(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}, controllers.Options{}, nil)
+		mgr, err := olmruntime.New(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}, olmruntime.Options{})
 		require.NoError(t, err)
 		s.Break(true)
 		require.NoError(t, invariant.CheckBrokenReader(t.Context(), mgr), "the cache does not run")

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/olmcore/olm/controllers"
-	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
+	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
 	"github.com/olmcore/olm/examples/internal/apiserver"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
@@ -78,8 +78,13 @@ func start(t *testing.T, config *rest.Config, o controllers.Options, h *heard) (
 
 func startWith(t *testing.T, config *rest.Config, m ctrl.Options, o controllers.Options, h *heard) (stop func()) {
 	m.Metrics, m.GracefulShutdownTimeout, m.Logger = server.Options{BindAddress: "0"}, new(5*time.Second), logr.Discard()
-	mgr, err := olmruntime.New(config, m, o, h.told)
+	mgr, err := olmruntime.New(config, m, olmruntime.Options{Options: o, Told: h.told})
 	require.NoError(t, err)
+	return run(t, mgr)
+}
+
+// run starts a manager; stop ends it and waits until it has.
+func run(t *testing.T, mgr ctrl.Manager) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package olmruntime runs the library on a real cluster with controller-runtime: reads from a manager's cache, and a queue
+// for each Runner of package controllers. Writes, and reads of what is not cached, are those of olmdynamic.
+package olmruntime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Manager is a manager that runs the controllers, and the olmcore.Reader and olmcore.Executor that they use. What a cache
+// holds is read from there; all else goes to the API server: kinds that are not watched, namespaces outside of a shard,
+// and the writes.
+type Manager struct {
+	ctrl.Manager
+	*olmdynamic.Cluster
+	controllers.Indexes
+	// Apart says why kinds are not read from the manager's cache but from one that the library has for itself: see NewCache.
+	// OLM's own kinds are not named: the library always keeps them for itself, as their API types.
+	Apart map[schema.GroupVersionKind]string
+
+	options Options
+	watched controllers.Watched
+	// caches are where each of the watched kinds is read from. scheme has the library's types.
+	caches map[schema.GroupVersionKind]cache.Cache
+	scheme *runtime.Scheme
+}
+
+// Options are those of the controllers, and what is this adapter's alone. The zero value works.
+type Options struct {
+	controllers.Options
+	// Told, when set, hears what each reconcile came to that did or said something.
+	Told func(controllers.Report)
+	// FieldManager and FieldValidation (Ignore, Warn or Strict) go with each write; empty: olm, and the API server's
+	// default.
+	FieldManager, FieldValidation string
+	// Controller returns the options of a controller by its name, such as controllers.Catalog: its rate limiter, how many
+	// keys it reconciles at once. What is not set is the manager's; without a RateLimiter what fails is tried again after a
+	// delay that doubles from 50 ms to 30 s. The Reconciler is the library's.
+	Controller func(name string) controller.Options
+	// Predicates are asked of every change before a controller hears of it. What they refuse is not noticed.
+	Predicates []predicate.Predicate
+}
+
+// New makes a manager with the options of m, to which other controllers may be added, and runs the controllers with it as
+// SetupWithManager does. What m leaves open is set: a scheme with the library's types, and the cache that CacheOptions and
+// NewCache make.
+func New(config *rest.Config, m ctrl.Options, o Options, only ...string) (*Manager, error) {
+	if m.Scheme == nil {
+		m.Scheme = runtime.NewScheme()
+		if err := olmcore.AddToScheme(m.Scheme); err != nil {
+			return nil, err
+		}
+	}
+	if m.NewCache == nil {
+		m.NewCache = NewCache
+	}
+	if m.Controller.SkipNameValidation == nil {
+		m.Controller.SkipNameValidation = new(true) // a program may have several managers
+	}
+	m.Cache = CacheOptions(o.Options, m.Cache)
+	mgr, err := ctrl.NewManager(config, m)
+	if err != nil {
+		return nil, err
+	}
+	return SetupWithManager(mgr, o, only...)
+}
+
+// SetupWithManager runs controllers with a manager: those of the names only, without names all of them. Nothing of the
+// manager is changed. Objects are read from its cache where NewCache made that and it holds all that is needed of a kind,
+// else from a cache of the library's own, which starts and ends with the manager. The manager's Controller options hold for
+// the controllers, which are called olm-NAME: a second one of a name is refused, unless they skip the validation of names.
+// An empty KubernetesVersion is asked of the API server. The error is of that, of the names, or of the manager.
+func SetupWithManager(mgr ctrl.Manager, o Options, only ...string) (*Manager, error) {
+	m := &Manager{Manager: mgr, options: o, watched: o.Watched(), scheme: runtime.NewScheme()}
+	err := olmcore.AddToScheme(m.scheme)
+	if err != nil {
+		return nil, err
+	}
+	if m.Cluster, err = olmdynamic.New(mgr.GetConfig()); err != nil {
+		return nil, err
+	}
+	m.Mapper, m.FieldManager, m.FieldValidation = mgr.GetRESTMapper(), cmp.Or(o.FieldManager, "olm"), o.FieldValidation
+	if m.options.KubernetesVersion == "" {
+		m.options.KubernetesVersion = m.Version
+	}
+	m.Indexes.Watched = m.watched
+	set := controllers.New(&m.options.Options)
+	if err := errors.Join(set.Only(only...), m.chooseCaches()); err != nil {
+		return nil, err
+	}
+	for _, r := range set.Runners(m, m) {
+		name := "olm-" + r.Name
+		r.Cached, r.Told = m.watched.Holds, m.tell(name)
+		if err := m.add(name, r, sets.KeySet(m.watched).UnsortedList()); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// tell returns what hears the reports of a controller: they become Events.
+func (m *Manager) tell(name string) func(controllers.Report) {
+	recorder := m.GetEventRecorder(name)
+	return func(report controllers.Report) {
+		for _, e := range report.Events() {
+			recorder.Eventf(&e.Regarding, nil, e.Type, e.Reason, "Reconcile", "%s", e.Note)
+		}
+		if m.options.Told != nil {
+			m.options.Told(report)
+		}
+	}
+}
+
+// Get implements olmcore.Reader.
+func (m *Manager) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	if !m.watched.Holds(gvk, namespace) {
+		return m.Cluster.Get(ctx, gvk, namespace, name)
+	}
+	if isKept(gvk) {
+		return m.kept(ctx, gvk, namespace, name)
+	}
+	o := olmcore.Blank(gvk)
+	if err := m.caches[gvk].Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// List implements olmcore.Reader.
+func (m *Manager) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if !m.watched.Holds(gvk, namespace) {
+		return m.Cluster.List(ctx, gvk, namespace, selector)
+	}
+	if isKept(gvk) {
+		return m.listKept(ctx, gvk, namespace, selector)
+	}
+	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
+	if selector != nil {
+		options = append(options, client.MatchingLabelsSelector{Selector: selector})
+		if term := olmcore.IndexTerm(selector); term != "" {
+			options = append(options, client.MatchingFields{labelIndex: term})
+		}
+	}
+	list := olmcore.BlankList(m.scheme, gvk)
+	if err := m.caches[gvk].List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	return olmcore.Items(list)
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// add gives a Runner a queue, and fills it from watches of kinds.
+func (m *Manager) add(name string, r *controllers.Runner, kinds []schema.GroupVersionKind) error {
+	var options controller.Options
+	if m.options.Controller != nil {
+		options = m.options.Controller(r.Name)
+	}
+	if options.RateLimiter == nil {
+		options.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 30*time.Second)
+	}
+	options.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		again, err := r.Run(ctx, request.NamespacedName, time.Now())
+		if errors.Is(err, olmcore.ErrInvalidInput) {
+			err = reconcile.TerminalError(err) // only a change can help
+		}
+		return reconcile.Result{RequeueAfter: again}, err
+	})
+	c, err := controller.New(name, m.Manager, options)
+	if err != nil {
+		return err
+	}
+	err = c.Watch(source.Func(func(ctx context.Context, q queue) error {
+		enqueue(q, r.Always)
+		if m.options.Watch != nil {
+			go m.options.Watch(ctx, func(change controllers.Change) { m.changed(ctx, r, q, change) })
+		}
+		return nil
+	}))
+	for _, gvk := range kinds {
+		err = errors.Join(err, c.Watch(source.Kind(m.caches[gvk], client.Object(olmcore.Blank(gvk)), m.changes(r), m.options.Predicates...)))
+	}
+	return err
+}
+
+// changed enqueues the keys that a change counts for.
+func (m *Manager) changed(ctx context.Context, r *controllers.Runner, q queue, change controllers.Change) {
+	change.At = time.Now()
+	m.Drop(change.New)
+	keys, err := r.Changed(ctx, r.Reader, change)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "which keys a change counts for is not known", "object", olmcore.RefOf(change.New).String())
+	}
+	enqueue(q, keys)
+}
+
+// changes turns what watches deliver into keys.
+func (m *Manager) changes(r *controllers.Runner) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			m.changed(ctx, r, q, controllers.Change{New: e.Object, Initial: e.IsInInitialList})
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			m.changed(ctx, r, q, controllers.Change{Old: e.ObjectOld, New: e.ObjectNew})
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			m.changed(ctx, r, q, controllers.Change{New: e.Object, Deleted: true})
+		},
+	}
+}
+
+func enqueue(q queue, keys []types.NamespacedName) {
+	for _, key := range keys {
+		q.Add(reconcile.Request{NamespacedName: key})
+	}
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olmruntime_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+// TestContentThatComesLaterWakesItsSubscriptions: no object of the cluster changes when a catalog was read.
+func TestContentThatComesLaterWakesItsSubscriptions(t *testing.T) {
+	t.Parallel()
+	s, config := serve(t, newCluster(t, time.Now()))
+	live(t, s)
+	key := types.NamespacedName{Namespace: "olm", Name: "community"}
+	content, came := &controllers.Catalogs{GlobalNamespace: "olm", Awaited: true}, make(chan struct{})
+	o := controllers.Options{Watch: func(ctx context.Context, changed func(controllers.Change)) {
+		select {
+		case <-ctx.Done():
+		case <-came:
+			source := &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+			changed(controllers.Change{Old: source, New: source})
+		}
+	}}
+	content.Serve(&o)
+	defer start(t, config, o, &heard{})()
+	do(t, s, func(c *fake.Cluster) error { return c.Create(subscription("alpha", v1alpha1.ApprovalAutomatic)) })
+	atRest(t, s)
+	do(t, s, func(c *fake.Cluster) error {
+		status := fake.Find[*v1alpha1.Subscription](c, "ops", "alpha").Status
+		require.Empty(t, status.GetCondition(v1alpha1.SubscriptionResolutionFailed).Message, "nothing is concluded before")
+		return nil
+	})
+	content.Put(resolution.CatalogState{Key: key, Content: catalogs(t).Content[key]})
+	close(came)
+	until(t, s, "alpha is installed", succeeded("alpha"))
+}
