@@ -22,8 +22,8 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
-	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 

@@ -6,46 +6,42 @@ package main
 
 import (
 	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/olmcore/olm/controllers"
-	olmdynamic "github.com/olmcore/olm/examples/dynamic"
+	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
+	"github.com/olmcore/olm/examples/internal/command"
+	"github.com/olmcore/olm/examples/registry"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main(run) }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("olm", flag.ContinueOnError)
+func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
+	flags := command.New()
 	kubeconfig := flags.String("kubeconfig", os.Getenv("KUBECONFIG"), "`FILE` that names the cluster; empty inside of one")
-	only := flags.String("only", "", "`CONTROLLERS` to run, such as catalog,csv; all when empty")
-	every := flags.Duration("every", 0, "run again after this time; 0 runs once")
-	var o controllers.Options
-	var catalogs controllers.Catalogs
-	flags.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
-	flags.BoolVar(&o.Sweeps, "sweeps", false, "keep old InstallPlans in order, and look for what versions left behind")
-	flags.BoolVar(&o.Operators, "operators", false, "keep the Operator objects")
-	if err := flags.Parse(args); err != nil {
+	registries := registry.BindFlags(flags.FlagSet, true)
+	validation := flags.FieldValidation()
+	var every time.Duration
+	flags.Func("every", "`DURATION` after which it runs again, such as 30s; without it once", func(value string) (err error) {
+		if every, err = time.ParseDuration(value); err != nil || every < 0 {
+			return errors.New("it must be a time, such as 30s")
+		}
+		return nil
+	})
+	if err := flags.Parse(args, out); err != nil {
 		return err
 	}
-	catalogs.Serve(&o)
-
+	clients, err := registries.Serve(&flags.Catalogs, &flags.Options, os.Stderr)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
 		return err
@@ -55,18 +51,34 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	o.KubernetesVersion = cluster.Version
-	runners := controllers.New(&o).Runners(cluster, cluster)
-	if *only != "" {
-		names := strings.Split(*only, ",")
-		runners = slices.DeleteFunc(runners, func(r *controllers.Runner) bool { return !slices.Contains(names, r.Name) })
+	cluster.FieldValidation, flags.Options.KubernetesVersion = *validation, cluster.Version
+	if err := flags.Check(ctx, cluster, cluster.Allowed); err != nil {
+		return err
 	}
+	set := controllers.New(&flags.Options)
+	if err := set.Only(flags.Only...); err != nil {
+		return err
+	}
+	runners := set.Runners(cluster, cluster)
 	for _, r := range runners {
 		r.Told = func(report controllers.Report) { fmt.Fprint(out, report) }
 	}
+	wake := make(chan struct{}, 1)
+	if clients != nil {
+		go clients.Watch(ctx, func(controllers.Change) {
+			select {
+			case wake <- struct{}{}:
+			default: // it is going to be looked at
+			}
+		})
+	}
 	for {
 		err := controllers.Pass(ctx, runners, time.Now)
-		if *every == 0 || ctx.Err() != nil {
+		if every == 0 && clients != nil && err == nil {
+			// Those that the pass connected to are read now.
+			err = errors.Join(clients.Wait(ctx), controllers.Pass(ctx, runners, time.Now))
+		}
+		if every == 0 || ctx.Err() != nil {
 			return err
 		}
 		if err != nil {
@@ -75,7 +87,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(*every):
+		case <-wake:
+		case <-time.After(every):
 		}
 	}
 }

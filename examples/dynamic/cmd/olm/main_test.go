@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -20,23 +19,43 @@ import (
 	"github.com/olmcore/olm/fake"
 )
 
-func TestTheProgramRunsOnceOrUntilItIsStopped(t *testing.T) {
+// serve serves a cluster with an OperatorGroup, and returns the file that names it.
+func serve(t *testing.T, prepare func(c *fake.Cluster) error) (kubeconfig string) {
 	c := fake.NewCluster(time.Now())
 	c.AutoCreateNamespaces = true
-	require.NoError(t, c.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}}))
+	require.NoError(t, c.Create(append(apiserver.Definitions(), &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}})...))
+	require.NoError(t, prepare(c))
 	front := httptest.NewServer(apiserver.New(c))
-	defer front.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: c,
-clusters: [{name: s, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: s, user: u}}], users: [{name: u}]}`, front.URL), 0o600))
+	t.Cleanup(front.Close)
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, apiserver.Kubeconfig(front.URL), 0o600))
+	return kubeconfig
+}
 
+func TestTheProgramRunsOnceOrUntilItIsStopped(t *testing.T) {
+	kubeconfig := serve(t, func(*fake.Cluster) error { return nil })
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"--kubeconfig", kubeconfig, "--only", "group,csv"}, &out))
+	require.NoError(t, run(t.Context(), []string{"--kubeconfig", kubeconfig, "--only", "group,csv"}, nil, &out))
 	require.Contains(t, out.String(), "group ops/group: create ClusterRole olm.og.group.admin-")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_ = run(ctx, []string{"--kubeconfig", kubeconfig, "--every", "1ms"}, &out) // a read may be cut short
+	_ = run(ctx, []string{"--kubeconfig", kubeconfig, "--every", "1ms"}, nil, &out) // a read may be cut short
 	require.Error(t, ctx.Err())
-	require.Error(t, run(t.Context(), []string{"--kubeconfig", kubeconfig + ".none"}, &out))
-	require.Error(t, run(t.Context(), []string{"--no-such-flag"}, &out))
+}
+
+func TestTheProgramRefusesToStart(t *testing.T) {
+	kubeconfig := serve(t, func(c *fake.Cluster) error { return apiserver.RunOLM(c, "olm") })
+	var out bytes.Buffer
+	for want, args := range map[string][]string{
+		"an OLM runs in this cluster, and would undo what is written: Deployment olm/olm-operator: ": {"--kubeconfig", kubeconfig},
+		"kubeconfig.none":                     {"--kubeconfig", kubeconfig + ".none"},
+		"-no-such-flag":                       {"--no-such-flag"},
+		`for flag -every: it must be a time`:  {"--every", "often"},
+		`--only: "sweeps" is no controller`:   {"--only", "sweeps"},
+		`for flag -field-validation: it must`: {"--field-validation", "none"},
+	} {
+		require.ErrorContains(t, run(t.Context(), args, nil, &out), want)
+	}
+	require.Empty(t, out.String())
+	require.NoError(t, run(t.Context(), []string{"--kubeconfig", kubeconfig, "--ignore-checks", "olm"}, nil, &out))
 }

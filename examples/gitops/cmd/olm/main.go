@@ -7,50 +7,78 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
 	"github.com/olmcore/olm/controllers"
-	olmgitops "github.com/olmcore/olm/examples/gitops"
-	"github.com/olmcore/olm/internal/manifest"
+	"github.com/olmcore/olm/examples/gitops/olmgitops"
+	"github.com/olmcore/olm/examples/internal/command"
+	"github.com/olmcore/olm/examples/registry"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
 )
 
-func main() {
-	out := flag.String("out", "plan", "`FOLDER` to write to")
-	version := flag.String("kubernetes-version", "v1.999.0", "`VERSION` of the cluster's API server")
-	complete := flag.Bool("complete", false, "the input is all there is: kinds that it has no objects of have none (else nothing is concluded from such kinds)")
-	ignoreAccounts := flag.Bool("ignore-accounts", false, "plan what must run as a ServiceAccount, too: it gets the rights of who applies the folder")
-	var catalogs controllers.Catalogs
-	flag.Var(&catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
-	flag.Parse()
-	o := controllers.Options{KubernetesVersion: *version, Sweeps: true, Live: true, Issuer: controllers.NoIssuer{}} // no keys into a folder
-	catalogs.Serve(&o)
-	if err := run(context.Background(), *out, *complete, *ignoreAccounts, &o, flag.Args(), os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main(run) }
 
-func run(ctx context.Context, out string, complete, ignoreAccounts bool, o *controllers.Options, files []string, stdin io.Reader, log io.Writer) error {
-	objects, err := read(files, stdin)
+func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	flags := command.New()
+	flags.Files = true
+	registries := registry.BindFlags(flags.FlagSet, false)
+	folder := flags.String("out", "plan", "`FOLDER` to write to")
+	complete := flags.Bool("complete", false, "the input is all there is: kinds that it has no objects of have none (else nothing is concluded from such kinds)")
+	ignoreAccounts := flags.Bool("ignore-accounts", false, "plan what must run as a ServiceAccount, too: it gets the rights of who applies the folder")
+	o := &flags.Options
+	flags.StringVar(&o.KubernetesVersion, "kubernetes-version", "v1.999.0", "`VERSION` of the cluster's API server")
+	if err := flags.Parse(args, out); err != nil {
+		return err
+	}
+	o.Live, o.Issuer = true, controllers.NoIssuer{} // no keys into a folder
+	objects, err := read(flags.Args(), in)
 	if err != nil {
 		return err
 	}
-	observed, err := olmcore.NewSnapshot(objects, manifest.Scopes(objects, complete)...)
+	observed, err := olmcore.NewSnapshot(objects, manifest.Scopes(objects, *complete)...)
 	if err != nil {
+		return err
+	}
+	if err := flags.Check(ctx, observed, nil); err != nil {
+		return err
+	}
+	if err := readCatalogs(ctx, observed, flags, registries); err != nil {
 		return err
 	}
 	plan := olmgitops.New(observed)
-	plan.IgnoreAccounts = ignoreAccounts
-	runners := controllers.New(o).Runners(observed, plan)
-	for _, r := range runners {
-		r.Told = func(report controllers.Report) { fmt.Fprint(log, report) }
+	plan.IgnoreAccounts = *ignoreAccounts
+	set := controllers.New(o)
+	if err := set.Only(flags.Only...); err != nil {
+		return err
 	}
-	return errors.Join(controllers.Pass(ctx, runners, time.Now), plan.Write(out))
+	runners := set.Runners(observed, plan)
+	for _, r := range runners {
+		r.Told = func(report controllers.Report) { fmt.Fprint(out, report) }
+	}
+	return errors.Join(controllers.Pass(ctx, runners, time.Now), plan.Write(*folder))
+}
+
+// readCatalogs reads the content of all catalogs once. That there was a connection is no part of the plan.
+func readCatalogs(ctx context.Context, observed *olmcore.Snapshot, flags *command.Flags, registries *registry.Flags) error {
+	o := flags.Options
+	clients, err := registries.Serve(&flags.Catalogs, &o, os.Stderr)
+	if err != nil || clients == nil {
+		return err
+	}
+	defer clients.Close()
+	set := controllers.New(&o)
+	if err := set.Only(controllers.Catalog); err != nil {
+		return err
+	}
+	if err := controllers.Pass(ctx, set.Runners(observed, olmgitops.New(observed)), time.Now); err != nil {
+		return err
+	}
+	flags.Catalogs.Serve(&flags.Options)
+	return clients.Wait(ctx)
 }
 
 func read(files []string, stdin io.Reader) ([]olmcore.Object, error) {

@@ -11,9 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
 )
 
 const catalogSource = `
@@ -27,12 +26,20 @@ spec:
   grpcPodConfig: {securityContextConfig: restricted}
 `
 
+// plan runs the command on a file of objects.
+func plan(t *testing.T, dir, objects string, args ...string) (log string, err error) {
+	var out bytes.Buffer
+	args = append([]string{"--out", dir, "--kubernetes-version", "v1.36.2", "--operators=false"}, args...)
+	err = run(t.Context(), args, strings.NewReader(objects), &out)
+	return out.String(), err
+}
+
 func TestAnExportBecomesAFolder(t *testing.T) {
 	dir := t.TempDir()
-	var log bytes.Buffer
-	o := controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true}
-	require.NoError(t, run(t.Context(), dir, true, false, &o, nil, strings.NewReader(catalogSource), &log))
-	require.Contains(t, log.String(), "catalog olm/community: updateStatus CatalogSource olm/community (StatusChanged)\n")
+	all := []string{"--complete", "--ignore-checks", "crds"}
+	log, err := plan(t, dir, catalogSource, all...)
+	require.NoError(t, err)
+	require.Contains(t, log, "catalog olm/community: updateStatus CatalogSource olm/community (StatusChanged)\n")
 	status, err := os.ReadFile(filepath.Join(dir, "status.yaml"))
 	require.NoError(t, err)
 	require.Contains(t, string(status), "kind: CatalogSource")
@@ -47,17 +54,31 @@ func TestAnExportBecomesAFolder(t *testing.T) {
 
 	file := filepath.Join(dir, "in.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(catalogSource), 0o600))
-	require.NoError(t, run(t.Context(), filepath.Join(dir, "again"), true, false, &o, []string{file}, nil, &log))
-	require.ErrorContains(t, run(t.Context(), dir, true, false, &o, []string{"no/such/file"}, nil, &log), "no/such/file")
-	require.ErrorContains(t, run(t.Context(), dir, true, false, &o, nil, strings.NewReader("kind: Pod"), &log), "document 1")
-	require.ErrorContains(t, run(t.Context(), dir, true, false, &o, nil, strings.NewReader(catalogSource+"---"+catalogSource), &log), "stdin: document 2: CatalogSource olm/community stands in stdin, document 1, already")
+	log, err = plan(t, filepath.Join(dir, "again"), "", append(all, "--only", "catalog", file)...)
+	require.NoError(t, err)
+	require.Contains(t, log, "catalog olm/community: ")
+	log, err = plan(t, filepath.Join(dir, "other"), "", append(all, "--only", "group", file)...)
+	require.NoError(t, err)
+	require.Empty(t, log)
+	for want, args := range map[string][]string{
+		"no/such/file": {"no/such/file"},
+		"the CustomResourceDefinitions of OLM are not of the version that is needed: catalogsources.operators.coreos.com is missing; ": {"--complete", file},
+		"the API server is Kubernetes 1.20.0, and 1.21 is the oldest":                                                                  {"--kubernetes-version", "v1.20.0", file},
+		`--only: "catalogs" is no controller: did you mean "catalog"?`:                                                                 {"--only", "catalogs", file},
+	} {
+		_, err = plan(t, dir, "", args...)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = plan(t, dir, "kind: Pod", all...)
+	require.ErrorContains(t, err, "document 1")
+	_, err = plan(t, dir, catalogSource+"---"+catalogSource, all...)
+	require.ErrorContains(t, err, "stdin: document 2: CatalogSource olm/community stands in stdin, document 1, already")
 }
 
 // TestWhatIsNotExportedIsNotTakenForAbsent: nothing is planned for want of kinds that were left out.
 func TestWhatIsNotExportedIsNotTakenForAbsent(t *testing.T) {
 	dir := t.TempDir()
-	var log bytes.Buffer
-	err := run(t.Context(), dir, false, false, &controllers.Options{KubernetesVersion: "v1.36.2"}, nil, strings.NewReader(catalogSource), &log)
+	_, err := plan(t, dir, catalogSource)
 	if err != nil {
 		require.ErrorIs(t, err, olmcore.ErrNotRead)
 	}

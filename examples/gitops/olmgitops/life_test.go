@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
-	olmgitops "github.com/olmcore/olm/examples/gitops"
+	"github.com/olmcore/olm/examples/gitops/olmgitops"
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 

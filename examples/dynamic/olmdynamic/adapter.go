@@ -7,12 +7,15 @@ package olmdynamic
 import (
 	"context"
 	"fmt"
+	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -39,7 +42,8 @@ type Cluster struct {
 	client dynamic.Interface
 }
 
-// New connects to an API server. All clients share the rate limit of config.
+// New connects to an API server. All clients share the rate limit of config. The error says what to do about a certificate
+// that ended or that is not trusted, and about credentials that the server does not know.
 func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	if config.RateLimiter == nil && config.QPS > 0 {
@@ -55,7 +59,7 @@ func New(config *rest.Config) (*Cluster, error) {
 	}
 	version, err := d.ServerVersion()
 	if err != nil {
-		return nil, err
+		return nil, unreachable(config, err, time.Now())
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))
 	return &Cluster{Version: version.GitVersion, Mapper: mapper, config: config, client: client}, nil
@@ -92,6 +96,23 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 		return nil, err
 	}
 	return olmcore.Items(list)
+}
+
+// Allowed asks whether this process may do something: a value for controllers.Preflight.
+func (c *Cluster) Allowed(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+	u := &unstructured.Unstructured{}
+	var err error
+	if u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(review); err != nil {
+		return false, err
+	}
+	u.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"))
+	u, err = c.client.Resource(authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews")).Create(ctx, u, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	allowed, _, err := unstructured.NestedBool(u.Object, "status", "allowed")
+	return allowed, err
 }
 
 // Do implements olmcore.Executor.

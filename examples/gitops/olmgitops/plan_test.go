@@ -20,10 +20,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	olmgitops "github.com/olmcore/olm/examples/gitops"
+	"github.com/olmcore/olm/examples/gitops/olmgitops"
 	"github.com/olmcore/olm/fake/invariant"
-	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
 )
 
 // header is what marks the files of plans.

@@ -17,6 +17,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/olmcore/olm/controllers"
-	olmdynamic "github.com/olmcore/olm/examples/dynamic"
+	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
 	"github.com/olmcore/olm/examples/internal/apiserver"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
@@ -165,4 +166,25 @@ func TestPassesLeadToRest(t *testing.T) {
 	}))
 	s.Break(true)
 	require.Error(t, controllers.Pass(t.Context(), runners, time.Now))
+}
+
+func TestTheServerSaysWhatIsAllowed(t *testing.T) {
+	s, connected := connect(t, fake.NewCluster(time.Now()))
+	var asked authorizationv1.ResourceAttributes
+	s.Allowed = func(what authorizationv1.ResourceAttributes) bool {
+		asked = what
+		return what.Verb == "list"
+	}
+	what := authorizationv1.ResourceAttributes{Namespace: "a", Verb: "list", Group: "apps", Resource: "deployments", Subresource: "status"}
+	allowed, err := connected.Allowed(t.Context(), what)
+	require.NoError(t, err)
+	require.True(t, allowed)
+	require.Equal(t, what, asked)
+	what.Verb = "delete"
+	allowed, err = connected.Allowed(t.Context(), what)
+	require.NoError(t, err)
+	require.False(t, allowed)
+	s.Break(true)
+	_, err = connected.Allowed(t.Context(), what)
+	require.Error(t, err)
 }

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+// States of a connection that are reported, as gRPC names them. A connection that is lost stays READY until it cannot be
+// made again, and one whose content cannot be read is none.
+const (
+	connecting = "CONNECTING"
+	ready      = "READY"
+	failed     = "TRANSIENT_FAILURE"
+)
+
+const (
+	// refresh is how often content is read again of which nothing tells whether it changed.
+	refresh = 30 * time.Minute
+	// firstRetry is how long a client waits before it tries again, longestConnect and longestRead after many times.
+	firstRetry, longestConnect, longestRead = time.Second, 30 * time.Second, 5 * time.Minute
+)
+
+// client is connected to the registry of one CatalogSource. One goroutine runs it.
+type client struct {
+	all     *Clients
+	key     types.NamespacedName
+	uid     types.UID
+	address string
+	stop    context.CancelFunc
+
+	mu         sync.Mutex
+	connection catalog.Connection
+	nudge      context.CancelFunc // makes the goroutine look again
+	// served is what the registry's Pods say that they serve now.
+	served source
+	// dials counts the connections. dialed is what was served when the last one was made, peer what answers there.
+	dials    int
+	dialed   source
+	peer     *sniffer
+	dialing  error
+	reported int // the connection that LastConnect is about
+	// content was read through a connection to what read says.
+	content *resolution.Catalog
+	read    source
+	through int
+	// failures counts those of reading since it succeeded. again is when to read although nothing changed; zero: never.
+	failures int
+	again    time.Time
+}
+
+// source is what a connection leads to: see catalog.Content.
+type source struct {
+	content string
+	settled bool
+}
+
+func (c *Clients) newClient(key types.NamespacedName, uid types.UID, address string) *client {
+	ctx, stop := context.WithCancel(context.Background())
+	client := &client{all: c, key: key, uid: uid, address: address, stop: stop, nudge: func() {}}
+	client.connection = catalog.Connection{Address: address, State: connecting, LastTransition: time.Now()}
+	c.running.Go(func() { client.run(ctx) })
+	return client
+}
+
+// state returns what is known of the connection.
+func (c *client) state() *catalog.Connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return new(c.connection)
+}
+
+// serves takes what the registry's Pods say that they serve. While they say nothing, what they said last counts.
+func (c *client) serves(content string, settled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := source{content: content, settled: settled}
+	if content == "" || next == c.served {
+		return
+	}
+	if content != c.served.content {
+		c.failures, c.again = 0, time.Time{}
+	}
+	c.served = next
+	c.nudge()
+}
+
+// run connects, and connects anew when the registry's Pods serve other content than those that are connected.
+func (c *client) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		conn, err := c.newConn()
+		if err != nil {
+			c.fail(ctx, err.Error())
+			<-ctx.Done() // another address is another client
+			return
+		}
+		c.follow(ctx, conn)
+		_ = conn.Close()
+	}
+}
+
+func (c *client) newConn() (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///registry",
+		// As OLM: registries serve without TLS.
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.dial(ctx) }),
+		grpc.WithAuthority(c.address), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		// A connection without calls stays; TCP tells that its peer is gone. Registries close connections of clients that
+		// ping without a call, or more often than every five minutes.
+		grpc.WithIdleTimeout(0),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			MinConnectTimeout: 20 * time.Second,
+			Backoff:           backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestConnect},
+		}),
+		grpc.WithMaxHeaderListSize(64<<10),
+	)
+}
+
+func (c *client) dial(ctx context.Context) (net.Conn, error) {
+	c.mu.Lock()
+	c.dials++
+	c.dialed = c.served
+	c.peer, c.dialing = nil, nil
+	c.mu.Unlock()
+	conn, err := c.all.options.Dial(ctx, c.address)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dialing = err; err != nil {
+		return nil, err
+	}
+	c.peer = &sniffer{Conn: conn}
+	return c.peer, nil
+}
+
+// follow follows the states of a connection, and reads what is to be read, until another one is needed.
+func (c *client) follow(ctx context.Context, conn *grpc.ClientConn) {
+	for ctx.Err() == nil {
+		state := conn.GetState()
+		look, cancel := context.WithCancel(ctx)
+		c.mu.Lock()
+		c.nudge = cancel
+		due, wait := c.due(time.Now())
+		moved := c.dialed.content != c.served.content
+		c.mu.Unlock()
+		switch {
+		case state == connectivity.Ready && moved:
+			cancel()
+			return
+		case state == connectivity.Ready && due:
+			c.readAll(ctx, conn)
+			cancel()
+			continue
+		case state == connectivity.Ready:
+			c.connected(ctx)
+		case state == connectivity.Idle:
+			conn.Connect()
+		case state == connectivity.TransientFailure:
+			c.fail(ctx, c.whyNot())
+			wait = longestConnect // the state stays, and its reason may change
+		}
+		if wait > 0 {
+			timer := time.AfterFunc(wait, cancel)
+			conn.WaitForStateChange(look, state)
+			timer.Stop()
+		} else {
+			conn.WaitForStateChange(look, state)
+		}
+		cancel()
+	}
+}
+
+// due reports whether a connection may show other content than what was read, or else how long it is until it is to be
+// read anyway; 0: for as long as nothing changes.
+func (c *client) due(now time.Time) (due bool, wait time.Duration) {
+	if c.all.options.Catalogs.Content[c.key] != nil {
+		return false, 0 // a file has it
+	}
+	if !c.again.IsZero() {
+		if wait = c.again.Sub(now); wait <= 0 {
+			return true, 0
+		}
+	}
+	// A connection that was made when all Pods served the same leads to what one of them served before.
+	fresh := c.content != nil && (c.through == c.dials || c.read.settled && c.read == c.dialed)
+	return c.failures == 0 && !fresh, wait
+}
+
+// readAll reads the content, and says what came of it.
+func (c *client) readAll(ctx context.Context, conn *grpc.ClientConn) {
+	c.mu.Lock()
+	dials, dialed := c.dials, c.dialed
+	c.mu.Unlock()
+	packages, problems, err := c.all.options.read(ctx, conn)
+	if err == nil && c.all.options.Described != nil {
+		var described []resolution.Package
+		if described, err = c.all.options.describe(ctx, conn, packages); err == nil && ctx.Err() == nil {
+			c.all.options.Described(c.key, described)
+		}
+	}
+	var content *resolution.Catalog
+	if err == nil {
+		built, unusable := resolution.Build(packages)
+		content, problems = built, append(problems, unusable...)
+		if c.all.options.Told != nil && len(problems) > 0 {
+			c.all.options.Told(c.key, problems)
+		}
+	}
+	c.mu.Lock()
+	if err == nil && dials != c.dials {
+		err = errLost // what was read may be of two registries
+	}
+	if err == nil {
+		c.content, c.read, c.through, c.failures, c.reported, c.again = content, dialed, dials, 0, 0, time.Time{}
+		if dialed.content == "" {
+			c.again = time.Now().Add(refresh)
+		}
+	} else {
+		c.again = time.Now().Add(c.retry(err))
+		c.failures++
+	}
+	c.mu.Unlock()
+	if err != nil {
+		c.fail(ctx, problemOf(err))
+		return
+	}
+	c.connected(ctx)
+}
+
+// retry is how long to wait before content is read again that could not be read.
+func (c *client) retry(err error) time.Duration {
+	if isLimit(err) {
+		return refresh // it would be the same
+	}
+	return min(firstRetry<<min(c.failures, 20), longestRead)
+}
+
+// connected reports a connection whose content was read.
+func (c *client) connected(ctx context.Context) {
+	c.all.report(ctx, c, func(connection *catalog.Connection) bool {
+		if c.failures > 0 || connection.State == ready && c.reported == c.dials {
+			return false
+		}
+		now := time.Now()
+		if connection.State != ready {
+			connection.State, connection.LastTransition = ready, now
+		}
+		connection.LastConnect, connection.Problem, c.reported = now, "", c.dials
+		return true
+	})
+}
+
+// fail reports why there is no connection, or no content.
+func (c *client) fail(ctx context.Context, problem string) {
+	c.all.report(ctx, c, func(connection *catalog.Connection) bool {
+		if connection.State == failed && connection.Problem == problem {
+			return false
+		}
+		if connection.State != failed {
+			connection.State, connection.LastTransition = failed, time.Now()
+		}
+		connection.Problem = problem
+		return true
+	})
+}
+
+// change changes what is known of the connection, and returns what is known of the content then.
+func (c *client) change(change func(*catalog.Connection) bool) (state resolution.CatalogState, changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed = change(&c.connection)
+	state = resolution.CatalogState{Key: c.key, Content: c.content, Stale: c.content != nil && c.failures > 0}
+	if state.Content == nil || state.Stale {
+		state.Problem = c.connection.Problem
+	}
+	return state, changed
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/operator-framework/operator-registry/pkg/api"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+// Types of dependencies, which some servers list beside the properties; the type of a property that asks for the same.
+const (
+	dependencyPackage = "olm.package"
+	dependencyGVK     = "olm.gvk"
+	dependencyLabel   = "olm.label"
+)
+
+// maxProblems bounds what is said about one catalog.
+const maxProblems = 100
+
+// assembly puts the bundles of a catalog together, whatever order they come in. What cannot be used is left out and told;
+// its place in the upgrade graph stays.
+type assembly struct {
+	packages map[string]*pending
+	problems []olmcore.Diagnostic
+	// Bundles of a catalog have most of their texts in common.
+	texts  map[string]string
+	values map[string]json.RawMessage
+}
+
+// pending is a package whose description was not read yet.
+type pending struct {
+	resolution.Package
+	channels map[string]*resolution.Channel
+	bundles  map[string]bool // by name, the others cannot be used
+}
+
+func newAssembly() *assembly {
+	return &assembly{packages: map[string]*pending{}, texts: map[string]string{}, values: map[string]json.RawMessage{}}
+}
+
+func (a *assembly) intern(text string) string {
+	if known, ok := a.texts[text]; ok {
+		return known
+	}
+	a.texts[text] = text
+	return text
+}
+
+func (a *assembly) value(text []byte) json.RawMessage {
+	if known, ok := a.values[string(text)]; ok {
+		return known
+	}
+	value := json.RawMessage(bytes.Clone(text))
+	a.values[string(value)] = value
+	return value
+}
+
+func (a *assembly) report(pkg, bundle, format string, args ...any) {
+	path := fmt.Sprintf("packages[%q]", quoted(pkg))
+	if bundle != "" {
+		path += fmt.Sprintf(".bundles[%q]", quoted(bundle))
+	}
+	d := olmcore.Diagnostic{Severity: olmcore.Warning, Reason: resolution.ReasonInvalidContent, Path: path, Message: fmt.Sprintf(format, args...)}
+	if len(a.problems) == maxProblems {
+		d.Path, d.Message = "", "more is left out than is told here"
+	}
+	if len(a.problems) <= maxProblems {
+		a.problems = append(a.problems, d)
+	}
+}
+
+// add takes one bundle in one of its channels. A bundle comes once for each; what is said first of it counts.
+func (a *assembly) add(b *api.Bundle) {
+	name := a.intern(b.GetCsvName())
+	if b.GetPackageName() == "" || name == "" {
+		a.report(b.GetPackageName(), name, "a bundle without a name, or of a package without one, is left out")
+		return
+	}
+	p := a.packages[b.GetPackageName()]
+	if p == nil {
+		p = &pending{channels: map[string]*resolution.Channel{}, bundles: map[string]bool{}}
+		p.Name = a.intern(b.GetPackageName())
+		a.packages[p.Name] = p
+	}
+	channel := p.channels[b.GetChannelName()]
+	if channel == nil {
+		channel = &resolution.Channel{Name: a.intern(b.GetChannelName())}
+		p.channels[channel.Name] = channel
+	}
+	entry := resolution.ChannelEntry{Name: name, Replaces: a.intern(b.GetReplaces()), SkipRange: a.intern(b.GetSkipRange())}
+	for _, skipped := range b.GetSkips() {
+		if skipped != "" {
+			entry.Skips = append(entry.Skips, a.intern(skipped))
+		}
+	}
+	entry.Skips = slices.Clip(entry.Skips)
+	channel.Entries = append(channel.Entries, entry)
+	if _, known := p.bundles[name]; known {
+		return
+	}
+	bundle, err := a.bundle(b)
+	if p.bundles[name] = err == nil; err != nil {
+		a.report(p.Name, name, "bundle %s is left out: %v", quoted(name), err)
+		return
+	}
+	p.Bundles = append(p.Bundles, bundle)
+	if text := b.GetDeprecation().GetMessage(); text != "" {
+		p.Deprecations = append(p.Deprecations, resolution.Deprecation{Bundle: name, Message: text})
+	}
+}
+
+// bundle converts what is the same in all channels.
+func (a *assembly) bundle(b *api.Bundle) (resolution.Bundle, error) {
+	properties, err := a.properties(b)
+	if err != nil {
+		return resolution.Bundle{}, err
+	}
+	if b.GetBundlePath() == "" {
+		// What is not in an image comes inline.
+		for i, o := range b.GetObject() {
+			if !json.Valid([]byte(o)) {
+				return resolution.Bundle{}, fmt.Errorf("object[%d] is no JSON", i)
+			}
+			value, err := json.Marshal(map[string][]byte{"data": []byte(o)})
+			if err != nil {
+				return resolution.Bundle{}, err
+			}
+			properties = append(properties, olmcore.Property{Type: resolution.PropertyBundleObject, Value: value})
+		}
+		if len(b.GetObject()) == 0 {
+			return resolution.Bundle{}, fmt.Errorf("it has neither an image nor objects: there is nothing to install")
+		}
+	}
+	return resolution.Bundle{Name: a.intern(b.GetCsvName()), Bundle: olmcore.Bundle{Image: b.GetBundlePath(), Properties: slices.Clip(properties)}}, nil
+}
+
+// properties are those of a bundle, and what older servers say in other fields.
+func (a *assembly) properties(b *api.Bundle) (list []olmcore.Property, err error) {
+	versions := 0
+	for i, p := range b.GetProperties() {
+		switch {
+		case p.GetType() == "":
+			return nil, fmt.Errorf("properties[%d].type is empty", i)
+		case !json.Valid([]byte(p.GetValue())):
+			return nil, fmt.Errorf("properties[%d].value is no JSON", i)
+		case p.GetType() == resolution.PropertyPackage:
+			versions++
+		}
+		list = append(list, olmcore.Property{Type: a.intern(p.GetType()), Value: a.value([]byte(p.GetValue()))})
+	}
+	var known map[string]bool // what is there already, however it is written
+	add := func(kind string, value any) {
+		if known == nil {
+			known = map[string]bool{}
+			for _, p := range list {
+				known[p.Type+" "+canonical(p.Value)] = true
+			}
+		}
+		text, failed := marshal(value)
+		if err = cmp.Or(err, failed); failed == nil && !known[kind+" "+canonical(text)] {
+			known[kind+" "+canonical(text)] = true
+			list = append(list, olmcore.Property{Type: kind, Value: a.value(text)})
+		}
+	}
+	if len(list) == 0 {
+		for _, api := range b.GetProvidedApis() {
+			add(resolution.PropertyGVK, gvkOf(api))
+		}
+		for _, api := range b.GetRequiredApis() {
+			add(resolution.PropertyGVKRequired, gvkOf(api))
+		}
+	}
+	for i, d := range b.GetDependencies() {
+		kind, value, problem := requirement(d)
+		if problem != nil {
+			return nil, fmt.Errorf("dependencies[%d]: %w", i, problem)
+		}
+		if kind != "" {
+			add(kind, value)
+		}
+	}
+	if versions == 0 {
+		add(resolution.PropertyPackage, map[string]string{"packageName": b.GetPackageName(), "version": b.GetVersion()})
+	}
+	if versions > 1 {
+		return nil, fmt.Errorf("it has %d properties of type %s: which version it is cannot be told", versions, resolution.PropertyPackage)
+	}
+	return list, err
+}
+
+// gvk is the value of the properties about APIs.
+type gvk struct {
+	Group   string `json:"group"`
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
+}
+
+func gvkOf(a *api.GroupVersionKind) gvk {
+	return gvk{Group: a.GetGroup(), Kind: a.GetKind(), Version: a.GetVersion()}
+}
+
+// requirement is the property that asks for the same as a dependency; no kind: it asks for nothing that is known.
+func requirement(d *api.Dependency) (kind string, value any, err error) {
+	switch d.GetType() {
+	case dependencyPackage:
+		var v struct{ PackageName, Version string }
+		err = json.Unmarshal([]byte(d.GetValue()), &v)
+		return resolution.PropertyPackageRequired, map[string]string{"packageName": v.PackageName, "versionRange": v.Version}, err
+	case dependencyGVK:
+		var v gvk
+		err = json.Unmarshal([]byte(d.GetValue()), &v)
+		return resolution.PropertyGVKRequired, v, err
+	case dependencyLabel:
+		var v struct{ Label string }
+		err = json.Unmarshal([]byte(d.GetValue()), &v)
+		return resolution.PropertyLabelRequired, map[string]string{"label": v.Label}, err
+	case resolution.PropertyConstraint:
+		var v json.RawMessage
+		err = json.Unmarshal([]byte(d.GetValue()), &v)
+		return resolution.PropertyConstraint, v, err
+	}
+	return "", nil, nil
+}
+
+// marshal leaves version ranges readable.
+func marshal(value any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSpace(text.Bytes()), err
+}
+
+// canonical is JSON with sorted keys and without spaces.
+func canonical(value []byte) string {
+	var v any
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	if decoder.Decode(&v) != nil {
+		return string(value)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return string(value)
+	}
+	return string(text)
+}
+
+// names are those of the packages, sorted.
+func (a *assembly) names() []string { return slices.Sorted(maps.Keys(a.packages)) }
+
+// describe takes what a registry says of a package.
+func (a *assembly) describe(name string, described *api.Package) {
+	if described.GetName() != name {
+		a.leaveOut(name, fmt.Sprintf("the registry answers with package %s", quoted(described.GetName())))
+		return
+	}
+	p := a.packages[name]
+	p.DefaultChannel = a.intern(described.GetDefaultChannelName())
+	if text := described.GetDeprecation().GetMessage(); text != "" {
+		p.Deprecations = append(p.Deprecations, resolution.Deprecation{Message: text})
+	}
+	told := map[string]bool{}
+	for _, channel := range described.GetChannels() {
+		text := channel.GetDeprecation().GetMessage()
+		if channel.GetName() == "" || text == "" || told[channel.GetName()] {
+			continue // a deprecation without a channel would be that of the package
+		}
+		told[channel.GetName()] = true
+		p.Deprecations = append(p.Deprecations, resolution.Deprecation{Channel: a.intern(channel.GetName()), Message: text})
+	}
+}
+
+// leaveOut removes a package that the registry does not describe.
+func (a *assembly) leaveOut(name, why string) {
+	delete(a.packages, name)
+	a.report(name, "", "package %s is left out: it has bundles, and is not described: %s", quoted(name), why)
+}
+
+// result returns the packages, sorted by name, and what was left out.
+func (a *assembly) result() ([]resolution.Package, []olmcore.Diagnostic) {
+	packages := make([]resolution.Package, 0, len(a.packages))
+	for _, name := range a.names() {
+		p := a.packages[name]
+		for _, channel := range slices.Sorted(maps.Keys(p.channels)) {
+			c := p.channels[channel]
+			slices.SortStableFunc(c.Entries, func(x, y resolution.ChannelEntry) int { return cmp.Compare(x.Name, y.Name) })
+			c.Entries = slices.Clip(c.Entries)
+			p.Channels = append(p.Channels, *c)
+		}
+		slices.SortStableFunc(p.Bundles, func(x, y resolution.Bundle) int { return cmp.Compare(x.Name, y.Name) })
+		p.Bundles = slices.Clip(p.Bundles)
+		packages = append(packages, p.Package)
+	}
+	return packages, a.problems
+}

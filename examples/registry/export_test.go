@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+
+	"github.com/operator-framework/operator-registry/pkg/api"
+	"google.golang.org/grpc"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+// Read reads a catalog with the limits of Options.
+func Read(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
+	o.Catalogs = &controllers.Catalogs{}
+	c, err := New(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.options.read(ctx, conn)
+}
+
+// Convert converts what a registry could send.
+func Convert(bundles []*api.Bundle, packages []*api.Package) ([]resolution.Package, []olmcore.Diagnostic) {
+	a := newAssembly()
+	for _, b := range bundles {
+		a.add(b)
+	}
+	for _, name := range a.names() {
+		for _, p := range packages {
+			if a.packages[name] != nil {
+				a.describe(name, p)
+			}
+		}
+	}
+	return a.result()
+}
+
+var (
+	FromEnvironment = fromEnvironment
+	FromVariables   = fromVariables
+	ProblemOf       = problemOf
+)

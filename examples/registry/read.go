@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/operator-framework/operator-registry/pkg/api"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+// slowest is how many Timeouts reading a catalog may take.
+const slowest = 10
+
+// maxFields bounds the parts of one message: decoded, a small part takes many times its size.
+const maxFields = 100_000
+
+// read reads all of a catalog: its bundles in one stream, then each package.
+func (o *Options) read(ctx context.Context, conn grpc.ClientConnInterface) ([]resolution.Package, []olmcore.Diagnostic, error) {
+	a := newAssembly()
+	err := o.ask(ctx, conn, o.MaxBytes, func(ctx context.Context, r *reader) error {
+		if err := r.bundles(ctx, a); err != nil {
+			return err
+		}
+		return r.packages(ctx, a)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	packages, problems := a.result()
+	return packages, problems, nil
+}
+
+// ask asks a registry, which may send so many bytes, for as long as it answers.
+func (o *Options) ask(ctx context.Context, conn grpc.ClientConnInterface, most int64, questions func(context.Context, *reader) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(o.Timeout, func() {
+		cancel(fmt.Errorf("the registry sent nothing for %s: check its log and its load", o.Timeout))
+	})
+	defer silent.Stop()
+	whole := time.AfterFunc(slowest*o.Timeout, func() {
+		cancel(&limitError{fmt.Sprintf("the registry did not come to its end within %s: check its load, or raise the timeout", slowest*o.Timeout)})
+	})
+	defer whole.Stop()
+
+	limit := &limited{CodecV2: encoding.GetCodecV2("proto"), most: most}
+	err := questions(ctx, &reader{client: api.NewRegistryClient(conn), codec: grpc.ForceCodecV2(limit), alive: func() { silent.Reset(o.Timeout) }, most: o.MaxBundles})
+	switch {
+	case limit.failed.Load() != nil:
+		return *limit.failed.Load()
+	case err != nil && context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), context.Canceled):
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// reader asks one registry.
+type reader struct {
+	client api.RegistryClient
+	codec  grpc.CallOption
+	alive  func()
+	most   int
+}
+
+func (r *reader) bundles(ctx context.Context, a *assembly) error {
+	stream, err := r.client.ListBundles(ctx, &api.ListBundlesRequest{}, r.codec)
+	if err != nil {
+		return err
+	}
+	for count := 1; ; count++ {
+		bundle, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case count > r.most:
+			return &limitError{fmt.Sprintf("the catalog has more than %d bundles: raise the limit (MaxBundles, --registry-max-bundles), or serve less", r.most)}
+		}
+		r.alive()
+		a.add(bundle)
+	}
+}
+
+// packages asks for the packages that have bundles. One that the registry says it cannot describe is left out; any other
+// failure is that of the catalog, since what is missing then may be anything.
+func (r *reader) packages(ctx context.Context, a *assembly) error {
+	for _, name := range a.names() {
+		described, err := r.client.GetPackage(ctx, &api.GetPackageRequest{Name: name}, r.codec)
+		r.alive()
+		switch {
+		case err == nil:
+			a.describe(name, described)
+		case unknown(err):
+			a.leaveOut(name, quoted(status.Convert(err).Message()))
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// unknown: the registry answers that it cannot say, which it may say of one thing alone.
+func unknown(err error) bool {
+	code := status.Code(err)
+	return code == codes.Unknown || code == codes.NotFound || code == codes.InvalidArgument
+}
+
+// limited is a codec that decodes only so much.
+type limited struct {
+	encoding.CodecV2
+	most   int64
+	sent   atomic.Int64
+	failed atomic.Pointer[error]
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (l *limited) Unmarshal(data mem.BufferSlice, v any) error {
+	err := l.unmarshal(data, v)
+	if err != nil {
+		l.failed.CompareAndSwap(nil, &err)
+	}
+	return err
+}
+
+func (l *limited) unmarshal(data mem.BufferSlice, v any) error {
+	message, ok := v.(proto.Message)
+	if !ok {
+		return fmt.Errorf("%T is no message", v)
+	}
+	if l.sent.Add(int64(data.Len())) > l.most {
+		return &limitError{fmt.Sprintf("the catalog is larger than %d bytes: raise the limit (MaxBytes, --registry-max-bytes), or serve less", l.most)}
+	}
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	text := buffer.ReadOnlyData()
+	if parts := fieldsOf(text); parts > maxFields {
+		return &limitError{fmt.Sprintf("a bundle or a package has more than %d properties, skipped versions and the like", maxFields)}
+	}
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, message); err != nil {
+		return errors.New("the registry sends what is no bundle or no package: check the image, and the versions of opm that made and serve it")
+	}
+	return nil
+}
+
+// fieldsOf counts the parts of a message, up to where it is broken or there are too many.
+func fieldsOf(text []byte) (count int) {
+	for len(text) > 0 && count <= maxFields {
+		_, _, n := protowire.ConsumeField(text)
+		if n < 0 {
+			return count
+		}
+		text = text[n:]
+		count++
+	}
+	return count
+}
