@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command packageserver serves PackageManifests in the cluster that --kubeconfig names, or in which it runs as a Pod.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/olmcore/olm/catalog"
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/examples/packageserver"
+	"github.com/olmcore/olm/examples/registry"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+	"github.com/olmcore/olm/subscription/resolution/fbc"
+	"github.com/olmcore/olm/subscription/resolution/packages"
+)
+
+func main() {
+	if err := run(genericapiserver.SetupSignalContext(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	kubeconfig     string
+	global         string
+	catalogs       []string
+	registries     bool
+	serving        *genericoptions.SecureServingOptionsWithLoopback
+	authentication *genericoptions.DelegatingAuthenticationOptions
+	authorization  *genericoptions.DelegatingAuthorizationOptions
+}
+
+func parse(args []string) (*options, error) {
+	o := &options{
+		serving:        genericoptions.NewSecureServingOptions().WithLoopback(),
+		authentication: genericoptions.NewDelegatingAuthenticationOptions(),
+		authorization:  genericoptions.NewDelegatingAuthorizationOptions(),
+	}
+	o.serving.BindPort = 5443
+	flags := pflag.NewFlagSet("packageserver", pflag.ContinueOnError)
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the cluster; without it that of the Pod is used")
+	flags.StringVar(&o.global, "global-catalog-namespace", controllers.DefaultGlobalNamespace, "`NAMESPACE` whose CatalogSources all namespaces see")
+	flags.StringArrayVar(&o.catalogs, "catalog", nil, "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
+	flags.BoolVar(&o.registries, "registries", true, "ask the registries of the CatalogSources that no --catalog is for")
+	o.serving.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if len(flags.Args()) > 0 {
+		return nil, fmt.Errorf("%q is no flag", flags.Arg(0))
+	}
+	o.authentication.RemoteKubeConfigFile, o.authorization.RemoteKubeConfigFile = o.kubeconfig, o.kubeconfig
+	return o, errors.Join(errors.Join(o.serving.Validate()...), errors.Join(o.authentication.Validate()...), errors.Join(o.authorization.Validate()...))
+}
+
+// run serves until ctx is done.
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	content := &packageserver.Content{GlobalNamespace: o.global}
+	files := map[types.NamespacedName]*resolution.Catalog{}
+	for _, value := range o.catalogs {
+		source, err := load(content, value)
+		if err != nil {
+			return err
+		}
+		files[source] = &resolution.Catalog{}
+	}
+	if o.registries {
+		clients, err := ask(content, files)
+		if err != nil {
+			return err
+		}
+		defer clients.Close()
+	}
+	config := packageserver.NewConfig()
+	if err := errors.Join(
+		o.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil),
+		o.serving.ApplyTo(&config.SecureServing, &config.LoopbackClientConfig),
+	); err != nil {
+		return err
+	}
+	if err := errors.Join(
+		o.authentication.ApplyTo(&config.Authentication, config.SecureServing, config.OpenAPIConfig),
+		o.authorization.ApplyTo(&config.Authorization),
+	); err != nil {
+		return err
+	}
+	cluster, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(cluster)
+	if err != nil {
+		return err
+	}
+	server, err := packageserver.New(config, content)
+	if err != nil {
+		return err
+	}
+	// It is ready once this is done.
+	if err := server.AddPostStartHook("catalogsources", func(hook genericapiserver.PostStartHookContext) error {
+		return content.Follow(hook, client)
+	}); err != nil {
+		return err
+	}
+	return server.PrepareRun().RunWithContext(ctx)
+}
+
+// ask makes the content that of the registries of all CatalogSources but those of files.
+func ask(content *packageserver.Content, files map[types.NamespacedName]*resolution.Catalog) (*registry.Clients, error) {
+	clients, err := registry.New(registry.Options{
+		Catalogs: &controllers.Catalogs{Content: files},
+		Described: func(source types.NamespacedName, list []resolution.Package) {
+			report(source, content.Put(source, list))
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	content.Changed = func(source *v1alpha1.CatalogSource) {
+		key, address := types.NamespacedName{Namespace: source.Namespace, Name: source.Name}, ""
+		if files[key] != nil {
+			return
+		}
+		if source.UID != "" {
+			address = catalog.Address(source)
+		}
+		if address == "" {
+			content.Drop(key)
+		}
+		clients.Connection(catalog.Input{CatalogSource: source}, address)
+	}
+	return clients, nil
+}
+
+// load puts the content of NAMESPACE/NAME=PATH, read twice: what describes a bundle is kept of the heads alone.
+func load(content *packageserver.Content, value string) (source types.NamespacedName, err error) {
+	source, path, err := controllers.CatalogFile(value)
+	if err != nil {
+		return source, fmt.Errorf("--catalog: %w", err)
+	}
+	o := fbc.Options{OmitProperties: []string{resolution.PropertyCSVMetadata, resolution.PropertyBundleObject}}
+	list, _, err := controllers.ReadCatalog(path, o)
+	if err != nil {
+		return source, fmt.Errorf("--catalog: %w", err)
+	}
+	o.OmitNothingOf = packages.Heads(list)
+	list, unread, err := controllers.ReadCatalog(path, o)
+	if err != nil {
+		return source, fmt.Errorf("--catalog: %w", err)
+	}
+	report(source, append(unread, content.Put(source, list)...))
+	return source, nil
+}
+
+// report logs what cannot be shown.
+func report(source types.NamespacedName, problems []olmcore.Diagnostic) {
+	for _, d := range problems {
+		slog.Info(d.Message, "catalog", source.String(), "reason", d.Reason, "path", d.Path)
+	}
+}
