@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/olmcore/olm/examples/internal/apiserver"
+	"github.com/olmcore/olm/examples/maintenancewindow"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
+)
+
+// newCluster has a plan that waits, and a window that is always open.
+func newCluster(t *testing.T) *fake.Cluster {
+	c := fake.NewCluster(time.Now())
+	c.AutoCreateNamespaces = true
+	f, err := os.Open("../../config/crd.yaml")
+	require.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	read, err := manifest.Read(f.Name(), f)
+	require.NoError(t, err)
+	objects, err := manifest.Distinct(read)
+	require.NoError(t, err)
+	require.NoError(t, c.Create(objects...))
+	require.NoError(t, c.Settle())
+	window := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"schedule": "* * * * *", "duration": "1h"}}}
+	window.SetGroupVersionKind(maintenancewindow.Kind)
+	window.SetName("always")
+	plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "install-a", UID: "p"},
+		Spec:   v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalManual, ClusterServiceVersionNames: []string{"a.v1"}},
+		Status: v1alpha1.InstallPlanStatus{Phase: v1alpha1.InstallPlanPhaseRequiresApproval}}
+	follows := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "a"},
+		Spec:   &v1alpha1.SubscriptionSpec{Package: "a", CatalogSource: "community", CatalogSourceNamespace: "olm", InstallPlanApproval: v1alpha1.ApprovalManual},
+		Status: v1alpha1.SubscriptionStatus{InstallPlanRef: &corev1.ObjectReference{Namespace: "ops", Name: plan.Name, UID: plan.UID}}}
+	plan.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.SubscriptionCRDAPIVersion, Kind: v1alpha1.SubscriptionKind, Name: "a", UID: "s"}}
+	follows.UID = "s"
+	require.NoError(t, c.Load(follows, plan))
+	require.NoError(t, c.Create(window))
+	return c
+}
+
+// TestTheProcessApproves starts the process as main does, but for the election, against an API server.
+func TestTheProcessApproves(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	s := apiserver.New(newCluster(t))
+	front := httptest.NewServer(s)
+	defer front.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		config := &rest.Config{Host: front.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
+		ended <- run(ctx, config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
+	}()
+	for done := false; !done; time.Sleep(10 * time.Millisecond) {
+		select {
+		case err := <-ended:
+			t.Fatal(err)
+		default:
+		}
+		require.NoError(t, s.With(func(c *fake.Cluster) error {
+			p := fake.Find[*v1alpha1.InstallPlan](c, "ops", "install-a")
+			window, err := c.Get(ctx, maintenancewindow.Kind, "", "always")
+			_, told := olmcore.Object(window).(*unstructured.Unstructured).Object["status"]
+			done = told && p.Spec.Approved && p.Annotations[maintenancewindow.AnnotationApprovedBy] == "always"
+			return err
+		}))
+	}
+	cancel()
+	require.NoError(t, <-ended)
+}
