@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// cache holds what informers and their indexes hold: each object decoded from the text that an API server sends, so that
+// nothing is shared with that, and transformed. What it does not hold is read from the API server, and counted.
+type cache struct {
+	controllers.Indexes
+	watched controllers.Watched
+	kinds   map[schema.GroupKind]*informer
+	live    olmcore.Reader
+	reads   int
+	// shared: it holds the objects of the store themselves. It is for the manager that fills a world, which is not measured.
+	shared bool
+}
+
+// informer holds the objects of one kind by namespace/name. The index has a set of names for each namespace, and for each
+// of olmcore.IndexTerms with and without the namespace, as those of controller-runtime.
+type informer struct {
+	objects map[string]olmcore.Object
+	index   map[string]map[string]struct{}
+}
+
+func newCache(watched controllers.Watched, live olmcore.Reader) *cache {
+	c := &cache{Indexes: controllers.Indexes{Watched: watched}, watched: watched, kinds: map[schema.GroupKind]*informer{}, live: live}
+	for gvk := range watched {
+		c.kinds[gvk.GroupKind()] = &informer{objects: map[string]olmcore.Object{}, index: map[string]map[string]struct{}{}}
+	}
+	return c
+}
+
+// received is the object as a client decodes and transforms it.
+func received(data []byte, gvk schema.GroupVersionKind) (olmcore.Object, error) {
+	o := olmcore.Blank(gvk)
+	if err := json.Unmarshal(data, o); err != nil {
+		return nil, err
+	}
+	kept, err := controllers.TransformTyped(o)
+	if err != nil {
+		return nil, err
+	}
+	return kept.(olmcore.Object), nil
+}
+
+func nameOf(o olmcore.Object) string { return o.GetNamespace() + "/" + o.GetName() }
+
+func terms(o olmcore.Object) []string {
+	all := []string{"ns:" + o.GetNamespace()}
+	for _, term := range olmcore.IndexTerms(o) {
+		all = append(all, o.GetNamespace()+"/"+term, "/"+term)
+	}
+	return all
+}
+
+// put stores an object, and returns the one that it takes the place of.
+func (c *cache) put(o olmcore.Object) olmcore.Object {
+	i := c.kinds[olmcore.GVKOf(o).GroupKind()]
+	c.Drop(o)
+	name := nameOf(o)
+	old := i.objects[name]
+	if old != nil {
+		i.forget(old)
+	}
+	i.objects[name] = o
+	for _, term := range terms(o) {
+		names := i.index[term]
+		if names == nil {
+			names = map[string]struct{}{}
+			i.index[term] = names
+		}
+		names[name] = struct{}{}
+	}
+	return old
+}
+
+func (c *cache) remove(o olmcore.Object) olmcore.Object {
+	i := c.kinds[olmcore.GVKOf(o).GroupKind()]
+	c.Drop(o)
+	name := nameOf(o)
+	old := i.objects[name]
+	if old != nil {
+		i.forget(old)
+		delete(i.objects, name)
+	}
+	return old
+}
+
+func (i *informer) forget(o olmcore.Object) {
+	name := nameOf(o)
+	for _, term := range terms(o) {
+		delete(i.index[term], name)
+		if len(i.index[term]) == 0 {
+			delete(i.index, term)
+		}
+	}
+}
+
+// Get implements olmcore.Reader.
+func (c *cache) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	if !c.watched.Holds(gvk, namespace) {
+		c.reads++
+		return c.live.Get(ctx, gvk, namespace, name)
+	}
+	o := c.kinds[gvk.GroupKind()].objects[namespace+"/"+name]
+	if o == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name)
+	}
+	return olmcore.Typed(o)
+}
+
+// List implements olmcore.Reader.
+func (c *cache) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if !c.watched.Holds(gvk, namespace) {
+		c.reads++
+		return c.live.List(ctx, gvk, namespace, selector)
+	}
+	i := c.kinds[gvk.GroupKind()]
+	var found []olmcore.Object
+	keep := func(o olmcore.Object) {
+		if selector == nil || selector.Matches(labels.Set(o.GetLabels())) {
+			found = append(found, o)
+		}
+	}
+	term := ""
+	switch label := olmcore.IndexTerm(selector); {
+	case label != "":
+		term = namespace + "/" + label
+	case namespace != "":
+		term = "ns:" + namespace
+	}
+	if term == "" {
+		for _, o := range i.objects {
+			keep(o)
+		}
+	}
+	for name := range i.index[term] {
+		keep(i.objects[name])
+	}
+	for n, o := range found {
+		var err error
+		if found[n], err = olmcore.Fitting(olmcore.Typed(o)); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(found, func(a, b olmcore.Object) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return found, nil
+}
+
+func gvkOf(values map[string]any) schema.GroupVersionKind {
+	return (&unstructured.Unstructured{Object: values}).GroupVersionKind()
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// manager runs the controllers over one server with a cache of its own, one reconcile after the other.
+type manager struct {
+	cache   *cache
+	set     *controllers.Set
+	runners []*controllers.Runner
+	queues  []queue
+	server  *server
+	// reconciles are counted by controller. encoding is the time in which the server made texts, which is not the manager's.
+	reconciles map[string]int
+	encoding   time.Duration
+	failure    error
+}
+
+// queue is a work queue with timers: the keys that wait, in their order, and when others are to be looked at again.
+type queue struct {
+	keys   []types.NamespacedName
+	queued map[types.NamespacedName]bool
+	timers map[types.NamespacedName]time.Time
+	fails  map[types.NamespacedName]int
+}
+
+func (q *queue) add(keys ...types.NamespacedName) {
+	for _, key := range keys {
+		if !q.queued[key] {
+			q.queued[key] = true
+			q.keys = append(q.keys, key)
+		}
+	}
+}
+
+func (q *queue) pop() types.NamespacedName {
+	key := q.keys[0]
+	q.keys = q.keys[1:]
+	delete(q.queued, key)
+	delete(q.timers, key)
+	return key
+}
+
+// newManager makes a manager that has not read anything.
+func newManager(s *server, o controllers.Options) *manager {
+	m := &manager{server: s, reconciles: map[string]int{}}
+	m.cache = newCache(o.Watched(), s.Cluster)
+	m.set = controllers.New(&o)
+	m.runners = m.set.Runners(m.cache, s)
+	m.queues = make([]queue, len(m.runners))
+	for i, r := range m.runners {
+		r.Cached = m.cache.watched.Holds
+		m.queues[i] = queue{queued: map[types.NamespacedName]bool{}, timers: map[types.NamespacedName]time.Time{}, fails: map[types.NamespacedName]int{}}
+	}
+	return m
+}
+
+// load fills the cache with what there is, as the lists of informers do.
+func (m *manager) load() error {
+	for _, o := range m.server.Objects() {
+		gvk := olmcore.GVKOf(o)
+		if !m.cache.watched.Holds(gvk, o.GetNamespace()) {
+			continue
+		}
+		if m.cache.shared {
+			m.cache.put(o)
+			continue
+		}
+		began := time.Now()
+		data, err := encoded(o)
+		m.encoding += time.Since(began)
+		if err != nil {
+			return err
+		}
+		kept, err := received(data, gvk)
+		if err != nil {
+			return err
+		}
+		m.cache.put(kept)
+	}
+	return nil
+}
+
+// start tells the controllers of all that the cache holds, and hears of changes from then on.
+func (m *manager) start(ctx context.Context) error {
+	m.server.managers = append(m.server.managers, m)
+	for i, r := range m.runners {
+		m.queues[i].add(r.Always...)
+	}
+	for _, informer := range m.cache.kinds {
+		for _, o := range informer.objects {
+			if err := m.tell(ctx, controllers.Change{New: o, Initial: true}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *manager) tell(ctx context.Context, change controllers.Change) error {
+	change.At = m.server.Now()
+	for i, r := range m.runners {
+		keys, err := r.Changed(ctx, m.cache, change)
+		if err != nil {
+			return err
+		}
+		m.queues[i].add(keys...)
+	}
+	return nil
+}
+
+// changed is what a watch delivers.
+func (m *manager) changed(old, next olmcore.Object) {
+	change := controllers.Change{Old: old, New: next}
+	if next == nil {
+		change = controllers.Change{New: old, Deleted: true}
+	}
+	if err := m.tell(context.Background(), change); err != nil {
+		m.failure = errors.Join(m.failure, err)
+	}
+}
+
+// run reconciles until all queues are empty at this instant, a key of each controller in turn, and reports whether there
+// was any.
+func (m *manager) run(ctx context.Context) (any bool, err error) {
+	for again := true; again; {
+		again = false
+		for i, r := range m.runners {
+			q := &m.queues[i]
+			if len(q.keys) == 0 {
+				continue
+			}
+			again, any = true, true
+			key := q.pop()
+			m.reconciles[r.Name]++
+			now := m.server.Now()
+			wait, err := r.Run(ctx, key, now)
+			switch {
+			case errors.Is(err, olmcore.ErrInvalidInput):
+				return any, fmt.Errorf("%s %s: %w", r.Name, key, err)
+			case err != nil:
+				q.fails[key]++
+				wait = min(30*time.Second, 50*time.Millisecond<<min(q.fails[key], 10))
+			default:
+				delete(q.fails, key)
+			}
+			if wait > 0 {
+				q.timers[key] = now.Add(wait)
+			}
+		}
+	}
+	return any, errors.Join(m.failure, m.server.failure)
+}
+
+// due queues the keys whose time has come, and returns when the next one's does; zero for none.
+func (m *manager) due(now time.Time) (next time.Time) {
+	for i := range m.queues {
+		q := &m.queues[i]
+		var keys []types.NamespacedName
+		for key, at := range q.timers {
+			switch {
+			case !at.After(now):
+				keys = append(keys, key)
+			case next.IsZero() || at.Before(next):
+				next = at
+			}
+		}
+		slices.SortFunc(keys, func(a, b types.NamespacedName) int {
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		})
+		q.add(keys...)
+	}
+	return next
+}
