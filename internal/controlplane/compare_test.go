@@ -107,7 +107,7 @@ func ofTheStory(o olmcore.Object) bool {
 	key := olmcore.KeyOf(o)
 	switch {
 	case slices.Contains(ownSpaces, key.Namespace), key.Kind == "Namespace" && slices.Contains(ownSpaces, key.Name),
-		strings.HasPrefix(key.Name, "system:"), o.GetLabels()["kubernetes.io/bootstrapping"] != "",
+		strings.HasPrefix(key.Name, "system:"), strings.HasPrefix(key.Kind, "ClusterRole") && isOfManagers(key.Name), o.GetLabels()["kubernetes.io/bootstrapping"] != "",
 		key.Kind == "ConfigMap" && key.Name == "kube-root-ca.crt", key.Kind == "ServiceAccount" && key.Name == "default",
 		key.Kind == "CustomResourceDefinition" && strings.HasSuffix(key.Name, ".operators.coreos.com"):
 		return false
@@ -115,6 +115,11 @@ func ofTheStory(o olmcore.Object) bool {
 		return o.GetLabels()["pod-template-hash"] == ""
 	}
 	return true
+}
+
+// isOfManagers reports whether a ClusterRole or binding is what the managers of a real cluster may do.
+func isOfManagers(name string) bool {
+	return name == "olm" || name == "olm-operands" || strings.HasPrefix(name, "olm-manager-") || strings.HasPrefix(name, "olm-operands-manager-")
 }
 
 // normalizer replaces what no two runs share by words.

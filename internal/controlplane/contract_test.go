@@ -21,18 +21,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
-	"github.com/olmcore/olm/controllers"
-	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
-	olmdynamic "github.com/olmcore/olm/examples/dynamic"
-	olmgitops "github.com/olmcore/olm/examples/gitops"
+	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
+	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
+	"github.com/olmcore/olm/examples/gitops/olmgitops"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/internal/controlplane"
-	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
 )
 
 // strict makes the API server validate every write of a client strictly.
@@ -80,6 +80,7 @@ func TestTheAdaptersKeepTheirContracts(t *testing.T) {
 		plan := olmgitops.New(observed)
 		require.NoError(t, invariant.CheckExecutor(t.Context(), plan, plan, "gitops"))
 	})
+	t.Run("the checks before a start", func(t *testing.T) { requirePreflight(t, plane) })
 	// The objects are the same for all Readers: they are created once.
 	var created []olmcore.Object
 	create := func(ctx context.Context, objects []olmcore.Object) error {
@@ -111,16 +112,45 @@ func TestTheAdaptersKeepTheirContracts(t *testing.T) {
 	t.Run("gitops, what it writes is accepted", func(t *testing.T) { requireAccepted(t, config, live, created) })
 }
 
-// newCached returns a manager of which nothing but the cache runs.
+// newCached returns a manager of which the caches run, and no controller: another one is elected.
 func newCached(ctx context.Context, config *rest.Config) (*olmruntime.Manager, error) {
-	mgr, err := olmruntime.New(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}, controllers.Options{}, nil)
+	mgr, err := olmruntime.New(config, ctrl.Options{
+		Metrics:        server.Options{BindAddress: "0"},
+		LeaderElection: true, LeaderElectionResourceLockInterface: taken{},
+	}, olmruntime.Options{})
 	if err != nil {
 		return nil, err
 	}
-	go func() { _ = mgr.GetCache().Start(ctx) }()
-	mgr.GetCache().WaitForCacheSync(ctx)
-	return mgr, nil
+	synced := make(chan struct{})
+	if err := mgr.Add(unelected(func(context.Context) error { close(synced); return nil })); err != nil {
+		return nil, err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- mgr.Start(ctx) }()
+	select {
+	case <-synced: // what needs no election starts after the caches
+		return mgr, nil
+	case err := <-failed:
+		return nil, err
+	}
 }
+
+type unelected func(ctx context.Context) error
+
+func (u unelected) Start(ctx context.Context) error { return u(ctx) }
+func (unelected) NeedLeaderElection() bool          { return false }
+
+// taken is a lock that another manager holds.
+type taken struct{ resourcelock.Interface }
+
+func (taken) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record := resourcelock.LeaderElectionRecord{HolderIdentity: "another", LeaseDurationSeconds: 3600, RenewTime: metav1.Now()}
+	data, err := json.Marshal(record)
+	return &record, data, err
+}
+
+func (taken) Identity() string { return "this" }
+func (taken) Describe() string { return "a lock" }
 
 // export reads objects as a person would with kubectl, into a Snapshot.
 func export(ctx context.Context, live olmcore.Reader, objects []olmcore.Object) (*olmcore.Snapshot, error) {

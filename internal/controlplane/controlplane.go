@@ -104,12 +104,17 @@ func (c *ControlPlane) start(binary string, o Options) error {
 	server.Configure().
 		// envtest switches ServiceAccount off; one must be named to have it on.
 		Set("disable-admission-plugins", "DefaultStorageClass").
+		// Some distributions have it: who sets an owner reference needs rights on both objects.
+		Set("enable-admission-plugins", "OwnerReferencesPermissionEnforcement").
 		Set("default-not-ready-toleration-seconds", "1").
 		Set("default-unreachable-toleration-seconds", "1").
 		Set("egress-selector-config-file", c.path("egress.yaml")).
 		Set("audit-policy-file", c.path("audit-policy.yaml")).
 		Set("audit-log-path", c.path("audit.log")).
 		Set("audit-log-mode", "blocking")
+	if err := c.proxyAs("front-proxy", server); err != nil {
+		return err
+	}
 	var err error
 	if c.Config, err = c.env.Start(); err != nil {
 		return fmt.Errorf("start etcd and kube-apiserver: %w", err)
@@ -147,7 +152,7 @@ func (c *ControlPlane) startController(o Options) error {
 			"--root-ca-file=" + c.path("ca.crt"),
 			"--service-account-private-key-file=" + filepath.Join(certificates, "sa-signer.key"),
 			"--controllers=node-lifecycle-controller,taint-eviction-controller,garbage-collector-controller,pod-garbage-collector-controller," +
-				"disruption-controller,deployment-controller,replicaset-controller,serviceaccount-controller,namespace-controller," +
+				"disruption-controller,job-controller,deployment-controller,replicaset-controller,serviceaccount-controller,namespace-controller," +
 				"endpointslice-controller",
 			"--node-monitor-period=500ms", "--node-monitor-grace-period=" + grace.String(), "--node-startup-grace-period=" + (grace + time.Second).String(),
 			"--node-eviction-rate=10", "--secondary-node-eviction-rate=10", "--concurrent-gc-syncs=5",

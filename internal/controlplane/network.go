@@ -29,13 +29,17 @@ egressSelections:
   connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: %q}}}
 `
 
-// Network plays kube-proxy, and the programs in Pods: when the API server calls a Service, for a webhook or an APIService,
-// one of its ready Pods answers, each in turn. Which Pods those are, the EndpointSlices of Kubernetes say.
+// Network plays kube-proxy, the names of Services, and the programs in Pods: when the API server calls a Service, for a
+// webhook or an APIService, or another program does through the proxy at URL, one of its ready Pods answers, each in turn.
+// Which Pods those are, the EndpointSlices of Kubernetes say.
 type Network struct {
-	answer   func(pod *corev1.Pod, conn net.Conn)
-	client   client.Client
-	listener net.Listener
-	running  sync.WaitGroup
+	// URL is that of an HTTP proxy on loopback into the network.
+	URL string
+
+	answer    func(pod *corev1.Pod, conn net.Conn)
+	client    client.Client
+	listeners [2]net.Listener
+	running   sync.WaitGroup
 
 	mu    sync.Mutex
 	calls int
@@ -51,23 +55,29 @@ func (c *ControlPlane) PlayNetwork(answer func(pod *corev1.Pod, conn net.Conn)) 
 	if n.client, err = client.New(config, client.Options{Scheme: scheme.Scheme}); err != nil {
 		return nil, err
 	}
-	if n.listener, err = net.Listen("unix", c.path("network")); err != nil {
+	if n.listeners[0], err = net.Listen("unix", c.path("network")); err != nil {
 		return nil, err
 	}
-	n.running.Go(n.run)
+	if n.listeners[1], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, errors.Join(err, n.listeners[0].Close())
+	}
+	n.URL = "http://" + n.listeners[1].Addr().String()
+	for _, l := range n.listeners {
+		n.running.Go(func() { n.run(l) })
+	}
 	return n, nil
 }
 
 // Stop ends the play, once the answers that are being given are.
 func (n *Network) Stop() error {
-	err := n.listener.Close()
+	err := errors.Join(n.listeners[0].Close(), n.listeners[1].Close())
 	n.running.Wait()
 	return err
 }
 
-func (n *Network) run() {
+func (n *Network) run(listener net.Listener) {
 	for {
-		conn, err := n.listener.Accept()
+		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}
@@ -75,7 +85,7 @@ func (n *Network) run() {
 	}
 }
 
-// connect reads where the API server wants to go, and lets a Pod answer.
+// connect reads where the other side wants to go, and lets a Pod answer.
 func (n *Network) connect(conn net.Conn) {
 	request, err := http.ReadRequest(bufio.NewReader(conn))
 	if err == nil && request.Method != http.MethodConnect {
@@ -104,9 +114,9 @@ func (n *Network) podBehind(ctx context.Context, address string) (*corev1.Pod, e
 	if err := n.client.List(ctx, services); err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(services.Items, func(s corev1.Service) bool { return s.Spec.ClusterIP == host })
+	i := slices.IndexFunc(services.Items, func(s corev1.Service) bool { return s.Spec.ClusterIP == host || s.Name+"."+s.Namespace+".svc" == host })
 	if i < 0 {
-		return nil, fmt.Errorf("no Service has the address %s", host)
+		return nil, fmt.Errorf("no Service has the address or name %s", host)
 	}
 	service := &services.Items[i]
 	if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return strconv.Itoa(int(p.Port)) == port }) {

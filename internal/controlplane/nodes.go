@@ -30,9 +30,23 @@ type Nodes struct {
 	done   chan struct{}
 
 	mu     sync.Mutex
+	images map[string]Image
 	silent map[string]bool // by node; a node that is not in it is not ours
 	beat   time.Time       // the last heartbeat
 	failed []error
+}
+
+// Image is how the containers of an image behave; those of the zero value run and become ready.
+type Image struct {
+	// ID is what containers that start from now on show as their imageID; empty: what ImageID says.
+	ID string
+	// Waits is what containers wait for instead of starting.
+	Waits *corev1.ContainerStateWaiting
+	// NeverReady: containers run and pass no readiness probe.
+	NeverReady bool
+	// Run, when set, does what the container of a Pod does, which then ends with the code that it returns; message is
+	// what it says at its end.
+	Run func(ctx context.Context, pod *corev1.Pod) (code int32, message string)
 }
 
 const (
@@ -51,7 +65,7 @@ func (c *ControlPlane) PlayNodes(imageID func(string) string) (*Nodes, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	n := &Nodes{ImageID: imageID, client: writer, cancel: cancel, done: make(chan struct{}), silent: map[string]bool{}}
+	n := &Nodes{ImageID: imageID, client: writer, cancel: cancel, done: make(chan struct{}), images: map[string]Image{}, silent: map[string]bool{}}
 	go n.run(ctx)
 	return n, nil
 }
@@ -61,6 +75,13 @@ func (n *Nodes) Stop() error {
 	n.cancel()
 	<-n.done
 	return errors.Join(n.failed...)
+}
+
+// SetImage says how containers of an image behave from now on.
+func (n *Nodes) SetImage(name string, image Image) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.images[name] = image
 }
 
 // Add adds a ready Linux node.
@@ -131,9 +152,9 @@ func (n *Nodes) run(ctx context.Context) {
 	}
 }
 
-// expected: another writer was faster, and the next step looks again.
+// expected: another writer was faster, or the namespace is being deleted, and the next step looks again.
 func expected(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err)
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err)
 }
 
 func (n *Nodes) step(ctx context.Context) error {
@@ -225,35 +246,55 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// start runs the containers, which are not ready yet.
+// start runs the containers, which are not ready yet, or says what they wait for.
 func (n *Nodes) start(ctx context.Context, pod *corev1.Pod) error {
 	before, now := pod.DeepCopy(), metav1.Now()
-	pod.Status.Phase, pod.Status.StartTime, pod.Status.PodIP = corev1.PodRunning, &now, "10.128.0.1"
-	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
-	pod.Status.InitContainerStatuses = n.statuses(pod.Spec.InitContainers, corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now}})
-	pod.Status.ContainerStatuses = n.statuses(pod.Spec.Containers, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}})
+	completed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now}}
+	var waits bool
+	if pod.Status.InitContainerStatuses, waits = n.statuses(pod.Spec.InitContainers, completed); waits {
+		return n.patch(ctx, before, pod)
+	}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
+	if pod.Status.ContainerStatuses, waits = n.statuses(pod.Spec.Containers, running); !waits {
+		pod.Status.Phase, pod.Status.StartTime, pod.Status.PodIP = corev1.PodRunning, &now, "10.128.0.1"
+		pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
+	}
 	setCondition(pod, corev1.PodInitialized, corev1.ConditionTrue, "")
 	setCondition(pod, corev1.ContainersReady, corev1.ConditionFalse, "ContainersNotReady")
 	setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady")
 	return n.patch(ctx, before, pod)
 }
 
-func (n *Nodes) statuses(containers []corev1.Container, state corev1.ContainerState) []corev1.ContainerStatus {
-	var statuses []corev1.ContainerStatus
+// statuses gives containers a state, up to the first that has to wait.
+func (n *Nodes) statuses(containers []corev1.Container, state corev1.ContainerState) (statuses []corev1.ContainerStatus, waits bool) {
 	for _, c := range containers {
+		image := n.images[c.Image]
+		if waits = waits || image.Waits != nil; waits {
+			reason := cmp.Or(image.Waits, &corev1.ContainerStateWaiting{Reason: "PodInitializing"})
+			statuses = append(statuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, Started: new(false), State: corev1.ContainerState{Waiting: reason}})
+			continue
+		}
 		statuses = append(statuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, ImageID: n.ImageID(c.Image), State: state,
+			Name: c.Name, Image: c.Image, ImageID: cmp.Or(image.ID, n.ImageID(c.Image)), State: state,
 			Started: new(state.Running != nil), Ready: state.Terminated != nil,
 		})
 	}
-	return statuses
+	return statuses, waits
 }
 
-// ready makes a Pod ready that is not, one step after it started, or after its node came back.
+// ready makes a Pod ready that is not, one step after it started, or after its node came back; one that has something to
+// do has ended by then.
 func (n *Nodes) ready(ctx context.Context, pod *corev1.Pod) error {
 	if pod.Status.Phase != corev1.PodRunning {
 		return nil
+	}
+	for _, c := range pod.Spec.Containers {
+		switch image := n.images[c.Image]; {
+		case image.Run != nil:
+			return n.runToEnd(ctx, pod, image)
+		case image.NeverReady:
+			return nil
+		}
 	}
 	before := pod.DeepCopy()
 	for i := range pod.Status.ContainerStatuses {
@@ -261,6 +302,21 @@ func (n *Nodes) ready(ctx context.Context, pod *corev1.Pod) error {
 	}
 	setCondition(pod, corev1.ContainersReady, corev1.ConditionTrue, "")
 	setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "")
+	return n.patch(ctx, before, pod)
+}
+
+// runToEnd runs a Pod whose containers are not started again.
+func (n *Nodes) runToEnd(ctx context.Context, pod *corev1.Pod, image Image) error {
+	before := pod.DeepCopy()
+	code, message := image.Run(ctx, pod)
+	pod.Status.Phase = corev1.PodSucceeded
+	ended := corev1.ContainerStateTerminated{Reason: "Completed", ExitCode: code, Message: message, FinishedAt: metav1.Now()}
+	if code != 0 {
+		pod.Status.Phase, ended.Reason = corev1.PodFailed, "Error"
+	}
+	for i := range pod.Status.ContainerStatuses {
+		pod.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &ended}
+	}
 	return n.patch(ctx, before, pod)
 }
 

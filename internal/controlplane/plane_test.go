@@ -5,6 +5,7 @@ package controlplane_test
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,7 +28,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv(panicking) != "" {
 		startAndPanic()
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if flag.Lookup("test.run").Value.String() == "" {
+		if unused := rightsUsed.unused(); len(unused) > 0 {
+			fmt.Fprintf(os.Stderr, "FAIL: no test used these rights of the manager, and unusedRights does not say why:\n%s\n", strings.Join(unused, "\n"))
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
 }
 
 // panicking makes this test binary start a control plane and panic.

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,8 +24,8 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
-	olmruntime "github.com/olmcore/olm/examples/controllerruntime"
-	olmdynamic "github.com/olmcore/olm/examples/dynamic"
+	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
+	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/controlplane"
 )
@@ -41,7 +42,8 @@ type realWorld struct {
 	nodes    *controlplane.Nodes
 	managers []func() error // each ends one
 	begun    time.Time
-	issuer   controllers.Issuer // nil: the default
+	issuer   controllers.Issuer    // nil: the default
+	roles    []*rbacv1.ClusterRole // of the managers: those of the manifests
 }
 
 func init() { log.SetLogger(logr.Discard()) }
@@ -52,7 +54,7 @@ func newRealWorldWith(t testing.TB, o controlplane.Options) *realWorld {
 	begun := time.Now()
 	plane, err := controlplane.Start(o)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, plane.Stop()) })
+	t.Cleanup(func() { rightsUsed.add(t, plane); require.NoError(t, plane.Stop()) })
 	t.Logf("the control plane is ready after %s", time.Since(begun).Round(time.Millisecond))
 	config, err := plane.As("user")
 	require.NoError(t, err)
@@ -60,6 +62,8 @@ func newRealWorldWith(t testing.TB, o controlplane.Options) *realWorld {
 	require.NoError(t, err)
 	user.FieldValidation = "Strict"
 	w := &realWorld{Cluster: user, t: t, plane: plane, begun: time.Now()}
+	w.roles, err = controlplane.ManagerRoles()
+	require.NoError(t, err)
 	// What an image is called, the fake says.
 	images := fake.NewCluster(time.Now())
 	w.nodes, err = plane.PlayNodes(images.ImageID)
@@ -76,17 +80,16 @@ func (w *realWorld) failNode(name string) { w.nodes.Fail(name) }
 func (w *realWorld) start(managers int) {
 	for range managers {
 		name := fmt.Sprintf("manager-%d", len(w.managers))
-		config, err := w.plane.As(name)
+		config, err := w.plane.AsBoundTo(w.t.Context(), name, w.roles...)
 		require.NoError(w.t, err)
 		o := options(w.connection)
 		o.Issuer = w.issuer
 		mgr, err := olmruntime.New(config, ctrl.Options{
 			Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}, GracefulShutdownTimeout: new(20 * time.Second),
-		}, o, func(r controllers.Report) {
+		}, olmruntime.Options{Options: o, FieldValidation: "Strict", Told: func(r controllers.Report) {
 			w.add(report{manager: name, controller: r.Controller, key: r.Key, result: r.Result, err: r.Err})
-		})
+		}})
 		require.NoError(w.t, err)
-		mgr.FieldValidation = "Strict"
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() { ended <- mgr.Start(ctx) }()
@@ -187,12 +190,18 @@ func (w *realWorld) settle() {
 	})
 }
 
-// check fails the test when a manager wrote without strict validation, or the API server refused what was in a write.
+// check fails the test when a manager did what it has no right to, wrote without strict validation, or the API server
+// refused what was in a write.
 func (w *realWorld) check() {
+	refused, err := w.plane.Refused("manager-")
+	require.NoError(w.t, err)
+	for _, r := range refused {
+		w.t.Errorf("%s %s by %s: %s", r.Verb, r.URI, r.User.Username, r.Status.Message)
+	}
 	requests, err := w.plane.Requests("")
 	require.NoError(w.t, err)
 	for _, r := range requests {
-		if !r.Writes() || !strings.HasPrefix(r.User.Username, "manager-") {
+		if !r.Writes() || !strings.HasPrefix(r.User.Username, "manager-") || r.Object.APIGroup == "authorization.k8s.io" {
 			continue
 		}
 		if r.Status.Code == 400 || r.Status.Code == 422 || r.Verb != "delete" && !strings.Contains(r.URI, "fieldValidation=Strict") {
