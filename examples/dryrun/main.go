@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
 )
 
 func main() {

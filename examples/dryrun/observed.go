@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
 )
 
 // scopesOf is what the input tells of. Catalogs that --catalog names need no CatalogSource.
@@ -56,13 +56,15 @@ func observe(cluster *fake.Cluster, scopes []olmcore.Scope) (*observed, error) {
 
 // indexKey: what is absent by a guess is not absent for a decision.
 type indexKey struct {
-	key      string
+	gvk            schema.GroupVersionKind
+	namespace, key string
+
 	guessing bool
 }
 
 // Index implements olmcore.Indexer: the input does not change.
-func (r *observed) Index(key string, build func() any) any {
-	k := indexKey{key, r.guessing}
+func (r *observed) Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any {
+	k := indexKey{gvk, namespace, key, r.guessing}
 	index, kept := r.indexes[k]
 	if !kept {
 		index = build()

@@ -45,7 +45,7 @@ var forbiddenMethods = []string{"SetPhaseWithEvent", "SetPhaseWithEventIfChanged
 // reconcilers never import each other; only what is listed here may be imported from this module.
 var allowedModuleImports = map[string][]string{
 	"internal/yamljson": nil,
-	"olmcore":           nil,
+	"olmcore":           {"internal/yamljson"}, // for olmcore/manifest
 	"catalog":           {"olmcore"},
 	"subscription":      {"internal/yamljson", "olmcore"},
 	"installplan":       {"internal/yamljson", "olmcore"},
