@@ -41,6 +41,7 @@ type client struct {
 	uid     types.UID
 	address string
 	stop    context.CancelFunc
+	part    part
 
 	mu         sync.Mutex
 	connection catalog.Connection
@@ -68,9 +69,21 @@ type source struct {
 	settled bool
 }
 
+// roomOf is the room of a namespace.
+func (c *Clients) roomOf(namespace string) *room {
+	if c.rooms[namespace] == nil {
+		most := c.options.MaxNamespaceBytes
+		if c.options.Described != nil {
+			most *= 1 + describedMost
+		}
+		c.rooms[namespace] = &room{namespace: namespace, most: most}
+	}
+	return c.rooms[namespace]
+}
+
 func (c *Clients) newClient(key types.NamespacedName, uid types.UID, address string) *client {
 	ctx, stop := context.WithCancel(context.Background())
-	client := &client{all: c, key: key, uid: uid, address: address, stop: stop, nudge: func() {}}
+	client := &client{all: c, key: key, uid: uid, address: address, stop: stop, part: part{of: c.roomOf(key.Namespace)}, nudge: func() {}}
 	client.connection = catalog.Connection{Address: address, State: connecting, LastTransition: time.Now()}
 	c.running.Go(func() { client.run(ctx) })
 	return client
@@ -100,6 +113,7 @@ func (c *client) serves(content string, settled bool) {
 
 // run connects, and connects anew when the registry's Pods serve other content than those that are connected.
 func (c *client) run(ctx context.Context) {
+	defer c.part.drop()
 	for ctx.Err() == nil {
 		conn, err := c.newConn()
 		if err != nil {
@@ -204,10 +218,10 @@ func (c *client) readAll(ctx context.Context, conn *grpc.ClientConn) {
 	c.mu.Lock()
 	dials, dialed := c.dials, c.dialed
 	c.mu.Unlock()
-	packages, problems, err := c.all.options.read(ctx, conn)
+	packages, problems, err := c.all.options.read(ctx, conn, &c.part)
 	if err == nil && c.all.options.Described != nil {
 		var described []resolution.Package
-		if described, err = c.all.options.describe(ctx, conn, packages); err == nil && ctx.Err() == nil {
+		if described, err = c.all.options.describe(ctx, conn, &c.part, packages); err == nil && ctx.Err() == nil {
 			c.all.options.Described(c.key, described)
 		}
 	}
@@ -223,6 +237,7 @@ func (c *client) readAll(ctx context.Context, conn *grpc.ClientConn) {
 	if err == nil && dials != c.dials {
 		err = errLost // what was read may be of two registries
 	}
+	c.part.end(err == nil)
 	if err == nil {
 		c.content, c.read, c.through, c.failures, c.reported, c.again = content, dialed, dials, 0, 0, time.Time{}
 		if dialed.content == "" {
@@ -242,7 +257,7 @@ func (c *client) readAll(ctx context.Context, conn *grpc.ClientConn) {
 
 // retry is how long to wait before content is read again that could not be read.
 func (c *client) retry(err error) time.Duration {
-	if isLimit(err) {
+	if limit := limitOf(err); limit != nil && !limit.shared {
 		return refresh // it would be the same
 	}
 	return min(firstRetry<<min(c.failures, 20), longestRead)

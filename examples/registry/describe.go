@@ -16,15 +16,16 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// describedMost is how many times MaxBytes the descriptions of heads may have: each is a whole ClusterServiceVersion.
+// describedMost is how many times MaxBytes, and MaxNamespaceBytes, the descriptions of heads may have: each is a whole
+// ClusterServiceVersion.
 const describedMost = 4
 
 // describe returns the packages with the ClusterServiceVersions of the heads of their channels; what was read is shared, and
 // not changed. A head that the registry does not know, or that is too large, stays as it is.
-func (o *Options) describe(ctx context.Context, conn grpc.ClientConnInterface, packages []resolution.Package) ([]resolution.Package, error) {
+func (o *Options) describe(ctx context.Context, conn grpc.ClientConnInterface, in *part, packages []resolution.Package) ([]resolution.Package, error) {
 	index, _ := resolution.Build(packages)
 	out := slices.Clone(packages)
-	err := o.ask(ctx, conn, describedMost*o.MaxBytes, func(ctx context.Context, r *reader) error {
+	err := o.ask(ctx, conn, describedMost*o.MaxBytes, in, func(ctx context.Context, r *reader) error {
 		for i := range out {
 			if err := r.heads(ctx, &out[i], index); err != nil {
 				return err

@@ -20,7 +20,7 @@ func Read(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]reso
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.options.read(ctx, conn)
+	return c.options.read(ctx, conn, &part{of: c.roomOf("ops")})
 }
 
 // Convert converts what a registry could send.
@@ -44,3 +44,11 @@ var (
 	FromVariables   = fromVariables
 	ProblemOf       = problemOf
 )
+
+type Part = part
+
+func (r *room) Part() *Part                      { return &part{of: r} }
+func (p *Part) Take(size int64) error            { return p.take(size) }
+func (p *Part) End(kept bool)                    { p.end(kept) }
+func (p *Part) Drop()                            { p.drop() }
+func NewRoom(namespace string, most int64) *room { return &room{namespace: namespace, most: most} }

@@ -17,13 +17,21 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// limitError is a limit that a catalog goes beyond.
-type limitError struct{ text string }
+// limitError is a limit that a catalog goes beyond. Of one that it shares with others, these may leave more.
+type limitError struct {
+	text   string
+	shared bool
+}
 
 // Error implements error.
 func (e *limitError) Error() string { return e.text }
 
-func isLimit(err error) bool { return errors.As(err, new(*limitError)) }
+// limitOf returns the limit that an error is about, nil for other errors.
+func limitOf(err error) *limitError {
+	var limit *limitError
+	errors.As(err, &limit)
+	return limit
+}
 
 var errLost = errors.New("the connection was lost while the catalog was read")
 
@@ -32,7 +40,7 @@ var errLost = errors.New("the connection was lost while the catalog was read")
 func problemOf(err error) string {
 	answer, isAnswer := status.FromError(err)
 	switch {
-	case !isAnswer || isLimit(err):
+	case !isAnswer || limitOf(err) != nil:
 		return err.Error()
 	case answer.Code() == codes.Unimplemented:
 		return "what answers is gRPC, but no registry of a catalog: check the address, or the image"

@@ -30,9 +30,9 @@ const slowest = 10
 const maxFields = 100_000
 
 // read reads all of a catalog: its bundles in one stream, then each package.
-func (o *Options) read(ctx context.Context, conn grpc.ClientConnInterface) ([]resolution.Package, []olmcore.Diagnostic, error) {
+func (o *Options) read(ctx context.Context, conn grpc.ClientConnInterface, in *part) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	a := newAssembly()
-	err := o.ask(ctx, conn, o.MaxBytes, func(ctx context.Context, r *reader) error {
+	err := o.ask(ctx, conn, o.MaxBytes, in, func(ctx context.Context, r *reader) error {
 		if err := r.bundles(ctx, a); err != nil {
 			return err
 		}
@@ -45,8 +45,8 @@ func (o *Options) read(ctx context.Context, conn grpc.ClientConnInterface) ([]re
 	return packages, problems, nil
 }
 
-// ask asks a registry, which may send so many bytes, for as long as it answers.
-func (o *Options) ask(ctx context.Context, conn grpc.ClientConnInterface, most int64, questions func(context.Context, *reader) error) error {
+// ask asks a registry, which may send so many bytes, into a part of its namespace's room, for as long as it answers.
+func (o *Options) ask(ctx context.Context, conn grpc.ClientConnInterface, most int64, in *part, questions func(context.Context, *reader) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silent := time.AfterFunc(o.Timeout, func() {
@@ -54,11 +54,11 @@ func (o *Options) ask(ctx context.Context, conn grpc.ClientConnInterface, most i
 	})
 	defer silent.Stop()
 	whole := time.AfterFunc(slowest*o.Timeout, func() {
-		cancel(&limitError{fmt.Sprintf("the registry did not come to its end within %s: check its load, or raise the timeout", slowest*o.Timeout)})
+		cancel(&limitError{text: fmt.Sprintf("the registry did not come to its end within %s: check its load, or raise the timeout", slowest*o.Timeout)})
 	})
 	defer whole.Stop()
 
-	limit := &limited{CodecV2: encoding.GetCodecV2("proto"), most: most}
+	limit := &limited{CodecV2: encoding.GetCodecV2("proto"), most: most, in: in}
 	err := questions(ctx, &reader{client: api.NewRegistryClient(conn), codec: grpc.ForceCodecV2(limit), alive: func() { silent.Reset(o.Timeout) }, most: o.MaxBundles})
 	switch {
 	case limit.failed.Load() != nil:
@@ -90,7 +90,7 @@ func (r *reader) bundles(ctx context.Context, a *assembly) error {
 		case err != nil:
 			return err
 		case count > r.most:
-			return &limitError{fmt.Sprintf("the catalog has more than %d bundles: raise the limit (MaxBundles, --registry-max-bundles), or serve less", r.most)}
+			return &limitError{text: fmt.Sprintf("the catalog has more than %d bundles: raise the limit (MaxBundles, --registry-max-bundles), or serve less", r.most)}
 		}
 		r.alive()
 		a.add(bundle)
@@ -125,6 +125,7 @@ func unknown(err error) bool {
 type limited struct {
 	encoding.CodecV2
 	most   int64
+	in     *part
 	sent   atomic.Int64
 	failed atomic.Pointer[error]
 }
@@ -144,13 +145,16 @@ func (l *limited) unmarshal(data mem.BufferSlice, v any) error {
 		return fmt.Errorf("%T is no message", v)
 	}
 	if l.sent.Add(int64(data.Len())) > l.most {
-		return &limitError{fmt.Sprintf("the catalog is larger than %d bytes: raise the limit (MaxBytes, --registry-max-bytes), or serve less", l.most)}
+		return &limitError{text: fmt.Sprintf("the catalog is larger than %d bytes: raise the limit (MaxBytes, --registry-max-bytes), or serve less", l.most)}
+	}
+	if err := l.in.take(int64(data.Len())); err != nil {
+		return err
 	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
 	text := buffer.ReadOnlyData()
 	if parts := fieldsOf(text); parts > maxFields {
-		return &limitError{fmt.Sprintf("a bundle or a package has more than %d properties, skipped versions and the like", maxFields)}
+		return &limitError{text: fmt.Sprintf("a bundle or a package has more than %d properties, skipped versions and the like", maxFields)}
 	}
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(text, message); err != nil {
 		return errors.New("the registry sends what is no bundle or no package: check the image, and the versions of opm that made and serve it")

@@ -46,6 +46,8 @@ type Options struct {
 	// MaxBytes and MaxBundles bound what one catalog may send; a bundle counts once for each of its channels.
 	MaxBytes   int64
 	MaxBundles int
+	// MaxNamespaceBytes bounds what all catalogs of one namespace may send together; the default is four times MaxBytes.
+	MaxNamespaceBytes int64
 	// Timeout is how long a registry may be silent while it is read. All of it may take ten times as long.
 	Timeout time.Duration
 	// Told, when set, hears what of a catalog cannot be used, each time it is read.
@@ -61,6 +63,7 @@ type Clients struct {
 
 	mu       sync.Mutex
 	clients  map[types.NamespacedName]*client
+	rooms    map[string]*room // by namespace
 	watchers map[*watcher]bool
 	running  sync.WaitGroup
 	closed   bool
@@ -71,10 +74,11 @@ func New(o Options) (*Clients, error) {
 	switch {
 	case o.Catalogs == nil:
 		return nil, &olmcore.InputError{Field: "Options.Catalogs", Problem: "is nil"}
-	case o.MaxBytes < 0 || o.MaxBundles < 0 || o.Timeout < 0:
+	case o.MaxBytes < 0 || o.MaxNamespaceBytes < 0 || o.MaxBundles < 0 || o.Timeout < 0:
 		return nil, &olmcore.InputError{Field: "Options", Problem: "has a negative limit"}
 	}
 	o.MaxBytes, o.MaxBundles = cmp.Or(o.MaxBytes, DefaultMaxBytes), cmp.Or(o.MaxBundles, DefaultMaxBundles)
+	o.MaxNamespaceBytes = cmp.Or(o.MaxNamespaceBytes, 4*o.MaxBytes)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Dial == nil {
 		dial, err := fromEnvironment()
@@ -83,7 +87,7 @@ func New(o Options) (*Clients, error) {
 		}
 		o.Dial = dial
 	}
-	return &Clients{options: o, clients: map[types.NamespacedName]*client{}, watchers: map[*watcher]bool{}}, nil
+	return &Clients{options: o, clients: map[types.NamespacedName]*client{}, rooms: map[string]*room{}, watchers: map[*watcher]bool{}}, nil
 }
 
 // Serve makes the controllers use the clients and resolve from what these read: it sets Connection and Watch, and calls
