@@ -30,7 +30,13 @@ type Catalogs struct {
 	Resolved func(resolution.Input, resolution.Result)
 
 	mu  sync.RWMutex
-	put map[types.NamespacedName]resolution.CatalogState
+	put map[types.NamespacedName]putState
+}
+
+// putState is what Put was told last, and how often its content was another one.
+type putState struct {
+	resolution.CatalogState
+	reads int
 }
 
 // ErrPending is that of Options.Resolve when the answer is not known yet: the Subscriptions stay as they are, and ask again
@@ -54,9 +60,20 @@ func (c *Catalogs) Put(state resolution.CatalogState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.put == nil {
-		c.put = map[types.NamespacedName]resolution.CatalogState{}
+		c.put = map[types.NamespacedName]putState{}
 	}
-	c.put[state.Key] = state
+	next := putState{state, c.put[state.Key].reads}
+	if state.Content != nil && state.Content != c.put[state.Key].Content {
+		next.reads++
+	}
+	c.put[state.Key] = next
+}
+
+// Reads returns how often Put was told of new content of a CatalogSource, since it was dropped last.
+func (c *Catalogs) Reads(key types.NamespacedName) int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.put[key].reads
 }
 
 // Drop forgets what Put was told about a CatalogSource.
@@ -73,7 +90,7 @@ func (c *Catalogs) state(key types.NamespacedName) resolution.CatalogState {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.put[key]
+	return c.put[key].CatalogState
 }
 
 // gather reads what Resolve looks at. pending: of a catalog that the namespace sees nothing is known yet.

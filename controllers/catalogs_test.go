@@ -79,6 +79,22 @@ func TestContentIsAwaited(t *testing.T) {
 	require.ErrorIs(t, err, controllers.ErrPending)
 }
 
+// TestReadsAreCounted: what is told of the same content again is no further one.
+func TestReadsAreCounted(t *testing.T) {
+	var catalogs controllers.Catalogs
+	require.Zero(t, catalogs.Reads(community))
+	first := offering(t, "1.0.0")
+	for _, step := range []struct {
+		content *resolution.Catalog
+		want    int
+	}{{nil, 0}, {first, 1}, {first, 1}, {offering(t, "1.0.0"), 2}, {nil, 2}} {
+		catalogs.Put(resolution.CatalogState{Key: community, Content: step.content})
+		require.Equal(t, step.want, catalogs.Reads(community))
+	}
+	catalogs.Drop(community)
+	require.Zero(t, catalogs.Reads(community))
+}
+
 func runnerOf(t testing.TB, set *controllers.Set, c interface {
 	olmcore.Reader
 	olmcore.Executor

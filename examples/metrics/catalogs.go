@@ -11,7 +11,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/olmcore"
@@ -24,9 +23,10 @@ var failedNode = []catalog.NodeState{catalog.NodeGone, catalog.NodeOutOfService,
 var serving = []catalog.State{catalog.StateServing, catalog.StateUpdating, catalog.StateDeleting}
 
 func (m *Metrics) lookAtCatalogs(s *scrape) {
-	there := map[types.NamespacedName]bool{}
 	for _, cs := range s.catalogs.Items {
-		there[keyOf(cs)] = true
+		if m.Catalogs != nil && m.Catalogs.Reads(keyOf(cs)) > 0 {
+			s.add(cs.Namespace, "catalog_source_snapshots_total", float64(m.Catalogs.Reads(keyOf(cs))), cs.Namespace, cs.Name)
+		}
 		a, err := m.assessCatalog(s, cs)
 		switch {
 		case errors.Is(err, olmcore.ErrNotRead): // what serves it, for example
@@ -35,15 +35,6 @@ func (m *Metrics) lookAtCatalogs(s *scrape) {
 			s.unassessed(catalogs)
 		default:
 			s.addCatalog(cs, a)
-		}
-	}
-	if !s.catalogs.Complete {
-		return
-	}
-	reads := m.happened.reads.of(there)
-	for _, cs := range s.catalogs.Items {
-		if n := reads[keyOf(cs)]; n > 0 {
-			s.add(cs.Namespace, "catalog_source_snapshots_total", n, cs.Namespace, cs.Name)
 		}
 	}
 }

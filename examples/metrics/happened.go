@@ -5,7 +5,6 @@ package metrics
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -25,7 +24,6 @@ type happened struct {
 	upgrades, warnings                     prometheus.Counter
 	actions, errors, transitions, requests *prometheus.CounterVec
 	resolutions                            *prometheus.SummaryVec
-	reads                                  *tally[types.NamespacedName]
 }
 
 func newHappened() happened {
@@ -44,7 +42,6 @@ func newHappened() happened {
 		resolutions: prometheus.NewSummaryVec(prometheus.SummaryOpts{
 			Name: resolutions, Help: row(resolutions).Help, Objectives: map[float64]float64{0.9: 0.01, 0.95: 0.05, 0.99: 0.001},
 		}, row(resolutions).Labels),
-		reads: newTally[types.NamespacedName](),
 	}
 }
 
@@ -129,33 +126,4 @@ func written(report controllers.Report, became olmcore.LastResults, target olmco
 		_, of, _ := a.Describe()
 		return of.Key() == target.Key()
 	})
-}
-
-// tally counts by key.
-type tally[K comparable] struct {
-	mu     sync.Mutex
-	counts map[K]float64
-}
-
-func newTally[K comparable]() *tally[K] { return &tally[K]{counts: map[K]float64{}} }
-
-func (t *tally[K]) add(key K) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.counts[key]++
-}
-
-// of returns the counts of the keys that there are, and forgets the others.
-func (t *tally[K]) of(there map[K]bool) map[K]float64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	counts := map[K]float64{}
-	for key, n := range t.counts {
-		if there[key] {
-			counts[key] = n
-		} else {
-			delete(t.counts, key)
-		}
-	}
-	return counts
 }

@@ -8,11 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Defaults.
@@ -31,6 +29,8 @@ type Metrics struct {
 	// MaxSeries is how many series of one metric the objects of one namespace may make, those with the first names; 0
 	// means DefaultMaxSeries.
 	MaxSeries int
+	// Catalogs is the content that the controllers resolve from; nil: how often it was read is not told.
+	Catalogs *controllers.Catalogs
 
 	options  *controllers.Options
 	reader   atomic.Pointer[olmcore.Reader]
@@ -65,9 +65,6 @@ func (m *Metrics) Told(report controllers.Report) {
 	m.happened.told(report)
 	m.syncs.told(report)
 }
-
-// CatalogRead takes in that the content of a CatalogSource was read.
-func (m *Metrics) CatalogRead(key types.NamespacedName) { m.happened.reads.add(key) }
 
 // HandleWarningHeaderWithContext takes in a warning of the API server. It makes Metrics a rest.WarningHandlerWithContext of
 // client-go; what is not about an InstallPlan's work is left out.

@@ -26,6 +26,7 @@ import (
 	"github.com/olmcore/olm/examples/metrics"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
 )
 
 // sample is a series: its name and labels as text.
@@ -288,7 +289,7 @@ func TestAScrapeWhileEverythingGoesOn(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				w.metrics.CatalogRead(types.NamespacedName{Namespace: "olm", Name: "community"})
+				w.content.Put(resolution.CatalogState{Key: types.NamespacedName{Namespace: "olm", Name: "another"}})
 			}
 		})
 	}

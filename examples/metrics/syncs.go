@@ -5,6 +5,7 @@ package metrics
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,7 +17,7 @@ import (
 // syncs is behind OLM's subscription_sync_total, whose labels say nothing of namespaces: Subscriptions with equal labels
 // share a series. It never goes down while one of them is there.
 type syncs struct {
-	writes *tally[types.UID]
+	writes *tally
 	// counted is how many writes of a Subscription are in the series that its labels had, totals the series by labels.
 	counted map[types.UID]counted
 	totals  map[syncOf]float64
@@ -31,7 +32,7 @@ type counted struct {
 }
 
 func newSyncs() syncs {
-	return syncs{writes: newTally[types.UID](), counted: map[types.UID]counted{}, totals: map[syncOf]float64{}}
+	return syncs{writes: newTally(), counted: map[types.UID]counted{}, totals: map[syncOf]float64{}}
 }
 
 func (y *syncs) told(report controllers.Report) {
@@ -96,4 +97,26 @@ func (m *Metrics) lookAtSyncs(s *scrape) {
 			added[of] = s.add(sub.Namespace, "subscription_sync_total", m.syncs.totals[of], slices.Clone(of[:])...)
 		}
 	}
+}
+
+// tally counts by UID.
+type tally struct {
+	mu     sync.Mutex
+	counts map[types.UID]float64
+}
+
+func newTally() *tally { return &tally{counts: map[types.UID]float64{}} }
+
+func (t *tally) add(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts[uid]++
+}
+
+// of returns the counts of the objects that there are, and forgets the others.
+func (t *tally) of(there map[types.UID]bool) map[types.UID]float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.counts, func(uid types.UID, _ float64) bool { return !there[uid] })
+	return maps.Clone(t.counts)
 }

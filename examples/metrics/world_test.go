@@ -47,7 +47,7 @@ func newWorld(t require.TestingT) *world {
 	o.Controllers() // which play the clients of catalogs
 	w.content.Serve(&o.Options)
 	w.metrics = metrics.New(&o.Options)
-	w.metrics.Now = w.Now
+	w.metrics.Now, w.metrics.Catalogs = w.Now, w.content
 	w.metrics.Read(w.Cluster)
 	require.NoError(t, w.registry.Register(w.metrics))
 	w.set = controllers.New(&o.Options)
@@ -149,9 +149,8 @@ func (w *world) publish(t require.TestingT, head int) {
 	content, problems := resolution.Build(packages)
 	require.Empty(t, problems)
 	key := types.NamespacedName{Namespace: "olm", Name: "community"}
-	w.content.Content[key] = content
-	if w.metrics != nil {
-		w.metrics.CatalogRead(key)
+	w.content.Put(resolution.CatalogState{Key: key, Content: content})
+	if w.set != nil {
 		w.set.CatalogsChanged()
 	}
 }

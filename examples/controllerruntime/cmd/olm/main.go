@@ -67,6 +67,7 @@ func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 		return err
 	}
 	exported := metrics.New(&flags.Options)
+	exported.Catalogs = &flags.Catalogs
 	config.WarningHandlerWithContext = warnings{rest.WarningLogger{}, exported}
 	mgr, err := olmruntime.New(config, m, olmruntime.Options{Options: flags.Options, FieldValidation: *validation, Told: exported.Told}, flags.Only...)
 	if err != nil {

@@ -8,18 +8,41 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-registry/pkg/api"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/examples/internal/apiserver"
 )
 
-// TestTheProgramExportsMetrics of the library, once it works.
+// emptyRegistry serves a catalog that has no bundles.
+type emptyRegistry struct {
+	api.UnimplementedRegistryServer
+}
+
+func (emptyRegistry) ListBundles(*api.ListBundlesRequest, api.Registry_ListBundlesServer) error {
+	return nil
+}
+
+// TestTheProgramExportsMetrics of the library, once it works: among them those of catalogs that it read from a registry.
 func TestTheProgramExportsMetrics(t *testing.T) {
-	serve(t, apiserver.Definitions()...)
+	listening, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := grpc.NewServer()
+	api.RegisterRegistryServer(server, emptyRegistry{})
+	go server.Serve(listening)
+	t.Cleanup(server.Stop)
+	serve(t, append(apiserver.Definitions(), &v1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},
+		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: listening.Addr().String()},
+	})...)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := listener.Addr().String()
@@ -29,7 +52,11 @@ func TestTheProgramExportsMetrics(t *testing.T) {
 	go func() {
 		ended <- run(ctx, []string{"--metrics-bind-address", address, "--zap-log-level", "error"}, nil, io.Discard)
 	}()
-	for text := ""; !strings.Contains(text, `olm_kind_readable{kind="Subscription"} 1`); time.Sleep(10 * time.Millisecond) {
+	wanted := []string{`olm_kind_readable{kind="Subscription"} 1`, `catalog_source_snapshots_total{name="community",namespace="olm"} 1`}
+	isMissing := func(text string) func(string) bool {
+		return func(line string) bool { return !strings.Contains(text, line) }
+	}
+	for text := ""; slices.ContainsFunc(wanted, isMissing(text)); time.Sleep(10 * time.Millisecond) {
 		select {
 		case err := <-ended:
 			t.Fatal(err)
