@@ -3,6 +3,7 @@
 package controllers_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
@@ -93,21 +94,27 @@ func TestWhomChangesOfCopiesWake(t *testing.T) {
 // TestLongTextsAreKeptOnce: the versions of one bundle in many namespaces have them in common, and the types made of the
 // maps, too.
 func TestLongTextsAreKeptOnce(t *testing.T) {
+	var cache []any
 	kept := func(namespace string) *v1alpha1.ClusterServiceVersion {
-		c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a.v1", Annotations: map[string]string{"alm-examples": strings.Repeat("[]", 100)}}}
-		c.Spec.Icon = []v1alpha1.Icon{{Data: strings.Repeat("icon", 100)}}
+		c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a.v1", Annotations: map[string]string{"alm-examples": strings.Repeat("[]", 400)}}}
+		c.Spec.Icon = []v1alpha1.Icon{{Data: strings.Repeat("icon", 200)}}
 		values, err := olmcore.ToMap(c)
 		require.NoError(t, err)
 		u, err := controllers.Transform(&unstructured.Unstructured{Object: values})
 		require.NoError(t, err)
+		cache = append(cache, u)
 		o, err := olmcore.Typed(u.(olmcore.Object))
 		require.NoError(t, err)
 		require.Equal(t, c.Spec.Icon, o.(*v1alpha1.ClusterServiceVersion).Spec.Icon)
 		return o.(*v1alpha1.ClusterServiceVersion)
 	}
-	a, b := kept("a"), kept("b")
+	a := kept("a")
+	runtime.GC()
+	runtime.GC()
+	b := kept("b")
 	require.Same(t, unsafe.StringData(a.Spec.Icon[0].Data), unsafe.StringData(b.Spec.Icon[0].Data))
 	require.Same(t, unsafe.StringData(a.Annotations["alm-examples"]), unsafe.StringData(b.Annotations["alm-examples"]))
+	runtime.KeepAlive(cache)
 }
 
 // TestTransform is what caches do with each object.

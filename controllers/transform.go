@@ -3,11 +3,10 @@
 package controllers
 
 import (
-	"unique"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/internal/share"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -33,32 +32,9 @@ func Transform(o any) (any, error) {
 	object.SetManagedFields(nil)
 	object = copies.Slim(object)
 	if u, isMap := object.(*unstructured.Unstructured); isMap {
-		shareTexts(u.Object)
+		share.InCommon.Map(u)
 	} else {
-		inCommon.share(object)
+		share.InCommon.Object(object)
 	}
 	return object, nil
-}
-
-// shareTexts replaces the long texts of a value by equal ones that others have.
-func shareTexts(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, v := range value {
-			if next := shareTexts(v); next != nil {
-				value[key] = next
-			}
-		}
-	case []any:
-		for i, v := range value {
-			if next := shareTexts(v); next != nil {
-				value[i] = next
-			}
-		}
-	case string:
-		if len(value) >= longText {
-			return unique.Make(value).Value()
-		}
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"unique"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -28,8 +27,7 @@ const (
 
 // Slim returns what a cache keeps of a copy: its metadata, without the values of most annotations, its phase, and hashes
 // of its content. That is what all packages of this library look at. The result shares nothing with o; any other object
-// is returned as it is. Strings that copies have in common are kept once. The comparison of content and its exact update
-// work on slim copies as on whole ones.
+// is returned as it is. The comparison of content and its exact update work on slim copies as on whole ones.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, which keeps copies as metadata.
 func Slim(o olmcore.Object) olmcore.Object {
@@ -61,34 +59,27 @@ func Slim(o olmcore.Object) olmcore.Object {
 
 func slimOf(c *v1alpha1.ClusterServiceVersion, holds content) *v1alpha1.ClusterServiceVersion {
 	slim := &v1alpha1.ClusterServiceVersion{TypeMeta: c.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Name: once(c.Name), Namespace: once(c.Namespace), UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
+		Name: c.Name, Namespace: c.Namespace, UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
 		CreationTimestamp: c.CreationTimestamp, DeletionTimestamp: c.DeletionTimestamp.DeepCopy(),
 		Labels: make(map[string]string, len(c.Labels)), Annotations: map[string]string{},
 	}}
-	for key, value := range c.Labels {
-		slim.Labels[once(key)] = once(value)
-	}
-	for _, f := range c.Finalizers {
-		slim.Finalizers = append(slim.Finalizers, once(f))
-	}
+	maps.Copy(slim.Labels, c.Labels)
+	slim.Finalizers = slices.Clone(c.Finalizers)
 	for _, r := range c.OwnerReferences {
 		slim.OwnerReferences = append(slim.OwnerReferences, *r.DeepCopy())
 	}
 	for _, key := range []string{operatorsv1.OperatorGroupAnnotationKey, operatorsv1.OperatorGroupNamespaceAnnotationKey} {
 		if value, ok := c.Annotations[key]; ok {
-			slim.Annotations[key] = once(value)
+			slim.Annotations[key] = value
 		}
 	}
-	slim.Annotations[annotationSpecHash], slim.Annotations[annotationStatusHash] = once(holds.spec), once(holds.status)
-	slim.Annotations[annotationKeys] = once(keysOf(c))
-	slim.Status.Phase, slim.Status.Reason = once(c.Status.Phase), once(c.Status.Reason)
+	slim.Annotations[annotationSpecHash], slim.Annotations[annotationStatusHash] = holds.spec, holds.status
+	slim.Annotations[annotationKeys] = keysOf(c)
+	slim.Status.Phase, slim.Status.Reason = c.Status.Phase, c.Status.Reason
 	return slim
 }
 
-// once returns a string that all equal ones share.
-func once[S ~string](s S) S { return unique.Make(s).Value() }
-
-// untyped is olmcore.ToMap that keeps shared strings shared.
+// untyped is olmcore.ToMap that keeps the strings that it is given.
 func untyped(c *v1alpha1.ClusterServiceVersion) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": string(c.Status.Phase), "reason": string(c.Status.Reason)}}}
 	u.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind))

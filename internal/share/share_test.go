@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package share
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -17,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -45,14 +48,14 @@ func installed(namespace string, edit func(*v1alpha1.ClusterServiceVersion)) *v1
 	return c
 }
 
-func keptBy(t testing.TB, p *parts, o olmcore.Object) *v1alpha1.ClusterServiceVersion {
-	p.share(o)
+func keptBy(t testing.TB, p *Parts, o olmcore.Object) *v1alpha1.ClusterServiceVersion {
+	p.Object(o)
 	return o.(*v1alpha1.ClusterServiceVersion)
 }
 
 // TestEqualPartsAreKeptOnce: what objects have in common is the same memory, and each is what it was.
 func TestEqualPartsAreKeptOnce(t *testing.T) {
-	p := newParts()
+	p := New()
 	other := func(c *v1alpha1.ClusterServiceVersion) {
 		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[4].Image = "other"
 	}
@@ -71,7 +74,7 @@ func TestEqualPartsAreKeptOnce(t *testing.T) {
 // TestPartsThatDifferAreNeverShared: also where a hash does not tell them apart, and where they differ as little as an empty
 // list from none.
 func TestPartsThatDifferAreNeverShared(t *testing.T) {
-	p := newParts()
+	p := New()
 	a := keptBy(t, p, installed("a", nil))
 	empty := func(c *v1alpha1.ClusterServiceVersion) {
 		c.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].ResourceNames = []string{}
@@ -88,11 +91,11 @@ func TestPartsThatDifferAreNeverShared(t *testing.T) {
 
 // TestPartsGoWithTheirObjects: nothing is kept that no object has.
 func TestPartsGoWithTheirObjects(t *testing.T) {
-	p := newParts()
+	p := New()
 	known := func() int {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return len(p.known)
+		return len(p.large)
 	}
 	a := keptBy(t, p, installed("a", nil))
 	alone := known()
@@ -119,7 +122,7 @@ func TestPartsGoWithTheirObjects(t *testing.T) {
 
 // TestObjectsComeAtTheSameTime: informers transform side by side while others read.
 func TestObjectsComeAtTheSameTime(t *testing.T) {
-	p := newParts()
+	p := New()
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -135,4 +138,68 @@ func TestObjectsComeAtTheSameTime(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// account is one of an operator, as it is in a namespace.
+func account(namespace string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: "a-controller-manager", Labels: map[string]string{"olm.managed": "true", "app": "a-controller"},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "ClusterServiceVersion", Name: "a.v1", BlockOwnerDeletion: new(false)}},
+	}}
+}
+
+// TestSmallPartsAreKeptOnce: also those that no part of a considerable size has, however often garbage was collected
+// since.
+func TestSmallPartsAreKeptOnce(t *testing.T) {
+	p := New()
+	a, b := account("a"), account("b")
+	p.Object(a)
+	for range 3 {
+		runtime.GC()
+	}
+	p.Object(b)
+	require.Same(t, unsafe.StringData(a.Name), unsafe.StringData(b.Name))
+	require.Equal(t, reflect.ValueOf(a.Labels).Pointer(), reflect.ValueOf(b.Labels).Pointer())
+	require.Same(t, &a.OwnerReferences[0], &b.OwnerReferences[0])
+	require.Empty(t, cmp.Diff(account("b"), b))
+	runtime.KeepAlive(a)
+}
+
+// TestLongTextsAreKeptOnce: as long as an object has them, however often garbage was collected since; those of maps, too.
+func TestLongTextsAreKeptOnce(t *testing.T) {
+	p := New()
+	described := func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Description = strings.Repeat("text", 1000) }
+	a := keptBy(t, p, installed("a", described))
+	for range 3 {
+		runtime.GC()
+	}
+	b := keptBy(t, p, installed("b", described))
+	require.Same(t, unsafe.StringData(a.Spec.Description), unsafe.StringData(b.Spec.Description))
+	require.Same(t, unsafe.StringData(a.Annotations["alm-examples"]), unsafe.StringData(b.Annotations["alm-examples"]))
+	m := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"list": []any{strings.Repeat("text", 1000), "a short one"}}}}
+	want := m.DeepCopy()
+	p.Map(m)
+	require.Equal(t, want, m)
+	list, _, err := unstructured.NestedFieldNoCopy(m.Object, "spec", "list")
+	require.NoError(t, err)
+	require.Same(t, unsafe.StringData(a.Spec.Description), unsafe.StringData(list.([]any)[0].(string)))
+	runtime.KeepAlive([]any{a, b})
+}
+
+// TestSmallPartsAreForgotten: of late are those of some thousand objects, and none that others looked for long ago.
+func TestSmallPartsAreForgotten(t *testing.T) {
+	p := New()
+	a := account("a")
+	p.Object(a)
+	for i := range 2 * manyParts {
+		p.Object(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("another-%06d", i), Labels: map[string]string{"name": fmt.Sprint(i)}}})
+		require.LessOrEqual(t, len(p.texts.now)+len(p.texts.before), 2*manyParts)
+		require.LessOrEqual(t, len(p.small.now)+len(p.small.before), 2*manyParts)
+	}
+	require.NotContains(t, p.texts.now, a.Name)
+	require.NotContains(t, p.texts.before, a.Name)
+	p.Forget()
+	require.Empty(t, p.texts.now)
+	require.Empty(t, p.small.now)
+	require.Empty(t, cmp.Diff(account("a"), a))
 }
