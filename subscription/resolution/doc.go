@@ -50,7 +50,8 @@
 // An answer holds until what it was computed from changes. Its Observed tells package subscription about the
 // Subscriptions; for the rest keep [Input.Fingerprint] with the answer, gather the Input whenever something of the
 // namespace changed, and drop the answer when the fingerprint is another one. An upgrade that waits for the old
-// operator to go would wait for ever otherwise.
+// operator to go would wait for ever otherwise. What is published in packages that an answer cannot depend on leaves its
+// fingerprint as it is: a catalog that is renewed costs what it concerns.
 //
 // # How the pieces fit
 //

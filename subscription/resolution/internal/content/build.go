@@ -22,8 +22,10 @@ func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) {
 	}}
 	var content Digester
 	for i := range packages {
-		b.addPackage(&packages[i])
-		content.add(&packages[i])
+		var one Digester
+		one.add(&packages[i])
+		b.addPackage(&packages[i], one.Sum())
+		content.merge(&one)
 	}
 	b.catalog.digest = content.Sum()
 	b.catalog.HasRules = b.parser.hasRules
@@ -63,7 +65,7 @@ func (b *builder) report(severity olmcore.Severity, reason string, at place, for
 	})
 }
 
-func (b *builder) addPackage(in *Package) {
+func (b *builder) addPackage(in *Package, digest string) {
 	at := place{pkg: in.Name}
 	if in.Name == "" {
 		b.report(olmcore.Warning, ReasonInvalidContent, at, "a package without a name is left out")
@@ -73,7 +75,7 @@ func (b *builder) addPackage(in *Package) {
 		b.report(olmcore.Warning, ReasonDuplicateContent, at, "a second package %s is left out", in.Name)
 		return
 	}
-	p := &PackageIndex{Name: in.Name, deprecations: in.Deprecations}
+	p := &PackageIndex{Name: in.Name, deprecations: in.Deprecations, Digest: digest}
 	b.catalog.ByName[in.Name] = p
 	b.catalog.Sorted = append(b.catalog.Sorted, p)
 

@@ -37,6 +37,8 @@ type PackageIndex struct {
 	// chains is every channel's chain, in that order: what a Subscription without a channel chooses from.
 	Chains       []*Entry
 	deprecations []Deprecation
+	// Digest is that of a catalog with this package alone.
+	Digest string
 }
 
 // ChannelIndex is one channel of a package.
@@ -90,6 +92,9 @@ func (c *Catalog) Packages() (names []string) {
 	}
 	return names
 }
+
+// IsEmpty reports whether there is no package.
+func (c *Catalog) IsEmpty() bool { return c == nil || len(c.Sorted) == 0 }
 
 // Channels returns the names of a package's channels, the default channel first, then by name; nil when there is no
 // such package.

@@ -51,6 +51,13 @@ func (d *Digester) End() {
 	}
 }
 
+// merge adds the pieces of another sum.
+func (d *Digester) merge(other *Digester) {
+	for i := range d.total {
+		d.total[i] += other.total[i]
+	}
+}
+
 // Sum returns the sum in hexadecimal.
 func (d *Digester) Sum() string {
 	var b []byte

@@ -7,6 +7,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
@@ -14,7 +15,8 @@ import (
 
 // Fingerprint is the same for inputs that Resolve answers alike, apart from the Subscriptions, their plans, and what the
 // caller sets itself: OperatorGroups, existing ClusterServiceVersions, catalogs, version ranges, and which Subscriptions
-// say that their plan failed. Whoever hands an answer back to package subscription keeps it with its answer, and drops the
+// say that their plan failed. Of the catalogs' content those packages count that the Subscriptions follow, and that may meet
+// a requirement of these or of an existing operator: what is published elsewhere changes no answer. Whoever hands an answer back to package subscription keeps it with its answer, and drops the
 // answer when it changes: nothing else tells that an operator went away which an upgrade waited for, or that a version is
 // not on its way any more. What else of a Subscription matters is in the answer's Observed.
 func (in *Input) Fingerprint() string {
@@ -47,11 +49,19 @@ func (in *Input) Fingerprint() string {
 			csv(&d, c)
 		}
 	}
+	count := map[types.NamespacedName]int{}
+	for i := range in.Catalogs {
+		count[in.Catalogs[i].Key]++
+	}
 	for i := range in.Catalogs {
 		c := &in.Catalogs[i]
-		d.Begin("catalog", c.Key.Namespace, c.Key.Name, strconv.Itoa(c.Priority), strconv.FormatBool(c.Content != nil), c.Content.Digest(), strconv.FormatBool(c.Stale), c.Problem)
+		d.Begin("catalog", c.Key.Namespace, c.Key.Name, strconv.Itoa(c.Priority), strconv.FormatBool(c.Content != nil), strconv.FormatBool(c.Content.IsEmpty()), strconv.FormatBool(c.Stale), c.Problem)
+		if count[c.Key] > 1 { // which of them counts depends on it
+			d.Texts(c.Content.Digest())
+		}
 		d.End()
 	}
+	reached(Read(in)).digest(&d)
 	return d.Sum()
 }
 

@@ -86,10 +86,13 @@ func lookup(c *content.Catalog, q *content.Predicate) (list []*content.Entry, ex
 	case content.IsPackage:
 		return c.ByPackage[q.Name], false
 	case content.IsAll:
-		best := c.All
+		best, found := c.All, false
 		for _, part := range q.Parts {
-			if list, _ := lookup(c, part); len(list) < len(best) {
-				best = list
+			if !isIndexed(part) {
+				continue
+			}
+			if list, _ := lookup(c, part); !found || len(list) < len(best) {
+				best, found = list, true
 			}
 		}
 		return best, false
@@ -104,6 +107,17 @@ func lookup(c *content.Catalog, q *content.Predicate) (list []*content.Entry, ex
 		return slices.Compact(list), false
 	}
 	return c.All, false
+}
+
+// isIndexed reports whether lookup finds the entries for a predicate by an index, whatever else there is in a catalog.
+func isIndexed(q *content.Predicate) bool {
+	switch q.Kind {
+	case content.IsGVK, content.IsPackage, content.IsLabel:
+		return true
+	case content.IsAll:
+		return slices.ContainsFunc(q.Parts, isIndexed)
+	}
+	return false
 }
 
 // Satisfies reports whether an entry meets a predicate.
