@@ -121,6 +121,47 @@ func TestGainedSeesWhatIsAllowedThen(t *testing.T) {
 	})
 }
 
+// TestGainedDoesNotDependOnOrder: neither of objects, nor of rules, subjects and labels, which is that of a map.
+func TestGainedDoesNotDependOnOrder(t *testing.T) {
+	words := func(t *rapid.T, of ...string) []string { return rapid.SliceOfN(rapid.SampledFrom(of), 1, 2).Draw(t, "words") }
+	draw := rapid.Custom(func(t *rapid.T) (all []olmcore.Object) {
+		for i := range rapid.IntRange(1, 5).Draw(t, "roles") {
+			rules := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) rbacv1.PolicyRule {
+				return rbacv1.PolicyRule{Verbs: words(t, "get", "list", "*"), APIGroups: words(t, "", "apps"), Resources: words(t, "pods", "secrets"), ResourceNames: words(t, "a", "b")}
+			}), 0, 4).Draw(t, "rules")
+			objects := gives(rapid.SampledFrom([]string{"", "ops", "db"}).Draw(t, "place"), fmt.Sprint("r", i), rules...)
+			labels := rapid.MapOfN(rapid.SampledFrom([]string{"x/aggregate-to-view", "x/aggregate-to-edit", "y/aggregate-to-edit", "other"}), rapid.Just("true"), 0, 4).Draw(t, "labels")
+			objects[0].SetLabels(labels)
+			if b, bound := objects[1].(*rbacv1.ClusterRoleBinding); bound {
+				b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "Group", Name: "all"})
+			}
+			all = append(all, rapid.SampledFrom([][]olmcore.Object{objects, objects, objects[1:]}).Draw(t, "known")...)
+		}
+		return all
+	})
+	shuffle := func(t *rapid.T, objects []olmcore.Object) (other []olmcore.Object) {
+		for _, o := range rapid.Permutation(objects).Draw(t, "objects") {
+			o = o.DeepCopyObject().(olmcore.Object)
+			switch o := o.(type) {
+			case *rbacv1.Role:
+				o.Rules = rapid.Permutation(o.Rules).Draw(t, "rules")
+			case *rbacv1.ClusterRole:
+				o.Rules = rapid.Permutation(o.Rules).Draw(t, "rules")
+			case *rbacv1.ClusterRoleBinding:
+				o.Subjects = rapid.Permutation(o.Subjects).Draw(t, "subjects")
+			}
+			other = append(other, o)
+		}
+		return other
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		before, after := draw.Draw(t, "before"), draw.Draw(t, "after")
+		want := permissions.Gained(before, after)
+		require.Equal(t, want, permissions.Gained(before, after))
+		require.Equal(t, want, permissions.Gained(shuffle(t, before), shuffle(t, after)))
+	})
+}
+
 func FuzzGained(f *testing.F) {
 	f.Add(`{"metadata":{"name":"a","labels":{"x/aggregate-to-view":""}},"rules":[{"verbs":["*"],"resources":["*"],"apiGroups":["*"]}]}`, `{"roleRef":{"kind":"ClusterRole","name":"a"},"subjects":[{}]}`)
 	f.Fuzz(func(t *testing.T, role, binding string) {

@@ -30,7 +30,7 @@ func naiveChain(entries []resolution.ChannelEntry) (chain []string, problem stri
 		return has(func(e resolution.ChannelEntry) bool { return e.Name != name && slices.Contains(e.Skips, name) })
 	}
 	var texts []string
-	for _, head := range entries {
+	for _, head := range slices.SortedFunc(slices.Values(entries), func(a, b resolution.ChannelEntry) int { return strings.Compare(a.Name, b.Name) }) {
 		if skipped(head.Name) || has(func(e resolution.ChannelEntry) bool { return e.Name != head.Name && e.Replaces == head.Name }) {
 			continue
 		}
@@ -96,6 +96,10 @@ func TestChainsAreThoseOfTheRule(t *testing.T) {
 		}
 		if (malformed != "") != (problem != "") || !strings.Contains(malformed, problem) {
 			t.Fatalf("problem %q, want %q", malformed, problem)
+		}
+		p.Channels[0].Entries = rapid.Permutation(entries).Draw(t, "shuffled")
+		if _, again := resolution.Build([]resolution.Package{p}); !slices.Equal(diagnostics, again) {
+			t.Fatalf("of the same entries in another order: %v, want %v", again, diagnostics)
 		}
 	})
 }

@@ -44,10 +44,13 @@ func sortChain(pkg, name string, entries []*Entry, byName map[string]*Entry) (ch
 		if len(replacing[head]) > 0 || skipped[head] {
 			continue
 		}
+		heads = append(heads, head)
+	}
+	slices.SortFunc(heads, func(a, b *Entry) int { return strings.Compare(a.Name, b.Name) }) // texts do not depend on the order of entries
+	for _, head := range heads {
 		if _, acyclic := last[head]; !acyclic {
 			return nil, fmt.Sprintf("a cycle exists in the chain of replacement beginning with %q in channel %q of package %q", head.Name, name, pkg)
 		}
-		heads = append(heads, head)
 	}
 	switch len(heads) {
 	case 0:
