@@ -191,7 +191,8 @@ var olmDeployments = []string{"catalog-operator", "olm-operator"}
 var olmWrites = []rbacv1.PolicyRule{{APIGroups: []string{operators}, Resources: []string{"clusterserviceversions/status"}, Verbs: []string{"update"}}}
 
 // otherOLM finds OLM's own Deployments. Those count that run under an account which a ClusterRoleBinding lets write the
-// statuses of all ClusterServiceVersions: in a namespace of his own a tenant may call a Deployment as he likes.
+// statuses of all ClusterServiceVersions: in a namespace of his own a tenant may call a Deployment as he likes. Whether their
+// Pods are ready does not count: those of a node that failed, or of an image that cannot be pulled now, come back.
 func (p Preflight) otherOLM(ctx context.Context) (string, error) {
 	accounts, err := p.olmAccounts(ctx)
 	if err != nil {
@@ -204,7 +205,7 @@ func (p Preflight) otherOLM(ctx context.Context) (string, error) {
 			switch {
 			case err != nil && !unjudged(err):
 				return "", err
-			case d != nil && d.Status.ReadyReplicas > 0 && slices.Contains(accounts[namespace], d.Spec.Template.Spec.ServiceAccountName):
+			case d != nil && (d.Spec.Replicas == nil || *d.Spec.Replicas > 0) && slices.Contains(accounts[namespace], d.Spec.Template.Spec.ServiceAccountName):
 				found = append(found, namespace+"/"+name)
 			}
 		}

@@ -37,7 +37,6 @@ func olmIn(namespace, role string, bound bool) []olmcore.Object {
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		d.Spec.Template.Spec.ServiceAccountName = "olm-operator-serviceaccount"
-		d.Status.ReadyReplicas = 1
 		objects = append(objects, d)
 	}
 	if bound {
@@ -130,6 +129,10 @@ func TestPreflight(t *testing.T) {
 			world: add(append(olmIn("olm", everything.Name, true), everything)...),
 			want:  []controllers.Refusal{{Check: "olm", Problem: beside + "olm/catalog-operator, olm/olm-operator" + scale}},
 		},
+		"an OLM whose Pods are not ready": {
+			world: add(append(olmIn("olm", everything.Name, true), everything)...),
+			want:  []controllers.Refusal{{Check: "olm", Problem: beside + "olm/catalog-operator, olm/olm-operator" + scale}},
+		},
 		"an OLM beside, ignored": {world: add(append(olmIn("olm", everything.Name, true), everything)...), ignore: []string{"olm"}},
 		"an OLM of any namespace": {
 			world: add(append(olmIn("operators-of-mine", "may-write", true),
@@ -139,7 +142,7 @@ func TestPreflight(t *testing.T) {
 		"an OLM that is scaled to nothing": {world: func(objects []olmcore.Object) []olmcore.Object {
 			for _, o := range olmIn("olm", everything.Name, true) {
 				if d, is := o.(*appsv1.Deployment); is {
-					d.Status.ReadyReplicas = 0
+					d.Spec.Replicas, d.Status.ReadyReplicas = new(int32(0)), 1 // the last of its Pods is ending
 				}
 				objects = append(objects, o)
 			}

@@ -38,15 +38,9 @@ func RunOLM(c *fake.Cluster, namespace string) error {
 	d.Spec.Selector, d.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
 	d.Spec.Template.Spec.ServiceAccountName = account
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "olm-operator", Image: "registry.example.com/olm:latest"}}
-	err := c.Create(d,
+	return c.Create(d,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "olm-operator-binding-" + namespace},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}}})
-	if err != nil {
-		return err
-	}
-	d = fake.Find[*appsv1.Deployment](c, namespace, d.Name).DeepCopy()
-	d.Status.Replicas, d.Status.ReadyReplicas = 1, 1
-	return c.UpdateStatus(d)
 }

@@ -42,6 +42,12 @@ func exit(err error, out io.Writer) int {
 	return 1
 }
 
+// NoCluster says what to do where client-go does not find which cluster to use: it names an environment variable that the
+// commands do not heed.
+func NoCluster(err error) error {
+	return fmt.Errorf("which cluster to use is not known: set KUBECONFIG or --kubeconfig, or run it in a Pod: %w", err)
+}
+
 // errDone ends a command that was only asked for its version or its flags.
 var errDone = errors.New("done")
 

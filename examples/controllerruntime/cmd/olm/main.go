@@ -48,15 +48,15 @@ func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 		return err
 	}
 	defer clients.Close()
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 	m.LeaderElectionID = "olm-" + olmcore.NameSuffix(10, slices.Concat(flags.Options.Namespaces, flags.Only)...)
 	m.LeaderElectionReleaseOnCancel = true
 	m.GracefulShutdownTimeout = new(10 * time.Second)
 
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return err
+		return command.NoCluster(err)
 	}
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging))) // before, GetConfig would log its error as well, with a stack
 	config.QPS, config.Burst = 100, 200
 	cluster, err := olmdynamic.New(config)
 	if err != nil {

@@ -100,6 +100,10 @@ func TestWhatIsWrongIsSaidAtOnce(t *testing.T) {
 	} {
 		require.ErrorContains(t, run(t.Context(), args, nil, io.Discard), want)
 	}
+	for _, name := range []string{"KUBECONFIG", "HOME", "KUBERNETES_SERVICE_HOST"} {
+		t.Setenv(name, "")
+	}
+	require.ErrorContains(t, run(t.Context(), nil, nil, io.Discard), "which cluster to use is not known: set KUBECONFIG or --kubeconfig, or run it in a Pod: ")
 	var out bytes.Buffer
 	require.Error(t, run(t.Context(), []string{"--version"}, nil, &out))
 	require.Contains(t, out.String(), "olm ")

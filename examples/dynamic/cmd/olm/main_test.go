@@ -44,11 +44,14 @@ func TestTheProgramRunsOnceOrUntilItIsStopped(t *testing.T) {
 }
 
 func TestTheProgramRefusesToStart(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	kubeconfig := serve(t, func(c *fake.Cluster) error { return apiserver.RunOLM(c, "olm") })
 	var out bytes.Buffer
 	for want, args := range map[string][]string{
 		"an OLM runs in this cluster, and would undo what is written: Deployment olm/olm-operator: ": {"--kubeconfig", kubeconfig},
-		"kubeconfig.none":                     {"--kubeconfig", kubeconfig + ".none"},
+		"kubeconfig.none": {"--kubeconfig", kubeconfig + ".none"},
+		"which cluster to use is not known: set KUBECONFIG or --kubeconfig, or run it in a Pod: ": nil,
 		"-no-such-flag":                       {"--no-such-flag"},
 		`for flag -every: it must be a time`:  {"--every", "often"},
 		`--only: "sweeps" is no controller`:   {"--only", "sweeps"},
