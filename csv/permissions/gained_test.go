@@ -123,7 +123,9 @@ func TestGainedSeesWhatIsAllowedThen(t *testing.T) {
 
 // TestGainedDoesNotDependOnOrder: neither of objects, nor of rules, subjects and labels, which is that of a map.
 func TestGainedDoesNotDependOnOrder(t *testing.T) {
-	words := func(t *rapid.T, of ...string) []string { return rapid.SliceOfN(rapid.SampledFrom(of), 1, 2).Draw(t, "words") }
+	words := func(t *rapid.T, of ...string) []string {
+		return rapid.SliceOfN(rapid.SampledFrom(of), 1, 2).Draw(t, "words")
+	}
 	draw := rapid.Custom(func(t *rapid.T) (all []olmcore.Object) {
 		for i := range rapid.IntRange(1, 5).Draw(t, "roles") {
 			rules := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) rbacv1.PolicyRule {

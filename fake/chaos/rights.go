@@ -24,7 +24,8 @@ var verbOf = map[olmcore.Verb]string{
 }
 
 // withinRights makes a controller tell what it reads and writes without having the right to: that of its row alone, so that
-// no controller lives on those of another. Custom resources, which an administrator allows, do not count.
+// no controller lives on those of another; and by which labels it looks for objects where no index answers. Custom
+// resources, which an administrator allows, do not count.
 func withinRights(o controllers.Options, c *controllers.Controller, tell func(error)) {
 	reconcile, allowed := c.Reconcile, rightsOf(o, c.Name)
 	check := func(verb string, gvk schema.GroupVersionKind, subresource string) {
@@ -33,7 +34,7 @@ func withinRights(o controllers.Options, c *controllers.Controller, tell func(er
 		}
 	}
 	c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
-		result, err := reconcile(ctx, checkedReader{r, check}, key, now, last)
+		result, err := reconcile(ctx, checkedReader{r, check, tell}, key, now, last)
 		for _, a := range result.Actions {
 			verb, target, _ := a.Describe()
 			switch {
@@ -63,6 +64,7 @@ func rightsOf(o controllers.Options, only ...string) func(verb, group, resource 
 type checkedReader struct {
 	olmcore.Reader
 	check func(verb string, gvk schema.GroupVersionKind, subresource string)
+	tell  func(error)
 }
 
 func (r checkedReader) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
@@ -72,5 +74,10 @@ func (r checkedReader) Get(ctx context.Context, gvk schema.GroupVersionKind, nam
 
 func (r checkedReader) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 	r.check("list", gvk, "")
+	// Users write the selectors of OperatorGroups, for namespaces, and of Deployments, for Pods of their namespace.
+	isUsers := gvk.Kind == "Namespace" || gvk.Kind == "Pod" && namespace != ""
+	if selector != nil && !selector.Empty() && !isUsers && olmcore.IndexTerm(selector) == "" {
+		r.tell(fmt.Errorf("no index answers which %s are selected by %s", gvk.Kind, selector))
+	}
 	return r.Reader.List(ctx, gvk, namespace, selector)
 }
