@@ -4,6 +4,9 @@ package maintenancewindow_test
 
 import (
 	"bytes"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,4 +32,22 @@ func TestItStaysSmall(t *testing.T) {
 		}
 	}
 	require.Less(t, total, 300)
+}
+
+// TestItCanBeCopied: another repository cannot import what is internal in this one, in tests neither.
+func TestItCanBeCopied(t *testing.T) {
+	imports := 0
+	require.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, i := range file.Imports {
+			imports++
+			require.NotContains(t, i.Path.Value, "/internal/", path)
+		}
+		return nil
+	}))
+	require.Greater(t, imports, 50)
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/examples/maintenancewindow"
-	_ "github.com/olmcore/olm/internal/seeded"
+	_ "github.com/olmcore/olm/fake/gen/seeded"
 )
 
 // decide returns whether a plan is approved at a time, and else when it will be.

@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/examples/apiserver"
 	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
-	"github.com/olmcore/olm/examples/internal/apiserver"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
 )

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/examples/internal/apiserver"
+	"github.com/olmcore/olm/examples/apiserver"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"

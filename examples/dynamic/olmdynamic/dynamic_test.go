@@ -26,8 +26,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/examples/apiserver"
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
-	"github.com/olmcore/olm/examples/internal/apiserver"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/olmcore"

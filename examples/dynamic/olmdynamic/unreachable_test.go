@@ -25,8 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/olmcore/olm/examples/apiserver"
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
-	"github.com/olmcore/olm/examples/internal/apiserver"
 	"github.com/olmcore/olm/fake"
 )
 

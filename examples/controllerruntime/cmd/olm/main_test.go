@@ -17,7 +17,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/examples/internal/apiserver"
+	"github.com/olmcore/olm/examples/apiserver"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
 )

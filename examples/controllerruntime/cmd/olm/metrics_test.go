@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/examples/internal/apiserver"
+	"github.com/olmcore/olm/examples/apiserver"
 )
 
 // emptyRegistry serves a catalog that has no bundles.

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/olmcore/olm/examples/internal/apiserver"
+	"github.com/olmcore/olm/examples/apiserver"
 	"github.com/olmcore/olm/fake"
 )
 

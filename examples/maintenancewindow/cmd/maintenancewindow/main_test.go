@@ -20,7 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/olmcore/olm/examples/internal/apiserver"
+	"github.com/olmcore/olm/examples/apiserver"
 	"github.com/olmcore/olm/examples/maintenancewindow"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"

@@ -2,7 +2,8 @@
 
 // Package apiserver serves a fake.Cluster over HTTP, in as much of the Kubernetes API as client-go and controller-runtime
 // need: discovery, get, list, watch, create, update, merge patch, delete and the status subresource, in JSON, and answers
-// SelfSubjectAccessReviews. It is for tests of adapters: no authentication, no field selectors, no pages, no server-side apply.
+// SelfSubjectAccessReviews. It is for tests of adapters and of programs that embed the library, in other repositories too:
+// no authentication, no field selectors, no pages, no server-side apply.
 package apiserver
 
 import (
