@@ -165,32 +165,39 @@ var indexedKeys = map[string]bool{
 	"olm.catalogSource": true, "catalogsource.operators.coreos.com/update": true, "operatorframework.io/bundle-unpack-ref": true, "job-name": true,
 }
 
-// isIndexed reports whether a label is indexed, and whether by its value.
-func isIndexed(key string) (is, byValue bool) {
-	if byValue, is = indexedKeys[key]; is {
-		return true, byValue
+// indexTerm returns what a label is indexed by, "" for nothing. known: also by the value; it is what "key=value" is, else
+// "key". The component labels of a namespace have one term: each is of few objects, of which each term of its own costs
+// more than to look at the others of the namespace.
+func indexTerm(key, value string, known bool) string {
+	byValue, is := indexedKeys[key]
+	switch {
+	case is && byValue && !known:
+		return ""
+	case is && byValue:
+		return key + "=" + value
+	case strings.HasPrefix(key, ComponentLabelPrefix):
+		return ComponentLabelPrefix + "*" + key[max(strings.LastIndexByte(key, '.'), len(ComponentLabelPrefix)):]
+	case is, strings.HasPrefix(key, LabelGroupPrefix):
+		return key
 	}
-	return strings.HasPrefix(key, ComponentLabelPrefix) || strings.HasPrefix(key, LabelGroupPrefix), false
+	return ""
 }
 
-// IndexTerms returns what a cache indexes an object by, so that Readers over it find objects by their labels: "key=value"
-// or "key" of each label that the library asks for.
+// IndexTerms returns what a cache indexes an object by, so that Readers over it find objects by their labels: a term for
+// each label that the library asks for, sorted. Several labels may have one.
 func IndexTerms(o Object) []string {
 	var terms []string
 	for key, value := range o.GetLabels() {
-		switch is, byValue := isIndexed(key); {
-		case is && byValue:
-			terms = append(terms, key+"="+value)
-		case is:
-			terms = append(terms, key)
+		if term := indexTerm(key, value, true); term != "" {
+			terms = append(terms, term)
 		}
 	}
 	slices.Sort(terms)
-	return terms
+	return slices.Compact(terms)
 }
 
-// IndexTerm returns a term of IndexTerms that every object which a selector takes has: "key=value" where there is one,
-// else "key", else "": then all objects are to be gone through. The selector is still to be asked about each object that
+// IndexTerm returns a term of IndexTerms that every object which a selector takes has, one of a label with its value where
+// there is one; "": all objects are to be gone through. The selector is still to be asked about each object that
 // has the term; a nil one takes every object.
 func IndexTerm(selector labels.Selector) (term string) {
 	if selector == nil {
@@ -198,19 +205,15 @@ func IndexTerm(selector labels.Selector) (term string) {
 	}
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
-		is, byValue := isIndexed(r.Key())
 		switch values := r.ValuesUnsorted(); r.Operator() {
-		case selection.Equals, selection.DoubleEquals, selection.In:
-			switch {
-			case is && byValue && len(values) == 1:
-				return r.Key() + "=" + values[0]
-			case is && !byValue:
-				term = r.Key()
+		case selection.Equals, selection.DoubleEquals, selection.In, selection.Exists:
+			byKey := indexTerm(r.Key(), "", false)
+			if byKey == "" && len(values) == 1 {
+				if exact := indexTerm(r.Key(), values[0], true); exact != "" {
+					return exact
+				}
 			}
-		case selection.Exists:
-			if is && !byValue {
-				term = r.Key()
-			}
+			term = cmp.Or(byKey, term)
 		}
 	}
 	return term

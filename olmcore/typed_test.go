@@ -88,14 +88,14 @@ func TestItems(t *testing.T) {
 }
 
 func TestIndexTerms(t *testing.T) {
-	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"b": "2", "olm.owner": "", "olm.owner.kind": "x", "job-name": "y", "operators.coreos.com/p.a": ""}}}
-	require.Equal(t, []string{"job-name=y", "olm.owner.kind", "olm.owner=", "operators.coreos.com/p.a"}, olmcore.IndexTerms(o))
+	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"b": "2", "olm.owner": "", "olm.owner.kind": "x", "job-name": "y", "operators.coreos.com/p.a": "", "operators.coreos.com/q.a": "", "operators.coreos.com/r": ""}}}
+	require.Equal(t, []string{"job-name=y", "olm.owner.kind", "olm.owner=", "operators.coreos.com/*.a", "operators.coreos.com/*r"}, olmcore.IndexTerms(o))
 	require.Empty(t, olmcore.IndexTerms(&corev1.Pod{}))
 	for selector, want := range map[string]string{
 		"": "", "olm.owner=1": "olm.owner=1", "olm.owner==1": "olm.owner=1", "olm.owner in (1)": "olm.owner=1", "olm.owner in (1,2)": "", "olm.owner": "",
 		"!olm.owner": "", "olm.owner!=1": "", "olm.owner notin (1)": "", "a=1": "", "a": "", "olm.owner.kind": "olm.owner.kind", "olm.owner.kind=1": "olm.owner.kind",
 		"olm.owner.kind,olm.owner=2": "olm.owner=2", "a=1,job-name=2": "job-name=2", "!a,olm.operatorgroup.uid/1": "olm.operatorgroup.uid/1",
-		"!olm.operatorgroup.uid/1": "", "operators.coreos.com/p.a": "operators.coreos.com/p.a",
+		"!olm.operatorgroup.uid/1": "", "operators.coreos.com/p.a": "operators.coreos.com/*.a", "operators.coreos.com/p.b.a=": "operators.coreos.com/*.a",
 	} {
 		parsed, err := labels.Parse(selector)
 		require.NoError(t, err)
@@ -108,10 +108,11 @@ func TestIndexTerms(t *testing.T) {
 // TestAnIndexLosesNothing: an object that a selector takes has the selector's term.
 func TestAnIndexLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		have := rapid.MapOf(rapid.SampledFrom([]string{"olm.owner", "olm.owner.kind", "c"}), rapid.SampledFrom([]string{"", "1", "2"})).Draw(t, "labels")
+		have := rapid.MapOf(rapid.SampledFrom([]string{"olm.owner", "olm.owner.kind", "c", "operators.coreos.com/p.a", "operators.coreos.com/q"}), rapid.SampledFrom([]string{"", "1", "2"})).Draw(t, "labels")
 		requirement := rapid.SampledFrom([]string{
 			"olm.owner", "!olm.owner.kind", "c=1", "olm.owner.kind==2", "olm.owner in (1)", "olm.owner in (1,2)", "olm.owner notin (2)", "olm.owner.kind!=1", "olm.owner=",
 			"olm.owner.kind in ()", "olm.owner.kind", "olm.owner.kind in (1,2)", "olm.owner=1",
+			"operators.coreos.com/p.a", "operators.coreos.com/q=1", "operators.coreos.com/q in (1,2)", "!operators.coreos.com/p.a",
 		})
 		text := ""
 		for i, r := range rapid.SliceOfN(requirement, 0, 4).Draw(t, "selector") {
