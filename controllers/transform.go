@@ -21,9 +21,9 @@ func TransformTyped(o any) (any, error) {
 
 // Transform is what a cache does to each object before it keeps it, in the form in which client-go and
 // controller-runtime want it (cache.TransformFunc): managed fields are left out, and of copies of versions all that no
-// controller looks at. A cluster has as many of these as operators times namespaces. Long texts and large lists,
-// such as the icon and the rules of a bundle, are kept once for all objects with the same. It may change o, and returns what is no object
-// as it is; the error is nil.
+// controller looks at. A cluster has as many of these as operators times namespaces. What objects have in common, such as
+// the icon and the rules of a bundle, names and labels, is kept once for all of them, so that what one reads of a cache must
+// not be written to. It may change o, and returns what is no object as it is; the error is nil.
 func Transform(o any) (any, error) {
 	object, ok := o.(olmcore.Object)
 	if !ok {
