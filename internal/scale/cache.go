@@ -45,10 +45,16 @@ func newCache(watched controllers.Watched, live olmcore.Reader) *cache {
 	return c
 }
 
+// sent is what an API server sends of an object.
+type sent struct {
+	kind schema.GroupVersionKind
+	data []byte
+}
+
 // received is the object as a client decodes and transforms it.
-func received(data []byte, gvk schema.GroupVersionKind) (olmcore.Object, error) {
-	o := olmcore.Blank(gvk)
-	if err := json.Unmarshal(data, o); err != nil {
+func received(t sent) (olmcore.Object, error) {
+	o := olmcore.Blank(t.kind)
+	if err := json.Unmarshal(t.data, o); err != nil {
 		return nil, err
 	}
 	kept, err := controllers.TransformTyped(o)

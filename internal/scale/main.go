@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	asJSON := flags.String("json", "", "write the figures to a `file`")
 	svg := flags.String("svg", "", "write a picture of them to a `file`")
 	docs := flags.String("docs", "", "put the table in its place in a `file`")
+	cpu := flags.String("cpuprofile", "", "write what the start of the manager of the largest size costs to a `file`, for go tool pprof")
 	heap := flags.String("heapprofile", "", "write what the manager of the largest size holds to a `file`, for go tool pprof")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -52,7 +53,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	m := &measurement{size: full, progress: progress, heapProfile: *heap}
+	m := &measurement{size: full, progress: progress, heapProfile: *heap, cpuProfile: *cpu}
 	f, err := m.figures(ctx, tenants, parts)
 	if err != nil {
 		return err

@@ -7,12 +7,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	catalogs "github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -24,10 +29,15 @@ type manager struct {
 	runners []*controllers.Runner
 	queues  []queue
 	server  *server
-	// reconciles are counted by controller. encoding is the time in which the server made texts, which is not the manager's.
+	// clients are the gRPC clients of CatalogSources.
+	clients map[types.NamespacedName]*catalogs.Connection
+	// reconciles are counted by controller, delivered are the changes that watches delivered.
 	reconciles map[string]int
-	encoding   time.Duration
-	failure    error
+	delivered  int
+	// listing is what decoding of the lists took, encoding that in which the server made texts of changes, which is not
+	// the manager's.
+	listing, encoding spent
+	failure           error
 }
 
 // queue is a work queue with timers: the keys that wait, in their order, and when others are to be looked at again.
@@ -57,7 +67,8 @@ func (q *queue) pop() types.NamespacedName {
 
 // newManager makes a manager that has not read anything.
 func newManager(s *server, o controllers.Options) *manager {
-	m := &manager{server: s, reconciles: map[string]int{}}
+	m := &manager{server: s, reconciles: map[string]int{}, clients: map[types.NamespacedName]*catalogs.Connection{}}
+	o.Connection = m.connection
 	m.cache = newCache(o.Watched(), s.Cluster)
 	m.set = controllers.New(&o)
 	m.runners = m.set.Runners(m.cache, s)
@@ -69,30 +80,75 @@ func newManager(s *server, o controllers.Options) *manager {
 	return m
 }
 
-// load fills the cache with what there is, as the lists of informers do.
+// connection plays the gRPC client of a CatalogSource, which is connected while its Pod is ready.
+func (m *manager) connection(in catalogs.Input, address string) *catalogs.Connection {
+	key := types.NamespacedName{Namespace: in.CatalogSource.Namespace, Name: in.CatalogSource.Name}
+	if address == "" {
+		delete(m.clients, key)
+		return nil
+	}
+	state := "TRANSIENT_FAILURE"
+	if slices.ContainsFunc(in.Pods.Items, ready) {
+		state = "READY"
+	}
+	c := m.clients[key]
+	if c == nil || c.Address != address || c.State != state {
+		c = &catalogs.Connection{Address: address, State: state, LastTransition: in.Now, LastConnect: in.Now}
+		m.clients[key] = c
+	}
+	return c
+}
+
+func ready(pod *corev1.Pod) bool {
+	return registryPod(pod) != nil && pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// listed is how many objects a list has at most, as those of informers.
+const listed = 500
+
+// load fills the cache with what there is, as the lists of informers do: what the server encodes is decoded on all
+// processors, as that of different kinds is by a client. Watches go on from there.
 func (m *manager) load() error {
-	for _, o := range m.server.Objects() {
-		gvk := olmcore.GVKOf(o)
-		if !m.cache.watched.Holds(gvk, o.GetNamespace()) {
-			continue
+	m.server.view.Sync()
+	held := slices.DeleteFunc(m.server.Objects(), func(o olmcore.Object) bool { return !m.cache.watched.Holds(olmcore.GVKOf(o), o.GetNamespace()) })
+	for objects := range slices.Chunk(held, listed) {
+		kept := objects
+		if !m.cache.shared {
+			texts, err := each(objects, encoded)
+			if err != nil {
+				return err
+			}
+			began := now()
+			kept, err = each(texts, received)
+			m.listing = m.listing.plus(now().minus(began))
+			if err != nil {
+				return err
+			}
 		}
-		if m.cache.shared {
+		began := now()
+		for _, o := range kept {
 			m.cache.put(o)
-			continue
 		}
-		began := time.Now()
-		data, err := encoded(o)
-		m.encoding += time.Since(began)
-		if err != nil {
-			return err
-		}
-		kept, err := received(data, gvk)
-		if err != nil {
-			return err
-		}
-		m.cache.put(kept)
+		m.listing = m.listing.plus(now().minus(began))
 	}
 	return nil
+}
+
+// each calls a function of each value, as many at a time as there are processors.
+func each[From, To any](from []From, of func(From) (To, error)) ([]To, error) {
+	to, failed, next := make([]To, len(from)), make([]error, len(from)), atomic.Int64{}
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(from); i = int(next.Add(1)) - 1 {
+				to[i], failed[i] = of(from[i])
+			}
+		})
+	}
+	all.Wait()
+	return to, errors.Join(failed...)
 }
 
 // start tells the controllers of all that the cache holds, and hears of changes from then on.
@@ -125,6 +181,7 @@ func (m *manager) tell(ctx context.Context, change controllers.Change) error {
 
 // changed is what a watch delivers.
 func (m *manager) changed(old, next olmcore.Object) {
+	m.delivered++
 	change := controllers.Change{Old: old, New: next}
 	if next == nil {
 		change = controllers.Change{New: old, Deleted: true}

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"runtime"
-	"runtime/pprof"
 	"slices"
 	"time"
 
@@ -34,14 +32,14 @@ type sizeFigures struct {
 	Copies        int `json:"copies"`
 	// Content is the size of the catalog's content, Cache that of the manager's cache with its indexes, Memory that of
 	// what the controllers remember.
-	Content int64         `json:"contentBytes"`
-	Cache   int64         `json:"cacheBytes"`
-	Memory  int64         `json:"memoryBytes"`
-	List    time.Duration `json:"listNanoseconds"` // to decode and to keep what there is
-	Start   cost          `json:"start"`
-	Rest    cost          `json:"anHourAtRest"`
-	Update  cost          `json:"catalogUpdate"`
-	Node    cost          `json:"nodeFailure"`
+	Content int64 `json:"contentBytes"`
+	Cache   int64 `json:"cacheBytes"`
+	Memory  int64 `json:"memoryBytes"`
+	List    spent `json:"list"` // to decode and to keep what there is
+	Start   cost  `json:"start"`
+	Rest    cost  `json:"anHourAtRest"`
+	Update  cost  `json:"catalogUpdate"`
+	Node    cost  `json:"nodeFailure"`
 }
 
 // cost is what something takes.
@@ -54,15 +52,17 @@ type cost struct {
 	Writes     int            `json:"writes"`
 	ByVerb     map[string]int `json:"writesByKind,omitempty"`
 	ByName     map[string]int `json:"reconcilesByController,omitempty"`
-	Time       time.Duration  `json:"nanoseconds"`
+	// Delivered are the changes that watches delivered.
+	Delivered int   `json:"delivered"`
+	Time      spent `json:"time"`
 }
 
 // shardFigures are those of several managers that have the namespaces between them.
 type shardFigures struct {
 	Shards int `json:"shards"`
 	// Largest is what the manager that holds most holds, and Slowest the time of the slowest start, with its lists.
-	Largest int64         `json:"largestBytes"`
-	Slowest time.Duration `json:"slowestNanoseconds"`
+	Largest int64 `json:"largestBytes"`
+	Slowest spent `json:"slowest"`
 	// Keys are how many keys all managers reconciled at their start, Writes what they wrote then.
 	Keys   int `json:"keys"`
 	Writes int `json:"writes"`
@@ -73,6 +73,7 @@ type measurement struct {
 	size
 	progress    io.Writer
 	heapProfile string
+	cpuProfile  string
 
 	world *world
 }
@@ -107,7 +108,10 @@ func (m *measurement) figures(ctx context.Context, tenants, shards []int) (f fig
 	m.say("install the operators of the first %d tenants", m.world.templates())
 	builder := newManager(m.world.server, m.world.options())
 	builder.cache.shared = true
-	if err := m.begin(ctx, builder); err != nil {
+	if err := builder.load(); err != nil {
+		return f, err
+	}
+	if err := builder.start(ctx); err != nil {
 		return f, err
 	}
 	if err := m.world.install(ctx); err != nil {
@@ -118,7 +122,7 @@ func (m *measurement) figures(ctx context.Context, tenants, shards []int) (f fig
 		if err := m.world.grow(ctx, n); err != nil {
 			return f, err
 		}
-		of, err := m.one(ctx, i)
+		of, err := m.one(ctx, i, n == tenants[len(tenants)-1])
 		if err != nil {
 			return f, err
 		}
@@ -137,19 +141,19 @@ func (m *measurement) figures(ctx context.Context, tenants, shards []int) (f fig
 
 func (m *measurement) say(format string, args ...any) { fmt.Fprintf(m.progress, format+"\n", args...) }
 
-// begin lists and tells a manager what there is.
-func (m *measurement) begin(ctx context.Context, manager *manager) error {
-	if err := manager.load(); err != nil {
+// converge tells a manager what its cache holds, and lets it reconcile until nothing is left to do.
+func (m *measurement) converge(ctx context.Context, manager *manager) error {
+	if err := manager.start(ctx); err != nil {
 		return err
 	}
-	return manager.start(ctx)
+	return m.world.settle(ctx)
 }
 
 // settles is how long after a change a manager looks once more.
 const settles = 10 * time.Minute
 
 // one measures a manager of all namespaces in the world as it is. Each has another package of the catalog move on.
-func (m *measurement) one(ctx context.Context, round int) (f sizeFigures, err error) {
+func (m *measurement) one(ctx context.Context, round int, last bool) (f sizeFigures, err error) {
 	w := m.world
 	f.Objects = len(w.server.Objects())
 	csvs, err := olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, w.server.Cluster, "", nil)
@@ -165,21 +169,21 @@ func (m *measurement) one(ctx context.Context, round int) (f sizeFigures, err er
 	m.say("%d objects, %d Subscriptions: start a manager", f.Objects, f.Subscriptions)
 	before := others()
 	manager := newManager(w.server, w.options())
-	began := time.Now()
+	stop, err := m.profileStart(last)
+	if err != nil {
+		return f, err
+	}
+	defer stop()
 	if err := manager.load(); err != nil {
 		return f, err
 	}
-	f.List = time.Since(began) - manager.encoding
+	f.List = manager.listing
 	cached := heap()
 	f.Cache = cached - before
-	if f.Start, err = m.cost(ctx, manager, func() error {
-		if err := manager.start(ctx); err != nil {
-			return err
-		}
-		return w.settle(ctx)
-	}); err != nil {
+	if f.Start, err = m.cost(ctx, manager, func() error { return m.converge(ctx, manager) }); err != nil {
 		return f, err
 	}
+	stop()
 	f.Memory = heap() - cached
 	if err := m.profile(); err != nil {
 		return f, err
@@ -220,9 +224,10 @@ func (m *measurement) subscribed(pkg string) (n int) {
 // cost counts what a manager does.
 func (m *measurement) cost(_ context.Context, manager *manager, do func() error) (c cost, err error) {
 	writes, reads, resolves, reconciles := maps.Clone(m.world.server.writes), manager.cache.reads, m.world.resolves, maps.Clone(manager.reconciles)
-	encoding, began := manager.encoding, time.Now()
+	delivered, encoding, began := manager.delivered, manager.encoding, now()
 	err = do()
-	c.Time = time.Since(began) - (manager.encoding - encoding)
+	c.Time = now().minus(began).minus(manager.encoding.minus(encoding))
+	c.Delivered = manager.delivered - delivered
 	c.Reads, c.Resolves = manager.cache.reads-reads, m.world.resolves-resolves
 	c.ByVerb, c.Writes = difference(writes, m.world.server.writes)
 	c.ByName, c.Reconciles = difference(reconciles, manager.reconciles)
@@ -285,14 +290,16 @@ func (m *measurement) shards(ctx context.Context, count int) (f shardFigures, er
 	for _, namespaces := range m.split(count) {
 		before, written := others(), total(w.server.writes)
 		manager := newManager(w.server, w.options(namespaces...))
-		began := time.Now()
-		if err := m.begin(ctx, manager); err != nil {
+		if err := manager.load(); err != nil {
 			return f, err
 		}
-		if err := w.settle(ctx); err != nil {
+		start, err := m.cost(ctx, manager, func() error { return m.converge(ctx, manager) })
+		if err != nil {
 			return f, err
 		}
-		f.Slowest = max(f.Slowest, time.Since(began)-manager.encoding)
+		if took := manager.listing.plus(start.Time); took.Wall > f.Slowest.Wall {
+			f.Slowest = took
+		}
 		f.Largest = max(f.Largest, heap()-before)
 		f.Keys += total(manager.reconciles)
 		f.Writes += total(w.server.writes) - written
@@ -323,18 +330,4 @@ func total(counts map[string]int) (sum int) {
 		sum += counts[key]
 	}
 	return sum
-}
-
-func (m *measurement) profile() error {
-	if m.heapProfile == "" {
-		return nil
-	}
-	f, err := os.Create(m.heapProfile)
-	if err != nil {
-		return err
-	}
-	if err := pprof.WriteHeapProfile(f); err != nil {
-		return err
-	}
-	return f.Close()
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,48 +82,47 @@ func (s *server) deliver(old, next olmcore.Object) {
 	if old == nil && s.created != nil {
 		s.created(next)
 	}
-	var data []byte
 	for _, m := range s.managers {
-		o := next
-		if next == nil {
-			o = old
-		}
-		gvk := olmcore.GVKOf(o)
-		if !m.cache.watched.Holds(gvk, o.GetNamespace()) {
-			continue
-		}
-		if next == nil {
-			m.changed(m.cache.remove(old), nil)
-			continue
-		}
-		if m.cache.shared {
-			m.changed(m.cache.put(next), next)
-			continue
-		}
-		if data == nil {
-			var err error
-			began := time.Now()
-			data, err = encoded(next)
-			m.encoding += time.Since(began)
-			if err != nil {
-				s.failure = err
-				return
-			}
-		}
-		kept, err := received(data, gvk)
-		if err != nil {
+		if err := s.deliverTo(m, old, next); err != nil {
 			s.failure = err
 			return
 		}
-		m.changed(m.cache.put(kept), kept)
 	}
 }
 
+func (s *server) deliverTo(m *manager, old, next olmcore.Object) error {
+	o := next
+	if next == nil {
+		o = old
+	}
+	switch {
+	case !m.cache.watched.Holds(olmcore.GVKOf(o), o.GetNamespace()):
+	case next == nil:
+		m.changed(m.cache.remove(old), nil)
+	case m.cache.shared:
+		m.changed(m.cache.put(next), next)
+	default:
+		began := now()
+		data, err := encoded(next)
+		m.encoding = m.encoding.plus(now().minus(began))
+		if err != nil {
+			return err
+		}
+		kept, err := received(data)
+		if err != nil {
+			return err
+		}
+		m.changed(m.cache.put(kept), kept)
+	}
+	return nil
+}
+
 // encoded is the text of an object, with its kind.
-func encoded(o olmcore.Object) ([]byte, error) {
+func encoded(o olmcore.Object) (sent, error) {
 	values, err := olmcore.ToMap(o)
 	if err != nil {
-		return nil, err
+		return sent{}, err
 	}
-	return json.Marshal(values)
+	data, err := json.Marshal(values)
+	return sent{olmcore.GVKOf(o), data}, err
 }

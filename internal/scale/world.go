@@ -212,7 +212,7 @@ func (w *world) grow(ctx context.Context, tenants int) error {
 			return err
 		}
 	}
-	return nil
+	return w.settle(ctx) // what the cluster makes of them is there before a manager starts
 }
 
 // settle lets the cluster and the managers go on until nothing changes at this instant.
