@@ -108,6 +108,32 @@ func (n *Nodes) Fail(name string) {
 	n.silent[name] = true
 }
 
+// Break makes a node report that it is not ready, and then fall silent.
+func (n *Nodes) Break(ctx context.Context, name string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.silent[name] = true
+	node := &corev1.Node{}
+	if err := n.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return err
+	}
+	before := node.DeepCopy()
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			c.Status, c.Reason, c.Message, c.LastTransitionTime = corev1.ConditionFalse, "KubeletNotReady", "container runtime is down", metav1.Now()
+		}
+	}
+	return n.client.Status().Patch(ctx, node, client.MergeFrom(before))
+}
+
+// Remove takes a node away with its Node object, as a cloud does.
+func (n *Nodes) Remove(ctx context.Context, name string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.silent, name)
+	return client.IgnoreNotFound(n.client.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+}
+
 // Heal makes a node report that it is ready, and go on doing so.
 func (n *Nodes) Heal(ctx context.Context, name string) error {
 	n.mu.Lock()

@@ -31,7 +31,7 @@ import (
 // contents is what the catalogs of all stories serve, and which bundles are in images.
 var contents = content{
 	catalogs: map[types.NamespacedName]*resolution.Catalog{}, since: map[types.NamespacedName]time.Time{},
-	down: map[types.NamespacedName]bool{}, images: map[string]bundleImage{},
+	down: map[types.NamespacedName]bool{}, images: map[string]bundleImage{}, pushed: map[string]*resolution.Catalog{},
 }
 
 type content struct {
@@ -40,6 +40,7 @@ type content struct {
 	since    map[types.NamespacedName]time.Time // when it was first served
 	down     map[types.NamespacedName]bool
 	images   map[string]bundleImage
+	pushed   map[string]*resolution.Catalog // by the imageID of the catalog's image
 }
 
 // bundleImage is what is in the image of a bundle: its manifests by their file names, or why they cannot be written.
@@ -72,6 +73,13 @@ func (c *content) setImage(name string, image bundleImage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.images[name] = image
+}
+
+// push puts a catalog into the image with an imageID: it is served once a Pod with that imageID serves.
+func (c *content) push(imageID string, catalog *resolution.Catalog) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pushed[imageID] = catalog
 }
 
 // now is the content as it is: what it holds does not change any more.
@@ -123,6 +131,11 @@ func (c *content) connection(in catalog.Input, address string) *catalog.Connecti
 		}
 		if at := pod.Status.Conditions[i].LastTransitionTime.Time; failing.LastConnect.IsZero() || at.Before(failing.LastConnect) {
 			failing.State, failing.LastConnect, failing.LastTransition = "READY", at, at
+		}
+		for _, status := range pod.Status.ContainerStatuses {
+			if pushed := c.pushed[status.ImageID]; pushed != nil {
+				c.catalogs[key] = pushed
+			}
 		}
 	}
 	return failing

@@ -27,13 +27,15 @@
 //	pkg(...).channel(...).bundle(...)  what a catalog serves; package_test.go has the changes of bundles: owns, requires,
 //	                               requiresPackage, brings, edited, supports, inImage ...
 //	s.publish("community", ...)    the catalog serves something else from now on
+//	s.push(image, digest, ...)     an image holds another catalog from now on, which Pods serve that start later
 //	edit, remove                   what a person does, with conflicts tried again; editIn ... for other namespaces
 //	s.imageIs(name, Image{...})    what becomes of containers: they wait (ImagePullBackOff), are never ready, or end
 //	s.until, eventually, says      wait for a condition, a value, a condition of an object in the words of its status
 //	s.installed, s.planned         wait for the two usual ends
 //	s.atRest                       the manager has nothing to do for a while: what has not come does not come
 //	get, list, exists, s.csv, s.plan, s.subscription    what there is, from a watch
-//	s.transitions, steps           what the manager reported, what a plan does
+//	s.goesThrough, s.transitions   what the manager reported, which it does after it has written
+//	steps                          what a plan does
 //
 // Exact strings stand in the stories as OLM writes them; where this library says something else on purpose,
 // docs/deviations.md has the row. No story sleeps. One that fails shows its objects and what the manager did.

@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
@@ -159,6 +160,17 @@ func failed(s *story, message string) {
 	says[*v1alpha1.Subscription](s, "alpha", "InstallPlanFailed", "True InstallComponentFailed: "+message)
 }
 
+// sizesAreNumbers makes the schema of the operator's definition stricter.
+func sizesAreNumbers(_ *story, b *bundle) {
+	for _, o := range b.objects {
+		if crd, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
+			crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer"}},
+			}
+		}
+	}
+}
+
 func TestInstallPlansFail(t *testing.T) {
 	t.Parallel()
 	begin := func(s *story, changes ...change) {
@@ -196,6 +208,23 @@ func TestInstallPlansFail(t *testing.T) {
 		s.given(strings.NewReplacer("- name: v1", "- name: v1alpha1", "metadata: {", `metadata: {labels: {olm.managed: "true"}, `).Replace(s.crd("Widget")))
 		begin(s, owns("Widget"))
 		failed(s, `risk of data loss updating "widgets.NS.example.com": new CRD removes version v1alpha1 that is listed as a stored version on the existing CRD`)
+	})
+	tell(t, "when custom resources would not fit a new schema, until they do", func(s *story) {
+		s.group()
+		s.catalog("community", oneVersion().bundle("alpha.v1.0.0", owns("Widget")))
+		s.subscribe("alpha")
+		s.installed("alpha", "alpha.v1.0.0")
+		s.given(`{apiVersion: NS.example.com/v1, kind: Widget, metadata: {name: one}, spec: {size: big}}`)
+		s.publish("community", twoVersions().bundle("alpha.v1.0.0", owns("Widget")).bundle("alpha.v1.1.0", owns("Widget"), sizesAreNumbers))
+		s.planned("alpha", v1alpha1.InstallPlanPhaseFailed, "alpha.v1.1.0")
+		says[*v1alpha1.InstallPlan](s, s.plan("alpha").Name, "Installed", `False InstallComponentFailed: error validating existing CRs against new CRD's schema for "widgets.NS.example.com": `+
+			`error validating NS.example.com/v1, Kind=Widget "NS/one": updated validation is too restrictive: [].spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"`)
+		require.False(s, exists[*v1alpha1.ClusterServiceVersion](s, "alpha.v1.1.0"), "nothing of it was begun")
+		s.succeeds("alpha.v1.0.0")
+		fits := s.widget().DeepCopyObject().(*unstructured.Unstructured)
+		fits.Object["spec"] = map[string]any{"size": int64(3)}
+		require.NoError(s, world.user.Do(s.Context(), olmcore.UpdateOf(s.widget(), fits, byUser)))
+		s.installed("alpha", "alpha.v1.1.0")
 	})
 	tell(t, "and one that failed and is deleted is made anew", func(s *story) {
 		begin(s, brings(`{apiVersion: batch/v1, kind: CronJob, metadata: {name: alpha}}`))

@@ -28,6 +28,7 @@ import (
 	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/installplan/crvalidation"
 	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 	}
 	log.SetLogger(logr.Discard())
 	code := m.Run()
-	if err := errors.Join(world.refused(), world.stop()); err != nil {
+	if err := errors.Join(world.refused(), readmeCounts(), world.stop()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
@@ -88,6 +89,7 @@ func options() controllers.Options {
 			OPMImage: opmImage, UtilImage: utilImage, ConfigMapServerImage: configMapServerImage, MinPollInterval: time.Second,
 		},
 		Connection: contents.connection, Resolve: contents.resolve, Fingerprint: contents.fingerprint, CatalogsOf: contents.known,
+		Judge:  crvalidation.Judge,
 		Sweeps: true, Operators: true,
 	}
 	o.Subscription.MissingGrace = time.Second

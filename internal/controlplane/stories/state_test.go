@@ -81,6 +81,11 @@ func (s *story) approve(subscription string) {
 	edit(s, s.plan(subscription).Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true })
 }
 
+// withdraw takes the approval back.
+func (s *story) withdraw(subscription string) {
+	edit(s, s.plan(subscription).Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = false })
+}
+
 // says waits until an object has a condition: "STATUS REASON: MESSAGE", with less where there is less; empty for none.
 func says[T olmcore.Object](s *story, name, condition, want string) {
 	s.Helper()
@@ -127,6 +132,12 @@ func (s *story) transitions(kind, name, machine string) (states []string) {
 		}
 	}
 	return slices.Compact(states) // the reason may change and the state stay
+}
+
+// goesThrough waits until the manager has reported these states of an object: it does so after the last one is written.
+func (s *story) goesThrough(kind, name, machine string, want ...string) {
+	s.Helper()
+	eventually(s, name+" goes through its states", func() []string { return s.transitions(kind, name, machine) }, want)
 }
 
 // steps returns what an InstallPlan does: "KIND NAME: STATUS" in its order.

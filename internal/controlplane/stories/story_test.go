@@ -40,6 +40,7 @@ type story struct {
 
 // tell tells a story, beside others. What it says must be a sentence.
 func tell(t *testing.T, sentence string, tale func(s *story)) {
+	count()
 	t.Run(sentence, func(t *testing.T) {
 		t.Parallel()
 		tale(newStory(t))
@@ -48,6 +49,7 @@ func tell(t *testing.T, sentence string, tale func(s *story)) {
 
 // tellAlone tells a story that touches what others see, before all others begin.
 func tellAlone(t *testing.T, sentence string, tale func(s *story)) {
+	count()
 	t.Run(sentence, func(t *testing.T) { tale(newStory(t)) })
 }
 
@@ -169,15 +171,26 @@ func (s *story) serve(name string, packages ...*pack) { serveIn(s, s.ns, name, p
 
 // serveIn replaces what a CatalogSource of another namespace serves.
 func serveIn(s *story, namespace, name string, packages ...*pack) {
+	contents.publish(types.NamespacedName{Namespace: namespace, Name: name}, built(s, name, packages...))
+}
+
+// push makes an image hold a catalog from now on: containers that run already have what they had.
+func (s *story) push(image, digest string, packages ...*pack) {
+	id := s.image(image) + "@sha256:" + digest
+	contents.push(id, built(s, image, packages...))
+	s.imageIs(image, controlplane.Image{ID: id})
+}
+
+func built(s *story, name string, packages ...*pack) *resolution.Catalog {
 	var all []resolution.Package
 	for _, p := range packages {
 		all = append(all, p.build(s))
 	}
-	built, problems := resolution.Build(all)
+	catalog, problems := resolution.Build(all)
 	for _, d := range problems {
 		s.Logf("catalog %s: %s: %s", name, d.Reason, d.Message)
 	}
-	contents.publish(types.NamespacedName{Namespace: namespace, Name: name}, built)
+	return catalog
 }
 
 // publish replaces what a CatalogSource of the story's namespace serves.

@@ -3,6 +3,7 @@
 package stories_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -26,7 +27,7 @@ func TestSubscriptionsFollowAChannel(t *testing.T) {
 		s.subscribe("alpha", channel("stable"))
 		s.installed("alpha", "alpha.v1.1.0")
 		require.False(s, exists[*v1alpha1.ClusterServiceVersion](s, "alpha.v1.0.0"))
-		require.Equal(s, []string{"UpgradePending", "AtLatestKnown"}, s.transitions("Subscription", "alpha", "State"))
+		s.goesThrough("Subscription", "alpha", "State", "UpgradePending", "AtLatestKnown")
 	})
 	tell(t, "without a channel the default channel of the package counts", func(s *story) {
 		s.group()
@@ -39,7 +40,7 @@ func TestSubscriptionsFollowAChannel(t *testing.T) {
 		s.catalog("community", twoChannels())
 		s.subscribe("alpha", channel("stable"), startingAt("alpha.v1.0.0"))
 		s.installed("alpha", "alpha.v1.1.0")
-		require.Equal(s, []string{"UpgradePending", "AtLatestKnown", "UpgradePending", "AtLatestKnown"}, s.transitions("Subscription", "alpha", "State"))
+		s.goesThrough("Subscription", "alpha", "State", "UpgradePending", "AtLatestKnown", "UpgradePending", "AtLatestKnown")
 		s.until("the version that is replaced is gone", func() bool { return !exists[*v1alpha1.ClusterServiceVersion](s, "alpha.v1.0.0") })
 	})
 	tell(t, "with manual approval a starting version can be held", func(s *story) {
@@ -161,6 +162,38 @@ func TestSubscriptionsAskForApproval(t *testing.T) {
 		remove[*v1alpha1.InstallPlan](s, s.plan("alpha").Name)
 		s.planned("alpha", v1alpha1.InstallPlanPhaseRequiresApproval, "alpha.v1.1.0")
 		says[*v1alpha1.Subscription](s, "alpha", "InstallPlanMissing", "")
+	})
+	tell(t, "an approval that is taken back before the plan could begin counts for nothing", func(s *story) {
+		s.given(scoped)
+		s.catalog("community", alphaWith())
+		s.subscribe("alpha", manual)
+		s.planned("alpha", v1alpha1.InstallPlanPhaseRequiresApproval, "alpha.v1.0.0")
+		s.approve("alpha")
+		s.until("it waits for its account", func() bool {
+			return strings.HasPrefix(conditionOf(s.plan("alpha"), "Installed"), "False InstallCheckFailed") && s.plan("alpha").Spec.Approved
+		})
+		s.withdraw("alpha")
+		s.given(everything)
+		s.given(installer)
+		says[*v1alpha1.InstallPlan](s, s.plan("alpha").Name, "Installed", "")
+		s.atRest()
+		s.planned("alpha", v1alpha1.InstallPlanPhaseRequiresApproval, "alpha.v1.0.0")
+		require.False(s, exists[*v1alpha1.ClusterServiceVersion](s, "alpha.v1.0.0"))
+		s.approve("alpha")
+		s.installed("alpha", "alpha.v1.0.0")
+	})
+	tell(t, "an approval that is taken back afterwards takes nothing back", func(s *story) {
+		s.group()
+		s.catalog("community", alphaWith())
+		s.subscribe("alpha", manual)
+		s.planned("alpha", v1alpha1.InstallPlanPhaseRequiresApproval, "alpha.v1.0.0")
+		s.approve("alpha")
+		s.installed("alpha", "alpha.v1.0.0")
+		s.planned("alpha", v1alpha1.InstallPlanPhaseComplete, "alpha.v1.0.0")
+		s.withdraw("alpha")
+		s.atRest()
+		s.planned("alpha", v1alpha1.InstallPlanPhaseComplete, "alpha.v1.0.0")
+		s.installed("alpha", "alpha.v1.0.0")
 	})
 	tell(t, "the plan of an installed version may be deleted, and the Subscription says that it is missing", func(s *story) {
 		s.group()

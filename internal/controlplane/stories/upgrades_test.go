@@ -78,9 +78,11 @@ func TestUpgradesTakeTheirPath(t *testing.T) {
 		s.subscribe("alpha", startingAt("alpha.v1.0.0"))
 		s.installed("alpha", "alpha.v1.1.0")
 		s.until("the old version is gone", func() bool { return !exists[*v1alpha1.ClusterServiceVersion](s, "alpha.v1.0.0") })
-		phases := s.transitions("ClusterServiceVersion", "alpha.v1.0.0", "Phase")
-		require.Equal(s, []string{"Replacing", "Deleting"}, phases[len(phases)-2:])
-		require.Equal(s, []string{"Pending", "InstallReady", "Installing", "Succeeded"}, s.transitions("ClusterServiceVersion", "alpha.v1.1.0", "Phase"))
+		eventually(s, "it was replaced first", func() []string {
+			return after(s.transitions("ClusterServiceVersion", "alpha.v1.0.0", "Phase"), "Replacing")
+		},
+			[]string{"Replacing", "Deleting"})
+		s.goesThrough("ClusterServiceVersion", "alpha.v1.1.0", "Phase", "Pending", "InstallReady", "Installing", "Succeeded")
 		require.Contains(s, container(s).Image, "v1.1.0")
 	})
 	tell(t, "an API is handed from the old version to the new one", func(s *story) {

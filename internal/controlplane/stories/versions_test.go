@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/olmcore/olm/internal/controlplane"
+	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -64,7 +65,7 @@ func TestPhasesOfAVersion(t *testing.T) {
 		s.group()
 		s.version("alpha", "1.0.0", "")
 		s.succeeds("alpha.v1.0.0")
-		require.Equal(s, []string{"Pending", "InstallReady", "Installing", "Succeeded"}, s.transitions("ClusterServiceVersion", "alpha.v1.0.0", "Phase"))
+		s.goesThrough("ClusterServiceVersion", "alpha.v1.0.0", "Phase", "Pending", "InstallReady", "Installing", "Succeeded")
 	})
 	tell(t, "its Deployment is its own, with its labels", func(s *story) {
 		s.group()
@@ -166,6 +167,48 @@ func TestWhatAVersionRequires(t *testing.T) {
 		s.given("{apiVersion: v1, kind: ServiceAccount, metadata: {name: worker}}")
 		s.succeeds("alpha.v1.0.0")
 	})
+	tell(t, "permissions that come later are waited for", func(s *story) {
+		s.group()
+		s.given("{apiVersion: v1, kind: ServiceAccount, metadata: {name: worker}}")
+		s.version("alpha", "1.0.0", "", edited(func(c *v1alpha1.ClusterServiceVersion) {
+			c.Spec.InstallStrategy.StrategySpec.Permissions = []v1alpha1.StrategyDeploymentPermissions{{
+				ServiceAccountName: "worker", Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}}},
+			}}
+		}))
+		s.is("alpha.v1.0.0", unmet)
+		require.Contains(s, s.requirement("alpha.v1.0.0", "ServiceAccount", "worker"), "PresentNotSatisfied")
+		s.given(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: worker}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: worker}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: worker}
+subjects: [{kind: ServiceAccount, name: worker, namespace: NS}]
+`)
+		s.succeeds("alpha.v1.0.0")
+	})
+	tell(t, "permissions that are lost fail it, and it succeeds when they are back", func(s *story) {
+		s.group()
+		s.catalog("community", alphaWith())
+		s.subscribe("alpha")
+		s.installed("alpha", "alpha.v1.0.0")
+		role := owned[*rbacv1.Role](s, s.ns, "alpha.v1.0.0")[0]
+		rules := get[*rbacv1.Role](s, role).Rules
+		edit(s, role, func(r *rbacv1.Role) { r.Rules = nil })
+		s.until("it says so", func() bool { return s.csv("alpha.v1.0.0").Status.Reason == v1alpha1.CSVReasonRequirementsNotMet })
+		edit(s, role, func(r *rbacv1.Role) { r.Rules = rules })
+		s.succeeds("alpha.v1.0.0")
+	})
+	tell(t, "a Kubernetes that is new enough is enough", func(s *story) {
+		s.group()
+		s.version("alpha", "1.0.0", "", edited(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.MinKubeVersion = "1.20.0" }))
+		s.succeeds("alpha.v1.0.0")
+		require.Equal(s, v1alpha1.StatusReason("Present"), s.csv("alpha.v1.0.0").Status.RequirementStatus[0].Status)
+	})
 	tell(t, "a newer Kubernetes is waited for", func(s *story) {
 		s.group()
 		s.version("alpha", "1.0.0", "", edited(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.MinKubeVersion = "99.0.0" }))
@@ -179,6 +222,9 @@ func TestWhatAVersionRequires(t *testing.T) {
 		s.succeeds("alpha.v1.0.0")
 		removeIn[*crdType](s, "", "widgets.NS.example.com")
 		s.until("its requirements are not met", func() bool { return s.csv("alpha.v1.0.0").Status.Reason == v1alpha1.CSVReasonRequirementsNotMet })
+		s.until("the definition is gone", func() bool {
+			return live(s, olmcore.GVKOf(&crdType{}), "", "widgets.NS.example.com").GetName() == ""
+		})
 		s.given(s.crd("Widget"))
 		s.succeeds("alpha.v1.0.0")
 	})
