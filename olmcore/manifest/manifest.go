@@ -116,11 +116,12 @@ func decode(document []byte, depth int) ([]Object, error) {
 		return nil, nil
 	}
 	var list struct {
-		Kind  string            `json:"kind"`
-		Items []json.RawMessage `json:"items"`
+		Kind  string          `json:"kind"`
+		Items json.RawMessage `json:"items"` // null where a program wrote a list without any
 	}
+	var items []json.RawMessage
 	// An object that does not fit is no list; Decode below says what is wrong.
-	if json.Unmarshal(document, &list) != nil || list.Items == nil || !strings.HasSuffix(list.Kind, "List") {
+	if json.Unmarshal(document, &list) != nil || json.Unmarshal(list.Items, &items) != nil || !strings.HasSuffix(list.Kind, "List") {
 		o, keys, err := olmcore.DecodeKeys(document)
 		if err != nil {
 			return nil, err
@@ -131,7 +132,7 @@ func decode(document []byte, depth int) ([]Object, error) {
 		return nil, fmt.Errorf("lists are nested more than %d deep", MaxDepth)
 	}
 	var objects []Object
-	for i, item := range list.Items {
+	for i, item := range items {
 		found, err := decode(item, depth+1)
 		if err != nil {
 			return nil, fmt.Errorf("items[%d]: %w", i, err)

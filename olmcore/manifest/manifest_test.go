@@ -27,6 +27,8 @@ func TestRead(t *testing.T) {
 		"a list":                      {`{"apiVersion":"v1","kind":"List","items":[` + node + `,` + node + `]}`, []string{"Node n", "Node n"}},
 		"a typed list in YAML":        {"apiVersion: v1\nkind: NodeList\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: node}\n", []string{"Node node"}},
 		"an empty list":               {`{"apiVersion":"v1","kind":"List","items":[]}`, nil},
+		"an empty list as Go has it":  {"apiVersion: v1\nkind: PodList\nitems: null\n", nil},
+		"carriage returns":            {strings.ReplaceAll("---\n"+"apiVersion: v1\nkind: Node\nmetadata: {name: a}\n---\n# nothing\n---\n", "\n", "\r\n"), []string{"Node a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := manifest.Read("f", strings.NewReader(tt.text))
