@@ -23,9 +23,9 @@ const (
 	// largePart is what a part takes, in bytes with all that is below, from on which it is looked for among those of all
 	// objects. Smaller ones are looked for among those of late: to know for each whether an object still has it would take
 	// more than most of them do.
-	largePart = 512
+	largePart = 1 << 10
 	// manyParts is how many smaller parts, and as many texts, are of late: those of some thousand objects.
-	manyParts = 1 << 15
+	manyParts = 1 << 14
 	// shortText is the length up to which a text takes no more memory than what is known of it.
 	shortText = 8
 )
