@@ -32,12 +32,7 @@ type Rights struct {
 // resource is in one rule. Custom resources are not among it: an operator with spec.cleanup.enabled needs list and delete
 // of those that it owns.
 func (o Options) Rights(only ...string) Rights {
-	if len(only) == 0 {
-		for _, c := range New(&o).Controllers {
-			only = append(only, c.Name)
-		}
-	}
-	chosen := sets.New(only...)
+	chosen := o.chosen(only)
 	cluster, namespace := verbs{}, verbs{}
 	of := func(namespaced bool) verbs {
 		if namespaced && len(o.Namespaces) > 0 {
@@ -46,7 +41,7 @@ func (o Options) Rights(only ...string) Rights {
 		return cluster
 	}
 	for _, k := range olmcore.Kinds() {
-		if k.Watch != olmcore.WatchNever && slices.ContainsFunc(k.ReadBy, func(p string) bool { return chosen.HasAny(readers[p]...) }) {
+		if k.Watch != olmcore.WatchNever && isReadBy(k, chosen) {
 			of(k.Watch == olmcore.WatchShard).allow(k.Group, k.Plural, "get list watch")
 		}
 	}
@@ -59,6 +54,21 @@ func (o Options) Rights(only ...string) Rights {
 		}
 	}
 	return Rights{Cluster: cluster.rules(), Namespace: namespace.rules(), Namespaces: o.shard()}
+}
+
+// chosen are the controllers of these names; without names all that New returns.
+func (o Options) chosen(only []string) sets.Set[string] {
+	if len(only) == 0 {
+		for _, c := range New(&o).Controllers {
+			only = append(only, c.Name)
+		}
+	}
+	return sets.New(only...)
+}
+
+// isReadBy reports whether one of some controllers reads the objects of a kind.
+func isReadBy(k olmcore.Kind, chosen sets.Set[string]) bool {
+	return slices.ContainsFunc(k.ReadBy, func(p string) bool { return chosen.HasAny(readers[p]...) })
 }
 
 // readers are the controllers whose Gather functions are those of a package, as olmcore.Kind.ReadBy names it.

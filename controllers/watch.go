@@ -34,11 +34,15 @@ func (w Watched) Holds(kind schema.GroupVersionKind, namespace string) bool {
 	return is && (namespaces == nil || slices.Contains(namespaces, namespace))
 }
 
-// Watched returns the kinds that Affected knows. A shard needs Pods, Secrets and the like of its Namespaces, of the
-// global catalogs and of OLM alone.
-func (o Options) Watched() Watched {
-	all, shard := Watched{}, o.shard()
+// Watched returns the kinds whose changes count for the controllers of these names, which are those that they read; without
+// names for all that New returns. Rights allows no other. A shard needs Pods, Secrets and the like of its Namespaces, of
+// the global catalogs and of OLM alone.
+func (o Options) Watched(only ...string) Watched {
+	all, shard, chosen := Watched{}, o.shard(), o.chosen(only)
 	for _, k := range olmcore.Kinds() {
+		if !isReadBy(k, chosen) {
+			continue
+		}
 		switch k.Watch {
 		case olmcore.WatchShard:
 			all[k.GroupVersionKind] = shard

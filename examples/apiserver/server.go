@@ -37,6 +37,8 @@ type Server struct {
 	Stored func(object map[string]any)
 	// Allowed, when set before the first request, answers SelfSubjectAccessReviews; nil: everything is allowed.
 	Allowed func(what authorizationv1.ResourceAttributes) bool
+	// Authorize, when set before the first request, is asked of each request for objects; what it refuses is forbidden.
+	Authorize func(what authorizationv1.ResourceAttributes) bool
 
 	mu      sync.Mutex
 	cluster *fake.Cluster
@@ -159,6 +161,10 @@ func (s *Server) answer(r *http.Request, path []string) (any, error) {
 	}
 	verb := q.verb()
 	s.asked[verb]++
+	if s.Authorize != nil && !s.Authorize(q.attributes()) {
+		resource := schema.GroupResource{Group: q.gvk.Group, Resource: q.kind.Resource}
+		return nil, apierrors.NewForbidden(resource, q.name, errors.New("no rule allows it"))
+	}
 	switch verb {
 	case "get":
 		o, err := s.cluster.Get(r.Context(), q.gvk, q.namespace, q.name)
@@ -181,6 +187,14 @@ func (s *Server) encode(o olmcore.Object) (map[string]any, error) {
 		s.Stored(m)
 	}
 	return m, err
+}
+
+// attributes are what RBAC looks at.
+func (q *request) attributes() authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{
+		Verb: q.verb(), Group: q.gvk.Group, Version: q.gvk.Version, Resource: q.kind.Resource, Subresource: q.subresource,
+		Namespace: q.namespace, Name: q.name,
+	}
 }
 
 func (q *request) verb() string {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
@@ -14,6 +15,9 @@ import (
 
 // lookAtCleanups tells of ClusterServiceVersions that are being deleted how far that is.
 func (m *Metrics) lookAtCleanups(s *scrape) {
+	if !m.only.has(controllers.CSV) {
+		return
+	}
 	for _, c := range s.versions.Items {
 		if c.DeletionTimestamp == nil || c.IsCopied() {
 			continue

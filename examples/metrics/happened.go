@@ -45,8 +45,16 @@ func newHappened() happened {
 	}
 }
 
-func (h *happened) collectors() []prometheus.Collector {
-	return []prometheus.Collector{h.upgrades, h.warnings, h.actions, h.errors, h.transitions, h.requests, h.resolutions}
+// collectors are those of what some controllers do.
+func (h *happened) collectors(only selection) []prometheus.Collector {
+	all := []prometheus.Collector{h.actions, h.errors, h.transitions, h.requests, h.resolutions}
+	if only.has(controllers.CSV) {
+		all = append(all, h.upgrades)
+	}
+	if only.has(controllers.InstallPlan) {
+		all = append(all, h.warnings)
+	}
+	return all
 }
 
 // join hears what the controllers ask for, and how long it takes to resolve.

@@ -38,7 +38,7 @@ type scrape struct {
 
 // look reads the cluster, and answers what can be answered.
 func (m *Metrics) look(ctx context.Context, r olmcore.Reader) *scrape {
-	s := &scrape{ctx: ctx, reader: r, now: m.now(), series: series{max: orDefault(m.MaxSeries, DefaultMaxSeries)}}
+	s := &scrape{ctx: ctx, reader: r, now: m.now(), series: series{max: orDefault(m.MaxSeries, DefaultMaxSeries), only: m.only}}
 	s.catalogs = list[*v1alpha1.CatalogSource](s, m.options.Namespaces)
 	s.subscriptions = list[*v1alpha1.Subscription](s, m.options.Namespaces)
 	s.plans = list[*v1alpha1.InstallPlan](s, m.options.Namespaces)
@@ -72,11 +72,14 @@ func (s *scrape) totals(metric string, of func(*series) map[string]int) {
 	}
 }
 
-// list reads the objects of a kind, of a shard's namespaces, if there are any. A kind that is not served, or was not read,
-// is incomplete, as is one that could not be read.
+// list reads the objects of a kind, of a shard's namespaces, if there are any. A kind that no metric needs, that is not
+// served, or was not read, is incomplete, as is one that could not be read.
 func list[T olmcore.Object](s *scrape, shard []string) (found olmcore.Observed[T]) {
 	var zero T
 	kind := olmcore.GVKOf(zero).Kind
+	if !s.only.needs(kind) {
+		return olmcore.Observed[T]{}
+	}
 	if len(shard) == 0 {
 		shard = []string{""}
 	}

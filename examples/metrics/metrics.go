@@ -8,9 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Defaults.
@@ -32,6 +33,7 @@ type Metrics struct {
 	// Catalogs is the content that the controllers resolve from; nil: how often it was read is not told.
 	Catalogs *controllers.Catalogs
 
+	only     selection
 	options  *controllers.Options
 	reader   atomic.Pointer[olmcore.Reader]
 	happened happened
@@ -43,9 +45,11 @@ type Metrics struct {
 }
 
 // New returns Metrics of the controllers that run with these options, which must be set before: it adds itself to Asked and
-// to Resolve. The configurations and the shard of the options count for what is assessed.
-func New(o *controllers.Options) *Metrics {
-	m := &Metrics{options: o, happened: newHappened(), memory: map[string]*remembered{}, syncs: newSyncs()}
+// to Resolve. The configurations and the shard of the options count for what is assessed. With names of controllers there
+// are metrics of what these reconcile alone, so of several managers that each run some of them one exports each metric,
+// and kinds that none of its metrics needs are not read.
+func New(o *controllers.Options, only ...string) *Metrics {
+	m := &Metrics{options: o, only: only, happened: newHappened(), memory: map[string]*remembered{}, syncs: newSyncs()}
 	m.happened.join(o)
 	return m
 }
@@ -86,7 +90,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.happened.collectors() {
+	for _, c := range m.happened.collectors(m.only) {
 		c.Collect(ch)
 	}
 	r := m.reader.Load()

@@ -81,7 +81,7 @@ func (n *remembered) holds(s *scrape, p *place) bool {
 
 // assess answers about a namespace.
 func (s *scrape) assess(p *place) *remembered {
-	n := &remembered{series: series{max: s.max}, complete: s.complete()}
+	n := &remembered{series: series{max: s.max, only: s.only}, complete: s.complete()}
 	for o := range p.objects {
 		n.versions = append(n.versions, versionOf(o))
 	}

@@ -20,6 +20,8 @@ type series struct {
 	max     int
 	made    map[ofNamespace]int
 	leftOut map[string]int
+	// only are the controllers of what there are metrics of.
+	only selection
 	// notAssessed counts objects by kind.
 	notAssessed map[string]int
 }
@@ -29,6 +31,10 @@ type ofNamespace struct{ namespace, metric string }
 // add adds a series, unless the objects of the namespace have too many of them already; those of no namespace are not
 // counted.
 func (s *series) add(namespace, metric string, value float64, labels ...string) (added bool) {
+	f := row(metric)
+	if !s.only.has(f.Controller) {
+		return false
+	}
 	if namespace != "" {
 		if s.made == nil {
 			s.made, s.leftOut = map[ofNamespace]int{}, map[string]int{}
@@ -40,7 +46,6 @@ func (s *series) add(namespace, metric string, value float64, labels ...string) 
 		}
 		s.made[of]++
 	}
-	f := row(metric)
 	kind := prometheus.GaugeValue
 	if f.Type == Counter {
 		kind = prometheus.CounterValue

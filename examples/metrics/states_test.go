@@ -454,3 +454,43 @@ func TestAConnectionThatIsNone(t *testing.T) {
 	require.Equal(t, map[string]float64{"name=community,namespace=olm": 0}, of(got, "catalogsource_ready"))
 	require.Empty(t, of(got, "olm_catalog_source_not_serving_timestamp_seconds"), "its Pod serves")
 }
+
+// TestASelectionTellsOfWhatItRuns: each metric of what is there comes from the selection that runs its controller, as with
+// all of them, and from no other; nothing is read that the selection's cache does not hold.
+func TestASelectionTellsOfWhatItRuns(t *testing.T) {
+	w := troubled(t)
+	o := controllers.Options{Sweeps: true, Operators: true}
+	now := func(m *metrics.Metrics) { m.Now = w.Now }
+	all := scrape(t, o, w.Cluster, now)
+	for _, c := range controllers.New(&o).Controllers {
+		watched := o.Watched(c.Name)
+		var lacks []string
+		for gvk := range o.Watched() {
+			if _, is := watched[gvk]; !is {
+				lacks = append(lacks, gvk.Kind)
+			}
+		}
+		var r olmcore.Reader = w.Cluster
+		for _, kind := range lacks {
+			r = without{r, kind, errors.New("forbidden")}
+		}
+		m := metrics.New(&o, c.Name)
+		now(m)
+		m.Read(r)
+		registry := prometheus.NewPedanticRegistry()
+		require.NoError(t, registry.Register(m))
+		got := samplesOf(t, registry)
+		for _, f := range metrics.Families() {
+			switch {
+			case f.Controller == c.Name:
+				require.Equal(t, of(all, f.Name), of(got, f.Name), f.Name)
+			case f.Controller != "":
+				require.Empty(t, of(got, f.Name), "%s of %s", f.Name, c.Name)
+			}
+		}
+		for kind, readable := range of(got, "olm_kind_readable") {
+			require.EqualValues(t, 1, readable, "%s for %s", kind, c.Name)
+		}
+		require.Empty(t, of(got, "olm_objects_not_assessed"), c.Name)
+	}
+}

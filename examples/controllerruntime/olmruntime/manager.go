@@ -91,13 +91,13 @@ func New(config *rest.Config, m ctrl.Options, o Options, only ...string) (*Manag
 	return SetupWithManager(mgr, o, only...)
 }
 
-// SetupWithManager runs controllers with a manager: those of the names only, without names all of them. Nothing of the
-// manager is changed. Objects are read from its cache where NewCache made that and it holds all that is needed of a kind,
+// SetupWithManager runs controllers with a manager: those of the names only, without names all of them. What these do not
+// read is not watched: the account needs the Rights of the names alone. Nothing of the manager is changed. Objects are read from its cache where NewCache made that and it holds all that is needed of a kind,
 // else from a cache of the library's own, which starts and ends with the manager. The manager's Controller options hold for
 // the controllers, which are called olm-NAME: a second one of a name is refused, unless they skip the validation of names.
 // An empty KubernetesVersion is asked of the API server. The error is of that, of the names, or of the manager.
 func SetupWithManager(mgr ctrl.Manager, o Options, only ...string) (*Manager, error) {
-	m := &Manager{Manager: mgr, options: o, watched: o.Watched(), scheme: runtime.NewScheme()}
+	m := &Manager{Manager: mgr, options: o, watched: o.Watched(only...), scheme: runtime.NewScheme()}
 	err := olmcore.AddToScheme(m.scheme)
 	if err != nil {
 		return nil, err

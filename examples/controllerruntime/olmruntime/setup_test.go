@@ -272,7 +272,7 @@ func TestWhatIsTheUsersHolds(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	require.Empty(t, cmp.Diff(map[string]bool{"mine Strict": true}, managers))
-	require.True(t, asked["*v1.OperatorGroup"] && asked["*v1.Node"], "%v", asked)
+	require.True(t, asked["*v1.OperatorGroup"] && asked["*v1.Namespace"] && !asked["*v1.Node"], "%v", asked)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 	if err := flags.Check(ctx, cluster, cluster.Allowed); err != nil {
 		return err
 	}
-	exported := metrics.New(&flags.Options)
+	exported := metrics.New(&flags.Options, flags.Only...)
 	exported.Catalogs = &flags.Catalogs
 	config.WarningHandlerWithContext = warnings{rest.WarningLogger{}, exported}
 	mgr, err := olmruntime.New(config, m, olmruntime.Options{Options: flags.Options, FieldValidation: *validation, Told: exported.Told}, flags.Only...)
