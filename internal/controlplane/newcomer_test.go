@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -148,8 +149,22 @@ func catalogOf(t *testing.T, s *v1alpha1.Subscription) []byte {
 	return catalog.Bytes()
 }
 
-// registryIn returns what answers in the Pods of catalogs: the server and the cache of operator-registry.
+// registryIn returns what answers in the Pods of catalogs.
 func registryIn(t *testing.T, catalog []byte) func(*corev1.Pod, net.Conn) {
+	r := &registryPods{}
+	r.serve(t, catalog)
+	return r.answer
+}
+
+// registryPods are the Pods of catalogs: the server and the cache of operator-registry.
+type registryPods struct {
+	mu      sync.Mutex
+	stop    func()
+	address string
+}
+
+// serve makes the content another one, by a server that takes the place of the one before.
+func (r *registryPods) serve(t *testing.T, catalog []byte) {
 	store, err := cache.New(t.TempDir(), cache.WithFormat(cache.FormatJSON))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -160,19 +175,29 @@ func registryIn(t *testing.T, catalog []byte) func(*corev1.Pod, net.Conn) {
 	require.NoError(t, err)
 	go func() { _ = registry.Serve(listener) }()
 	t.Cleanup(registry.Stop)
-	return func(pod *corev1.Pod, conn net.Conn) {
-		defer conn.Close()
-		if pod.Labels["olm.catalogSource"] == "" {
-			return
-		}
-		behind, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			return
-		}
-		defer behind.Close()
-		go func() { _, _ = io.Copy(behind, conn); behind.Close() }()
-		_, _ = io.Copy(conn, behind)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stop != nil {
+		r.stop()
 	}
+	r.stop, r.address = registry.Stop, listener.Addr().String()
+}
+
+func (r *registryPods) answer(pod *corev1.Pod, conn net.Conn) {
+	defer conn.Close()
+	if pod.Labels["olm.catalogSource"] == "" {
+		return
+	}
+	r.mu.Lock()
+	address := r.address
+	r.mu.Unlock()
+	behind, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer behind.Close()
+	go func() { _, _ = io.Copy(behind, conn); behind.Close() }()
+	_, _ = io.Copy(conn, behind)
 }
 
 // runManager runs the program as a Pod of the Deployment would, but for the ports that it listens on, and waits until it

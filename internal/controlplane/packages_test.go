@@ -41,16 +41,19 @@ import (
 
 var packageManifests = schema.GroupVersionResource{Group: "packages.operators.coreos.com", Version: "v1", Resource: "packagemanifests"}
 
-// content of a catalog with one package.
+// content of a catalog with one package; with icon it is one that operator-registry would not serve, as it looks into it.
+const icon = `,"icon":{"base64data":"PHN2Zy8+","mediatype":"image/svg+xml"}`
+
 const packageText = `
-{"schema":"olm.package","name":"NAME","defaultChannel":"stable","icon":{"base64data":"PHN2Zy8+","mediatype":"image/svg+xml"}}
+{"schema":"olm.package","name":"NAME","defaultChannel":"stable"ICON}
 {"schema":"olm.channel","package":"NAME","name":"stable","entries":[{"name":"NAME.v1"}]}
 {"schema":"olm.bundle","package":"NAME","name":"NAME.v1","image":"i","properties":[{"type":"olm.package","value":{"packageName":"NAME","version":"1.0.0"}}]}
 `
 
 // The manifests of examples/packageserver are applied, the manager installs them as an operator, and its program, in the Pod
 // with the certificate that the manager made, answers what kubectl asks of the API server: who may see a namespace sees what
-// can be installed in it.
+// can be installed in it. One catalog is a file; the other is what a registry of operator-registry serves behind its
+// Service, until that serves something else.
 func TestPackageManifestsAreServed(t *testing.T) {
 	w := newRealWorld(t)
 	namespaces(t, w, "olm", "team", "ops")
@@ -61,7 +64,9 @@ func TestPackageManifestsAreServed(t *testing.T) {
 	for _, o := range manifestsOf(t, "../../examples/packageserver/config") {
 		create(t, w, o)
 	}
-	servePackages(t, w, map[string][]string{"olm/community": {"etcd", "grafana"}, "team/own": {"etcd"}})
+	registry := &registryPods{}
+	registry.serve(t, packagesText("", "etcd", "grafana"))
+	servePackages(t, w, registry, map[string][]string{"team/own": {"etcd"}})
 	w.addNode("a")
 	w.start(1)
 	w.until("the API is there", func() bool {
@@ -71,6 +76,16 @@ func TestPackageManifestsAreServed(t *testing.T) {
 		})
 	})
 	w.until("its version is installed", isInstalled(t, w, "olm-packages", "packageserver"))
+
+	admin := dynamic.NewForConfigOrDie(configOf(t, w, "")).Resource(packageManifests)
+	offered := func(want ...string) func() bool {
+		return func() bool {
+			list, err := admin.List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			return slices.Equal(want, packageNames(list))
+		}
+	}
+	w.until("the registry was read", offered("olm/etcd of community", "team/etcd of own", "olm/grafana of community"))
 
 	for _, namespace := range []string{"team", "olm"} {
 		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "packages"}}
@@ -111,18 +126,23 @@ func TestPackageManifestsAreServed(t *testing.T) {
 	var columns metav1.Table
 	require.NoError(t, json.Unmarshal(table, &columns))
 	require.Equal(t, []any{"etcd", "The team's"}, columns.Rows[0].Cells[:2], "as kubectl prints it")
-	icon, err := raw(t, w, "dev-of-team", "image/*", "packagemanifests", "etcd", "icon")
+	image, err := raw(t, w, "dev-of-team", "image/*", "packagemanifests", "etcd", "icon")
 	require.NoError(t, err)
-	require.Equal(t, "<svg/>", string(icon))
+	require.Equal(t, "<svg/>", string(image))
 	_, err = raw(t, w, "passer-by", "image/*", "packagemanifests", "etcd", "icon")
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 
 	remove(t, w, get[*v1alpha1.CatalogSource](t, w, "team", "own"))
-	w.until("a catalog that is gone offers nothing", func() bool {
-		list, err := dynamic.NewForConfigOrDie(configOf(t, w, "")).Resource(packageManifests).List(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		return slices.Equal([]string{"olm/etcd of community", "olm/grafana of community"}, packageNames(list))
-	})
+	w.until("a catalog that is gone offers nothing", offered("olm/etcd of community", "olm/grafana of community"))
+	registry.serve(t, packagesText("", "etcd", "prometheus"))
+	w.until("what the registry serves now takes the place of what it served", offered("olm/etcd of community", "olm/prometheus of community"))
+}
+
+func packagesText(icon string, names ...string) (text []byte) {
+	for _, name := range names {
+		text = append(text, strings.NewReplacer("NAME", name, "ICON", icon).Replace(packageText)...)
+	}
+	return text
 }
 
 func packageNames(list *unstructured.UnstructuredList) (names []string) {
@@ -172,8 +192,9 @@ func manifestsOf(t testing.TB, dir string) (objects []olmcore.Object) {
 	return objects
 }
 
-// servePackages runs the program of examples/packageserver, built as its Dockerfile does it, in place of the Pods.
-func servePackages(t testing.TB, w *realWorld, catalogs map[string][]string) {
+// servePackages runs the program of examples/packageserver, built as its Dockerfile does it, in place of the Pods. It has
+// the content of some catalogs from files, and reaches the registries of others.
+func servePackages(t testing.TB, w *realWorld, registry *registryPods, catalogs map[string][]string) {
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "packageserver"), "./cmd/packageserver")
 	build.Dir = "../../examples/packageserver"
@@ -189,16 +210,13 @@ func servePackages(t testing.TB, w *realWorld, catalogs map[string][]string) {
 	args := []string{"--bind-address=127.0.0.1", "--secure-port=" + port, "--kubeconfig=kubeconfig"}
 	for source, names := range catalogs {
 		file := filepath.Join(dir, strings.ReplaceAll(source, "/", "-")+".json")
-		text := ""
-		for _, name := range names {
-			text += strings.ReplaceAll(packageText, "NAME", name)
-		}
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(file, packagesText(icon, names...), 0o600))
 		args = append(args, "--catalog="+source+"="+file)
 	}
-	p := &packageServer{w: w, dir: dir, args: args, address: address}
+	p := &packageServer{w: w, dir: dir, args: args, address: address, registry: registry}
 	network, err := w.plane.PlayNetwork(p.answer)
 	require.NoError(t, err)
+	p.proxy = network.URL
 	t.Cleanup(func() {
 		// The API server keeps its connections: they end with the program.
 		p.start.Do(func() {})
@@ -219,6 +237,9 @@ type packageServer struct {
 	dir     string
 	args    []string
 	address string
+	// registry answers in the Pods of catalogs, which the program reaches through proxy.
+	registry *registryPods
+	proxy    string
 
 	start   sync.Once
 	process *exec.Cmd
@@ -226,6 +247,10 @@ type packageServer struct {
 }
 
 func (p *packageServer) answer(pod *corev1.Pod, conn net.Conn) {
+	if pod.Labels["olm.catalogSource"] != "" {
+		p.registry.answer(pod, conn)
+		return
+	}
 	defer conn.Close()
 	p.start.Do(func() {
 		if err := p.run(pod); err != nil {
@@ -267,6 +292,7 @@ func (p *packageServer) run(pod *corev1.Pod) error {
 		return err
 	}
 	p.process = exec.Command(filepath.Join(p.dir, "packageserver"), append(slices.Clone(pod.Spec.Containers[0].Args), p.args...)...)
+	p.process.Env = append(os.Environ(), "GRPC_PROXY="+p.proxy)
 	p.process.Dir, p.process.Stdout, p.process.Stderr = p.dir, &p.output, &p.output
 	return p.process.Start()
 }
