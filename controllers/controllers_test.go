@@ -29,8 +29,9 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ops", Name: name} }
 
-// started is a cluster with a Subscription that resolves to nothing new, its catalog, and how often it was resolved.
-func started(t *testing.T) (c *fake.Cluster, set *controllers.Set, resolved *int) {
+// started is a cluster with a Subscription that resolves to nothing new, its catalog, and how often it was resolved. change
+// changes the options of the controllers.
+func started(t *testing.T, change ...func(*controllers.Options)) (c *fake.Cluster, set *controllers.Set, resolved *int) {
 	c, resolved = fake.NewCluster(noon), new(int)
 	c.AutoCreateNamespaces = true
 	require.NoError(t, c.Create(
@@ -38,14 +39,21 @@ func started(t *testing.T) (c *fake.Cluster, set *controllers.Set, resolved *int
 		&v1alpha1.CatalogSource{ObjectMeta: named("community"), Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "here:1"}},
 		&v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "etcd", Labels: map[string]string{"operators.coreos.com/etcd.ops": ""}}, Spec: &v1alpha1.SubscriptionSpec{Package: "etcd", CatalogSource: "community", CatalogSourceNamespace: "ops"}},
 	))
-	return c, controllers.New(&controllers.Options{
+	options := &controllers.Options{
 		Resolve: func(_ context.Context, _ olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
 			*resolved++
 			return olmcore.Resolution{Observed: request.Subscriptions}, nil
 		},
 		Fingerprint: (&controllers.Catalogs{}).Fingerprint,
-	}), resolved
+	}
+	for _, change := range change {
+		change(options)
+	}
+	return c, controllers.New(options), resolved
 }
+
+// withoutFingerprint are controllers that are not told which answers hold.
+func withoutFingerprint(o *controllers.Options) { o.Fingerprint = nil }
 
 func controller(t *testing.T, set *controllers.Set, name string) controllers.Controller {
 	for _, c := range set.Controllers {
@@ -99,8 +107,8 @@ func TestKeys(t *testing.T) {
 	require.ErrorIs(t, err, errUnread)
 }
 
-// TestWhatMakesANamespaceResolveAgain: an answer is kept until something says that the catalogs changed, or that it was
-// computed from something else.
+// TestWhatMakesANamespaceResolveAgain: an answer is kept until its fingerprint is another one. Without fingerprints it is kept
+// until something says that the catalogs changed.
 func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 	source := &v1alpha1.CatalogSource{ObjectMeta: named("community")}
 	source.Generation = 1
@@ -110,38 +118,39 @@ func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 	reported.Status.Message = "well"
 	for name, tt := range map[string]struct {
 		happens func(t *testing.T, c *fake.Cluster, s *controllers.Set)
-		again   bool
+		// again with fingerprints, and without.
+		again, without bool
 	}{
-		"nothing":            {func(*testing.T, *fake.Cluster, *controllers.Set) {}, false},
-		"the caller says so": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.CatalogsChanged() }, true},
-		"all memory is lost": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Forget() }, true},
+		"nothing":            {func(*testing.T, *fake.Cluster, *controllers.Set) {}, false, false},
+		"the caller says so": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.CatalogsChanged() }, true, true},
+		"all memory is lost": {func(_ *testing.T, _ *fake.Cluster, s *controllers.Set) { s.Forget() }, true, true},
 		"a catalog is new": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
 			changed(t, c, s, controllers.Change{New: source})
-		}, true},
+		}, false, true},
 		"a catalog is gone": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
 			changed(t, c, s, controllers.Change{Old: source, New: source, Deleted: true})
-		}, true},
+		}, false, true},
 		"the spec of a catalog is edited": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
 			changed(t, c, s, controllers.Change{Old: source, New: edited})
-		}, true},
+		}, false, true},
 		"only the status of a catalog is": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
 			changed(t, c, s, controllers.Change{Old: source, New: reported})
-		}, false},
+		}, false, false},
 		"another kind of object is new": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) {
 			changed(t, c, s, controllers.Change{New: &corev1.Node{}})
-		}, false},
+		}, false, false},
 		"an operator came": {func(t *testing.T, c *fake.Cluster, _ *controllers.Set) {
 			require.NoError(t, c.Create(&v1alpha1.ClusterServiceVersion{ObjectMeta: named("another")}))
-		}, true},
+		}, true, false},
 		"the OperatorGroup hides global catalogs": {func(t *testing.T, c *fake.Cluster, _ *controllers.Set) {
 			require.NoError(t, fake.Edit(c, "ops", "group", func(g *operatorsv1.OperatorGroup) {
 				g.Annotations = map[string]string{"olm.operatorframework.io/exclude-global-namespace-resolution": "true"}
 			}))
-		}, true},
-		"a catalog that is deleted did it": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) { dismantle(t, c, s) }, true},
+		}, true, false},
+		"a catalog that is deleted did it": {func(t *testing.T, c *fake.Cluster, s *controllers.Set) { dismantle(t, c, s) }, false, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c, set, resolved := started(t)
+		run := func(t *testing.T, again bool, change ...func(*controllers.Options)) {
+			c, set, resolved := started(t, change...)
 			namespace := controller(t, set, controllers.Subscription)
 			run := func() {
 				for range 3 {
@@ -154,8 +163,10 @@ func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 			require.Equal(t, 1, *resolved)
 			tt.happens(t, c, set)
 			run()
-			require.Equal(t, tt.again, *resolved == 2, "resolved %d times", *resolved)
-		})
+			require.Equal(t, again, *resolved == 2, "resolved %d times", *resolved)
+		}
+		t.Run(name, func(t *testing.T) { run(t, tt.again) })
+		t.Run(name+", without fingerprints", func(t *testing.T) { run(t, tt.without, withoutFingerprint) })
 	}
 }
 

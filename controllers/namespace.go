@@ -38,7 +38,7 @@ type namespace struct {
 	asked     string      // the fingerprint of the last request
 	basis     string      // what the answer depends on besides the Subscriptions
 	seen      []subscription.Observation
-	outdated  bool // a catalog changed since the answer
+	outdated  bool // a catalog changed since the answer, and there is no fingerprint that says whether it holds
 }
 
 // maxSeen bounds the observations of one namespace between two reconciles. The oldest are dropped: what they alone
@@ -53,15 +53,16 @@ func (s *Set) notice(old, next olmcore.Object, deleted bool, now time.Time) {
 	case *v1alpha1.CatalogSource:
 		before, known := old.(*v1alpha1.CatalogSource)
 		switch changed := deleted || !known || before.Generation != o.Generation; {
-		case changed && o.Namespace == s.options.globalNamespace():
+		case !changed || s.options.Fingerprint != nil: // fingerprints tell which answers do not hold any more
+		case o.Namespace == s.options.globalNamespace():
 			s.CatalogsChanged()
-		case changed:
+		default:
 			s.namespaces.outdate(o.Namespace)
 		}
 	}
 }
 
-// CatalogsChanged makes every namespace resolve again when it is reconciled next.
+// CatalogsChanged makes every namespace resolve again when it is reconciled next. With Options.Fingerprint it is not needed.
 func (s *Set) CatalogsChanged() { s.namespaces.outdateAll() }
 
 func (m *namespaces) observe(name string, seen subscription.Observation) {

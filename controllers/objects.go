@@ -96,7 +96,9 @@ func (s *Set) catalog(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.R
 		return olmcore.Result{RequeueAfter: out.RequeueAfter}, nil
 	}
 	p.checkpoint = out.Checkpoint
-	s.namespaces.outdate(out.Notify.ResolveNamespaces...)
+	if s.options.Fingerprint == nil {
+		s.namespaces.outdate(out.Notify.ResolveNamespaces...)
+	}
 	return withTemplate(out.Result, template, p.key), nil
 }
 

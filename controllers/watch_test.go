@@ -297,7 +297,7 @@ func TestWhatBelongsToNoNamespaceConcernsFew(t *testing.T) {
 
 // TestATenantsCatalogMakesNoOtherNamespaceResolve, however often it changes.
 func TestATenantsCatalogMakesNoOtherNamespaceResolve(t *testing.T) {
-	c, set, resolved := started(t)
+	c, set, resolved := started(t, withoutFingerprint)
 	subscriptions := controller(t, set, controllers.Subscription)
 	resolve := func(catalogs string) int {
 		before := *resolved

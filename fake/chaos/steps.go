@@ -219,7 +219,6 @@ func stepPublish(h *History, r Choices) {
 	h.heads[name]++
 	h.build()
 	for _, m := range h.managers {
-		m.set.CatalogsChanged()
 		m.resync()
 	}
 }

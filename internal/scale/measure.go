@@ -252,7 +252,6 @@ func (m *measurement) update(ctx context.Context, manager *manager, pkg string) 
 	if err := w.publish(); err != nil {
 		return err
 	}
-	manager.set.CatalogsChanged()
 	err := fake.Edit(w.server.Cluster, catalog.Namespace, catalog.Name, func(cs *v1alpha1.CatalogSource) {
 		cs.Spec.Image += "0"
 	})
