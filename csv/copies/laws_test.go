@@ -4,6 +4,7 @@ package copies_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -30,6 +31,19 @@ func atRest() map[string]copies.Input {
 		inputs["slim for "+strings.Join(targets, ",")] = slimmed(world(targets...))
 	}
 	return inputs
+}
+
+// TestAnOperatorWithoutCopiesIsNotEncoded: at a start most are looked at for nothing else.
+func TestAnOperatorWithoutCopiesIsNotEncoded(t *testing.T) {
+	allocations := func(annotations int) float64 {
+		in := world("ns")
+		for i := range annotations {
+			in.Sources.Items[0].Annotations[fmt.Sprint("note-", i)] = "text"
+		}
+		require.Equal(t, olmcore.Result{}, reconciled(t, in).Result)
+		return testing.AllocsPerRun(100, func() { _, _ = copies.Reconcile(in) })
+	}
+	require.Equal(t, allocations(0), allocations(1000))
 }
 
 func TestCopiesAtRestWithTheirCheckpointAllocateNothing(t *testing.T) {

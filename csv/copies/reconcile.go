@@ -258,6 +258,10 @@ var unjustified = []struct {
 
 // held are the writes to the namespaces that shall have a copy.
 func (f *facts) held(res *olmcore.Result) (actions []olmcore.Action, err error) {
+	namespaces := f.toggle.Namespaces(f.Key.Namespace, f.targets, f.Namespaces.Items)
+	if len(namespaces) == 0 {
+		return nil, nil // most operators watch their own namespace alone
+	}
 	want, err := prototypeOf(f.source)
 	if err != nil {
 		return nil, &olmcore.InputError{Field: "Sources[0]", Problem: "cannot be encoded: " + err.Error()}
@@ -265,7 +269,7 @@ func (f *facts) held(res *olmcore.Result) (actions []olmcore.Action, err error) 
 	var stale []differing
 	missing := olmcore.Cause{Reason: ReasonCopyMissing, Message: "the operator of ClusterServiceVersion " + f.Key.String() + " watches the namespace"}
 	there := f.there
-	for _, namespace := range f.toggle.Namespaces(f.Key.Namespace, f.targets, f.Namespaces.Items) {
+	for _, namespace := range namespaces {
 		for len(there) > 0 && there[0].Namespace < namespace {
 			there = there[1:]
 		}
