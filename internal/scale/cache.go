@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
@@ -53,8 +53,13 @@ type sent struct {
 
 // received is the object as a client decodes and transforms it.
 func received(t sent) (olmcore.Object, error) {
-	o := olmcore.Blank(t.kind)
-	if err := json.Unmarshal(t.data, o); err != nil {
+	o, err := olmcore.Blank(t.kind), error(nil)
+	if u, isMap := o.(*unstructured.Unstructured); isMap {
+		err = u.UnmarshalJSON(t.data)
+	} else {
+		err = json.Unmarshal(t.data, o)
+	}
+	if err != nil {
 		return nil, err
 	}
 	kept, err := controllers.TransformTyped(o)
