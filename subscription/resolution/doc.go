@@ -50,8 +50,19 @@
 // An answer holds until what it was computed from changes. Its Observed tells package subscription about the
 // Subscriptions; for the rest keep [Input.Fingerprint] with the answer, gather the Input whenever something of the
 // namespace changed, and drop the answer when the fingerprint is another one. An upgrade that waits for the old
-// operator to go would wait for ever otherwise. What is published in packages that an answer cannot depend on leaves its
-// fingerprint as it is: a catalog that is renewed costs what it concerns.
+// operator to go would wait for ever otherwise.
+//
+// A catalog that is renewed costs what it concerns: an equal fingerprint means an equal answer with equal reasons, and
+// what is published elsewhere leaves the fingerprint as it is. Of each catalog it takes in
+//
+//   - the packages that the Subscriptions follow, and those with a bundle that may meet a requirement of any bundle of
+//     these, or of an existing operator, and so on; so also that there is none yet;
+//   - all of it, where a Subscription follows a package that it does not have, since others are proposed, and where a
+//     requirement is met by what no index tells: CEL, "any" and "not" constraints;
+//   - all of every catalog, where the policy lets one piece anywhere stop the namespace;
+//   - its priority, whether it can be read and is stale, and whether it is empty.
+//
+// Statistics of the work are not part of it, nor is what [Explain] says of a bundle that the answer has nothing to do with.
 //
 // # How the pieces fit
 //

@@ -10,17 +10,23 @@ import (
 // and the existing operators require, what that requires, and so on. A publication elsewhere changes no answer.
 type reach struct {
 	p *Problem
-	// packages are those that are reached, each with the number of its source; whole are sources of which all is.
-	packages map[*content.PackageIndex]int
+	// packages are those that are reached; whole are sources of which all is.
+	packages map[place]bool
 	whole    map[int]bool
 	// met are the requirements that were followed, by their keys; pending are packages whose requirements were not.
 	met     map[string]bool
 	pending []*content.PackageIndex
 }
 
+// place is a package of a source: two sources may have the same content.
+type place struct {
+	source int
+	pkg    *content.PackageIndex
+}
+
 // reached returns what an answer depends on; none of the content where nothing of it is looked at.
 func reached(p *Problem) *reach {
-	r := &reach{p: p, packages: map[*content.PackageIndex]int{}, whole: map[int]bool{}, met: map[string]bool{}}
+	r := &reach{p: p, packages: map[place]bool{}, whole: map[int]bool{}, met: map[string]bool{}}
 	switch {
 	case p.Blocked != "":
 		return r
@@ -35,7 +41,7 @@ func reached(p *Problem) *reach {
 		switch {
 		case i == NoSource:
 		case s.Pkg == nil:
-			r.whole[i] = true // it is said which packages there are
+			r.all(i) // what may be followed instead is proposed, if it can be installed
 		default:
 			r.add(i, s.Pkg)
 		}
@@ -56,9 +62,17 @@ func reached(p *Problem) *reach {
 }
 
 func (r *reach) add(source int, pkg *content.PackageIndex) {
-	if _, known := r.packages[pkg]; !known {
-		r.packages[pkg] = source
+	if at := (place{source, pkg}); !r.packages[at] {
+		r.packages[at] = true
 		r.pending = append(r.pending, pkg)
+	}
+}
+
+// all adds the whole of a source.
+func (r *reach) all(source int) {
+	r.whole[source] = true
+	for _, pkg := range r.p.Sources[source].Content.Sorted {
+		r.add(source, pkg)
 	}
 }
 
@@ -80,7 +94,7 @@ func (r *reach) offers(source int, q *content.Predicate) {
 	c := r.p.Sources[source].Content
 	switch {
 	case !isIndexed(q):
-		r.whole[source] = true
+		r.whole[source] = true // and of every other source: that the demand has no index is the same there
 	case q.Kind == content.IsAll:
 		for _, part := range q.Parts {
 			if isIndexed(part) {
@@ -106,9 +120,9 @@ func (r *reach) digest(d *content.Digester) {
 			d.End()
 		}
 	}
-	for pkg, i := range r.packages {
-		if s := r.p.Sources[i]; !r.whole[i] {
-			d.Begin("package", s.Key.Namespace, s.Key.Name, pkg.Digest)
+	for at := range r.packages {
+		if s := r.p.Sources[at.source]; !r.whole[at.source] {
+			d.Begin("package", s.Key.Namespace, s.Key.Name, at.pkg.Digest)
 			d.End()
 		}
 	}
