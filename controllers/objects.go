@@ -66,7 +66,7 @@ func (s *Set) remembering(controller string, reconcile func(context.Context, olm
 		if err != nil {
 			return olmcore.Result{}, err
 		}
-		return result, nil
+		return withoutDoomed(ctx, r, result)
 	}
 }
 
