@@ -57,7 +57,7 @@ const (
 
 // Read returns the objects of all documents in r: YAML documents or a stream of JSON values. Empty documents are skipped;
 // lists (a kind that ends in "List", with items) are replaced by their items. file is for errors, which are always an
-// *Error; nothing is returned with one. YAML aliases may not make a document many times as large as its text.
+// *Error; nothing is returned with one. A key of YAML that is there twice is one, of JSON the last counts. YAML aliases may not make a document many times as large as its text.
 func Read(file string, r io.Reader) ([]Object, error) {
 	documents, err := split(file, r)
 	if err != nil {
@@ -106,6 +106,10 @@ func split(file string, r io.Reader) ([][]byte, error) {
 		}
 		if err != nil {
 			return nil, &Error{File: file, Document: len(documents) + 1, Err: err}
+		}
+		if len(document.Repeated) > 0 {
+			field := strings.TrimPrefix(document.Repeated[0], ".")
+			return nil, &Error{file, len(documents) + 1, &olmcore.InputError{Field: field, Problem: "is there twice"}}
 		}
 		documents = append(documents, document.JSON)
 	}

@@ -48,9 +48,10 @@ func TestReadNamesFileDocumentAndReason(t *testing.T) {
 		"apiVersion: v1\nkind: Node\n---\nkind: Pod\n": "f: document 2: invalid input: apiVersion is empty",
 		"a: [":                                "f: document 1: ",
 		`{"apiVersion":"v1","kind":"Node"} {`: "f: document 2: unexpected EOF",
-		`{"kind":"List","items":[{"kind":"Node"}]}`: "f: document 1: items[0]: invalid input: apiVersion is empty",
-		"apiVersion: v1\nkind: Pod\nspec: [1]\n":    "f: document 1: invalid input: Pod cannot be decoded: ",
-		"- 1\n":                                     "f: document 1: invalid input: object is not a JSON object",
+		`{"kind":"List","items":[{"kind":"Node"}]}`:                        "f: document 1: items[0]: invalid input: apiVersion is empty",
+		"apiVersion: v1\nkind: Pod\nspec: [1]\n":                           "f: document 1: invalid input: Pod cannot be decoded: ",
+		"apiVersion: v1\nkind: Pod\nspec:\n  hostname: a\n  hostname: b\n": "f: document 1: invalid input: spec.hostname is there twice",
+		"- 1\n": "f: document 1: invalid input: object is not a JSON object",
 		strings.Repeat(`{"kind":"List","items":[`, 100) + strings.Repeat("]}", 100): "f: document 1: items[0]: items[0]: items[0]: items[0]: items[0]: items[0]: items[0]: items[0]: lists are nested",
 	} {
 		_, err := manifest.Read("f", strings.NewReader(text))
