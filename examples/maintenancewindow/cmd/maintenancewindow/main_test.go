@@ -4,23 +4,21 @@ package main
 
 import (
 	"context"
+	"io"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/olmcore/olm/examples/apiserver"
+	"github.com/olmcore/olm/examples/controllerruntime/olmcommand"
 	"github.com/olmcore/olm/examples/maintenancewindow"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
@@ -38,7 +36,7 @@ func newCluster(t *testing.T) *fake.Cluster {
 	require.NoError(t, err)
 	objects, err := manifest.Distinct(read)
 	require.NoError(t, err)
-	require.NoError(t, c.Create(objects...))
+	require.NoError(t, c.Create(append(objects, apiserver.Definitions()...)...))
 	require.NoError(t, c.Settle())
 	window := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"schedule": "* * * * *", "duration": "1h"}}}
 	window.SetGroupVersionKind(maintenancewindow.Kind)
@@ -56,18 +54,17 @@ func newCluster(t *testing.T) *fake.Cluster {
 	return c
 }
 
-// TestTheProcessApproves starts the process as main does, but for the election, against an API server.
+// TestTheProcessApproves starts the process as main does against an API server.
 func TestTheProcessApproves(t *testing.T) {
-	ctrl.SetLogger(logr.Discard())
 	s := apiserver.New(newCluster(t))
 	front := httptest.NewServer(s)
 	defer front.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, apiserver.Kubeconfig(front.URL), 0o600))
+	t.Setenv("KUBECONFIG", kubeconfig)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() {
-		config := &rest.Config{Host: front.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
-		ended <- run(ctx, config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
-	}()
+	go func() { ended <- olmcommand.Run(ctx, []string{"--zap-log-level", "error"}, io.Discard, add) }()
 	for done := false; !done; time.Sleep(10 * time.Millisecond) {
 		select {
 		case err := <-ended:

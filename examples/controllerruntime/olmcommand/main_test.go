@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package olmcommand
 
 import (
 	"bytes"
@@ -51,7 +51,7 @@ func write(t *testing.T, data []byte) string {
 func works(t *testing.T, s *apiserver.Server, args ...string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, args, nil, io.Discard) }()
+	go func() { ended <- Run(ctx, args, io.Discard) }()
 	for done := false; !done; time.Sleep(10 * time.Millisecond) {
 		select {
 		case err := <-ended:
@@ -78,7 +78,7 @@ func TestTheProgramRefusesToStart(t *testing.T) {
 	s := serve(t)
 	require.NoError(t, s.With(func(c *fake.Cluster) error { return apiserver.RunOLM(c, "olm") }))
 	s.Allowed = func(what authorizationv1.ResourceAttributes) bool { return what.Resource == "pods" }
-	err := run(t.Context(), []string{"--zap-log-level", "error"}, nil, io.Discard)
+	err := Run(t.Context(), []string{"--zap-log-level", "error"}, io.Discard)
 	for _, want := range []string{
 		"catalogsources.operators.coreos.com is missing; ", "(to start all the same: --ignore-checks=crds)",
 		"may not get, list, watch, create, patch, delete configmaps; ", "(to start all the same: --ignore-checks=rights)",
@@ -98,13 +98,13 @@ func TestWhatIsWrongIsSaidAtOnce(t *testing.T) {
 		"no/such/file":                                 {"--kubeconfig", "no/such/file"},
 		"https://127.0.0.1:1: ":                        {"--kubeconfig", write(t, apiserver.Kubeconfig("https://127.0.0.1:1"))},
 	} {
-		require.ErrorContains(t, run(t.Context(), args, nil, io.Discard), want)
+		require.ErrorContains(t, Run(t.Context(), args, io.Discard), want)
 	}
 	for _, name := range []string{"KUBECONFIG", "HOME", "KUBERNETES_SERVICE_HOST"} {
 		t.Setenv(name, "")
 	}
-	require.ErrorContains(t, run(t.Context(), nil, nil, io.Discard), "which cluster to use is not known: set KUBECONFIG or --kubeconfig, or run it in a Pod: ")
+	require.ErrorContains(t, Run(t.Context(), nil, io.Discard), "which cluster to use is not known: set KUBECONFIG or --kubeconfig, or run it in a Pod: ")
 	var out bytes.Buffer
-	require.Error(t, run(t.Context(), []string{"--version"}, nil, &out))
+	require.Error(t, Run(t.Context(), []string{"--version"}, &out))
 	require.Contains(t, out.String(), "olm ")
 }

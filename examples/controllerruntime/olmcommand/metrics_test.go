@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package olmcommand
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func TestTheProgramExportsMetrics(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"--metrics-bind-address", address, "--zap-log-level", "error"}, nil, io.Discard)
+		ended <- Run(ctx, []string{"--metrics-bind-address", address, "--zap-log-level", "error"}, io.Discard)
 	}()
 	wanted := []string{`olm_kind_readable{kind="Subscription"} 1`, `catalog_source_snapshots_total{name="community",namespace="olm"} 1`}
 	isMissing := func(text string) func(string) bool {

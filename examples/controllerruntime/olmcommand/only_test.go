@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package olmcommand
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/examples/internal/apiserver"
+	"github.com/olmcore/olm/examples/apiserver"
 	"github.com/olmcore/olm/examples/metrics"
 )
 
@@ -113,7 +113,7 @@ func TestASelectionNeedsItsOwnRightsAlone(t *testing.T) {
 			ended, problem := make(chan struct{}), error(nil)
 			go func() {
 				defer close(ended)
-				problem = run(ctx, []string{"--only", c.Name, "--zap-log-level", "error"}, nil, io.Discard)
+				problem = Run(ctx, []string{"--only", c.Name, "--zap-log-level", "error"}, io.Discard)
 			}()
 			t.Cleanup(func() {
 				cancel()
