@@ -19,21 +19,22 @@ import (
 	"github.com/olmcore/olm/fake"
 )
 
-// serve serves a cluster with an OperatorGroup, and returns the file that names it.
-func serve(t *testing.T, prepare func(c *fake.Cluster) error) (kubeconfig string) {
+// serve serves a cluster with an OperatorGroup, and returns the file that names it, too.
+func serve(t *testing.T, prepare func(c *fake.Cluster) error) (s *apiserver.Server, kubeconfig string) {
 	c := fake.NewCluster(time.Now())
 	c.AutoCreateNamespaces = true
 	require.NoError(t, c.Create(append(apiserver.Definitions(), &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}})...))
 	require.NoError(t, prepare(c))
-	front := httptest.NewServer(apiserver.New(c))
+	s = apiserver.New(c)
+	front := httptest.NewServer(s)
 	t.Cleanup(front.Close)
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(kubeconfig, apiserver.Kubeconfig(front.URL), 0o600))
-	return kubeconfig
+	return s, kubeconfig
 }
 
 func TestTheProgramRunsOnceOrUntilItIsStopped(t *testing.T) {
-	kubeconfig := serve(t, func(*fake.Cluster) error { return nil })
+	_, kubeconfig := serve(t, func(*fake.Cluster) error { return nil })
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"--kubeconfig", kubeconfig, "--only", "group,csv"}, nil, &out))
 	require.Contains(t, out.String(), "group ops/group: create ClusterRole olm.og.group.admin-")
@@ -46,7 +47,7 @@ func TestTheProgramRunsOnceOrUntilItIsStopped(t *testing.T) {
 func TestTheProgramRefusesToStart(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	kubeconfig := serve(t, func(c *fake.Cluster) error { return apiserver.RunOLM(c, "olm") })
+	_, kubeconfig := serve(t, func(c *fake.Cluster) error { return apiserver.RunOLM(c, "olm") })
 	var out bytes.Buffer
 	for want, args := range map[string][]string{
 		"an OLM runs in this cluster, and would undo what is written: Deployment olm/olm-operator: ": {"--kubeconfig", kubeconfig},
