@@ -146,10 +146,10 @@ func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) b
 		}
 	case *rbacv1.ClusterRole:
 		before, _ := old.(*rbacv1.ClusterRole)
-		changed := rbac.Changed(before, next)
+		touched := rbac.Changed(before, next).Touching()
 		concerns = func(c *v1alpha1.ClusterServiceVersion) bool {
 			return c.Status.Phase != v1alpha1.CSVPhaseSucceeded || slices.ContainsFunc(permissionsOf(c), func(p permission) bool {
-				return slices.ContainsFunc(p.rules, changed.Touches)
+				return slices.ContainsFunc(p.rules, touched)
 			})
 		}
 	default:

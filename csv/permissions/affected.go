@@ -82,8 +82,8 @@ func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) b
 	switch next := next.(type) {
 	case *rbacv1.ClusterRole:
 		before, _ := old.(*rbacv1.ClusterRole)
-		changed := rbac.Changed(before, next)
-		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool { return concernsRole(c, o, changed) }
+		touched := rbac.Changed(before, next).Touching()
+		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool { return concernsRole(c, o, touched) }
 	case *rbacv1.ClusterRoleBinding:
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 			return owned.By(c).Owns(o.GetLabels()) || len(c.Spec.InstallStrategy.StrategySpec.Permissions) > 0
@@ -101,12 +101,12 @@ func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) b
 
 // concernsRole reports whether a ClusterRole belongs to a ClusterServiceVersion, has a name that it needs, or may grant
 // its operator, in the rules that changed, some of what that needs.
-func concernsRole(c *v1alpha1.ClusterServiceVersion, role olmcore.Object, changed rbac.Granted) bool {
+func concernsRole(c *v1alpha1.ClusterServiceVersion, role olmcore.Object, touched func(rbacv1.PolicyRule) bool) bool {
 	isNeeded := func(a providedAPI) bool { return slices.Contains(a.roleNames(), role.GetName()) }
 	if owned.By(c).Owns(role.GetLabels()) || slices.ContainsFunc(providedAPIs(c), isNeeded) {
 		return true
 	}
-	touches := func(rules []rbacv1.PolicyRule) bool { return slices.ContainsFunc(rules, changed.Touches) }
+	touches := func(rules []rbacv1.PolicyRule) bool { return slices.ContainsFunc(rules, touched) }
 	isTouched := slices.ContainsFunc(c.Spec.InstallStrategy.StrategySpec.Permissions, func(p v1alpha1.StrategyDeploymentPermissions) bool { return touches(p.Rules) })
 	if !isTouched && !strings.HasPrefix(role.GetName(), c.Name[:min(len(c.Name), namePrefix)]) {
 		return false // the names of what it is granted, which are hashes, need not be known

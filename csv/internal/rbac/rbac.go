@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -161,19 +162,20 @@ func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.clust
 // does not count: Kubernetes ignores it too.
 func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
 
-// Touches reports whether the rules may be some of those that satisfy another one: they grant something in one of its
-// API groups, or on URLs as it does.
-func (g Granted) Touches(rule rbacv1.PolicyRule) bool {
-	if len(rule.NonResourceURLs) > 0 {
-		return slices.ContainsFunc(g.cluster, func(r rbacv1.PolicyRule) bool { return len(r.NonResourceURLs) > 0 })
+// Touching returns the test whether the rules may be some of those that satisfy another one: they grant something in one of
+// its API groups, or on URLs as it does.
+func (g Granted) Touching() func(rbacv1.PolicyRule) bool {
+	groups, urls := sets.New[string](), false
+	for _, r := range g.cluster {
+		groups.Insert(r.APIGroups...)
+		urls = urls || len(r.NonResourceURLs) > 0
 	}
-	widened := make([]rbacv1.PolicyRule, len(g.cluster))
-	for i, r := range g.cluster {
-		widened[i] = rbacv1.PolicyRule{Verbs: anything, APIGroups: r.APIGroups, Resources: anything}
+	return func(rule rbacv1.PolicyRule) bool {
+		if len(rule.NonResourceURLs) > 0 {
+			return urls
+		}
+		return groups.Has(rbacv1.APIGroupAll) || !each(rule.APIGroups, func(group string) bool { return !groups.Has(group) })
 	}
-	return !each(rule.APIGroups, func(group string) bool {
-		return !covers(widened, rbacv1.PolicyRule{Verbs: anything, APIGroups: []string{group}, Resources: anything})
-	})
 }
 
 // allow looks for the rule as it is, which installed roles repeat, and else asks for one combination after the other:
