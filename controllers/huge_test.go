@@ -208,7 +208,7 @@ func TestATenantsHugeInputCostsNoOther(t *testing.T) {
 			with, got := least(t, "victim", h.objects(2*h.n))
 			t.Logf("%d KB, with it %d KB", without>>10, with>>10)
 			require.Equal(t, want, got)
-			require.Less(t, float64(with), 1.2*float64(without))
+			require.Less(t, with, 2*without) // the race detector allocates, too
 		})
 	}
 }
