@@ -130,6 +130,8 @@ type Controller struct {
 
 	// namespaces are those of the shard; empty: all.
 	namespaces []string
+	// inPlace: the keys of each object are of its own namespace.
+	inPlace bool
 	// concerns, when set, returns the test for objects that a change concerns which counts for all by itself, nil for
 	// none of them; old may be nil. The error is of reading who has to do with it.
 	concerns func(ctx context.Context, r olmcore.Reader, old, next olmcore.Object) (func(olmcore.Object) bool, error)
@@ -139,23 +141,25 @@ type Controller struct {
 
 // Keys lists the keys that there are, sorted. The error is the reader's; a kind that is not served has no objects.
 func (c Controller) Keys(ctx context.Context, r olmcore.Reader) ([]types.NamespacedName, error) {
-	return c.keys(ctx, r, func(olmcore.Object) bool { return true })
+	return c.keys(ctx, r, []string{""}, func(olmcore.Object) bool { return true })
 }
 
-// keys are those of the objects that a test is true for.
-func (c Controller) keys(ctx context.Context, r olmcore.Reader, keep func(olmcore.Object) bool) ([]types.NamespacedName, error) {
+// keys are those of the objects in some namespaces, "" for all, that a test is true for.
+func (c Controller) keys(ctx context.Context, r olmcore.Reader, namespaces []string, keep func(olmcore.Object) bool) ([]types.NamespacedName, error) {
 	keys := slices.Clone(c.Always)
 	for _, kind := range c.Kinds {
-		objects, err := r.List(ctx, kind, "", nil)
-		if olmcore.Classify(err) == olmcore.NoMatch {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects {
-			if keep(o) {
-				keys = append(keys, c.KeysOf(o)...)
+		for _, namespace := range namespaces {
+			objects, err := r.List(ctx, kind, namespace, nil)
+			if olmcore.Classify(err) == olmcore.NoMatch {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, o := range objects {
+				if keep(o) {
+					keys = append(keys, c.KeysOf(o)...)
+				}
 			}
 		}
 	}
@@ -206,6 +210,7 @@ func New(o *Options) *Set {
 	for i := range s.Controllers {
 		c := &s.Controllers[i]
 		c.namespaces = o.Namespaces
+		c.inPlace = !slices.Contains([]string{Copies, OLMConfig, CSVSweep, Operator}, c.Name)
 		if c.Name == Catalog && o.Connection != nil && !o.ours(o.globalNamespace()) {
 			c.namespaces = append(slices.Clone(o.Namespaces), o.globalNamespace()) // see Set.catalog
 		}

@@ -114,14 +114,29 @@ func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change
 			return nil, err
 		}
 	}
-	if keep != nil && slices.ContainsFunc(keys, func(k types.NamespacedName) bool { return k.Name == "" }) {
-		all, err := c.keys(ctx, r, keep)
+	if wide := c.wildcards(keys); keep != nil && len(wide) > 0 {
+		all, err := c.keys(ctx, r, wide, keep)
 		if err != nil {
 			return nil, err
 		}
 		known = append(known, all...)
 	}
 	return c.ours(olmcore.ExpandKeys(keys, known)), nil
+}
+
+// wildcards returns the namespaces in which keys are to be found that stand for several, "" alone for all of them.
+func (c Controller) wildcards(keys []types.NamespacedName) []string {
+	namespaces := sets.New[string]()
+	for _, k := range keys {
+		switch {
+		case k.Name != "":
+		case k.Namespace == "" || !c.inPlace:
+			return []string{""}
+		default:
+			namespaces.Insert(k.Namespace)
+		}
+	}
+	return sets.List(namespaces)
 }
 
 // without makes a test of what needs no reads.

@@ -3,19 +3,23 @@
 package controllers_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
@@ -312,4 +316,39 @@ func TestATenantsCatalogMakesNoOtherNamespaceResolve(t *testing.T) {
 	require.Equal(t, 0, resolve("tenant"))
 	require.Equal(t, 1, resolve("ops"))
 	require.Equal(t, 1, resolve("olm"))
+}
+
+// wideLists hears in which namespaces objects are listed.
+type wideLists struct {
+	olmcore.Reader
+	in []string
+}
+
+func (l *wideLists) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	l.in = append(l.in, namespace)
+	return l.Reader.List(ctx, gvk, namespace, selector)
+}
+
+// TestAChangeInANamespaceIsLookedUpThere: whom it concerns is not looked for among the objects of all namespaces, of which
+// there may be ten thousand at each of as many changes.
+func TestAChangeInANamespaceIsLookedUpThere(t *testing.T) {
+	c, _, _ := started(t)
+	set := controllers.New(&controllers.Options{Sweeps: true})
+	looked := map[string]bool{}
+	for _, o := range []olmcore.Object{
+		&v1alpha1.Subscription{ObjectMeta: named("a")}, &v1alpha1.InstallPlan{ObjectMeta: named("a")}, &v1alpha1.ClusterServiceVersion{ObjectMeta: named("a")},
+		&operatorsv1.OperatorGroup{ObjectMeta: named("a")}, &v1alpha1.CatalogSource{ObjectMeta: named("a")}, &corev1.Pod{ObjectMeta: named("a")},
+		&corev1.ServiceAccount{ObjectMeta: named("a")}, &rbacv1.Role{ObjectMeta: named("a")}, &appsv1.Deployment{ObjectMeta: named("a")},
+	} {
+		for _, controller := range set.Controllers {
+			reader := &wideLists{Reader: c}
+			_, err := controller.Changed(t.Context(), reader, controllers.Change{New: o})
+			require.NoError(t, err)
+			looked[controller.Name] = looked[controller.Name] || len(reader.in) > 0
+			if controller.Name != controllers.Copies {
+				require.NotContains(t, reader.in, "", "%s, %T", controller.Name, o)
+			}
+		}
+	}
+	require.True(t, looked[controllers.Subscription] && looked[controllers.InstallPlan] && looked[controllers.CSV], "%v", looked)
 }
