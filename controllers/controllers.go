@@ -183,19 +183,19 @@ type Set struct {
 func New(o *Options) *Set {
 	s := &Set{options: o, namespaces: namespaces{known: map[string]*namespace{}}}
 	s.Controllers = []Controller{
-		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, Affected: catalog.Affected, Reconcile: s.remembering(Catalog, s.catalog)},
-		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, Affected: s.local(subscriptionAffected), Reconcile: s.remembering(Subscription, s.subscription), concerns: subscriptionsConcerned, notice: s.notice},
-		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, Affected: s.local(installplan.Affected), Reconcile: s.remembering(InstallPlan, s.installPlan), concerns: without(plansConcerned)},
-		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, Affected: operatorgroup.Affected, Reconcile: s.remembering(Group, groupOf)},
-		{Name: CSV, Kinds: kinds(csvKind), KeysOf: originals, Affected: csv.Affected, Reconcile: s.remembering(CSV, s.csv), concerns: without(versionsConcerned)},
-		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, Affected: operatorcondition.Affected, Reconcile: s.remembering(Condition, s.condition)},
+		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, inPlace: true, Affected: catalog.Affected, Reconcile: s.remembering(Catalog, s.catalog)},
+		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, inPlace: true, Affected: s.local(subscriptionAffected), Reconcile: s.remembering(Subscription, s.subscription), concerns: subscriptionsConcerned, notice: s.notice},
+		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, inPlace: true, Affected: s.local(installplan.Affected), Reconcile: s.remembering(InstallPlan, s.installPlan), concerns: without(plansConcerned)},
+		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, inPlace: true, Affected: operatorgroup.Affected, Reconcile: s.remembering(Group, groupOf)},
+		{Name: CSV, Kinds: kinds(csvKind), KeysOf: originals, inPlace: true, Affected: csv.Affected, Reconcile: s.remembering(CSV, s.csv), concerns: without(versionsConcerned)},
+		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, inPlace: true, Affected: operatorcondition.Affected, Reconcile: s.remembering(Condition, s.condition)},
 		{Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource, Affected: copies.Affected, Reconcile: s.remembering(Copies, s.copies), concerns: without(sourcesConcerned)},
 		{Name: OLMConfig, Kinds: kinds(configKind), KeysOf: itself, Affected: olmconfig.Affected, Every: olmconfig.LookAgain, Reconcile: s.remembering(OLMConfig, s.config)},
-		{Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, Affected: permissions.Affected, Reconcile: s.remembering(Permissions, permissionsOf), concerns: without(operatorsConcerned)},
+		{Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, inPlace: true, Affected: permissions.Affected, Reconcile: s.remembering(Permissions, permissionsOf), concerns: without(operatorsConcerned)},
 	}
 	if o.Sweeps {
 		s.Controllers = append(s.Controllers,
-			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, Affected: s.local(plansweep.Affected), Reconcile: s.remembering(Sweep, s.sweep), concerns: without(sweepsConcerned)},
+			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, inPlace: true, Affected: s.local(plansweep.Affected), Reconcile: s.remembering(Sweep, s.sweep), concerns: without(sweepsConcerned)},
 			Controller{
 				Name: CSVSweep, Kinds: kinds(csvKind, groupKind), KeysOf: theCluster, Always: theCluster(nil),
 				Affected: sweepAffected, Every: sweepInterval, Reconcile: s.remembering(CSVSweep, s.sweepCSVs),
@@ -210,7 +210,6 @@ func New(o *Options) *Set {
 	for i := range s.Controllers {
 		c := &s.Controllers[i]
 		c.namespaces = o.Namespaces
-		c.inPlace = !slices.Contains([]string{Copies, OLMConfig, CSVSweep, Operator}, c.Name)
 		if c.Name == Catalog && o.Connection != nil && !o.ours(o.globalNamespace()) {
 			c.namespaces = append(slices.Clone(o.Namespaces), o.globalNamespace()) // see Set.catalog
 		}

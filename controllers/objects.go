@@ -66,7 +66,7 @@ func (s *Set) remembering(controller string, reconcile func(context.Context, olm
 		if err != nil {
 			return olmcore.Result{}, err
 		}
-		return withoutDoomed(ctx, r, result)
+		return withoutDoomed(ctx, r, result), nil
 	}
 }
 

@@ -4,7 +4,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +15,9 @@ import (
 const ReasonNamespaceTerminating = "NamespaceTerminating"
 
 // withoutDoomed leaves out what would be created in a namespace that is being deleted: the API server refuses it, and a
-// deletion is never taken back. What a reader did not read does not count as being deleted.
-func withoutDoomed(ctx context.Context, r olmcore.Reader, result olmcore.Result) (olmcore.Result, error) {
+// deletion is never taken back. A namespace that cannot be read does not count as being deleted: what was decided, and is
+// remembered as told, must not be lost for it.
+func withoutDoomed(ctx context.Context, r olmcore.Reader, result olmcore.Result) olmcore.Result {
 	doomed := map[string]*corev1.Namespace{}
 	var kept []olmcore.Action
 	for _, a := range result.Actions {
@@ -30,9 +30,6 @@ func withoutDoomed(ctx context.Context, r olmcore.Reader, result olmcore.Result)
 		if !asked {
 			var err error
 			namespace, err = olmcore.Get[*corev1.Namespace](ctx, r, "", target.Namespace)
-			if err != nil && !errors.Is(err, olmcore.ErrNotRead) {
-				return olmcore.Result{}, err
-			}
 			if err != nil || namespace != nil && namespace.DeletionTimestamp == nil && namespace.Status.Phase != corev1.NamespaceTerminating {
 				namespace = nil
 			}
@@ -46,5 +43,5 @@ func withoutDoomed(ctx context.Context, r olmcore.Reader, result olmcore.Result)
 		}
 	}
 	result.Actions = kept
-	return result, nil
+	return result
 }

@@ -57,7 +57,8 @@ const (
 
 // Read returns the objects of all documents in r: YAML documents or a stream of JSON values. Empty documents are skipped;
 // lists (a kind that ends in "List", with items) are replaced by their items. file is for errors, which are always an
-// *Error; nothing is returned with one. A key of YAML that is there twice is one, of JSON the last counts. YAML aliases may not make a document many times as large as its text.
+// *Error; nothing is returned with one. A key of YAML that is there twice is one, of JSON the last counts. YAML aliases may
+// not make a document many times as large as its text.
 func Read(file string, r io.Reader) ([]Object, error) {
 	documents, err := split(file, r)
 	if err != nil {
