@@ -24,6 +24,11 @@ type Checkpoint struct {
 	values   []any
 }
 
+// clipped returns the Checkpoint without room for more: callers keep one for each key of a cluster.
+func (c *Checkpoint) clipped() *Checkpoint {
+	return &Checkpoint{c.from, c.until, slices.Clone(c.versions), slices.Clone(c.lists), slices.Clone(c.values)}
+}
+
 // Outcome is a Result and what a reconcile function asks its caller to keep.
 type Outcome struct {
 	Result
@@ -54,10 +59,14 @@ type version struct {
 	resourceVersion string
 }
 
-// list is a list without its objects.
-type list struct {
-	length   int
-	complete bool
+// list is a list without its objects: its length, below zero for one that was not read.
+type list int32
+
+func listOf(length int, complete bool) list {
+	if complete {
+		return list(length)
+	}
+	return list(-1 - length)
 }
 
 // Coverage goes through the fields of an Input, either to make a Checkpoint or to compare the Input with one. Each
@@ -105,10 +114,10 @@ func (c Coverage) Holds() (requeueAfter time.Duration, same bool) {
 // Checkpoint returns the Checkpoint that was made; nil where there is something to do, and where an object has no UID
 // or resourceVersion, by which a change of it could be told.
 func (c Coverage) Checkpoint() *Checkpoint {
-	if c.failed {
+	if c.failed || c.made == nil {
 		return nil
 	}
-	return c.made
+	return c.made.clipped()
 }
 
 // CoverObject covers one object; nil is one that does not exist.
@@ -138,7 +147,7 @@ func (c *Coverage) version(v version) {
 
 // CoverObjects covers a list of objects and whether it was read.
 func CoverObjects[O metav1.Object](c *Coverage, objects Observed[O]) {
-	c.list(list{len(objects.Items), objects.Complete})
+	c.list(listOf(len(objects.Items), objects.Complete))
 	for i := 0; i < len(objects.Items) && !c.failed; i++ {
 		CoverObject(c, objects.Items[i])
 	}
@@ -171,7 +180,7 @@ func CoverValues[T comparable](c *Coverage, values []T) {
 
 // CoverObserved covers a list of values in their order, and whether it was read.
 func CoverObserved[T comparable](c *Coverage, values Observed[T]) {
-	c.list(list{len(values.Items), values.Complete})
+	c.list(listOf(len(values.Items), values.Complete))
 	CoverValues(c, values.Items)
 }
 
