@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/internal/late"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -16,11 +17,17 @@ type Indexes struct {
 	// Watched is what the cache holds: of other objects nothing is kept, as nothing tells when they change.
 	Watched Watched
 
-	mu   sync.Mutex
-	kept map[indexed]*indexes
+	mu sync.Mutex
+	// wide are those of the whole cluster by kind. Of namespaces there may be many, whose indexes are soon made anew: only
+	// those that were asked for last are kept.
+	wide  map[schema.GroupKind]*indexes
+	local late.Values[indexed, *indexes]
 }
 
-// indexed are the objects of a kind in a namespace, "" for all.
+// manyIndexes is how many indexes of namespaces are kept at least: those of some sixty namespaces.
+const manyIndexes = 256
+
+// indexed are the objects of a kind in a namespace.
 type indexed struct {
 	kind      schema.GroupKind
 	namespace string
@@ -38,14 +45,7 @@ func (x *Indexes) Index(gvk schema.GroupVersionKind, namespace, key string, buil
 		return build()
 	}
 	x.mu.Lock()
-	of := x.kept[indexed{gvk.GroupKind(), namespace}]
-	if of == nil {
-		if x.kept == nil {
-			x.kept = map[indexed]*indexes{}
-		}
-		of = &indexes{}
-		x.kept[indexed{gvk.GroupKind(), namespace}] = of
-	}
+	of := x.of(gvk.GroupKind(), namespace)
 	value, changes := of.values[key], of.changes
 	x.mu.Unlock()
 	if value != nil {
@@ -63,13 +63,41 @@ func (x *Indexes) Index(gvk schema.GroupVersionKind, namespace, key string, buil
 	return value
 }
 
+// find returns the indexes of the objects of a kind in a namespace, "" for all, if they are kept.
+func (x *Indexes) find(kind schema.GroupKind, namespace string) (of *indexes, ok bool) {
+	if namespace == "" {
+		of, ok = x.wide[kind]
+		return of, ok
+	}
+	return x.local.Get(indexed{kind, namespace})
+}
+
+// of returns the indexes of such objects, which are kept from now on.
+func (x *Indexes) of(kind schema.GroupKind, namespace string) *indexes {
+	of, ok := x.find(kind, namespace)
+	if ok {
+		return of
+	}
+	of = &indexes{}
+	if namespace != "" {
+		x.local.Many = manyIndexes
+		x.local.Put(indexed{kind, namespace}, of)
+		return of
+	}
+	if x.wide == nil {
+		x.wide = map[schema.GroupKind]*indexes{}
+	}
+	x.wide[kind] = of
+	return of
+}
+
 // Drop drops the indexes that an object is in.
 func (x *Indexes) Drop(o olmcore.Object) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	kind := olmcore.GVKOf(o).GroupKind()
 	for _, namespace := range []string{"", o.GetNamespace()} {
-		if of := x.kept[indexed{kind, namespace}]; of != nil {
+		if of, ok := x.find(kind, namespace); ok {
 			of.values = nil
 			of.changes++
 		}

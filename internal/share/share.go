@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/olmcore/olm/internal/late"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -39,8 +40,8 @@ type Parts struct {
 	seed  maphash.Seed
 	mu    sync.Mutex
 	large map[uint64]*part // by hash
-	small late[uint64, reflect.Value]
-	texts late[string, string]
+	small late.Values[uint64, reflect.Value]
+	texts late.Values[string, string]
 }
 
 type part struct {
@@ -49,34 +50,19 @@ type part struct {
 	users int
 }
 
-// late holds the values that were asked for last, at least manyParts of them once there are as many.
-type late[K comparable, V any] struct{ now, before map[K]V }
-
-func (l *late[K, V]) get(key K) (value V, ok bool) {
-	if value, ok = l.now[key]; ok {
-		return value, true
-	}
-	if value, ok = l.before[key]; ok {
-		l.put(key, value)
-	}
-	return value, ok
-}
-
-func (l *late[K, V]) put(key K, value V) {
-	if l.now == nil || len(l.now) >= manyParts {
-		l.now, l.before = map[K]V{}, l.now
-	}
-	l.now[key] = value
-}
-
 // New returns Parts that know none.
-func New() *Parts { return &Parts{seed: maphash.MakeSeed(), large: map[uint64]*part{}} }
+func New() *Parts {
+	p := &Parts{seed: maphash.MakeSeed(), large: map[uint64]*part{}}
+	p.small.Many, p.texts.Many = manyParts, manyParts
+	return p
+}
 
 // Object replaces the parts of an object by equal ones that others have. Whoever reads objects changes nothing in them: see
 // olmcore.Reader.
 func (p *Parts) Object(o olmcore.Object) {
 	of, ok := o.(metav1.ObjectMetaAccessor)
-	if !ok || reflect.TypeOf(o) != reflect.TypeOf(olmcore.NewObject(olmcore.GVKOf(o))) {
+	_, isMetadata := o.(*metav1.PartialObjectMetadata)
+	if !ok || !isMetadata && reflect.TypeOf(o) != reflect.TypeOf(olmcore.NewObject(olmcore.GVKOf(o))) {
 		return // it may be a type whose values are not trees
 	}
 	metadata, ok := of.GetObjectMeta().(*metav1.ObjectMeta)
@@ -124,7 +110,8 @@ func (p *Parts) textsOf(value any, has []*part) []*part {
 func (p *Parts) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.small, p.texts = late[uint64, reflect.Value]{}, late[string, string]{}
+	p.small.Forget()
+	p.texts.Forget()
 }
 
 // within shares what is in a value that can be set, and returns has with the large parts that the value has from now on.
@@ -170,10 +157,10 @@ func (p *Parts) text(v reflect.Value, has []*part) []*part {
 	case len(text) < largePart:
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		known, ok := p.texts.get(text)
+		known, ok := p.texts.Get(text)
 		if !ok {
 			known = strings.Clone(text) // of its own: it may be cut from a larger one
-			p.texts.put(known, known)
+			p.texts.Put(known, known)
 		}
 		v.SetString(known)
 	default:
@@ -214,9 +201,9 @@ func (p *Parts) take(v reflect.Value, hash uint64, size int, add bool) (*part, b
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if size < largePart {
-		value, ok := p.small.get(hash)
+		value, ok := p.small.Get(hash)
 		if !ok && add {
-			p.small.put(hash, held(v))
+			p.small.Put(hash, held(v))
 			return nil, true
 		}
 		return nil, ok && same(v, value)
