@@ -174,7 +174,7 @@ type Set struct {
 	Controllers []Controller
 
 	options    *Options
-	known      memory[knownKey, known]
+	known      []*memory[types.NamespacedName, known] // of each controller
 	namespaces namespaces
 }
 
@@ -183,28 +183,28 @@ type Set struct {
 func New(o *Options) *Set {
 	s := &Set{options: o, namespaces: namespaces{known: map[string]*namespace{}}}
 	s.Controllers = []Controller{
-		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, inPlace: true, Affected: catalog.Affected, Reconcile: s.remembering(Catalog, s.catalog)},
-		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, inPlace: true, Affected: s.local(subscriptionAffected), Reconcile: s.remembering(Subscription, s.subscription), concerns: subscriptionsConcerned, notice: s.notice},
-		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, inPlace: true, Affected: s.local(installplan.Affected), Reconcile: s.remembering(InstallPlan, s.installPlan), concerns: without(plansConcerned)},
-		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, inPlace: true, Affected: operatorgroup.Affected, Reconcile: s.remembering(Group, groupOf)},
-		{Name: CSV, Kinds: kinds(csvKind), KeysOf: originals, inPlace: true, Affected: csv.Affected, Reconcile: s.remembering(CSV, s.csv), concerns: without(versionsConcerned)},
-		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, inPlace: true, Affected: operatorcondition.Affected, Reconcile: s.remembering(Condition, s.condition)},
-		{Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource, Affected: copies.Affected, Reconcile: s.remembering(Copies, s.copies), concerns: without(sourcesConcerned)},
-		{Name: OLMConfig, Kinds: kinds(configKind), KeysOf: itself, Affected: olmconfig.Affected, Every: olmconfig.LookAgain, Reconcile: s.remembering(OLMConfig, s.config)},
-		{Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, inPlace: true, Affected: permissions.Affected, Reconcile: s.remembering(Permissions, permissionsOf), concerns: without(operatorsConcerned)},
+		{Name: Catalog, Kinds: kinds(catalogKind), KeysOf: itself, inPlace: true, Affected: catalog.Affected, Reconcile: s.remembering(s.catalog)},
+		{Name: Subscription, Kinds: kinds(subscriptionKind), KeysOf: itsNamespace, inPlace: true, Affected: s.local(subscriptionAffected), Reconcile: s.remembering(s.subscription), concerns: subscriptionsConcerned, notice: s.notice},
+		{Name: InstallPlan, Kinds: kinds(installPlanKind), KeysOf: itself, inPlace: true, Affected: s.local(installplan.Affected), Reconcile: s.remembering(s.installPlan), concerns: without(plansConcerned)},
+		{Name: Group, Kinds: kinds(groupKind), KeysOf: itself, inPlace: true, Affected: operatorgroup.Affected, Reconcile: s.remembering(groupOf)},
+		{Name: CSV, Kinds: kinds(csvKind), KeysOf: originals, inPlace: true, Affected: csv.Affected, Reconcile: s.remembering(s.csv), concerns: without(versionsConcerned)},
+		{Name: Condition, Kinds: kinds(conditionKind, csvKind), KeysOf: originals, inPlace: true, Affected: operatorcondition.Affected, Reconcile: s.remembering(s.condition)},
+		{Name: Copies, Kinds: kinds(csvKind), KeysOf: itsSource, Affected: copies.Affected, Reconcile: s.remembering(s.copies), concerns: without(sourcesConcerned)},
+		{Name: OLMConfig, Kinds: kinds(configKind), KeysOf: itself, Affected: olmconfig.Affected, Every: olmconfig.LookAgain, Reconcile: s.remembering(s.config)},
+		{Name: Permissions, Kinds: kinds(csvKind), KeysOf: originals, inPlace: true, Affected: permissions.Affected, Reconcile: s.remembering(permissionsOf), concerns: without(operatorsConcerned)},
 	}
 	if o.Sweeps {
 		s.Controllers = append(s.Controllers,
-			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, inPlace: true, Affected: s.local(plansweep.Affected), Reconcile: s.remembering(Sweep, s.sweep), concerns: without(sweepsConcerned)},
+			Controller{Name: Sweep, Kinds: kinds(subscriptionKind, installPlanKind, catalogKind), KeysOf: itsNamespace, inPlace: true, Affected: s.local(plansweep.Affected), Reconcile: s.remembering(s.sweep), concerns: without(sweepsConcerned)},
 			Controller{
 				Name: CSVSweep, Kinds: kinds(csvKind, groupKind), KeysOf: theCluster, Always: theCluster(nil),
-				Affected: sweepAffected, Every: sweepInterval, Reconcile: s.remembering(CSVSweep, s.sweepCSVs),
+				Affected: sweepAffected, Every: sweepInterval, Reconcile: s.remembering(s.sweepCSVs),
 			})
 	}
 	if o.Operators {
 		s.Controllers = append(s.Controllers, Controller{
 			Name: Operator, Kinds: kinds(operatorKind, subscriptionKind, installPlanKind, csvKind),
-			KeysOf: component.Affected, Affected: component.Affected, Reconcile: s.remembering(Operator, operatorOf),
+			KeysOf: component.Affected, Affected: component.Affected, Reconcile: s.remembering(operatorOf),
 		})
 	}
 	for i := range s.Controllers {
@@ -274,7 +274,9 @@ func sweepAffected(o olmcore.Object) []types.NamespacedName {
 
 // Forget drops all memory, as a restart does.
 func (s *Set) Forget() {
-	s.known.clear()
+	for _, of := range s.known {
+		of.clear()
+	}
 	s.namespaces.clear()
 }
 
@@ -285,17 +287,34 @@ func (s *Set) ask(controller string, key types.NamespacedName, request any) {
 }
 
 // memory is a map that different keys may use at the same time.
-type memory[K comparable, V any] struct{ values sync.Map }
-
-func (m *memory[K, V]) get(key K) (value V) {
-	if found, ok := m.values.Load(key); ok {
-		value = found.(V)
-	}
-	return value
+type memory[K comparable, V any] struct {
+	mu     sync.RWMutex
+	values map[K]V
 }
 
-func (m *memory[K, V]) set(key K, value V) { m.values.Store(key, value) }
+func (m *memory[K, V]) get(key K) V {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.values[key]
+}
 
-func (m *memory[K, V]) drop(key K) { m.values.Delete(key) }
+func (m *memory[K, V]) set(key K, value V) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values == nil {
+		m.values = map[K]V{}
+	}
+	m.values[key] = value
+}
 
-func (m *memory[K, V]) clear() { m.values.Clear() }
+func (m *memory[K, V]) drop(key K) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.values, key)
+}
+
+func (m *memory[K, V]) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values = nil
+}

@@ -45,23 +45,18 @@ type known struct {
 	unpacked   *installplan.Memory // of the bundles of an InstallPlan
 }
 
-// knownKey is a key of a controller.
-type knownKey struct {
-	controller string
-	types.NamespacedName
-}
-
 // remembering hands a reconcile what it remembered of the key last time, and forgets keys whose object is gone.
-func (s *Set) remembering(controller string, reconcile func(context.Context, olmcore.Reader, *pass) (olmcore.Result, error)) ReconcileFunc {
+func (s *Set) remembering(reconcile func(context.Context, olmcore.Reader, *pass) (olmcore.Result, error)) ReconcileFunc {
+	memory := &memory[types.NamespacedName, known]{}
+	s.known = append(s.known, memory)
 	return func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
-		id := knownKey{controller, key}
-		p := &pass{key: key, now: now, last: last, known: s.known.get(id)}
+		p := &pass{key: key, now: now, last: last, known: memory.get(key)}
 		result, err := reconcile(ctx, r, p)
 		switch {
 		case olmcore.Classify(err) == olmcore.Gone || p.known == (known{}):
-			s.known.drop(id)
+			memory.drop(key)
 		case err == nil:
-			s.known.set(id, p.known)
+			memory.set(key, p.known)
 		}
 		if err != nil {
 			return olmcore.Result{}, err
