@@ -10,15 +10,6 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TransformTyped is Transform for a cache that only Readers look into: it takes maps of the kinds that the library knows
-// and keeps their API types, which olmcore.Kept makes.
-func TransformTyped(o any) (any, error) {
-	if object, ok := o.(olmcore.Object); ok {
-		o = olmcore.Kept(object)
-	}
-	return Transform(o)
-}
-
 // Transform is what a cache does to each object before it keeps it, in the form in which client-go and
 // controller-runtime want it (cache.TransformFunc): managed fields are left out, and of copies of versions all that no
 // controller looks at. A cluster has as many of these as operators times namespaces. What objects have in common, such as

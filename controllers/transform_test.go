@@ -47,7 +47,7 @@ func TestOneMoreNamespaceCostsLittle(t *testing.T) {
 			require.NoError(t, err)
 			u := &unstructured.Unstructured{}
 			require.NoError(t, json.Unmarshal(data, &u.Object)) // as a client receives it
-			kept, err := controllers.TransformTyped(u)
+			kept, err := controllers.Watched{}.Transform(u)
 			require.NoError(t, err)
 			cache = append(cache, kept)
 			runtime.GC()

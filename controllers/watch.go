@@ -64,7 +64,7 @@ func (o *Options) shard() []string {
 }
 
 // Change is what a watch delivers about one object. The objects are kept and must not be written to; maps of kinds that
-// have a Go type will do.
+// have a Go type will do, and what Watched.Transform made.
 type Change struct {
 	// Old is the object as it was, nil when that is not known. New is the object as it is, or as it was last.
 	Old, New olmcore.Object
@@ -84,7 +84,7 @@ func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change
 	if change.Initial && !slices.Contains(c.Kinds, olmcore.GVKOf(change.New)) {
 		return nil, nil // at the start each object of these kinds asks for its own key, and all together for every key
 	}
-	next, err := olmcore.Fitting(olmcore.Typed(change.New))
+	next, err := Delivered(change.New)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change
 	keys := c.Affected(next)
 	var old olmcore.Object
 	if change.Old != nil {
-		if old, err = olmcore.Fitting(olmcore.Typed(change.Old)); err == nil {
+		if old, err = Delivered(change.Old); err == nil {
 			keys = append(keys, c.Affected(old)...)
 		}
 	}

@@ -132,6 +132,20 @@ func Require[T Object](ctx context.Context, r Reader, namespace, name string) (o
 	return object, err
 }
 
+// MetadataLister is what a Reader may be besides: it lists objects, of which nothing but the metadata is asked for, at less
+// cost than List does. An object of which it has no more is a *metav1.PartialObjectMetadata; others are what List returns.
+type MetadataLister interface {
+	ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error)
+}
+
+// ObserveMetadata is ObserveKind for callers who look at nothing but the metadata: it may be all there is of an object.
+func ObserveMetadata(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) (Observed[Object], error) {
+	if lister, ok := r.(MetadataLister); ok {
+		return observed(lister.ListMetadata(ctx, gvk, namespace, selector))
+	}
+	return ObserveKind(ctx, r, gvk, namespace, selector)
+}
+
 // Indexer is what a Reader may be besides: it keeps an index that a Gather made of the objects of a kind in a namespace,
 // "" for all, so that all calls share it until one of these objects changes. Without it a Gather goes through the list.
 type Indexer interface {

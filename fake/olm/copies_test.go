@@ -25,7 +25,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// slimming is a Reader as a cache is that keeps what controllers.TransformTyped makes of what a client decodes.
+// slim is a Reader over a cache that keeps what controllers.Watched.Transform makes of what a client decodes.
+func slim(r olmcore.Reader, c cached) olmcore.Reader {
+	return controllers.Whole{Cached: slimming{r, c}, Live: r}
+}
+
+// slimming reads what such a cache holds.
 type slimming struct {
 	olmcore.Reader
 	cached
@@ -43,7 +48,7 @@ func (s cached) slimmed(o olmcore.Object) olmcore.Object {
 	if err != nil {
 		panic(err)
 	}
-	kept, err := controllers.TransformTyped(&unstructured.Unstructured{Object: values})
+	kept, err := controllers.Options{}.Watched().Transform(&unstructured.Unstructured{Object: values})
 	if err != nil {
 		panic(err)
 	}
@@ -110,13 +115,13 @@ func TestSlimCopiesAreEnough(t *testing.T) {
 		options := w.olm.Options
 		kept := cached{}
 		defer kept.requireUnchanged(t)
-		whole, slim := (&olm.OLM{Options: options, Disconnected: true}).Controllers(), (&olm.OLM{Options: options, Disconnected: true}).Controllers()
-		for i, c := range slim {
-			require.Equal(t, whole[i].Keys(w.cluster), c.Keys(slimming{w.cluster, kept}), c.Name)
+		whole, over := (&olm.OLM{Options: options, Disconnected: true}).Controllers(), (&olm.OLM{Options: options, Disconnected: true}).Controllers()
+		for i, c := range over {
+			require.Equal(t, whole[i].Keys(w.cluster), c.Keys(slim(w.cluster, kept)), c.Name)
 			for _, key := range c.Keys(w.cluster) {
 				want, err := whole[i].Reconcile(w.ctx, w.cluster, key, w.cluster.Now(), nil)
 				require.NoError(t, err)
-				got, err := c.Reconcile(w.ctx, slimming{w.cluster, kept}, key, w.cluster.Now(), nil)
+				got, err := c.Reconcile(w.ctx, slim(w.cluster, kept), key, w.cluster.Now(), nil)
 				require.NoError(t, err)
 				if c.Name == controllers.Copies { // the patches of copies are other ones to the same end
 					require.Equal(t, writes(want), writes(got), key)
@@ -191,7 +196,7 @@ func manyTeams() (*fake.Cluster, error) {
 func TestCopiesComeWhateverHappens(t *testing.T) {
 	for name, reader := range map[string]func(olmcore.Reader) olmcore.Reader{
 		"whole": func(r olmcore.Reader) olmcore.Reader { return r },
-		"slim":  func(r olmcore.Reader) olmcore.Reader { return slimming{r, cached{}} },
+		"slim":  func(r olmcore.Reader) olmcore.Reader { return slim(r, cached{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := invariant.World{New: manyTeams, Rounds: 20, SettleTime: 2 * time.Minute, Controllers: func(c *fake.Cluster) []fake.Controller {

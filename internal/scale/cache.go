@@ -52,7 +52,7 @@ type sent struct {
 }
 
 // received is the object as a client decodes and transforms it.
-func received(t sent) (olmcore.Object, error) {
+func (c *cache) received(t sent) (olmcore.Object, error) {
 	o, err := olmcore.Blank(t.kind), error(nil)
 	if u, isMap := o.(*unstructured.Unstructured); isMap {
 		err = u.UnmarshalJSON(t.data)
@@ -62,7 +62,7 @@ func received(t sent) (olmcore.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := controllers.TransformTyped(o)
+	kept, err := c.watched.Transform(o)
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +122,52 @@ func (i *informer) forget(o olmcore.Object) {
 	}
 }
 
+// whole reads what the cache holds, and from the API server what that has not whole.
+func (c *cache) whole() controllers.Whole {
+	return controllers.Whole{Cached: stored{c}, Live: counted{c}}
+}
+
+// counted reads from the API server.
+type counted struct{ *cache }
+
+func (c counted) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	c.reads++
+	return c.live.Get(ctx, gvk, namespace, name)
+}
+
+func (c counted) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	c.reads++
+	return c.live.List(ctx, gvk, namespace, selector)
+}
+
+// stored reads what informers hold.
+type stored struct{ *cache }
+
 // Get implements olmcore.Reader.
 func (c *cache) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
 	if !c.watched.Holds(gvk, namespace) {
-		c.reads++
-		return c.live.Get(ctx, gvk, namespace, name)
+		return counted{c}.Get(ctx, gvk, namespace, name)
 	}
+	return c.whole().Get(ctx, gvk, namespace, name)
+}
+
+// List implements olmcore.Reader.
+func (c *cache) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if !c.watched.Holds(gvk, namespace) {
+		return counted{c}.List(ctx, gvk, namespace, selector)
+	}
+	return c.whole().List(ctx, gvk, namespace, selector)
+}
+
+// ListMetadata implements olmcore.MetadataLister.
+func (c *cache) ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if !c.watched.Holds(gvk, namespace) {
+		return counted{c}.List(ctx, gvk, namespace, selector)
+	}
+	return c.whole().ListMetadata(ctx, gvk, namespace, selector)
+}
+
+func (c stored) Get(_ context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
 	o := c.kinds[gvk.GroupKind()].objects[namespace+"/"+name]
 	if o == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name)
@@ -135,12 +175,7 @@ func (c *cache) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace,
 	return olmcore.Typed(o)
 }
 
-// List implements olmcore.Reader.
-func (c *cache) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
-	if !c.watched.Holds(gvk, namespace) {
-		c.reads++
-		return c.live.List(ctx, gvk, namespace, selector)
-	}
+func (c stored) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 	i := c.kinds[gvk.GroupKind()]
 	var found []olmcore.Object
 	keep := func(o olmcore.Object) {

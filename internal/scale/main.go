@@ -2,7 +2,7 @@
 
 // Command scale measures what a manager of all controllers costs in a large cluster, in one process: a simulated API
 // server with tenants, operators, copies and all that they consist of, and managers whose caches hold what a client
-// decodes and controllers.TransformTyped leaves.
+// decodes and controllers.Watched.Transform leaves.
 //
 //	go run ./internal/scale [--sizes 100,200,400] [--shards 1,2,8] [--json FILE] [--svg FILE] [--docs FILE]
 //

@@ -121,7 +121,7 @@ func (m *manager) load() error {
 				return err
 			}
 			began := now()
-			kept, err = each(texts, received)
+			kept, err = each(texts, m.cache.received)
 			m.listing = m.listing.plus(now().minus(began))
 			if err != nil {
 				return err

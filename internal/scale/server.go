@@ -108,7 +108,7 @@ func (s *server) deliverTo(m *manager, old, next olmcore.Object) error {
 		if err != nil {
 			return err
 		}
-		kept, err := received(data)
+		kept, err := m.cache.received(data)
 		if err != nil {
 			return err
 		}

@@ -64,7 +64,7 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 	}
 	var all []olmcore.Object
 	read := func(kind schema.GroupVersionKind, where string, selector k8slabels.Selector) error {
-		objects, err := olmcore.ObserveKind(ctx, r, kind, where, selector)
+		objects, err := olmcore.ObserveMetadata(ctx, r, kind, where, selector)
 		for _, o := range objects.Items {
 			if where == namespace || o.GetNamespace() != namespace { // else it was found
 				all = append(all, o)

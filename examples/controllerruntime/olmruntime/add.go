@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -16,7 +17,8 @@ import (
 
 // AddController runs a controller of one's own beside the library's, as they are run: with a queue, watches of c.Kinds and
 // of the kinds in also, waiting for the cache after writes, Events, and the Options of the Manager. Its name is c.Name.
-// Objects of kinds that the library watches come from where it reads them: in a shard only those that the shard needs.
+// Objects of kinds that the library watches come from where it reads them: in a shard only those that the shard needs; of
+// kinds that c watches all are cached with all that they hold.
 // Other kinds, such as those of a CustomResourceDefinition of one's own, come from the manager's cache, which says what it
 // holds of them; those whose Go type the library does not know are maps (*unstructured.Unstructured). The account of the
 // process needs list and watch of them.
@@ -49,6 +51,9 @@ func (m *Manager) AddController(c controllers.Controller, also ...schema.GroupVe
 // hold makes a kind one that is read from a cache.
 func (m *Manager) hold(gvk schema.GroupVersionKind) error {
 	if _, is := m.watched[gvk]; is {
+		if gvk.Group != v1alpha1.GroupName {
+			m.entire.Insert(gvk)
+		}
 		return nil
 	}
 	blank := olmcore.Blank(gvk)

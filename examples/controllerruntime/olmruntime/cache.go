@@ -43,9 +43,16 @@ func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 
 // CacheOptions returns c, with entries in ByObject for those of the controllers' kinds that c has none for, where its
 // defaults would leave out what they need, or hold more than a shard needs; and with controllers.Transform as
-// DefaultTransform, where it has none. What c says stays: a kind that it restricts is cached apart. OLM's own kinds, which
-// the library keeps for itself, are as c says.
+// DefaultTransform, where it has none. What c says stays: a kind that it restricts is cached apart. OLM's own kinds,
+// ConfigMaps, Secrets and Pods, which the library keeps for itself, are as c says.
 func CacheOptions(o controllers.Options, c cache.Options) cache.Options {
+	watched := o.Watched()
+	maps.DeleteFunc(watched, func(gvk schema.GroupVersionKind, _ []string) bool { return watched.Reduces(gvk) })
+	return holding(watched, c)
+}
+
+// holding returns c with what a cache needs to hold objects of kinds in their namespaces.
+func holding(watched controllers.Watched, c cache.Options) cache.Options {
 	c.ByObject = maps.Clone(c.ByObject)
 	if c.ByObject == nil {
 		c.ByObject = map[client.Object]cache.ByObject{}
@@ -56,8 +63,8 @@ func CacheOptions(o controllers.Options, c cache.Options) cache.Options {
 	} else {
 		c.DefaultTransform = controllers.Transform
 	}
-	for gvk, namespaces := range o.Watched() {
-		if isKept(gvk) || len(entries(c, gvk)) > 0 {
+	for gvk, namespaces := range watched {
+		if len(entries(c, gvk)) > 0 {
 			continue
 		}
 		by := cache.ByObject{Transform: transform}
@@ -101,8 +108,8 @@ func entries(c cache.Options, gvk schema.GroupVersionKind) (found []cache.ByObje
 // chooseCaches finds out where each kind is read from.
 func (m *Manager) chooseCaches() error {
 	m.caches, m.Apart = map[schema.GroupVersionKind]cache.Cache{}, map[schema.GroupVersionKind]string{}
-	options := CacheOptions(m.options.Options, cache.Options{Scheme: m.scheme, Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient()})
-	options.DefaultTransform = controllers.TransformTyped
+	options := holding(m.watched, cache.Options{Scheme: m.scheme, Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient()})
+	options.DefaultTransform = m.transform
 	made, err := NewCache(m.GetConfig(), options)
 	if err != nil {
 		return err
@@ -110,7 +117,7 @@ func (m *Manager) chooseCaches() error {
 	own := made.(*knownCache)
 	shared, known := m.GetCache().(*knownCache)
 	for gvk, namespaces := range m.watched {
-		if isKept(gvk) {
+		if m.isKept(gvk) {
 			m.caches[gvk] = own
 			if err := indexKept(own, gvk); err != nil {
 				return fmt.Errorf("%s: %w", gvk.Kind, err)

@@ -5,7 +5,6 @@ package olmruntime
 import (
 	"context"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,17 +12,35 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// isKept reports whether a kind is one of OLM's. A client decodes these into maps, as their API types cannot hold every
-// stored object, and controllers.TransformTyped turns the maps into API types, which are a fifth of the size. Reads of
-// controller-runtime's cache want the type that was decoded, so these kinds are read from the informers' stores.
-func isKept(gvk schema.GroupVersionKind) bool {
-	_, known := olmcore.KindOf(gvk.GroupKind())
-	return known && gvk.Group == v1alpha1.GroupName
+// isKept reports whether a kind is kept by the library for itself, as controllers.Watched.Transform makes it. OLM's own
+// kinds a client decodes into maps, as their API types cannot hold every stored object; the types are a fifth of the size.
+// Of ConfigMaps, Secrets and Pods that are not OLM's the metadata is enough. Reads of controller-runtime's cache want the
+// type that was decoded, so these kinds are read from the informers' stores.
+func (m *Manager) isKept(gvk schema.GroupVersionKind) bool { return m.watched.Reduces(gvk) }
+
+// transform is what the library's own cache does to each object.
+func (m *Manager) transform(o any) (any, error) {
+	if object, ok := o.(olmcore.Object); ok && m.entire.Has(olmcore.GVKOf(object)) {
+		return controllers.Transform(o)
+	}
+	return m.watched.Transform(o)
 }
+
+// whole reads what is kept, and from the API server what is not kept whole.
+func (m *Manager) whole() controllers.Whole {
+	return controllers.Whole{Cached: kept{m}, Live: m.Cluster}
+}
+
+// kept reads what is in the informers' stores.
+type kept struct{ *Manager }
 
 // indexKept gives the store of a kind the index of labels.
 func indexKept(own cache.Cache, gvk schema.GroupVersionKind) error {
@@ -52,7 +69,8 @@ func (m *Manager) store(ctx context.Context, gvk schema.GroupVersionKind) (tools
 	return informer.(toolscache.SharedIndexInformer).GetIndexer(), nil
 }
 
-func (m *Manager) kept(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+// Get implements olmcore.Reader.
+func (m kept) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
 	store, err := m.store(ctx, gvk)
 	if err != nil {
 		return nil, err
@@ -68,7 +86,8 @@ func (m *Manager) kept(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	return olmcore.Typed(o.(olmcore.Object))
 }
 
-func (m *Manager) listKept(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+// List implements olmcore.Reader.
+func (m kept) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 	store, err := m.store(ctx, gvk)
 	if err != nil {
 		return nil, err
@@ -93,4 +112,41 @@ func (m *Manager) listKept(ctx context.Context, gvk schema.GroupVersionKind, nam
 		}
 	}
 	return olmcore.Items(&list)
+}
+
+// delivered asks a predicate about what a cache keeps of an object as about its API type.
+type delivered struct{ predicate.Predicate }
+
+// Create implements predicate.Predicate.
+func (p delivered) Create(e event.CreateEvent) bool {
+	e.Object = deliver(e.Object)
+	return p.Predicate.Create(e)
+}
+
+// Update implements predicate.Predicate.
+func (p delivered) Update(e event.UpdateEvent) bool {
+	e.ObjectOld, e.ObjectNew = deliver(e.ObjectOld), deliver(e.ObjectNew)
+	return p.Predicate.Update(e)
+}
+
+// Delete implements predicate.Predicate.
+func (p delivered) Delete(e event.DeleteEvent) bool {
+	e.Object = deliver(e.Object)
+	return p.Predicate.Delete(e)
+}
+
+// Generic implements predicate.Predicate.
+func (p delivered) Generic(e event.GenericEvent) bool {
+	e.Object = deliver(e.Object)
+	return p.Predicate.Generic(e)
+}
+
+func deliver(o client.Object) client.Object {
+	if o == nil {
+		return nil
+	}
+	if typed, err := controllers.Delivered(o); err == nil {
+		return typed
+	}
+	return o
 }

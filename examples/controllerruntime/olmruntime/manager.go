@@ -41,13 +41,15 @@ type Manager struct {
 	*olmdynamic.Cluster
 	controllers.Indexes
 	// Apart says why kinds are not read from the manager's cache but from one that the library has for itself: see NewCache.
-	// OLM's own kinds are not named: the library always keeps them for itself, as their API types.
+	// Kinds that it always keeps for itself, as controllers.Watched.Transform makes them, are not named.
 	Apart map[schema.GroupVersionKind]string
 
 	options Options
 	watched controllers.Watched
 	// caches are where each of the watched kinds is read from. scheme has the library's types.
 	caches map[schema.GroupVersionKind]cache.Cache
+	// entire are the kinds of which the library's own cache holds all objects as they are: those that other controllers watch.
+	entire sets.Set[schema.GroupVersionKind]
 	scheme *runtime.Scheme
 }
 
@@ -97,7 +99,7 @@ func New(config *rest.Config, m ctrl.Options, o Options, only ...string) (*Manag
 // the controllers, which are called olm-NAME: a second one of a name is refused, unless they skip the validation of names.
 // An empty KubernetesVersion is asked of the API server. The error is of that, of the names, or of the manager.
 func SetupWithManager(mgr ctrl.Manager, o Options, only ...string) (*Manager, error) {
-	m := &Manager{Manager: mgr, options: o, watched: o.Watched(only...), scheme: runtime.NewScheme()}
+	m := &Manager{Manager: mgr, options: o, watched: o.Watched(only...), scheme: runtime.NewScheme(), entire: sets.New[schema.GroupVersionKind]()}
 	err := olmcore.AddToScheme(m.scheme)
 	if err != nil {
 		return nil, err
@@ -142,8 +144,8 @@ func (m *Manager) Get(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	if !m.watched.Holds(gvk, namespace) {
 		return m.Cluster.Get(ctx, gvk, namespace, name)
 	}
-	if isKept(gvk) {
-		return m.kept(ctx, gvk, namespace, name)
+	if m.isKept(gvk) {
+		return m.whole().Get(ctx, gvk, namespace, name)
 	}
 	o := olmcore.Blank(gvk)
 	if err := m.caches[gvk].Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o, client.UnsafeDisableDeepCopy); err != nil {
@@ -157,8 +159,8 @@ func (m *Manager) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	if !m.watched.Holds(gvk, namespace) {
 		return m.Cluster.List(ctx, gvk, namespace, selector)
 	}
-	if isKept(gvk) {
-		return m.listKept(ctx, gvk, namespace, selector)
+	if m.isKept(gvk) {
+		return m.whole().List(ctx, gvk, namespace, selector)
 	}
 	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
 	if selector != nil {
@@ -172,6 +174,14 @@ func (m *Manager) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 		return nil, err
 	}
 	return olmcore.Items(list)
+}
+
+// ListMetadata implements olmcore.MetadataLister.
+func (m *Manager) ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if m.watched.Holds(gvk, namespace) && m.isKept(gvk) {
+		return m.whole().ListMetadata(ctx, gvk, namespace, selector)
+	}
+	return m.List(ctx, gvk, namespace, selector)
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -203,8 +213,12 @@ func (m *Manager) add(name string, r *controllers.Runner, kinds []schema.GroupVe
 		}
 		return nil
 	}))
+	predicates := make([]predicate.Predicate, len(m.options.Predicates))
+	for i, p := range m.options.Predicates {
+		predicates[i] = delivered{p}
+	}
 	for _, gvk := range kinds {
-		err = errors.Join(err, c.Watch(source.Kind(m.caches[gvk], client.Object(olmcore.Blank(gvk)), m.changes(r), m.options.Predicates...)))
+		err = errors.Join(err, c.Watch(source.Kind(m.caches[gvk], client.Object(olmcore.Blank(gvk)), m.changes(r), predicates...)))
 	}
 	return err
 }

@@ -52,7 +52,10 @@ func usersManager(t *testing.T, config *rest.Config, m ctrl.Options) ctrl.Manage
 	return mgr
 }
 
-var configMap = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+var (
+	configMap = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	service   = corev1.SchemeGroupVersion.WithKind("Service")
+)
 
 // apart are the kinds with a cache of the library's own, with the reason; many stands for all kinds.
 func apart(mgr *olmruntime.Manager, kinds ...string) map[string]string {
@@ -69,13 +72,13 @@ func apart(mgr *olmruntime.Manager, kinds ...string) map[string]string {
 // and hears of its changes; and the user's cache holds what he said.
 func TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent(t *testing.T) {
 	dropData := func(o any) (any, error) {
-		if cm, is := o.(*corev1.ConfigMap); is {
-			cm.Data = nil
+		if s, is := o.(*corev1.Service); is {
+			s.Spec = corev1.ServiceSpec{}
 		}
 		return o, nil
 	}
 	only := func(by cache.ByObject) cache.Options {
-		return cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: by}}
+		return cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: by}}
 	}
 	mine := map[string]cache.Config{"a": {}}
 	green := labels.SelectorFromSet(labels.Set{"color": "green"})
@@ -85,7 +88,7 @@ func TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent(t *testing.T) {
 		own   cache.NewCacheFunc
 		// index is what the user does to the cache first.
 		index bool
-		// why ConfigMaps are read apart: "" where they are not; recommended: with CacheOptions.
+		// why Services are read apart: "" where they are not; recommended: with CacheOptions.
 		why, recommended string
 	}{
 		"a cache that nothing is known of":           {own: cache.New, why: unknown, recommended: unknown},
@@ -99,8 +102,8 @@ func TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent(t *testing.T) {
 		"one namespace of the kind":                  {cache: only(cache.ByObject{Namespaces: mine}), why: "the cache's options restrict it to the namespaces a", recommended: "the cache's options restrict it to the namespaces a"},
 		"some labels of the kind":                    {cache: only(cache.ByObject{Label: green}), why: "the cache's options restrict it to the labels color=green", recommended: "the cache's options restrict it to the labels color=green"},
 		"labels in a namespace of the kind":          {cache: only(cache.ByObject{Namespaces: map[string]cache.Config{"": {}, "a": {LabelSelector: green}}}), why: "the cache's options restrict it to the labels color=green", recommended: "the cache's options restrict it to the labels color=green"},
-		"a kind that its entry takes from a default": {cache: cache.Options{DefaultLabelSelector: green, ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Label: labels.Everything()}}}},
-		"two entries of the kind": {cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {}, olmcore.Blank(configMap): {}}},
+		"a kind that its entry takes from a default": {cache: cache.Options{DefaultLabelSelector: green, ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: {Label: labels.Everything()}}}},
+		"two entries of the kind": {cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: {}, olmcore.Blank(service): {}}},
 			why: "ByObject of the cache's options has several entries for it", recommended: "ByObject of the cache's options has several entries for it"},
 		"an index of the same name": {index: true, why: "its index olm.labels: indexer conflict: map[field:olm.labels:{}]", recommended: "its index olm.labels: indexer conflict: map[field:olm.labels:{}]"},
 	} {
@@ -108,7 +111,7 @@ func TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				c := newCluster(t, time.Now())
 				put := func(namespace, color string) {
-					require.NoError(t, c.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x", Labels: map[string]string{"color": color}}, Data: map[string]string{"k": color}}))
+					require.NoError(t, c.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x", Labels: map[string]string{"color": color}}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: color}}))
 				}
 				put("a", "green")
 				put("b", "red")
@@ -122,24 +125,24 @@ func TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent(t *testing.T) {
 				}
 				user := usersManager(t, config, m)
 				if tt.index {
-					require.NoError(t, user.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "olm.labels", func(client.Object) []string { return nil }))
+					require.NoError(t, user.GetFieldIndexer().IndexField(t.Context(), &corev1.Service{}, "olm.labels", func(client.Object) []string { return nil }))
 				}
 				mgr, err := olmruntime.SetupWithManager(user, olmruntime.Options{}, controllers.Catalog)
 				require.NoError(t, err)
-				require.Equal(t, want, mgr.Apart[configMap])
+				require.Equal(t, want, mgr.Apart[service])
 				run(t, user)
 				red := labels.SelectorFromSet(labels.Set{"color": "red"})
 				var all []olmcore.Object
 				for err = errors.New("not started"); err != nil; time.Sleep(time.Millisecond) {
-					all, err = mgr.List(t.Context(), configMap, "", nil) // waits for the cache, once that starts
+					all, err = mgr.List(t.Context(), service, "", nil) // waits for the cache, once that starts
 				}
 				require.Len(t, all, 2)
-				some, err := mgr.List(t.Context(), configMap, "b", red)
+				some, err := mgr.List(t.Context(), service, "b", red)
 				require.NoError(t, err)
 				require.Len(t, some, 1)
-				one, err := olmcore.Get[*corev1.ConfigMap](t.Context(), mgr, "b", "x")
+				one, err := olmcore.Get[*corev1.Service](t.Context(), mgr, "b", "x")
 				require.NoError(t, err)
-				require.Equal(t, map[string]string{"k": "red"}, one.Data)
+				require.Equal(t, "red", one.Spec.ExternalName)
 				require.Equal(t, 0, s.Requests()["get"], "it comes from a cache")
 			})
 		}
@@ -159,9 +162,9 @@ func TestTheCacheOfAPlainManagerIsLeftAlone(t *testing.T) {
 	user := usersManager(t, config, ctrl.Options{Scheme: own, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}}})
 	mgr, err := olmruntime.SetupWithManager(user, olmruntime.Options{})
 	require.NoError(t, err)
-	want := map[string]string{} // all but OLM's own, which are never shared
-	for gvk := range (controllers.Options{}).Watched() {
-		if gvk.Group != v1alpha1.GroupName {
+	want, watched := map[string]string{}, controllers.Options{}.Watched() // all but those that are never shared
+	for gvk := range watched {
+		if !watched.Reduces(gvk) {
 			want[gvk.Kind] = "the manager's cache was not made by olmruntime.NewCache"
 		}
 	}
