@@ -3,6 +3,7 @@
 package controllers_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,4 +38,25 @@ func TestAnIndexIsKeptUntilOneOfItsObjectsChanges(t *testing.T) {
 		x.Index(pods, "b", "k", func() any { made++; return &made })
 	}
 	require.Equal(t, 9, made, "what the cache does not hold")
+}
+
+// TestIndexesOfManyNamespacesAreNotAllKept: those of the whole cluster and of the namespaces that were asked for last are.
+func TestIndexesOfManyNamespacesAreNotAllKept(t *testing.T) {
+	secrets := corev1.SchemeGroupVersion.WithKind("Secret")
+	x := controllers.Indexes{Watched: controllers.Watched{secrets: nil}}
+	made := map[string]int{}
+	index := func(namespace string) {
+		x.Index(secrets, namespace, "k", func() any { made[namespace]++; return new(0) })
+	}
+	for i := range 2000 {
+		index("")
+		index("busy")
+		index(fmt.Sprint("team-", i))
+	}
+	require.Equal(t, 1, made[""])
+	require.Equal(t, 1, made["busy"])
+	index("team-1999")
+	index("team-0")
+	require.Equal(t, 1, made["team-1999"])
+	require.Equal(t, 2, made["team-0"])
 }
