@@ -82,7 +82,7 @@ func Run(ctx context.Context, args []string, out io.Writer, add ...func(*olmrunt
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(export(mgr, exported), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+	if err := errors.Join(export(mgr, exported), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", mgr.Ready)); err != nil {
 		return err
 	}
 	for _, add := range add {

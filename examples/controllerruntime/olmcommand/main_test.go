@@ -52,16 +52,12 @@ func works(t *testing.T, s *apiserver.Server, args ...string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, args, io.Discard) }()
-	for done := false; !done; time.Sleep(10 * time.Millisecond) {
+	for ; !done(t, s); time.Sleep(10 * time.Millisecond) {
 		select {
 		case err := <-ended:
 			t.Fatal(err)
 		default:
 		}
-		require.NoError(t, s.With(func(c *fake.Cluster) error {
-			done = !fake.Find[*operatorsv1.OperatorGroup](c, "ops", "group").Status.LastUpdated.IsZero()
-			return nil
-		}))
 	}
 	cancel()
 	require.NoError(t, <-ended)

@@ -31,6 +31,14 @@ func (emptyRegistry) ListBundles(*api.ListBundlesRequest, api.Registry_ListBundl
 	return nil
 }
 
+// free is an address that nothing listens on.
+func free(t *testing.T) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
+
 // TestTheProgramExportsMetrics of the library, once it works: among them those of catalogs that it read from a registry.
 func TestTheProgramExportsMetrics(t *testing.T) {
 	listening, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,10 +51,7 @@ func TestTheProgramExportsMetrics(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},
 		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: listening.Addr().String()},
 	})...)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
+	address := free(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
