@@ -158,29 +158,45 @@ func Items(list runtime.Object) ([]Object, error) {
 	return objects, nil
 }
 
-// indexedKeys are the labels by which Gather functions look for objects: true by their values, false by their keys alone.
-// Others are not worth their memory, as each term costs some hundred bytes for each object.
-var indexedKeys = map[string]bool{
-	LabelManaged: true, LabelOwner: true, LabelOwnerNamespace: true, LabelOwnerKind: false, LabelCopiedFrom: true,
-	"olm.catalogSource": true, "catalogsource.operators.coreos.com/update": true, "operatorframework.io/bundle-unpack-ref": true, "job-name": true,
+// share says which objects have a term in common, the fewest first.
+type share int
+
+const (
+	ofOwner     share = iota // the value names an object that few belong to
+	ofNamespace              // those of a namespace, or of an OperatorGroup
+	ofAll                    // all that are OLM's
+)
+
+// indexedKeys are the labels by which Gather functions look for objects, by their values or by their keys alone. Others are
+// not worth their memory, as each term costs some hundred bytes for each object.
+var indexedKeys = map[string]struct {
+	byValue bool
+	share
+}{
+	LabelOwner: {true, ofOwner}, "olm.catalogSource": {true, ofOwner}, "catalogsource.operators.coreos.com/update": {true, ofOwner},
+	"operatorframework.io/bundle-unpack-ref": {true, ofOwner}, "job-name": {true, ofOwner},
+	LabelOwnerNamespace: {true, ofNamespace}, LabelCopiedFrom: {true, ofNamespace},
+	LabelManaged: {true, ofAll}, LabelOwnerKind: {false, ofAll},
 }
 
 // indexTerm returns what a label is indexed by, "" for nothing. known: also by the value; it is what "key=value" is, else
 // "key". The component labels of a namespace have one term: each is of few objects, of which each term of its own costs
 // more than to look at the others of the namespace.
-func indexTerm(key, value string, known bool) string {
-	byValue, is := indexedKeys[key]
+func indexTerm(key, value string, known bool) (term string, of share) {
+	label, is := indexedKeys[key]
 	switch {
-	case is && byValue && !known:
-		return ""
-	case is && byValue:
-		return key + "=" + value
+	case is && label.byValue && !known:
+		return "", ofAll
+	case is && label.byValue:
+		return key + "=" + value, label.share
 	case strings.HasPrefix(key, ComponentLabelPrefix):
-		return ComponentLabelPrefix + "*" + key[max(strings.LastIndexByte(key, '.'), len(ComponentLabelPrefix)):]
-	case is, strings.HasPrefix(key, LabelGroupPrefix):
-		return key
+		return ComponentLabelPrefix + "*" + key[max(strings.LastIndexByte(key, '.'), len(ComponentLabelPrefix)):], ofNamespace
+	case is:
+		return key, label.share
+	case strings.HasPrefix(key, LabelGroupPrefix):
+		return key, ofNamespace
 	}
-	return ""
+	return "", ofAll
 }
 
 // IndexTerms returns what a cache indexes an object by, so that Readers over it find objects by their labels: a term for
@@ -188,7 +204,7 @@ func indexTerm(key, value string, known bool) string {
 func IndexTerms(o Object) []string {
 	var terms []string
 	for key, value := range o.GetLabels() {
-		if term := indexTerm(key, value, true); term != "" {
+		if term, _ := indexTerm(key, value, true); term != "" {
 			terms = append(terms, term)
 		}
 	}
@@ -196,24 +212,26 @@ func IndexTerms(o Object) []string {
 	return slices.Compact(terms)
 }
 
-// IndexTerm returns a term of IndexTerms that every object which a selector takes has, one of a label with its value where
-// there is one; "": all objects are to be gone through. The selector is still to be asked about each object that
-// has the term; a nil one takes every object.
+// IndexTerm returns a term of IndexTerms that every object which a selector takes has, of several one that the fewest
+// objects have: those of an owner are fewer than those of a namespace, and these fewer than all that OLM has. "": all
+// objects are to be gone through. The selector is still to be asked about each object that has the term; a nil one takes
+// every object.
 func IndexTerm(selector labels.Selector) (term string) {
 	if selector == nil {
 		return ""
 	}
+	fewest := ofAll
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
 		switch values := r.ValuesUnsorted(); r.Operator() {
 		case selection.Equals, selection.DoubleEquals, selection.In, selection.Exists:
-			byKey := indexTerm(r.Key(), "", false)
-			if byKey == "" && len(values) == 1 {
-				if exact := indexTerm(r.Key(), values[0], true); exact != "" {
-					return exact
-				}
+			value, known := "", len(values) == 1
+			if known {
+				value = values[0]
 			}
-			term = cmp.Or(byKey, term)
+			if next, of := indexTerm(r.Key(), value, known); next != "" && (term == "" || of < fewest) {
+				term, fewest = next, of
+			}
 		}
 	}
 	return term

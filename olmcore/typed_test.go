@@ -96,6 +96,11 @@ func TestIndexTerms(t *testing.T) {
 		"!olm.owner": "", "olm.owner!=1": "", "olm.owner notin (1)": "", "a=1": "", "a": "", "olm.owner.kind": "olm.owner.kind", "olm.owner.kind=1": "olm.owner.kind",
 		"olm.owner.kind,olm.owner=2": "olm.owner=2", "a=1,job-name=2": "job-name=2", "!a,olm.operatorgroup.uid/1": "olm.operatorgroup.uid/1",
 		"!olm.operatorgroup.uid/1": "", "operators.coreos.com/p.a": "operators.coreos.com/*.a", "operators.coreos.com/p.b.a=": "operators.coreos.com/*.a",
+		// Of several the one that the fewest objects have.
+		"olm.managed=true,olm.owner=1": "olm.owner=1", "olm.copiedFrom=a,olm.managed=true": "olm.copiedFrom=a", "olm.copiedFrom=a,olm.owner=1": "olm.owner=1",
+		"olm.owner=1,olm.owner.namespace=a": "olm.owner=1", "olm.owner.kind=x,olm.owner.namespace=a": "olm.owner.namespace=a", "olm.managed=true,olm.owner.kind=x": "olm.managed=true",
+		"olm.managed=true,operators.coreos.com/p.a": "operators.coreos.com/*.a", "olm.managed=true,operatorframework.io/bundle-unpack-ref=1": "operatorframework.io/bundle-unpack-ref=1",
+		"olm.managed=true,olm.owner in (1,2)": "olm.managed=true", "olm.managed=true,a=1": "olm.managed=true",
 	} {
 		parsed, err := labels.Parse(selector)
 		require.NoError(t, err)
