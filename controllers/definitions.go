@@ -50,10 +50,8 @@ func (p Preflight) definitions(ctx context.Context) (string, error) {
 		name := k.Plural + "." + k.Group
 		crd, err := olmcore.Get[*apiextensionsv1.CustomResourceDefinition](ctx, p.Reader, "", name)
 		switch {
-		case unjudged(err):
-			return "", nil
 		case err != nil:
-			return "", err
+			return "", reading(err)
 		case crd == nil:
 			problems = append(problems, name+" is missing")
 		default:

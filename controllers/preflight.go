@@ -25,6 +25,8 @@ type Preflight struct {
 	// Reader reads the API server, or a copy of it: what that was not filled with, and what the process may not read, is
 	// not judged.
 	Reader olmcore.Reader
+	// Unjudged, when set, hears of each check that could not look, and why.
+	Unjudged func(check string, why error)
 	// Options are those of the controllers, Only their names, as for Set.Only. An empty KubernetesVersion is not judged.
 	Options Options
 	Only    []string
@@ -66,7 +68,7 @@ func Checks() []string {
 }
 
 // Run makes the checks. The error joins a *Refusal for each that found something, and what could not be read; or is an
-// *olmcore.InputError of Ignore or Only.
+// *olmcore.InputError of Ignore or Only. A check that could not look is no error: see Unjudged.
 func (p Preflight) Run(ctx context.Context) error {
 	names := Checks()
 	for _, name := range p.Ignore {
@@ -83,7 +85,13 @@ func (p Preflight) Run(ctx context.Context) error {
 		if slices.Contains(p.Ignore, c.name) {
 			continue
 		}
-		switch problem, err := c.find(p, ctx); {
+		problem, err := c.find(p, ctx)
+		var blind *blindError
+		switch {
+		case errors.As(err, &blind):
+			if p.Unjudged != nil {
+				p.Unjudged(c.name, err)
+			}
 		case err != nil:
 			found = append(found, fmt.Errorf("the check %s failed: %w", c.name, err))
 		case problem != "":
@@ -93,9 +101,15 @@ func (p Preflight) Run(ctx context.Context) error {
 	return errors.Join(found...)
 }
 
-// unjudged reports whether an error of reading means that nothing is known: it was not read, or may not be.
-func unjudged(err error) bool {
-	return errors.Is(err, olmcore.ErrNotRead) || olmcore.Classify(err) == olmcore.Forbidden
+// blindError is why a check could not look.
+type blindError struct{ error }
+
+// reading returns an error of reading, as a blindError where it means that nothing is known: it was not read, or may not be.
+func reading(err error) error {
+	if errors.Is(err, olmcore.ErrNotRead) || olmcore.Classify(err) == olmcore.Forbidden {
+		return &blindError{err}
+	}
+	return err
 }
 
 // oldestKubernetes is the first version that serves all of olmcore.Kinds: PodDisruptionBudgets of policy/v1 came last.
@@ -199,16 +213,21 @@ func (p Preflight) otherOLM(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var found []string
+	var unread *blindError
 	for _, namespace := range slices.Sorted(maps.Keys(accounts)) {
 		for _, name := range olmDeployments {
 			d, err := olmcore.Get[*appsv1.Deployment](ctx, p.Reader, namespace, name)
 			switch {
-			case err != nil && !unjudged(err):
+			case errors.As(reading(err), &unread):
+			case err != nil:
 				return "", err
 			case d != nil && (d.Spec.Replicas == nil || *d.Spec.Replicas > 0) && slices.Contains(accounts[namespace], d.Spec.Template.Spec.ServiceAccountName):
 				found = append(found, namespace+"/"+name)
 			}
 		}
+	}
+	if len(found) == 0 && unread != nil {
+		return "", unread
 	}
 	if len(found) == 0 {
 		return "", nil
@@ -220,11 +239,12 @@ func (p Preflight) otherOLM(ctx context.Context) (string, error) {
 // olmAccounts returns the ServiceAccounts that may do what OLM does in the whole cluster, by namespace.
 func (p Preflight) olmAccounts(ctx context.Context) (map[string][]string, error) {
 	bindings, err := olmcore.List[*rbacv1.ClusterRoleBinding](ctx, p.Reader, "", nil)
-	roles, errRoles := olmcore.List[*rbacv1.ClusterRole](ctx, p.Reader, "", nil)
-	if err = errors.Join(err, errRoles); unjudged(err) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
+	if err != nil {
+		return nil, reading(err)
+	}
+	roles, err := olmcore.List[*rbacv1.ClusterRole](ctx, p.Reader, "", nil)
+	if err != nil {
+		return nil, reading(err)
 	}
 	writes := map[string]bool{}
 	for _, role := range roles {

@@ -5,6 +5,7 @@ package controllers_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -202,6 +204,58 @@ func (unreadable) Get(context.Context, schema.GroupVersionKind, string, string) 
 
 func (unreadable) List(context.Context, schema.GroupVersionKind, string, labels.Selector) ([]olmcore.Object, error) {
 	return nil, errors.New("broken")
+}
+
+// refused may not read some kinds.
+type refused struct {
+	olmcore.Reader
+	kinds []string
+}
+
+func (r refused) refuse(gvk schema.GroupVersionKind, name string) error {
+	if !slices.Contains(r.kinds, gvk.Kind) {
+		return nil
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: gvk.Group, Resource: strings.ToLower(gvk.Kind) + "s"}, name, errors.New("no rule allows it"))
+}
+
+func (r refused) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	if err := r.refuse(gvk, name); err != nil {
+		return nil, err
+	}
+	return r.Reader.Get(ctx, gvk, namespace, name)
+}
+
+func (r refused) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	if err := r.refuse(gvk, ""); err != nil {
+		return nil, err
+	}
+	return r.Reader.List(ctx, gvk, namespace, selector)
+}
+
+// TestPreflightSaysWhatItMayNotLookAt: an OLM beside that is not found for want of rights is not taken for absent.
+func TestPreflightSaysWhatItMayNotLookAt(t *testing.T) {
+	everything := clusterRole("all", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	objects := append(olmIn("olm", everything.Name, true), everything)
+	for _, crd := range definitions() {
+		objects = append(objects, crd)
+	}
+	all, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+	require.NoError(t, err)
+	for kind, want := range map[string]string{
+		"ClusterRoleBinding":       `olm: list ClusterRoleBinding in "": clusterrolebindings.rbac.authorization.k8s.io is forbidden: no rule allows it`,
+		"ClusterRole":              `olm: list ClusterRole in "": clusterroles.rbac.authorization.k8s.io is forbidden: no rule allows it`,
+		"Deployment":               `olm: get Deployment olm/olm-operator: deployments.apps "olm-operator" is forbidden: no rule allows it`,
+		"CustomResourceDefinition": `crds: get CustomResourceDefinition catalogsources.operators.coreos.com: customresourcedefinitions.apiextensions.k8s.io "catalogsources.operators.coreos.com" is forbidden: no rule allows it`,
+	} {
+		var told []string
+		p := controllers.Preflight{Reader: refused{all, []string{kind}}, Unjudged: func(check string, why error) { told = append(told, check+": "+why.Error()) }}
+		found := refusals(t, p.Run(t.Context()))
+		require.Equal(t, []string{want}, told)
+		require.Equal(t, kind == "CustomResourceDefinition", len(found) == 1, "%v", found) // then the other check finds the OLM
+		p.Unjudged = nil
+		require.Equal(t, found, refusals(t, p.Run(t.Context())))
+	}
 }
 
 // TestPreflightJudgesNothingThatItDidNotRead, and says what it could not read for another reason.

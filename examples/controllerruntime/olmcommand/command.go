@@ -72,7 +72,7 @@ func Run(ctx context.Context, args []string, out io.Writer, add ...func(*olmrunt
 		return err
 	}
 	flags.Options.KubernetesVersion = cluster.Version
-	if err := flags.Check(ctx, cluster, cluster.Allowed); err != nil {
+	if err := flags.Check(ctx, cluster, cluster.Allowed, os.Stderr); err != nil {
 		return err
 	}
 	exported := metrics.New(&flags.Options, flags.Only...)

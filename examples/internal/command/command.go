@@ -193,9 +193,11 @@ func version() string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
-// Check makes the checks of controllers.Preflight; allowed may be nil. The error says how to start all the same.
-func (f *Flags) Check(ctx context.Context, r olmcore.Reader, allowed func(context.Context, authorizationv1.ResourceAttributes) (bool, error)) error {
-	err := controllers.Preflight{Reader: r, Options: f.Options, Only: f.Only, Allowed: allowed, Ignore: f.Ignore}.Run(ctx)
+// Check makes the checks of controllers.Preflight; allowed may be nil. The error says how to start all the same. Checks that
+// could not look are said in a line each to warn.
+func (f *Flags) Check(ctx context.Context, r olmcore.Reader, allowed func(context.Context, authorizationv1.ResourceAttributes) (bool, error), warn io.Writer) error {
+	unjudged := func(check string, why error) { fmt.Fprintf(warn, "olm: the check %s could not look: %v\n", check, why) }
+	err := controllers.Preflight{Reader: r, Options: f.Options, Only: f.Only, Allowed: allowed, Ignore: f.Ignore, Unjudged: unjudged}.Run(ctx)
 	joined, is := err.(interface{ Unwrap() []error })
 	if !is {
 		return given("--ignore-checks", err)

@@ -103,7 +103,7 @@ func TestARefusalSaysHowToStartAllTheSame(t *testing.T) {
 	check := func(allowed bool, args ...string) error {
 		f := New()
 		require.NoError(t, f.Parse(append(args, "--only=catalog"), nil))
-		return f.Check(t.Context(), empty, func(context.Context, authorizationv1.ResourceAttributes) (bool, error) { return allowed, nil })
+		return f.Check(t.Context(), empty, func(context.Context, authorizationv1.ResourceAttributes) (bool, error) { return allowed, nil }, nil)
 	}
 	require.NoError(t, check(true, "--ignore-checks=crds"))
 	require.NoError(t, check(false, "--ignore-checks=crds,rights"))
@@ -120,8 +120,19 @@ func TestARefusalSaysHowToStartAllTheSame(t *testing.T) {
 	require.NoError(t, f.Parse([]string{"--ignore-checks=crds"}, nil))
 	failed := f.Check(t.Context(), empty, func(context.Context, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, errors.New("no answer")
-	})
+	}, nil)
 	require.Empty(t, cmp.Diff("the check rights failed: no answer", failed.Error()))
+}
+
+// TestACheckThatCouldNotLookSaysSo, and does not keep the command from starting.
+func TestACheckThatCouldNotLookSaysSo(t *testing.T) {
+	unread, err := olmcore.NewSnapshot(nil)
+	require.NoError(t, err)
+	f := New()
+	require.NoError(t, f.Parse([]string{"--ignore-checks=crds"}, nil))
+	var warnings bytes.Buffer
+	require.NoError(t, f.Check(t.Context(), unread, nil, &warnings))
+	require.Equal(t, `olm: the check olm could not look: list ClusterRoleBinding in "": ClusterRoleBinding objects were not read`+"\n", warnings.String())
 }
 
 // FuzzParse: whatever the arguments, there is an answer.

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 		return err
 	}
 	cluster.FieldValidation, flags.Options.KubernetesVersion = *validation, cluster.Version
-	if err := flags.Check(ctx, cluster, cluster.Allowed); err != nil {
+	if err := flags.Check(ctx, cluster, cluster.Allowed, os.Stderr); err != nil {
 		return err
 	}
 	set := controllers.New(&flags.Options)

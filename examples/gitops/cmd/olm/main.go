@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	if err := flags.Check(ctx, observed, nil); err != nil {
+	if err := flags.Check(ctx, observed, nil, os.Stderr); err != nil {
 		return err
 	}
 	if err := readCatalogs(ctx, observed, flags, registries); err != nil {
