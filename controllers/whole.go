@@ -74,13 +74,13 @@ var unmanagedKinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("Secret"),
 }
 
-// isUnmanaged reports whether an object of these kinds has no label that a Gather function looks for, and no owner of OLM's.
-// Whoever writes labels and owners that are not true has his own object kept whole.
+// isUnmanaged reports whether an object of these kinds has no label of OLM's objects, none that a Gather function looks for,
+// and no owner of OLM's. Whoever writes labels and owners that are not true has his own object kept whole.
 func isUnmanaged(o olmcore.Object) bool {
-	isOLMs := func(owner metav1.OwnerReference) bool {
-		return strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/")
-	}
-	return slices.Contains(unmanagedKinds, olmcore.GVKOf(o)) && len(olmcore.IndexTerms(o)) == 0 && !slices.ContainsFunc(o.GetOwnerReferences(), isOLMs)
+	labels := o.GetLabels()
+	isOLMs := func(owner metav1.OwnerReference) bool { return strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") }
+	return slices.Contains(unmanagedKinds, olmcore.GVKOf(o)) && labels[olmcore.LabelManaged] == "" && labels[olmcore.LabelOwner] == "" &&
+		len(olmcore.IndexTerms(o)) == 0 && !slices.ContainsFunc(o.GetOwnerReferences(), isOLMs)
 }
 
 // metadataOf returns what selectors and Affected functions look at.

@@ -101,14 +101,14 @@ func TestAWholeReadsAsTheAPIServerDoes(t *testing.T) {
 		}
 		for _, gvk := range tenantsKinds {
 			for _, namespace := range []string{"", "a"} {
-				for i, set := range labelSets {
+				for _, set := range labelSets {
 					reads = 0
 					want, err := live.List(ctx, gvk, namespace, labels.SelectorFromSet(set))
 					require.NoError(t, err)
 					got, err := whole.List(ctx, gvk, namespace, labels.SelectorFromSet(set))
 					require.NoError(t, err)
 					require.Empty(t, cmp.Diff(want, got))
-					if i > 1 {
+					if olmcore.IndexTerm(gvk, labels.SelectorFromSet(set)) != "" {
 						require.Zero(t, reads, set)
 					}
 					reads = 0

@@ -23,10 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
@@ -156,83 +154,4 @@ func Items(list runtime.Object) ([]Object, error) {
 		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 	})
 	return objects, nil
-}
-
-// share says which objects have a term in common, the fewest first.
-type share int
-
-const (
-	ofOwner     share = iota // the value names an object that few belong to
-	ofNamespace              // those of a namespace, or of an OperatorGroup
-	ofAll                    // all that are OLM's
-)
-
-// indexedKeys are the labels by which Gather functions look for objects, by their values or by their keys alone. Others are
-// not worth their memory, as each term costs some hundred bytes for each object.
-var indexedKeys = map[string]struct {
-	byValue bool
-	share
-}{
-	LabelOwner: {true, ofOwner}, "olm.catalogSource": {true, ofOwner}, "catalogsource.operators.coreos.com/update": {true, ofOwner},
-	"operatorframework.io/bundle-unpack-ref": {true, ofOwner}, "job-name": {true, ofOwner},
-	LabelOwnerNamespace: {true, ofNamespace}, LabelCopiedFrom: {true, ofNamespace},
-	LabelManaged: {true, ofAll}, LabelOwnerKind: {false, ofAll},
-}
-
-// indexTerm returns what a label is indexed by, "" for nothing. known: also by the value; it is what "key=value" is, else
-// "key". The component labels of a namespace have one term: each is of few objects, of which each term of its own costs
-// more than to look at the others of the namespace.
-func indexTerm(key, value string, known bool) (term string, of share) {
-	label, is := indexedKeys[key]
-	switch {
-	case is && label.byValue && !known:
-		return "", ofAll
-	case is && label.byValue:
-		return key + "=" + value, label.share
-	case strings.HasPrefix(key, ComponentLabelPrefix):
-		return ComponentLabelPrefix + "*" + key[max(strings.LastIndexByte(key, '.'), len(ComponentLabelPrefix)):], ofNamespace
-	case is:
-		return key, label.share
-	case strings.HasPrefix(key, LabelGroupPrefix):
-		return key, ofNamespace
-	}
-	return "", ofAll
-}
-
-// IndexTerms returns what a cache indexes an object by, so that Readers over it find objects by their labels: a term for
-// each label that the library asks for, sorted. Several labels may have one.
-func IndexTerms(o Object) []string {
-	var terms []string
-	for key, value := range o.GetLabels() {
-		if term, _ := indexTerm(key, value, true); term != "" {
-			terms = append(terms, term)
-		}
-	}
-	slices.Sort(terms)
-	return slices.Compact(terms)
-}
-
-// IndexTerm returns a term of IndexTerms that every object which a selector takes has, of several one that the fewest
-// objects have: those of an owner are fewer than those of a namespace, and these fewer than all that OLM has. "": all
-// objects are to be gone through. The selector is still to be asked about each object that has the term; a nil one takes
-// every object.
-func IndexTerm(selector labels.Selector) (term string) {
-	if selector == nil {
-		return ""
-	}
-	fewest := ofAll
-	requirements, _ := selector.Requirements()
-	for _, r := range requirements {
-		switch values := r.ValuesUnsorted(); r.Operator() {
-		case selection.Equals, selection.DoubleEquals, selection.In, selection.Exists:
-			value, known := "", len(values) == 1
-			if known {
-				value = values[0]
-			}
-			if next, of := indexTerm(r.Key(), value, known); next != "" && (term == "" || of < fewest) {
-				term, fewest = next, of
-			}
-		}
-	}
-	return term
 }

@@ -10,10 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -85,56 +83,6 @@ func TestItems(t *testing.T) {
 	objects, err := olmcore.Items(&unstructured.UnstructuredList{Items: []unstructured.Unstructured{*broken}})
 	require.NoError(t, err)
 	require.Equal(t, "Pod a/p", olmcore.KeyOf(objects[0]).String())
-}
-
-func TestIndexTerms(t *testing.T) {
-	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"b": "2", "olm.owner": "", "olm.owner.kind": "x", "job-name": "y", "operators.coreos.com/p.a": "", "operators.coreos.com/q.a": "", "operators.coreos.com/r": ""}}}
-	require.Equal(t, []string{"job-name=y", "olm.owner.kind", "olm.owner=", "operators.coreos.com/*.a", "operators.coreos.com/*r"}, olmcore.IndexTerms(o))
-	require.Empty(t, olmcore.IndexTerms(&corev1.Pod{}))
-	for selector, want := range map[string]string{
-		"": "", "olm.owner=1": "olm.owner=1", "olm.owner==1": "olm.owner=1", "olm.owner in (1)": "olm.owner=1", "olm.owner in (1,2)": "", "olm.owner": "",
-		"!olm.owner": "", "olm.owner!=1": "", "olm.owner notin (1)": "", "a=1": "", "a": "", "olm.owner.kind": "olm.owner.kind", "olm.owner.kind=1": "olm.owner.kind",
-		"olm.owner.kind,olm.owner=2": "olm.owner=2", "a=1,job-name=2": "job-name=2", "!a,olm.operatorgroup.uid/1": "olm.operatorgroup.uid/1",
-		"!olm.operatorgroup.uid/1": "", "operators.coreos.com/p.a": "operators.coreos.com/*.a", "operators.coreos.com/p.b.a=": "operators.coreos.com/*.a",
-		// Of several the one that the fewest objects have.
-		"olm.managed=true,olm.owner=1": "olm.owner=1", "olm.copiedFrom=a,olm.managed=true": "olm.copiedFrom=a", "olm.copiedFrom=a,olm.owner=1": "olm.owner=1",
-		"olm.owner=1,olm.owner.namespace=a": "olm.owner=1", "olm.owner.kind=x,olm.owner.namespace=a": "olm.owner.namespace=a", "olm.managed=true,olm.owner.kind=x": "olm.managed=true",
-		"olm.managed=true,operators.coreos.com/p.a": "operators.coreos.com/*.a", "olm.managed=true,operatorframework.io/bundle-unpack-ref=1": "operatorframework.io/bundle-unpack-ref=1",
-		"olm.managed=true,olm.owner in (1,2)": "olm.managed=true", "olm.managed=true,a=1": "olm.managed=true",
-	} {
-		parsed, err := labels.Parse(selector)
-		require.NoError(t, err)
-		require.Equal(t, want, olmcore.IndexTerm(parsed), selector)
-	}
-	require.Empty(t, olmcore.IndexTerm(labels.Nothing()))
-	require.Empty(t, olmcore.IndexTerm(nil))
-}
-
-// TestAnIndexLosesNothing: an object that a selector takes has the selector's term.
-func TestAnIndexLosesNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		have := rapid.MapOf(rapid.SampledFrom([]string{"olm.owner", "olm.owner.kind", "c", "operators.coreos.com/p.a", "operators.coreos.com/q"}), rapid.SampledFrom([]string{"", "1", "2"})).Draw(t, "labels")
-		requirement := rapid.SampledFrom([]string{
-			"olm.owner", "!olm.owner.kind", "c=1", "olm.owner.kind==2", "olm.owner in (1)", "olm.owner in (1,2)", "olm.owner notin (2)", "olm.owner.kind!=1", "olm.owner=",
-			"olm.owner.kind in ()", "olm.owner.kind", "olm.owner.kind in (1,2)", "olm.owner=1",
-			"operators.coreos.com/p.a", "operators.coreos.com/q=1", "operators.coreos.com/q in (1,2)", "!operators.coreos.com/p.a",
-		})
-		text := ""
-		for i, r := range rapid.SliceOfN(requirement, 0, 4).Draw(t, "selector") {
-			if i > 0 {
-				text += ","
-			}
-			text += r
-		}
-		selector, err := labels.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		term := olmcore.IndexTerm(selector)
-		if selector.Matches(labels.Set(have)) && term != "" {
-			require.Contains(t, olmcore.IndexTerms(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: have}}), term)
-		}
-	})
 }
 
 // TestAddToScheme: what NewObject makes is what the scheme makes, and there is a list for each.

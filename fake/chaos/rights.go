@@ -76,7 +76,8 @@ func (r checkedReader) List(ctx context.Context, gvk schema.GroupVersionKind, na
 	r.check("list", gvk, "")
 	// Users write the selectors of OperatorGroups, for namespaces, and of Deployments, for Pods of their namespace.
 	isUsers := gvk.Kind == "Namespace" || gvk.Kind == "Pod" && namespace != ""
-	if selector != nil && !selector.Empty() && !isUsers && olmcore.IndexTerm(selector) == "" {
+	kind, _ := olmcore.KindOf(gvk.GroupKind()) // of what is not watched the API server selects
+	if selector != nil && !selector.Empty() && !isUsers && kind.Watch != olmcore.WatchNever && olmcore.IndexTerm(gvk, selector) == "" {
 		r.tell(fmt.Errorf("no index answers which %s are selected by %s", gvk.Kind, selector))
 	}
 	return r.Reader.List(ctx, gvk, namespace, selector)

@@ -184,7 +184,7 @@ func (c stored) List(_ context.Context, gvk schema.GroupVersionKind, namespace s
 		}
 	}
 	term := ""
-	switch label := olmcore.IndexTerm(selector); {
+	switch label := olmcore.IndexTerm(gvk, selector); {
 	case label != "":
 		term = namespace + "/" + label
 	case namespace != "":

@@ -93,7 +93,7 @@ func (m kept) List(ctx context.Context, gvk schema.GroupVersionKind, namespace s
 		return nil, err
 	}
 	var found []any
-	switch term := olmcore.IndexTerm(selector); {
+	switch term := olmcore.IndexTerm(gvk, selector); {
 	case term != "":
 		found, err = store.ByIndex(labelIndex, namespace+"/"+term)
 	case namespace != "":

@@ -165,7 +165,7 @@ func (m *Manager) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
 	if selector != nil {
 		options = append(options, client.MatchingLabelsSelector{Selector: selector})
-		if term := olmcore.IndexTerm(selector); term != "" {
+		if term := olmcore.IndexTerm(gvk, selector); term != "" {
 			options = append(options, client.MatchingFields{labelIndex: term})
 		}
 	}
