@@ -156,8 +156,8 @@ func (g *gatherer) leftBundles() {
 	if errors.Is(g.err, olmcore.ErrNotRead) {
 		g.err, g.in.ConfigMaps = nil, olmcore.Observed[*corev1.ConfigMap]{}
 	}
-	if len(g.in.ConfigMaps.Items) > 0 {
-		g.in.OtherPlans = g.plans("")
+	if len(g.in.ConfigMaps.Items) > 0 && g.err == nil {
+		g.in.OtherPlans, g.err = bundle.Needing(g.ctx, g.r, g.in.ConfigMaps.Items)
 		g.in.OtherPlans.Items = slices.DeleteFunc(g.in.OtherPlans.Items, func(p *v1alpha1.InstallPlan) bool {
 			return p.Namespace == g.plan.Namespace && p.Name == g.plan.Name
 		})

@@ -56,8 +56,8 @@ type Input struct {
 	CatalogSources olmcore.Observed[*v1alpha1.CatalogSource]
 	// ServiceAccount is the one that the plan's attenuatedServiceAccountRef names; nil when it does not exist.
 	ServiceAccount *corev1.ServiceAccount
-	// OtherPlans are all other InstallPlans, of all namespaces; where they were not read, a deleted plan leaves its
-	// bundles to package sweep. Looked at, and gathered, only for a plan with ConfigMaps that is being deleted.
+	// OtherPlans are all other InstallPlans, of all namespaces, that need one of ConfigMaps; where they were not read, a
+	// deleted plan leaves its bundles to package sweep. Looked at, and gathered, only for a plan with ConfigMaps that is being deleted.
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// CustomResources are the custom resources whose validity a new schema would change, as judged by the caller: the
 	// answer to Outcome.SchemaChanges. Where it is not complete, nothing is refused on their behalf.

@@ -24,8 +24,8 @@ import (
 
 var managed = labels.SelectorFromSet(labels.Set{olmcore.LabelManaged: "true"})
 
-// Gather reads what Reconcile looks at in a namespace; the caller adds Now, Lookups and Checkpoint. The plans of other
-// namespaces are read only when the namespace holds unpacked bundles. A read that failed is its error; so are
+// Gather reads what Reconcile looks at in a namespace; the caller adds Now, Lookups and Checkpoint. Of the plans of other
+// namespaces it takes those that need an unpacked bundle of the namespace. A read that failed is its error; so are
 // Subscriptions or InstallPlans that were not read.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config installplan.Config) (Input, error) {
 	in := Input{Namespace: namespace, Config: config}
@@ -47,7 +47,7 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config inst
 	}
 	in.ConfigMaps.Items = slices.DeleteFunc(in.ConfigMaps.Items, func(cm *corev1.ConfigMap) bool { return !bundle.IsUnpacked(cm) })
 	if len(in.ConfigMaps.Items) > 0 {
-		if in.OtherPlans, err = olmcore.Observe[*v1alpha1.InstallPlan](ctx, r, "", nil); err != nil {
+		if in.OtherPlans, err = bundle.Needing(ctx, r, in.ConfigMaps.Items); err != nil {
 			return Input{}, err
 		}
 		in.OtherPlans.Items = slices.DeleteFunc(in.OtherPlans.Items, func(p *v1alpha1.InstallPlan) bool { return p.Namespace == namespace })

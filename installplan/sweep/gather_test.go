@@ -4,6 +4,7 @@ package sweep_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,10 +12,12 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/sweep"
 	. "github.com/olmcore/olm/internal/plantest"
 	"github.com/olmcore/olm/olmcore"
@@ -24,8 +27,9 @@ func TestGatherReadsTheNamespace(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-1"))
 	p := Owned(Numbered(1, Complete), sub)
 	p.Status.Plan = append(p.Status.Plan, RoleStep("a.v1", "r"), CRDStep("a.v1", "v1"))
-	elsewhere := Numbered(2, Complete, InNamespace("other"))
-	objects := []olmcore.Object{sub, p, Owned(Numbered(3, Complete), sub), elsewhere, CSV("a.v1"), UnpackedBundle(0), &corev1.ConfigMap{ObjectMeta: Meta("x")}}
+	elsewhere := Numbered(2, Complete, InNamespace("other"), func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = Reference() })
+	unrelated := Numbered(4, Complete, InNamespace("other"))
+	objects := []olmcore.Object{sub, p, Owned(Numbered(3, Complete), sub), elsewhere, unrelated, CSV("a.v1"), UnpackedBundle(0), &corev1.ConfigMap{ObjectMeta: Meta("x")}}
 	r := Reader(t, objects...)
 	in, err := sweep.Gather(t.Context(), r, NS, installplan.Config{})
 	require.NoError(t, err)
@@ -119,6 +123,67 @@ func TestKindsThatWereNotReadAreNotSwept(t *testing.T) {
 		"Role objects were not read, so which objects of InstallPlans are gone is unknown",
 	}, said)
 	require.Empty(t, Swept(t, in).Actions)
+}
+
+// indexing keeps indexes; nothing changes.
+type indexing struct {
+	Counting
+	kept map[string]any
+}
+
+func (r indexing) Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any {
+	key = gvk.Kind + " " + namespace + " " + key
+	if r.kept[key] == nil {
+		r.kept[key] = build()
+	}
+	return r.kept[key]
+}
+
+// TestPlansThatNeedNoBundleChangeNothing: what is decided of those that Gather takes is what is decided of all plans of
+// other namespaces; where an index is kept, these are read once for all namespaces.
+func TestPlansThatNeedNoBundleChangeNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		namespaces, images := []string{NS, "other", "third"}, []string{"a", "b", "c"}
+		one := func(label string, names []string) string { return rapid.SampledFrom(names).Draw(rt, label) }
+		var objects []olmcore.Object
+		var plans []*v1alpha1.InstallPlan
+		for _, namespace := range namespaces {
+			for _, image := range images {
+				cm := UnpackedBundle(time.Duration(rapid.IntRange(0, 48).Draw(rt, "hours")) * time.Hour)
+				cm.Namespace, cm.Name, cm.UID = namespace, bundle.Name(image), types.UID(namespace+image)
+				objects = append(objects, cm)
+			}
+		}
+		for i := range rapid.IntRange(0, 6).Draw(rt, "plans") {
+			p := Numbered(i, Complete, InNamespace(one("namespace", namespaces)))
+			switch needs := bundle.Name(one("image", images)); one("by", []string{"step", "lookup", "nothing"}) {
+			case "step":
+				p.Status.Plan[0].Resource.Manifest = strings.NewReplacer(BundleName, needs, `"namespace":"`+NS, `"namespace":"`+one("in", namespaces)).Replace(Reference())
+			case "lookup":
+				p.Status.BundleLookups = []v1alpha1.BundleLookup{{Path: one("path", images), CatalogSourceRef: &corev1.ObjectReference{Namespace: one("in", namespaces)}}}
+			}
+			plans, objects = append(plans, p), append(objects, p)
+		}
+		kept := indexing{Reader(t, objects...), map[string]any{}}
+		for _, namespace := range namespaces {
+			in, err := sweep.Gather(t.Context(), Reader(t, objects...), namespace, installplan.Config{})
+			require.NoError(rt, err)
+			indexed, err := sweep.Gather(t.Context(), kept, namespace, installplan.Config{})
+			require.NoError(rt, err)
+			require.Equal(rt, in, indexed)
+			in.Now = Noon
+			all := in
+			all.OtherPlans = olmcore.Found[*v1alpha1.InstallPlan]()
+			for _, p := range plans {
+				if p.Namespace != namespace {
+					all.OtherPlans.Items = append(all.OtherPlans.Items, p)
+				}
+			}
+			require.Empty(rt, cmp.Diff(Swept(rt, all), Swept(rt, in)))
+			require.LessOrEqual(rt, len(in.OtherPlans.Items), len(all.OtherPlans.Items))
+		}
+		require.Equal(rt, len(namespaces)+1, kept.Kinds["InstallPlan"], "those of each namespace, and once all")
+	})
 }
 
 // TestUnrelatedSubscriptionsChangeNothing: Subscriptions that have nothing to do with the plans change nothing,

@@ -34,8 +34,8 @@ type Input struct {
 	Steps []StepObjects
 	// ConfigMaps of the namespace that bundles were unpacked into.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
-	// OtherPlans are the InstallPlans of all other namespaces, which may refer to ConfigMaps: none is deleted where
-	// these were not read. Needed, and gathered, only with ConfigMaps.
+	// OtherPlans are the InstallPlans of all other namespaces that need one of ConfigMaps, of which none is deleted where
+	// these were not read; others change nothing. Needed, and gathered, only with ConfigMaps.
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// Lookups are the bundles that the caller is unpacking, for any namespace.
 	Lookups []v1alpha1.BundleLookup
