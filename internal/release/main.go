@@ -43,7 +43,7 @@ func run(args []string) error {
 	return nil
 }
 
-// release commits the version into all go.mod files of a repository and tags the commit. It returns the tags.
+// release commits the version into all go.mod files and manifests of a repository and tags the commit. It returns the tags.
 func release(root, version string) (tags []string, err error) {
 	if err := validate(root, version); err != nil {
 		return nil, err
@@ -68,7 +68,11 @@ func release(root, version string) (tags []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(changed) > 0 {
+	manifests, err := pinImages(root, version)
+	if err != nil {
+		return nil, err
+	}
+	if changed = append(changed, manifests...); len(changed) > 0 {
 		if _, err := git(root, append([]string{"commit", "--quiet", "-m", "release " + version, "--"}, changed...)...); err != nil {
 			return nil, err
 		}

@@ -40,6 +40,7 @@ func small() map[string]string {
 		"a/go.mod":          "module example.com/m/a\n\nrequire (\n\texample.com/m v0.0.0\n\texample.com/other v1.2.3\n)\n\nreplace example.com/m => ..\n",
 		"a/b/go.mod":        "module example.com/m/a/b\n\nrequire (\n\texample.com/m v0.0.0-00010101000000-000000000000 // indirect\n\texample.com/m/a v0.0.0\n)\n",
 		"internal/t/go.mod": "module example.com/m/internal/t\n\nrequire example.com/m/a v0.0.0\n",
+		"examples/a.yaml":   "image: registry.example.com/olm:dev\n",
 	}
 }
 
@@ -53,6 +54,7 @@ func TestRelease(t *testing.T) {
 		"a/go.mod":          "module example.com/m/a\n\nrequire (\n\texample.com/m v0.1.0\n\texample.com/other v1.2.3\n)\n\nreplace example.com/m => ..\n",
 		"a/b/go.mod":        "module example.com/m/a/b\n\nrequire (\n\texample.com/m v0.1.0 // indirect\n\texample.com/m/a v0.1.0\n)\n",
 		"internal/t/go.mod": "module example.com/m/internal/t\n\nrequire example.com/m/a v0.1.0\n",
+		"examples/a.yaml":   "image: registry.example.com/olm:v0.1.0\n",
 	} {
 		for _, tag := range tags {
 			have, err := git(root, "show", tag+":"+file)

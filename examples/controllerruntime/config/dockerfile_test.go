@@ -52,3 +52,26 @@ func TestTheImageHoldsTheManager(t *testing.T) {
 		}
 	}
 }
+
+// TestImagesAreNamedByTheirVersions: what latest is today is not what was tested, and another tomorrow. That of opm is the
+// version of operator-registry that reads what it serves and unpacks.
+func TestImagesAreNamedByTheirVersions(t *testing.T) {
+	gomod, err := os.ReadFile("../go.mod")
+	require.NoError(t, err)
+	registry := regexp.MustCompile(`(?m)^\tgithub\.com/operator-framework/operator-registry (v\S+)$`).FindSubmatch(gomod)
+	require.NotNil(t, registry)
+	for _, folder := range overlays {
+		manager := find[appsv1.Deployment](t, rendered(t, folder), "olm").Spec.Template.Spec.Containers[0]
+		images := []string{manager.Image}
+		for _, argument := range manager.Args {
+			if flag, image, _ := strings.Cut(argument, "="); strings.HasSuffix(flag, "-image") {
+				images = append(images, image)
+			}
+		}
+		require.Len(t, images, 3)
+		for _, image := range images {
+			require.Regexp(t, `^[a-z./-]+:(v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?|dev)$`, image)
+		}
+		require.Contains(t, images, "quay.io/operator-framework/opm:"+string(registry[1]))
+	}
+}
