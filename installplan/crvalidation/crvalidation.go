@@ -11,6 +11,10 @@
 //	in.CustomResources = olmcore.Found(verdicts...)
 //	out, err = installplan.Reconcile(in)
 //
+// Package controllers does that with a function that answers, its Options.Judge:
+//
+//	options.Judge = crvalidation.Live(cluster) // reads an API server in pages, and no cache
+//
 // It is a module of its own, so that only those who want it build the validation of the API server.
 package crvalidation
 
@@ -30,7 +34,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// limits are how many custom resources of one version are judged, the first by namespace and name, how many things are
+// limits are how many custom resources of one version are judged, the first as they are read, how many things are
 // said about one, and what is left of the work for one Judge. Schemas and resources are written by tenants, and an API
 // server bounds the work for one object only.
 type limits struct {
@@ -45,14 +49,22 @@ type limits struct {
 // metadata and CEL rules, but for those that compare with an older state. What cannot be read is a verdict with a
 // ReadError, and what is beyond 10,000 of a version one with a number. The error is ctx's, or an *olmcore.InputError.
 //
+// The Reader returns all of them at once: [Live] reads an API server in pages.
+//
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, validateExistingCRs.
 // Differs: versions whose schema stays the same are not looked at, the old schema is asked too, all resources are named
 // and not the first, defaults and CEL rules count, and the number of resources is bounded.
 func Judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
-	return judgeWithin(ctx, r, changes, 10_000, 20)
+	return judgeWithin(ctx, all(r), changes, maxResources, maxFindings)
 }
 
-func judgeWithin(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange, resources, findings int) ([]installplan.ResourceVerdict, error) {
+// Bounds of a judgement.
+const (
+	maxResources = 10_000
+	maxFindings  = 20
+)
+
+func judgeWithin(ctx context.Context, read reading, changes []installplan.SchemaChange, resources, findings int) ([]installplan.ResourceVerdict, error) {
 	var verdicts []installplan.ResourceVerdict
 	left := &limits{resources: resources, findings: findings, rules: 3 * celconfig.RuntimeCELCostBudget, pairs: 20_000_000}
 	for i, change := range changes {
@@ -63,7 +75,7 @@ func judgeWithin(ctx context.Context, r olmcore.Reader, changes []installplan.Sc
 			continue // there can be none yet
 		}
 		for _, version := range change.Versions {
-			found, err := judgeVersion(ctx, r, change, version, left)
+			found, err := judgeVersion(ctx, read, &schemas{change: change, version: version}, left)
 			if err != nil {
 				return nil, err
 			}
@@ -71,56 +83,87 @@ func judgeWithin(ctx context.Context, r olmcore.Reader, changes []installplan.Sc
 		}
 	}
 	slices.SortStableFunc(verdicts, func(a, b installplan.ResourceVerdict) int {
-		return cmp.Or(strings.Compare(a.CustomResourceDefinition, b.CustomResourceDefinition), strings.Compare(a.Version, b.Version))
+		return cmp.Or(strings.Compare(a.CustomResourceDefinition, b.CustomResourceDefinition), strings.Compare(a.Version, b.Version),
+			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return verdicts, nil
 }
 
-// judgeVersion holds the resources of one version against both schemas.
-func judgeVersion(ctx context.Context, r olmcore.Reader, change installplan.SchemaChange, version string, left *limits) ([]installplan.ResourceVerdict, error) {
-	crd, verdict := change.Before, installplan.ResourceVerdict{CustomResourceDefinition: change.Before.Name, Version: version}
-	resources, err := r.List(ctx, schema.GroupVersionKind{Group: crd.Spec.Group, Version: version, Kind: crd.Spec.Names.Kind}, "", nil)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		verdict.ReadError = fmt.Sprintf("error listing %s of version %s: %s", crd.Name, version, err)
-		return []installplan.ResourceVerdict{verdict}, nil
-	}
-	resources = slices.DeleteFunc(slices.Clone(resources), func(o olmcore.Object) bool { return olmcore.KeyOf(o) == (olmcore.Key{}) })
-	slices.SortFunc(resources, func(a, b olmcore.Object) int {
-		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
-	})
-	judged := resources[:min(len(resources), left.resources)]
-	if len(judged) == 0 {
-		return nil, nil
-	}
+// judgeVersion holds the resources of one version against both schemas, page by page.
+func judgeVersion(ctx context.Context, read reading, s *schemas, left *limits) ([]installplan.ResourceVerdict, error) {
 	var verdicts []installplan.ResourceVerdict
-	after, before := newJudge(change.After, version), (*judge)(nil) // few resources are invalid, so it is rarely needed
-	for i, object := range judged {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	crd, room := s.change.Before, left.resources
+	gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Version: s.version, Kind: crd.Spec.Names.Kind}
+	for from, more := "", true; more; {
+		p, err := read(ctx, gvk, from)
+		judged, found := 0, []installplan.ResourceVerdict(nil)
+		if err == nil {
+			judged, found, err = s.judgePage(ctx, p, room, left)
 		}
-		next := verdict
-		next.Namespace, next.Name = object.GetNamespace(), object.GetName()
-		var ok bool
-		if next.New, ok = after.findings(ctx, object, left); ok && len(next.New) == 0 {
-			continue
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
-		if ok {
-			if before == nil {
-				before = newJudge(change.Before, version)
-			}
-			next.Old, ok = before.findings(ctx, object, left)
+		verdicts = append(verdicts, found...)
+		if err != nil {
+			v := s.verdict()
+			v.ReadError = fmt.Sprintf("error listing %s of version %s: %s%s", crd.Name, s.version, err, remedy(crd, err))
+			return append(verdicts, v), nil
 		}
-		if !ok {
-			judged = judged[:i]
-			break
+		room -= judged
+		if unread := p.size - judged; unread > 0 || room == 0 && p.left > 0 {
+			v := s.verdict()
+			v.Unread = unread + p.left
+			return append(verdicts, v), nil
 		}
-		verdicts = append(verdicts, next)
-	}
-	if verdict.Unread = len(resources) - len(judged); verdict.Unread > 0 {
-		verdicts = slices.Insert(verdicts, 0, verdict)
+		from, more = p.next, p.next != ""
 	}
 	return verdicts, nil
+}
+
+// schemas are those of one version, before and after a change.
+type schemas struct {
+	change        installplan.SchemaChange
+	version       string
+	before, after *judge // made when they are needed: few resources are invalid
+}
+
+func (s *schemas) verdict() installplan.ResourceVerdict {
+	return installplan.ResourceVerdict{CustomResourceDefinition: s.change.Before.Name, Version: s.version}
+}
+
+// judgePage judges the resources of a page, as many as there is room for, until nothing is left of the work. It returns how many
+// were judged. The error is of one that cannot be read.
+func (s *schemas) judgePage(ctx context.Context, p page, room int, left *limits) (judged int, found []installplan.ResourceVerdict, err error) {
+	for judged < min(p.size, room) && ctx.Err() == nil {
+		object, err := p.resource(judged)
+		if err != nil {
+			return judged, found, err
+		}
+		v, ok := s.judge(ctx, object, left)
+		if !ok {
+			break
+		}
+		judged++
+		if len(v.New) > 0 {
+			found = append(found, v)
+		}
+	}
+	return judged, found, nil
+}
+
+// judge says what is wrong with a resource, and was before where anything is; ok is false when nothing is left of the work.
+func (s *schemas) judge(ctx context.Context, object olmcore.Object, left *limits) (v installplan.ResourceVerdict, ok bool) {
+	v = s.verdict()
+	v.Namespace, v.Name = object.GetNamespace(), object.GetName()
+	if s.after == nil {
+		s.after = newJudge(s.change.After, s.version)
+	}
+	if v.New, ok = s.after.findings(ctx, object, left); !ok || len(v.New) == 0 {
+		return v, ok
+	}
+	if s.before == nil {
+		s.before = newJudge(s.change.Before, s.version)
+	}
+	v.Old, ok = s.before.findings(ctx, object, left)
+	return v, ok
 }

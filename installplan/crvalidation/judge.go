@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -150,7 +151,7 @@ func (j *judge) validate(ctx context.Context, values map[string]any, left *limit
 func words(errs field.ErrorList, limit int) []string {
 	var texts []string
 	for _, err := range errs {
-		texts = append(texts, err.Error())
+		texts = append(texts, clip(err.Error()))
 	}
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
@@ -158,4 +159,13 @@ func words(errs field.ErrorList, limit int) []string {
 		texts = append(texts[:limit:limit], fmt.Sprintf("and %d more", len(texts)-limit))
 	}
 	return texts
+}
+
+// clip cuts a text that quotes too much of a resource.
+func clip(text string) string {
+	const limit = 1 << 10
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + " ..."
 }
