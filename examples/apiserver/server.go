@@ -3,10 +3,11 @@
 // Package apiserver serves a fake.Cluster over HTTP, in as much of the Kubernetes API as client-go and controller-runtime
 // need: discovery, get, list, watch, create, update, merge patch, delete and the status subresource, in JSON, and answers
 // SelfSubjectAccessReviews. It is for tests of adapters and of programs that embed the library, in other repositories too:
-// no authentication, no field selectors, no pages, no server-side apply.
+// no authentication, no field selectors, no server-side apply.
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -262,6 +264,11 @@ func (s *Server) list(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	objects, metadata, err := q.page(objects)
+	if err != nil {
+		return nil, err
+	}
+	metadata["resourceVersion"] = s.cluster.ResourceVersion()
 	items := make([]any, len(objects))
 	for i, o := range objects {
 		if items[i], err = s.encode(o); err != nil {
@@ -269,10 +276,29 @@ func (s *Server) list(q *request) (any, error) {
 		}
 	}
 	apiVersion, kind := q.gvk.ToAPIVersionAndKind()
-	return map[string]any{
-		"apiVersion": apiVersion, "kind": kind + "List", "items": items,
-		"metadata": map[string]any{"resourceVersion": s.cluster.ResourceVersion()},
-	}, nil
+	return map[string]any{"apiVersion": apiVersion, "kind": kind + "List", "items": items, "metadata": metadata}, nil
+}
+
+// page returns the objects of a list that are on the page that is asked for, and the metadata which say where the next one
+// begins: after the last name of this one, as the cluster is then. What a watch cache answers has no pages.
+func (q *request) page(objects []olmcore.Object) ([]olmcore.Object, map[string]any, error) {
+	metadata, query := map[string]any{}, q.URL.Query()
+	limit, err := strconv.Atoi(cmp.Or(query.Get("limit"), "0"))
+	if err != nil || limit < 0 {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("limit: %q is no number of objects", query.Get("limit")))
+	}
+	place := func(o olmcore.Object) string { return o.GetNamespace() + "/" + o.GetName() }
+	after := query.Get("continue")
+	if limit == 0 && after == "" || query.Get("resourceVersion") == "0" {
+		return objects, metadata, nil
+	}
+	objects = slices.SortedFunc(slices.Values(objects), func(a, b olmcore.Object) int { return strings.Compare(place(a), place(b)) })
+	objects = slices.DeleteFunc(objects, func(o olmcore.Object) bool { return after != "" && place(o) <= after })
+	if rest := len(objects) - limit; limit > 0 && rest > 0 {
+		objects = objects[:limit]
+		metadata["continue"], metadata["remainingItemCount"] = place(objects[limit-1]), rest
+	}
+	return objects, metadata, nil
 }
 
 // write runs a request as the action that it asks for and answers with the object as it is then.
