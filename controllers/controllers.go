@@ -82,7 +82,8 @@ type Options struct {
 	// ever. Catalogs.Fingerprint is such a function; nil keeps answers until the catalogs or the Subscriptions change,
 	// also when a ClusterServiceVersion is deleted that they took for granted.
 	Fingerprint func(ctx context.Context, r olmcore.Reader, namespace string) (string, error)
-	// Judge answers what installplan.Outcome.SchemaChanges asks for; nil leaves it unanswered.
+	// Judge answers what installplan.Outcome.SchemaChanges asks for; nil leaves it unanswered: no plan is refused for custom
+	// resources. What crvalidation.Live returns is such a function, and needs to list them: see Rights.
 	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error)
 	// Issuer makes the certificates that operators serve with; nil: selfsigned.Issuer, as OLM does.
 	Issuer Issuer

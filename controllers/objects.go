@@ -173,6 +173,9 @@ func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, p *pass) (olmco
 	if err != nil {
 		return olmcore.Result{}, err
 	}
+	for _, change := range out.SchemaChanges {
+		s.ask(InstallPlan, p.key, change)
+	}
 	if s.options.Judge != nil && len(out.SchemaChanges) > 0 {
 		judged, err := s.options.Judge(ctx, r, out.SchemaChanges)
 		if err != nil {

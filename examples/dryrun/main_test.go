@@ -21,6 +21,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/olmcore/olm/examples/apiserver"
+	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/realdata"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -190,6 +192,25 @@ func TestJSONHasTheDocumentedShape(t *testing.T) {
 	var same map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(text), &same))
 	require.Empty(t, cmp.Diff(got, same))
+}
+
+// TestWhatWouldHaveToBeJudgedIsAskedFor: the dry run judges no custom resources, and says so.
+func TestWhatWouldHaveToBeJudgedIsAskedFor(t *testing.T) {
+	objects, err := apiserver.StricterSchema(map[string]int{"large": 10})
+	require.NoError(t, err)
+	c := fake.NewCluster(clock)
+	require.NoError(t, c.Load(objects...))
+	var list []any
+	for _, o := range c.Objects() {
+		m, err := olmcore.ToMap(o)
+		require.NoError(t, err)
+		list = append(list, m)
+	}
+	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": list})
+	require.NoError(t, err)
+	code, got, errs := runDry(t, string(text), "--complete")
+	require.Zero(t, code, errs)
+	require.Contains(t, got, `asks         {"judge":{"customResourceDefinition":"crons.example.com","versions":["v1"]}}`)
 }
 
 // TestSimulatedCertificatesAreNamed: they belong into no cluster.

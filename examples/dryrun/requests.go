@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/subscription"
 )
 
@@ -34,6 +35,12 @@ type (
 			Deployment string   `json:"deployment"`
 			Hosts      []string `json:"hosts"`
 		} `json:"issue"`
+	}
+	judgeRequest struct {
+		Judge struct {
+			CustomResourceDefinition string   `json:"customResourceDefinition"`
+			Versions                 []string `json:"versions"`
+		} `json:"judge"`
 	}
 	listRequest struct {
 		List struct {
@@ -72,6 +79,11 @@ func (r *runner) asked(controller string, key types.NamespacedName, request any)
 		found := r.result(kindOf[controller], key)
 		found.asks(wish)
 		r.issued = true
+	case installplan.SchemaChange:
+		var wish judgeRequest
+		wish.Judge.CustomResourceDefinition, wish.Judge.Versions = request.Before.Name, request.Versions
+		found := r.result(kindOf[controller], key)
+		found.asks(wish)
 	case schema.GroupVersionKind:
 		var wish listRequest
 		wish.List.APIVersion, wish.List.Kind = request.ToAPIVersionAndKind()

@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -92,6 +93,8 @@ func requestName(request any) string {
 		return "unpack"
 	case certificate.Request:
 		return "certificate"
+	case installplan.SchemaChange:
+		return "judge"
 	case schema.GroupVersionKind:
 		return "operands"
 	}
