@@ -8,6 +8,7 @@ require (
 	github.com/olmcore/olm v0.0.0
 	github.com/olmcore/olm/examples/dynamic v0.0.0-00010101000000-000000000000
 	github.com/olmcore/olm/examples/metrics v0.0.0-00010101000000-000000000000
+	github.com/olmcore/olm/installplan/crvalidation v0.0.0-00010101000000-000000000000
 	github.com/operator-framework/api v0.45.0
 	github.com/operator-framework/operator-registry v1.73.0
 	github.com/stretchr/testify v1.12.1
@@ -21,10 +22,20 @@ require (
 )
 
 require (
+	cel.dev/expr v0.25.1 // indirect
+	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
+	github.com/google/cel-go v0.29.2 // indirect
 	github.com/h2non/filetype v1.1.3 // indirect
 	github.com/h2non/go-is-svg v0.0.0-20160927212452-35e8c4b0612c // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/spf13/cobra v1.10.2 // indirect
+	go.opentelemetry.io/otel v1.43.0 // indirect
+	go.opentelemetry.io/otel/trace v1.43.0 // indirect
 	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260414002931-afd174a4e478 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260414002931-afd174a4e478 // indirect
+	k8s.io/apiserver v0.36.2 // indirect
+	k8s.io/component-base v0.36.2 // indirect
 )
 
 require (
@@ -99,3 +110,5 @@ replace (
 replace github.com/olmcore/olm/examples/metrics => ../metrics
 
 replace github.com/olmcore/olm/examples/registry => ../registry
+
+replace github.com/olmcore/olm/installplan/crvalidation => ../../installplan/crvalidation

@@ -30,6 +30,7 @@ import (
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
+	"github.com/olmcore/olm/installplan/crvalidation"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -53,9 +54,13 @@ type Manager struct {
 	scheme *runtime.Scheme
 }
 
-// Options are those of the controllers, and what is this adapter's alone. The zero value works.
+// Options are those of the controllers, and what is this adapter's alone. The zero value works. Without a Judge custom
+// resources are judged by crvalidation.Live, which lists them from the API server: those of each CustomResourceDefinition that
+// a plan gives other schemas, and of no other.
 type Options struct {
 	controllers.Options
+	// SkipJudge leaves Judge nil where it is: no plan is refused for custom resources.
+	SkipJudge bool
 	// Told, when set, hears what each reconcile came to that did or said something.
 	Told func(controllers.Report)
 	// FieldManager and FieldValidation (Ignore, Warn or Strict) go with each write; empty: olm, and the API server's
@@ -110,6 +115,9 @@ func SetupWithManager(mgr ctrl.Manager, o Options, only ...string) (*Manager, er
 	m.Mapper, m.FieldManager, m.FieldValidation = mgr.GetRESTMapper(), cmp.Or(o.FieldManager, "olm"), o.FieldValidation
 	if m.options.KubernetesVersion == "" {
 		m.options.KubernetesVersion = m.Version
+	}
+	if m.options.Judge == nil && !m.options.SkipJudge {
+		m.options.Judge = crvalidation.Live(m.Cluster)
 	}
 	m.Indexes.Watched = m.watched
 	set := controllers.New(&m.options.Options)

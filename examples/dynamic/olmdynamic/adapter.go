@@ -7,6 +7,7 @@ package olmdynamic
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -40,6 +41,8 @@ type Cluster struct {
 
 	config *rest.Config
 	client dynamic.Interface
+	// texts asks for what is not decoded.
+	texts rest.Interface
 }
 
 // New connects to an API server. All clients share the rate limit of config. The error says what to do about a certificate
@@ -53,6 +56,10 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	texts, err := rest.UnversionedRESTClientFor(dynamic.ConfigFor(config))
+	if err != nil {
+		return nil, err
+	}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
@@ -62,7 +69,7 @@ func New(config *rest.Config) (*Cluster, error) {
 		return nil, unreachable(config, err, time.Now())
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))
-	return &Cluster{Version: version.GitVersion, Mapper: mapper, config: config, client: client}, nil
+	return &Cluster{Version: version.GitVersion, Mapper: mapper, config: config, client: client, texts: texts}, nil
 }
 
 // Get implements olmcore.Reader.
@@ -96,6 +103,24 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 		return nil, err
 	}
 	return olmcore.Items(list)
+}
+
+// ListPage returns a list of objects of a kind, of all namespaces, as the text that the API server answers with: at most limit
+// of them, from where the page before said, "" for the first. crvalidation.Live reads custom resources so.
+func (c *Cluster) ListPage(ctx context.Context, gvk schema.GroupVersionKind, limit int, from string) ([]byte, error) {
+	mapping, err := c.mapping(gvk)
+	if err != nil {
+		return nil, err
+	}
+	path := []string{"apis", gvk.Group, gvk.Version, mapping.Resource.Resource}
+	if gvk.Group == "" {
+		path = []string{"api", gvk.Version, mapping.Resource.Resource}
+	}
+	answer := c.texts.Get().AbsPath(path...).Param("limit", strconv.Itoa(limit)).Param("continue", from).Do(ctx)
+	if err := answer.Error(); err != nil {
+		return nil, err
+	}
+	return answer.Raw()
 }
 
 // Allowed asks whether this process may do something: a value for controllers.Preflight.
@@ -174,11 +199,7 @@ func (c *Cluster) as(account *corev1.ObjectReference) (dynamic.Interface, error)
 }
 
 func (c *Cluster) resource(client dynamic.Interface, gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
-	mapping, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if meta.IsNoMatchError(err) {
-		meta.MaybeResetRESTMapper(c.Mapper) // it may be new
-		mapping, err = c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	}
+	mapping, err := c.mapping(gvk)
 	if err != nil {
 		return nil, err
 	}
@@ -186,4 +207,14 @@ func (c *Cluster) resource(client dynamic.Interface, gvk schema.GroupVersionKind
 		return client.Resource(mapping.Resource), nil
 	}
 	return client.Resource(mapping.Resource).Namespace(namespace), nil
+}
+
+// mapping says what a kind is called in paths.
+func (c *Cluster) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		meta.MaybeResetRESTMapper(c.Mapper) // it may be new
+		mapping, err = c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
+	return mapping, err
 }

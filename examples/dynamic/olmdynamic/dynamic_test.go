@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +98,49 @@ func TestAKindMayBeNew(t *testing.T) {
 	objects, err := connected.List(t.Context(), widget, "", nil)
 	require.NoError(t, err)
 	require.Empty(t, objects)
+}
+
+// TestAPageIsTheTextOfAList, of any group, and an error what the API server says.
+func TestAPageIsTheTextOfAList(t *testing.T) {
+	objects, err := apiserver.StricterSchema(map[string]int{"a": 1, "b": 2, "c": 3})
+	require.NoError(t, err)
+	cluster := fake.NewCluster(time.Now())
+	require.NoError(t, cluster.Load(objects...))
+	s, connected := connect(t, cluster)
+	var forbidden atomic.Bool
+	s.Authorize = func(authorizationv1.ResourceAttributes) bool { return !forbidden.Load() }
+	page := func(kind schema.GroupVersionKind, limit int, from string) (names []string, next string, err error) {
+		text, err := connected.ListPage(t.Context(), kind, limit, from)
+		if err != nil {
+			return nil, "", err
+		}
+		var list metav1.PartialObjectMetadataList
+		require.NoError(t, json.Unmarshal(text, &list))
+		for _, o := range list.Items {
+			names = append(names, o.Name)
+		}
+		return names, list.Continue, nil
+	}
+	cron := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Cron"}
+	names, next, err := page(cron, 2, "")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, names)
+	names, next, err = page(cron, 2, next)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c"}, names)
+	require.Empty(t, next)
+	names, _, err = page(corev1.SchemeGroupVersion.WithKind("Namespace"), 5, "")
+	require.NoError(t, err)
+	require.Contains(t, names, "ops")
+	_, _, err = page(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, 5, "")
+	require.Equal(t, olmcore.NoMatch, olmcore.Classify(err))
+	forbidden.Store(true)
+	_, _, err = page(cron, 2, "")
+	require.Equal(t, olmcore.Forbidden, olmcore.Classify(err))
+	require.EqualError(t, err, "crons.example.com is forbidden: no rule allows it")
+	s.Break(true)
+	_, _, err = page(cron, 2, "")
+	require.Equal(t, olmcore.Transient, olmcore.Classify(err))
 }
 
 // TestWritesSayWhoseTheyAre, and how strictly they shall be validated.

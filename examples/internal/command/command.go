@@ -60,6 +60,9 @@ type Flags struct {
 	// Files says that the command takes arguments.
 	Files bool
 
+	// Judge says whether the custom resources of definitions that plans change are judged by their new schemas. How is each
+	// command's own affair.
+	Judge bool
 	// Catalogs is the content that --catalog names.
 	Catalogs controllers.Catalogs
 
@@ -86,6 +89,7 @@ func New() *Flags {
 	})
 	f.StringVar(&o.InstallPlan.OPMImage, "opm-image", "", "`IMAGE` of opm, to unpack bundle images with; without it none is unpacked")
 	f.StringVar(&o.InstallPlan.UtilImage, "util-image", "", "`IMAGE` with the copy program that unpacking needs")
+	f.BoolVar(&f.Judge, "judge", true, "refuse a plan that would change a CustomResourceDefinition so that custom resources are not valid any more; needs to list these")
 	f.BoolVar(&o.Sweeps, "sweeps", true, "keep old InstallPlans in order, and look for what versions left behind")
 	f.BoolVar(&o.Operators, "operators", true, "keep the Operator objects")
 	return f

@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
 	"github.com/olmcore/olm/examples/internal/command"
 	"github.com/olmcore/olm/examples/registry"
+	"github.com/olmcore/olm/installplan/crvalidation"
 )
 
 func main() { command.Main(run) }
@@ -55,6 +56,9 @@ func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 	if err := flags.Check(ctx, cluster, cluster.Allowed, os.Stderr); err != nil {
 		return err
 	}
+	if flags.Judge {
+		flags.Options.Judge = crvalidation.Live(cluster)
+	}
 	set := controllers.New(&flags.Options)
 	if err := set.Only(flags.Only...); err != nil {
 		return err
@@ -72,6 +76,11 @@ func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 			}
 		})
 	}
+	return passes(ctx, runners, every, clients, wake)
+}
+
+// passes runs everything once, or every so often and when it is woken.
+func passes(ctx context.Context, runners []*controllers.Runner, every time.Duration, clients *registry.Clients, wake <-chan struct{}) error {
 	for {
 		err := controllers.Pass(ctx, runners, time.Now)
 		if every == 0 && clients != nil && err == nil {

@@ -28,6 +28,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	registries := registry.BindFlags(flags.FlagSet, false)
 	folder := flags.String("out", "plan", "`FOLDER` to write to")
 	complete := flags.Bool("complete", false, "the input is all there is: kinds that it has no objects of have none (else nothing is concluded from such kinds)")
+	allResources := flags.Bool("all-resources", false, "the input has all custom resources: definitions that it has none of have none (else a plan that changes the schemas of one is refused)")
 	ignoreAccounts := flags.Bool("ignore-accounts", false, "plan what must run as a ServiceAccount, too: it gets the rights of who applies the folder")
 	o := &flags.Options
 	flags.StringVar(&o.KubernetesVersion, "kubernetes-version", "v1.999.0", "`VERSION` of the cluster's API server")
@@ -35,11 +36,18 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 		return err
 	}
 	o.Live, o.Issuer = true, controllers.NoIssuer{} // no keys into a folder
+	if flags.Judge {
+		o.Judge = judge
+	}
 	objects, err := read(flags.Args(), in)
 	if err != nil {
 		return err
 	}
-	observed, err := olmcore.NewSnapshot(objects, manifest.Scopes(objects, *complete)...)
+	scopes := manifest.Scopes(objects, *complete)
+	if *allResources {
+		scopes = append(scopes, scopesOf(objects)...)
+	}
+	observed, err := olmcore.NewSnapshot(objects, scopes...)
 	if err != nil {
 		return err
 	}
