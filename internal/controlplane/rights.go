@@ -69,6 +69,9 @@ func (c *ControlPlane) AsBoundTo(ctx context.Context, name string, roles ...*rba
 		if err := bind(ctx, admin.RbacV1(), name, role); err != nil {
 			return nil, err
 		}
+		if len(role.Rules) == 0 {
+			continue // it aggregates those of others
+		}
 		if err := allowed(ctx, admin, name, role.Rules[len(role.Rules)-1]); err != nil {
 			return nil, fmt.Errorf("%s is not bound to ClusterRole %s: %w", name, role.Name, err)
 		}

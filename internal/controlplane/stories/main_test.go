@@ -28,7 +28,6 @@ import (
 	"github.com/olmcore/olm/examples/controllerruntime/olmruntime"
 	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/installplan/crvalidation"
 	"github.com/olmcore/olm/internal/controlplane"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -89,7 +88,6 @@ func options() controllers.Options {
 			OPMImage: opmImage, UtilImage: utilImage, ConfigMapServerImage: configMapServerImage, MinPollInterval: time.Second,
 		},
 		Connection: contents.connection, Resolve: contents.resolve, Fingerprint: contents.fingerprint, CatalogsOf: contents.known,
-		Judge:  crvalidation.Judge,
 		Sweeps: true, Operators: true,
 	}
 	o.Subscription.MissingGrace = time.Second
