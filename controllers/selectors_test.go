@@ -78,7 +78,7 @@ func TestEverySelectorIsAnsweredByAnIndex(t *testing.T) {
 			require.NoError(t, err)
 			r := &selecting{Snapshot: snapshot, keys: keys}
 			require.NoError(t, gather(t.Context(), r))
-			require.Empty(t, r.scan, "give the label a row in olmcore/index.go")
+			require.Empty(t, r.scan, "give the label a row in olmcore/labels.go")
 		})
 	}
 	delete(keys, "team")

@@ -78,7 +78,9 @@ var unmanagedKinds = []schema.GroupVersionKind{
 // and no owner of OLM's. Whoever writes labels and owners that are not true has his own object kept whole.
 func isUnmanaged(o olmcore.Object) bool {
 	labels := o.GetLabels()
-	isOLMs := func(owner metav1.OwnerReference) bool { return strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") }
+	isOLMs := func(owner metav1.OwnerReference) bool {
+		return strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/")
+	}
 	return slices.Contains(unmanagedKinds, olmcore.GVKOf(o)) && labels[olmcore.LabelManaged] == "" && labels[olmcore.LabelOwner] == "" &&
 		len(olmcore.IndexTerms(o)) == 0 && !slices.ContainsFunc(o.GetOwnerReferences(), isOLMs)
 }
