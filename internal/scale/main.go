@@ -38,6 +38,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	svg := flags.String("svg", "", "write a picture of them to a `file`")
 	docs := flags.String("docs", "", "put the table in its place in a `file`")
 	cpu := flags.String("cpuprofile", "", "write what the start of the manager of the largest size costs to a `file`, for go tool pprof")
+	update := flags.String("updateprofile", "", "write what a published version costs it to a `file`, for go tool pprof")
 	heap := flags.String("heapprofile", "", "write what the manager of the largest size holds to a `file`, for go tool pprof")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -53,7 +54,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	m := &measurement{size: full, progress: progress, heapProfile: *heap, cpuProfile: *cpu}
+	m := &measurement{size: full, progress: progress, heapProfile: *heap, startProfile: *cpu, updateProfile: *update}
 	f, err := m.figures(ctx, tenants, parts)
 	if err != nil {
 		return err

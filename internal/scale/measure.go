@@ -71,9 +71,9 @@ type shardFigures struct {
 // measurement measures in one world that grows.
 type measurement struct {
 	size
-	progress    io.Writer
-	heapProfile string
-	cpuProfile  string
+	progress io.Writer
+	// files of profiles, "" for none
+	heapProfile, startProfile, updateProfile string
 
 	world *world
 }
@@ -169,7 +169,7 @@ func (m *measurement) one(ctx context.Context, round int, last bool) (f sizeFigu
 	m.say("%d objects, %d Subscriptions: start a manager", f.Objects, f.Subscriptions)
 	before := others()
 	manager := newManager(w.server, w.options())
-	stop, err := m.profileStart(last)
+	stop, err := profileCPU(m.startProfile, last)
 	if err != nil {
 		return f, err
 	}
@@ -197,9 +197,14 @@ func (m *measurement) one(ctx context.Context, round int, last bool) (f sizeFigu
 	}
 	m.say("publish a version")
 	moved := w.pkg(round)
+	if stop, err = profileCPU(m.updateProfile, last); err != nil {
+		return f, err
+	}
+	defer stop()
 	if f.Update, err = m.cost(ctx, manager, func() error { return m.update(ctx, manager, moved) }); err != nil {
 		return f, err
 	}
+	stop()
 	f.Update.Concerned = m.subscribed(moved)
 	m.say("let a node fail")
 	f.Node, err = m.cost(ctx, manager, func() error { return m.failNode(ctx) })

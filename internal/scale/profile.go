@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// profileStart begins to write what the processor does, if that is asked for and this size is the last; stop ends it,
+// profileCPU begins to write what the processor does to a file, if one is named and this size is the last; stop ends it,
 // and may be called again.
-func (m *measurement) profileStart(last bool) (stop func(), err error) {
-	if m.cpuProfile == "" || !last {
+func profileCPU(path string, last bool) (stop func(), err error) {
+	if path == "" || !last {
 		return func() {}, nil
 	}
-	f, err := os.Create(m.cpuProfile)
+	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
 	}
