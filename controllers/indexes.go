@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,7 +12,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Indexes makes an olmcore.Indexer of a Reader over a cache that embeds it. Each change that a watch delivers is handed to
+// Indexes makes an olmcore.Indexer and an olmcore.Finder of a Reader over a cache that embeds it. Each change that a watch delivers is handed to
 // Drop before its keys are queued, so that no index is older than what a key is queued for. It is safe for concurrent use.
 type Indexes struct {
 	// Watched is what the cache holds: of other objects nothing is kept, as nothing tells when they change.
@@ -91,14 +92,20 @@ func (x *Indexes) of(kind schema.GroupKind, namespace string) *indexes {
 	return of
 }
 
-// Drop drops the indexes that an object is in.
+// Drop drops the indexes that an object is in; those of Find take the change in.
 func (x *Indexes) Drop(o olmcore.Object) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	kind := olmcore.GVKOf(o).GroupKind()
 	for _, namespace := range []string{"", o.GetNamespace()} {
 		if of, ok := x.find(kind, namespace); ok {
-			of.values = nil
+			maps.DeleteFunc(of.values, func(_ string, value any) bool {
+				index, takesItIn := value.(*found)
+				if takesItIn {
+					index.outdate(o)
+				}
+				return !takesItIn
+			})
 			of.changes++
 		}
 	}

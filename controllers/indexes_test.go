@@ -3,14 +3,18 @@
 package controllers_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // TestAnIndexIsKeptUntilOneOfItsObjectsChanges, and one that was made while that happened is not kept.
@@ -38,6 +42,55 @@ func TestAnIndexIsKeptUntilOneOfItsObjectsChanges(t *testing.T) {
 		x.Index(pods, "b", "k", func() any { made++; return &made })
 	}
 	require.Equal(t, 9, made, "what the cache does not hold")
+
+	read, lists := indexedSnapshot{snapshot(t, secret("a")), &x}, 0
+	named := olmcore.Lookup{Kind: secrets, Key: "named", TermsOf: func(o olmcore.Object, add func(olmcore.Term)) { add(olmcore.Term{Value: o.GetName()}) }}
+	for _, want := range []int{1, 2, 0} {
+		found, err := x.Find(t.Context(), counted{read, &lists}, named, olmcore.Term{Value: "s"})
+		require.NoError(t, err)
+		require.Len(t, found, want)
+		next := []olmcore.Object{secret("a"), secret("b")}
+		if want == 2 {
+			next = nil
+		}
+		read.Snapshot = snapshot(t, next...)
+		x.Drop(secret("a"))
+		x.Drop(secret("b"))
+	}
+	require.Equal(t, 1, lists, "it takes the changes in")
+	_, err := x.Find(t.Context(), withoutGet{read}, named)
+	require.ErrorIs(t, err, errUnread)
+	read.Snapshot = snapshot(t, secret("a"))
+	found, err := x.Find(t.Context(), read, named, olmcore.Term{Value: "s"})
+	require.NoError(t, err)
+	require.Len(t, found, 1, "what could not be read is read again")
+	named.Key = "other"
+	_, err = x.Find(t.Context(), &failing{Reader: read, times: 1}, named)
+	require.ErrorIs(t, err, errUnread)
+}
+
+// withoutGet has lists alone.
+type withoutGet struct{ olmcore.Reader }
+
+func (withoutGet) Get(context.Context, schema.GroupVersionKind, string, string) (olmcore.Object, error) {
+	return nil, errUnread
+}
+
+// counted counts lists.
+type counted struct {
+	olmcore.Reader
+	lists *int
+}
+
+func (c counted) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
+	*c.lists++
+	return c.Reader.List(ctx, gvk, namespace, selector)
+}
+
+func snapshot(t *testing.T, objects ...olmcore.Object) *olmcore.Snapshot {
+	s, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+	require.NoError(t, err)
+	return s
 }
 
 // TestIndexesOfManyNamespacesAreNotAllKept: those of the whole cluster and of the namespaces that were asked for last are.

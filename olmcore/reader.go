@@ -154,6 +154,32 @@ type Indexer interface {
 	Index(gvk schema.GroupVersionKind, namespace, key string, build func() any) any
 }
 
+// Term is what an object is looked up by: a word that says what the value is of it.
+type Term struct{ Of, Value string }
+
+// Lookup is a way of looking up the objects of a kind in a namespace, "" for all: by the terms that each has. All with one
+// Key have the same TermsOf.
+type Lookup struct {
+	Kind           schema.GroupVersionKind
+	Namespace, Key string
+	TermsOf        func(o Object, add func(Term))
+}
+
+// Finder is what a Reader may be besides: it keeps an index of objects by their terms, and takes in each change of one.
+// Without it all of them are gone through.
+type Finder interface {
+	// Find returns the objects that have one of the terms, sorted by namespace and name. The error is that of r, the Reader.
+	Find(ctx context.Context, r Reader, l Lookup, terms ...Term) ([]Object, error)
+}
+
+// Concern says which objects of type T a change concerns.
+type Concern[T any] struct {
+	// Is tells them from the others.
+	Is func(T) bool
+	// Terms narrow down who is to be asked: each of them has one of these. nil: everyone is to be asked.
+	Terms []Term
+}
+
 func typed[T Object](o Object) (T, error) {
 	object, ok := o.(T)
 	if !ok {

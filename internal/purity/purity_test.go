@@ -49,7 +49,7 @@ var allowedModuleImports = map[string][]string{
 	"catalog":           {"olmcore"},
 	"subscription":      {"internal/yamljson", "olmcore"},
 	"installplan":       {"internal/yamljson", "olmcore"},
-	"csv":               {"olmcore"},
+	"csv":               {"olmcore", "olmcore/terms"},
 }
 
 const module = "github.com/olmcore/olm/"

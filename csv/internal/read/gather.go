@@ -23,6 +23,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/terms"
 )
 
 // Reads makes the reads of one Gather and keeps its first error.
@@ -122,47 +123,53 @@ func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 	return joined
 }
 
-// Term is what an object is looked up by: a word that says what the value is of it.
-type Term struct{ Of, Value string }
+// Term is what an object is looked up by.
+type Term = olmcore.Term
 
-// index is the objects of a kind by their terms, as positions in the list.
-type index[T olmcore.Object] struct {
-	all    olmcore.Observed[T]
-	byTerm map[Term][]int
-}
-
-// Indexed returns the objects of a namespace or, when it is empty, of all that have one of the terms. All calls for one
-// kind have the same termsOf: it has one index, which the Reader keeps when it can.
-func Indexed[T olmcore.Object](r *Reads, namespace string, terms []Term, termsOf func(o T, add func(Term))) olmcore.Observed[T] {
+// Indexed returns the objects of a namespace or, when it is empty, of all that have one of some terms. All calls for one
+// kind in a namespace have the same termsOf: it has one index, which the Reader keeps when it can.
+func Indexed[T olmcore.Object](r *Reads, namespace string, by []Term, termsOf func(o T, add func(Term))) (found olmcore.Observed[T]) {
 	if r.err != nil {
-		return olmcore.Observed[T]{}
+		return found
 	}
-	kept, _ := r.index(olmcore.GVKOf(*new(T)), namespace, func() any {
-		all := List[T](r, namespace, nil)
-		if r.err != nil {
-			return nil
+	objects := r.find(olmcore.Lookup{Kind: olmcore.GVKOf(*new(T)), Namespace: namespace, Key: "csv", TermsOf: func(o olmcore.Object, add func(Term)) {
+		if object, is := o.(T); is {
+			termsOf(object, add)
 		}
-		x := &index[T]{all: all, byTerm: make(map[Term][]int, len(all.Items))}
-		var at int
-		add := func(term Term) { x.byTerm[term] = append(x.byTerm[term], at) }
-		for at = range all.Items {
-			termsOf(all.Items[at], add)
-		}
-		return x
-	}).(*index[T])
-	if kept == nil {
-		return olmcore.Observed[T]{}
-	}
-	var positions []int
-	for _, term := range terms {
-		positions = append(positions, kept.byTerm[term]...)
-	}
-	slices.Sort(positions)
-	found := olmcore.Observed[T]{Complete: kept.all.Complete}
-	for _, i := range slices.Compact(positions) {
-		found.Items = append(found.Items, kept.all.Items[i])
+	}}, by)
+	found.Complete = objects.Complete
+	for _, o := range objects.Items {
+		found.Items = append(found.Items, o.(T))
 	}
 	return found
+}
+
+// index is the objects of a kind by their terms, and whether they were read.
+type index struct {
+	*terms.Index
+	complete bool
+}
+
+// find looks objects up in the index that the Reader keeps up, else in one until something changes.
+func (r *Reads) find(l olmcore.Lookup, by []Term) (found olmcore.Observed[olmcore.Object]) {
+	if finder, ok := r.reader.(olmcore.Finder); ok {
+		objects, err := finder.Find(r.ctx, r.reader, l, by...)
+		if err != nil && !errors.Is(err, olmcore.ErrNotRead) {
+			r.err = err
+		}
+		return olmcore.Observed[olmcore.Object]{Complete: err == nil, Items: objects}
+	}
+	kept, _ := r.index(l.Kind, l.Namespace, func() any {
+		all, err := olmcore.ObserveKind(r.ctx, r.reader, l.Kind, l.Namespace, nil)
+		if r.err = err; err != nil {
+			return nil
+		}
+		return &index{terms.Of(all.Items, l.TermsOf), all.Complete}
+	}).(*index)
+	if kept == nil {
+		return found
+	}
+	return olmcore.Observed[olmcore.Object]{Complete: kept.complete, Items: kept.Find(by...)}
 }
 
 func (r *Reads) index(gvk schema.GroupVersionKind, namespace string, build func() any) any {
