@@ -4,9 +4,11 @@ package olmconfig_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -239,20 +241,48 @@ func TestAffected(t *testing.T) {
 	counts := []types.NamespacedName{{Name: "cluster"}}
 	other := config(nil)
 	other.Name = "other"
+	everywhere, nowhere := csvtest.Operator("cool.v1", 1), csvtest.Operator("cool.v1", 1)
+	everywhere.Annotations = map[string]string{"olm.targetNamespaces": ""}
+	nowhere.Annotations = nil
 	for name, c := range map[string]struct {
 		object olmcore.Object
 		want   []types.NamespacedName
 	}{
 		"the OLMConfig": {config(nil), counts},
 		"another":       {other, []types.NamespacedName{{Name: "other"}}},
-		"an original":   {csvtest.Operator("cool.v1", 1), counts},
-		"a copy":        {csvtest.Copied("a"), nil},
-		"a group":       {csvtest.Group(), counts},
-		"a namespace":   {namespace("a", nil), counts},
-		"another kind":  {&corev1.Pod{}, nil},
+		"an operator that watches all namespaces": {everywhere, counts},
+		"one that watches some":                   {csvtest.Operator("cool.v1", 1), nil},
+		"one that watches none":                   {nowhere, nil},
+		"a copy":                                  {csvtest.Copied("a"), nil},
+		"a group":                                 {csvtest.Group(), counts},
+		"a namespace":                             {namespace("a", nil), counts},
+		"another kind":                            {&corev1.Pod{}, nil},
 	} {
 		require.Equal(t, c.want, olmconfig.Affected(c.object), name)
 	}
+}
+
+// TestAnOperatorThatDoesNotCountChangesNothing: what the condition says is the same with an original that Affected does not
+// name and without it.
+func TestAnOperatorThatDoesNotCountChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := world(rapid.SampledFrom([]*bool{nil, new(true)}).Draw(t, "disabled"))
+		c := in.ClusterServiceVersions.Items[rapid.IntRange(0, 1).Draw(t, "which")]
+		if targets := rapid.SampledFrom([]string{"", "ns", "b", ",", "none"}).Draw(t, "targets"); targets == "none" {
+			delete(c.Annotations, "olm.targetNamespaces")
+		} else {
+			c.Annotations["olm.targetNamespaces"] = targets
+		}
+		in.OperatorGroups.Items[1].Status.Namespaces = []string{rapid.SampledFrom([]string{"", "b"}).Draw(t, "selected")}
+		before, err := reconcile(in)
+		require.NoError(t, err)
+		in.ClusterServiceVersions.Items = slices.DeleteFunc(in.ClusterServiceVersions.Items, func(o *v1alpha1.ClusterServiceVersion) bool { return o == c })
+		after, err := reconcile(in)
+		require.NoError(t, err)
+		if diff := cmp.Diff(before, after); diff != "" {
+			require.NotEmpty(t, olmconfig.Affected(c), diff)
+		}
+	})
 }
 
 // TestOtherConditionsStay as they are.
