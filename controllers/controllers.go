@@ -133,24 +133,24 @@ type Controller struct {
 	namespaces []string
 	// inPlace: the keys of each object are of its own namespace.
 	inPlace bool
-	// concerns, when set, returns the test for objects that a change concerns which counts for all by itself, nil for
-	// none of them; old may be nil. The error is of reading who has to do with it.
-	concerns func(ctx context.Context, r olmcore.Reader, old, next olmcore.Object) (func(olmcore.Object) bool, error)
+	// concerns, when set, returns which objects a change concerns that counts for all by itself; old may be nil. The error
+	// is of reading who has to do with it.
+	concerns func(ctx context.Context, r olmcore.Reader, old, next olmcore.Object) (concern, error)
 	// notice, when set, hears what watches deliver.
 	notice func(old, next olmcore.Object, deleted bool, now time.Time)
 }
 
 // Keys lists the keys that there are, sorted. The error is the reader's; a kind that is not served has no objects.
 func (c Controller) Keys(ctx context.Context, r olmcore.Reader) ([]types.NamespacedName, error) {
-	return c.keys(ctx, r, []string{""}, func(olmcore.Object) bool { return true })
+	return c.keys(ctx, r, []string{""}, everyone)
 }
 
-// keys are those of the objects in some namespaces, "" for all, that a test is true for.
-func (c Controller) keys(ctx context.Context, r olmcore.Reader, namespaces []string, keep func(olmcore.Object) bool) ([]types.NamespacedName, error) {
+// keys are those of the objects in some namespaces, "" for all, that something concerns.
+func (c Controller) keys(ctx context.Context, r olmcore.Reader, namespaces []string, of concern) ([]types.NamespacedName, error) {
 	keys := slices.Clone(c.Always)
 	for _, kind := range c.Kinds {
 		for _, namespace := range namespaces {
-			objects, err := r.List(ctx, kind, namespace, nil)
+			objects, err := of.asked(ctx, r, kind, namespace)
 			if olmcore.Classify(err) == olmcore.NoMatch {
 				break
 			}
@@ -158,7 +158,7 @@ func (c Controller) keys(ctx context.Context, r olmcore.Reader, namespaces []str
 				return nil, err
 			}
 			for _, o := range objects {
-				if keep(o) {
+				if of.Is(o) {
 					keys = append(keys, c.KeysOf(o)...)
 				}
 			}

@@ -8,18 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/csv"
-	"github.com/olmcore/olm/csv/copies"
-	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/installplan"
-	plansweep "github.com/olmcore/olm/installplan/sweep"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -108,14 +101,8 @@ func (c Controller) Changed(ctx context.Context, r olmcore.Reader, change Change
 	if slices.Contains(c.Kinds, olmcore.GVKOf(next)) {
 		known = c.KeysOf(next) // it may be gone
 	}
-	keep := func(olmcore.Object) bool { return true }
-	if c.concerns != nil {
-		if keep, err = c.concerns(ctx, r, old, next); err != nil {
-			return nil, err
-		}
-	}
-	if wide := c.wildcards(keys); keep != nil && len(wide) > 0 {
-		all, err := c.keys(ctx, r, wide, keep)
+	if wide := c.wildcards(keys); len(wide) > 0 {
+		all, err := c.concerned(ctx, r, wide, old, next)
 		if err != nil {
 			return nil, err
 		}
@@ -137,86 +124,6 @@ func (c Controller) wildcards(keys []types.NamespacedName) []string {
 		}
 	}
 	return sets.List(namespaces)
-}
-
-// without makes a test of what needs no reads.
-func without(concerns func(old, next olmcore.Object) func(olmcore.Object) bool) func(context.Context, olmcore.Reader, olmcore.Object, olmcore.Object) (func(olmcore.Object) bool, error) {
-	return func(_ context.Context, _ olmcore.Reader, old, next olmcore.Object) (func(olmcore.Object) bool, error) {
-		return concerns(old, next), nil
-	}
-}
-
-// subscriptionsConcerned: a definition, which may carry the label of an operator, concerns the namespaces with a version
-// that owns it.
-func subscriptionsConcerned(ctx context.Context, r olmcore.Reader, _, next olmcore.Object) (func(olmcore.Object) bool, error) {
-	definition, is := next.(*apiextensionsv1.CustomResourceDefinition)
-	if !is {
-		return func(olmcore.Object) bool { return true }, nil
-	}
-	versions, err := olmcore.List[*v1alpha1.ClusterServiceVersion](ctx, r, "", nil)
-	if err != nil {
-		return nil, err
-	}
-	owns := func(d v1alpha1.CRDDescription) bool { return d.Name == definition.Name }
-	namespaces := sets.New[string]()
-	for _, v := range versions {
-		if !v.IsCopied() && slices.ContainsFunc(v.Spec.CustomResourceDefinitions.Owned, owns) {
-			namespaces.Insert(v.Namespace)
-		}
-	}
-	return func(o olmcore.Object) bool { return namespaces.Has(o.GetNamespace()) }, nil
-}
-
-// sweepsConcerned: what belongs to no namespace concerns those with an InstallPlan that has a step for it.
-func sweepsConcerned(_, next olmcore.Object) func(olmcore.Object) bool {
-	if _, is := next.(*corev1.Namespace); is || next.GetNamespace() != "" {
-		return func(olmcore.Object) bool { return true }
-	}
-	concerned := plansweep.Concerned(next)
-	return func(o olmcore.Object) bool {
-		plan, is := o.(*v1alpha1.InstallPlan)
-		return is && concerned(plan)
-	}
-}
-
-// plansConcerned: to a plan that is Complete nothing matters any more but itself, its namespace and its Subscriptions.
-func plansConcerned(_, next olmcore.Object) func(olmcore.Object) bool {
-	switch next.(type) {
-	case *corev1.Namespace, *v1alpha1.Subscription:
-		return func(olmcore.Object) bool { return true }
-	}
-	return func(o olmcore.Object) bool {
-		plan, ok := o.(*v1alpha1.InstallPlan)
-		return !ok || plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete || plan.DeletionTimestamp != nil
-	}
-}
-
-// versionsConcerned: a definition concerns the versions that describe it, an OperatorGroup those of other namespaces that
-// provide an API which it lists or listed.
-func versionsConcerned(old, next olmcore.Object) func(olmcore.Object) bool {
-	return ofVersions(csv.Concerned(old, next))
-}
-
-// sourcesConcerned: a Namespace concerns the versions that watch it, when it comes or goes; an OLMConfig those that watch
-// all, and an OperatorGroup those of its namespace.
-func sourcesConcerned(old, next olmcore.Object) func(olmcore.Object) bool {
-	concerned := copies.Concerned(old, next)
-	if concerned == nil {
-		return nil
-	}
-	return ofVersions(concerned)
-}
-
-// operatorsConcerned: a ClusterRole concerns the versions whose own it is, or that need some of what it grants.
-func operatorsConcerned(old, next olmcore.Object) func(olmcore.Object) bool {
-	return ofVersions(permissions.Concerned(old, next))
-}
-
-func ofVersions(concerned func(*v1alpha1.ClusterServiceVersion) bool) func(olmcore.Object) bool {
-	return func(o olmcore.Object) bool {
-		version, ok := o.(*v1alpha1.ClusterServiceVersion)
-		return !ok || concerned(version)
-	}
 }
 
 // ours reports whether objects of a namespace are reconciled.

@@ -124,52 +124,98 @@ func ownersOf(o olmcore.Object) []types.NamespacedName {
 	return keys
 }
 
-// Concerned returns the test for original CSVs that a change concerns for which Affected, which knows one object alone,
-// returns more than one key. old is nil where it is not known.
-func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) bool {
-	var concerns func(*v1alpha1.ClusterServiceVersion) bool
+// Terms are what an original CSV is looked up by: each that a change concerns has one of those of Concerned.
+func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
+	if c.IsCopied() {
+		return
+	}
+	add(owned.Term(c))
+	add(ofNamespace(c.Namespace))
+	for _, d := range slices.Concat(c.Spec.CustomResourceDefinitions.Owned, c.Spec.CustomResourceDefinitions.Required) {
+		add(ofDefinition(d.Name))
+	}
+	for _, d := range slices.Concat(c.Spec.APIServiceDefinitions.Owned, c.Spec.APIServiceDefinitions.Required) {
+		add(ofAPIService(d.GetName()))
+	}
+	termsOfAPIs(group.Provided(c), add)
+	for _, p := range permissionsOf(c) {
+		for _, rule := range p.rules {
+			for term := range rbac.Terms(rule) {
+				add(term)
+			}
+		}
+	}
+	if c.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+		add(unsettled)
+	}
+}
+
+func ofNamespace(name string) olmcore.Term  { return olmcore.Term{Of: "namespace", Value: name} }
+func ofDefinition(name string) olmcore.Term { return olmcore.Term{Of: "definition", Value: name} }
+func ofAPIService(name string) olmcore.Term { return olmcore.Term{Of: "APIService", Value: name} }
+
+var unsettled = olmcore.Term{Of: "unsettled"}
+
+// Concerned returns which original CSVs a change concerns for which Affected, which knows one object alone, returns more
+// than one key. old is nil where it is not known.
+func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
 	switch next := next.(type) {
 	case *operatorsv1.OperatorGroup:
 		before, _ := old.(*operatorsv1.OperatorGroup)
 		provides := provide(before, next)
-		concerns = func(c *v1alpha1.ClusterServiceVersion) bool { return c.Namespace == next.Namespace || provides(c) }
+		of.Terms = append(provides.Terms, ofNamespace(next.Namespace))
+		of.Is = func(c *v1alpha1.ClusterServiceVersion) bool { return c.Namespace == next.Namespace || provides.Is(c) }
 	case *apiextensionsv1.CustomResourceDefinition:
-		concerns = func(c *v1alpha1.ClusterServiceVersion) bool {
+		of.Terms = []olmcore.Term{ofDefinition(next.Name)}
+		of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
 			d := &c.Spec.CustomResourceDefinitions
 			return owned.Describes(d.Owned, next.Name) || owned.Describes(d.Required, next.Name)
 		}
 	case *apiregistrationv1.APIService:
 		isIt := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == next.Name }
-		concerns = func(c *v1alpha1.ClusterServiceVersion) bool {
+		of.Terms = []olmcore.Term{ofAPIService(next.Name)}
+		of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
 			d := &c.Spec.APIServiceDefinitions
 			return slices.ContainsFunc(d.Owned, isIt) || slices.ContainsFunc(d.Required, isIt)
 		}
 	case *rbacv1.ClusterRole:
 		before, _ := old.(*rbacv1.ClusterRole)
 		touched := rbac.Changed(before, next).Touching()
-		concerns = func(c *v1alpha1.ClusterServiceVersion) bool {
+		if touched.Terms != nil {
+			of.Terms = append(touched.Terms, unsettled)
+		}
+		of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
 			return c.Status.Phase != v1alpha1.CSVPhaseSucceeded || slices.ContainsFunc(permissionsOf(c), func(p permission) bool {
-				return slices.ContainsFunc(p.rules, touched)
+				return slices.ContainsFunc(p.rules, touched.Is)
 			})
 		}
 	default:
-		return func(*v1alpha1.ClusterServiceVersion) bool { return true }
+		of.Is = func(*v1alpha1.ClusterServiceVersion) bool { return true }
+		return of
 	}
+	if of.Terms != nil {
+		of.Terms = append(of.Terms, owned.OwnerTerms(old, next)...)
+	}
+	concerns := of.Is
 	owns := func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 		return o != nil && owned.By(c).Owns(o.GetLabels())
 	}
-	return func(c *v1alpha1.ClusterServiceVersion) bool {
+	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
 		return c != nil && !c.IsCopied() && (concerns(c) || owns(c, next) || owns(c, old))
 	}
+	return of
 }
 
-// provide returns the test for CSVs that provide an API which one of the OperatorGroups lists.
-func provide(groups ...*operatorsv1.OperatorGroup) func(*v1alpha1.ClusterServiceVersion) bool {
+// provide returns which CSVs provide an API that one of the OperatorGroups lists.
+func provide(groups ...*operatorsv1.OperatorGroup) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
 	listed := sets.Set[group.API]{}
 	for _, g := range groups {
 		if g != nil {
-			listed.Insert(group.Listed(g)...)
+			apis := group.Listed(g)
+			listed.Insert(apis...)
+			termsOfAPIs(apis, func(term olmcore.Term) { of.Terms = append(of.Terms, term) })
 		}
 	}
-	return func(c *v1alpha1.ClusterServiceVersion) bool { return listed.HasAny(group.Provided(c)...) }
+	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool { return listed.HasAny(group.Provided(c)...) }
+	return of
 }

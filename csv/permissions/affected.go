@@ -75,28 +75,77 @@ func affectedByBinding(b *rbacv1.ClusterRoleBinding) []types.NamespacedName {
 	return keys
 }
 
-// Concerned returns the test for the ClusterServiceVersions that a change concerns for which Affected, which knows one
-// object alone, returns more than one key. old is nil where it is not known.
-func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) bool {
+// Terms are what a ClusterServiceVersion is looked up by: each that a change concerns has one of those of Concerned.
+func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
+	if !isDecided(c) {
+		return
+	}
+	add(owned.Term(c))
+	add(ofBeginning(c.Name[:min(len(c.Name), namePrefix)]))
+	for _, a := range providedAPIs(c) {
+		add(ofRoles(a.base()))
+		if a.service != "" {
+			add(ofGroup(a.Group))
+			add(ofService(a.service))
+		}
+	}
+	for _, p := range c.Spec.InstallStrategy.StrategySpec.Permissions {
+		for _, rule := range p.Rules {
+			for term := range rbac.Terms(rule) {
+				add(term)
+			}
+		}
+	}
+}
+
+func ofBeginning(name string) olmcore.Term { return olmcore.Term{Of: "name", Value: name} }
+func ofRoles(base string) olmcore.Term     { return olmcore.Term{Of: "roles", Value: base} }
+func ofGroup(name string) olmcore.Term     { return olmcore.Term{Of: "group", Value: name} }
+func ofService(name string) olmcore.Term   { return olmcore.Term{Of: "service", Value: name} }
+
+// termsOfRole are those of the ClusterServiceVersions that a ClusterRole of a name may be for.
+func termsOfRole(name string) (terms []olmcore.Term) {
+	for n := range min(len(name), namePrefix) + 1 {
+		terms = append(terms, ofBeginning(name[:n]))
+	}
+	for _, suffix := range roleSuffixes() {
+		if base, is := strings.CutSuffix(name, "-"+suffix); is {
+			terms = append(terms, ofRoles(base))
+		}
+	}
+	return terms
+}
+
+// Concerned returns which ClusterServiceVersions a change concerns for which Affected, which knows one object alone,
+// returns more than one key. old is nil where it is not known.
+func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
 	concerns := func(*v1alpha1.ClusterServiceVersion, olmcore.Object) bool { return true }
 	switch next := next.(type) {
 	case *rbacv1.ClusterRole:
 		before, _ := old.(*rbacv1.ClusterRole)
 		touched := rbac.Changed(before, next).Touching()
-		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool { return concernsRole(c, o, touched) }
+		if touched.Terms != nil {
+			of.Terms = slices.Concat(touched.Terms, termsOfRole(next.Name), owned.OwnerTerms(old, next))
+		}
+		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool { return concernsRole(c, o, touched.Is) }
 	case *rbacv1.ClusterRoleBinding:
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 			return owned.By(c).Owns(o.GetLabels()) || len(c.Spec.InstallStrategy.StrategySpec.Permissions) > 0
 		}
 	case *apiregistrationv1.APIService:
+		of.Terms = []olmcore.Term{ofService(next.Name), ofGroup(next.Spec.Group)}
+		if before, is := old.(*apiregistrationv1.APIService); is {
+			of.Terms = append(of.Terms, ofGroup(before.Spec.Group))
+		}
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 			service, is := o.(*apiregistrationv1.APIService)
 			return is && slices.ContainsFunc(providedAPIs(c), func(a providedAPI) bool { return a.isOfGroup(service) })
 		}
 	}
-	return func(c *v1alpha1.ClusterServiceVersion) bool {
+	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
 		return isDecided(c) && (concerns(c, next) || old != nil && concerns(c, old))
 	}
+	return of
 }
 
 // concernsRole reports whether a ClusterRole belongs to a ClusterServiceVersion, has a name that it needs, or may grant

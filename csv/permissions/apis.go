@@ -68,14 +68,16 @@ var verbs = map[string][]string{
 // crdView is the suffix of the ClusterRole that lets those read the CustomResourceDefinition who may view its objects.
 const crdView = "crdview"
 
+// roleSuffixes are those of all ClusterRoles for APIs.
+func roleSuffixes() []string { return append(group.RoleSuffixes(), crdView) }
+
 // roleNames are the names of the ClusterRoles for an API.
 func (a providedAPI) roleNames() []string {
 	var names []string
-	for _, suffix := range group.RoleSuffixes() {
-		names = append(names, a.base()+"-"+suffix)
-	}
-	if a.crd != "" {
-		names = append(names, a.base()+"-"+crdView)
+	for _, suffix := range roleSuffixes() {
+		if suffix != crdView || a.crd != "" {
+			names = append(names, a.base()+"-"+suffix)
+		}
 	}
 	return names
 }

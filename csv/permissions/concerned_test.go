@@ -81,7 +81,7 @@ func TestWhomAClusterRoleConcerns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			tt.csv(w.csv)
-			require.Equal(t, tt.want, permissions.Concerned(tt.old, tt.next)(w.csv))
+			require.Equal(t, tt.want, permissions.Concerned(tt.old, tt.next).Is(w.csv))
 		})
 	}
 }
@@ -121,7 +121,7 @@ func TestWhatDoesNotConcernChangesNothing(t *testing.T) {
 			return reconciled(t, inputOf(t, objects)).Result
 		}
 		if diff := cmp.Diff(result(old), result(next)); diff != "" {
-			require.True(t, permissions.Concerned(old, next)(w.csv), diff)
+			require.True(t, permissions.Concerned(old, next).Is(w.csv), diff)
 		}
 	})
 }

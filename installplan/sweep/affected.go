@@ -13,6 +13,7 @@ import (
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -38,11 +39,38 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return slices.Compact(keys)
 }
 
-// Concerned returns the test for the InstallPlans whose namespace a change of a cluster-scoped object concerns, for which
+// Terms are what an InstallPlan is looked up by: each that a change concerns has one of those of Concerned.
+func Terms(p *v1alpha1.InstallPlan, add func(olmcore.Term)) {
+	for _, s := range p.Status.Plan {
+		if !leavesObject(s) {
+			continue
+		}
+		if manifest.NeedsDefinition(s) {
+			add(ofKind(s.Resource.Kind))
+		}
+		if key, served := kinds.KeyOf(s, p.Namespace, nil); !served || key.Namespace != "" {
+			continue // nor is an object of the name in its manifest the whole cluster's
+		}
+		for key := range objectsOf(s, p.Namespace, nil) {
+			add(ofObject(key))
+		}
+	}
+}
+
+func ofKind(name string) olmcore.Term { return olmcore.Term{Of: "kind", Value: name} }
+func ofObject(key olmcore.Key) olmcore.Term {
+	return olmcore.Term{Of: key.Kind + "." + key.Group, Value: key.Name}
+}
+
+// Concerned returns which InstallPlans have a namespace that a change of a cluster-scoped object concerns, for which
 // Affected, which knows no plan, returns the key of all: those with a step for it or for a kind that it defines.
-func Concerned(o olmcore.Object) func(*v1alpha1.InstallPlan) bool {
+func Concerned(o olmcore.Object) olmcore.Concern[*v1alpha1.InstallPlan] {
 	key := olmcore.KeyOf(o)
+	terms := []olmcore.Term{ofObject(key)}
 	crd, defines := o.(*apiextensionsv1.CustomResourceDefinition)
+	if defines {
+		terms = append(terms, ofKind(crd.Spec.Names.Kind))
+	}
 	isFor := func(s *v1alpha1.Step, namespace string) bool {
 		if defines && manifest.NeedsDefinition(s) && s.Resource.Kind == crd.Spec.Names.Kind {
 			return true
@@ -57,7 +85,7 @@ func Concerned(o olmcore.Object) func(*v1alpha1.InstallPlan) bool {
 		}
 		return false
 	}
-	return func(p *v1alpha1.InstallPlan) bool {
+	return olmcore.Concern[*v1alpha1.InstallPlan]{Terms: terms, Is: func(p *v1alpha1.InstallPlan) bool {
 		return slices.ContainsFunc(p.Status.Plan, func(s *v1alpha1.Step) bool { return leavesObject(s) && isFor(s, p.Namespace) })
-	}
+	}}
 }

@@ -46,6 +46,26 @@ func By(c *CSV) olmcore.Owner {
 	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name}
 }
 
+// Term is what a CSV is looked up by in the owner labels of objects.
+func Term(c *CSV) olmcore.Term { return termOf(By(c)) }
+
+// OwnerTerms are those of the CSVs that the owner labels of objects, which may be nil, name.
+func OwnerTerms(objects ...olmcore.Object) (terms []olmcore.Term) {
+	for _, o := range objects {
+		if o == nil {
+			continue
+		}
+		if owner, labelled := olmcore.OwnerOf(o.GetLabels()); labelled {
+			terms = append(terms, termOf(owner))
+		}
+	}
+	return terms
+}
+
+func termOf(owner olmcore.Owner) olmcore.Term {
+	return olmcore.Term{Of: owner.Kind, Value: owner.Namespace + "/" + owner.Name}
+}
+
 // ByGroup returns the owner that the labels of what belongs to an OperatorGroup name.
 func ByGroup(g *operatorsv1.OperatorGroup) olmcore.Owner {
 	return olmcore.Owner{Kind: operatorsv1.OperatorGroupKind, Namespace: g.Namespace, Name: g.Name}

@@ -4,6 +4,7 @@
 package rbac
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -162,20 +163,47 @@ func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.clust
 // does not count: Kubernetes ignores it too.
 func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
 
-// Touching returns the test whether the rules may be some of those that satisfy another one: they grant something in one of
-// its API groups, or on URLs as it does.
-func (g Granted) Touching() func(rbacv1.PolicyRule) bool {
-	groups, urls := sets.New[string](), false
-	for _, r := range g.cluster {
-		groups.Insert(r.APIGroups...)
-		urls = urls || len(r.NonResourceURLs) > 0
-	}
-	return func(rule rbacv1.PolicyRule) bool {
+// Terms are what a rule is looked up by: the API groups in which it grants something, or that it does so on URLs.
+func Terms(rule rbacv1.PolicyRule) iter.Seq[olmcore.Term] {
+	return func(yield func(olmcore.Term) bool) {
 		if len(rule.NonResourceURLs) > 0 {
-			return urls
+			yield(onURLs)
+			return
 		}
-		return groups.Has(rbacv1.APIGroupAll) || !each(rule.APIGroups, func(group string) bool { return !groups.Has(group) })
+		each(rule.APIGroups, func(group string) bool { return yield(inGroup(group)) })
 	}
+}
+
+func inGroup(name string) olmcore.Term { return olmcore.Term{Of: "granted group", Value: name} }
+
+var onURLs = olmcore.Term{Of: "granted URLs"}
+
+// Touching returns which rules may be some of those that satisfy another one: they grant something in one of its API
+// groups, or on URLs as it does.
+func (g Granted) Touching() olmcore.Concern[rbacv1.PolicyRule] {
+	terms := []olmcore.Term{}
+	for _, r := range g.cluster {
+		for _, group := range r.APIGroups {
+			terms = append(terms, inGroup(group))
+		}
+		if len(r.NonResourceURLs) > 0 {
+			terms = append(terms, onURLs)
+		}
+	}
+	about := sets.New(terms...)
+	everywhere := about.Has(inGroup(rbacv1.APIGroupAll))
+	of := olmcore.Concern[rbacv1.PolicyRule]{Terms: terms, Is: func(rule rbacv1.PolicyRule) bool {
+		for term := range Terms(rule) {
+			if about.Has(term) || everywhere && term != onURLs {
+				return true
+			}
+		}
+		return false
+	}}
+	if everywhere {
+		of.Terms = nil
+	}
+	return of
 }
 
 // allow looks for the rule as it is, which installed roles repeat, and else asks for one combination after the other:

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/csv/permissions"
+	"github.com/olmcore/olm/installplan/sweep"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// concern is which of the objects of a controller a change concerns. Where none of them is meant, Is is nil.
+type concern struct {
+	olmcore.Concern[olmcore.Object]
+	// in are the namespaces in which they all are; nil: that is not known.
+	in []string
+}
+
+var everyone = concern{Concern: olmcore.Concern[olmcore.Object]{Is: func(olmcore.Object) bool { return true }}}
+
+// termsOf are what the objects of a kind are looked up by; what has none of its Concern's is not meant. Those of other kinds
+// have none.
+var termsOf = map[schema.GroupVersionKind]func(o olmcore.Object, add func(olmcore.Term)){
+	csvKind: func(o olmcore.Object, add func(olmcore.Term)) {
+		if c, is := o.(*v1alpha1.ClusterServiceVersion); is {
+			csv.Terms(c, add)
+			permissions.Terms(c, add)
+		}
+	},
+	installPlanKind: func(o olmcore.Object, add func(olmcore.Term)) {
+		if p, is := o.(*v1alpha1.InstallPlan); is {
+			sweep.Terms(p, add)
+			if isUnfinished(p) {
+				add(unfinished)
+			}
+		}
+	},
+}
+
+// asked returns the objects of a kind in a namespace, "" for all, among which are those that are meant.
+func (of concern) asked(ctx context.Context, r olmcore.Reader, kind schema.GroupVersionKind, namespace string) ([]olmcore.Object, error) {
+	finder, finds := r.(olmcore.Finder)
+	if !finds || namespace != "" || of.Terms == nil {
+		return r.List(ctx, kind, namespace, nil)
+	}
+	termsOf, has := termsOf[kind]
+	if !has {
+		return nil, nil
+	}
+	return finder.Find(ctx, r, olmcore.Lookup{Kind: kind, Key: "concerned", TermsOf: termsOf}, of.Terms...)
+}
+
+// concerned returns the keys of the objects in some namespaces, "" for all, that a change concerns.
+func (c Controller) concerned(ctx context.Context, r olmcore.Reader, namespaces []string, old, next olmcore.Object) ([]types.NamespacedName, error) {
+	of, err := everyone, error(nil)
+	if c.concerns != nil {
+		of, err = c.concerns(ctx, r, old, next)
+	}
+	if err != nil || of.Is == nil {
+		return nil, err
+	}
+	if of.in != nil {
+		namespaces = of.in
+	}
+	return c.keys(ctx, r, namespaces, of)
+}
+
+// without is a concern that needs no reads.
+func without(concerns func(old, next olmcore.Object) concern) func(context.Context, olmcore.Reader, olmcore.Object, olmcore.Object) (concern, error) {
+	return func(_ context.Context, _ olmcore.Reader, old, next olmcore.Object) (concern, error) {
+		return concerns(old, next), nil
+	}
+}
+
+// subscriptionsConcerned: a definition, which may carry the label of an operator, concerns the namespaces with a version
+// that owns it.
+func subscriptionsConcerned(ctx context.Context, r olmcore.Reader, _, next olmcore.Object) (concern, error) {
+	definition, is := next.(*apiextensionsv1.CustomResourceDefinition)
+	if !is {
+		return everyone, nil
+	}
+	versions, err := versionsConcerned(nil, next).asked(ctx, r, csvKind, "")
+	if err != nil {
+		return concern{}, err
+	}
+	owns := func(d v1alpha1.CRDDescription) bool { return d.Name == definition.Name }
+	namespaces := sets.New[string]()
+	for _, o := range versions {
+		if v, is := o.(*v1alpha1.ClusterServiceVersion); is && !v.IsCopied() && slices.ContainsFunc(v.Spec.CustomResourceDefinitions.Owned, owns) {
+			namespaces.Insert(v.Namespace)
+		}
+	}
+	return concern{everyone.Concern, sets.List(namespaces)}, nil
+}
+
+// sweepsConcerned: what belongs to no namespace concerns those with an InstallPlan that has a step for it.
+func sweepsConcerned(_, next olmcore.Object) concern {
+	if _, is := next.(*corev1.Namespace); is || next.GetNamespace() != "" {
+		return everyone
+	}
+	return ofKind(sweep.Concerned(next))
+}
+
+// plansConcerned: to a plan that is Complete nothing matters any more but itself, its namespace and its Subscriptions.
+func plansConcerned(_, next olmcore.Object) concern {
+	switch next.(type) {
+	case *corev1.Namespace, *v1alpha1.Subscription:
+		return everyone
+	}
+	return ofKind(olmcore.Concern[*v1alpha1.InstallPlan]{Is: isUnfinished, Terms: []olmcore.Term{unfinished}})
+}
+
+func isUnfinished(p *v1alpha1.InstallPlan) bool {
+	return p.Status.Phase != v1alpha1.InstallPlanPhaseComplete || p.DeletionTimestamp != nil
+}
+
+var unfinished = olmcore.Term{Of: "unfinished"}
+
+// versionsConcerned: a definition concerns the versions that describe it, an OperatorGroup those of other namespaces that
+// provide an API which it lists or listed.
+func versionsConcerned(old, next olmcore.Object) concern { return ofKind(csv.Concerned(old, next)) }
+
+// sourcesConcerned: a Namespace concerns the versions that watch it, when it comes or goes; an OLMConfig those that watch
+// all, and an OperatorGroup those of its namespace.
+func sourcesConcerned(old, next olmcore.Object) concern {
+	concerned := copies.Concerned(old, next)
+	if concerned == nil {
+		return concern{}
+	}
+	return ofKind(olmcore.Concern[*v1alpha1.ClusterServiceVersion]{Is: concerned})
+}
+
+// operatorsConcerned: a ClusterRole concerns the versions whose own it is, or that need some of what it grants.
+func operatorsConcerned(old, next olmcore.Object) concern {
+	return ofKind(permissions.Concerned(old, next))
+}
+
+// ofKind is a concern of objects of one kind.
+func ofKind[T olmcore.Object](of olmcore.Concern[T]) concern {
+	return concern{Concern: olmcore.Concern[olmcore.Object]{Terms: of.Terms, Is: func(o olmcore.Object) bool {
+		object, is := o.(T)
+		return is && of.Is(object)
+	}}}
+}
