@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/internal/copied"
+	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
@@ -29,13 +31,11 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 	}
 	reads := read.From(ctx, r)
 	reach := reachOf(&in)
-	all := read.List[*v1alpha1.ClusterServiceVersion](reads, metav1.NamespaceAll, nil)
+	labelled := labels.SelectorFromSet(labels.Set{olmcore.LabelCopiedFrom: copied.Home(c).Namespace})
 	in.Deletion = Deletion{
-		Namespaces: read.Only(read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil), func(n *corev1.Namespace) bool {
-			return n.Name == c.Namespace || reach.Contains(n.Name)
-		}),
-		Peers:          read.Only(all, usesCRDsOf(c)),
-		Copies:         read.Only(all, func(o *owned.CSV) bool { return isCopyOf(o, c) }),
+		Namespaces:     readNamespaces(reads, c, reach),
+		Peers:          read.Only(read.Indexed(reads, metav1.NamespaceAll, definitions(c.Spec.CustomResourceDefinitions.Owned), termsOf), usesCRDsOf(c)),
+		Copies:         read.Only(read.List[*v1alpha1.ClusterServiceVersion](reads, metav1.NamespaceAll, labelled), func(o *owned.CSV) bool { return isCopyOf(o, c) }),
 		ClusterObjects: olmcore.Found[olmcore.Object](),
 		WellKnown:      readWellKnown(reads, c),
 	}
@@ -65,6 +65,31 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 		return Deletion{}, err
 	}
 	return in.Deletion, nil
+}
+
+// readNamespaces reads the CSV's own namespace and those that it reaches.
+func readNamespaces(reads *read.Reads, c *owned.CSV, reach group.Targets) olmcore.Observed[*corev1.Namespace] {
+	if reach.All() {
+		return read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil)
+	}
+	return read.Named[*corev1.Namespace](reads, "", append([]string{c.Namespace}, reach...))
+}
+
+// termsOf are what an original is looked up by: the CRDs that it owns or requires.
+func termsOf(c *owned.CSV, add func(read.Term)) {
+	if c.IsCopied() {
+		return
+	}
+	for _, term := range definitions(slices.Concat(c.Spec.CustomResourceDefinitions.Owned, c.Spec.CustomResourceDefinitions.Required)) {
+		add(term)
+	}
+}
+
+func definitions(list []v1alpha1.CRDDescription) (terms []read.Term) {
+	for _, d := range list {
+		terms = append(terms, read.Term{Of: "definition", Value: d.Name})
+	}
+	return terms
 }
 
 // usesCRDsOf returns the test for other originals that own or require a CRD which c owns.
