@@ -264,9 +264,12 @@ func theCluster(olmcore.Object) []types.NamespacedName {
 // sweepInterval is how often the whole cluster is looked at for leftovers whose owner was deleted during a downtime.
 const sweepInterval = 10 * time.Minute
 
-// sweepAffected: leftovers come to be when a version or a group goes.
+// sweepAffected: leftovers come to be when a version, no copy of one, or a group goes.
 func sweepAffected(o olmcore.Object) []types.NamespacedName {
 	kind := olmcore.GVKOf(o)
+	if c, is := o.(*v1alpha1.ClusterServiceVersion); is && c.IsCopied() {
+		return nil
+	}
 	if o.GetDeletionTimestamp() == nil || kind != csvKind && kind != groupKind {
 		return nil
 	}

@@ -42,6 +42,7 @@ type known struct {
 	judged     *csv.Judged // of a ClusterServiceVersion
 	inspected  *certificate.Memory
 	rest       *sweep.Rest
+	swept      time.Time           // when that last found nothing
 	unpacked   *installplan.Memory // of the bundles of an InstallPlan
 }
 
@@ -284,14 +285,24 @@ func permissionsOf(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resu
 	return out.Result, err
 }
 
+// sweepPace is how often a cluster is swept at most in which nothing was left behind. An object counts as left behind when
+// it is ten minutes old.
+const sweepPace = 10 * time.Second
+
 func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
+	if age := p.now.Sub(p.swept); age >= 0 && age < sweepPace {
+		return olmcore.Result{RequeueAfter: sweepPace - age}, nil
+	}
 	in, err := sweep.Gather(ctx, r, s.options.CSV.Cleanup, p.rest)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
 	in.Now, in.Checkpoint = p.now, p.checkpoint
 	out, err := sweep.Reconcile(in)
-	p.checkpoint, p.rest = out.Checkpoint, p.rest.After(in, out)
+	p.checkpoint, p.rest, p.swept = out.Checkpoint, p.rest.After(in, out), time.Time{}
+	if err == nil && out.Empty() {
+		p.swept = p.now
+	}
 	return out.Result, err
 }
 
