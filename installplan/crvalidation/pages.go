@@ -36,7 +36,7 @@ func Live(p Pager) func(context.Context, olmcore.Reader, []installplan.SchemaCha
 }
 
 // pageSize is how many resources are read at once: an API server takes objects of up to 1.5 MiB.
-const pageSize = 50
+const pageSize = 20
 
 // reading reads the page of a kind's objects that begins where the one before said, "" for the first.
 type reading func(ctx context.Context, gvk schema.GroupVersionKind, from string) (page, error)

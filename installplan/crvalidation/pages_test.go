@@ -31,7 +31,7 @@ type pager struct {
 }
 
 func (p *pager) ListPage(_ context.Context, gvk schema.GroupVersionKind, limit int, after string) ([]byte, error) {
-	if gvk != (schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Cron"}) || limit != 50 {
+	if gvk != (schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Cron"}) || limit != 20 {
 		return nil, fmt.Errorf("unexpected list of %d %s", limit, gvk)
 	}
 	if p.pages++; p.pages == p.fails {
@@ -87,13 +87,13 @@ func TestLiveReadsInPages(t *testing.T) {
 		invalid          bool
 	}{
 		"none":                              {items: 0, resources: 1000, pages: 1},
-		"a page":                            {items: 50, resources: 1000, pages: 1, invalid: true},
-		"some pages":                        {items: 125, resources: 1000, pages: 3, invalid: true},
-		"as many as are judged":             {items: 100, resources: 100, pages: 2, invalid: true},
-		"more, at the end of a page":        {items: 125, resources: 100, pages: 2, unread: 25},
-		"more, within a page":               {items: 125, resources: 75, pages: 2, unread: 50},
-		"more, and nobody knows how many":   {items: 175, resources: 75, uncounted: true, pages: 2, unread: 26},
-		"more, at an end, and nobody knows": {items: 175, resources: 100, uncounted: true, pages: 2, unread: 1},
+		"a page":                            {items: 20, resources: 1000, pages: 1, invalid: true},
+		"some pages":                        {items: 50, resources: 1000, pages: 3, invalid: true},
+		"as many as are judged":             {items: 40, resources: 40, pages: 2, invalid: true},
+		"more, at the end of a page":        {items: 50, resources: 40, pages: 2, unread: 10},
+		"more, within a page":               {items: 50, resources: 30, pages: 2, unread: 20},
+		"more, and nobody knows how many":   {items: 70, resources: 30, uncounted: true, pages: 2, unread: 11},
+		"more, at an end, and nobody knows": {items: 70, resources: 40, uncounted: true, pages: 2, unread: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &pager{items: someCrons(t, c.items), uncounted: c.uncounted}
