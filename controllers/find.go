@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/terms"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/terms"
 )
 
 // found is an index of objects by their terms that takes in each change of one.

@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/internal/terms"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/terms"
 )
 
 // Reads makes the reads of one Gather and keeps its first error.

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	_ "github.com/olmcore/olm/internal/seeded"
+	"github.com/olmcore/olm/internal/terms"
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/olmcore/terms"
 )
 
 // TestAnIndexFollowsEachChange: what it finds is what going through the objects does.
