@@ -153,7 +153,7 @@ func (c *ControlPlane) startController(o Options) error {
 			"--service-account-private-key-file=" + filepath.Join(certificates, "sa-signer.key"),
 			"--controllers=node-lifecycle-controller,taint-eviction-controller,garbage-collector-controller,pod-garbage-collector-controller," +
 				"disruption-controller,job-controller,deployment-controller,replicaset-controller,serviceaccount-controller,namespace-controller," +
-				"endpointslice-controller",
+				"endpointslice-controller,clusterrole-aggregation-controller",
 			"--node-monitor-period=500ms", "--node-monitor-grace-period=" + grace.String(), "--node-startup-grace-period=" + (grace + time.Second).String(),
 			"--node-eviction-rate=10", "--secondary-node-eviction-rate=10", "--concurrent-gc-syncs=5",
 		}

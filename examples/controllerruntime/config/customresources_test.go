@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
@@ -52,9 +51,9 @@ metadata: {name: of-a-user, labels: {rbac.authorization.k8s.io/aggregate-to-view
 rules: [{apiGroups: [another.example.com], resources: ["*"], verbs: [get]}]
 `
 
-// TestWhatOperatorsProvideMayBeListed: the role for it aggregates the ClusterRoles that the controllers make for an operator's
-// APIs, of these those that let read, and no other.
-func TestWhatOperatorsProvideMayBeListed(t *testing.T) {
+// TestWhatOperatorsProvideMayBeListedAndDeleted: the role for it aggregates the ClusterRoles that the controllers make for an
+// operator's APIs, of these those that let view and edit, and no other.
+func TestWhatOperatorsProvideMayBeListedAndDeleted(t *testing.T) {
 	c := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
 	read, err := manifest.Read("installed", strings.NewReader(installed))
 	require.NoError(t, err)
@@ -68,20 +67,20 @@ func TestWhatOperatorsProvideMayBeListed(t *testing.T) {
 	for _, folder := range overlays {
 		role := find[rbacv1.ClusterRole](t, rendered(t, folder), "olm-customresources")
 		require.Empty(t, role.Rules, "what the controller of the API server writes is nobody else's")
-		require.Len(t, role.AggregationRule.ClusterRoleSelectors, 1)
-		selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[0])
-		require.NoError(t, err)
-		all, err := olmcore.List[*rbacv1.ClusterRole](t.Context(), c, "", nil)
-		require.NoError(t, err)
 		var rules []rbacv1.PolicyRule
-		for _, r := range all {
-			if selector.Matches(labels.Set(r.Labels)) {
+		for _, s := range role.AggregationRule.ClusterRoleSelectors {
+			selector, err := metav1.LabelSelectorAsSelector(&s)
+			require.NoError(t, err)
+			selected, err := olmcore.List[*rbacv1.ClusterRole](t.Context(), c, "", selector)
+			require.NoError(t, err)
+			for _, r := range selected {
 				rules = append(rules, r.Rules...)
 			}
 		}
 		require.Empty(t, cmp.Diff([]rbacv1.PolicyRule{
 			{Verbs: []string{"get"}, APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{"crons.example.com"}},
 			{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{"example.com"}, Resources: []string{"crons"}},
+			{Verbs: []string{"create", "update", "patch", "delete"}, APIGroups: []string{"example.com"}, Resources: []string{"crons"}},
 		}, rules))
 	}
 }
