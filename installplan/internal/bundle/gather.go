@@ -4,6 +4,7 @@ package bundle
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -13,45 +14,48 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// index is all plans by the bundles that they need, as positions in the list.
-type index struct {
-	all      olmcore.Observed[*v1alpha1.InstallPlan]
-	byBundle map[types.NamespacedName][]int
-}
-
-// Needing reads the plans of all namespaces that need one of some unpacked bundles, as Needed says. All plans are gone
-// through for it, once for all calls where the Reader keeps an index.
-func Needing(ctx context.Context, r olmcore.Reader, bundles []*corev1.ConfigMap) (olmcore.Observed[*v1alpha1.InstallPlan], error) {
-	var err error
-	build := func() any {
-		x := &index{byBundle: map[types.NamespacedName][]int{}}
-		if x.all, err = olmcore.Observe[*v1alpha1.InstallPlan](ctx, r, "", nil); err != nil {
-			return nil
-		}
-		for i, plan := range x.all.Items {
+// byBundle looks InstallPlans of all namespaces up by the bundles that they need.
+var byBundle = olmcore.Lookup{
+	Kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.InstallPlanKind), Key: "bundles",
+	TermsOf: func(o olmcore.Object, add func(olmcore.Term)) {
+		if plan, is := o.(*v1alpha1.InstallPlan); is {
 			for key := range Needed(plan) {
-				x.byBundle[key] = append(x.byBundle[key], i)
+				add(termOf(key))
 			}
 		}
-		return x
-	}
-	var kept *index
-	if keeper, ok := r.(olmcore.Indexer); ok {
-		kept, _ = keeper.Index(olmcore.GVKOf(&v1alpha1.InstallPlan{}), "", "bundles", build).(*index)
-	} else {
-		kept, _ = build().(*index)
-	}
-	if kept == nil {
-		return olmcore.Observed[*v1alpha1.InstallPlan]{}, err
-	}
-	var positions []int
+	},
+}
+
+func termOf(bundle types.NamespacedName) olmcore.Term {
+	return olmcore.Term{Of: "bundle", Value: bundle.String()}
+}
+
+// Needing reads the plans of all namespaces that need one of some unpacked bundles, as Needed says. Where the Reader is no
+// olmcore.Finder all plans are gone through.
+func Needing(ctx context.Context, r olmcore.Reader, bundles []*corev1.ConfigMap) (olmcore.Observed[*v1alpha1.InstallPlan], error) {
+	var terms []olmcore.Term
 	for _, cm := range bundles {
-		positions = append(positions, kept.byBundle[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}]...)
+		terms = append(terms, termOf(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}))
 	}
-	slices.Sort(positions)
-	found := olmcore.Observed[*v1alpha1.InstallPlan]{Complete: kept.all.Complete}
-	for _, i := range slices.Compact(positions) {
-		found.Items = append(found.Items, kept.all.Items[i])
+	finder, finds := r.(olmcore.Finder)
+	if !finds {
+		found, err := olmcore.Observe[*v1alpha1.InstallPlan](ctx, r, "", nil)
+		found.Items = slices.DeleteFunc(found.Items, func(p *v1alpha1.InstallPlan) bool {
+			needs := false
+			byBundle.TermsOf(p, func(term olmcore.Term) { needs = needs || slices.Contains(terms, term) })
+			return !needs
+		})
+		return found, err
 	}
-	return found, nil
+	objects, err := finder.Find(ctx, r, byBundle, terms...)
+	if errors.Is(err, olmcore.ErrNotRead) {
+		return olmcore.Observed[*v1alpha1.InstallPlan]{}, nil
+	}
+	found := olmcore.Observed[*v1alpha1.InstallPlan]{Complete: err == nil}
+	for _, o := range objects {
+		if plan, is := o.(*v1alpha1.InstallPlan); is {
+			found.Items = append(found.Items, plan)
+		}
+	}
+	return found, err
 }
