@@ -375,15 +375,35 @@ func TestAGroupOfManyOperators(t *testing.T) {
 	}
 }
 
-// TestRolesOfAGroupWithoutAPIs select nothing.
+// TestRolesOfAGroupWithoutAPIs select nothing, and grant nothing of what they aggregated before.
 // OLM's case: no APIs: no aggregation; selectors are sorted.
 func TestRolesOfAGroupWithoutAPIs(t *testing.T) {
 	g := group()
 	g.Annotations, g.Spec = nil, operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}
 	res := reconciled(t, alone(g)).Result
 	require.Len(t, res.Actions, 3)
+	in := alone(g)
 	for _, a := range res.Actions {
-		require.Nil(t, a.(olmcore.Create).Object.(*rbacv1.ClusterRole).AggregationRule)
+		role := a.(olmcore.Create).Object.(*rbacv1.ClusterRole)
+		require.Nil(t, role.AggregationRule)
+		role = role.DeepCopy()
+		role.UID, role.ResourceVersion = types.UID(role.Name), "1"
+		in.ClusterRoles.Items = append(in.ClusterRoles.Items, role)
+	}
+	in.ClusterRoles.Complete = true
+	for _, action := range reconciled(t, in).Actions {
+		require.NotEqual(t, "ClusterRole", action.(olmcore.Update).Target.Kind)
+	}
+
+	// The last operator went: who is bound to a role may do nothing more by it.
+	aggregated := &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"olm.opgroup.permissions/aggregate-to-1-admin": "true"}}}}
+	rules := []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"example.com"}, Resources: []string{"alphas"}}}
+	for _, rule := range []*rbacv1.AggregationRule{aggregated, nil} {
+		in.ClusterRoles.Items[0] = in.ClusterRoles.Items[0].DeepCopy()
+		in.ClusterRoles.Items[0].AggregationRule, in.ClusterRoles.Items[0].Rules = rule, rules
+		after := reconciled(t, in).Actions[0].(olmcore.Update).After.(*rbacv1.ClusterRole)
+		require.Nil(t, after.AggregationRule)
+		require.Empty(t, after.Rules)
 	}
 }
 

@@ -57,11 +57,14 @@ func clusterRoles(in *Input) []olmcore.Action {
 			continue
 		}
 		labels, relabelled := olmcore.MergeLabels(have.Labels, desired.Labels)
-		if !relabelled && equality.Semantic.DeepEqual(have.AggregationRule, desired.AggregationRule) {
-			continue
-		}
 		after := have.DeepCopy()
 		after.Labels, after.AggregationRule = labels, desired.AggregationRule
+		if desired.AggregationRule == nil {
+			after.Rules = nil // what was aggregated last: the API server's controller takes nothing away any more
+		}
+		if !relabelled && equality.Semantic.DeepEqual(have.AggregationRule, after.AggregationRule) && len(have.Rules) == len(after.Rules) {
+			continue
+		}
 		actions = append(actions, olmcore.UpdateOf(have, after, olmcore.Cause{
 			Reason: ReasonGroupChanged, Message: "the role does not follow what the operators of OperatorGroup " + g.Name + " provide",
 		}))
