@@ -8,6 +8,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,7 @@ func version() *v1alpha1.ClusterServiceVersion {
 }
 
 // TestWhatIsGrantedCountsAndNotWhatIsWritten: an upgrade keeps what the installed version has in the cluster. A version that
-// only says so, is a copy, or is not there, has nothing.
+// only says so, is a copy, or is not there, has nothing: of an upgrade from a.v0 it takes none over.
 func TestWhatIsGrantedCountsAndNotWhatIsWritten(t *testing.T) {
 	copied := version()
 	copied.Labels = map[string]string{olmcore.LabelCopiedFrom: "db"}
@@ -57,7 +58,7 @@ func TestWhatIsGrantedCountsAndNotWhatIsWritten(t *testing.T) {
 			in := inputOf(spec{"schedule": "* * * * *", "duration": "1h"})
 			planOf(&in).Status.Plan, _ = steps("a.v2", secrets)
 			if !tt.fresh {
-				followerOf(&in).Status.InstalledCSV = "a.v1"
+				tt.objects = append(slices.Clip(tt.objects), installed("a.v0", "a"))
 			}
 			other := followerOf(&in).DeepCopy()
 			other.Name, other.Status.InstallPlanRef.UID = "b", "another"
@@ -80,8 +81,8 @@ func TestAWindowThatIsGone(t *testing.T) {
 func TestWhichChangesCount(t *testing.T) {
 	controller, all := maintenancewindow.Controller(), []types.NamespacedName{{}}
 	require.Equal(t, []types.NamespacedName{{Name: "weekend"}}, controller.Affected(windowOf(nil)))
-	for _, o := range []olmcore.Object{&v1alpha1.InstallPlan{}, &v1alpha1.Subscription{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
+	for _, o := range []olmcore.Object{&v1alpha1.InstallPlan{}, &v1alpha1.Subscription{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, version()} {
 		require.Equal(t, all, controller.Affected(o))
 	}
-	require.Empty(t, controller.Affected(version()))
+	require.Empty(t, controller.Affected(&corev1.Pod{}))
 }

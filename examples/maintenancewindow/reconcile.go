@@ -36,7 +36,7 @@ const (
 // Watched are the kinds whose changes count for windows, besides their own.
 var Watched = []schema.GroupVersionKind{
 	olmcore.GVKOf(&v1alpha1.InstallPlan{}), olmcore.GVKOf(&v1alpha1.Subscription{}), olmcore.GVKOf(&rbacv1.Role{}),
-	olmcore.GVKOf(&rbacv1.RoleBinding{}), olmcore.GVKOf(&rbacv1.ClusterRole{}), olmcore.GVKOf(&rbacv1.ClusterRoleBinding{}),
+	olmcore.GVKOf(&rbacv1.RoleBinding{}), olmcore.GVKOf(&rbacv1.ClusterRole{}), olmcore.GVKOf(&rbacv1.ClusterRoleBinding{}), olmcore.GVKOf(&v1alpha1.ClusterServiceVersion{}),
 }
 
 // Input is everything Reconcile looks at. Objects are all of the Watched kinds, sorted by name.
@@ -66,12 +66,11 @@ func Reconcile(in Input) (result olmcore.Result, err error) {
 		if !isPlan || p.Status.Phase != v1alpha1.InstallPlanPhaseRequiresApproval || p.Spec.Approved || p.DeletionTimestamp != nil {
 			continue
 		}
-		selected, upgrades := in.follow(p, w)
-		if !selected {
+		if !in.selects(w, p) {
 			continue
 		}
 		waits, severity := Waiting{Namespace: p.Namespace, Name: p.Name}, olmcore.Info
-		if gains := in.gains(p); upgrades && len(gains) > 0 && !w.Spec.AllowPermissions {
+		if gains := in.gains(p); len(gains) > 0 && !w.Spec.AllowPermissions && in.upgrades(p) {
 			waits.Reason, severity = ReasonGainsPermissions, olmcore.Warning
 			waits.Message = "approve it yourself, or set spec.allowPermissions: " + strings.Join(gains[:min(len(gains), maxGains)], "; ")
 		} else if !w.isOpen(in.Now) {
@@ -103,20 +102,39 @@ func write(window *unstructured.Unstructured, was, status Status, result *olmcor
 	return err
 }
 
-// follow reports whether the window is for a plan, as it selects all Subscriptions that follow it, and whether one of them
-// has a version already.
-func (in Input) follow(p *v1alpha1.InstallPlan, w window) (selected, upgrades bool) {
+// selects reports whether the window is for a plan, as it selects all Subscriptions that follow it.
+func (in Input) selects(w window, p *v1alpha1.InstallPlan) (selected bool) {
 	for _, o := range in.Objects {
 		s, is := o.(*v1alpha1.Subscription)
-		if !is || s.Namespace != p.Namespace || s.Status.InstallPlanRef == nil || s.Status.InstallPlanRef.UID != p.UID {
-			continue
+		follows := is && s.Namespace == p.Namespace && s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.UID == p.UID
+		if selected = selected || follows; follows && !labels.SelectorFromSet(w.Spec.Subscriptions).Matches(labels.Set(s.Labels)) {
+			return false
 		}
-		if !labels.SelectorFromSet(w.Spec.Subscriptions).Matches(labels.Set(s.Labels)) {
-			return false, false
-		}
-		selected, upgrades = true, upgrades || s.Status.InstalledCSV != ""
 	}
-	return selected && (len(w.Spec.Namespaces) == 0 || slices.Contains(w.Spec.Namespaces, p.Namespace)), upgrades
+	return selected && (len(w.Spec.Namespaces) == 0 || slices.Contains(w.Spec.Namespaces, p.Namespace))
+}
+
+// upgrades reports whether the namespace of a plan has a version that the plan brings, replaces or skips, or one of a package
+// that it brings; where packages are not known, any version. What statuses say does not count: tenants may write them.
+func (in Input) upgrades(p *v1alpha1.InstallPlan) bool {
+	names, packages, known := p.Spec.ClusterServiceVersionNames, []string(nil), len(p.Status.BundleLookups) == 0
+	for _, step := range p.Status.Plan {
+		if step != nil && step.Resource.Kind == v1alpha1.ClusterServiceVersionKind {
+			c, ref, text := v1alpha1.ClusterServiceVersion{}, v1alpha1.BundleLookup{}, []byte(step.Resource.Manifest) // it is one of the two
+			isRead := json.Unmarshal(text, &c) == nil && json.Unmarshal(text, &ref) == nil
+			brought := append(olmcore.PackagesOf(ref.Properties), olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties])...)
+			names, packages = slices.Concat(names, c.Spec.Skips, []string{c.Spec.Replaces, ref.Replaces}), append(packages, brought...)
+			known = known && isRead && len(brought) > 0
+		}
+	}
+	return slices.ContainsFunc(in.Objects, func(o olmcore.Object) bool {
+		if c, is := o.(*v1alpha1.ClusterServiceVersion); is && c.Namespace == p.Namespace && !v1alpha1.IsCopied(c) {
+			has := olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties])
+			isOther := known && len(packages) > 0 && len(has) == 1 && !slices.Contains(packages, has[0])
+			return !isOther || slices.Contains(names, c.Name)
+		}
+		return false
+	})
 }
 
 // gains says what a plan would give to accounts that they have not in the cluster, and what of that cannot be told.

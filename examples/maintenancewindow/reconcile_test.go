@@ -46,9 +46,7 @@ func steps(name string, rules ...rbacv1.PolicyRule) (all []*v1alpha1.Step, live 
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "robot"}}},
 	}
 	for _, o := range live {
-		text, _ := json.Marshal(o)
-		gvk := olmcore.GVKOf(o)
-		all = append(all, &v1alpha1.Step{Resource: v1alpha1.StepResource{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: name, Manifest: string(text)}})
+		all = append(all, stepOf(o))
 	}
 	return all, live
 }
@@ -80,10 +78,39 @@ var pods = rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Re
 
 // gaining is an upgrade whose operator may read Secrets from then on.
 func gaining(in *maintenancewindow.Input) {
-	followerOf(in).Status.InstalledCSV = "a.v1"
 	_, live := steps("a.v1", pods)
-	in.Objects = append(in.Objects, live...)
+	in.Objects = append(append(in.Objects, live...), installed("a.v1", "a"))
 	planOf(in).Status.Plan, _ = steps("a.v2", pods, secrets)
+	planOf(in).Status.Plan = append(planOf(in).Status.Plan, stepOf(installed("a.v2", "a")))
+}
+
+// installed is a version of a package, "" for one that tells of none.
+func installed(name, pkg string) *v1alpha1.ClusterServiceVersion {
+	c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: name}}
+	if pkg != "" {
+		c.Annotations = map[string]string{olmcore.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
+	}
+	return c
+}
+
+// stepOf is the step of a plan that brings an object.
+func stepOf(o olmcore.Object) *v1alpha1.Step {
+	text, _ := json.Marshal(o)
+	gvk := olmcore.GVKOf(o)
+	return &v1alpha1.Step{Resource: v1alpha1.StepResource{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: o.GetName(), Manifest: string(text)}}
+}
+
+// installedOf is the installed version of a plan that gains permissions.
+func installedOf(in *maintenancewindow.Input) *v1alpha1.ClusterServiceVersion {
+	return in.Objects[len(in.Objects)-1].(*v1alpha1.ClusterServiceVersion)
+}
+
+// brings makes a plan that gains permissions bring a version, in place of a.v2 of package a.
+func brings(manifest string) func(*maintenancewindow.Input) {
+	return func(in *maintenancewindow.Input) {
+		gaining(in)
+		planOf(in).Status.Plan[2].Resource.Manifest = manifest
+	}
 }
 
 // lines says what a result asks for and says.
@@ -155,7 +182,6 @@ func TestReconcile(t *testing.T) {
 		"gains permissions":     {open, inputs{gaining}, held("ServiceAccount ops/robot in the cluster: get secrets")},
 		"gains what is allowed": {with(open, "allowPermissions", true), inputs{gaining}, taken},
 		"keeps permissions":     {open, inputs{gaining, edit(func(p *v1alpha1.InstallPlan) { p.Status.Plan, _ = steps("a.v2", pods) })}, taken},
-		"is no upgrade":         {open, inputs{gaining, func(in *maintenancewindow.Input) { followerOf(in).Status.InstalledCSV = "" }}, taken},
 		"brings roles that are not in the plan": {open, inputs{gaining, edit(func(p *v1alpha1.InstallPlan) {
 			p.Status.Plan = p.Status.Plan[:1]
 			p.Status.Plan[0].Resource.Manifest = `{"kind":"ConfigMap","name":"x","namespace":"olm","catalogSourceName":"c","catalogSourceNamespace":"olm"}`
@@ -198,6 +224,69 @@ func TestReconcile(t *testing.T) {
 				_, is = olmcore.StatusOf[*unstructured.Unstructured](again.Actions)
 				require.False(t, is, "what is said once stays said: %v", lines(again))
 			}
+		})
+	}
+}
+
+// TestWhatIsAnUpgrade: what is installed is the versions of the namespace, whatever a Subscription's status says of it.
+func TestWhatIsAnUpgrade(t *testing.T) {
+	reference := func(replaces, properties string) string {
+		text, _ := json.Marshal(map[string]string{"kind": "ConfigMap", "name": "x", "namespace": "olm", "catalogSourceName": "c", "replaces": replaces, "properties": properties})
+		return string(text)
+	}
+	change := func(edit func(*v1alpha1.ClusterServiceVersion)) func(*maintenancewindow.Input) {
+		return func(in *maintenancewindow.Input) {
+			gaining(in)
+			edit(installedOf(in))
+		}
+	}
+	manifest := func(replaces string, skips ...string) string {
+		c := installed("a.v2", "a")
+		c.Spec.Replaces, c.Spec.Skips = replaces, skips
+		return stepOf(c).Resource.Manifest
+	}
+	properties := installed("", "a").Annotations[olmcore.AnnotationProperties]
+	other := func(in *maintenancewindow.Input) {
+		installedOf(in).Annotations = installed("", "b").Annotations
+	}
+	type changes = []func(*maintenancewindow.Input)
+	for name, tt := range map[string]struct {
+		changes changes
+		is      bool
+	}{
+		"of one package":       {changes{gaining}, true},
+		"nothing is installed": {changes{gaining, func(in *maintenancewindow.Input) { in.Objects = in.Objects[:len(in.Objects)-1] }}, false},
+		"its Subscription says so alone": {changes{gaining, func(in *maintenancewindow.Input) {
+			in.Objects = in.Objects[:len(in.Objects)-1]
+			followerOf(in).Status.InstalledCSV = "a.v1"
+		}}, false},
+		"in another namespace":              {changes{change(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "db" })}, false},
+		"a copy":                            {changes{change(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{olmcore.LabelCopiedFrom: "db"} })}, false},
+		"its status says that it is a copy": {changes{change(func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })}, true},
+		"of another package":                {changes{gaining, other}, false},
+		"the installed one tells of none":   {changes{change(func(c *v1alpha1.ClusterServiceVersion) { c.Annotations = nil })}, true},
+		"the new one tells of none":         {changes{brings(stepOf(installed("a.v2", "")).Resource.Manifest), other}, true},
+		"one of two new ones tells of none": {changes{gaining, other, func(in *maintenancewindow.Input) {
+			planOf(in).Status.Plan = append(planOf(in).Status.Plan, stepOf(installed("c.v1", "")))
+		}}, true},
+		"the new one is not in the plan":  {changes{gaining, other, func(in *maintenancewindow.Input) { planOf(in).Status.Plan = planOf(in).Status.Plan[:2] }}, true},
+		"a bundle is not unpacked":        {changes{gaining, other, func(in *maintenancewindow.Input) { planOf(in).Status.BundleLookups = []v1alpha1.BundleLookup{{}} }}, true},
+		"it replaces what says another":   {changes{brings(manifest("a.v1")), other}, true},
+		"it skips what says another":      {changes{brings(manifest("a.v0", "a.v1")), other}, true},
+		"it replaces none of them":        {changes{brings(manifest("a.v0")), other}, false},
+		"the same version is there":       {changes{gaining, other, func(in *maintenancewindow.Input) { installedOf(in).Name = "a.v2" }}, true},
+		"a reference, of one package":     {changes{brings(reference("", properties))}, true},
+		"a reference, of another package": {changes{brings(reference("", properties)), other}, false},
+		"a reference that replaces it":    {changes{brings(reference("a.v1", properties)), other}, true},
+		"a manifest that cannot be read":  {changes{brings(`{"metadata":{"annotations":{}},"spec":7}`), other}, true},
+		"two packages, of which one is other": {changes{change(func(c *v1alpha1.ClusterServiceVersion) {
+			c.Annotations = map[string]string{olmcore.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"b"}},{"type":"olm.package","value":{"packageName":"c"}}]}`}
+		})}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := maintenancewindow.Reconcile(inputOf(spec{"schedule": "0 * * * *", "duration": "30m"}, tt.changes...))
+			require.NoError(t, err)
+			require.Equal(t, tt.is, len(got.Transitions) == 0, "%v", lines(got))
 		})
 	}
 }
