@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -73,6 +74,9 @@ func (h *happened) join(o *controllers.Options) {
 	o.Resolve = func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
 		began := time.Now()
 		answer, err := resolve(ctx, r, request)
+		if errors.Is(err, controllers.ErrPending) {
+			return answer, err // nothing was resolved yet, as at each start until catalogs were read
+		}
 		outcome := "succeeded"
 		if err != nil || answer.Failure != nil {
 			outcome = "failed"

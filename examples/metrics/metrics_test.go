@@ -5,6 +5,8 @@ package metrics_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -19,8 +21,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/examples/metrics"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
 )
 
 func (w *world) context() context.Context { return context.Background() }
@@ -130,4 +135,29 @@ func TestTheNamesFollowPrometheusHabits(t *testing.T) {
 	for _, p := range problems {
 		require.Contains(t, []string{"csv_upgrade_count", "csv_count", "install_plan_count", "subscription_count", "catalog_source_count"}, p.Metric, p.Text)
 	}
+}
+
+// TestAnAnswerThatIsNotKnownYetIsNoResolution, as at each start until the content of catalogs was read.
+func TestAnAnswerThatIsNotKnownYetIsNoResolution(t *testing.T) {
+	var answer olmcore.Resolution
+	var problem error
+	o := controllers.Options{Resolve: func(context.Context, olmcore.Reader, subscription.ResolveRequest) (olmcore.Resolution, error) {
+		return answer, problem
+	}}
+	registry := prometheus.NewRegistry()
+	require.NoError(t, registry.Register(metrics.New(&o)))
+	resolve := func(a olmcore.Resolution, err error) {
+		answer, problem = a, err
+		got, gotErr := o.Resolve(t.Context(), nil, subscription.ResolveRequest{})
+		require.Equal(t, a, got)
+		require.Equal(t, err, gotErr)
+	}
+	resolve(olmcore.Resolution{}, fmt.Errorf("olm/community: %w", controllers.ErrPending))
+	require.NotContains(t, expose(t, registry), "olm_resolution_duration_seconds")
+	resolve(olmcore.Resolution{Failure: &olmcore.ResolutionFailure{}}, nil)
+	resolve(olmcore.Resolution{}, errors.New("the API server is away"))
+	resolve(olmcore.Resolution{}, nil)
+	text := expose(t, registry)
+	require.Contains(t, text, `olm_resolution_duration_seconds_count{outcome="failed"} 2`)
+	require.Contains(t, text, `olm_resolution_duration_seconds_count{outcome="succeeded"} 1`)
 }
