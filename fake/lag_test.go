@@ -63,6 +63,20 @@ func TestDriverLagsByKind(t *testing.T) {
 	}
 }
 
+// TestEachControllerHasALagOfItsOwn: what one sees of the present, another of its name does not.
+func TestEachControllerHasALagOfItsOwn(t *testing.T) {
+	secretKind := schema.GroupKind{Kind: "Secret"}
+	var first, second, third []string
+	c, d := driver(t, watcher(fake.Lag{secretKind: 2}, &first), watcher(fake.Lag{{}: 1}, &second), watcher(nil, &third))
+	require.NoError(t, d.Settle(t.Context()))
+	first, second, third = nil, nil, nil
+	require.NoError(t, c.Create(configMap("cm"), &corev1.Secret{ObjectMeta: configMap("s").ObjectMeta}))
+	require.NoError(t, d.Settle(t.Context()))
+	require.Equal(t, []string{"true false", "true true"}, first)
+	require.Equal(t, []string{"false false", "true true"}, second)
+	require.Equal(t, []string{"true true"}, third)
+}
+
 func TestDriverSettlesWithStaleReads(t *testing.T) {
 	for lag := range 6 {
 		c, d := driver(t, mirror(), mirror())

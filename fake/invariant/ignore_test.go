@@ -75,6 +75,50 @@ func TestIgnoreLeavesOutWhatRunsMayDifferIn(t *testing.T) {
 	}
 }
 
+// stepping gives the step of plan ns/plan a status, and another one when that has to be written again.
+func stepping(statuses [2]v1alpha1.StepStatus) func(*fake.Cluster) []fake.Controller {
+	return func(*fake.Cluster) []fake.Controller {
+		runs := 0
+		return []fake.Controller{{
+			Name: "step", Keys: func(olmcore.Reader) []types.NamespacedName {
+				return []types.NamespacedName{{Namespace: "ns", Name: "plan"}}
+			},
+			Reconcile: func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, _ time.Time, _ olmcore.LastResults) (olmcore.Result, error) {
+				before, err := olmcore.Get[*v1alpha1.InstallPlan](ctx, r, key.Namespace, key.Name)
+				if runs++; err != nil || before.Status.Phase == v1alpha1.InstallPlanPhaseComplete {
+					return olmcore.Result{}, err
+				}
+				after := before.DeepCopy()
+				after.Status.Phase = v1alpha1.InstallPlanPhaseComplete
+				after.Status.Plan[0].Status = statuses[min(runs-1, 1)]
+				return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateStatusOf(before, after, because)}}, nil
+			},
+		}}
+	}
+}
+
+// TestCreatedOrPresentIgnoresNoOtherStatus of a step.
+func TestCreatedOrPresentIgnoresNoOtherStatus(t *testing.T) {
+	plan := func() (*fake.Cluster, error) {
+		c := fake.NewCluster(noon)
+		p := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "plan"}}
+		p.Status.Plan = []*v1alpha1.Step{{Status: v1alpha1.StepStatusUnknown}}
+		return c, c.Load(p)
+	}
+	all := []v1alpha1.StepStatus{v1alpha1.StepStatusCreated, v1alpha1.StepStatusPresent,
+		v1alpha1.StepStatusUnknown, v1alpha1.StepStatusNotPresent, v1alpha1.StepStatusNotCreated, v1alpha1.StepStatusWaitingForAPI, v1alpha1.StepStatusUnsupportedResource}
+	for i, first := range all {
+		for j, second := range all {
+			w := invariant.World{New: plan, Controllers: stepping([2]v1alpha1.StepStatus{first, second}), Rounds: 3, Ignore: []invariant.Ignore{invariant.CreatedOrPresent()}}
+			if err := invariant.Resumable(w); i == j || i < 2 && j < 2 {
+				require.NoError(t, err, "%s, %s", first, second)
+			} else {
+				require.ErrorContains(t, err, "the end differs", "%s, %s", first, second)
+			}
+		}
+	}
+}
+
 func TestIgnoreCountsNoActionsOnWholeObjects(t *testing.T) {
 	restless := invariant.World{New: twoConfigMaps, Controllers: counting(1 << 20), Rounds: 3}
 	require.ErrorContains(t, invariant.Settles(restless), "not settling")
