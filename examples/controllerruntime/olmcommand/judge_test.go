@@ -3,12 +3,10 @@
 package olmcommand
 
 import (
-	"context"
-	"io"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -32,28 +30,23 @@ func TestThePlanSaysWhichRightIsMissing(t *testing.T) {
 			require.NoError(t, s.With(func(c *fake.Cluster) error { return c.Load(objects...) }))
 			var allowed atomic.Bool
 			s.Authorize = func(what authorizationv1.ResourceAttributes) bool { return what.Resource != "crons" || allowed.Load() }
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() {
-				ended <- Run(ctx, append([]string{"--only", "installplan", "--zap-log-level", "error"}, args...), io.Discard)
-			}()
+			p := start(t, append([]string{"--only", "installplan", "--zap-log-level", "error"}, args...)...)
 			until := func(is func(status v1alpha1.InstallPlanStatus) bool) {
 				var status v1alpha1.InstallPlanStatus
-				for deadline := time.Now().Add(time.Minute); !is(status); time.Sleep(10 * time.Millisecond) {
-					require.True(t, time.Now().Before(deadline), "%v", status)
+				p.until(func() bool {
 					require.NoError(t, s.With(func(c *fake.Cluster) error {
 						status = fake.Find[*v1alpha1.InstallPlan](c, "ops", "stricter").Status
 						return nil
 					}))
-				}
+					return is(status)
+				}, func() string { return fmt.Sprint(status) })
 			}
 			if args == nil {
 				until(func(status v1alpha1.InstallPlanStatus) bool { return strings.Contains(status.Message, remedy) })
 				allowed.Store(true)
 			}
 			until(func(status v1alpha1.InstallPlanStatus) bool { return status.Phase == v1alpha1.InstallPlanPhaseComplete })
-			cancel()
-			require.NoError(t, <-ended)
+			p.stop()
 		})
 	}
 }

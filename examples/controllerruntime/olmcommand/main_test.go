@@ -4,7 +4,6 @@ package olmcommand
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http/httptest"
 	"os"
@@ -49,18 +48,9 @@ func write(t *testing.T, data []byte) string {
 
 // works starts the program and stops it once the OperatorGroup is done.
 func works(t *testing.T, s *apiserver.Server, args ...string) {
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, args, io.Discard) }()
-	for ; !done(t, s); time.Sleep(10 * time.Millisecond) {
-		select {
-		case err := <-ended:
-			t.Fatal(err)
-		default:
-		}
-	}
-	cancel()
-	require.NoError(t, <-ended)
+	p := start(t, args...)
+	p.until(func() bool { return done(t, s) })
+	p.stop()
 }
 
 // TestTheProgramWorksUntilItIsStopped starts it as one command does, with a kubeconfig and most of its flags.

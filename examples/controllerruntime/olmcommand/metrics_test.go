@@ -3,7 +3,6 @@
 package olmcommand
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/operator-registry/pkg/api"
@@ -52,30 +50,22 @@ func TestTheProgramExportsMetrics(t *testing.T) {
 		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: listening.Addr().String()},
 	})...)
 	address := free(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- Run(ctx, []string{"--metrics-bind-address", address, "--zap-log-level", "error"}, io.Discard)
-	}()
+	p := start(t, "--metrics-bind-address", address, "--zap-log-level", "error")
 	wanted := []string{`olm_kind_readable{kind="Subscription"} 1`, `catalog_source_snapshots_total{name="community",namespace="olm"} 1`}
 	isMissing := func(text string) func(string) bool {
 		return func(line string) bool { return !strings.Contains(text, line) }
 	}
-	for text := ""; slices.ContainsFunc(wanted, isMissing(text)); time.Sleep(10 * time.Millisecond) {
-		select {
-		case err := <-ended:
-			t.Fatal(err)
-		default:
-		}
+	text := ""
+	p.until(func() bool {
 		response, err := http.Get("http://" + address + "/metrics")
 		if err != nil {
-			continue // it does not listen yet
+			return false // it does not listen yet
 		}
 		body, err := io.ReadAll(response.Body)
 		require.NoError(t, errors.Join(err, response.Body.Close()))
 		require.Equal(t, http.StatusOK, response.StatusCode, string(body))
 		text = string(body)
-	}
-	cancel()
-	require.NoError(t, <-ended)
+		return !slices.ContainsFunc(wanted, isMissing(text))
+	}, func() string { return text })
+	p.stop()
 }

@@ -3,13 +3,10 @@
 package olmcommand
 
 import (
-	"context"
-	"io"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -109,25 +106,11 @@ func TestASelectionNeedsItsOwnRightsAlone(t *testing.T) {
 			s.Allowed, s.Authorize = a.allowed, a.authorize
 			reconciled := "controller_runtime_reconcile_total controller=olm-" + c.Name + " result="
 			before := exposed(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			ended, problem := make(chan struct{}), error(nil)
-			go func() {
-				defer close(ended)
-				problem = Run(ctx, []string{"--only", c.Name, "--zap-log-level", "error"}, io.Discard)
-			}()
-			t.Cleanup(func() {
-				cancel()
-				a.allowAll() // a manager ends once its cache is filled
-				<-ended
-			})
+			p := start(t, "--only", c.Name, "--zap-log-level", "error")
+			t.Cleanup(a.allowAll) // a manager ends once its cache is filled
 			var now map[string]float64
-			for done := false; !done; time.Sleep(10 * time.Millisecond) {
+			p.until(func() (done bool) {
 				require.Empty(t, a.wasRefused())
-				select {
-				case <-ended:
-					t.Fatal(problem)
-				default:
-				}
 				now = exposed(t)
 				for _, result := range []string{"success", "requeue_after", "requeue"} {
 					done = done || now[reconciled+result] > before[reconciled+result]
@@ -136,11 +119,9 @@ func TestASelectionNeedsItsOwnRightsAlone(t *testing.T) {
 				for _, f := range metrics.Families() {
 					exports = exports || f.Controller == c.Name && len(f.Labels) == 0 && len(f.Reads) > 0 && hasSeries(now, f.Name)
 				}
-				done = done && (exports || !isAbout(c.Name))
-			}
-			cancel()
-			<-ended
-			require.NoError(t, problem)
+				return done && (exports || !isAbout(c.Name))
+			})
+			p.stop()
 			require.Empty(t, a.wasRefused())
 			for _, f := range metrics.Families() {
 				if f.Controller != "" && f.Controller != c.Name {

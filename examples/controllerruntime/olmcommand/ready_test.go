@@ -3,7 +3,6 @@
 package olmcommand
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,30 +26,32 @@ import (
 func TestTheProgramIsReadyOnceItsCachesAreFilled(t *testing.T) {
 	lease := &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}, ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "olm-" + olmcore.NameSuffix(10)}}
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("another"), LeaseDurationSeconds: new(int32(3600)), RenewTime: &metav1.MicroTime{Time: time.Now()}}
-	for name, tt := range map[string]struct {
-		args  []string
-		works bool
-	}{
-		"alone":   {works: true},
-		"waiting": {args: []string{"--leader-elect"}},
-	} {
+	for name, waits := range map[string]bool{"alone": false, "waiting": true} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, append(apiserver.Definitions(), lease)...)
 			var readable atomic.Bool
+			var elections atomic.Int32
 			s.Authorize = func(what authorizationv1.ResourceAttributes) bool {
+				if what.Resource == "leases" && what.Name == lease.Name {
+					elections.Add(1)
+				}
 				return what.Resource != "secrets" || readable.Load()
 			}
-			p := probed(t, tt.args...)
+			p := probed(t, fmt.Sprintf("--leader-elect=%t", waits))
 			t.Cleanup(func() { readable.Store(true) }) // a manager whose caches are not filled does not end
 			p.answers("/readyz/caches", http.StatusInternalServerError, "internal server error: the caches lack Secret")
 			p.answers("/healthz", http.StatusOK, "ok")
 			p.answers("/readyz", http.StatusInternalServerError, "[-]caches failed: reason withheld\nhealthz check failed")
 			readable.Store(true)
 			p.answers("/readyz", http.StatusOK, "ok")
-			if tt.works {
-				eventually(t, func() string { return fmt.Sprint(done(t, s)) }, func(have string) bool { return have == "true" })
+			if waits {
+				seen := elections.Load() // it asks again after seconds; a program that does not wait is done by then
+				p.until(func() bool { return elections.Load() > seen+1 })
+				require.False(t, done(t, s))
+				return
 			}
-			require.Equal(t, tt.works, done(t, s))
+			p.until(func() bool { return done(t, s) })
+			require.Zero(t, elections.Load())
 		})
 	}
 }
@@ -64,45 +65,31 @@ func done(t *testing.T, s *apiserver.Server) (done bool) {
 	return done
 }
 
-// probes are those of a program that runs until the test ends.
+// probes are those of a program.
 type probes struct {
-	*testing.T
+	*program
 	address string
 }
 
 func probed(t *testing.T, args ...string) probes {
-	p := probes{t, free(t)}
-	args = append(args, "--health-probe-bind-address", p.address, "--zap-log-level", "panic")
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, args, io.Discard) }()
-	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
-	return p
+	address := free(t)
+	return probes{start(t, append(args, "--health-probe-bind-address", address, "--zap-log-level", "panic")...), address}
 }
 
 // answers waits for an answer.
 func (p probes) answers(path string, code int, text string) {
 	p.Helper()
-	status := 0
-	eventually(p.T, func() string {
+	have := ""
+	p.until(func() bool {
 		response, err := http.Get("http://" + p.address + path)
 		if err != nil {
-			return err.Error()
+			have = err.Error()
+			return false
 		}
 		defer response.Body.Close()
 		body, err := io.ReadAll(response.Body)
 		require.NoError(p, err)
-		status = response.StatusCode
-		return strings.TrimSpace(string(body))
-	}, func(have string) bool { return status == code && have == text })
-}
-
-// eventually waits for what is looked at; how long, matters on a busy machine only.
-func eventually(t *testing.T, look func() string, wanted func(have string) bool) {
-	t.Helper()
-	have := look()
-	for deadline := time.Now().Add(5 * time.Second); !wanted(have) && time.Now().Before(deadline); have = look() {
-		time.Sleep(10 * time.Millisecond)
-	}
-	require.True(t, wanted(have), have)
+		have = strings.TrimSpace(string(body))
+		return response.StatusCode == code && have == text
+	}, func() string { return have })
 }

@@ -65,7 +65,9 @@ func TestTheProcessApproves(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- olmcommand.Run(ctx, []string{"--zap-log-level", "error"}, io.Discard, add) }()
+	deadline := time.Now().Add(20 * time.Second)
 	for done := false; !done; time.Sleep(10 * time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "the plan is not approved")
 		select {
 		case err := <-ended:
 			t.Fatal(err)
@@ -80,5 +82,10 @@ func TestTheProcessApproves(t *testing.T) {
 		}))
 	}
 	cancel()
-	require.NoError(t, <-ended)
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("the process does not end")
+	}
 }
