@@ -63,7 +63,7 @@ func Run(ctx context.Context, args []string, out io.Writer, add ...func(*olmrunt
 
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return command.NoCluster(err)
+		return flags.NoCluster(err)
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging))) // before, GetConfig would log its error as well, with a stack
 	config.QPS, config.Burst = 100, 200

@@ -90,6 +90,9 @@ func TestWhatIsWrongIsSaidAtOnce(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	require.ErrorContains(t, Run(t.Context(), nil, io.Discard), "which cluster to use is not known: set KUBECONFIG or --kubeconfig, or run it in a Pod: ")
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	require.ErrorContains(t, Run(t.Context(), nil, io.Discard), "run it in a Pod: KUBECONFIG: stat "+os.Getenv("KUBECONFIG")+": no such file or directory")
+	require.ErrorContains(t, Run(t.Context(), []string{"--ignore-checks", "crd"}, io.Discard), `--ignore-checks: "crd" is no check`)
 	var out bytes.Buffer
 	require.Error(t, Run(t.Context(), []string{"--version"}, &out))
 	require.Contains(t, out.String(), "olm ")

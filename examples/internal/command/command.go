@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -42,9 +43,21 @@ func exit(err error, out io.Writer) int {
 	return 1
 }
 
-// NoCluster says what to do where client-go does not find which cluster to use: it names an environment variable that the
-// commands do not heed.
-func NoCluster(err error) error {
+// NoCluster says what to do where client-go does not find which cluster to use: its own error names an environment variable
+// that the commands do not heed, and does not say that the files are missing which KUBECONFIG names.
+func (f *Flags) NoCluster(err error) error {
+	isGiven := false
+	f.Visit(func(given *flag.Flag) { isGiven = isGiven || given.Name == "kubeconfig" })
+	var missing []error
+	paths := filepath.SplitList(os.Getenv("KUBECONFIG"))
+	for _, path := range paths {
+		if _, problem := os.Stat(path); problem != nil {
+			missing = append(missing, fmt.Errorf("KUBECONFIG: %w", problem))
+		}
+	}
+	if len(paths) > 0 && len(missing) == len(paths) && !isGiven {
+		err = errors.Join(missing...)
+	}
 	return fmt.Errorf("which cluster to use is not known: set KUBECONFIG or --kubeconfig, or run it in a Pod: %w", err)
 }
 
@@ -169,6 +182,10 @@ func (f *Flags) Parse(args []string, out io.Writer) error {
 	if err := controllers.New(&f.Options).Only(f.Only...); err != nil {
 		return given("--only", err)
 	}
+	names := controllers.Preflight{Ignore: append(controllers.Checks(), f.Ignore...)} // makes no check
+	if err := names.Run(context.Background()); err != nil {
+		return given("--ignore-checks", err)
+	}
 	f.Catalogs.Serve(&f.Options)
 	return nil
 }
@@ -204,7 +221,7 @@ func (f *Flags) Check(ctx context.Context, r olmcore.Reader, allowed func(contex
 	err := controllers.Preflight{Reader: r, Options: f.Options, Only: f.Only, Allowed: allowed, Ignore: f.Ignore, Unjudged: unjudged}.Run(ctx)
 	joined, is := err.(interface{ Unwrap() []error })
 	if !is {
-		return given("--ignore-checks", err)
+		return err
 	}
 	var all []error
 	for _, err := range joined.Unwrap() {

@@ -28,6 +28,7 @@ func TestAWrongFlagIsNamed(t *testing.T) {
 		"--namespaces Ops":              `for flag -namespaces: "Ops" is no name of a namespace: `,
 		"--only catalog,":               `invalid value "catalog," for flag -only: there is nothing between two commas, or at an end (--help lists the flags)`,
 		"--only catlog":                 `--only: "catlog" is no controller: did you mean "catalog"? There are catalog, subscription, `,
+		"--ignore-checks olm,crd":       `--ignore-checks: "crd" is no check: did you mean "crds"? There are version, crds, rights, olm`,
 		"--only sweep --sweeps=false":   `--only: "sweep" is switched off: set Sweeps`,
 		"--catalog community":           `for flag -catalog: `,
 		"--catalog-replicas 6":          `invalid value "6" for flag -catalog-replicas: it must be a number from 1 to 5 (--help lists the flags)`,
@@ -96,6 +97,34 @@ func TestVersionAndHelpEndTheCommand(t *testing.T) {
 	require.Zero(t, exit(nil, nil))
 }
 
+// TestAKubeconfigThatIsMissingIsNamed, and not what client-go says where it finds none.
+func TestAKubeconfigThatIsMissingIsNamed(t *testing.T) {
+	const says = "which cluster to use is not known: set KUBECONFIG or --kubeconfig, or run it in a Pod: "
+	found := errors.New("no configuration: KUBERNETES_MASTER")
+	a, b, empty := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	list := func(paths ...string) string { return strings.Join(paths, string(filepath.ListSeparator)) }
+	missing := func(path string) string { return "KUBECONFIG: stat " + path + ": no such file or directory" }
+	for name, tt := range map[string]struct {
+		kubeconfig, want string
+		args             []string
+	}{
+		"none":                {"", found.Error(), nil},
+		"one":                 {a, missing(a), nil},
+		"two":                 {list(a, b), missing(a) + "\n" + missing(b), nil},
+		"one of two is there": {list(a, empty), found.Error(), nil},
+		"another was given":   {a, found.Error(), []string{"--kubeconfig", empty}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", tt.kubeconfig)
+			f := New()
+			f.String("kubeconfig", os.Getenv("KUBECONFIG"), "")
+			require.NoError(t, f.Parse(tt.args, nil))
+			require.EqualError(t, f.NoCluster(found), says+tt.want)
+		})
+	}
+}
+
 // TestARefusalSaysHowToStartAllTheSame, in one line each.
 func TestARefusalSaysHowToStartAllTheSame(t *testing.T) {
 	empty, err := olmcore.NewSnapshot(nil, olmcore.Everything)
@@ -107,7 +136,6 @@ func TestARefusalSaysHowToStartAllTheSame(t *testing.T) {
 	}
 	require.NoError(t, check(true, "--ignore-checks=crds"))
 	require.NoError(t, check(false, "--ignore-checks=crds,rights"))
-	require.EqualError(t, check(true, "--ignore-checks=crd"), `--ignore-checks: "crd" is no check: did you mean "crds"? There are version, crds, rights, olm`)
 	var report bytes.Buffer
 	require.Equal(t, 1, exit(check(false), &report))
 	lines := strings.Split(strings.TrimSpace(report.String()), "\n")

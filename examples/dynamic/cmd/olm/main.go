@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 	defer clients.Close()
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
-		return command.NoCluster(err)
+		return flags.NoCluster(err)
 	}
 	config.QPS, config.Burst = 100, 200
 	cluster, err := olmdynamic.New(config)

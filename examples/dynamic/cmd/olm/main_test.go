@@ -53,13 +53,16 @@ func TestTheProgramRefusesToStart(t *testing.T) {
 		"an OLM runs in this cluster, and would undo what is written: Deployment olm/olm-operator: ": {"--kubeconfig", kubeconfig},
 		"kubeconfig.none": {"--kubeconfig", kubeconfig + ".none"},
 		"which cluster to use is not known: set KUBECONFIG or --kubeconfig, or run it in a Pod: ": nil,
-		"-no-such-flag":                       {"--no-such-flag"},
-		`for flag -every: it must be a time`:  {"--every", "often"},
-		`--only: "sweeps" is no controller`:   {"--only", "sweeps"},
-		`for flag -field-validation: it must`: {"--field-validation", "none"},
+		`--ignore-checks: "olms" is no check`:                                                     {"--ignore-checks", "olms"},
+		"-no-such-flag":                                                                           {"--no-such-flag"},
+		`for flag -every: it must be a time`:                                                      {"--every", "often"},
+		`--only: "sweeps" is no controller`:                                                       {"--only", "sweeps"},
+		`for flag -field-validation: it must`:                                                     {"--field-validation", "none"},
 	} {
 		require.ErrorContains(t, run(t.Context(), args, nil, &out), want)
 	}
+	t.Setenv("KUBECONFIG", kubeconfig+".none")
+	require.ErrorContains(t, run(t.Context(), nil, nil, &out), "run it in a Pod: KUBECONFIG: stat "+kubeconfig+".none: no such file or directory")
 	require.Empty(t, out.String())
 	require.NoError(t, run(t.Context(), []string{"--kubeconfig", kubeconfig, "--ignore-checks", "olm"}, nil, &out))
 }
