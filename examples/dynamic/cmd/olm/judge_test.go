@@ -84,7 +84,7 @@ func TestAPlanThatFitsGoesOn(t *testing.T) {
 	plan, maximum := s.runs(t)
 	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, plan.Status.Phase, plan.Status.Message)
 	require.Equal(t, 9.0, *maximum)
-	const pages = 250 / 50
+	const pages = (250 + 19) / 20
 	require.Zero(t, s.lists.Load()%pages)
 	require.LessOrEqual(t, s.lists.Load(), int32(2*pages))
 }
