@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,6 +20,36 @@ var riddles = regexp.MustCompile(`(?i)\b(nobody|somebody|heirs?|rivals?|stranger
 
 // terms are what looks like a code and is none.
 var terms = regexp.MustCompile(`\bP-?(256|384|521)\b|\bX509\b|\bUTF-?(8|16)\b|\bSHA-?\d+\b|\bE[0-9]{2}\b|\bV[0-9]+\b`)
+
+// code is what documents quote: names of tests, and of files.
+var code = regexp.MustCompile("`[^`]*`")
+
+// TestDocumentsUsePlainSentences in what users read.
+func TestDocumentsUsePlainSentences(t *testing.T) {
+	riddle := regexp.MustCompile(`(?i)\b(nobody|somebody|everybody)\b`)
+	files := 0
+	for _, dir := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "examples"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".md" {
+				return err
+			}
+			files++
+			text, err := os.ReadFile(path)
+			for i, line := range strings.Split(string(text), "\n") {
+				if word := riddle.FindString(code.ReplaceAllString(line, "")); word != "" {
+					t.Errorf("%s:%d says %q", path, i+1, word)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 10 {
+		t.Errorf("only %d documents", files)
+	}
+}
 
 func TestCommentsUseTheWordsOfTheField(t *testing.T) {
 	for _, dir := range append([]string{"fake", "examples"}, library...) {
