@@ -30,7 +30,7 @@ var calls = map[string]string{
 
 // TestOtherRepositoriesCanRequireAVersion releases the files as they are into a module proxy of files, and builds for each
 // module a program that requires it from there, imports all of its packages, and runs. Modules of others come from the
-// cache that this one was built with.
+// cache of downloads; what it lacks, as on a machine that has not built all modules yet, is fetched before.
 func TestOtherRepositoriesCanRequireAVersion(t *testing.T) {
 	source, err := git(".", "rev-parse", "--show-toplevel")
 	require.NoError(t, err)
@@ -45,17 +45,24 @@ func TestOtherRepositoriesCanRequireAVersion(t *testing.T) {
 	for _, m := range modules {
 		publish(t, proxy, root, m, version)
 	}
-	environment := offline(t, proxy, modules, version)
+	online, offline := environments(t, proxy, modules, version)
 	for _, m := range modules {
 		t.Run(m.path, func(t *testing.T) {
-			dir := t.TempDir()
 			packages := packagesOf(t, root, m)
-			write(t, filepath.Join(dir, "go.mod"), fmt.Sprintf("module example.com/downstream\n\ngo 1.26.3\n\nrequire %s %s\n", m.path, version))
-			write(t, filepath.Join(dir, "main.go"), program(packages, calls[m.dir]))
-			run := exec.CommandContext(t.Context(), "go", "run", ".")
-			run.Dir, run.Env = dir, environment
-			output, err := run.CombinedOutput()
-			require.NoError(t, err, string(output))
+			downstream := func(environment []string, command ...string) (dir, output string, err error) {
+				dir = t.TempDir()
+				write(t, filepath.Join(dir, "go.mod"), fmt.Sprintf("module example.com/downstream\n\ngo 1.26.3\n\nrequire %s %s\n", m.path, version))
+				write(t, filepath.Join(dir, "main.go"), program(packages, calls[m.dir]))
+				run := exec.CommandContext(t.Context(), "go", command...)
+				run.Dir, run.Env = dir, environment
+				text, err := run.CombinedOutput()
+				return dir, string(text), err
+			}
+			if _, output, err := downstream(online, "list", "-deps", "."); err != nil {
+				t.Log("what is missing could not be fetched: " + output)
+			}
+			dir, output, err := downstream(offline, "run", ".")
+			require.NoError(t, err, output)
 			gomod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 			require.NoError(t, err)
 			require.NotContains(t, string(gomod), "v0.0.0-00010101000000", "a module of this repository was required as none that can be had")
@@ -96,12 +103,12 @@ func publish(t *testing.T, proxy, root string, m module, version string) {
 	write(t, filepath.Join(dir, version+".zip"), archive.String())
 }
 
-// offline returns the environment in which go gets modules from the proxy and from the cache of downloads, and nothing
-// else. What it keeps of this version goes with the test.
-func offline(t *testing.T, proxy string, modules []module, version string) []string {
-	output, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
+// environments returns those in which go gets modules from the proxy, from the cache of downloads, and online from where it
+// is told to, offline from nowhere else. What it keeps of this version goes with the test.
+func environments(t *testing.T, proxy string, modules []module, version string) (online, offline []string) {
+	output, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	require.NoError(t, err)
-	cache := strings.TrimSpace(string(output))
+	cache, others, _ := strings.Cut(strings.TrimSpace(string(output)), "\n")
 	t.Cleanup(func() {
 		for _, m := range modules {
 			downloads, err := filepath.Glob(filepath.Join(cache, "cache", "download", m.path, "@v", version+".*"))
@@ -121,8 +128,9 @@ func offline(t *testing.T, proxy string, modules []module, version string) []str
 			}
 		}
 	})
-	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOSUMDB=off", "GOWORK=off", "GONOPROXY=", "GOPRIVATE=",
-		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(filepath.Join(cache, "cache", "download"))+",off")
+	both := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOSUMDB=off", "GOWORK=off", "GONOPROXY=", "GOPRIVATE=")
+	from := "GOPROXY=file://" + filepath.ToSlash(proxy) + ",file://" + filepath.ToSlash(filepath.Join(cache, "cache", "download")) + ","
+	return append(slices.Clip(both), from+others), append(slices.Clip(both), from+"off")
 }
 
 // packagesOf returns the import paths of the packages of a module that others may import.
