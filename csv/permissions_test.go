@@ -732,7 +732,7 @@ func TestRepairMakesWhatAPlanMakes(t *testing.T) {
 }
 
 func TestRepairMakesWhatThePlansOfPublishedOperatorsMake(t *testing.T) {
-	all := realCSVs(t) // skips without shared/data
+	all := realCSVs(t) // skips without them
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			c := all[name]

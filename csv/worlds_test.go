@@ -594,7 +594,7 @@ func sharesAnAPI(a, b *v1alpha1.ClusterServiceVersion) bool {
 func publishedUpgrades(t *testing.T) [][2]*v1alpha1.ClusterServiceVersion {
 	var found [][2]*v1alpha1.ClusterServiceVersion
 	last := map[string]*v1alpha1.ClusterServiceVersion{}
-	for _, b := range realdata.ClusterServiceVersions(t) { // skips without shared/data
+	for _, b := range realdata.ClusterServiceVersions(t) { // skips without them
 		for _, o := range b.Objects {
 			c, ok := o.(*v1alpha1.ClusterServiceVersion)
 			if !ok {

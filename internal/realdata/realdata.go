@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package realdata finds the published operators that tests run against. They are not part of this repository: they are
-// looked for in ../shared/data beside the module, or in the folder that OLMCORE_DATA names, and tests that need them are
-// skipped where there are none.
+// looked for in the folder that OLMCORE_DATA names or, without it, in olm-data or shared/data beside the module, and tests
+// that need them are skipped where there are none.
 package realdata
 
 import (
@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -22,14 +23,22 @@ import (
 // Dir returns the data folder, or skips the test.
 func Dir(t testing.TB) string {
 	t.Helper()
-	dir := os.Getenv("OLMCORE_DATA")
-	if dir == "" {
-		dir = filepath.Join(moduleRoot(t), "..", "shared", "data")
+	folders := foldersFor(moduleRoot(t), os.Getenv("OLMCORE_DATA"))
+	for _, dir := range folders {
+		if _, err := os.Stat(dir); err == nil {
+			return dir
+		}
 	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no published operators in ../shared/data or $OLMCORE_DATA: %v", err)
+	t.Skipf("no published operators in %s: OLMCORE_DATA names their folder", strings.Join(folders, " or "))
+	return ""
+}
+
+// foldersFor returns where the data may be, the first that exists counts.
+func foldersFor(root, named string) []string {
+	if named != "" {
+		return []string{named}
 	}
-	return dir
+	return []string{filepath.Join(root, "..", "olm-data"), filepath.Join(root, "..", "shared", "data")}
 }
 
 // Bundle is one published version of an operator.
