@@ -125,9 +125,7 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 		return nil, 0, err
 	}
 	controllers := w.Controllers(cluster)
-	ctx := context.Background()
-	memory := map[string]olmcore.LastResults{}
-	reconciles := 0
+	r := &running{World: w, cluster: cluster, change: change, from: from, memory: map[string]olmcore.LastResults{}}
 	settleTime := cluster.Now().Add(w.SettleTime)
 	var last []func() string
 	for used := 0; used <= limit; used++ {
@@ -139,28 +137,14 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 		last = last[:0]
 		for _, c := range controllers {
 			for _, key := range c.Keys(cluster) {
-				result, err := c.Reconcile(ctx, cluster, key, cluster.Now(), memory[c.Name+key.String()])
-				if apierrors.IsNotFound(err) {
-					continue
-				}
+				result, counts, err := r.reconcile(c, key)
 				if err != nil {
 					return nil, rounds, fmt.Errorf("%s %s: %w", c.Name, key, err)
 				}
-				if reconciles >= from {
-					if err := errors.Join(Separate(result), Recordable(result)); err != nil {
-						return nil, rounds, fmt.Errorf("%s %s: %w", c.Name, key, err)
-					}
-				}
 				deadline.Requeue(result.RequeueAfter)
-				if len(result.Actions) == 0 {
-					continue
-				}
-				if counted := ignored(w.Ignore).counted(result.Actions); len(counted) > 0 {
+				if counts {
 					last = append(last, func() string { return describe(c, key, result) })
-					result.Actions = change(round{reconciles, result.Actions})
-					reconciles++
 				}
-				memory[c.Name+key.String()], _ = olmcore.RunResult(ctx, cluster, result, memory[c.Name+key.String()], cluster.Now())
 			}
 		}
 		if len(last) > 0 {
@@ -179,6 +163,41 @@ func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []
 		still = append(still, text())
 	}
 	return nil, rounds, fmt.Errorf("not settling: after %d rounds there is still\n%s", limit, strings.Join(still, "\n"))
+}
+
+// running is one run of a World.
+type running struct {
+	World
+	cluster          *fake.Cluster
+	change           func(round) []olmcore.Action
+	from, reconciles int // those before from are not judged; how many asked for what counts
+	memory           map[string]olmcore.LastResults
+}
+
+// reconcile reconciles a key and does what it asks for, as it is changed. It reports whether that counts.
+func (r *running) reconcile(c fake.Controller, key types.NamespacedName) (result olmcore.Result, counts bool, err error) {
+	ctx, last := context.Background(), r.memory[c.Name+key.String()]
+	result, err = c.Reconcile(ctx, r.cluster, key, r.cluster.Now(), last)
+	if apierrors.IsNotFound(err) {
+		return olmcore.Result{}, false, nil
+	}
+	if err != nil {
+		return result, false, err
+	}
+	if r.reconciles >= r.from {
+		if err := errors.Join(Separate(result), Recordable(result)); err != nil {
+			return result, false, err
+		}
+	}
+	if len(result.Actions) == 0 {
+		return result, false, nil
+	}
+	if counts = len(ignored(r.Ignore).counted(result.Actions)) > 0; counts {
+		result.Actions = r.change(round{r.reconciles, result.Actions})
+		r.reconciles++
+	}
+	r.memory[c.Name+key.String()], _ = olmcore.RunResult(ctx, r.cluster, result, last, r.cluster.Now())
+	return result, counts, nil
 }
 
 func describe(c fake.Controller, key types.NamespacedName, result olmcore.Result) string {

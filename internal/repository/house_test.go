@@ -10,12 +10,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // library are the folders whose code readers must be able to hold in their heads.
 var library = []string{"olmcore", "catalog", "subscription", "installplan", "csv", "controllers"}
+
+// others are the folders whose code keeps the same limits.
+var others = []string{"fake", "examples", "internal"}
+
+// larger are the folders that may have more, and may not grow. The cluster of fake is one type: its API server, store, kubelets
+// and controllers read and write the same tables in each write.
+var larger = map[string]struct{ files, methods int }{
+	"fake": {files: 32, methods: 174},
+}
 
 // limits of the house. Beyond them a folder, a type or a function is two.
 const (
@@ -27,7 +37,7 @@ const (
 
 func TestTheHouseKeepsItsLimits(t *testing.T) {
 	folders := 0
-	for _, dir := range library {
+	for _, dir := range slices.Concat(library, others) {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
 				return err
@@ -45,7 +55,7 @@ func TestTheHouseKeepsItsLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if folders < len(library) {
+	if folders < len(library)+len(others) {
 		t.Errorf("only %d folders", folders)
 	}
 }
@@ -87,12 +97,13 @@ func measure(t *testing.T, dir string) (problems []string) {
 			}
 		}
 	}
+	most := larger[filepath.ToSlash(strings.TrimPrefix(dir, root+string(filepath.Separator)))]
 	for receiver, n := range methods {
-		if n > maxMethods {
+		if n > max(maxMethods, most.methods) {
 			problems = append(problems, fmt.Sprintf("%s: %s has %d methods", dir, receiver, n))
 		}
 	}
-	if files > maxFiles {
+	if files > max(maxFiles, most.files) {
 		problems = append(problems, fmt.Sprintf("%s has %d files", dir, files))
 	}
 	return problems
