@@ -35,7 +35,7 @@ func fromEnvironment() (dialFunc, error) {
 func fromVariables(lookup func(string) (string, bool)) (dialFunc, error) {
 	first := func(names ...string) (value string) {
 		for _, name := range names {
-			if value, found := lookup(name); found {
+			if value, _ := lookup(name); value != "" {
 				return value
 			}
 		}

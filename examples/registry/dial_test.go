@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -135,36 +136,37 @@ func environment(pairs ...string) func(string) (string, bool) {
 	}
 }
 
-// TestProxyVariables: registries have their own, in two spellings; those of HTTP do not count.
+// TestProxyVariables: registries have their own, in two spellings, of which the first that is not empty counts; those of HTTP
+// do not count.
 func TestProxyVariables(t *testing.T) {
-	s := listen(t, nil)
-	used := newProxy(t, map[string]string{address: s.address}, serveHTTP)
+	used := newProxy(t, map[string]string{address: listen(t, nil).address}, serveHTTP)
 	for name, test := range map[string]struct {
 		variables []string
 		proxied   bool
 	}{
-		"upper case":              {[]string{"GRPC_PROXY", "http://" + used.address}, true},
-		"lower case":              {[]string{"grpc_proxy", used.address}, true},
-		"upper case comes first":  {[]string{"GRPC_PROXY", used.address, "grpc_proxy", "http://127.0.0.1:1"}, true},
-		"those of HTTP":           {[]string{"HTTP_PROXY", used.address, "HTTPS_PROXY", used.address, "https_proxy", used.address, "ALL_PROXY", used.address}, false},
-		"the cluster is excepted": {[]string{"GRPC_PROXY", used.address, "NO_PROXY", "example.com,.svc"}, false},
-		"in lower case":           {[]string{"GRPC_PROXY", used.address, "no_proxy", ".svc"}, false},
-		"none":                    {nil, false},
+		"upper case":                    {[]string{"GRPC_PROXY", "http://" + used.address}, true},
+		"lower case":                    {[]string{"grpc_proxy", used.address}, true},
+		"upper case comes first":        {[]string{"GRPC_PROXY", used.address, "grpc_proxy", "http://127.0.0.1:1"}, true},
+		"an empty one hides none":       {[]string{"GRPC_PROXY", "", "grpc_proxy", used.address}, true},
+		"those of HTTP":                 {[]string{"HTTP_PROXY", used.address, "HTTPS_PROXY", used.address, "https_proxy", used.address, "ALL_PROXY", used.address}, false},
+		"the cluster is excepted":       {[]string{"GRPC_PROXY", used.address, "NO_PROXY", "example.com,.svc"}, false},
+		"in lower case":                 {[]string{"GRPC_PROXY", used.address, "no_proxy", ".svc"}, false},
+		"an empty one hides none of it": {[]string{"GRPC_PROXY", used.address, "NO_PROXY", "", "no_proxy", ".svc"}, false},
+		"others are excepted":           {[]string{"GRPC_PROXY", used.address, "NO_PROXY", "example.com"}, true},
+		"none":                          {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dial, err := registry.FromVariables(environment(test.variables...))
 			require.NoError(t, err)
-			ctx, cancel := context.WithCancel(t.Context())
-			if !test.proxied {
-				cancel() // the network is not asked
-			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			used.asked.Store(nil)
-			conn, err := dial(ctx, address)
+			conn, err := dial(ctx, address) // without the proxy there is no such host
 			if err == nil {
 				_ = conn.Close()
 			}
-			require.Equal(t, test.proxied, err == nil && used.asked.Load() != nil, err)
+			require.True(t, err == nil || !test.proxied, err)
+			require.Equal(t, test.proxied, used.asked.Load() != nil, "what the proxy was asked")
 		})
 	}
 	for _, bad := range []string{"http://[", "ftp://proxy:1", ":://"} {
