@@ -140,7 +140,7 @@ func (c *client) newConn() (*grpc.ClientConn, error) {
 			MinConnectTimeout: 20 * time.Second,
 			Backoff:           backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestConnect},
 		}),
-		grpc.WithMaxHeaderListSize(64<<10),
+		grpc.WithMaxHeaderListSize(64<<10), grpc.WithStatsHandler(listener{}),
 	)
 }
 

@@ -50,12 +50,16 @@ func (r *reader) heads(ctx context.Context, p *resolution.Package, index *resolu
 				break
 			}
 			asked[name] = true
-			answer, err := r.client.GetBundle(ctx, &api.GetBundleRequest{PkgName: p.Name, ChannelName: channel, CsvName: name}, r.codec)
+			var head *api.Bundle
+			err := call(ctx, func(ctx context.Context) (err error) {
+				head, err = r.client.GetBundle(ctx, &api.GetBundleRequest{PkgName: p.Name, ChannelName: channel, CsvName: name}, r.codec)
+				return err
+			})
 			r.alive()
 			if err != nil && !unknown(err) && status.Code(err) != codes.Unimplemented {
 				return err
 			}
-			if text := answer.GetCsvJson(); text != "" {
+			if text := head.GetCsvJson(); text != "" {
 				value, err := json.Marshal(map[string][]byte{"data": []byte(text)})
 				if err != nil {
 					return err

@@ -23,6 +23,9 @@ func Read(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]reso
 	return c.options.read(ctx, conn, &part{of: c.roomOf("ops")})
 }
 
+// Listening is a connection that tells the words of a registry from those of the own client.
+func Listening() grpc.DialOption { return grpc.WithStatsHandler(listener{}) }
+
 // Convert converts what a registry could send.
 func Convert(bundles []*api.Bundle, packages []*api.Package) ([]resolution.Package, []olmcore.Diagnostic) {
 	a := newAssembly()

@@ -14,7 +14,6 @@ import (
 	"unicode"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // limitError is a limit that a catalog goes beyond. Of one that it shares with others, these may leave more.
@@ -38,18 +37,26 @@ var errLost = errors.New("the connection was lost while the catalog was read")
 // problemOf says why a catalog could not be read, and what to do. It names no address and no time, so that the same problem
 // has the same text.
 func problemOf(err error) string {
-	answer, isAnswer := status.FromError(err)
+	said, isStatus := statusOf(err)
+	var its *answer
+	isAnswer := errors.As(err, &its)
 	switch {
-	case !isAnswer || limitOf(err) != nil:
+	case !isStatus || limitOf(err) != nil:
 		return err.Error()
-	case answer.Code() == codes.Unimplemented:
+	case isAnswer && said.Code() == codes.Unimplemented:
 		return "what answers is gRPC, but no registry of a catalog: check the address, or the image"
-	case answer.Code() == codes.Unavailable, answer.Code() == codes.Canceled:
+	case !isAnswer && (said.Code() == codes.Unavailable || said.Code() == codes.Canceled):
 		return errLost.Error() + ": check the registry's log and its memory limit"
-	case answer.Code() == codes.ResourceExhausted:
+	case said.Code() == codes.ResourceExhausted && tooLarge(said.Message()):
 		return "a bundle, or a package, is larger than the 4 MiB that OLM takes: leave manifests to the bundle's image"
 	}
-	return fmt.Sprintf("the registry answers %s: %s", answer.Code(), quoted(answer.Message()))
+	return fmt.Sprintf("the registry answers %s: %s", said.Code(), quoted(said.Message()))
+}
+
+// tooLarge: these are the words of gRPC's client about a message that it does not take. It may have heard by then that the
+// registry ended the call well.
+func tooLarge(message string) bool {
+	return strings.HasPrefix(message, "grpc: received message ") || strings.HasPrefix(message, "grpc: message after decompression ")
 }
 
 // quoted is what others wrote, as part of a message.

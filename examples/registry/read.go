@@ -78,6 +78,10 @@ type reader struct {
 }
 
 func (r *reader) bundles(ctx context.Context, a *assembly) error {
+	return call(ctx, func(ctx context.Context) error { return r.listBundles(ctx, a) })
+}
+
+func (r *reader) listBundles(ctx context.Context, a *assembly) error {
 	stream, err := r.client.ListBundles(ctx, &api.ListBundlesRequest{}, r.codec)
 	if err != nil {
 		return err
@@ -101,7 +105,11 @@ func (r *reader) bundles(ctx context.Context, a *assembly) error {
 // failure is that of the catalog, since what is missing then may be anything.
 func (r *reader) packages(ctx context.Context, a *assembly) error {
 	for _, name := range a.names() {
-		described, err := r.client.GetPackage(ctx, &api.GetPackageRequest{Name: name}, r.codec)
+		var described *api.Package
+		err := call(ctx, func(ctx context.Context) (err error) {
+			described, err = r.client.GetPackage(ctx, &api.GetPackageRequest{Name: name}, r.codec)
+			return err
+		})
 		r.alive()
 		switch {
 		case err == nil:

@@ -32,13 +32,18 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/fbc"
 )
 
+// patience is how long tests wait for what must happen.
+const patience = 20 * time.Second
+
 func read(t testing.TB, from api.RegistryServer, o registry.Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	s := listen(t, from)
 	defer s.Stop()
-	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()), registry.Listening())
 	require.NoError(t, err)
 	defer conn.Close()
-	return registry.Read(t.Context(), conn, o)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return registry.Read(ctx, conn, o)
 }
 
 // lost is what the server does not send: the properties of packages and channels, images that a bundle uses, the summary
@@ -327,7 +332,12 @@ func TestLimits(t *testing.T) {
 		"an error of the server, with control characters": {&script{bundles: func(func(*api.Bundle) error, context.Context) error {
 			return status.Error(codes.Internal, "no\nspace\x1b left "+big[:300])
 		}}, registry.Options{}, "the registry answers Internal: no space  left " + big[:185] + "..."},
-		"no registry": {nil, registry.Options{}, "what answers is gRPC, but no registry of a catalog: check the address, or the image"},
+		"a busy server": {answersWith(status.Error(codes.ResourceExhausted, "too many streams,\ntry again later")), registry.Options{},
+			"the registry answers ResourceExhausted: too many streams, try again later"},
+		"a server that is not ready": {answersWith(status.Error(codes.Unavailable, "the cache is being built")), registry.Options{},
+			"the registry answers Unavailable: the cache is being built"},
+		"a server that ends": {answersWith(status.Error(codes.Canceled, "shutting down")), registry.Options{}, "the registry answers Canceled: shutting down"},
+		"no registry":        {nil, registry.Options{}, "what answers is gRPC, but no registry of a catalog: check the address, or the image"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var server api.RegistryServer
@@ -339,6 +349,16 @@ func TestLimits(t *testing.T) {
 			require.Equal(t, test.want, registry.ProblemOf(err))
 		})
 	}
+}
+
+// answersWith is a registry that sends a bundle, and then an error.
+func answersWith(err error) *script {
+	return &script{bundles: func(send func(*api.Bundle) error, _ context.Context) error {
+		if failed := send(etcd(1)); failed != nil {
+			return failed
+		}
+		return err
+	}}
 }
 
 // TestATrickleEnds: a registry that sends something before each deadline has one for all of it.
