@@ -228,9 +228,9 @@ func (c *client) readAll(ctx context.Context, conn *grpc.ClientConn) {
 	var content *resolution.Catalog
 	if err == nil {
 		built, unusable := resolution.Build(packages)
-		content, problems = built, append(problems, unusable...)
-		if c.all.options.Told != nil && len(problems) > 0 {
-			c.all.options.Told(c.key, problems)
+		content = built
+		if told := tellable(problems, unusable); c.all.options.Told != nil && len(told) > 0 {
+			c.all.options.Told(c.key, told)
 		}
 	}
 	c.mu.Lock()

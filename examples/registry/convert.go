@@ -70,10 +70,7 @@ func (a *assembly) report(pkg, bundle, format string, args ...any) {
 		path += fmt.Sprintf(".bundles[%q]", quoted(bundle))
 	}
 	d := olmcore.Diagnostic{Severity: olmcore.Warning, Reason: resolution.ReasonInvalidContent, Path: path, Message: fmt.Sprintf(format, args...)}
-	if len(a.problems) == maxProblems {
-		d.Path, d.Message = "", "more is left out than is told here"
-	}
-	if len(a.problems) <= maxProblems {
+	if len(a.problems) <= maxProblems { // one more shows that there are more
 		a.problems = append(a.problems, d)
 	}
 }
@@ -83,6 +80,10 @@ func (a *assembly) add(b *api.Bundle) {
 	name := a.intern(b.GetCsvName())
 	if b.GetPackageName() == "" || name == "" {
 		a.report(b.GetPackageName(), name, "a bundle without a name, or of a package without one, is left out")
+		return
+	}
+	if !plain(b) {
+		a.report(b.GetPackageName(), name, "bundle %s is left out: a name has characters that cannot be printed", quoted(name))
 		return
 	}
 	p := a.packages[b.GetPackageName()]
@@ -118,6 +119,12 @@ func (a *assembly) add(b *api.Bundle) {
 	}
 }
 
+// plain: no name has control characters, which could forge a line wherever it is printed.
+func plain(b *api.Bundle) bool {
+	names := append([]string{b.GetPackageName(), b.GetChannelName(), b.GetCsvName(), b.GetReplaces(), b.GetSkipRange(), b.GetVersion()}, b.GetSkips()...)
+	return !slices.ContainsFunc(names, func(name string) bool { return name != printable(name) })
+}
+
 // bundle converts what is the same in all channels.
 func (a *assembly) bundle(b *api.Bundle) (resolution.Bundle, error) {
 	properties, err := a.properties(b)
@@ -150,6 +157,8 @@ func (a *assembly) properties(b *api.Bundle) (list []olmcore.Property, err error
 		switch {
 		case p.GetType() == "":
 			return nil, fmt.Errorf("properties[%d].type is empty", i)
+		case p.GetType() != printable(p.GetType()):
+			return nil, fmt.Errorf("properties[%d].type has characters that cannot be printed", i)
 		case !json.Valid([]byte(p.GetValue())):
 			return nil, fmt.Errorf("properties[%d].value is no JSON", i)
 		case p.GetType() == resolution.PropertyPackage:

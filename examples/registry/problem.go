@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/olmcore/olm/olmcore"
 )
 
 // limitError is a limit that a catalog goes beyond. Of one that it shares with others, these may leave more.
@@ -59,14 +61,35 @@ func tooLarge(message string) bool {
 	return strings.HasPrefix(message, "grpc: received message ") || strings.HasPrefix(message, "grpc: message after decompression ")
 }
 
-// quoted is what others wrote, as part of a message.
-func quoted(text string) string {
-	text = strings.Map(func(r rune) rune {
+// printable is what others wrote, without what ends a line or moves a cursor.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))
+}
+
+// tellable is what is told of a catalog: no more than maxProblems of each list, in which names and values of others stand
+// as they came.
+func tellable(lists ...[]olmcore.Diagnostic) (told []olmcore.Diagnostic) {
+	for _, list := range lists {
+		for i, d := range list {
+			if i == maxProblems {
+				told = append(told, olmcore.Diagnostic{Severity: olmcore.Warning, Reason: d.Reason, Message: "more is left out than is told here"})
+				break
+			}
+			d.Path, d.Message = printable(d.Path), printable(d.Message)
+			told = append(told, d)
+		}
+	}
+	return told
+}
+
+// quoted is what others wrote, as part of a message.
+func quoted(text string) string {
+	text = printable(text)
 	const most = 200
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "..."

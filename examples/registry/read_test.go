@@ -281,19 +281,6 @@ func TestPackagesThatDoNotFitTheirBundles(t *testing.T) {
 	require.ErrorContains(t, err, "disk", "which packages there are is not known")
 }
 
-// TestOnlyTheFirstProblemsAreTold: a list that others write has an end.
-func TestOnlyTheFirstProblemsAreTold(t *testing.T) {
-	var bundles []*api.Bundle
-	for i := range 300 {
-		b := etcd(i)
-		b.Properties[0].Value = ""
-		bundles = append(bundles, b)
-	}
-	_, problems := registry.Convert(bundles, nil)
-	require.Len(t, problems, 101)
-	require.Contains(t, problems[100].Message, "more is left out")
-}
-
 // TestLimits: a registry that goes on for ever is stopped, by a message that says which limit it was and what to do.
 func TestLimits(t *testing.T) {
 	forEver := func(next func(i int) *api.Bundle) *script {
