@@ -4,6 +4,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -61,6 +62,9 @@ type client struct {
 	// failures counts those of reading since it succeeded. again is when to read although nothing changed; zero: never.
 	failures int
 	again    time.Time
+	// missing is what the registry said in the last read not to have, partial in how many of these in a row it was left out.
+	missing map[string]bool
+	partial int
 }
 
 // source is what a connection leads to: see catalog.Content.
@@ -105,7 +109,7 @@ func (c *client) serves(content string, settled bool) {
 		return
 	}
 	if content != c.served.content {
-		c.failures, c.again = 0, time.Time{}
+		c.failures, c.again, c.missing, c.partial = 0, time.Time{}, nil, 0
 	}
 	c.served = next
 	c.nudge()
@@ -217,35 +221,19 @@ func (c *client) due(now time.Time) (due bool, wait time.Duration) {
 func (c *client) readAll(ctx context.Context, conn *grpc.ClientConn) {
 	c.mu.Lock()
 	dials, dialed := c.dials, c.dialed
+	missing := &absences{before: c.missing}
 	c.mu.Unlock()
-	packages, problems, err := c.all.options.read(ctx, conn, &c.part)
-	if err == nil && c.all.options.Described != nil {
-		var described []resolution.Package
-		if described, err = c.all.options.describe(ctx, conn, &c.part, packages); err == nil && ctx.Err() == nil {
-			c.all.options.Described(c.key, described)
-		}
-	}
-	var content *resolution.Catalog
-	if err == nil {
-		built, unusable := resolution.Build(packages)
-		content = built
-		if told := tellable(problems, unusable); c.all.options.Told != nil && len(told) > 0 {
-			c.all.options.Told(c.key, told)
-		}
-	}
+	content, err := c.readContent(ctx, conn, missing)
 	c.mu.Lock()
 	if err == nil && dials != c.dials {
 		err = errLost // what was read may be of two registries
 	}
 	c.part.end(err == nil)
 	if err == nil {
-		c.content, c.read, c.through, c.failures, c.reported, c.again = content, dialed, dials, 0, 0, time.Time{}
-		if dialed.content == "" {
-			c.again = time.Now().Add(refresh)
-		}
-	} else {
-		c.again = time.Now().Add(c.retry(err))
-		c.failures++
+		c.content, c.read, c.through, c.failures, c.reported = content, dialed, dials, 0, 0
+	}
+	if c.served.content == dialed.content {
+		c.schedule(err, missing.now)
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -255,12 +243,59 @@ func (c *client) readAll(ctx context.Context, conn *grpc.ClientConn) {
 	c.connected(ctx)
 }
 
+// readContent reads and indexes the content, and tells what of it cannot be used.
+func (c *client) readContent(ctx context.Context, conn *grpc.ClientConn, missing *absences) (*resolution.Catalog, error) {
+	o := c.all.options
+	packages, problems, err := o.read(ctx, conn, &c.part, missing)
+	if err == nil && o.Described != nil {
+		var described []resolution.Package
+		if described, err = o.describe(ctx, conn, &c.part, packages, missing); err == nil && ctx.Err() == nil {
+			o.Described(c.key, described)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	content, unusable := resolution.Build(packages)
+	if told := tellable(problems, unusable); o.Told != nil && len(told) > 0 {
+		o.Told(c.key, told)
+	}
+	return content, nil
+}
+
+// schedule says when to read again after a read that ended so, in which something was said to be missing.
+func (c *client) schedule(err error, missing map[string]bool) {
+	var unsure *absent
+	if err == nil || errors.As(err, &unsure) {
+		c.missing = missing
+	}
+	now := time.Now()
+	switch {
+	case err != nil:
+		c.again = now.Add(c.retry(err))
+		c.failures++
+	case len(missing) > 0:
+		// What was left out may come back, although nothing tells that something else is served.
+		c.again = now.Add(backoffOf(c.partial, refresh))
+		c.partial++
+	case c.read.content == "":
+		c.again, c.partial = now.Add(refresh), 0
+	default:
+		c.again, c.partial = time.Time{}, 0
+	}
+}
+
 // retry is how long to wait before content is read again that could not be read.
 func (c *client) retry(err error) time.Duration {
 	if limit := limitOf(err); limit != nil && !limit.shared {
 		return refresh // it would be the same
 	}
-	return min(firstRetry<<min(c.failures, 20), longestRead)
+	return backoffOf(c.failures, longestRead)
+}
+
+// backoffOf is how long to wait after so many times before.
+func backoffOf(times int, most time.Duration) time.Duration {
+	return min(firstRetry<<min(times, 20), most)
 }
 
 // connected reports a connection whose content was read.

@@ -269,10 +269,6 @@ func (a *assembly) names() []string { return slices.Sorted(maps.Keys(a.packages)
 
 // describe takes what a registry says of a package.
 func (a *assembly) describe(name string, described *api.Package) {
-	if described.GetName() != name {
-		a.leaveOut(name, fmt.Sprintf("the registry answers with package %s", quoted(described.GetName())))
-		return
-	}
 	p := a.packages[name]
 	p.DefaultChannel = a.intern(described.GetDefaultChannelName())
 	if text := described.GetDeprecation().GetMessage(); text != "" {

@@ -3,8 +3,11 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/operator-framework/operator-registry/pkg/api"
@@ -21,23 +24,24 @@ import (
 const describedMost = 4
 
 // describe returns the packages with the ClusterServiceVersions of the heads of their channels; what was read is shared, and
-// not changed. A head that the registry does not know, or that is too large, stays as it is.
-func (o *Options) describe(ctx context.Context, conn grpc.ClientConnInterface, in *part, packages []resolution.Package) ([]resolution.Package, error) {
+// not changed. A head that the registry says again not to have stays as it is, and all of them where it cannot be asked.
+func (o *Options) describe(ctx context.Context, conn grpc.ClientConnInterface, in *part, packages []resolution.Package, missing *absences) ([]resolution.Package, error) {
 	index, _ := resolution.Build(packages)
 	out := slices.Clone(packages)
 	err := o.ask(ctx, conn, describedMost*o.MaxBytes, in, func(ctx context.Context, r *reader) error {
+		var doubt error
 		for i := range out {
-			if err := r.heads(ctx, &out[i], index); err != nil {
+			if err := r.heads(ctx, &out[i], index, missing, &doubt); err != nil {
 				return err
 			}
 		}
-		return nil
+		return doubt
 	})
 	return out, err
 }
 
 // heads asks for the head of each channel of a package, once.
-func (r *reader) heads(ctx context.Context, p *resolution.Package, index *resolution.Catalog) error {
+func (r *reader) heads(ctx context.Context, p *resolution.Package, index *resolution.Catalog, missing *absences, doubt *error) error {
 	p.Bundles = slices.Clone(p.Bundles)
 	asked := map[string]bool{}
 	for _, channel := range index.Channels(p.Name) {
@@ -50,13 +54,11 @@ func (r *reader) heads(ctx context.Context, p *resolution.Package, index *resolu
 				break
 			}
 			asked[name] = true
-			var head *api.Bundle
-			err := call(ctx, func(ctx context.Context) (err error) {
-				head, err = r.client.GetBundle(ctx, &api.GetBundleRequest{PkgName: p.Name, ChannelName: channel, CsvName: name}, r.codec)
-				return err
-			})
-			r.alive()
-			if err != nil && !unknown(err) && status.Code(err) != codes.Unimplemented {
+			head, err := r.head(ctx, p.Name, channel, name, missing)
+			var unsure *absent
+			if errors.As(err, &unsure) {
+				*doubt = cmp.Or(*doubt, err)
+			} else if err != nil {
 				return err
 			}
 			if text := head.GetCsvJson(); text != "" {
@@ -71,4 +73,23 @@ func (r *reader) heads(ctx context.Context, p *resolution.Package, index *resolu
 		}
 	}
 	return nil
+}
+
+// head asks for one bundle; nil when the registry says again that it has none, or can say of none.
+func (r *reader) head(ctx context.Context, pkg, channel, name string, missing *absences) (head *api.Bundle, err error) {
+	err = call(ctx, func(ctx context.Context) (err error) {
+		head, err = r.client.GetBundle(ctx, &api.GetBundleRequest{PkgName: pkg, ChannelName: channel, CsvName: name}, r.codec)
+		return err
+	})
+	r.alive()
+	why, gone := absentHead(err, pkg, channel, name)
+	switch {
+	case err == nil:
+		return head, nil
+	case status.Code(err) == codes.Unimplemented, gone && missing.again("bundle "+pkg+" "+name):
+		return nil, nil
+	case gone:
+		return nil, &absent{fmt.Sprintf("bundle %s of package %s was listed, and is not sent: %s", quoted(name), quoted(pkg), why)}
+	}
+	return nil, err
 }

@@ -13,14 +13,23 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Read reads a catalog with the limits of Options.
+// Read reads a catalog with the limits of Options, as one that was not read before.
 func Read(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
+	return (&Memory{}).Read(ctx, conn, o)
+}
+
+// Memory is what a client remembers of what it read before.
+type Memory absences
+
+// Read reads a catalog with the limits of Options.
+func (m *Memory) Read(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	o.Catalogs = &controllers.Catalogs{}
 	c, err := New(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.options.read(ctx, conn, &part{of: c.roomOf("ops")})
+	m.before, m.now = m.now, nil
+	return c.options.read(ctx, conn, &part{of: c.roomOf("ops")}, (*absences)(m))
 }
 
 // Listening is a connection that tells the words of a registry from those of the own client.
@@ -34,7 +43,7 @@ func Convert(bundles []*api.Bundle, packages []*api.Package) ([]resolution.Packa
 	}
 	for _, name := range a.names() {
 		for _, p := range packages {
-			if a.packages[name] != nil {
+			if p.GetName() == name {
 				a.describe(name, p)
 			}
 		}

@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,8 @@ import (
 
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -30,13 +29,13 @@ const slowest = 10
 const maxFields = 100_000
 
 // read reads all of a catalog: its bundles in one stream, then each package.
-func (o *Options) read(ctx context.Context, conn grpc.ClientConnInterface, in *part) ([]resolution.Package, []olmcore.Diagnostic, error) {
+func (o *Options) read(ctx context.Context, conn grpc.ClientConnInterface, in *part, missing *absences) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	a := newAssembly()
 	err := o.ask(ctx, conn, o.MaxBytes, in, func(ctx context.Context, r *reader) error {
 		if err := r.bundles(ctx, a); err != nil {
 			return err
 		}
-		return r.packages(ctx, a)
+		return r.packages(ctx, a, missing)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -101,9 +100,9 @@ func (r *reader) listBundles(ctx context.Context, a *assembly) error {
 	}
 }
 
-// packages asks for the packages that have bundles. One that the registry says it cannot describe is left out; any other
+// packages asks for the packages that have bundles. One that the registry says again not to have is left out; any other
 // failure is that of the catalog, since what is missing then may be anything.
-func (r *reader) packages(ctx context.Context, a *assembly) error {
+func (r *reader) packages(ctx context.Context, a *assembly, missing *absences) (doubt error) {
 	for _, name := range a.names() {
 		var described *api.Package
 		err := call(ctx, func(ctx context.Context) (err error) {
@@ -111,22 +110,22 @@ func (r *reader) packages(ctx context.Context, a *assembly) error {
 			return err
 		})
 		r.alive()
+		why, gone := absentPackage(err, name)
+		if err == nil && described.GetName() != name {
+			why, gone = fmt.Sprintf("the registry answers with package %s", quoted(described.GetName())), true
+		}
 		switch {
-		case err == nil:
-			a.describe(name, described)
-		case unknown(err):
-			a.leaveOut(name, quoted(status.Convert(err).Message()))
-		default:
+		case gone && missing.again("package "+name):
+			a.leaveOut(name, why)
+		case gone:
+			doubt = cmp.Or(doubt, error(&absent{fmt.Sprintf("package %s has bundles, and is not described: %s", quoted(name), why)}))
+		case err != nil:
 			return err
+		default:
+			a.describe(name, described)
 		}
 	}
-	return nil
-}
-
-// unknown: the registry answers that it cannot say, which it may say of one thing alone.
-func unknown(err error) bool {
-	code := status.Code(err)
-	return code == codes.Unknown || code == codes.NotFound || code == codes.InvalidArgument
+	return doubt
 }
 
 // limited is a codec that decodes only so much.

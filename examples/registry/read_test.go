@@ -36,14 +36,27 @@ import (
 const patience = 20 * time.Second
 
 func read(t testing.TB, from api.RegistryServer, o registry.Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
-	s := listen(t, from)
-	defer s.Stop()
-	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()), registry.Listening())
-	require.NoError(t, err)
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx, conn := dialed(t, from)
 	return registry.Read(ctx, conn, o)
+}
+
+// readTwice reads twice in a row, and requires the first read to fail.
+func readTwice(t testing.TB, from api.RegistryServer) ([]resolution.Package, []olmcore.Diagnostic, error) {
+	ctx, conn := dialed(t, from)
+	client := &registry.Memory{}
+	_, _, err := client.Read(ctx, conn, registry.Options{})
+	require.Error(t, err)
+	return client.Read(ctx, conn, registry.Options{})
+}
+
+// dialed is a connection to a registry, and how long it may be used.
+func dialed(t testing.TB, to api.RegistryServer) (context.Context, *grpc.ClientConn) {
+	conn, err := grpc.NewClient(listen(t, to).address, grpc.WithTransportCredentials(insecure.NewCredentials()), registry.Listening())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx, conn
 }
 
 // lost is what the server does not send: the properties of packages and channels, images that a bundle uses, the summary
@@ -260,7 +273,7 @@ func TestPackagesThatDoNotFitTheirBundles(t *testing.T) {
 		deprecated := []*api.Channel{nil, {Deprecation: &api.Deprecation{Message: "of no channel"}}, {Name: "stable", Deprecation: &api.Deprecation{Message: "old"}}, {Name: "stable", Deprecation: &api.Deprecation{Message: "twice"}}}
 		return &api.Package{Name: "etcd", DefaultChannelName: "stable", Channels: deprecated}, nil
 	}
-	packages, problems, err := read(t, s, registry.Options{})
+	packages, problems, err := readTwice(t, s)
 	require.NoError(t, err)
 	require.Len(t, packages, 1)
 	require.Equal(t, []resolution.Deprecation{{Channel: "stable", Message: "old"}}, packages[0].Deprecations)
@@ -273,12 +286,14 @@ func TestPackagesThatDoNotFitTheirBundles(t *testing.T) {
 		}
 		return &api.Package{Name: name}, nil
 	}
-	packages, _, err = read(t, s, registry.Options{})
+	packages, _, err = readTwice(t, s)
 	require.NoError(t, err)
 	require.Len(t, packages, 1)
-	s.pkg = func(string) (*api.Package, error) { return nil, status.Error(codes.Internal, "disk") }
-	_, _, err = read(t, s, registry.Options{})
-	require.ErrorContains(t, err, "disk", "which packages there are is not known")
+	for _, failure := range []error{status.Error(codes.Internal, "disk"), fmt.Errorf("disk")} {
+		s.pkg = func(string) (*api.Package, error) { return nil, failure }
+		_, _, err = readTwice(t, s)
+		require.ErrorContains(t, err, "disk", "which packages there are is not known")
+	}
 }
 
 // TestLimits: a registry that goes on for ever is stopped, by a message that says which limit it was and what to do.
