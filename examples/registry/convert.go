@@ -34,6 +34,8 @@ type assembly struct {
 	// Bundles of a catalog have most of their texts in common.
 	texts  map[string]string
 	values map[string]json.RawMessage
+	// size is how much memory all of it takes beside the bytes that were sent.
+	size int64
 }
 
 // pending is a package whose description was not read yet.
@@ -52,13 +54,16 @@ func (a *assembly) intern(text string) string {
 		return known
 	}
 	a.texts[text] = text
+	a.size += textSize
 	return text
 }
 
-func (a *assembly) value(text []byte) json.RawMessage {
+// value is the value of a property of some type.
+func (a *assembly) value(kind string, text []byte) json.RawMessage {
 	if known, ok := a.values[string(text)]; ok {
 		return known
 	}
+	a.size += valueSize(kind, text)
 	value := json.RawMessage(bytes.Clone(text))
 	a.values[string(value)] = value
 	return value
@@ -91,20 +96,15 @@ func (a *assembly) add(b *api.Bundle) {
 		p = &pending{channels: map[string]*resolution.Channel{}, bundles: map[string]bool{}}
 		p.Name = a.intern(b.GetPackageName())
 		a.packages[p.Name] = p
+		a.size += packageSize
 	}
 	channel := p.channels[b.GetChannelName()]
 	if channel == nil {
 		channel = &resolution.Channel{Name: a.intern(b.GetChannelName())}
 		p.channels[channel.Name] = channel
+		a.size += channelSize
 	}
-	entry := resolution.ChannelEntry{Name: name, Replaces: a.intern(b.GetReplaces()), SkipRange: a.intern(b.GetSkipRange())}
-	for _, skipped := range b.GetSkips() {
-		if skipped != "" {
-			entry.Skips = append(entry.Skips, a.intern(skipped))
-		}
-	}
-	entry.Skips = slices.Clip(entry.Skips)
-	channel.Entries = append(channel.Entries, entry)
+	channel.Entries = append(channel.Entries, a.entry(b))
 	if _, known := p.bundles[name]; known {
 		return
 	}
@@ -114,9 +114,30 @@ func (a *assembly) add(b *api.Bundle) {
 		return
 	}
 	p.Bundles = append(p.Bundles, bundle)
+	a.size += bundleSize + propertiesSize(bundle.Properties)
 	if text := b.GetDeprecation().GetMessage(); text != "" {
 		p.Deprecations = append(p.Deprecations, resolution.Deprecation{Bundle: name, Message: text})
+		a.size += deprecationSize
 	}
+}
+
+// entry is the place of a bundle in its channel.
+func (a *assembly) entry(b *api.Bundle) resolution.ChannelEntry {
+	skipRange, known := b.GetSkipRange(), len(a.texts)
+	entry := resolution.ChannelEntry{Name: a.intern(b.GetCsvName()), Replaces: a.intern(b.GetReplaces()), SkipRange: a.intern(skipRange)}
+	if len(a.texts) > known {
+		a.size += partsOf(skipRange) * partSize
+	}
+	if len(b.GetSkips()) > 0 {
+		entry.Skips = make([]string, 0, len(b.GetSkips()))
+	}
+	for _, skipped := range b.GetSkips() {
+		if skipped != "" {
+			entry.Skips = append(entry.Skips, a.intern(skipped))
+		}
+	}
+	a.size += entrySize + int64(len(entry.Skips))*skipSize
+	return entry
 }
 
 // plain: no name has control characters, which could forge a line wherever it is printed.
@@ -142,6 +163,7 @@ func (a *assembly) bundle(b *api.Bundle) (resolution.Bundle, error) {
 				return resolution.Bundle{}, err
 			}
 			properties = append(properties, olmcore.Property{Type: resolution.PropertyBundleObject, Value: value})
+			a.size += int64(len(value)-len(o)) + textSize
 		}
 		if len(b.GetObject()) == 0 {
 			return resolution.Bundle{}, fmt.Errorf("it has neither an image nor objects: there is nothing to install")
@@ -153,6 +175,7 @@ func (a *assembly) bundle(b *api.Bundle) (resolution.Bundle, error) {
 // properties are those of a bundle, and what older servers say in other fields.
 func (a *assembly) properties(b *api.Bundle) (list []olmcore.Property, err error) {
 	versions := 0
+	list = make([]olmcore.Property, 0, len(b.GetProperties())+1)
 	for i, p := range b.GetProperties() {
 		switch {
 		case p.GetType() == "":
@@ -164,7 +187,7 @@ func (a *assembly) properties(b *api.Bundle) (list []olmcore.Property, err error
 		case p.GetType() == resolution.PropertyPackage:
 			versions++
 		}
-		list = append(list, olmcore.Property{Type: a.intern(p.GetType()), Value: a.value([]byte(p.GetValue()))})
+		list = append(list, olmcore.Property{Type: a.intern(p.GetType()), Value: a.value(p.GetType(), []byte(p.GetValue()))})
 	}
 	var known map[string]bool // what is there already, however it is written
 	add := func(kind string, value any) {
@@ -177,7 +200,7 @@ func (a *assembly) properties(b *api.Bundle) (list []olmcore.Property, err error
 		text, failed := marshal(value)
 		if err = cmp.Or(err, failed); failed == nil && !known[kind+" "+canonical(text)] {
 			known[kind+" "+canonical(text)] = true
-			list = append(list, olmcore.Property{Type: kind, Value: a.value(text)})
+			list = append(list, olmcore.Property{Type: kind, Value: a.value(kind, text)})
 		}
 	}
 	if len(list) == 0 {
@@ -273,6 +296,7 @@ func (a *assembly) describe(name string, described *api.Package) {
 	p.DefaultChannel = a.intern(described.GetDefaultChannelName())
 	if text := described.GetDeprecation().GetMessage(); text != "" {
 		p.Deprecations = append(p.Deprecations, resolution.Deprecation{Message: text})
+		a.size += deprecationSize
 	}
 	told := map[string]bool{}
 	for _, channel := range described.GetChannels() {
@@ -282,6 +306,7 @@ func (a *assembly) describe(name string, described *api.Package) {
 		}
 		told[channel.GetName()] = true
 		p.Deprecations = append(p.Deprecations, resolution.Deprecation{Channel: a.intern(channel.GetName()), Message: text})
+		a.size += deprecationSize
 	}
 }
 

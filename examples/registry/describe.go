@@ -66,6 +66,9 @@ func (r *reader) heads(ctx context.Context, p *resolution.Package, index *resolu
 				if err != nil {
 					return err
 				}
+				if err := r.limit.keep(int64(len(value)-len(text)) + propertySize); err != nil {
+					return err
+				}
 				b := &p.Bundles[i]
 				b.Properties = append(slices.Clone(b.Properties), olmcore.Property{Type: resolution.PropertyBundleObject, Value: value})
 			}

@@ -32,6 +32,18 @@ func (m *Memory) Read(ctx context.Context, conn grpc.ClientConnInterface, o Opti
 	return c.options.read(ctx, conn, &part{of: c.roomOf("ops")}, (*absences)(m))
 }
 
+// Taken reads a catalog, and returns how much of its namespace's room it takes.
+func Taken(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]resolution.Package, int64, error) {
+	o.Catalogs = &controllers.Catalogs{}
+	c, err := New(o)
+	if err != nil {
+		return nil, 0, err
+	}
+	in := &part{of: c.roomOf("ops")}
+	packages, _, err := c.options.read(ctx, conn, in, &absences{})
+	return packages, in.taken, err
+}
+
 // Listening is a connection that tells the words of a registry from those of the own client.
 func Listening() grpc.DialOption { return grpc.WithStatsHandler(listener{}) }
 

@@ -23,8 +23,8 @@ type Flags struct {
 func BindFlags(flags *flag.FlagSet, on bool) *Flags {
 	f := &Flags{}
 	flags.BoolVar(&f.read, "registries", on, "read the content of CatalogSources from their registries, over gRPC, unless --catalog has it")
-	flags.Int64Var(&f.options.MaxBytes, "registry-max-bytes", DefaultMaxBytes, "how much one catalog's registry may send")
-	flags.Int64Var(&f.options.MaxNamespaceBytes, "registry-max-namespace-bytes", 0, "how much all catalogs of one namespace may send together (default four times --registry-max-bytes)")
+	flags.Int64Var(&f.options.MaxBytes, "registry-max-bytes", DefaultMaxBytes, "how much one catalog's registry may send, and its content take in memory")
+	flags.Int64Var(&f.options.MaxNamespaceBytes, "registry-max-namespace-bytes", 0, "the same for all catalogs of one namespace together (default four times --registry-max-bytes)")
 	flags.IntVar(&f.options.MaxBundles, "registry-max-bundles", DefaultMaxBundles, "how many bundles it may send, each once for every channel")
 	flags.DurationVar(&f.options.Timeout, "registry-timeout", DefaultTimeout, "how long it may be silent while it is read; all of it may take ten times as long")
 	return f

@@ -25,8 +25,9 @@ import (
 // slowest is how many Timeouts reading a catalog may take.
 const slowest = 10
 
-// maxFields bounds the parts of one message: decoded, a small part takes many times its size.
-const maxFields = 100_000
+// maxFields bounds the parts of one message, such as the versions that an entry skips: decoded, a small part takes many times
+// its size.
+const maxFields = 10_000
 
 // read reads all of a catalog: its bundles in one stream, then each package.
 func (o *Options) read(ctx context.Context, conn grpc.ClientConnInterface, in *part, missing *absences) ([]resolution.Package, []olmcore.Diagnostic, error) {
@@ -58,7 +59,7 @@ func (o *Options) ask(ctx context.Context, conn grpc.ClientConnInterface, most i
 	defer whole.Stop()
 
 	limit := &limited{CodecV2: encoding.GetCodecV2("proto"), most: most, in: in}
-	err := questions(ctx, &reader{client: api.NewRegistryClient(conn), codec: grpc.ForceCodecV2(limit), alive: func() { silent.Reset(o.Timeout) }, most: o.MaxBundles})
+	err := questions(ctx, &reader{client: api.NewRegistryClient(conn), codec: grpc.ForceCodecV2(limit), limit: limit, alive: func() { silent.Reset(o.Timeout) }, most: o.MaxBundles})
 	switch {
 	case limit.failed.Load() != nil:
 		return *limit.failed.Load()
@@ -72,6 +73,7 @@ func (o *Options) ask(ctx context.Context, conn grpc.ClientConnInterface, most i
 type reader struct {
 	client api.RegistryClient
 	codec  grpc.CallOption
+	limit  *limited
 	alive  func()
 	most   int
 }
@@ -97,6 +99,9 @@ func (r *reader) listBundles(ctx context.Context, a *assembly) error {
 		}
 		r.alive()
 		a.add(bundle)
+		if err := r.limit.keep(a.grown()); err != nil {
+			return err
+		}
 	}
 }
 
@@ -123,17 +128,20 @@ func (r *reader) packages(ctx context.Context, a *assembly, missing *absences) (
 			return err
 		default:
 			a.describe(name, described)
+			if err := r.limit.keep(a.grown()); err != nil {
+				return err
+			}
 		}
 	}
 	return doubt
 }
 
-// limited is a codec that decodes only so much.
+// limited is a codec that decodes only so much: what is sent, and what it takes beside that when it is kept.
 type limited struct {
 	encoding.CodecV2
 	most   int64
 	in     *part
-	sent   atomic.Int64
+	taken  atomic.Int64
 	failed atomic.Pointer[error]
 }
 
@@ -151,10 +159,7 @@ func (l *limited) unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return fmt.Errorf("%T is no message", v)
 	}
-	if l.sent.Add(int64(data.Len())) > l.most {
-		return &limitError{text: fmt.Sprintf("the catalog is larger than %d bytes: raise the limit (MaxBytes, --registry-max-bytes), or serve less", l.most)}
-	}
-	if err := l.in.take(int64(data.Len())); err != nil {
+	if err := l.keep(int64(data.Len())); err != nil {
 		return err
 	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
@@ -167,6 +172,14 @@ func (l *limited) unmarshal(data mem.BufferSlice, v any) error {
 		return errors.New("the registry sends what is no bundle or no package: check the image, and the versions of opm that made and serve it")
 	}
 	return nil
+}
+
+// keep takes so many bytes more.
+func (l *limited) keep(size int64) error {
+	if l.taken.Add(size) > l.most {
+		return &limitError{text: fmt.Sprintf("the catalog is larger than %d bytes: raise the limit (MaxBytes, --registry-max-bytes), or serve less", l.most)}
+	}
+	return l.in.take(size)
 }
 
 // fieldsOf counts the parts of a message, up to where it is broken or there are too many.

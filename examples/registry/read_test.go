@@ -324,11 +324,17 @@ func TestLimits(t *testing.T) {
 			b.CsvJson = big
 			return b
 		}), registry.Options{MaxBytes: 8 << 20}, "the catalog is larger than 8388608 bytes: raise the limit (MaxBytes, --registry-max-bytes), or serve less"},
+		"small parts": {forEver(func(i int) *api.Bundle {
+			require.Less(t, i, 100, "9,900 skips take more than the 30 kB that they are")
+			b := etcd(i)
+			b.Skips = texts(9900, func(int) string { return "a" })
+			return b
+		}), registry.Options{MaxBytes: 8 << 20}, "the catalog is larger than 8388608 bytes: raise the limit (MaxBytes, --registry-max-bytes), or serve less"},
 		"small bundles": {forEver(etcd), registry.Options{MaxBundles: 500},
 			"the catalog has more than 500 bundles: raise the limit (MaxBundles, --registry-max-bundles), or serve less"},
 		"silence": {silent, registry.Options{Timeout: 50 * time.Millisecond}, "the registry sent nothing for 50ms: check its log and its load"},
 		"a message that grows when it is decoded": {sends(&api.Bundle{CsvName: "a", PackageName: "b", Skips: make([]string, 200_000)}), registry.Options{},
-			"a bundle or a package has more than 100000 properties, skipped versions and the like"},
+			"a bundle or a package has more than 10000 properties, skipped versions and the like"},
 		"a message beyond gRPC's": {sends(&api.Bundle{CsvJson: strings.Repeat(big, 5)}), registry.Options{},
 			"a bundle, or a package, is larger than the 4 MiB that OLM takes: leave manifests to the bundle's image"},
 		"an error of the server, with control characters": {&script{bundles: func(func(*api.Bundle) error, context.Context) error {

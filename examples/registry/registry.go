@@ -43,10 +43,11 @@ type Options struct {
 	// Dial connects to an address, host:port, instead of the network; nil: TCP, through the proxy that GRPC_PROXY names
 	// unless NO_PROXY excepts the address.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// MaxBytes and MaxBundles bound what one catalog may send; a bundle counts once for each of its channels.
+	// MaxBytes bounds what one catalog may send and takes in memory, MaxBundles how many bundles it may have; each counts once
+	// for each of its channels.
 	MaxBytes   int64
 	MaxBundles int
-	// MaxNamespaceBytes bounds what all catalogs of one namespace may send together; the default is four times MaxBytes.
+	// MaxNamespaceBytes is MaxBytes for all catalogs of one namespace together; the default is four times MaxBytes.
 	MaxNamespaceBytes int64
 	// Timeout is how long a registry may be silent while it is read. All of it may take ten times as long.
 	Timeout time.Duration

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// room is what the catalogs of one namespace may send together: whoever may write CatalogSources there may write many.
+// room is what the catalogs of one namespace may send and keep together: whoever may write CatalogSources there may write many.
 type room struct {
 	namespace string
 	most      int64
@@ -19,7 +19,7 @@ type room struct {
 // part is what one catalog has of the room of its namespace. Only the goroutine of its client uses it.
 type part struct {
 	of *room
-	// held is what was sent for the content that is kept, taken what has been for that which is being read: while there are
+	// held is the size of the content that is kept, taken that of what has been read of the next: while there are
 	// both, the larger one counts.
 	held, taken int64
 }

@@ -3,6 +3,7 @@
 package registry_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -21,25 +22,27 @@ import (
 // namespaces a reason to wait; what goes makes room.
 func TestTheCatalogsOfANamespaceShareItsRoom(t *testing.T) {
 	large := etcd(1)
-	large.CsvJson = strings.Repeat("x", 1000)
-	w := newWorld(t, registry.Options{MaxBytes: 3000, MaxNamespaceBytes: 3000})
+	large.CsvJson = strings.Repeat("x", 10_000)
+	w := newWorld(t, registry.Options{MaxBytes: 30_000, MaxNamespaceBytes: 30_000})
 	w.leads(listen(t, sends(large)))
 	source := func(namespace, name, uid string) catalog.Input {
 		return catalog.Input{CatalogSource: &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid)}}}
 	}
 	read := func(namespace, name string) *catalog.Connection {
 		w.Connection(source(namespace, name, name), address)
-		require.NoError(t, w.Wait(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		require.NoError(t, w.Wait(ctx))
 		return w.Connection(source(namespace, name, name), address)
 	}
 	require.Equal(t, "READY", read("tenant", "a").State)
 	require.Equal(t, "READY", read("tenant", "b").State)
-	require.Equal(t, "the catalogs of namespace tenant have more than 3000 bytes together: have fewer, or raise the limit (MaxNamespaceBytes, --registry-max-namespace-bytes)",
+	require.Equal(t, "the catalogs of namespace tenant have more than 30000 bytes together: have fewer, or raise the limit (MaxNamespaceBytes, --registry-max-namespace-bytes)",
 		read("tenant", "c").Problem)
 	require.Equal(t, "READY", read("other", "c").State)
 
 	require.Nil(t, w.Connection(source("tenant", "a", ""), ""))
-	require.Eventually(t, func() bool { return read("tenant", "c").State == "READY" }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return read("tenant", "c").State == "READY" }, patience, 10*time.Millisecond)
 }
 
 // TestContentThatIsReadAgainNeedsNoMoreRoom: what replaces content counts instead of it, also when reading fails.
