@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -13,7 +14,6 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/catalog"
@@ -28,19 +28,13 @@ const (
 	failed     = "TRANSIENT_FAILURE"
 )
 
-const (
-	// refresh is how often content is read again of which nothing tells whether it changed.
-	refresh = 30 * time.Minute
-	// firstRetry is how long a client waits before it tries again, longestConnect and longestRead after many times.
-	firstRetry, longestConnect, longestRead = time.Second, 30 * time.Second, 5 * time.Minute
-)
-
 // client is connected to the registry of one CatalogSource. One goroutine runs it.
 type client struct {
 	all     *Clients
 	key     types.NamespacedName
 	uid     types.UID
 	address string
+	began   time.Time
 	stop    context.CancelFunc
 	part    part
 
@@ -55,6 +49,8 @@ type client struct {
 	peer     *sniffer
 	dialing  error
 	reported int // the connection that LastConnect is about
+	// unsaid is a failure that is not told during the grace period.
+	unsaid string
 	// content was read through a connection to what read says.
 	content *resolution.Catalog
 	read    source
@@ -87,8 +83,8 @@ func (c *Clients) roomOf(namespace string) *room {
 
 func (c *Clients) newClient(key types.NamespacedName, uid types.UID, address string) *client {
 	ctx, stop := context.WithCancel(context.Background())
-	client := &client{all: c, key: key, uid: uid, address: address, stop: stop, part: part{of: c.roomOf(key.Namespace)}, nudge: func() {}}
-	client.connection = catalog.Connection{Address: address, State: connecting, LastTransition: time.Now()}
+	client := &client{all: c, key: key, uid: uid, address: address, began: time.Now(), stop: stop, part: part{of: c.roomOf(key.Namespace)}, nudge: func() {}}
+	client.connection = catalog.Connection{Address: address, State: connecting, LastTransition: client.began}
 	c.running.Go(func() { client.run(ctx) })
 	return client
 }
@@ -121,7 +117,7 @@ func (c *client) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := c.newConn()
 		if err != nil {
-			c.fail(ctx, err.Error())
+			c.tell(ctx, err.Error())
 			<-ctx.Done() // another address is another client
 			return
 		}
@@ -131,18 +127,18 @@ func (c *client) run(ctx context.Context) {
 }
 
 func (c *client) newConn() (*grpc.ClientConn, error) {
+	pace := &c.all.options.pace
 	return grpc.NewClient("passthrough:///registry",
 		// As OLM: registries serve without TLS.
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.dial(ctx) }),
 		grpc.WithAuthority(c.address), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
-		// A connection without calls stays; TCP tells that its peer is gone. Registries close connections of clients that
-		// ping without a call, or more often than every five minutes.
+		// A connection without calls stays; TCP tells that its peer is gone.
 		grpc.WithIdleTimeout(0),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}),
+		grpc.WithKeepaliveParams(pace.keepAlive),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			MinConnectTimeout: 20 * time.Second,
-			Backoff:           backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestConnect},
+			Backoff:           backoff.Config{BaseDelay: pace.firstRetry, Multiplier: 1.6, Jitter: 0.2, MaxDelay: pace.longestConnect},
 		}),
 		grpc.WithMaxHeaderListSize(64<<10), grpc.WithStatsHandler(listener{}),
 	)
@@ -173,6 +169,9 @@ func (c *client) follow(ctx context.Context, conn *grpc.ClientConn) {
 		c.nudge = cancel
 		due, wait := c.due(time.Now())
 		moved := c.dialed.content != c.served.content
+		if state == connectivity.Ready && c.failures == 0 {
+			c.unsaid = "" // it is over
+		}
 		c.mu.Unlock()
 		switch {
 		case state == connectivity.Ready && moved:
@@ -188,7 +187,10 @@ func (c *client) follow(ctx context.Context, conn *grpc.ClientConn) {
 			conn.Connect()
 		case state == connectivity.TransientFailure:
 			c.fail(ctx, c.whyNot())
-			wait = longestConnect // the state stays, and its reason may change
+			wait = c.all.options.pace.longestConnect // the state stays, and its reason may change
+		}
+		if left := c.tellLate(ctx); left > 0 {
+			wait = min(cmp.Or(wait, left), left)
 		}
 		if wait > 0 {
 			timer := time.AfterFunc(wait, cancel)
@@ -236,11 +238,14 @@ func (c *client) readAll(ctx context.Context, conn *grpc.ClientConn) {
 		c.schedule(err, missing.now)
 	}
 	c.mu.Unlock()
-	if err != nil {
+	switch {
+	case err == nil:
+		c.connected(ctx)
+	case limitOf(err) != nil:
+		c.tell(ctx, problemOf(err)) // it would be the same
+	default:
 		c.fail(ctx, problemOf(err))
-		return
 	}
-	c.connected(ctx)
 }
 
 // readContent reads and indexes the content, and tells what of it cannot be used.
@@ -269,17 +274,17 @@ func (c *client) schedule(err error, missing map[string]bool) {
 	if err == nil || errors.As(err, &unsure) {
 		c.missing = missing
 	}
-	now := time.Now()
+	now, pace := time.Now(), &c.all.options.pace
 	switch {
 	case err != nil:
 		c.again = now.Add(c.retry(err))
 		c.failures++
 	case len(missing) > 0:
 		// What was left out may come back, although nothing tells that something else is served.
-		c.again = now.Add(backoffOf(c.partial, refresh))
+		c.again = now.Add(pace.backoff(c.partial, pace.refresh))
 		c.partial++
 	case c.read.content == "":
-		c.again, c.partial = now.Add(refresh), 0
+		c.again, c.partial = now.Add(pace.refresh), 0
 	default:
 		c.again, c.partial = time.Time{}, 0
 	}
@@ -287,15 +292,11 @@ func (c *client) schedule(err error, missing map[string]bool) {
 
 // retry is how long to wait before content is read again that could not be read.
 func (c *client) retry(err error) time.Duration {
+	pace := &c.all.options.pace
 	if limit := limitOf(err); limit != nil && !limit.shared {
-		return refresh // it would be the same
+		return pace.refresh // it would be the same
 	}
-	return backoffOf(c.failures, longestRead)
-}
-
-// backoffOf is how long to wait after so many times before.
-func backoffOf(times int, most time.Duration) time.Duration {
-	return min(firstRetry<<min(times, 20), most)
+	return pace.backoff(c.failures, pace.longestRead)
 }
 
 // connected reports a connection whose content was read.
@@ -313,8 +314,8 @@ func (c *client) connected(ctx context.Context) {
 	})
 }
 
-// fail reports why there is no connection, or no content.
-func (c *client) fail(ctx context.Context, problem string) {
+// tell reports why there is no connection, or no content.
+func (c *client) tell(ctx context.Context, problem string) {
 	c.all.report(ctx, c, func(connection *catalog.Connection) bool {
 		if connection.State == failed && connection.Problem == problem {
 			return false

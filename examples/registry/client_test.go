@@ -65,7 +65,7 @@ func newWorld(t testing.TB, o registry.Options) *world {
 	var err error
 	w.cluster, err = olmcore.NewSnapshot([]olmcore.Object{cs, input.OperatorGroups[0], input.Subscriptions[0]}, olmcore.Everything)
 	require.NoError(t, err)
-	w.Clients, err = registry.New(o)
+	w.Clients, err = registry.New(registry.WithoutGrace(o))
 	require.NoError(t, err)
 	var options controllers.Options
 	w.Serve(&options)
@@ -82,11 +82,28 @@ func newWorld(t testing.TB, o registry.Options) *world {
 		})
 	})
 	t.Cleanup(func() {
-		w.Close()
 		stop()
-		watching.Wait()
+		within(t, func() {
+			w.Close()
+			watching.Wait()
+		})
 	})
 	return w
+}
+
+// within requires that something returns.
+func within(t testing.TB, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Error("it does not return")
+	}
 }
 
 func (w *world) dial(ctx context.Context, to string) (net.Conn, error) {
@@ -137,7 +154,7 @@ func (w *world) connection() *catalog.Connection { return w.Connection(w.in, add
 // until waits for something that clients tell.
 func (w *world) until(what string, holds func() bool) {
 	w.Helper()
-	end := time.After(20 * time.Second)
+	end := time.After(patience)
 	for !holds() {
 		select {
 		case <-w.woken:
@@ -392,15 +409,17 @@ func TestFilesComeFirst(t *testing.T) {
 func TestWait(t *testing.T) {
 	w := newWorld(t, registry.Options{})
 	w.leads(listen(t, real(t, offering("etcd", "1.0.0"))))
-	require.NoError(t, w.Wait(t.Context()), "there is nothing to wait for")
+	soon, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	require.NoError(t, w.Wait(soon), "there is nothing to wait for")
 	w.connection()
-	require.NoError(t, w.Wait(t.Context()))
+	require.NoError(t, w.Wait(soon))
 	w.requireTarget("etcd.v1.0.0")
 
 	stuck := newWorld(t, registry.Options{Dial: func(ctx context.Context, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }})
 	stuck.connection()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	ctx, end := context.WithCancel(t.Context())
+	end()
 	require.ErrorIs(t, stuck.Wait(ctx), context.Canceled)
 }
 
@@ -417,7 +436,12 @@ func TestProblemsAreTold(t *testing.T) {
 	w.leads(listen(t, sends(etcd(1), broken, &api.Bundle{})))
 	w.connection()
 	w.untilReady()
-	require.NotEmpty(t, <-told)
+	select {
+	case problems := <-told:
+		require.NotEmpty(t, problems)
+	case <-time.After(patience):
+		t.Fatal("nothing is told")
+	}
 	w.requireTarget("etcd.v1.0.0")
 }
 

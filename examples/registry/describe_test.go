@@ -28,12 +28,12 @@ import (
 func described(t testing.TB, r api.RegistryServer, ready bool) ([]resolution.Package, *catalog.Connection) {
 	got := make(chan []resolution.Package, 1)
 	catalogs := &controllers.Catalogs{}
-	clients, err := registry.New(registry.Options{Catalogs: catalogs, Described: func(key types.NamespacedName, read []resolution.Package) {
+	clients, err := registry.New(registry.WithoutGrace(registry.Options{Catalogs: catalogs, Described: func(key types.NamespacedName, read []resolution.Package) {
 		require.Equal(t, types.NamespacedName{Namespace: "olm", Name: "community"}, key)
 		got <- read
-	}})
+	}}))
 	require.NoError(t, err)
-	defer clients.Close()
+	defer within(t, clients.Close)
 	source := &v1alpha1.CatalogSource{}
 	source.Namespace, source.Name, source.UID = "olm", "community", "u"
 	address := listen(t, r).address

@@ -196,12 +196,13 @@ func TestADialThroughTheProxyEnds(t *testing.T) {
 	dial, err := registry.FromVariables(environment("GRPC_PROXY", l.Addr().String()))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	go func() {
 		conn := <-accepted
 		_, _ = conn.Read(make([]byte, 1))
 		cancel()
 	}()
-	_, err = dial(ctx, address)
+	within(t, func() { _, err = dial(ctx, address) })
 	require.Error(t, err)
 	require.True(t, strings.Contains(err.Error(), "i/o timeout") || strings.Contains(err.Error(), "canceled"), err)
 }

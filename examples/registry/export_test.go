@@ -4,9 +4,11 @@ package registry
 
 import (
 	"context"
+	"time"
 
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
@@ -43,6 +45,42 @@ func Taken(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]res
 	packages, _, err := c.options.read(ctx, conn, in, &absences{})
 	return packages, in.taken, err
 }
+
+// Paced is Options whose clients tell a failure after a grace period, and try again after first, later after most.
+func Paced(o Options, grace, first, most time.Duration) Options {
+	o.pace = usual
+	o.pace.grace, o.pace.firstRetry, o.pace.longestConnect, o.pace.longestRead = grace, first, most, most
+	return o
+}
+
+// WithoutGrace is Options whose clients tell each failure at once.
+func WithoutGrace(o Options) Options {
+	if o.pace == (pace{}) {
+		return Paced(o, 0, usual.firstRetry, usual.longestRead)
+	}
+	return o
+}
+
+// KeptAlive is Options whose clients look after so long whether a peer that is to answer is there, and wait so long.
+func KeptAlive(o Options, after, wait time.Duration) Options {
+	o.pace = usual
+	o.pace.keepAlive = keepalive.ClientParameters{Time: after, Timeout: wait}
+	return o
+}
+
+// RetryAfter is how long a client waits after a read that failed, after so many that failed before.
+func RetryAfter(failures int, err error) time.Duration {
+	c := &client{all: &Clients{options: Options{pace: usual}}, failures: failures}
+	return c.retry(err)
+}
+
+// Usual is the pace of clients.
+func Usual() (grace, firstRetry, longestConnect, longestRead, refresh time.Duration, keepAlive keepalive.ClientParameters) {
+	return usual.grace, usual.firstRetry, usual.longestConnect, usual.longestRead, usual.refresh, usual.keepAlive
+}
+
+// Limit is the error of a catalog beyond a limit.
+func Limit(shared bool) error { return &limitError{shared: shared} }
 
 // Listening is a connection that tells the words of a registry from those of the own client.
 func Listening() grpc.DialOption { return grpc.WithStatsHandler(listener{}) }

@@ -24,7 +24,7 @@ func logged(t *testing.T, r api.RegistryServer) string {
 	flags := registry.BindFlags(flag.NewFlagSet("", flag.ContinueOnError), true)
 	clients, err := flags.Serve(&controllers.Catalogs{}, &controllers.Options{}, &out)
 	require.NoError(t, err)
-	defer clients.Close()
+	defer within(t, clients.Close)
 	in := catalog.Input{CatalogSource: &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "community", UID: "1"}}}
 	clients.Connection(in, listen(t, r).address)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

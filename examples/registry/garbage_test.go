@@ -3,6 +3,7 @@
 package registry_test
 
 import (
+	"context"
 	"net"
 	"testing"
 
@@ -37,7 +38,9 @@ func TestGarbageInsteadOfBundles(t *testing.T) {
 	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
-	packages, _, err := registry.Read(t.Context(), conn, registry.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	packages, _, err := registry.Read(ctx, conn, registry.Options{})
 	require.Error(t, err)
 	require.Empty(t, packages)
 	require.Equal(t, "the registry sends what is no bundle or no package: check the image, and the versions of opm that made and serve it", registry.ProblemOf(err))

@@ -56,6 +56,8 @@ type Options struct {
 	// Described, when set, gets the packages of a catalog each time it is read. The heads of channels have their
 	// ClusterServiceVersions then, which are asked for one by one, as properties of type olm.bundle.object.
 	Described func(catalog types.NamespacedName, packages []resolution.Package)
+
+	pace pace // zero: usual
 }
 
 // Clients are the clients of all CatalogSources of one cluster. They are safe for concurrent use.
@@ -80,7 +82,7 @@ func New(o Options) (*Clients, error) {
 	}
 	o.MaxBytes, o.MaxBundles = cmp.Or(o.MaxBytes, DefaultMaxBytes), cmp.Or(o.MaxBundles, DefaultMaxBundles)
 	o.MaxNamespaceBytes = cmp.Or(o.MaxNamespaceBytes, 4*o.MaxBytes)
-	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Timeout, o.pace = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.pace, usual)
 	if o.Dial == nil {
 		dial, err := fromEnvironment()
 		if err != nil {
