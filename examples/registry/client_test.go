@@ -101,7 +101,7 @@ func within(t testing.TB, do func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(testDeadline):
 		t.Error("it does not return")
 	}
 }
@@ -154,7 +154,7 @@ func (w *world) connection() *catalog.Connection { return w.Connection(w.in, add
 // until waits for something that clients tell.
 func (w *world) until(what string, holds func() bool) {
 	w.Helper()
-	end := time.After(patience)
+	end := time.After(testDeadline)
 	for !holds() {
 		select {
 		case <-w.woken:
@@ -409,7 +409,7 @@ func TestFilesComeFirst(t *testing.T) {
 func TestWait(t *testing.T) {
 	w := newWorld(t, registry.Options{})
 	w.leads(listen(t, real(t, offering("etcd", "1.0.0"))))
-	soon, cancel := context.WithTimeout(t.Context(), patience)
+	soon, cancel := context.WithTimeout(t.Context(), testDeadline)
 	defer cancel()
 	require.NoError(t, w.Wait(soon), "there is nothing to wait for")
 	w.connection()
@@ -439,7 +439,7 @@ func TestProblemsAreTold(t *testing.T) {
 	select {
 	case problems := <-told:
 		require.NotEmpty(t, problems)
-	case <-time.After(patience):
+	case <-time.After(testDeadline):
 		t.Fatal("nothing is told")
 	}
 	w.requireTarget("etcd.v1.0.0")

@@ -40,10 +40,10 @@ func described(t testing.TB, r api.RegistryServer, ready bool) ([]resolution.Pac
 	connection := func() *catalog.Connection { return clients.Connection(catalog.Input{CatalogSource: source}, address) }
 	connection()
 	if !ready {
-		require.Eventually(t, func() bool { return connection().State == "TRANSIENT_FAILURE" }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return connection().State == "TRANSIENT_FAILURE" }, testDeadline, time.Millisecond)
 		return nil, connection()
 	}
-	require.Eventually(t, func() bool { return connection().State == "READY" }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return connection().State == "READY" }, testDeadline, time.Millisecond)
 	return <-got, connection()
 }
 

@@ -27,7 +27,7 @@ func logged(t *testing.T, r api.RegistryServer) string {
 	defer within(t, clients.Close)
 	in := catalog.Input{CatalogSource: &v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "community", UID: "1"}}}
 	clients.Connection(in, listen(t, r).address)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testDeadline)
 	defer cancel()
 	require.NoError(t, clients.Wait(ctx))
 	return out.String()

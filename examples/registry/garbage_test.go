@@ -38,7 +38,7 @@ func TestGarbageInsteadOfBundles(t *testing.T) {
 	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testDeadline)
 	defer cancel()
 	packages, _, err := registry.Read(ctx, conn, registry.Options{})
 	require.Error(t, err)

@@ -38,7 +38,7 @@ func (x *times) gaps(t *testing.T, n int) (gaps []time.Duration) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		return len(x.list) >= n
-	}, patience, time.Millisecond, "it is not tried again")
+	}, testDeadline, time.Millisecond, "it is not tried again")
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := 1; i < n; i++ {
@@ -154,7 +154,7 @@ func TestAFirstFailureIsNotTold(t *testing.T) {
 					return nil, reset
 				}
 				return w.dial(ctx, to)
-			}}, patience, 50*time.Millisecond, time.Second))
+			}}, testDeadline, 50*time.Millisecond, time.Second))
 			w.leads(listen(t, f))
 			w.connection()
 			w.until("the content is read", func() bool {

@@ -32,8 +32,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/fbc"
 )
 
-// patience is how long tests wait for what must happen.
-const patience = 20 * time.Second
+// testDeadline is how long tests wait for what must happen.
+const testDeadline = 20 * time.Second
 
 func read(t testing.TB, from api.RegistryServer, o registry.Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	ctx, conn := dialed(t, from)
@@ -54,7 +54,7 @@ func dialed(t testing.TB, to api.RegistryServer) (context.Context, *grpc.ClientC
 	conn, err := grpc.NewClient(listen(t, to).address, grpc.WithTransportCredentials(insecure.NewCredentials()), registry.Listening())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testDeadline)
 	t.Cleanup(cancel)
 	return ctx, conn
 }

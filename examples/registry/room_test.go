@@ -30,7 +30,7 @@ func TestTheCatalogsOfANamespaceShareItsRoom(t *testing.T) {
 	}
 	read := func(namespace, name string) *catalog.Connection {
 		w.Connection(source(namespace, name, name), address)
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testDeadline)
 		defer cancel()
 		require.NoError(t, w.Wait(ctx))
 		return w.Connection(source(namespace, name, name), address)
@@ -42,7 +42,7 @@ func TestTheCatalogsOfANamespaceShareItsRoom(t *testing.T) {
 	require.Equal(t, "READY", read("other", "c").State)
 
 	require.Nil(t, w.Connection(source("tenant", "a", ""), ""))
-	require.Eventually(t, func() bool { return read("tenant", "c").State == "READY" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return read("tenant", "c").State == "READY" }, testDeadline, 10*time.Millisecond)
 }
 
 // TestContentThatIsReadAgainNeedsNoMoreRoom: what replaces content counts instead of it, also when reading fails.

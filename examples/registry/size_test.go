@@ -50,70 +50,70 @@ var shapes = map[string]struct {
 	count  int
 	change func(b *api.Bundle, i int)
 }{
-	"small bundles":                {8000, func(*api.Bundle, int) {}},
-	"bundles of their own package": {4000, func(b *api.Bundle, i int) { b.PackageName = fmt.Sprintf("%x", i) }},
-	"bundles of their own channel": {4000, func(b *api.Bundle, i int) { b.ChannelName = fmt.Sprintf("%x", i) }},
-	"one bundle in many channels":  {4000, func(b *api.Bundle, i int) { b.CsvName, b.ChannelName = "a", fmt.Sprintf("%x", i) }},
-	"skips of one letter": {50, func(b *api.Bundle, _ int) {
+	"small bundles":                {2000, func(*api.Bundle, int) {}},
+	"bundles of their own package": {2000, func(b *api.Bundle, i int) { b.PackageName = fmt.Sprintf("%x", i) }},
+	"bundles of their own channel": {2000, func(b *api.Bundle, i int) { b.ChannelName = fmt.Sprintf("%x", i) }},
+	"one bundle in many channels":  {2000, func(b *api.Bundle, i int) { b.CsvName, b.ChannelName = "a", fmt.Sprintf("%x", i) }},
+	"skips of one letter": {10, func(b *api.Bundle, _ int) {
 		b.Skips = texts(9900, func(j int) string { return string(rune('a' + j%26)) })
 	}},
-	"skips of all kinds": {20, func(b *api.Bundle, i int) {
+	"skips of all kinds": {4, func(b *api.Bundle, i int) {
 		b.Skips = texts(9900, func(j int) string { return fmt.Sprintf("%x", i*9900+j) })
 	}},
-	"APIs": {5, func(b *api.Bundle, i int) {
+	"APIs": {2, func(b *api.Bundle, i int) {
 		b.Properties = properties("olm.gvk", texts(9900, func(j int) string { return fmt.Sprintf(`{"kind":"%x"}`, i*9900+j) }))
 	}},
-	"the same APIs": {20, func(b *api.Bundle, i int) {
+	"the same APIs": {4, func(b *api.Bundle, i int) {
 		b.Properties = properties("olm.gvk", texts(9900, func(j int) string { return fmt.Sprintf(`{"kind":"%x"}`, j) }))
 	}},
-	"labels": {5, func(b *api.Bundle, i int) {
+	"labels": {2, func(b *api.Bundle, i int) {
 		b.Properties = properties("olm.label", texts(9900, func(j int) string { return fmt.Sprintf(`{"label":"%x"}`, i*9900+j) }))
 	}},
-	"required APIs": {5, func(b *api.Bundle, i int) {
+	"required APIs": {2, func(b *api.Bundle, i int) {
 		b.Properties = properties("olm.gvk.required", texts(9900, func(j int) string { return fmt.Sprintf(`{"kind":"%x"}`, i*9900+j) }))
 	}},
-	"required packages": {5, func(b *api.Bundle, i int) {
+	"required packages": {2, func(b *api.Bundle, i int) {
 		b.Properties = properties("olm.package.required", texts(9900, func(j int) string {
 			return fmt.Sprintf(`{"packageName":"%x","versionRange":"<1.%d.0"}`, i*9900+j, i*9900+j)
 		}))
 	}},
-	"required labels": {5, func(b *api.Bundle, i int) {
+	"required labels": {2, func(b *api.Bundle, i int) {
 		b.Properties = properties("olm.label.required", texts(9900, func(j int) string { return fmt.Sprintf(`{"label":"%x"}`, i*9900+j) }))
 	}},
-	"the same required labels": {20, func(b *api.Bundle, i int) {
+	"the same required labels": {4, func(b *api.Bundle, i int) {
 		b.Properties = properties("olm.label.required", texts(9900, func(j int) string { return fmt.Sprintf(`{"label":"%x"}`, j) }))
 	}},
-	"constraints of many parts": {30, func(b *api.Bundle, i int) {
+	"constraints of many parts": {8, func(b *api.Bundle, i int) {
 		b.Properties = properties("olm.constraint", []string{fmt.Sprintf(`{"failureMessage":"%d","all":{"constraints":[%s{"gvk":{"kind":"a"}}]}}`, i, strings.Repeat(`{"gvk":{"kind":"a"}},`, 5000))})
 	}},
-	"constraints of ranges": {30, func(b *api.Bundle, i int) {
+	"constraints of ranges": {8, func(b *api.Bundle, i int) {
 		b.Properties = properties("olm.constraint", []string{fmt.Sprintf(`{"failureMessage":"%d","package":{"packageName":"a","versionRange":"<1.0.%d%s"}}`, i, i, strings.Repeat(` <1.0.0`, 2000))})
 	}},
-	"constraints of rules": {30, func(b *api.Bundle, i int) {
+	"constraints of rules": {8, func(b *api.Bundle, i int) {
 		b.Properties = properties("olm.constraint", []string{fmt.Sprintf(`{"failureMessage":"%d","all":{"constraints":[%s{"gvk":{"kind":"a"}}]}}`, i, strings.Repeat(`{"cel":{"rule":"true"}},`, 5000))})
 	}},
-	"long versions": {30, func(b *api.Bundle, i int) {
+	"long versions": {8, func(b *api.Bundle, i int) {
 		b.Properties = properties("olm.package", []string{fmt.Sprintf(`{"packageName":"p","version":"1.0.%d-a%s+a%s"}`, i, strings.Repeat(".a", 20_000), strings.Repeat(".b", 20_000))})
 	}},
-	"long versions of old servers": {30, func(b *api.Bundle, i int) { b.Version = fmt.Sprintf("1.0.%d-a%s", i, strings.Repeat(".a", 40_000)) }},
-	"ranges of many parts":         {100, func(b *api.Bundle, i int) { b.SkipRange = fmt.Sprintf("<1.0.%d%s", i, strings.Repeat(" <1.0.0", 2000)) }},
-	"ranges of long versions":      {100, func(b *api.Bundle, i int) { b.SkipRange = fmt.Sprintf("<1.0.%d-a%s", i, strings.Repeat(".a", 7000)) }},
-	"deprecations":                 {8000, func(b *api.Bundle, _ int) { b.Deprecation = &api.Deprecation{Message: "a"} }},
-	"objects": {50, func(b *api.Bundle, i int) {
+	"long versions of old servers": {8, func(b *api.Bundle, i int) { b.Version = fmt.Sprintf("1.0.%d-a%s", i, strings.Repeat(".a", 40_000)) }},
+	"ranges of many parts":         {20, func(b *api.Bundle, i int) { b.SkipRange = fmt.Sprintf("<1.0.%d%s", i, strings.Repeat(" <1.0.0", 2000)) }},
+	"ranges of long versions":      {20, func(b *api.Bundle, i int) { b.SkipRange = fmt.Sprintf("<1.0.%d-a%s", i, strings.Repeat(".a", 7000)) }},
+	"deprecations":                 {2000, func(b *api.Bundle, _ int) { b.Deprecation = &api.Deprecation{Message: "a"} }},
+	"objects": {10, func(b *api.Bundle, i int) {
 		b.BundlePath, b.Object = "", texts(9000, func(int) string { return "1" })
 	}},
-	"large objects": {20, func(b *api.Bundle, i int) {
+	"large objects": {4, func(b *api.Bundle, i int) {
 		b.BundlePath, b.Object = "", []string{`"` + strings.Repeat("x", 500_000) + `"`}
 	}},
-	"other properties": {20, func(b *api.Bundle, i int) {
+	"other properties": {4, func(b *api.Bundle, i int) {
 		b.Properties = properties("x", texts(9900, func(j int) string { return fmt.Sprint(i*9900 + j) }))
 	}},
-	"dependencies": {20, func(b *api.Bundle, i int) {
+	"dependencies": {4, func(b *api.Bundle, i int) {
 		for _, p := range properties("olm.label", texts(9900, func(j int) string { return fmt.Sprintf(`{"label":"%x"}`, i*9900+j) })) {
 			b.Dependencies = append(b.Dependencies, &api.Dependency{Type: p.Type, Value: p.Value})
 		}
 	}},
-	"provided APIs of old servers": {5, func(b *api.Bundle, i int) {
+	"provided APIs of old servers": {2, func(b *api.Bundle, i int) {
 		for j := range 9900 {
 			b.ProvidedApis = append(b.ProvidedApis, &api.GroupVersionKind{Kind: fmt.Sprintf("%x", i*9900+j)})
 		}
