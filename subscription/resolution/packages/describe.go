@@ -11,7 +11,6 @@ import (
 
 	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
@@ -57,27 +56,43 @@ func Heads(list []resolution.Package) map[string]bool {
 // answer shares texts with list.
 func Describe(source *v1alpha1.CatalogSource, list []resolution.Package) (Catalog, []olmcore.Diagnostic) {
 	index, problems := resolution.Build(list)
-	d := &describer{index: index, budget: budget{left: maxCatalogBytes}, diagnostics: problems}
 	byName := map[string]*resolution.Package{}
 	for i := range list {
 		if p := &list[i]; byName[p.Name] == nil { // of two packages the first counts, as for Build
 			byName[p.Name] = p
 		}
 	}
+	var d Describer
 	var out Catalog
 	for _, name := range index.Packages() {
-		if m := d.manifest(newPackage(byName[name])); m != nil {
+		p := d.pending(newPackage(byName[name]), index)
+		for _, head := range p.heads {
+			p.Describe(*p.bundles[head.Name])
+		}
+		m, said := p.End()
+		if problems = append(problems, said...); m != nil {
 			out.Packages = append(out.Packages, *m)
 		}
 	}
-	slices.SortStableFunc(d.diagnostics, func(x, y olmcore.Diagnostic) int {
-		return cmp.Or(cmp.Compare(x.Path, y.Path), cmp.Compare(x.Reason, y.Reason), cmp.Compare(x.Message, y.Message))
-	})
-	return out.Of(source), d.diagnostics
+	sortDiagnostics(problems)
+	return out.Of(source), problems
 }
 
+func sortDiagnostics(list []olmcore.Diagnostic) {
+	slices.SortStableFunc(list, func(x, y olmcore.Diagnostic) int {
+		return cmp.Or(cmp.Compare(x.Path, y.Path), cmp.Compare(x.Reason, y.Reason), cmp.Compare(x.Message, y.Message))
+	})
+}
+
+// maxSourceLabels and maxSourceText bound what each package gets of its CatalogSource.
+const (
+	maxSourceLabels = 100
+	maxSourceText   = 1 << 10
+)
+
 // Of returns the same packages as those of another CatalogSource, or of one that has changed: its name, labels, creation
-// time, display name, publisher and priority are new; nil is one without a name. The receiver is not changed.
+// time, display name, publisher and priority are new; nil is one without a name. Of labels the first 100 are taken, of long
+// names and publishers the first KiB. The receiver is not changed.
 func (c Catalog) Of(source *v1alpha1.CatalogSource) Catalog {
 	if source == nil {
 		source = &v1alpha1.CatalogSource{}
@@ -89,7 +104,8 @@ func (c Catalog) Of(source *v1alpha1.CatalogSource) Catalog {
 		m.Labels = labelsOf(m, source)
 		m.Namespace, m.CreationTimestamp = source.Namespace, source.CreationTimestamp
 		m.Status.CatalogSource, m.Status.CatalogSourceNamespace = source.Name, source.Namespace
-		m.Status.CatalogSourceDisplayName, m.Status.CatalogSourcePublisher = source.Spec.DisplayName, source.Spec.Publisher
+		m.Status.CatalogSourceDisplayName = content.Cut(source.Spec.DisplayName, maxSourceText)
+		m.Status.CatalogSourcePublisher = content.Cut(source.Spec.Publisher, maxSourceText)
 	}
 	return out
 }
@@ -99,9 +115,9 @@ func (c Catalog) Of(source *v1alpha1.CatalogSource) Catalog {
 func labelsOf(m *PackageManifest, source *v1alpha1.CatalogSource) map[string]string {
 	platform := func(key string) bool { return strings.HasPrefix(key, LabelArch) || strings.HasPrefix(key, LabelOS) }
 	labels := map[string]string{}
-	for key, value := range source.Labels {
+	for _, key := range firstOf(source.Labels) {
 		if !platform(key) {
-			labels[key] = value
+			labels[key] = source.Labels[key]
 		}
 	}
 	for key, value := range m.Labels {
@@ -114,6 +130,14 @@ func labelsOf(m *PackageManifest, source *v1alpha1.CatalogSource) map[string]str
 		LabelProvider: m.Status.Provider.Name, LabelProviderURL: m.Status.Provider.URL,
 	})
 	return labels
+}
+
+// firstOf returns the keys of labels, or the first of them when there are very many.
+func firstOf(labels map[string]string) []string {
+	if len(labels) <= maxSourceLabels {
+		return slices.Collect(maps.Keys(labels))
+	}
+	return slices.Sorted(maps.Keys(labels))[:maxSourceLabels]
 }
 
 // pkg is one package of the content, with its bundles by name.
@@ -142,55 +166,7 @@ func (p pkg) head(index *resolution.Catalog, channel string) *resolution.Bundle 
 	return nil
 }
 
-// describer is one call of Describe.
-type describer struct {
-	index       *resolution.Catalog
-	budget      budget
-	diagnostics []olmcore.Diagnostic
-}
-
-func (d *describer) report(severity olmcore.Severity, reason, path, format string, args ...any) {
-	d.diagnostics = append(d.diagnostics, olmcore.Diagnostic{Severity: severity, Reason: reason, Path: path, Message: content.Cut(fmt.Sprintf(format, args...), content.MaxDiagnostic)})
-}
-
 func pathOf(name string) string { return fmt.Sprintf("packages[%q]", name) }
-
-// manifest returns what is shown of a package, nil for nothing.
-func (d *describer) manifest(p pkg) *PackageManifest {
-	m := &PackageManifest{
-		TypeMeta:   metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: "PackageManifest"},
-		ObjectMeta: metav1.ObjectMeta{Name: p.Name},
-		Status:     PackageManifestStatus{PackageName: p.Name},
-	}
-	heads := map[*resolution.Bundle]*description{}
-	deprecated := deprecationsOf(d.index.Deprecations(p.Name))
-	m.Status.Deprecation = deprecated[resolution.Deprecation{}]
-	for _, name := range d.index.Channels(p.Name) { // the default channel comes first
-		head := p.head(d.index, name)
-		if head == nil {
-			d.report(olmcore.Warning, ReasonNoHead, pathOf(p.Name)+fmt.Sprintf(".channels[%q]", name),
-				"channel %q of package %s is not shown: nothing can be installed from it", name, p.Name)
-			continue
-		}
-		if heads[head] == nil {
-			heads[head] = d.describe(p, head)
-		}
-		if m.Status.DefaultChannel == "" {
-			m.Status.DefaultChannel, m.Status.Provider = name, heads[head].Provider
-			m.Labels = platforms(heads[head].labels)
-		}
-		m.Status.Channels = append(m.Status.Channels, PackageChannel{
-			Name: name, CurrentCSV: head.Name, CurrentCSVDesc: &heads[head].CSVDescription,
-			Deprecation: deprecated[resolution.Deprecation{Channel: name}], Entries: entries(p, name, deprecated),
-		})
-	}
-	if len(m.Status.Channels) == 0 {
-		d.report(olmcore.Warning, ReasonNoHead, pathOf(p.Name), "package %s is not shown: it has no channel to install from", p.Name)
-		return nil
-	}
-	slices.SortFunc(m.Status.Channels, func(a, b PackageChannel) int { return cmp.Compare(a.Name, b.Name) })
-	return m
-}
 
 // platforms returns the labels that say where an operator runs. One that does not say runs where all did once.
 func platforms(labels map[string]string) map[string]string {

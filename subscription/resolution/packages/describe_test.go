@@ -154,6 +154,21 @@ func TestWhatCannotBeShownIsLeftOut(t *testing.T) {
 			func(t *testing.T, m *packages.PackageManifest) {
 				require.Equal(t, "A key-value store.", m.Head().CurrentCSVDesc.LongDescription)
 			}},
+		"a long description": {metadata(`{"displayName":"etcd","description":"` + strings.Repeat("ä", 1<<20) + `"}`), `.bundles["etcd.v2"]`, packages.ReasonTooLarge,
+			"the long description of etcd.v2 has 2097152 bytes, and is cut after 131072",
+			func(t *testing.T, m *packages.PackageManifest) {
+				require.Equal(t, strings.Repeat("ä", 65534)+"…", m.Head().CurrentCSVDesc.LongDescription)
+				require.Equal(t, "etcd", m.Head().CurrentCSVDesc.DisplayName)
+			}},
+		"a description of very many parts": {metadata(`{"keywords":[` + strings.Repeat(`"",`, 200_000) + `""]}`), `.bundles["etcd.v2"]`, packages.ReasonTooLarge,
+			"a description of etcd.v2 has more than 100000 values, and is not read",
+			func(t *testing.T, m *packages.PackageManifest) { require.Empty(t, m.Head().CurrentCSVDesc.Keywords) }},
+		"a description that takes much memory": {metadata(`{"displayName":"` + strings.Repeat("x", 3<<20) + `"}`), `.bundles["etcd.v2"]`, packages.ReasonTooLarge,
+			"etcd.v2 is not described: that would take 3539423 bytes of memory, more than 2097152",
+			func(t *testing.T, m *packages.PackageManifest) {
+				require.Equal(t, "2.0.0", m.Head().CurrentCSVDesc.Version)
+				require.Empty(t, m.Head().CurrentCSVDesc.DisplayName)
+			}},
 		"an icon that is no base64": {icon("<svg/>", "image/svg+xml"), `.bundles["etcd.v2"]`, packages.ReasonUnusableIcon, "the icon of etcd.v2 is no base64", withoutIcon},
 		"an icon that is a page":    {icon("PHN2Zy8+", "text/html"), `.bundles["etcd.v2"]`, packages.ReasonUnusableIcon, `the icon of etcd.v2 has the media type "text/html", which is not shown; use one of image/svg+xml, image/png, image/jpeg, image/jpg, image/gif, image/webp`, withoutIcon},
 		"a huge icon":               {icon(strings.Repeat("PHN2", 1<<20), "image/png"), `.bundles["etcd.v2"]`, packages.ReasonTooLarge, "the icon of etcd.v2 has 4194304 bytes, more than 1048576", withoutIcon},

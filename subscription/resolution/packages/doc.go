@@ -17,6 +17,15 @@
 //	small.OmitNothingOf = packages.Heads(content)
 //	content, _, err = fbc.Load(fsys, ".", small)
 //
+// Who reads a catalog piece by piece has a Describer, which needs one head in memory at a time:
+//
+//	var d packages.Describer
+//	pending := d.Begin(p)
+//	for _, head := range pending.Heads() {
+//		pending.Describe(...) // the bundle of that name, with what describes it
+//	}
+//	manifest, diagnostics := pending.End()
+//
 // Content is what anybody may have written. What cannot be used is left out and named by a Diagnostic; what is kept of a
 // head, of an icon and of a catalog is bounded.
 package packages

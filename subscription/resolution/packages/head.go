@@ -16,29 +16,24 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
+	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Bounds of what is read. The largest ClusterServiceVersion that was published has 1.3 MB, the largest catalog 600 heads.
+// Bounds of what is read of one head, and of what is kept of it. The largest ClusterServiceVersion that was published has
+// 1.3 MB, 13,000 values and a long description of 5 kB.
 const (
-	maxHeadBytes    = 4 << 20
-	maxIconBytes    = 1 << 20
-	maxCatalogBytes = 256 << 20
+	maxHeadBytes = 4 << 20
+	maxIconBytes = 1 << 20
+	// maxHeadValues bounds the values of a text: decoded, each may take a hundred times its size.
+	maxHeadValues = 100_000
+	// maxLongDescription and maxHeadKept bound what is kept beside the icon.
+	maxLongDescription = 128 << 10
+	maxHeadKept        = 2 << 20
 )
 
 // MediaTypes are those that icons may have: what a browser shows in an <img> element, where no script of it runs.
 func MediaTypes() []string {
 	return []string{"image/svg+xml", "image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"}
-}
-
-// budget bounds the descriptions of a catalog, all together.
-type budget struct{ left int }
-
-func (b *budget) take(n int) bool {
-	if n > b.left {
-		return false
-	}
-	b.left -= n
-	return true
 }
 
 // description is a CSVDescription, and the labels of the ClusterServiceVersion.
@@ -69,20 +64,20 @@ type manifest struct {
 }
 
 // describe returns what is known of the head of a channel.
-func (d *describer) describe(p pkg, head *resolution.Bundle) *description {
+func (p *Pending) describe(head *resolution.Bundle) *description {
 	path := pathOf(p.Name) + fmt.Sprintf(".bundles[%q]", head.Name)
-	out, err := d.read(head, path)
+	out, err := p.read(head, path)
 	switch {
 	case err != nil:
-		d.report(olmcore.Warning, ReasonUnreadableDescription, path, "the description of %s is broken: %v", head.Name, err)
+		p.report(olmcore.Warning, ReasonUnreadableDescription, path, "the description of %s is broken: %v", head.Name, err)
 	case out == nil:
-		d.report(olmcore.Info, ReasonNotDescribed, path, "the catalog has no description of %s", head.Name)
+		p.report(olmcore.Info, ReasonNotDescribed, path, "the catalog has no description of %s", head.Name)
 	}
 	out = cmp.Or(out, &description{})
 	if len(out.Icon) == 0 && p.Icon != (v1alpha1.Icon{}) {
 		out.Icon = []v1alpha1.Icon{p.Icon}
 	}
-	out.Icon = d.icon(out.Icon, head.Name, path)
+	out.Icon = p.icon(out.Icon, head.Name, path)
 	out.LongDescription = cmp.Or(out.LongDescription, p.Description)
 	out.Version = cmp.Or(versionOf(head, p.Name), out.Version)
 	if images := imagesOf(head.RelatedImages, func(i resolution.RelatedImage) string { return i.Image }); len(images) > 0 {
@@ -91,29 +86,63 @@ func (d *describer) describe(p pkg, head *resolution.Bundle) *description {
 	if out.InstallModes == nil {
 		out.InstallModes = []v1alpha1.InstallMode{}
 	}
+	return p.fit(out, head.Name, path)
+}
+
+// fit returns what of a description may be kept.
+func (p *Pending) fit(out *description, name, path string) *description {
+	if size := len(out.LongDescription); size > maxLongDescription {
+		p.report(olmcore.Warning, ReasonTooLarge, path, "the long description of %s has %d bytes, and is cut after %d", name, size, maxLongDescription)
+		out.LongDescription = content.Cut(out.LongDescription, maxLongDescription)
+	}
+	short := &description{CSVDescription: CSVDescription{Version: content.Cut(out.Version, maxSourceText), InstallModes: []v1alpha1.InstallMode{}}}
+	if size := sizeOf(out) - sizeOf(out.Icon); size > maxHeadKept {
+		p.report(olmcore.Warning, ReasonTooLarge, path, "%s is not described: that would take %d bytes of memory, more than %d", name, size, maxHeadKept)
+		out = short
+	}
+	if !p.take(sizeOf(out)) {
+		p.report(olmcore.Warning, ReasonTooLarge, path, "%s is not described: what is shown of the catalog has %d bytes of memory, and takes them", name, p.of.most())
+		out = short
+		p.force(sizeOf(out))
+	}
 	return out
 }
 
 // read returns what a bundle's ClusterServiceVersion says, or else its summary in the catalog; nil when there is
 // neither. With an error it returns what could be read.
-func (d *describer) read(b *resolution.Bundle, path string) (found *description, err error) {
+func (p *Pending) read(b *resolution.Bundle, path string) (found *description, err error) {
 	for _, source := range sources(b) {
 		if len(source.text) > maxHeadBytes {
-			d.report(olmcore.Warning, ReasonTooLarge, path, "a description of %s has %d bytes, more than %d, and is not read", b.Name, len(source.text), maxHeadBytes)
+			p.report(olmcore.Warning, ReasonTooLarge, path, "a description of %s has %d bytes, more than %d, and is not read", b.Name, len(source.text), maxHeadBytes)
+			continue
+		}
+		if values := valuesOf(source.text); values > maxHeadValues {
+			p.report(olmcore.Warning, ReasonTooLarge, path, "a description of %s has more than %d values, and is not read", b.Name, maxHeadValues)
 			continue
 		}
 		out, problem := source.decode(source.text)
 		err = errors.Join(err, problem)
-		if out == nil {
-			continue
+		if out != nil {
+			return out, err
 		}
-		if !d.budget.take(len(source.text)) {
-			d.report(olmcore.Warning, ReasonTooLarge, path, "%s is not described: the catalog's descriptions have more than %d bytes together", b.Name, maxCatalogBytes)
-			return nil, err
-		}
-		return out, err
 	}
 	return nil, err
+}
+
+// valuesOf counts the values of a JSON text, roughly, and no further than there may be.
+func valuesOf(text []byte) (count int) {
+	quoted := false
+	for i := 0; i < len(text) && count <= maxHeadValues; i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case !quoted && (c == ',' || c == '[' || c == '{'):
+			count++
+		}
+	}
+	return count
 }
 
 // source is a text that may describe a bundle: decode returns nil when it does not.
@@ -179,20 +208,18 @@ func decode(text []byte, into any) error {
 }
 
 // icon returns the first icon if it can be shown.
-func (d *describer) icon(icons []v1alpha1.Icon, name, path string) []v1alpha1.Icon {
+func (p *Pending) icon(icons []v1alpha1.Icon, name, path string) []v1alpha1.Icon {
 	if len(icons) == 0 {
 		return nil
 	}
 	icon := icons[0]
 	switch {
 	case !slices.Contains(MediaTypes(), icon.MediaType):
-		d.report(olmcore.Warning, ReasonUnusableIcon, path, "the icon of %s has the media type %.100q, which is not shown; use one of %s", name, icon.MediaType, strings.Join(MediaTypes(), ", "))
+		p.report(olmcore.Warning, ReasonUnusableIcon, path, "the icon of %s has the media type %.100q, which is not shown; use one of %s", name, icon.MediaType, strings.Join(MediaTypes(), ", "))
 	case len(icon.Data) > maxIconBytes:
-		d.report(olmcore.Warning, ReasonTooLarge, path, "the icon of %s has %d bytes, more than %d", name, len(icon.Data), maxIconBytes)
+		p.report(olmcore.Warning, ReasonTooLarge, path, "the icon of %s has %d bytes, more than %d", name, len(icon.Data), maxIconBytes)
 	case !decodable(icon.Data):
-		d.report(olmcore.Warning, ReasonUnusableIcon, path, "the icon of %s is no base64", name)
-	case !d.budget.take(len(icon.Data)):
-		d.report(olmcore.Warning, ReasonTooLarge, path, "the icon of %s is not shown: the catalog's descriptions have more than %d bytes together", name, maxCatalogBytes)
+		p.report(olmcore.Warning, ReasonUnusableIcon, path, "the icon of %s is no base64", name)
 	default:
 		return []v1alpha1.Icon{icon}
 	}
