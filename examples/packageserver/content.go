@@ -34,11 +34,16 @@ type Content struct {
 // Put takes the content of a CatalogSource, and returns what of it cannot be shown. Only the heads of channels are kept.
 func (c *Content) Put(source types.NamespacedName, list []resolution.Package) []olmcore.Diagnostic {
 	described, problems := packages.Describe(nil, list)
+	c.PutCatalog(source, described)
+	return problems
+}
+
+// PutCatalog takes the content of a CatalogSource that is described already. It may not change any more.
+func (c *Content) PutCatalog(source types.NamespacedName, described packages.Catalog) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	set(&c.described, source, described)
 	c.show(source)
-	return problems
 }
 
 // Drop forgets the content of a CatalogSource.

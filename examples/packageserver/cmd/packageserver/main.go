@@ -6,11 +6,11 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/olmcore/olm/catalog"
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/examples/packageserver"
+	"github.com/olmcore/olm/examples/packageserver/registries"
 	"github.com/olmcore/olm/examples/registry"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -40,7 +40,8 @@ type options struct {
 	kubeconfig     string
 	global         string
 	catalogs       []string
-	registries     bool
+	registries     *registry.Flags
+	maxBytes       int
 	serving        *genericoptions.SecureServingOptionsWithLoopback
 	authentication *genericoptions.DelegatingAuthenticationOptions
 	authorization  *genericoptions.DelegatingAuthorizationOptions
@@ -57,10 +58,17 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the cluster; without it that of the Pod is used")
 	flags.StringVar(&o.global, "global-catalog-namespace", controllers.DefaultGlobalNamespace, "`NAMESPACE` whose CatalogSources all namespaces see")
 	flags.StringArrayVar(&o.catalogs, "catalog", nil, "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
-	flags.BoolVar(&o.registries, "registries", true, "ask the registries of the CatalogSources that no --catalog is for")
+	flags.IntVar(&o.maxBytes, "shown-max-bytes", packages.DefaultMaxBytes, "how much memory what is shown of one catalog may take, of those that registries have; "+
+		"twice as much for all in the global namespace, and for all others; half as much for all in one other namespace")
+	shared := flag.NewFlagSet("", flag.ContinueOnError)
+	o.registries = registry.BindFlags(shared, true)
+	flags.AddGoFlagSet(shared)
 	o.serving.AddFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return nil, err
+	}
+	if o.maxBytes <= 0 {
+		return nil, errors.New("--shown-max-bytes must be more than 0")
 	}
 	if len(flags.Args()) > 0 {
 		return nil, fmt.Errorf("%q is no flag", flags.Arg(0))
@@ -76,43 +84,20 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	content := &packageserver.Content{GlobalNamespace: o.global}
-	files := map[types.NamespacedName]*resolution.Catalog{}
+	files := map[types.NamespacedName]bool{}
 	for _, value := range o.catalogs {
 		source, err := load(content, value)
 		if err != nil {
 			return err
 		}
-		files[source] = &resolution.Catalog{}
+		files[source] = true
 	}
-	if o.registries {
-		clients, err := ask(content, files)
-		if err != nil {
-			return err
-		}
-		defer clients.Close()
-	}
-	config := packageserver.NewConfig()
-	if err := errors.Join(
-		o.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil),
-		o.serving.ApplyTo(&config.SecureServing, &config.LoopbackClientConfig),
-	); err != nil {
-		return err
-	}
-	if err := errors.Join(
-		o.authentication.ApplyTo(&config.Authentication, config.SecureServing, config.OpenAPIConfig),
-		o.authorization.ApplyTo(&config.Authorization),
-	); err != nil {
-		return err
-	}
-	cluster, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	asked, err := ask(o, content, files)
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(cluster)
-	if err != nil {
-		return err
-	}
-	server, err := packageserver.New(config, content)
+	defer asked.Close()
+	server, client, err := serve(o, content)
 	if err != nil {
 		return err
 	}
@@ -125,31 +110,47 @@ func run(ctx context.Context, args []string) error {
 	return server.PrepareRun().RunWithContext(ctx)
 }
 
-// ask makes the content that of the registries of all CatalogSources but those of files.
-func ask(content *packageserver.Content, files map[types.NamespacedName]*resolution.Catalog) (*registry.Clients, error) {
-	clients, err := registry.New(registry.Options{
-		Catalogs: &controllers.Catalogs{Content: files},
-		Described: func(source types.NamespacedName, list []resolution.Package) {
-			report(source, content.Put(source, list))
-		},
+// serve returns the server of the content, and a client of the cluster.
+func serve(o *options, content *packageserver.Content) (*genericapiserver.GenericAPIServer, dynamic.Interface, error) {
+	config := packageserver.NewConfig()
+	if err := errors.Join(
+		o.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil),
+		o.serving.ApplyTo(&config.SecureServing, &config.LoopbackClientConfig),
+	); err != nil {
+		return nil, nil, err
+	}
+	if err := errors.Join(
+		o.authentication.ApplyTo(&config.Authentication, config.SecureServing, config.OpenAPIConfig),
+		o.authorization.ApplyTo(&config.Authorization),
+	); err != nil {
+		return nil, nil, err
+	}
+	cluster, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := dynamic.NewForConfig(cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err := packageserver.New(config, content)
+	return server, client, err
+}
+
+// ask makes the content that of the registries of all CatalogSources but those of files; nil when none is asked.
+func ask(o *options, content *packageserver.Content, files map[types.NamespacedName]bool) (*registries.Registries, error) {
+	connector, err := o.registries.Connector()
+	if err != nil || connector == nil {
+		return nil, err
+	}
+	asked, err := registries.New(registries.Options{
+		Connector: connector, Put: content.PutCatalog, Drop: content.Drop, GlobalNamespace: o.global, Files: files, MaxBytes: o.maxBytes,
 	})
 	if err != nil {
 		return nil, err
 	}
-	content.Changed = func(source *v1alpha1.CatalogSource) {
-		key, address := types.NamespacedName{Namespace: source.Namespace, Name: source.Name}, ""
-		if files[key] != nil {
-			return
-		}
-		if source.UID != "" {
-			address = catalog.Address(source)
-		}
-		if address == "" {
-			content.Drop(key)
-		}
-		clients.Connection(catalog.Input{CatalogSource: source}, address)
-	}
-	return clients, nil
+	content.Changed = asked.Know
+	return asked, nil
 }
 
 // load puts the content of NAMESPACE/NAME=PATH, read twice: what describes a bundle is kept of the heads alone.

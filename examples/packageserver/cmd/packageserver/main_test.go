@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/examples/packageserver"
-	"github.com/olmcore/olm/subscription/resolution"
 )
 
 func TestWrongFlagsAreNamed(t *testing.T) {
@@ -33,6 +32,8 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"a flag that is none":       {[]string{"--nothing"}, "unknown flag: --nothing"},
 		"an argument":               {[]string{"serve"}, `"serve" is no flag`},
 		"a port that is none":       {[]string{"--secure-port=99999"}, "--secure-port 99999 must be between 1 and 65535"},
+		"a room that is none":       {[]string{"--shown-max-bytes=0"}, "--shown-max-bytes must be more than 0"},
+		"a limit that is none":      {[]string{"--registry-max-bytes=-1"}, "has a negative limit"},
 		"a catalog without a name":  {[]string{"--catalog=olm=/x"}, `--catalog: "olm=/x" is not NAMESPACE/NAME=PATH`},
 		"a catalog that is nowhere": {[]string{"--catalog=olm/c=" + dir + "/none"}, "--catalog: stat " + dir + "/none: no such file or directory"},
 		"a catalog that is broken":  {[]string{"--catalog=olm/c=" + broken}, "--catalog: " + broken + ": unexpected EOF"},
@@ -42,6 +43,23 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 			require.ErrorContains(t, run(t.Context(), c.args), c.want)
 		})
 	}
+}
+
+// The limits that problems name are flags, and count.
+func TestTheLimitsOfRegistriesAreFlags(t *testing.T) {
+	o, err := parse([]string{"--registry-max-bytes=10"})
+	require.NoError(t, err)
+	asked, err := ask(o, &packageserver.Content{}, nil)
+	require.NoError(t, err)
+	defer asked.Close()
+	asked.Know(sourceAt("olm", "a", registryOf(t, oneBundle{})))
+	require.Equal(t, []string{"olm/a: the catalog is larger than 10 bytes: raise the limit (MaxBytes, --registry-max-bytes), or serve less"}, asked.Wait(t.Context()))
+	o, err = parse([]string{"--registries=false"})
+	require.NoError(t, err)
+	asked, err = ask(o, &packageserver.Content{}, nil)
+	require.NoError(t, err)
+	require.Nil(t, asked)
+	require.Empty(t, asked.Wait(t.Context()))
 }
 
 // The manifests are what the API takes, nothing is misspelt, and the Pods' flags are known.
@@ -101,27 +119,38 @@ func (oneBundle) GetBundle(_ context.Context, r *api.GetBundleRequest) (*api.Bun
 	return &api.Bundle{CsvJson: `{"kind":"ClusterServiceVersion","spec":{"displayName":"` + r.GetPkgName() + " of " + r.GetChannelName() + `"}}`}, nil
 }
 
-// The registry of each CatalogSource is asked but of those that have a file, until it is gone.
-func TestRegistriesAreAsked(t *testing.T) {
+// registryOf serves a registry, and returns its address.
+func registryOf(t testing.TB, r api.RegistryServer) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	server := grpc.NewServer()
-	api.RegisterRegistryServer(server, oneBundle{})
+	api.RegisterRegistryServer(server, r)
 	go func() { _ = server.Serve(l) }()
-	defer server.Stop()
+	t.Cleanup(server.Stop)
+	return l.Addr().String()
+}
 
+func sourceAt(namespace, name, address string) *v1alpha1.CatalogSource {
+	source := &v1alpha1.CatalogSource{Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: address}}
+	source.Namespace, source.Name, source.UID = namespace, name, "u"
+	return source
+}
+
+// The registry of each CatalogSource is asked but of those that have a file, until it is gone.
+func TestRegistriesAreAsked(t *testing.T) {
+	address := registryOf(t, oneBundle{})
 	content := &packageserver.Content{GlobalNamespace: "olm"}
-	file := types.NamespacedName{Namespace: "olm", Name: "file"}
-	clients, err := ask(content, map[types.NamespacedName]*resolution.Catalog{file: {}})
+	o, err := parse(nil)
 	require.NoError(t, err)
-	defer clients.Close()
+	asked, err := ask(o, content, map[types.NamespacedName]bool{{Namespace: "olm", Name: "file"}: true})
+	require.NoError(t, err)
+	defer asked.Close()
 	for _, name := range []string{"community", "file"} {
-		source := &v1alpha1.CatalogSource{Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: l.Addr().String()}}
-		source.Namespace, source.Name, source.UID = "olm", name, "u"
+		source := sourceAt("olm", name, address)
 		content.Know(source)
 		content.Changed(source)
 	}
-	require.NoError(t, clients.Wait(t.Context()))
+	require.Empty(t, asked.Wait(t.Context()))
 	all := content.Packages("")
 	require.Len(t, all, 1)
 	require.Equal(t, "community", all[0].Status.CatalogSource)
