@@ -101,10 +101,15 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	// It is ready once this is done.
-	if err := server.AddPostStartHook("catalogsources", func(hook genericapiserver.PostStartHookContext) error {
-		return content.Follow(hook, client)
-	}); err != nil {
+	ready := newGate()
+	if err := errors.Join(server.AddReadyzChecks(ready), server.AddPostStartHook("catalogsources", func(hook genericapiserver.PostStartHookContext) error {
+		if err := content.Follow(hook, client); err != nil {
+			return err
+		}
+		// Not in the hook: until it returns, the server is not live either.
+		go ready.open(hook, asked.Wait, firstReads)
+		return nil
+	})); err != nil {
 		return err
 	}
 	return server.PrepareRun().RunWithContext(ctx)
