@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 
@@ -29,7 +30,7 @@ import (
 )
 
 func main() {
-	if err := run(genericapiserver.SetupSignalContext(), os.Args[1:]); err != nil {
+	if err := run(genericapiserver.SetupSignalContext(), os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -47,7 +48,8 @@ type options struct {
 	authorization  *genericoptions.DelegatingAuthorizationOptions
 }
 
-func parse(args []string) (*options, error) {
+// parse reads the arguments. The error is pflag.ErrHelp after --help, which is answered to out.
+func parse(args []string, out io.Writer) (*options, error) {
 	o := &options{
 		serving:        genericoptions.NewSecureServingOptions().WithLoopback(),
 		authentication: genericoptions.NewDelegatingAuthenticationOptions(),
@@ -64,10 +66,13 @@ func parse(args []string) (*options, error) {
 	o.registries = registry.BindFlags(shared, true)
 	flags.AddGoFlagSet(shared)
 	o.serving.AddFlags(flags)
-	if err := flags.Parse(args); err != nil {
+	flags.Usage = func() { fmt.Fprint(out, flags.FlagUsages()) }
+	switch err := flags.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
 		return nil, err
-	}
-	if o.maxBytes <= 0 {
+	case err != nil:
+		return nil, fmt.Errorf("%w (--help lists the flags)", err)
+	case o.maxBytes <= 0:
 		return nil, errors.New("--shown-max-bytes must be more than 0")
 	}
 	if len(flags.Args()) > 0 {
@@ -78,8 +83,11 @@ func parse(args []string) (*options, error) {
 }
 
 // run serves until ctx is done.
-func run(ctx context.Context, args []string) error {
-	o, err := parse(args)
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args, out)
+	if errors.Is(err, pflag.ErrHelp) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

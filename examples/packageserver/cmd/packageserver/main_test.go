@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,21 +41,31 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"a kubeconfig that is none": {[]string{"--kubeconfig=" + dir + "/none", "--cert-dir=" + dir}, "stat " + dir + "/none: no such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.ErrorContains(t, run(t.Context(), c.args), c.want)
+			require.ErrorContains(t, run(t.Context(), c.args, io.Discard), c.want)
 		})
 	}
 }
 
+// Help is an answer, and no error.
+func TestHelpListsTheFlags(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, run(t.Context(), []string{"--help"}, &out))
+	for _, flag := range []string{"--kubeconfig", "--secure-port", "--registries", "--registry-max-bytes", "--registry-max-namespace-bytes", "--registry-max-bundles", "--registry-timeout", "--shown-max-bytes"} {
+		require.Contains(t, out.String(), flag)
+	}
+	require.NotContains(t, out.String(), "help requested")
+}
+
 // The limits that problems name are flags, and count.
 func TestTheLimitsOfRegistriesAreFlags(t *testing.T) {
-	o, err := parse([]string{"--registry-max-bytes=10"})
+	o, err := parse([]string{"--registry-max-bytes=10"}, io.Discard)
 	require.NoError(t, err)
 	asked, err := ask(o, &packageserver.Content{}, nil)
 	require.NoError(t, err)
 	defer asked.Close()
 	asked.Know(sourceAt("olm", "a", registryOf(t, oneBundle{})))
 	require.Equal(t, []string{"olm/a: the catalog is larger than 10 bytes: raise the limit (MaxBytes, --registry-max-bytes), or serve less"}, asked.Wait(t.Context()))
-	o, err = parse([]string{"--registries=false"})
+	o, err = parse([]string{"--registries=false"}, io.Discard)
 	require.NoError(t, err)
 	asked, err = ask(o, &packageserver.Content{}, nil)
 	require.NoError(t, err)
@@ -72,7 +83,7 @@ func TestTheManifests(t *testing.T) {
 	strategy := csv.Spec.InstallStrategy.StrategySpec
 	require.Len(t, strategy.DeploymentSpecs, 1)
 	for _, c := range strategy.DeploymentSpecs[0].Spec.Template.Spec.Containers {
-		o, err := parse(c.Args)
+		o, err := parse(c.Args, io.Discard)
 		require.NoError(t, err)
 		require.EqualValues(t, csv.Spec.APIServiceDefinitions.Owned[0].ContainerPort, o.serving.BindPort)
 		// Where the library mounts the certificate.
@@ -140,7 +151,7 @@ func sourceAt(namespace, name, address string) *v1alpha1.CatalogSource {
 func TestRegistriesAreAsked(t *testing.T) {
 	address := registryOf(t, oneBundle{})
 	content := &packageserver.Content{GlobalNamespace: "olm"}
-	o, err := parse(nil)
+	o, err := parse(nil, io.Discard)
 	require.NoError(t, err)
 	asked, err := ask(o, content, map[types.NamespacedName]bool{{Namespace: "olm", Name: "file"}: true})
 	require.NoError(t, err)

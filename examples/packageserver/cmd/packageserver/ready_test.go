@@ -56,7 +56,7 @@ func TestAReplicaIsReadyOnceTheCatalogsAreRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + t.TempDir()})
+		ended <- run(ctx, []string{"--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + t.TempDir()}, io.Discard)
 	}()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	answer := func(path string) (code int, text string) {
