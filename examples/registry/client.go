@@ -72,11 +72,7 @@ type source struct {
 // roomOf is the room of a namespace.
 func (c *Clients) roomOf(namespace string) *room {
 	if c.rooms[namespace] == nil {
-		most := c.options.MaxNamespaceBytes
-		if c.options.Described != nil {
-			most *= 1 + describedMost
-		}
-		c.rooms[namespace] = &room{namespace: namespace, most: most}
+		c.rooms[namespace] = &room{namespace: namespace, most: c.options.MaxNamespaceBytes}
 	}
 	return c.rooms[namespace]
 }
@@ -251,13 +247,7 @@ func (c *client) readAll(ctx context.Context, conn *grpc.ClientConn) {
 // readContent reads and indexes the content, and tells what of it cannot be used.
 func (c *client) readContent(ctx context.Context, conn *grpc.ClientConn, missing *absences) (*resolution.Catalog, error) {
 	o := c.all.options
-	packages, problems, err := o.read(ctx, conn, &c.part, missing)
-	if err == nil && o.Described != nil {
-		var described []resolution.Package
-		if described, err = o.describe(ctx, conn, &c.part, packages, missing); err == nil && ctx.Err() == nil {
-			o.Described(c.key, described)
-		}
-	}
+	packages, problems, err := o.read(ctx, conn, &c.part, newAssembly(), missing)
 	if err != nil {
 		return nil, err
 	}

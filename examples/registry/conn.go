@@ -3,11 +3,11 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"time"
@@ -23,9 +23,6 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// maxIndex bounds the memory that the names, versions and upgrades of one catalog's bundles take while Conn.Read reads.
-const maxIndex = 64 << 20
-
 // lookAgain is how often Conn.Ready looks why there is no connection.
 const lookAgain = 5 * time.Second
 
@@ -35,9 +32,9 @@ const headsMost = 4
 // Connector makes connections to registries for programs that read them in their own time, within the limits of Options.
 type Connector struct{ clients *Clients }
 
-// NewConnector returns a Connector; Catalogs, Told and Described of the Options do not count. The error is that of New.
+// NewConnector returns a Connector; Catalogs and Told of the Options do not count. The error is that of New.
 func NewConnector(o Options) (*Connector, error) {
-	o.Catalogs, o.Told, o.Described = &controllers.Catalogs{}, nil, nil
+	o.Catalogs, o.Told = &controllers.Catalogs{}, nil
 	clients, err := New(o)
 	if err != nil {
 		return nil, err
@@ -57,6 +54,8 @@ func (f *Flags) Connector() (*Connector, error) {
 type Conn struct {
 	client *client
 	grpc   *grpc.ClientConn
+	// missing is what the registry said in the last Read not to have.
+	missing map[string]bool
 }
 
 // Connect returns a connection to an address, host:port, which dials nothing yet.
@@ -66,7 +65,7 @@ func (c *Connector) Connect(address string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{client, conn}, nil
+	return &Conn{client: client, grpc: conn}, nil
 }
 
 // Close ends the connection.
@@ -130,143 +129,84 @@ type Package struct {
 
 // Read reads a catalog: its bundles in one stream, of which no more is kept than their places and versions, then each
 // package. After that it hands over the packages one by one, sorted by name; an error of each ends it. What cannot be used is
-// left out and told.
+// left out and told. It is called by one goroutine at a time.
 func (c *Conn) Read(ctx context.Context, each func(Package) error) ([]olmcore.Diagnostic, error) {
-	o, made := &c.client.all.options, c.Made()
-	a := lean{assembly: newAssembly()}
+	o, made, missing := &c.client.all.options, c.Made(), &absences{before: c.missing}
 	in := &part{of: &room{most: math.MaxInt64}} // nothing of what is sent is kept
-	err := o.ask(ctx, c.grpc, o.MaxBytes, in, func(ctx context.Context, r *reader) error {
-		if err := a.bundles(ctx, r); err != nil {
-			return err
-		}
-		return a.describeAll(ctx, r)
-	})
-	if err != nil {
-		return nil, err
+	a := newAssembly()
+	a.places = true
+	packages, problems, err := o.read(ctx, c.grpc, in, a, missing)
+	if err == nil {
+		err = o.ask(ctx, c.grpc, headsMost*o.MaxBytes, in, func(ctx context.Context, r *reader) error {
+			var doubt error
+			for i := range packages {
+				p := packages[i]
+				packages[i] = resolution.Package{}
+				if err := each(Package{p, r.describing(ctx, p, missing, &doubt)}); err != nil {
+					return err
+				}
+			}
+			return doubt
+		})
 	}
-	packages, problems := a.result()
-	a = lean{}
-	err = o.ask(ctx, c.grpc, headsMost*o.MaxBytes, in, func(ctx context.Context, r *reader) error {
-		for i := range packages {
-			p := packages[i]
-			packages[i] = resolution.Package{}
-			byName := map[string]resolution.Bundle{}
-			for _, b := range p.Bundles {
-				byName[b.Name] = b
-			}
-			head := func(channel, name string) (resolution.Bundle, error) {
-				return r.head(ctx, p.Name, channel, byName[name])
-			}
-			if err := each(Package{p, head}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	var unsure *absent
+	if c.missing = nil; err == nil || errors.As(err, &unsure) {
+		c.missing = missing.now
+	}
 	if err == nil && made != c.Made() {
 		err = errLost // what was read may be of two registries
 	}
 	return problems, err
 }
 
-// lean is an assembly that keeps of bundles what tells their places and versions, within maxIndex.
-type lean struct {
-	*assembly
-	size int
-}
-
-func (a *lean) grow(size int) error {
-	if a.size += size; a.size > maxIndex {
-		return &limitError{text: fmt.Sprintf("the names, versions, upgrades and deprecations of the catalog take more than %d bytes of memory: serve fewer bundles, or skip fewer versions", maxIndex)}
+// describing returns what asks for a bundle of a package with what describes it. What the registry may not have, said once
+// alone, is the doubt of the read.
+func (r *reader) describing(ctx context.Context, p resolution.Package, missing *absences, doubt *error) func(channel, name string) (resolution.Bundle, error) {
+	byName := map[string]resolution.Bundle{}
+	for _, b := range p.Bundles {
+		byName[b.Name] = b
 	}
-	return nil
-}
-
-// bundles reads all bundles.
-func (a *lean) bundles(ctx context.Context, r *reader) error {
-	stream, err := r.client.ListBundles(ctx, &api.ListBundlesRequest{}, r.codec)
-	if err != nil {
-		return err
-	}
-	for count := 1; ; count++ {
-		bundle, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case count > r.most:
-			return &limitError{text: fmt.Sprintf("the catalog has more than %d bundles: raise the limit (MaxBundles, --registry-max-bundles), or serve less", r.most)}
-		}
-		r.alive()
-		if err := a.take(bundle); err != nil {
-			return err
-		}
-	}
-}
-
-// take takes one bundle.
-func (a *lean) take(b *api.Bundle) error {
-	const overhead = 256 // of a bundle's places, by and large
-	size := overhead + len(b.GetCsvName()) + len(b.GetReplaces()) + len(b.GetSkipRange()) + len(b.GetBundlePath()) + len(b.GetDeprecation().GetMessage())
-	for _, skipped := range b.GetSkips() {
-		size += 32 + len(skipped)
-	}
-	a.add(b)
-	clear(a.values)
-	if p := a.packages[b.GetPackageName()]; p != nil && len(p.Bundles) > 0 {
-		last := &p.Bundles[len(p.Bundles)-1]
-		last.Properties = slices.Clip(slices.DeleteFunc(slices.Clone(last.Properties), func(p olmcore.Property) bool { return p.Type != resolution.PropertyPackage }))
-		for _, property := range last.Properties {
-			size += len(property.Value)
-		}
-	}
-	return a.grow(size)
-}
-
-// describeAll asks for the packages that have bundles, as reader.packages does.
-func (a *lean) describeAll(ctx context.Context, r *reader) error {
-	for _, name := range a.names() {
-		described, err := r.client.GetPackage(ctx, &api.GetPackageRequest{Name: name}, r.codec)
-		r.alive()
-		switch {
-		case unknown(err):
-			a.leaveOut(name, quoted(status.Convert(err).Message()))
-			continue
-		case err != nil:
-			return err
-		}
-		a.describe(name, described)
-		size := len(described.GetDeprecation().GetMessage())
-		for _, channel := range described.GetChannels() {
-			size += 64 + len(channel.GetName()) + len(channel.GetDeprecation().GetMessage())
-		}
-		if err := a.grow(size); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// head asks for what describes a bundle of a package, and returns both.
-func (r *reader) head(ctx context.Context, pkg, channel string, b resolution.Bundle) (resolution.Bundle, error) {
-	b.Properties = slices.Clone(b.Properties)
-	answer, err := r.client.GetBundle(ctx, &api.GetBundleRequest{PkgName: pkg, ChannelName: channel, CsvName: b.Name}, r.codec)
-	r.alive()
-	switch {
-	case err != nil && !unknown(err) && status.Code(err) != codes.Unimplemented:
-		return b, err
-	case answer.GetCsvJson() != "":
-		value, err := json.Marshal(map[string][]byte{"data": []byte(answer.GetCsvJson())})
-		if err != nil {
+	return func(channel, name string) (resolution.Bundle, error) {
+		b := byName[name]
+		answer, err := r.head(ctx, p.Name, channel, name, missing)
+		var unsure *absent
+		if errors.As(err, &unsure) {
+			*doubt = cmp.Or(*doubt, err)
+		} else if err != nil {
 			return b, err
 		}
-		b.Properties = append(b.Properties, olmcore.Property{Type: resolution.PropertyBundleObject, Value: value})
-	}
-	for _, property := range answer.GetProperties() {
-		if kind := property.GetType(); kind == resolution.PropertyCSVMetadata || kind == resolution.PropertyBundleObject && answer.GetCsvJson() == "" {
-			b.Properties = append(b.Properties, olmcore.Property{Type: kind, Value: json.RawMessage(property.GetValue())})
+		b.Properties = slices.Clone(b.Properties)
+		if text := answer.GetCsvJson(); text != "" {
+			value, err := json.Marshal(map[string][]byte{"data": []byte(text)})
+			if err != nil {
+				return b, err
+			}
+			b.Properties = append(b.Properties, olmcore.Property{Type: resolution.PropertyBundleObject, Value: value})
 		}
+		for _, property := range answer.GetProperties() {
+			if kind := property.GetType(); kind == resolution.PropertyCSVMetadata || kind == resolution.PropertyBundleObject && answer.GetCsvJson() == "" {
+				b.Properties = append(b.Properties, olmcore.Property{Type: kind, Value: json.RawMessage(property.GetValue())})
+			}
+		}
+		return b, nil
 	}
-	return b, nil
+}
+
+// head asks for one bundle; nil when the registry says again that it has none, or can say of none.
+func (r *reader) head(ctx context.Context, pkg, channel, name string, missing *absences) (head *api.Bundle, err error) {
+	err = call(ctx, func(ctx context.Context) (err error) {
+		head, err = r.client.GetBundle(ctx, &api.GetBundleRequest{PkgName: pkg, ChannelName: channel, CsvName: name}, r.codec)
+		return err
+	})
+	r.alive()
+	why, gone := absentHead(err, pkg, channel, name)
+	switch {
+	case err == nil:
+		return head, nil
+	case status.Code(err) == codes.Unimplemented, gone && missing.again("bundle "+pkg+" "+name):
+		return nil, nil
+	case gone:
+		return nil, &absent{fmt.Sprintf("bundle %s of package %s was listed, and is not sent: %s", quoted(name), quoted(pkg), why)}
+	}
+	return nil, err
 }

@@ -6,13 +6,16 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/olmcore/olm/examples/registry"
 	"github.com/olmcore/olm/olmcore"
@@ -29,6 +32,20 @@ func readOver(t testing.TB, r api.RegistryServer, o registry.Options) (shown pac
 	defer conn.Close()
 	require.NoError(t, conn.Ready(t.Context(), func(string) {}))
 	require.Equal(t, 1, conn.Made())
+	return shownOver(t, conn)
+}
+
+func connect(t testing.TB, r api.RegistryServer) *registry.Conn {
+	connector, err := registry.NewConnector(registry.Options{})
+	require.NoError(t, err)
+	conn, err := connector.Connect(listen(t, r).address)
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	require.NoError(t, conn.Ready(t.Context(), func(string) {}))
+	return conn
+}
+
+func shownOver(t testing.TB, conn *registry.Conn) (shown packages.Catalog, said []olmcore.Diagnostic, err error) {
 	var d packages.Describer
 	problems, err := conn.Read(t.Context(), func(p registry.Package) error {
 		pending := d.Begin(p.Package)
@@ -67,14 +84,46 @@ func TestACatalogIsReadHeadByHead(t *testing.T) {
 	require.Equal(t, want, got.Of(nil))
 }
 
-// A head that the registry does not know is shown without a description; one that it cannot send just now ends reading.
+// answers is a registry that answers a question for a head with an error.
+type answers struct {
+	*script
+	err   error
+	times atomic.Int32
+}
+
+func (a *answers) GetBundle(context.Context, *api.GetBundleRequest) (*api.Bundle, error) {
+	a.times.Add(1)
+	return nil, a.err
+}
+
+// A head that the registry says twice not to have is shown without a description, as each is where it has no such question;
+// one that it cannot send just now ends reading.
 func TestHeadsThatAreNotSentNow(t *testing.T) {
-	for code, isShown := range map[codes.Code]bool{codes.Unimplemented: true, codes.Unknown: true, codes.NotFound: true, codes.Internal: false, codes.ResourceExhausted: false} {
-		shown, _, err := readOver(t, &answers{sends(etcd(1)), code}, registry.Options{})
-		require.Equal(t, isShown, err == nil, code)
-		if isShown {
-			require.Equal(t, "1.0.0", shown.Packages[0].Head().CurrentCSVDesc.Version)
-		}
+	for name, test := range map[string]struct {
+		err   error
+		times int // how often it is read until it is shown, 0: never
+	}{
+		"no such question":             {status.Error(codes.Unimplemented, "no"), 1},
+		"not there":                    {status.Error(codes.NotFound, "no"), 2},
+		"not there, in its words":      {fmt.Errorf(`package "etcd", channel "stable", bundle "etcd.v1.0.0" not found`), 2},
+		"not there, in an older one's": {fmt.Errorf("no entry found for etcd stable etcd.v1.0.0"), 2},
+		"no files are left":            {fmt.Errorf("too many open files"), 0},
+		"another one is not there":     {fmt.Errorf(`package "other" not found`), 0},
+		"broken":                       {status.Error(codes.Internal, "no"), 0},
+		"busy":                         {status.Error(codes.ResourceExhausted, "no"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := connect(t, &answers{script: sends(etcd(1)), err: test.err})
+			for time := range 3 {
+				shown, _, err := shownOver(t, conn)
+				if test.times == 0 || time+1 < test.times {
+					require.Error(t, err)
+					continue
+				}
+				require.NoError(t, err)
+				require.Equal(t, "1.0.0", shown.Packages[0].Head().CurrentCSVDesc.Version)
+			}
+		})
 	}
 }
 

@@ -36,6 +36,8 @@ type assembly struct {
 	values map[string]json.RawMessage
 	// size is how much memory all of it takes beside the bytes that were sent.
 	size int64
+	// places: of bundles no more is kept than their places in channels and their versions.
+	places bool
 }
 
 // pending is a package whose description was not read yet.
@@ -112,6 +114,10 @@ func (a *assembly) add(b *api.Bundle) {
 	if p.bundles[name] = err == nil; err != nil {
 		a.report(p.Name, name, "bundle %s is left out: %v", quoted(name), err)
 		return
+	}
+	if a.places {
+		bundle.Properties = slices.Clip(slices.DeleteFunc(bundle.Properties, func(p olmcore.Property) bool { return p.Type != resolution.PropertyPackage }))
+		clear(a.values)
 	}
 	p.Bundles = append(p.Bundles, bundle)
 	a.size += bundleSize + propertiesSize(bundle.Properties)

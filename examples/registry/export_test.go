@@ -31,7 +31,7 @@ func (m *Memory) Read(ctx context.Context, conn grpc.ClientConnInterface, o Opti
 		return nil, nil, err
 	}
 	m.before, m.now = m.now, nil
-	return c.options.read(ctx, conn, &part{of: c.roomOf("ops")}, (*absences)(m))
+	return c.options.read(ctx, conn, &part{of: c.roomOf("ops")}, newAssembly(), (*absences)(m))
 }
 
 // Taken reads a catalog, and returns how much of its namespace's room it takes.
@@ -42,7 +42,7 @@ func Taken(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]res
 		return nil, 0, err
 	}
 	in := &part{of: c.roomOf("ops")}
-	packages, _, err := c.options.read(ctx, conn, in, &absences{})
+	packages, _, err := c.options.read(ctx, conn, in, newAssembly(), &absences{})
 	return packages, in.taken, err
 }
 

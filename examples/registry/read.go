@@ -29,9 +29,8 @@ const slowest = 10
 // its size.
 const maxFields = 10_000
 
-// read reads all of a catalog: its bundles in one stream, then each package.
-func (o *Options) read(ctx context.Context, conn grpc.ClientConnInterface, in *part, missing *absences) ([]resolution.Package, []olmcore.Diagnostic, error) {
-	a := newAssembly()
+// read reads all of a catalog into an assembly: its bundles in one stream, then each package.
+func (o *Options) read(ctx context.Context, conn grpc.ClientConnInterface, in *part, a *assembly, missing *absences) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	err := o.ask(ctx, conn, o.MaxBytes, in, func(ctx context.Context, r *reader) error {
 		if err := r.bundles(ctx, a); err != nil {
 			return err

@@ -53,9 +53,6 @@ type Options struct {
 	Timeout time.Duration
 	// Told, when set, hears what of a catalog cannot be used, each time it is read.
 	Told func(catalog types.NamespacedName, problems []olmcore.Diagnostic)
-	// Described, when set, gets the packages of a catalog each time it is read. The heads of channels have their
-	// ClusterServiceVersions then, which are asked for one by one, as properties of type olm.bundle.object.
-	Described func(catalog types.NamespacedName, packages []resolution.Package)
 
 	pace pace // zero: usual
 }
