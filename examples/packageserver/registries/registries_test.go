@@ -153,6 +153,15 @@ func (w *world) wait(t testing.TB) []string {
 	return unread
 }
 
+// raced says that the race detector is on.
+var raced bool
+
+func skipRaced(t *testing.T) {
+	if raced {
+		t.Skip("memory is measured without the race detector")
+	}
+}
+
 // peak returns the most memory that was in use until stop.
 func peak() (stop func() uint64) {
 	return peakOf(func(m *runtime.MemStats) uint64 { return m.HeapAlloc })
@@ -192,6 +201,7 @@ func inUse() uint64 {
 // Two catalogs at once of 64 heads, each nearly as large as a message may be, are read a head at a time, and what is kept is
 // cut. The figures have the servers' memory in them, and what the garbage collector leaves for later.
 func TestLargeHeadsDoNotAddUp(t *testing.T) {
+	skipRaced(t)
 	address, _ := listen(t, &catalog{packages: 64, csv: csvOf(strings.Repeat("x", 3_900_000))}, "")
 	w := newWorld(t, registries.Options{}, registry.Options{})
 	before := inUse()
@@ -210,6 +220,7 @@ func TestLargeHeadsDoNotAddUp(t *testing.T) {
 
 // Small values take many times their size in memory once they are decoded.
 func TestManySmallValuesDoNotAddUp(t *testing.T) {
+	skipRaced(t)
 	many := func(count int) string {
 		return `{"kind":"ClusterServiceVersion","spec":{"displayName":"x","customresourcedefinitions":{"owned":[` + strings.Repeat("{},", count-1) + `{}]}}}`
 	}
@@ -250,6 +261,7 @@ func (*skipping) ListBundles(_ *api.ListBundlesRequest, stream api.Registry_List
 }
 
 func TestAnUpgradeGraphIsBounded(t *testing.T) {
+	skipRaced(t)
 	address, _ := listen(t, &skipping{}, "")
 	w := newWorld(t, registries.Options{}, registry.Options{})
 	before := inUse()
