@@ -25,8 +25,8 @@ type Indexes struct {
 	local late.Values[indexed, *indexes]
 }
 
-// manyIndexes is how many indexes of namespaces are kept at least: those of some sixty namespaces.
-const manyIndexes = 256
+// manyIndexes is how many indexes of namespaces are kept at least: those of some fifteen namespaces.
+const manyIndexes = 64
 
 // indexed are the objects of a kind in a namespace.
 type indexed struct {
