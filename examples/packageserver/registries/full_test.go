@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// See memory_test.go.
+//go:build !race
+
 package registries_test
 
 import (
@@ -25,7 +28,6 @@ import (
 // The manifest's limits fit what catalogs may show at most, all read and read again: the process needs three quarters of its
 // memory limit, and the garbage collector knows of that. The registries run in it, too.
 func TestTheManifestsLimitsFitFullRooms(t *testing.T) {
-	skipRaced(t)
 	text, err := os.ReadFile(filepath.Join("..", "config", "clusterserviceversion.yaml"))
 	require.NoError(t, err)
 	csv := &v1alpha1.ClusterServiceVersion{}
