@@ -49,6 +49,11 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: of-a-user, labels: {rbac.authorization.k8s.io/aggregate-to-view: "true"}}
 rules: [{apiGroups: [another.example.com], resources: ["*"], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: of-a-bundle, labels: {olm.managed: "true", olm.owner: cron.v1, olm.owner.namespace: ops, olm.owner.kind: ClusterServiceVersion, rbac.authorization.k8s.io/aggregate-to-view: "true", rbac.authorization.k8s.io/aggregate-to-edit: "true"}}
+rules: [{apiGroups: [""], resources: [nodes], verbs: [delete]}]
 `
 
 // TestWhatOperatorsProvideMayBeListedAndDeleted: the role for it aggregates the ClusterRoles that the controllers make for an
