@@ -77,9 +77,11 @@ func (c *Clients) roomOf(namespace string) *room {
 	return c.rooms[namespace]
 }
 
-func (c *Clients) newClient(key types.NamespacedName, uid types.UID, address string) *client {
+// newClient starts a client. It knows from its first dial on what the Pods serve: what it read before it knew, it would read
+// again.
+func (c *Clients) newClient(key types.NamespacedName, uid types.UID, address string, served source) *client {
 	ctx, stop := context.WithCancel(context.Background())
-	client := &client{all: c, key: key, uid: uid, address: address, began: time.Now(), stop: stop, part: part{of: c.roomOf(key.Namespace)}, nudge: func() {}}
+	client := &client{all: c, key: key, uid: uid, address: address, began: time.Now(), stop: stop, part: part{of: c.roomOf(key.Namespace)}, nudge: func() {}, served: served}
 	client.connection = catalog.Connection{Address: address, State: connecting, LastTransition: client.began}
 	c.running.Go(func() { client.run(ctx) })
 	return client
@@ -93,14 +95,13 @@ func (c *client) state() *catalog.Connection {
 }
 
 // serves takes what the registry's Pods say that they serve. While they say nothing, what they said last counts.
-func (c *client) serves(content string, settled bool) {
+func (c *client) serves(next source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := source{content: content, settled: settled}
-	if content == "" || next == c.served {
+	if next.content == "" || next == c.served {
 		return
 	}
-	if content != c.served.content {
+	if next.content != c.served.content {
 		c.failures, c.again, c.missing, c.partial = 0, time.Time{}, nil, 0
 	}
 	c.served = next

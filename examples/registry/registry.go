@@ -123,12 +123,17 @@ func (c *Clients) Connection(in catalog.Input, address string) *catalog.Connecti
 		c.options.Catalogs.Put(resolution.CatalogState{Key: key, Problem: "it has no registry to ask, see the status of the CatalogSource"})
 		return nil
 	case known == nil:
-		known = c.newClient(key, cs.UID, address)
+		known = c.newClient(key, cs.UID, address, served(in))
 		c.clients[key] = known
 		c.options.Catalogs.Put(resolution.CatalogState{Key: key})
 	}
-	known.serves(catalog.Content(in))
+	known.serves(served(in))
 	return known.state()
+}
+
+func served(in catalog.Input) source {
+	content, settled := catalog.Content(in)
+	return source{content: content, settled: settled}
 }
 
 // Close ends all clients, and returns when they have ended. What was read stays.
