@@ -13,6 +13,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -231,6 +232,22 @@ func TestContentIsReadOnce(t *testing.T) {
 	w.cut()
 	w.until("it is connected again", func() bool { return w.connection().LastConnect.After(before.LastConnect) })
 	require.EqualValues(t, 2, second.reads.Load())
+}
+
+// TestAClientKnowsWhatIsServedFromItsFirstDial: one that is told later takes what it has read for something else. It takes a
+// while to find the Pod of the registry among so many.
+func TestAClientKnowsWhatIsServedFromItsFirstDial(t *testing.T) {
+	w := newWorld(t, registry.Options{})
+	first := listen(t, real(t, offering("etcd", "1.0.0")))
+	w.leads(first)
+	w.in.Pods.Items = append(slices.Repeat([]*corev1.Pod{{}}, 3_000_000), pod("a", false))
+	w.connection()
+	w.in.Pods.Items = []*corev1.Pod{pod("a", false)}
+	w.untilReady()
+	before := *w.connection()
+	w.cut()
+	w.until("it is connected again", func() bool { return w.connection().LastConnect.After(before.LastConnect) })
+	require.EqualValues(t, 1, first.reads.Load())
 }
 
 // TestARegistryWithoutPodsIsReadWithEachConnection: nothing else tells what it serves.

@@ -103,6 +103,8 @@ func (c *Clients) Serve(o *controllers.Options) {
 func (c *Clients) Connection(in catalog.Input, address string) *catalog.Connection {
 	cs := in.CatalogSource
 	key := types.NamespacedName{Namespace: cs.Namespace, Name: cs.Name}
+	var served source
+	served.content, served.settled = catalog.Content(in)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -123,17 +125,12 @@ func (c *Clients) Connection(in catalog.Input, address string) *catalog.Connecti
 		c.options.Catalogs.Put(resolution.CatalogState{Key: key, Problem: "it has no registry to ask, see the status of the CatalogSource"})
 		return nil
 	case known == nil:
-		known = c.newClient(key, cs.UID, address, served(in))
+		known = c.newClient(key, cs.UID, address, served)
 		c.clients[key] = known
 		c.options.Catalogs.Put(resolution.CatalogState{Key: key})
 	}
-	known.serves(served(in))
+	known.serves(served)
 	return known.state()
-}
-
-func served(in catalog.Input) source {
-	content, settled := catalog.Content(in)
-	return source{content: content, settled: settled}
 }
 
 // Close ends all clients, and returns when they have ended. What was read stays.
