@@ -26,13 +26,28 @@ const maxParts = 20_000
 // with an aggregationRule. What is aggregated to ClusterRoles of users counts as given to all that bear the label.
 func Gained(before, after []olmcore.Object) (gained []string) {
 	have, asked := givenBy(before), givenBy(after)
-	for _, text := range asked.unknown {
-		if !slices.Contains(have.unknown, text) {
-			gained = append(gained, text)
+	for _, binding := range asked.unknownBeyond(have) {
+		gained = append(gained, binding.String())
+	}
+	for to, rules := range asked.beyond(have) {
+		for _, rule := range rules {
+			gained = append(gained, to.String()+": "+brief(rule))
 		}
 	}
-	isBounded := asked.parts() <= maxParts
-	for to, rules := range asked.rules {
+	slices.Sort(gained)
+	return slices.Compact(gained)
+}
+
+// unknownBeyond returns what is given that is not known and that others do not give.
+func (g given) unknownBeyond(have given) []unknown {
+	return slices.DeleteFunc(slices.Clone(g.unknown), func(u unknown) bool { return slices.Contains(have.unknown, u) })
+}
+
+// beyond returns the rules that others do not give, by who holds them.
+func (g given) beyond(have given) map[holder][]rbacv1.PolicyRule {
+	more := map[holder][]rbacv1.PolicyRule{}
+	isBounded := g.parts() <= maxParts
+	for to, rules := range g.rules {
 		granted := slices.Concat(have.rules[to], have.rules[holder{name: to.name}])
 		for _, rule := range rules {
 			if isBounded {
@@ -40,11 +55,10 @@ func Gained(before, after []olmcore.Object) (gained []string) {
 					continue
 				}
 			}
-			gained = append(gained, to.String()+": "+brief(rule))
+			more[to] = append(more[to], rule)
 		}
 	}
-	slices.Sort(gained)
-	return slices.Compact(gained)
+	return more
 }
 
 // brief is a rule in a line of a length that a status can hold.
@@ -75,8 +89,16 @@ type role struct{ namespace, name string }
 // given is what roles and bindings give, and what they give that is not known.
 type given struct {
 	rules   map[holder][]rbacv1.PolicyRule
-	unknown []string
+	unknown []unknown
 }
+
+// unknown is a role, "Kind name", that is bound to a holder and was not read.
+type unknown struct {
+	holder
+	role string
+}
+
+func (u unknown) String() string { return u.holder.String() + ": all that " + u.role + " allows" }
 
 // parts counts the combinations of verb, API group, resource and name.
 func (g given) parts() (n int) {
@@ -132,7 +154,7 @@ func (g *given) bind(namespace, kind string, rules map[role][]rbacv1.PolicyRule,
 		if allowed, known := rules[to]; known {
 			g.rules[who] = append(g.rules[who], allowed...)
 		} else {
-			g.unknown = append(g.unknown, fmt.Sprintf("%s: all that %s %s allows", who, kind, to.name))
+			g.unknown = append(g.unknown, unknown{who, kind + " " + to.name})
 		}
 	}
 }
