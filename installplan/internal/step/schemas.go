@@ -5,6 +5,7 @@ package step
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -140,20 +141,32 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition, name string) *apie
 	return nil
 }
 
-// narrowed returns the first field in which a CustomResourceDefinition that becomes to takes something away from users of
-// from: a served version, a value that was valid, kept or left alone, or the way objects are stored and converted. Empty
-// when whoever worked with from works with to as before. Who may be notified of what (conversion webhooks) is not compared.
+// narrowed returns the first of Narrowings; empty when there is none.
 func narrowed(from, to *apiextensionsv1.CustomResourceDefinition) string {
+	for field := range Narrowings(from, to) {
+		return field
+	}
+	return ""
+}
+
+// Narrowings are the fields in which a CustomResourceDefinition that becomes to takes something away from users of from: a
+// served version, a value that was valid, kept or left alone, or the way objects are stored and converted. There are none
+// when whoever worked with from works with to as before. Who may be notified of what (conversion webhooks) is not compared.
+func Narrowings(from, to *apiextensionsv1.CustomResourceDefinition) iter.Seq[string] {
+	return func(yield func(string) bool) { narrowings(from, to, yield) }
+}
+
+func narrowings(from, to *apiextensionsv1.CustomResourceDefinition, yield func(string) bool) bool {
 	a, b := &from.Spec, &to.Spec
 	switch {
 	case a.Group != b.Group:
-		return "spec.group"
+		return yield("spec.group")
 	case a.Scope != b.Scope:
-		return "spec.scope"
+		return yield("spec.scope")
 	case !apiequality.Semantic.DeepEqual(fullNames(a.Names), fullNames(b.Names)):
-		return "spec.names"
+		return yield("spec.names")
 	case a.PreserveUnknownFields != b.PreserveUnknownFields:
-		return "spec.preserveUnknownFields"
+		return yield("spec.preserveUnknownFields")
 	}
 	var stored *apiextensionsv1.CustomResourceDefinitionVersion
 	for i := range a.Versions {
@@ -164,27 +177,26 @@ func narrowed(from, to *apiextensionsv1.CustomResourceDefinition) string {
 		if !old.Served && !old.Storage {
 			continue
 		}
-		if field := narrowedVersion(old, versionOf(to, old.Name)); field != "" {
-			return "spec.versions[" + old.Name + "]" + field
+		if !narrowedVersion(old, versionOf(to, old.Name), func(field string) bool { return yield("spec.versions[" + old.Name + "]" + field) }) {
+			return false
 		}
 	}
 	if stored == nil {
-		return ""
+		return true
 	}
 	// Another version that is stored must keep what the former one kept.
 	i := slices.IndexFunc(b.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 	switch {
 	case i < 0:
-		return "spec.versions[" + stored.Name + "].storage"
+		return yield("spec.versions[" + stored.Name + "].storage")
 	case b.Versions[i].Name == stored.Name:
-		return ""
+		return true
 	case Converts(a.Conversion):
-		return "spec.versions[" + b.Versions[i].Name + "].storage" // the webhook may not know it
+		return yield("spec.versions[" + b.Versions[i].Name + "].storage") // the webhook may not know it
 	}
-	if field := narrowedSchema(".schema.openAPIV3Schema", schemaOf(stored), schemaOf(&b.Versions[i])); field != "" {
-		return "spec.versions[" + b.Versions[i].Name + "]" + field + " (stored instead of " + stored.Name + ")"
-	}
-	return ""
+	return narrowedSchema(schemaField, schemaOf(stored), schemaOf(&b.Versions[i]), func(field string) bool {
+		return yield("spec.versions[" + b.Versions[i].Name + "]" + field + " (stored instead of " + stored.Name + ")")
+	})
 }
 
 // fullNames fills in what the API server does.
@@ -196,18 +208,20 @@ func fullNames(n apiextensionsv1.CustomResourceDefinitionNames) apiextensionsv1.
 	return n
 }
 
-func narrowedVersion(old, next *apiextensionsv1.CustomResourceDefinitionVersion) string {
+const schemaField = ".schema.openAPIV3Schema"
+
+func narrowedVersion(old, next *apiextensionsv1.CustomResourceDefinitionVersion, yield func(string) bool) bool {
 	switch {
 	case next == nil:
-		return " (removed)"
+		return yield(" (removed)")
 	case old.Served && !next.Served:
-		return ".served"
+		return yield(".served")
 	case !apiequality.Semantic.DeepEqual(old.Subresources, next.Subresources):
-		return ".subresources"
+		return yield(".subresources")
 	case lacks(next.SelectableFields, old.SelectableFields, func(f apiextensionsv1.SelectableField) string { return f.JSONPath }):
-		return ".selectableFields"
+		return yield(".selectableFields")
 	}
-	return narrowedSchema(".schema.openAPIV3Schema", schemaOf(old), schemaOf(next))
+	return narrowedSchema(schemaField, schemaOf(old), schemaOf(next), yield)
 }
 
 // lacks reports that an entry of wanted is not in list, by what identifies it.
@@ -224,51 +238,53 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensions
 	return v.Schema.OpenAPIV3Schema
 }
 
-// narrowedSchema returns the first field of old below which next may refuse, drop or default a value that old took as
-// it was. What cannot be compared simply counts as narrower when it differs.
-func narrowedSchema(path string, old, next *apiextensionsv1.JSONSchemaProps) string {
+// narrowedSchema yields the fields of old below which next may refuse, drop or default a value that old took as it was,
+// and reports whether it may go on. What cannot be compared simply counts as narrower when it differs.
+func narrowedSchema(path string, old, next *apiextensionsv1.JSONSchemaProps, yield func(string) bool) bool {
 	if old == nil || next == nil {
-		if old == next {
-			return ""
-		}
-		return path
+		return old == next || yield(path)
 	}
-	if field := narrowedValue(old, next); field != "" {
-		return path + field
+	if field := narrowedValue(old, next); field != "" && !yield(path+field) {
+		return false
 	}
 	for _, name := range slices.Sorted(maps.Keys(old.Properties)) {
 		was, below := old.Properties[name], path+".properties["+name+"]"
-		is, has := next.Properties[name]
-		if !has {
-			return below
-		}
-		if field := narrowedSchema(below, &was, &is); field != "" {
-			return field
-		}
-	}
-	if len(next.Properties) > len(old.Properties) && old.XPreserveUnknownFields != nil && *old.XPreserveUnknownFields {
-		return path + ".properties"
-	}
-	if was, is := old.Items, next.Items; was != nil || is != nil {
-		if was == nil || is == nil || !apiequality.Semantic.DeepEqual(was.JSONSchemas, is.JSONSchemas) {
-			return path + ".items"
-		}
-		if field := narrowedSchema(path+".items", was.Schema, is.Schema); field != "" {
-			return field
+		if is, has := next.Properties[name]; !has {
+			if !yield(below) {
+				return false
+			}
+		} else if !narrowedSchema(below, &was, &is, yield) {
+			return false
 		}
 	}
-	switch was, is := old.AdditionalProperties, next.AdditionalProperties; {
+	if len(next.Properties) > len(old.Properties) && old.XPreserveUnknownFields != nil && *old.XPreserveUnknownFields && !yield(path+".properties") {
+		return false
+	}
+	return narrowedItems(path+".items", old.Items, next.Items, yield) && narrowedRest(path+".additionalProperties", old.AdditionalProperties, next.AdditionalProperties, yield)
+}
+
+func narrowedItems(path string, was, is *apiextensionsv1.JSONSchemaPropsOrArray, yield func(string) bool) bool {
+	switch {
 	case was == nil && is == nil:
-		return ""
-	case was == nil || is == nil:
-		return path + ".additionalProperties"
-	case is.Schema == nil && is.Allows || was.Schema == nil && !was.Allows: // any is taken, or none was
-		return ""
-	case is.Schema == nil:
-		return path + ".additionalProperties"
-	default:
-		return narrowedSchema(path+".additionalProperties", was.Schema, is.Schema)
+		return true
+	case was == nil || is == nil || !apiequality.Semantic.DeepEqual(was.JSONSchemas, is.JSONSchemas):
+		return yield(path)
 	}
+	return narrowedSchema(path, was.Schema, is.Schema, yield)
+}
+
+func narrowedRest(path string, was, is *apiextensionsv1.JSONSchemaPropsOrBool, yield func(string) bool) bool {
+	switch {
+	case was == nil && is == nil:
+		return true
+	case was == nil || is == nil:
+		return yield(path)
+	case is.Schema == nil && is.Allows || was.Schema == nil && !was.Allows: // any is taken, or none was
+		return true
+	case is.Schema == nil:
+		return yield(path)
+	}
+	return narrowedSchema(path, was.Schema, is.Schema, yield)
 }
 
 // narrowedValue compares what two schemas say of a value itself, leaving out its fields and entries.
