@@ -20,7 +20,7 @@ import (
 var pure = []string{"internal/terms", "internal/yamljson", "olmcore", "catalog", "subscription", "installplan", "csv"}
 
 // quiet are the other packages that users import: they may simulate, not reach out.
-var quiet = []string{"fake"}
+var quiet = []string{"fake", "preview"}
 
 // withContext are the only files of pure packages that may import context.
 var withContext = []string{"execute.go", "reader.go", "snapshot.go", "gather.go"}

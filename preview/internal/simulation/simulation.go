@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulation lets an observed cluster go on as the library would have it, in memory, with nothing around it that
+// fails: what is written exists at once, images can be pulled, Deployments become available. No Pod is simulated but by
+// what its Deployment says.
+package simulation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/olm"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Controllers are those that run: what brings an operator about, and nothing of catalogs, copies and sweeps.
+var Controllers = []string{
+	controllers.Subscription, controllers.InstallPlan, controllers.Group, controllers.CSV, controllers.Condition, controllers.Permissions,
+}
+
+// leftOut are kinds whose objects the simulation has of its own, or has no use for.
+var leftOut = []schema.GroupKind{{Kind: "Node"}, {Kind: "Pod"}, {Kind: "Event"}, {Group: "batch", Kind: "Job"}, {Group: "apps", Kind: "ReplicaSet"}}
+
+// AnyKubernetes satisfies every minKubeVersion, for callers that do not know the version of the API server.
+const AnyKubernetes = "v1.999.0"
+
+// Simulation is one cluster in memory. It must not be copied.
+type Simulation struct {
+	cluster *fake.Cluster
+	driver  *fake.Driver
+	// Changes are the changes of schemas that were asked about, each once.
+	Changes []installplan.SchemaChange
+}
+
+// New returns a simulation of objects, which are not written to, at an instant. verdicts answer what is asked about custom
+// resources; where they are not complete, it stays unanswered. What else is unanswered in options stays so.
+func New(now time.Time, objects []olmcore.Object, options controllers.Options, verdicts olmcore.Observed[installplan.ResourceVerdict]) (*Simulation, error) {
+	s := &Simulation{cluster: fake.NewCluster(now)}
+	kept := slices.DeleteFunc(slices.Clone(objects), func(o olmcore.Object) bool {
+		return slices.Contains(leftOut, olmcore.GVKOf(o).GroupKind())
+	})
+	if err := errors.Join(s.cluster.AddNode("simulated", nil), s.cluster.Load(kept...)); err != nil {
+		return nil, err
+	}
+	system := &corev1.Namespace{}
+	system.Name = metav1.NamespaceSystem // which every cluster has, whatever was read of it
+	if err := s.cluster.Create(system); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, err
+	}
+	options.Sweeps, options.Operators, options.Live, options.Asked, options.Watch, options.Connection = false, false, true, nil, nil, nil
+	if options.KubernetesVersion == "" {
+		options.KubernetesVersion = AnyKubernetes
+	}
+	options.Judge = func(_ context.Context, _ olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
+		for _, c := range changes {
+			if !slices.ContainsFunc(s.Changes, func(have installplan.SchemaChange) bool { return have.Before.Name == c.Before.Name }) {
+				s.Changes = append(s.Changes, c)
+			}
+		}
+		return verdicts.Items, nil
+	}
+	o := &olm.OLM{Options: options, Disconnected: true}
+	run := slices.DeleteFunc(o.Controllers(), func(c fake.Controller) bool { return !slices.Contains(Controllers, c.Name) })
+	s.driver = &fake.Driver{Cluster: s.cluster, Controllers: run}
+	return s, nil
+}
+
+// Run lets it go on until nothing is left to do, or limit has passed.
+func (s *Simulation) Run(ctx context.Context, limit time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.driver.AfterAction = func(fake.Event) error { return ctx.Err() }
+	err := s.driver.RunUntilIdle(ctx, limit)
+	s.driver.Events = nil
+	return err
+}
+
+// Do performs actions in order, as a person would.
+func (s *Simulation) Do(ctx context.Context, actions ...olmcore.Action) error {
+	return olmcore.Run(ctx, s.cluster, actions)
+}
+
+// Edit changes one object as a person would.
+func (s *Simulation) Edit(key olmcore.Key, change func(olmcore.Object)) error {
+	return s.cluster.Edit(key, change)
+}
+
+// State is the objects of a cluster at one moment. They must not be written to.
+type State map[olmcore.Key]olmcore.Object
+
+// StateOf returns the state that objects are.
+func StateOf(objects []olmcore.Object) State {
+	all := make(State, len(objects))
+	for _, o := range objects {
+		if !slices.Contains(leftOut, olmcore.GVKOf(o).GroupKind()) {
+			all[olmcore.KeyOf(o)] = o
+		}
+	}
+	return all
+}
+
+// State returns all there is now.
+func (s *Simulation) State() State { return StateOf(s.cluster.Objects()) }
+
+// Now is its clock.
+func (s *Simulation) Now() time.Time { return s.cluster.Now() }

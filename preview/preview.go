@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"context"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/csv/permissions"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/preview/internal/simulation"
+)
+
+// Preview is what approving a plan would do. Its JSON is stable: fields may be added. No list is nil.
+type Preview struct {
+	// Plan is the InstallPlan, with the resourceVersion that was looked at.
+	Plan olmcore.Ref `json:"plan"`
+	// Versions are the ClusterServiceVersions that come, with those that they replace.
+	Versions []Version `json:"versions"`
+	// Objects are created, changed or deleted, in this order and sorted. Statuses do not count, nor what the library notes
+	// on objects for itself.
+	Objects []Object `json:"objects"`
+	// Permissions are what roles and bindings give from then on, and do not give any more.
+	Permissions permissions.Difference `json:"permissions"`
+	// CustomResourceDefinitions are those that come, change or go.
+	CustomResourceDefinitions []Definition `json:"customResourceDefinitions"`
+	// Images are those of Deployments that come, change or go.
+	Images []Image `json:"images"`
+	// Webhooks are those that come, change or go.
+	Webhooks []Webhook `json:"webhooks"`
+	// Restarts are the Deployments whose Pods are replaced.
+	Restarts []Restart `json:"restarts"`
+	// Deprecations are what catalogs say of what is installed then.
+	Deprecations []Deprecation `json:"deprecations"`
+	// Gates are what the operators that are replaced say about being upgraded.
+	Gates []Gate `json:"gates"`
+	// Blocked is what keeps it from succeeding. Where it is not empty, the rest is how far it gets.
+	Blocked []Block `json:"blocked"`
+	// Undo says whether there is a way back.
+	Undo Undo `json:"undo"`
+	// NotRead are kinds whose objects are not known: what depends on them is told as if there were none.
+	NotRead []string `json:"notRead"`
+
+	// SchemaChanges ask which custom resources new schemas would break: the caller has them judged, as
+	// installplan.Outcome.SchemaChanges says, and calls Of again with Input.CustomResources. Empty once they were.
+	SchemaChanges []installplan.SchemaChange `json:"-"`
+}
+
+// Version is a ClusterServiceVersion that comes.
+type Version struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Version   string `json:"version,omitempty"`
+	// Replaces is the one that goes for it, empty for none.
+	Replaces string `json:"replaces,omitempty"`
+}
+
+// Deprecation is what a catalog says of what is installed.
+type Deprecation struct {
+	Subscription string `json:"subscription"`
+	// Of is PackageDeprecated, ChannelDeprecated or BundleDeprecated.
+	Of      string `json:"of"`
+	Message string `json:"message"`
+}
+
+// Block is what keeps a plan from succeeding.
+type Block struct {
+	Object  olmcore.Ref `json:"object"`
+	Reason  string      `json:"reason"`
+	Message string      `json:"message"`
+}
+
+// How long the simulations last at most, by their own clocks: longer than what the library waits for by itself, such as a
+// plan that fails or a version that is replaced.
+const (
+	before = 10 * time.Minute
+	after  = 30 * time.Minute
+)
+
+// Of returns what approving a plan would do. What a plan that is approved already does is told as well; one that is
+// complete does nothing. The error is an *olmcore.InputError, one for which apierrors.IsNotFound holds when the plan is not
+// among the objects, or that of ctx.
+func Of(ctx context.Context, in Input) (Preview, error) {
+	if err := in.validate(); err != nil {
+		return Preview{}, err
+	}
+	key := olmcore.Key{Group: v1alpha1.GroupName, Kind: v1alpha1.InstallPlanKind, Namespace: in.Plan.Namespace, Name: in.Plan.Name}
+	options := in.Options
+	options.Namespaces, options.Resolve, options.Fingerprint = []string{in.Plan.Namespace}, nil, nil
+	s, err := simulation.New(in.Now, in.Objects, options, in.CustomResources)
+	if err != nil {
+		return Preview{}, err
+	}
+	plan, is := s.State()[key].(*v1alpha1.InstallPlan)
+	if !is {
+		return Preview{}, apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "installplans"}, in.Plan.Name)
+	}
+	if !plan.Spec.Approved { // else it is on its way already, and all that happens is its doing
+		if err := s.Run(ctx, before); err != nil {
+			return Preview{}, err
+		}
+	}
+	was := s.State()
+	err = s.Edit(key, func(o olmcore.Object) { o.(*v1alpha1.InstallPlan).Spec.Approved = true })
+	if err == nil {
+		err = s.Run(ctx, after)
+	}
+	if err != nil {
+		return Preview{}, err
+	}
+	p := between(was, s.State())
+	p.Plan, p.NotRead = olmcore.RefOf(plan), append(p.NotRead, in.NotRead...)
+	p.Blocked = append(p.Blocked, blocked(s.State(), key)...)
+	p.judge(in.CustomResources, s.Changes)
+	return p, nil
+}
