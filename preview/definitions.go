@@ -25,7 +25,7 @@ type Definition struct {
 	StorageAfter  string `json:"storageAfter,omitempty"`
 	// Breaking are the fields in which it takes something away from who used it, at most MaxFields: see installplan.Narrowings.
 	Breaking []string `json:"breaking"`
-	// Judged: custom resources were held against the new schemas. Refused are those that are not valid any more.
+	// Judged: custom resources were held against new schemas, where it has any. Refused are those that are not valid any more.
 	Judged  bool      `json:"judged"`
 	Refused []Refused `json:"refused"`
 
@@ -119,9 +119,12 @@ func without(names, others []string) []string {
 
 // judge notes what was found about custom resources, and asks about those that were not judged.
 func (p *Preview) judge(verdicts olmcore.Observed[installplan.ResourceVerdict], asked []installplan.SchemaChange) {
-	if !verdicts.Complete {
+	if !verdicts.Complete && len(asked) > 0 {
 		p.SchemaChanges = asked
 		return
+	}
+	for i := range p.CustomResourceDefinitions {
+		p.CustomResourceDefinitions[i].Judged = true // there is nothing to judge, or it follows
 	}
 	for _, change := range asked {
 		i := slices.IndexFunc(p.CustomResourceDefinitions, func(d Definition) bool { return d.Name == change.Before.Name })

@@ -23,7 +23,6 @@ import (
 // is enough, and the objects that the steps of the plan name. What may not be read, or was not, is in NotRead; any other
 // read that fails is an error. A plan that does not exist is an error for which apierrors.IsNotFound holds.
 func Gather(ctx context.Context, r olmcore.Reader, plan types.NamespacedName, now time.Time, options controllers.Options) (Input, error) {
-	in := Input{Now: now, Plan: plan, Options: options}
 	own, err := installplan.Gather(ctx, r, plan, options.InstallPlan)
 	if err != nil {
 		return Input{}, err
@@ -37,7 +36,19 @@ func Gather(ctx context.Context, r olmcore.Reader, plan types.NamespacedName, no
 	for _, s := range own.PullSecrets.Items {
 		g.add(s)
 	}
-	options.Namespaces = []string{plan.Namespace}
+	return g.all(Input{Now: now, Plan: plan, Options: options})
+}
+
+// GatherNamespace is Gather for what Hops looks at: no plan is needed.
+func GatherNamespace(ctx context.Context, r olmcore.Reader, namespace string, now time.Time, options controllers.Options) (Input, error) {
+	g := gatherer{ctx: ctx, r: r, seen: map[olmcore.Key]bool{}}
+	return g.all(Input{Now: now, Plan: types.NamespacedName{Namespace: namespace}, Options: options})
+}
+
+// all adds what the controllers read.
+func (g *gatherer) all(in Input) (Input, error) {
+	options := in.Options
+	options.Namespaces = []string{in.Plan.Namespace}
 	watched := options.Watched(simulation.Controllers...)
 	for _, kind := range slices.SortedFunc(maps.Keys(watched), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
 		namespaces := watched[kind]

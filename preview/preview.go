@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/installplan"
@@ -90,14 +91,15 @@ func Of(ctx context.Context, in Input) (Preview, error) {
 	if err := in.validate(); err != nil {
 		return Preview{}, err
 	}
-	key := olmcore.Key{Group: v1alpha1.GroupName, Kind: v1alpha1.InstallPlanKind, Namespace: in.Plan.Namespace, Name: in.Plan.Name}
-	options := in.Options
-	options.Namespaces, options.Resolve, options.Fingerprint = []string{in.Plan.Namespace}, nil, nil
-	s, err := simulation.New(in.Now, in.Objects, options, in.CustomResources)
+	if in.Plan.Name == "" {
+		return Preview{}, &olmcore.InputError{Field: "Plan.Name", Problem: "is empty"}
+	}
+	in.Options.Resolve, in.Options.Fingerprint = nil, nil
+	s, err := in.simulation()
 	if err != nil {
 		return Preview{}, err
 	}
-	plan, is := s.State()[key].(*v1alpha1.InstallPlan)
+	plan, is := s.State()[planKey(in.Plan)].(*v1alpha1.InstallPlan)
 	if !is {
 		return Preview{}, apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "installplans"}, in.Plan.Name)
 	}
@@ -106,8 +108,25 @@ func Of(ctx context.Context, in Input) (Preview, error) {
 			return Preview{}, err
 		}
 	}
-	was := s.State()
-	err = s.Edit(key, func(o olmcore.Object) { o.(*v1alpha1.InstallPlan).Spec.Approved = true })
+	p, err := in.approve(ctx, s, in.Plan)
+	p.Plan = olmcore.RefOf(plan)
+	return p, err
+}
+
+func planKey(plan types.NamespacedName) olmcore.Key {
+	return olmcore.Key{Group: v1alpha1.GroupName, Kind: v1alpha1.InstallPlanKind, Namespace: plan.Namespace, Name: plan.Name}
+}
+
+func (in *Input) simulation() (*simulation.Simulation, error) {
+	options := in.Options
+	options.Namespaces = []string{in.Plan.Namespace}
+	return simulation.New(in.Now, in.Objects, options, in.CustomResources)
+}
+
+// approve approves a plan of a simulation, lets it go on, and tells what came of it.
+func (in *Input) approve(ctx context.Context, s *simulation.Simulation, plan types.NamespacedName) (Preview, error) {
+	was, key := s.State(), planKey(plan)
+	err := s.Edit(key, func(o olmcore.Object) { o.(*v1alpha1.InstallPlan).Spec.Approved = true })
 	if err == nil {
 		err = s.Run(ctx, after)
 	}
@@ -115,8 +134,9 @@ func Of(ctx context.Context, in Input) (Preview, error) {
 		return Preview{}, err
 	}
 	p := between(was, s.State())
-	p.Plan, p.NotRead = olmcore.RefOf(plan), append(p.NotRead, in.NotRead...)
+	p.Plan, p.NotRead = named(was[key]), append(p.NotRead, in.NotRead...)
 	p.Blocked = append(p.Blocked, blocked(s.State(), key)...)
 	p.judge(in.CustomResources, s.Changes)
+	s.Changes = nil // those of the next hop are others
 	return p, nil
 }

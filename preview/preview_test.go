@@ -106,7 +106,9 @@ func golden(t *testing.T, name string, p preview.Preview) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, string(want), string(data)+"\n")
+	if diff := cmp.Diff(string(want), string(data)+"\n"); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestTheFirstVersion(t *testing.T) {

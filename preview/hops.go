@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"context"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/preview/internal/simulation"
+)
+
+// MaxHops is how many approvals Hops follows.
+const MaxHops = 20
+
+// Hops returns what each approval for a Subscription would do, one after another, from what was observed until the catalogs
+// have nothing newer, something is in the way, or MaxHops are told. The first may be of a plan that waits already, or of one
+// that the resolution has yet to become. Options.Resolve is asked after each hop, of the objects as they would be then;
+// without it there is one hop at most. What comes in images alone, and would have to be unpacked, ends the way with a Block.
+// Custom resources are those of today at every hop. The error is as that of Of.
+func Hops(ctx context.Context, in Input, subscription string) ([]Preview, error) {
+	if err := in.validate(); err != nil {
+		return nil, err
+	}
+	key := olmcore.Key{Group: v1alpha1.GroupName, Kind: v1alpha1.SubscriptionKind, Namespace: in.Plan.Namespace, Name: subscription}
+	s, err := in.simulation()
+	if err != nil {
+		return nil, err
+	}
+	if s.State()[key] == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "subscriptions"}, subscription)
+	}
+	// What is approved by itself must stop at each hop, too.
+	err = s.Edit(key, func(o olmcore.Object) {
+		if sub := o.(*v1alpha1.Subscription); sub.Spec != nil {
+			sub.Spec.InstallPlanApproval = v1alpha1.ApprovalManual
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	hops := []Preview{}
+	for range MaxHops {
+		if err := s.Run(ctx, before); err != nil {
+			return hops, err
+		}
+		plan, waits := waiting(s, key)
+		if !waits {
+			break
+		}
+		p, err := in.approve(ctx, s, plan)
+		if err != nil {
+			return hops, err
+		}
+		hops = append(hops, p)
+		if len(p.Blocked) > 0 {
+			break
+		}
+	}
+	return hops, nil
+}
+
+// waiting returns the plan of a Subscription that waits for approval, or for what was not unpacked.
+func waiting(s *simulation.Simulation, subscription olmcore.Key) (types.NamespacedName, bool) {
+	state := s.State()
+	sub, is := state[subscription].(*v1alpha1.Subscription)
+	if !is || sub.Status.InstallPlanRef == nil {
+		return types.NamespacedName{}, false
+	}
+	key := types.NamespacedName{Namespace: sub.Namespace, Name: sub.Status.InstallPlanRef.Name}
+	plan, is := state[planKey(key)].(*v1alpha1.InstallPlan)
+	return key, is && plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && !plan.Spec.Approved
+}
