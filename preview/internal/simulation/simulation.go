@@ -8,6 +8,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -109,6 +110,9 @@ func StateOf(objects []olmcore.Object) State {
 	}
 	return all
 }
+
+// Objects returns them in no order.
+func (s State) Objects() []olmcore.Object { return slices.Collect(maps.Values(s)) }
 
 // State returns all there is now.
 func (s *Simulation) State() State { return StateOf(s.cluster.Objects()) }
