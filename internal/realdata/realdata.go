@@ -84,6 +84,19 @@ func Sample(t testing.TB) []Bundle {
 	return bundles
 }
 
+// Some returns the published bundles of some operators, sorted, or skips the test. With OLMCORE_BUNDLES=all it is Bundles.
+func Some(t testing.TB, operators ...string) []Bundle {
+	t.Helper()
+	if os.Getenv("OLMCORE_BUNDLES") == "all" {
+		return Bundles(t)
+	}
+	var bundles []Bundle
+	for _, operator := range operators {
+		bundles = append(bundles, readBundles(t, operator+"/*", "")...)
+	}
+	return bundles
+}
+
 // ClusterServiceVersions returns every published bundle without its other objects, or
 // skips the test. The definitions, most of what is published, are not read for it.
 func ClusterServiceVersions(t testing.TB) []Bundle {
