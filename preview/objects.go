@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -88,14 +89,16 @@ func objectOf(p pair) (o Object, counts bool) {
 	return o, len(o.Fields) > 0 || o.Change == Replaced
 }
 
-// isHousekeeping reports whether an object is what the approval is written into, or the copy of a version that its operator
-// is to be seen by.
+// isHousekeeping reports whether an object is what the approval is written into, the copy of a version that its operator is
+// to be seen by, or the entry of a group and version that the API server serves itself.
 func isHousekeeping(o olmcore.Object) bool {
 	switch o := o.(type) {
 	case *v1alpha1.InstallPlan:
 		return true
 	case *v1alpha1.ClusterServiceVersion:
 		return o.IsCopied()
+	case *apiregistrationv1.APIService:
+		return o.Spec.Service == nil
 	}
 	return false
 }
