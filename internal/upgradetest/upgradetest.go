@@ -7,6 +7,7 @@ package upgradetest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -232,3 +233,12 @@ func (w *World) Phase(name string) v1alpha1.ClusterServiceVersionPhase {
 	}
 	return c.Status.Phase
 }
+
+// Failing ends an Example in which something fails that must not.
+type Failing struct{}
+
+// Errorf panics.
+func (Failing) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// FailNow panics.
+func (Failing) FailNow() { panic("the Example fails") }
