@@ -52,23 +52,33 @@ const (
 // ReasonCSVAbsent: the version that a complete plan was to bring does not exist.
 const ReasonCSVAbsent = "CSVAbsent"
 
-// Health is the answer for one Subscription.
+// Health is the answer for one Subscription. Its JSON has stable names.
 type Health struct {
-	Phase Phase
-	// Blocking is the object that keeps the Subscription from being Installed; zero when it is.
-	Blocking olmcore.Ref
-	// Since is the time from which the objects say so, zero when they do not say.
-	Since time.Time
-	// Reason and Message are what the blocking object says.
-	Reason, Message string
+	// Subscription is the one that the answer is about.
+	Subscription olmcore.Ref `json:"subscription"`
+	Phase        Phase       `json:"phase"`
+	// Reason is a word, and Message a sentence, for what Object says; both may be empty when all is well.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Object is what keeps the Subscription from being Installed; the ClusterServiceVersion when it is Installed. It has
+	// no resourceVersion, and no UID where the object is only known by name.
+	Object olmcore.Ref `json:"object,omitzero"`
+	// Since is the time from which the objects say that this is so, in UTC; zero when they do not say. It stays while the
+	// phase does, whatever becomes of the message.
+	Since time.Time `json:"since,omitzero"`
 	// Advice is what the user can do; empty when there is nothing but to wait.
-	Advice string
+	Advice string `json:"advice,omitempty"`
 }
 
-// Of returns the health of each Subscription of a namespace by its name. It takes the Input of subscription.Reconcile;
-// the error is an *olmcore.InputError.
-func Of(in subscription.Input) (map[string]Health, error) {
-	assessment, err := subscription.Assess(in)
+// Blocks reports whether Object keeps the Subscription from being Installed.
+func (h *Health) Blocks() bool { return h.Phase != Installed }
+
+// Of returns the health of each Subscription of a namespace by its name. The error is an *olmcore.InputError.
+func Of(in Input) (map[string]Health, error) {
+	if err := in.validate(); err != nil {
+		return nil, err
+	}
+	assessment, err := subscription.Assess(in.Input)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +90,7 @@ func Of(in subscription.Input) (map[string]Health, error) {
 		if h.Advice == "" && !h.Since.IsZero() && n.now.Sub(h.Since) >= longTime {
 			h.Advice = adviceOnDelay(v, h)
 		}
+		h.Subscription, h.Since = olmcore.RefOf(v.Subscription).Unversioned(), h.Since.UTC()
 		all[v.Subscription.Name] = h
 	}
 	return all, nil
@@ -99,7 +110,7 @@ func (n *namespace) health(v *subscription.Verdict) Health {
 	self := olmcore.RefOf(s).Unversioned()
 	switch at := s.DeletionTimestamp; {
 	case at != nil:
-		h := Health{Phase: Deleting, Blocking: self, Since: at.Time, Message: "the Subscription is being deleted"}
+		h := Health{Phase: Deleting, Object: self, Since: at.Time, Message: "the Subscription is being deleted"}
 		if n.csvs[v.Status.InstalledCSV] != nil {
 			h.Message += "; CSV " + v.Status.InstalledCSV + " stays"
 		}
@@ -108,10 +119,11 @@ func (n *namespace) health(v *subscription.Verdict) Health {
 		}
 		return h
 	case s.Spec == nil:
-		return Health{Failed, self, s.CreationTimestamp.Time, subscription.ReasonInvalidSpec, "the Subscription has no spec", "Delete the Subscription and create it with a spec."}
+		return Health{Phase: Failed, Object: self, Since: s.CreationTimestamp.Time, Reason: subscription.ReasonInvalidSpec,
+			Message: "the Subscription has no spec", Advice: "Delete the Subscription and create it with a spec."}
 	case v.Plan.Invalid:
-		return Health{Stuck, self, s.Status.LastUpdated.Time, subscription.ReasonRefInvalid, "status.installPlanRef names no InstallPlan of this namespace",
-			"Clear status.installPlanRef."}
+		return Health{Phase: Stuck, Object: self, Since: s.Status.LastUpdated.Time, Reason: subscription.ReasonRefInvalid,
+			Message: "status.installPlanRef names no InstallPlan of this namespace", Advice: "Clear status.installPlanRef."}
 	}
 	// Who waits for a plan does not wait for a resolution, which may fail for others.
 	if !v.Waits || n.blocked || v.Plan.Stage == subscription.StageUnverified && v.CSV != nil {
@@ -149,7 +161,7 @@ func (n *namespace) resolution(v *subscription.Verdict) (h Health, blocks bool) 
 	} else if n.blocked {
 		h.Advice = "Leave exactly one OperatorGroup in the namespace."
 	}
-	h.Blocking = olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
+	h.Object = olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
 	return h, blocks
 }
 
@@ -178,14 +190,14 @@ func condition(v *subscription.Verdict, t v1alpha1.SubscriptionConditionType) (h
 func resolving(v *subscription.Verdict) Health {
 	s := v.Subscription
 	h := Health{
-		Phase: Resolving, Blocking: olmcore.RefOf(s).Unversioned(), Message: "the namespace has to be resolved",
+		Phase: Resolving, Object: olmcore.RefOf(s).Unversioned(), Message: "the namespace has to be resolved",
 		Since: relation.Latest(s.CreationTimestamp.Time, s.Status.LastUpdated.Time),
 	}
 	if v.Plan.Stage == subscription.StageMissing {
 		h.Reason, h.Message = v1alpha1.ReferencedInstallPlanNotFound, "the InstallPlan was deleted"
 	}
 	if catalogs, ok := condition(v, v1alpha1.SubscriptionCatalogSourcesUnhealthy); ok {
-		h.Blocking = olmcore.Ref{
+		h.Object = olmcore.Ref{
 			APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind, Namespace: s.Spec.CatalogSourceNamespace, Name: s.Spec.CatalogSource,
 		}
 		h.Since, h.Reason, h.Message, h.Advice = catalogs.Since, catalogs.Reason, catalogs.Message, "Make the catalogs available, or remove those that are not needed."
@@ -206,7 +218,7 @@ func (n *namespace) plan(v *subscription.Verdict) Health {
 	name, is, plan := v.Plan.Name, v.Plan.Stage, v.Plan.Plan
 	h := Health{
 		Phase: progress(v), Reason: string(is), Message: "InstallPlan " + name + " is " + string(is), Since: v.Subscription.Status.LastUpdated.Time,
-		Blocking: olmcore.Ref{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: name, UID: v.Plan.UID},
+		Object: olmcore.Ref{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: name, UID: v.Plan.UID},
 	}
 	if plan == nil { // not visible: nothing is known that is not recorded
 		return h
@@ -268,7 +280,7 @@ func (n *namespace) version(v *subscription.Verdict) Health {
 		return n.absent(v)
 	}
 	h := Health{
-		Phase: progress(v), Reason: string(c.Status.Reason), Message: c.Status.Message, Blocking: olmcore.RefOf(c).Unversioned(),
+		Phase: progress(v), Reason: string(c.Status.Reason), Message: c.Status.Message, Object: olmcore.RefOf(c).Unversioned(),
 		Since: cmp.Or(c.Status.LastTransitionTime, &c.CreationTimestamp).Time,
 	}
 	replaced := n.csvs[c.Spec.Replaces]
@@ -279,7 +291,7 @@ func (n *namespace) version(v *subscription.Verdict) Health {
 	case phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp != nil:
 		h.Phase, h.Since, h.Message = Degraded, c.DeletionTimestamp.Time, "CSV "+c.Name+" is being deleted"
 	case phase == v1alpha1.CSVPhaseSucceeded:
-		h.Phase, h.Blocking = Installed, olmcore.Ref{}
+		h.Phase = Installed
 		if catalogs, ok := condition(v, v1alpha1.SubscriptionCatalogSourcesUnhealthy); ok {
 			h.Reason, h.Message, h.Advice = catalogs.Reason, catalogs.Message, "Make the catalogs available: until then no newer version is seen."
 		}
@@ -307,8 +319,8 @@ func (n *namespace) absent(v *subscription.Verdict) Health {
 	}
 	h := Health{
 		Phase: progress(v), Reason: ReasonCSVAbsent, Message: "CSV " + name + " does not exist",
-		Since:    relation.Latest(v.Subscription.Status.LastUpdated.Time, relation.InstalledAt(v.Plan.Plan)),
-		Blocking: olmcore.Ref{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: n.name, Name: name},
+		Since:  relation.Latest(v.Subscription.Status.LastUpdated.Time, relation.InstalledAt(v.Plan.Plan)),
+		Object: olmcore.Ref{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: n.name, Name: name},
 	}
 	isLong := n.now.Sub(h.Since) >= subscription.AuditGrace
 	switch {
@@ -352,7 +364,7 @@ func adviceOnDelay(v *subscription.Verdict, h Health) string {
 		return ""
 	}
 	switch {
-	case h.Blocking.Kind == v1alpha1.ClusterServiceVersionKind:
+	case h.Object.Kind == v1alpha1.ClusterServiceVersionKind:
 		return "Look at the ClusterServiceVersion's status and its Deployments."
 	case v.Plan.Plan == nil || v.Plan.Stage != subscription.StageInstalling:
 		return "Look whether the controller runs and sees the InstallPlan."

@@ -69,7 +69,7 @@ func TestIsItInstalledYet(t *testing.T) {
 		"the plan's phase is unknown":                             {inputOf(waiting, newPlan("p", "Melting")), "Stuck", "InstallPlan p", 2, "UnknownPhase", "Repair"},
 		"the plan is out of sight":                                {inputOf(newSub("a", follows("p", "etcd.v1"), func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(58) })), "Installing", "InstallPlan p", 58, "Unverified", ""},
 		"the plan of a running operator is out of sight": {inputOf(newSub("a", follows("p", "etcd.v1"), installed, func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(58) }), newCSV("etcd.v1", inPhase("Succeeded"))),
-			"Installed", " ", 40, "", ""},
+			"Installed", "ClusterServiceVersion etcd.v1", 40, "", ""},
 		"the plan was deleted":           {inputOf(waiting), "Resolving", "Subscription a", 5, "ReferencedInstallPlanNotFound", ""},
 		"the plan is done, the CSV next": {inputOf(waiting, newPlan("p", "Complete", started(3), done(9))), "Installing", "ClusterServiceVersion etcd.v1", 9, "CSVAbsent", ""},
 		"the CSV waits for requirements": {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Pending"), func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonRequirementsNotMet })), "Installing", "ClusterServiceVersion etcd.v1", 40, "RequirementsNotMet", "requirementStatus"},
@@ -77,8 +77,8 @@ func TestIsItInstalledYet(t *testing.T) {
 		"the CSV failed":                 {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Failed"))), "Failed", "ClusterServiceVersion etcd.v1", 40, "", "Look"},
 		"the CSV worked once":            {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Failed"), once)), "Degraded", "ClusterServiceVersion etcd.v1", 40, "", "Look"},
 		"the CSV is being replaced":      {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Replacing"))), "Upgrading", "ClusterServiceVersion etcd.v1", 40, "", ""},
-		"all is well":                    {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", " ", 40, "", ""},
-		"all is well without the plan":   {inputOf(latest, newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", " ", 40, "", ""},
+		"all is well":                    {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", "ClusterServiceVersion etcd.v1", 40, "", ""},
+		"all is well without the plan":   {inputOf(latest, newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", "ClusterServiceVersion etcd.v1", 40, "", ""},
 		"a copy of the CSV is no install": {inputOf(waiting, complete, newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })),
 			"Installing", "ClusterServiceVersion etcd.v1", 9, "CopiedCSVReferenced", "copy"},
 		"a copy of the old version is no install either": {inputOf(newSub("a", follows("p", "etcd.v1"), upgrading), newPlan("p", "Failed", failed(30)), newCSV("etcd.v0", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Reason = v1alpha1.CSVReasonCopied })),
@@ -91,14 +91,14 @@ func TestIsItInstalledYet(t *testing.T) {
 			"WaitingForApproval", "InstallPlan p", 6, "RequiresApproval", "approved"},
 		"the plan is approved, and about to run":     {inputOf(waiting, newPlan("p", "RequiresApproval", manual(2))), "Installing", "InstallPlan p", 2, "RequiresApproval", ""},
 		"a plan that is deleted cannot be approved":  {inputOf(waiting, newPlan("p", "RequiresApproval", manual(1), func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = secondp(50) })), "Resolving", "InstallPlan p", 50, "RequiresApproval", ""},
-		"what a waiting plan brings is there":        {inputOf(latest, newPlan("p", "RequiresApproval", manual(1)), newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", " ", 40, "", ""},
+		"what a waiting plan brings is there":        {inputOf(latest, newPlan("p", "RequiresApproval", manual(1)), newCSV("etcd.v1", inPhase("Succeeded"))), "Installed", "ClusterServiceVersion etcd.v1", 40, "", ""},
 		"the plan may not install":                   {inputOf(waiting, newPlan("p", "Installing", installedIs("False", "InstallCheckFailed", "no operator group", 55))), "Installing", "InstallPlan p", 2, "Installing", "OperatorGroup"},
 		"the new version installs, the old is there": {inputOf(latest, complete, newCSV("etcd.v0", inPhase("Replacing")), newCSV("etcd.v1", inPhase("InstallReady"), replacing)), "Upgrading", "ClusterServiceVersion etcd.v1", 40, "", ""},
 		"the new version failed, the old one worked": {inputOf(latest, complete, newCSV("etcd.v0", inPhase("Replacing"), once), newCSV("etcd.v1", inPhase("Failed"), replacing)), "Degraded", "ClusterServiceVersion etcd.v1", 40, "", "Look"},
 		"the version is being deleted": {inputOf(latest, complete, newCSV("etcd.v1", inPhase("Succeeded"), func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = secondp(50) })),
 			"Degraded", "ClusterServiceVersion etcd.v1", 50, "", ""},
 		"the catalog is gone, the operator runs": {inputOf(newSub("a", follows("p", "etcd.v1"), installed, withCondition("CatalogSourcesUnhealthy", "UnhealthyCatalogSourceFound", "targeted catalogsource olm/cool missing", 9)), complete, newCSV("etcd.v1", inPhase("Succeeded"))),
-			"Installed", " ", 40, "UnhealthyCatalogSourceFound", "catalogs"},
+			"Installed", "ClusterServiceVersion etcd.v1", 40, "UnhealthyCatalogSourceFound", "catalogs"},
 		"it is being deleted, and nothing is there":  {inputOf(newSub("a", leaving(50))), "Deleting", "Subscription a", 50, "", "finalizer"},
 		"it is being deleted, and the operator runs": {inputOf(newSub("a", follows("p", "etcd.v1"), installed, unsolvable, leaving(50)), complete, newCSV("etcd.v1", inPhase("Succeeded"))), "Deleting", "Subscription a", 50, "", "finalizer"},
 		"no spec":                {inputOf(newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })), "Failed", "Subscription a", 0, "InvalidSpec", "spec"},
@@ -107,7 +107,7 @@ func TestIsItInstalledYet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := healthOf(t, tc.in)
 			require.Equal(t, tc.phase, w.Phase)
-			require.Equal(t, tc.blocking, w.Blocking.Kind+" "+w.Blocking.Name)
+			require.Equal(t, tc.blocking, w.Object.Kind+" "+w.Object.Name)
 			require.Equal(t, epoch.Add(time.Duration(tc.since)*time.Second), w.Since)
 			require.Equal(t, tc.reason, w.Reason)
 			require.Contains(t, w.Advice, tc.advice)
@@ -233,6 +233,6 @@ func TestWhatBlocksAResolution(t *testing.T) {
 	in.Catalogs = &subscription.Catalogs{Sources: olmcore.Found(newCatalog("olm", "other", true))}
 	w = healthOf(t, in)
 	require.Equal(t, health.Resolving, w.Phase)
-	require.Equal(t, "CatalogSource olm/cool", w.Blocking.Kind+" "+w.Blocking.Namespace+"/"+w.Blocking.Name)
+	require.Equal(t, "CatalogSource olm/cool", w.Object.Kind+" "+w.Object.Namespace+"/"+w.Object.Name)
 	require.Equal(t, "targeted catalogsource olm/cool missing", w.Message)
 }
