@@ -294,7 +294,7 @@ func TestAnAdminsDeletionIsNotUndone(t *testing.T) {
 				return
 			}
 			require.Equal(t, health.Stuck, whole.Phase)
-			require.Equal(t, "Delete the Subscription and create it again to install the version again.", whole.Advice)
+			require.Equal(t, "Delete Subscription ops/a and create it again to install the version again.", whole.Advice)
 			require.Len(t, findings, 1)
 			require.Equal(t, subscription.ReasonWedgedUpgradePending, findings[0].Reason)
 			require.False(t, findings[0].Safe)

@@ -123,7 +123,7 @@ func TestAFailedPlanThatIsTriedAgainHoldsNothing(t *testing.T) {
 	require.Equal(t, "FailedPlanWedge", reasons(reconcile(t, in).Result))
 	plan.Status.Conditions = append(plan.Status.Conditions, v1alpha1.InstallPlanCondition{Type: installplan.ConditionRetrying, Status: "True"})
 	require.Empty(t, reasons(reconcile(t, in).Result))
-	require.Equal(t, "Remove the cause; the InstallPlan is tried again by itself.", healthOf(t, in).Advice)
+	require.Equal(t, "Remove the cause; InstallPlan ops/p is tried again by itself.", healthOf(t, in).Advice)
 	findings, err := audit.Find(in)
 	require.NoError(t, err)
 	for _, f := range findings {
@@ -173,10 +173,10 @@ func TestWhatTakesLongComesWithAdvice(t *testing.T) {
 		phase health.Phase
 		want  string
 	}{
-		"a plan that runs":           {inputOf(waiting, running), "Installing", "Look at what the InstallPlan's steps wait for: CustomResourceDefinition etcds is WaitingForApi, Service etcd is Unknown."},
+		"a plan that runs":           {inputOf(waiting, running), "Installing", "Look at what the steps of InstallPlan ops/p wait for: CustomResourceDefinition etcds is WaitingForApi, Service etcd is Unknown."},
 		"bundles that are unpacked":  {inputOf(waiting, unpacks), "Unpacking", "Look at the Jobs that unpack the bundles, and whether the bundle images can be pulled."},
-		"a plan without a phase":     {inputOf(waiting, newPlan("p", "")), "Installing", "Look whether the controller runs and sees the InstallPlan."},
-		"a version that is set up":   {inputOf(latest, complete, installing), "Installing", "Look at the ClusterServiceVersion's status and its Deployments."},
+		"a plan without a phase":     {inputOf(waiting, newPlan("p", "")), "Installing", "Look whether the controller runs and sees InstallPlan ops/p."},
+		"a version that is set up":   {inputOf(latest, complete, installing), "Installing", "Look at the status of ClusterServiceVersion ops/etcd.v1 and at its Deployments."},
 		"a namespace to be resolved": {inputOf(newSub("a")), "Resolving", "Look whether the controller runs and reaches the catalogs."},
 	} {
 		tc.in.Now = second(500).Time

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/internal/relation"
+)
+
+// progress is the phase of what is on its way.
+func progress(v *subscription.Verdict) Phase {
+	if installed := v.Subscription.Status.InstalledCSV; installed != "" && installed != v.Status.CurrentCSV {
+		return Upgrading
+	}
+	return Installing
+}
+
+// plan is about a plan that is not complete.
+func (n *namespace) plan(v *subscription.Verdict) finding {
+	name, is, plan := v.Plan.Name, v.Plan.Stage, v.Plan.Plan
+	f := finding{late: planLate, Health: Health{
+		Phase: progress(v), Reason: string(is), Message: "InstallPlan " + name + " is " + string(is), Since: v.Subscription.Status.LastUpdated.Time,
+		Object: olmcore.Ref{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: name, UID: v.Plan.UID},
+	}}
+	if plan == nil { // not visible: nothing is known that is not recorded
+		if !v.Plan.RecordedAt.IsZero() {
+			f.Since = v.Plan.RecordedAt
+		}
+		return f
+	}
+	f.Since = enteredAt(v, plan)
+	f.Message = cmp.Or(relation.Message(plan), plan.Status.Message, f.Message)
+	switch {
+	case plan.DeletionTimestamp != nil:
+		f.Phase, f.Since, f.Message, f.late = Resolving, plan.DeletionTimestamp.Time, "InstallPlan "+name+" is being deleted", resolvingLate
+	case is == subscription.StageNotYetReconciled && relation.Statusless(plan) && n.now.Sub(plan.CreationTimestamp.Time) >= subscription.AuditGrace:
+		f.Phase, f.Message, f.now = Stuck, "InstallPlan "+name+" was never given its steps", planWithoutSteps
+	case is == subscription.StageInstalling && relation.Installed(plan).Reason == v1alpha1.InstallPlanReasonInstallCheckFailed:
+		f.now = planMayNotRun
+		if n.now.Sub(relation.InstalledAt(plan)) >= subscription.AuditGrace {
+			f.Phase = Stuck
+		}
+	case is == subscription.StageRequiresApproval && !plan.Spec.Approved: // else it is about to run
+		f.Phase, f.now = WaitingForApproval, approvalNeeded
+	case is == subscription.StageRequiresApproval:
+	case is == subscription.StageFailed:
+		f.Phase, f.Reason, f.now = n.failure(v), relation.FailureReason(plan), planFailed
+		if relation.IsRetried(plan) {
+			f.now = planRetried
+		}
+	case is == subscription.StageUnknown:
+		f.Phase, f.Reason, f.now = Stuck, subscription.ReasonUnknownPhase, planUnknown
+	case hasPendingLookup(plan):
+		f.Phase, f.late = Unpacking, unpackLate
+	case is == subscription.StageInstalling:
+		f.late = noStepLate
+		if open := unfinished(plan); len(open) > 0 {
+			f.late, f.what = stepsLate, listed(open)
+		}
+	}
+	return f
+}
+
+// enteredAt returns since when a plan is in the stage in which it is seen.
+func enteredAt(v *subscription.Verdict, plan *v1alpha1.InstallPlan) time.Time {
+	created, updated := plan.CreationTimestamp.Time, endedAt(plan)
+	switch {
+	case v.Plan.Recorded == v.Plan.Stage && !v.Plan.RecordedAt.IsZero() && !v.Plan.RecordedAt.Before(created):
+		return v.Plan.RecordedAt
+	case v.Plan.Stage == subscription.StageFailed && !updated.IsZero():
+		return updated
+	case v.Plan.Stage == subscription.StageInstalling && plan.Status.StartTime != nil:
+		return plan.Status.StartTime.Time
+	}
+	return created
+}
+
+func hasPendingLookup(plan *v1alpha1.InstallPlan) bool {
+	return slices.ContainsFunc(plan.Status.BundleLookups, func(b v1alpha1.BundleLookup) bool {
+		return slices.ContainsFunc(b.Conditions, func(c v1alpha1.BundleLookupCondition) bool {
+			return c.Type == v1alpha1.BundleLookupPending && c.Status == corev1.ConditionTrue
+		})
+	})
+}
+
+// endedAt is when the plan's Installed condition became what it is; its time of update would move with the message.
+func endedAt(plan *v1alpha1.InstallPlan) time.Time {
+	if at := relation.Time(relation.Installed(plan).LastTransitionTime); !at.IsZero() {
+		return at
+	}
+	return relation.InstalledAt(plan)
+}
+
+// unfinished names the steps of a plan that are not done.
+func unfinished(plan *v1alpha1.InstallPlan) []string {
+	var names []string
+	for _, s := range plan.Status.Plan {
+		if s != nil && s.Status != v1alpha1.StepStatusCreated && s.Status != v1alpha1.StepStatusPresent {
+			names = append(names, s.Resource.Kind+" "+s.Resource.Name+" is "+string(cmp.Or(s.Status, v1alpha1.StepStatusUnknown)))
+		}
+	}
+	return names
+}
+
+// maxNamed is how many objects a message names at most.
+const maxNamed = 5
+
+// listed joins names, and says how many more there are.
+func listed(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return strings.Join(names[:maxNamed], ", ") + " and " + strconv.Itoa(more) + " more"
+	}
+	return strings.Join(names, ", ")
+}

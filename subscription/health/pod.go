@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+func labelsOf(p *corev1.Pod) labels.Set { return labels.Set(p.Labels) }
+
+// troubleOf returns why a Pod does not serve, and what its status says about it; empty for one that is ready.
+func troubleOf(p *corev1.Pod) (reason, message string) {
+	scheduled, ready := podCondition(p, corev1.PodScheduled), podCondition(p, corev1.PodReady)
+	switch {
+	case p.Status.Phase == corev1.PodFailed:
+		return ReasonPodFailed, cmp.Or(join(p.Status.Reason, p.Status.Message), lastWords(p), "the Pod has failed")
+	case scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable:
+		return ReasonUnschedulable, cmp.Or(scheduled.Message, "no node takes the Pod")
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if reason, message = containerTrouble(&s); reason != "" {
+			return reason, message
+		}
+	}
+	running := slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.State.Running != nil })
+	switch {
+	case ready.Status == corev1.ConditionTrue:
+		return "", ""
+	case running:
+		return ReasonNotReady, cmp.Or(ready.Message, "the Pod is not ready")
+	}
+	return ReasonPodPending, cmp.Or(ready.Message, scheduled.Message, "the Pod is pending")
+}
+
+// containerTrouble returns why a container does not run; empty where nothing says so.
+func containerTrouble(s *corev1.ContainerStatus) (reason, message string) {
+	waiting, last := s.State.Waiting, cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
+	if last != nil && last.ExitCode == 0 && last.Reason != ReasonOutOfMemory && s.RestartCount == 0 {
+		last = nil // an init container that is done
+	}
+	if waiting != nil {
+		i := slices.IndexFunc(troubles, func(t trouble) bool { return slices.Contains(t.Waiting, waiting.Reason) })
+		if i < 0 {
+			return "", ""
+		}
+		if reason = troubles[i].Reason; reason != ReasonCrashLoop {
+			return reason, about(s, join(waiting.Reason, waiting.Message), s.Image)
+		}
+	} else if last == nil || s.Ready || last.Reason != ReasonOutOfMemory && s.RestartCount < 2 {
+		return "", "" // between two crashes the container runs for a moment; it is no better then
+	}
+	reason = ReasonCrashLoop
+	if last == nil {
+		return reason, about(s, join(waiting.Reason, waiting.Message), "")
+	}
+	if last.Reason == ReasonOutOfMemory {
+		reason = ReasonOutOfMemory
+	}
+	return reason, about(s, join(fmt.Sprintf("ended with exit code %d (%s)", last.ExitCode, cmp.Or(last.Reason, "no reason")), last.Message), "")
+}
+
+// lastWords says how the containers of a Pod ended that is over; empty where nothing says so.
+func lastWords(p *corev1.Pod) string {
+	for _, s := range p.Status.ContainerStatuses {
+		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+			return about(&s, join(fmt.Sprintf("ended with exit code %d (%s)", t.ExitCode, cmp.Or(t.Reason, "no reason")), t.Message), "")
+		}
+	}
+	return ""
+}
+
+// about is the message about a container and, unless that is empty, its image.
+func about(s *corev1.ContainerStatus, what, image string) string {
+	subject := "container " + s.Name
+	if image != "" {
+		subject += ", image " + image
+	}
+	return subject + ": " + what
+}
+
+// join puts a reason before a message.
+func join(reason, message string) string {
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
+}
+
+func podCondition(p *corev1.Pod, t corev1.PodConditionType) corev1.PodCondition {
+	if i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t }); i >= 0 {
+		return p.Status.Conditions[i]
+	}
+	return corev1.PodCondition{}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/internal/relation"
+)
+
+// ReasonCSVAbsent: the version that a complete plan was to bring does not exist.
+const ReasonCSVAbsent = "CSVAbsent"
+
+// version is about the version that a Subscription follows, once its plan is over.
+func (n *namespace) version(v *subscription.Verdict) finding {
+	c := v.CSV
+	if c == nil {
+		return n.absent(v)
+	}
+	f := finding{late: versionLate, Health: Health{
+		Phase: progress(v), Reason: string(c.Status.Reason), Message: c.Status.Message, Object: olmcore.RefOf(c).Unversioned(),
+		Since: cmp.Or(c.Status.LastTransitionTime, &c.CreationTimestamp).Time,
+	}}
+	replaced := n.csvs[c.Spec.Replaces]
+	if replaced != nil {
+		f.Phase = Upgrading
+	}
+	switch phase := c.Status.Phase; {
+	case phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp != nil:
+		f.Phase, f.Since, f.Message, f.late = Degraded, c.DeletionTimestamp.Time, "CSV "+c.Name+" is being deleted", ""
+	case phase == v1alpha1.CSVPhaseSucceeded:
+		n.installed(v, &f)
+	case phase == v1alpha1.CSVPhaseFailed || phase == v1alpha1.CSVPhaseUnknown:
+		f.Phase, f.now = Failed, versionFailed
+		if hasSucceeded(c) || replaced != nil && hasSucceeded(replaced) {
+			f.Phase = Degraded
+		}
+		n.workload(c, &f)
+	case phase == v1alpha1.CSVPhaseReplacing || phase == v1alpha1.CSVPhaseDeleting:
+		f.Phase = Upgrading
+	case phase == v1alpha1.CSVPhasePending:
+		pending(c, &f)
+	default:
+		n.workload(c, &f)
+	}
+	return f
+}
+
+// installed is about a version that runs: what keeps it from a newer one is said, and is no fault of it.
+func (n *namespace) installed(v *subscription.Verdict, f *finding) {
+	f.Phase, f.late = Installed, ""
+	if catalogs, ok := condition(v, v1alpha1.SubscriptionCatalogSourcesUnhealthy); ok {
+		f.Reason, f.Message, f.now = catalogs.Reason, catalogs.Message, catalogsUnasked
+		return
+	}
+	n.held(v, f)
+}
+
+// pending is about a version that is not installed yet for want of something.
+func pending(c *v1alpha1.ClusterServiceVersion, f *finding) {
+	switch reason := c.Status.Reason; {
+	case reason == v1alpha1.CSVReasonOperatorConditionNotUpgradeable:
+		f.now = notUpgradeable
+		f.Object = olmcore.Ref{APIVersion: operatorsv2.GroupVersion.String(), Kind: "OperatorCondition", Namespace: c.Namespace, Name: c.Spec.Replaces}
+	case reason == v1alpha1.CSVReasonRequirementsNotMet || strings.Contains(string(reason), "NotMet"):
+		f.now = requirementsUnmet
+		if names := unmet(c); len(names) > 0 {
+			f.now, f.what = requirementsNamed, listed(names)
+			f.Message = strings.TrimPrefix(f.Message+": "+f.what, ": ")
+		}
+	}
+}
+
+// absent is about a version that its plan did not bring, or that was removed.
+func (n *namespace) absent(v *subscription.Verdict) finding {
+	name := v.Status.CurrentCSV
+	if name == "" {
+		return n.resolving(v)
+	}
+	f := finding{late: versionLate, Health: Health{
+		Phase: progress(v), Reason: ReasonCSVAbsent, Message: "CSV " + name + " does not exist",
+		Since:  relation.Latest(v.Subscription.Status.LastUpdated.Time, relation.InstalledAt(v.Plan.Plan)),
+		Object: olmcore.Ref{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: n.name, Name: name},
+	}}
+	isLong := n.now.Sub(f.Since) >= subscription.AuditGrace
+	switch {
+	case n.csvs[name] != nil:
+		f.Reason, f.Message, f.now = subscription.ReasonCopiedCSVReferenced, "CSV "+name+" is the copy of another namespace's operator", copyInPlace
+		if isLong {
+			f.Phase = Stuck
+		}
+	case isLong:
+		f.Phase, f.Reason, f.now = Stuck, subscription.ReasonWedgedUpgradePending, versionAndPlan
+		if v.Plan.Plan != nil {
+			f.now, f.what = versionGone, olmcore.RefOf(v.Plan.Plan).String()
+		}
+	}
+	return f
+}
+
+// hasSucceeded reports whether a CSV worked once.
+func hasSucceeded(c *v1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(c.Status.Conditions, func(p v1alpha1.ClusterServiceVersionCondition) bool {
+		return p.Phase == v1alpha1.CSVPhaseSucceeded
+	})
+}
+
+// unmet names the requirements of a CSV that are not met.
+func unmet(c *v1alpha1.ClusterServiceVersion) []string {
+	var names []string
+	for _, r := range c.Status.RequirementStatus {
+		if r.Status == v1alpha1.RequirementStatusReasonPresent {
+			continue
+		}
+		name := r.Kind + " " + r.Name + " is " + string(r.Status)
+		if i := slices.IndexFunc(r.Dependents, func(d v1alpha1.DependentStatus) bool { return d.Status == v1alpha1.DependentStatusReasonNotSatisfied }); i >= 0 {
+			name += " (" + r.Dependents[i].Kind + ": " + r.Dependents[i].Message + ")"
+		}
+		names = append(names, name)
+	}
+	return names
+}

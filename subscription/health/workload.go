@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Reasons of Deployments that are not available.
+const (
+	// ReasonDeploymentMissing: a Deployment of the version does not exist.
+	ReasonDeploymentMissing = "DeploymentMissing"
+	// ReasonReplicaFailure: Pods of the Deployment cannot be created, such as for a quota.
+	ReasonReplicaFailure = "ReplicaFailure"
+	// ReasonDeadline: the Deployment made no progress before its deadline, and no Pod says why.
+	ReasonDeadline = "ProgressDeadlineExceeded"
+	// ReasonUnavailable: the Deployment is not available, and nothing says why.
+	ReasonUnavailable = "DeploymentUnavailable"
+)
+
+// Reasons of Pods. The kubelet alternates between several words for one trouble; one reason stands for all of them.
+const (
+	// ReasonUnschedulable: no node takes the Pod.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonImagePull: an image cannot be pulled.
+	ReasonImagePull = "ImagePullBackOff"
+	// ReasonInvalidImage: the name of an image is none.
+	ReasonInvalidImage = "InvalidImageName"
+	// ReasonContainerConfig: a ConfigMap, a Secret or a key of one does not exist.
+	ReasonContainerConfig = "CreateContainerConfigError"
+	// ReasonContainerCreate: the node cannot make the container.
+	ReasonContainerCreate = "CreateContainerError"
+	// ReasonContainerRun: the container cannot be started.
+	ReasonContainerRun = "RunContainerError"
+	// ReasonCrashLoop: a container ends again and again.
+	ReasonCrashLoop = "CrashLoopBackOff"
+	// ReasonOutOfMemory: a container ended because it used more memory than it may.
+	ReasonOutOfMemory = "OOMKilled"
+	// ReasonPodFailed: the Pod is over, such as after an eviction.
+	ReasonPodFailed = "PodFailed"
+	// ReasonPodPending: the containers of the Pod are not made yet.
+	ReasonPodPending = "PodPending"
+	// ReasonNotReady: the containers run, and the Pod is not ready.
+	ReasonNotReady = "NotReady"
+)
+
+// trouble is a row of the table of what is wrong with a Deployment or a Pod.
+type trouble struct {
+	Reason string
+	// Waiting are the kubelet's words for a container that waits for this reason.
+	Waiting []string
+	// Ends: the phase is Stuck, as nothing tries again what could succeed.
+	Ends bool
+	// Late: it is usual for some time, so that there is advice only once it has lasted.
+	Late bool
+}
+
+// troubles is that table.
+var troubles = []trouble{
+	{Reason: ReasonDeploymentMissing, Late: true},
+	{Reason: ReasonReplicaFailure},
+	{Reason: ReasonDeadline},
+	{Reason: ReasonUnavailable, Late: true},
+	{Reason: ReasonUnschedulable},
+	{Reason: ReasonImagePull, Waiting: []string{"ImagePullBackOff", "ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed", "ErrImageNeverPull"}},
+	{Reason: ReasonInvalidImage, Waiting: []string{"InvalidImageName"}, Ends: true},
+	{Reason: ReasonContainerConfig, Waiting: []string{"CreateContainerConfigError"}},
+	{Reason: ReasonContainerCreate, Waiting: []string{"CreateContainerError"}},
+	{Reason: ReasonContainerRun, Waiting: []string{"RunContainerError", "StartError"}},
+	{Reason: ReasonCrashLoop, Waiting: []string{"CrashLoopBackOff"}},
+	{Reason: ReasonOutOfMemory},
+	{Reason: ReasonPodFailed},
+	{Reason: ReasonPodPending, Late: true},
+	{Reason: ReasonNotReady, Late: true},
+}
+
+// waitsForWorkload are the reasons of a ClusterServiceVersion whose cause may be one of its Deployments.
+var waitsForWorkload = []v1alpha1.ConditionReason{
+	"", v1alpha1.CSVReasonWaiting, v1alpha1.CSVReasonInstallSuccessful, v1alpha1.CSVReasonComponentUnhealthy, v1alpha1.CSVReasonInstallCheckFailed,
+	v1alpha1.CSVReasonComponentFailed, v1alpha1.CSVReasonComponentFailedNoRetry, v1alpha1.CSVReasonNeedsReinstall,
+}
+
+// symptom is a trouble of an observed object.
+type symptom struct {
+	Object          olmcore.Ref
+	Reason, Message string
+}
+
+// workload names the Deployment or the Pod that a version waits for or failed on; what was not read blocks nothing.
+func (n *namespace) workload(c *v1alpha1.ClusterServiceVersion, f *finding) {
+	if !n.deployments.Complete || !slices.Contains(waitsForWorkload, c.Status.Reason) {
+		return
+	}
+	var found *symptom
+	for i := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		s := n.deployment(c, c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Name)
+		if s != nil && (found == nil || found.Object.Kind != "Pod" && s.Object.Kind == "Pod") {
+			found = s
+		}
+	}
+	if found == nil {
+		return
+	}
+	f.Object, f.Reason, f.Message = found.Object, found.Reason, found.Message
+	row := troubles[slices.IndexFunc(troubles, func(t trouble) bool { return t.Reason == found.Reason })]
+	switch {
+	case !row.Late:
+		f.now = situation(row.Reason)
+	case f.now != "": // the version has failed already
+		f.now = situation(row.Reason)
+	default:
+		f.late = situation(row.Reason)
+	}
+	if row.Ends && f.Phase != Failed && f.Phase != Degraded {
+		f.Phase = Stuck
+	}
+}
+
+// deployment says what is wrong with a Deployment of a version; nil for nothing. One that does not exist yet is missing
+// once the version waits for it.
+func (n *namespace) deployment(c *v1alpha1.ClusterServiceVersion, name string) *symptom {
+	i := slices.IndexFunc(n.deployments.Items, func(d *appsv1.Deployment) bool { return d.Name == name })
+	if i < 0 {
+		if c.Status.Phase == v1alpha1.CSVPhaseInstallReady || c.Status.Phase == v1alpha1.CSVPhaseNone || name == "" {
+			return nil
+		}
+		return &symptom{olmcore.Ref{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Namespace: n.name, Name: name},
+			ReasonDeploymentMissing, "Deployment " + name + " does not exist"}
+	}
+	d := n.deployments.Items[i]
+	if isAvailable(d) {
+		return nil
+	}
+	if s := n.pod(d); s != nil {
+		return s
+	}
+	s := &symptom{Object: olmcore.RefOf(d).Unversioned(), Reason: ReasonUnavailable}
+	failure, progress := deploymentCondition(d, appsv1.DeploymentReplicaFailure), deploymentCondition(d, appsv1.DeploymentProgressing)
+	switch {
+	case failure.Status == corev1.ConditionTrue:
+		s.Reason, s.Message = ReasonReplicaFailure, failure.Message
+	case progress.Status == corev1.ConditionFalse && progress.Reason == ReasonDeadline:
+		s.Reason, s.Message = ReasonDeadline, progress.Message
+	default:
+		s.Message = deploymentCondition(d, appsv1.DeploymentAvailable).Message
+	}
+	s.Message = cmp.Or(s.Message, fmt.Sprintf("Deployment %s has %d of %d replicas available", d.Name, d.Status.AvailableReplicas, desired(d)))
+	return s
+}
+
+// desired is how many replicas a Deployment is to have.
+func desired(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
+func isAvailable(d *appsv1.Deployment) bool {
+	want := desired(d)
+	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas >= want && d.Status.AvailableReplicas >= want
+}
+
+func deploymentCondition(d *appsv1.Deployment, t appsv1.DeploymentConditionType) (c appsv1.DeploymentCondition) {
+	if i := slices.IndexFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Type == t }); i >= 0 {
+		return d.Status.Conditions[i]
+	}
+	return c
+}
+
+// pod says what is wrong with the newest Pod of a Deployment that is in trouble; nil for nothing. The rows of troubles
+// that are usual for some time count after all others.
+func (n *namespace) pod(d *appsv1.Deployment) *symptom {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil || selector.Empty() {
+		return nil
+	}
+	pods := slices.DeleteFunc(slices.Clone(n.pods), func(p *corev1.Pod) bool {
+		return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || !selector.Matches(labelsOf(p))
+	})
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	var usual *symptom
+	for _, p := range pods {
+		reason, message := troubleOf(p)
+		if reason == "" {
+			continue
+		}
+		s := &symptom{olmcore.RefOf(p).Unversioned(), reason, message}
+		if !slices.ContainsFunc(troubles, func(t trouble) bool { return t.Reason == reason && t.Late }) {
+			return s
+		}
+		if usual == nil {
+			usual = s
+		}
+	}
+	return usual
+}
