@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// Status is the health of one object, in the words of Argo CD.
+type Status string
+
+// Statuses.
+const (
+	Healthy     Status = "Healthy"
+	Progressing Status = "Progressing"
+	Degraded    Status = "Degraded"
+	Suspended   Status = "Suspended"
+	Unknown     Status = "Unknown"
+)
+
+// Test is a condition on one object; it holds unless it says something that does not. A field that is not there, or has
+// another type, is empty.
+type Test struct {
+	// Field is the path of a field that is a text: one of In, or with no In any but an empty one.
+	Field string
+	In    []string
+	// True is the path of a field that is true.
+	True string
+	// Condition is the type of an entry of status.conditions whose status is Status and whose reason is one of Reasons;
+	// with no Reasons any.
+	Condition, Status string
+	Reasons           []string
+	// Not: all of this does not hold.
+	Not bool
+}
+
+// Row is a row of a Table: the answer for objects for which all of When hold.
+type Row struct {
+	When   []Test
+	Status Status
+	Reason string
+	// Message is the text to say; {path} stands for a text of the object.
+	Message string
+	// Says is the path of a text of the object, or SaysCondition; where it is not empty it is said instead of Message.
+	Says string
+	// Passes: the object may recover by itself, so Flux goes on to wait for it.
+	Passes bool
+}
+
+// SaysCondition is the value of Row.Says for the message of the entry that the first Test of the row on a condition found.
+const SaysCondition = "condition"
+
+// Table is the health of one kind. Where no row matches, the object is Unknown.
+type Table struct {
+	Kind string
+	Rows []Row
+}
+
+// Tables returns the tables of the four kinds, all of them of the API version operators.coreos.com/v1alpha1.
+func Tables() []Table {
+	all := []Table{subscriptions, installPlans, versions, catalogs}
+	for i := range all {
+		all[i].Rows = slices.Clone(all[i].Rows)
+	}
+	return all
+}
+
+const pending = string(v1alpha1.SubscriptionInstallPlanPending)
+
+func isDeleted(kind string) Row {
+	return Row{When: []Test{{Field: "metadata.deletionTimestamp"}}, Status: Progressing, Reason: "Deleting", Message: "the " + kind + " is being deleted"}
+}
+
+func isTrue(condition v1alpha1.SubscriptionConditionType) Test {
+	return Test{Condition: string(condition), Status: "True"}
+}
+
+func phase(phases ...string) []Test { return []Test{{Field: "status.phase", In: phases}} }
+
+var isLatest = Test{Field: "status.state", In: []string{v1alpha1.SubscriptionStateAtLatest}}
+
+func not(t Test) Test { t.Not = true; return t }
+
+// subscriptions: a Subscription that waits for a plan does not wait for a resolution, which may fail for others; a plan that
+// was deleted after it was installed is no matter.
+var subscriptions = Table{v1alpha1.SubscriptionKind, []Row{
+	isDeleted(v1alpha1.SubscriptionKind),
+	{When: []Test{{Field: "spec.name", Not: true}}, Status: Degraded, Reason: "InvalidSpec", Message: "the Subscription names no package"},
+	{When: []Test{isTrue(v1alpha1.SubscriptionInstallPlanFailed)}, Status: Degraded, Reason: "InstallPlanFailed",
+		Message: "InstallPlan {status.installPlanRef.name} failed", Says: SaysCondition},
+	{When: []Test{not(isLatest), {Condition: pending, Status: "True", Reasons: []string{"RequiresApproval"}}}, Status: Suspended,
+		Reason: "RequiresApproval", Message: "InstallPlan {status.installPlanRef.name} waits for its approval"},
+	{When: []Test{not(isLatest), {Condition: pending, Status: "True"}}, Status: Progressing, Reason: "InstallPlanPending",
+		Message: "InstallPlan {status.installPlanRef.name} brings {status.currentCSV}", Says: SaysCondition},
+	{When: []Test{isTrue(v1alpha1.SubscriptionResolutionFailed)}, Status: Degraded, Reason: "ResolutionFailed",
+		Message: "the namespace cannot be resolved", Says: SaysCondition, Passes: true},
+	{When: []Test{isTrue(v1alpha1.SubscriptionBundleUnpackFailed)}, Status: Degraded, Reason: "BundleUnpackFailed",
+		Message: "a bundle cannot be unpacked", Says: SaysCondition, Passes: true},
+	{When: []Test{isTrue(v1alpha1.SubscriptionBundleUnpacking)}, Status: Progressing, Reason: "BundleUnpacking",
+		Message: "bundles are being unpacked", Says: SaysCondition},
+	{When: []Test{{Field: "status.state", In: []string{v1alpha1.SubscriptionStateFailed}}}, Status: Degraded, Reason: "UpgradeFailed",
+		Message: "{status.currentCSV} could not be installed"},
+	{When: []Test{isLatest, {Field: "status.installedCSV"}}, Status: Healthy, Reason: "Installed", Message: "{status.installedCSV} is installed"},
+	{When: []Test{isTrue(v1alpha1.SubscriptionInstallPlanMissing)}, Status: Progressing, Reason: "InstallPlanMissing",
+		Message: "the InstallPlan was deleted", Says: SaysCondition},
+	{When: []Test{isTrue(v1alpha1.SubscriptionCatalogSourcesUnhealthy)}, Status: Progressing, Reason: "CatalogSourcesUnhealthy",
+		Message: "catalogs are not available", Says: SaysCondition},
+	{When: []Test{{Field: "status.currentCSV"}}, Status: Progressing, Reason: "UpgradePending", Message: "{status.currentCSV} is being installed"},
+	{Status: Progressing, Reason: "Resolving", Message: "the namespace has to be resolved"},
+}}
+
+// installPlans: a plan that another one replaced before it ran has nothing left to do.
+var installPlans = Table{v1alpha1.InstallPlanKind, []Row{
+	isDeleted(v1alpha1.InstallPlanKind),
+	{When: phase("Complete"), Status: Healthy, Reason: "Complete", Message: "all steps are done"},
+	{When: append(phase("Failed"), Test{Condition: "Installed", Status: "False", Reasons: []string{"Superseded"}}), Status: Healthy,
+		Reason: "Superseded", Message: "another InstallPlan took its place", Says: SaysCondition},
+	{When: append(phase("Failed"), Test{Condition: "Installed", Status: "False"}), Status: Degraded, Reason: "Failed",
+		Message: "a step failed", Says: SaysCondition},
+	{When: phase("Failed"), Status: Degraded, Reason: "Failed", Message: "a step failed", Says: "status.message"},
+	{When: append(phase("RequiresApproval"), Test{True: "spec.approved"}), Status: Progressing, Reason: "Approved", Message: "it is approved and about to run"},
+	{When: phase("RequiresApproval"), Status: Suspended, Reason: "RequiresApproval", Message: "it waits for its approval: set spec.approved to true"},
+	{When: append(phase("Installing"), Test{Condition: "Installed", Status: "False"}), Status: Progressing, Reason: "Installing",
+		Message: "its steps are being applied", Says: SaysCondition},
+	{When: phase("Installing"), Status: Progressing, Reason: "Installing", Message: "its steps are being applied", Says: "status.message"},
+	{When: phase("Planning"), Status: Progressing, Reason: "Planning", Message: "its steps are being planned"},
+	{When: []Test{{Field: "status.phase"}}, Status: Unknown, Reason: "UnknownPhase", Message: "its phase {status.phase} is not known"},
+	{Status: Progressing, Reason: "NotYetReconciled", Message: "it has no phase yet"},
+}}
+
+var versions = Table{v1alpha1.ClusterServiceVersionKind, []Row{
+	isDeleted(v1alpha1.ClusterServiceVersionKind),
+	{When: phase("Succeeded"), Status: Healthy, Reason: "Succeeded", Message: "the operator is installed", Says: "status.message"},
+	{When: phase("Failed", "Unknown"), Status: Degraded, Reason: "Failed", Message: "the operator is not installed", Says: "status.message"},
+	{When: append(phase("Pending"), Test{Field: "status.reason", In: []string{string(v1alpha1.CSVReasonRequirementsNotMet)}}), Status: Progressing,
+		Reason: "RequirementsNotMet", Message: "requirements are not met", Says: "status.message"},
+	{When: append(phase("Pending"), Test{Field: "status.reason", In: []string{string(v1alpha1.CSVReasonOperatorConditionNotUpgradeable)}}), Status: Progressing,
+		Reason: "OperatorConditionNotUpgradeable", Message: "the operator that it replaces does not allow its upgrade", Says: "status.message"},
+	{When: phase("Pending", "InstallReady", "Installing"), Status: Progressing, Reason: "Installing", Message: "the operator is being installed", Says: "status.message"},
+	{When: phase("Replacing", "Deleting"), Status: Progressing, Reason: "Replacing", Message: "a newer version takes its place", Says: "status.message"},
+	{When: []Test{{Field: "status.phase"}}, Status: Unknown, Reason: "UnknownPhase", Message: "its phase {status.phase} is not known"},
+	{Status: Progressing, Reason: "NotYetReconciled", Message: "it has no phase yet"},
+}}
+
+// catalogs: a registry that starts refuses connections for a while, so that Flux goes on to wait.
+var catalogs = Table{v1alpha1.CatalogSourceKind, []Row{
+	isDeleted(v1alpha1.CatalogSourceKind),
+	{When: []Test{{Field: "status.reason", In: []string{
+		string(v1alpha1.CatalogSourceSpecInvalidError), string(v1alpha1.CatalogSourceConfigMapError), string(v1alpha1.CatalogSourceRegistryServerError),
+	}}}, Status: Degraded, Reason: "Invalid", Message: "{status.reason}", Says: "status.message"},
+	{When: []Test{{Field: "status.connectionState.lastObservedState", In: []string{"READY"}}}, Status: Healthy, Reason: "Ready",
+		Message: "the registry answers"},
+	{When: []Test{{Condition: "Available", Status: "True"}}, Status: Healthy, Reason: "Available", Message: "the registry serves", Says: SaysCondition},
+	{When: []Test{{Condition: "Degraded", Status: "True"}}, Status: Degraded, Reason: "Degraded", Message: "nothing serves", Says: SaysCondition, Passes: true},
+	{When: []Test{{Field: "status.connectionState.lastObservedState", In: []string{"TRANSIENT_FAILURE", "SHUTDOWN"}}}, Status: Degraded,
+		Reason: "Unreachable", Message: "the registry does not answer: {status.connectionState.lastObservedState}", Passes: true},
+	{When: []Test{{Field: "status.connectionState.lastObservedState"}}, Status: Progressing, Reason: "Connecting",
+		Message: "the connection is {status.connectionState.lastObservedState}"},
+	{Status: Progressing, Reason: "NotYetReconciled", Message: "nothing is known of the registry yet"},
+}}
+
+// tableOf returns the table of a kind; nil for one that has none.
+func tableOf(kind string) *Table {
+	for _, t := range []*Table{&subscriptions, &installPlans, &versions, &catalogs} {
+		if t.Kind == kind {
+			return t
+		}
+	}
+	return nil
+}
+
+// part is a piece of a message: a text, or the path of one.
+type part struct{ Text, Path string }
+
+// parts takes a message apart.
+func parts(message string) (all []part) {
+	for message != "" {
+		text, rest, found := strings.Cut(message, "{")
+		if text != "" {
+			all = append(all, part{Text: text})
+		}
+		if !found {
+			break
+		}
+		path, after, _ := strings.Cut(rest, "}")
+		all, message = append(all, part{Path: path}), after
+	}
+	return all
+}
