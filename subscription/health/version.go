@@ -66,7 +66,7 @@ func (n *namespace) installed(v *subscription.Verdict, f *finding) {
 // pending is about a version that is not installed yet for want of something.
 func pending(c *v1alpha1.ClusterServiceVersion, f *finding) {
 	switch reason := c.Status.Reason; {
-	case reason == v1alpha1.CSVReasonOperatorConditionNotUpgradeable:
+	case reason == v1alpha1.CSVReasonOperatorConditionNotUpgradeable && c.Spec.Replaces != "":
 		f.now = notUpgradeable
 		f.Object = olmcore.Ref{APIVersion: operatorsv2.GroupVersion.String(), Kind: "OperatorCondition", Namespace: c.Namespace, Name: c.Spec.Replaces}
 	case reason == v1alpha1.CSVReasonRequirementsNotMet || strings.Contains(string(reason), "NotMet"):

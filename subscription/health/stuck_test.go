@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/health"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+type heldBack = resolution.HeldBack
+
+// TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice: whole answers for Subscriptions in UpgradePending.
+func TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice(t *testing.T) {
+	upgrading := func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v0" }
+	plan := olmcore.RefOf(newPlan("p", "")).Unversioned()
+	gated := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Spec.Replaces = "etcd.v0"
+		c.Status.Phase, c.Status.Reason = v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable
+		c.Status.Message, c.Status.LastTransitionTime = "operator is not upgradeable: a migration runs", secondp(40)
+	})
+	unhealthy := withCondition("CatalogSourcesUnhealthy", "UnhealthyCatalogSourceFound", "targeted catalogsource olm/cool unhealthy", 9)
+	late := func(in subscription.Input) subscription.Input { in.Now = epoch.Add(time.Hour); return in }
+	for name, tc := range map[string]struct {
+		in   subscription.Input
+		want health.Health
+	}{
+		"the plan needs its approval": {inputOf(newSub("a", follows("p", "etcd.v1"), upgrading, pending("RequiresApproval", 6)), newPlan("p", "RequiresApproval", manual(1)), newCSV("etcd.v0")),
+			health.Health{Phase: "WaitingForApproval", Object: plan, Since: second(6).Time, Reason: "RequiresApproval", Message: "InstallPlan p is RequiresApproval",
+				Advice: "Review InstallPlan ops/p and set its spec.approved to true."}},
+		"the plan failed": {inputOf(newSub("a", follows("p", "etcd.v1"), upgrading), newPlan("p", "Failed", failed(30)), newCSV("etcd.v0")),
+			health.Health{Phase: "Degraded", Object: plan, Since: second(30).Time, Reason: "InstallComponentFailed", Message: "step broke",
+				Advice: "Remove the cause and delete InstallPlan ops/p to try again."}},
+		"the plan was deleted": {late(inputOf(newSub("a", follows("p", "etcd.v1"), withCondition("InstallPlanMissing", "ReferencedInstallPlanNotFound", "", 7)))),
+			health.Health{Phase: "Resolving", Object: self, Since: second(7).Time, Reason: "ReferencedInstallPlanNotFound", Message: "the InstallPlan was deleted",
+				Advice: "Look whether the controller runs, or delete Subscription ops/a and create it again: its InstallPlan was deleted, and the namespace was not resolved again."}},
+		"the version was removed": {late(inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete", started(3), done(9)))),
+			health.Health{Phase: "Stuck", Object: olmcore.Ref{APIVersion: theCSV.APIVersion, Kind: theCSV.Kind, Namespace: "ops", Name: "etcd.v1"}, Since: second(9).Time, Reason: "WedgedUpgradePending",
+				Message: "CSV etcd.v1 does not exist", Advice: "Delete InstallPlan ops/p to install the version again."}},
+		"the catalog is not available": {inputOf(newSub("a", unhealthy)),
+			health.Health{Phase: "Resolving", Object: olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "CatalogSource", Namespace: "olm", Name: "cool"}, Since: second(9).Time,
+				Reason: "UnhealthyCatalogSourceFound", Message: "targeted catalogsource olm/cool unhealthy", Advice: "Make CatalogSource olm/cool available, or remove the catalogs that are not needed."}},
+		"the operator does not allow its upgrade": {inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)), gated, newCSV("etcd.v0")),
+			health.Health{Phase: "Upgrading", Object: olmcore.Ref{APIVersion: "operators.coreos.com/v2", Kind: "OperatorCondition", Namespace: "ops", Name: "etcd.v0"}, Since: second(40).Time,
+				Reason: "OperatorConditionNotUpgradeable", Message: "operator is not upgradeable: a migration runs",
+				Advice: "Wait until the operator allows its upgrade in OperatorCondition ops/etcd.v0, or override its condition Upgradeable with True in spec.overrides."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.want.Subscription = self
+			require.Equal(t, tc.want, only(t, health.Input{Input: tc.in}))
+		})
+	}
+}
+
+// TestWhatAResolutionHoldsBackIsSaid of an operator that runs as of one that is not installed.
+func TestWhatAResolutionHoldsBackIsSaid(t *testing.T) {
+	running := []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)),
+		newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.LastTransitionTime = secondp(40) })}
+	unmet := heldBack{Subscription: "a", Code: resolution.RequirementUnmet, Summary: "etcd.v2 needs a Vault",
+		Remedies: []resolution.Remedy{{Message: "Add a catalog that has a Vault."}}}
+	bare := func(code resolution.HeldBackCode) heldBack {
+		return heldBack{Subscription: "a", Code: code, Summary: "etcd.v2 is held back"}
+	}
+	answer := func(phase health.Phase, h heldBack, advice string) health.Health {
+		w := health.Health{Subscription: self, Phase: phase, Object: theCSV, Since: second(40).Time, Reason: string(h.Code), Message: h.Summary, Advice: advice}
+		if phase != health.Installed {
+			w.Object, w.Since = self, second(5).Time
+		}
+		return w
+	}
+	const change = "Change what the message names, so that Subscription ops/a gets a newer version."
+	for name, tc := range map[string]struct {
+		objects []olmcore.Object
+		held    heldBack
+		want    health.Health
+	}{
+		"a remedy is known":             {running, unmet, answer("Installed", unmet, "Add a catalog that has a Vault.")},
+		"no remedy is known":            {running, bare("ProvidedByOther"), answer("Installed", bare("ProvidedByOther"), change)},
+		"it stays on purpose":           {running, bare(resolution.Pinned), answer("Installed", bare(resolution.Pinned), "")},
+		"it passes":                     {running, bare(resolution.ReplacementInProgress), answer("Installed", bare(resolution.ReplacementInProgress), "")},
+		"nothing is installed":          {[]olmcore.Object{newSub("a")}, unmet, answer("Stuck", unmet, "Add a catalog that has a Vault.")},
+		"nothing that it may have":      {[]olmcore.Object{newSub("a")}, bare(resolution.Pinned), answer("Stuck", bare(resolution.Pinned), change)},
+		"nothing is installed, for now": {[]olmcore.Object{newSub("a")}, bare(resolution.Unknown), answer("Resolving", bare(resolution.Unknown), "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.want, only(t, health.Input{Input: inputOf(tc.objects...), HeldBack: []heldBack{tc.held}}))
+		})
+	}
+}

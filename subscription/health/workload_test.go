@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/health"
+)
+
+var app = map[string]string{"app": "etcd"}
+
+// newDeployment returns a Deployment of one replica that is not available.
+func newDeployment(name string, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: meta(name), Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: app}}}
+	d.Status.ObservedGeneration = d.Generation
+	for _, f := range change {
+		f(d)
+	}
+	return d
+}
+
+func available(d *appsv1.Deployment) { d.Status.UpdatedReplicas, d.Status.AvailableReplicas = 1, 1 }
+
+func deploymentIs(t appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{Type: t, Status: status, Reason: reason, Message: message})
+	}
+}
+
+// newPod returns a Pod of the Deployments, created at a second, with one container.
+func newPod(name string, created int, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: meta(name)}
+	p.Labels, p.CreationTimestamp = app, second(created)
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", Image: "quay.io/etcd:1"}}
+	for _, f := range change {
+		f(p)
+	}
+	return p
+}
+
+func container(change func(*corev1.ContainerStatus)) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { change(&p.Status.ContainerStatuses[0]) }
+}
+
+func waits(reason, message string) func(*corev1.Pod) {
+	return container(func(s *corev1.ContainerStatus) {
+		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: message}
+	})
+}
+
+func ended(code int32, reason, message string) func(*corev1.Pod) {
+	return container(func(s *corev1.ContainerStatus) {
+		s.RestartCount, s.LastTerminationState.Terminated = 3, &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}
+	})
+}
+
+func runs(p *corev1.Pod) {
+	p.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+}
+
+func podIs(t corev1.PodConditionType, status corev1.ConditionStatus, reason, message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: status, Reason: reason, Message: message})
+	}
+}
+
+// versionOf returns a CSV in a phase since second 40, of some Deployments.
+func versionOf(phase v1alpha1.ClusterServiceVersionPhase, reason v1alpha1.ConditionReason, deployments ...string) *v1alpha1.ClusterServiceVersion {
+	return newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Status.Phase, c.Status.Reason, c.Status.Message, c.Status.LastTransitionTime = phase, reason, "waiting", secondp(40)
+		for _, name := range deployments {
+			c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = append(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, v1alpha1.StrategyDeploymentSpec{Name: name})
+		}
+	})
+}
+
+func inputWith(c *v1alpha1.ClusterServiceVersion, objects ...olmcore.Object) health.Input {
+	in := health.Input{
+		Input:       inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)), c),
+		Deployments: olmcore.Found[*appsv1.Deployment](), Pods: olmcore.Found[*corev1.Pod](),
+	}
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *appsv1.Deployment:
+			in.Deployments.Items = append(in.Deployments.Items, o)
+		case *corev1.Pod:
+			in.Pods.Items = append(in.Pods.Items, o)
+		}
+	}
+	return in
+}
+
+func only(t *testing.T, in health.Input) health.Health {
+	t.Helper()
+	all, err := health.Of(in)
+	require.NoError(t, err)
+	require.Contains(t, all, "a")
+	return all["a"]
+}
+
+var (
+	self      = olmcore.RefOf(newSub("a")).Unversioned()
+	theCSV    = olmcore.RefOf(newCSV("etcd.v1")).Unversioned()
+	podRef    = olmcore.RefOf(newPod("etcd-1", 0)).Unversioned()
+	deployRef = olmcore.RefOf(newDeployment("etcd")).Unversioned()
+)
+
+// installing is the Health of a version that waits since second 40 for an object.
+func installing(object olmcore.Ref, reason, message, advice string) health.Health {
+	return health.Health{Subscription: self, Phase: health.Installing, Reason: reason, Message: message, Object: object, Since: second(40).Time, Advice: advice}
+}
+
+// TestThePodThatBlocksIsNamed with its reason: whole answers.
+func TestThePodThatBlocksIsNamed(t *testing.T) {
+	d := newDeployment("etcd")
+	waiting := versionOf("Installing", v1alpha1.CSVReasonWaiting, "etcd")
+	quota := deploymentIs(appsv1.DeploymentReplicaFailure, "True", "FailedCreate", "pods \"etcd\" is forbidden: exceeded quota")
+	noPull := installing(podRef, "ImagePullBackOff", "container manager, image quay.io/etcd:1: ErrImagePull: manifest unknown",
+		"Make the image available: correct its name, mirror it, or give the ServiceAccount of Pod ops/etcd-1 a pull secret.")
+	elsewhere := newPod("other", 99, waits("CrashLoopBackOff", ""))
+	elsewhere.Labels = map[string]string{"app": "vault"}
+	leaving := newPod("leaving", 99, waits("CrashLoopBackOff", ""), func(p *corev1.Pod) { p.DeletionTimestamp = secondp(50) })
+	for name, tc := range map[string]struct {
+		in   health.Input
+		want health.Health
+	}{
+		"an image that cannot be pulled": {inputWith(waiting, d, newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown"))), noPull},
+		"the newest Pod in trouble counts": {inputWith(waiting, d, newPod("etcd-0", 20, waits("CrashLoopBackOff", "")), newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown")),
+			newPod("etcd-2", 40, runs, podIs("Ready", "True", "", ""))), noPull},
+		"what is usual counts less":                       {inputWith(waiting, d, newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown")), newPod("etcd-2", 40, waits("ContainerCreating", ""))), noPull},
+		"Pods of others and Pods that leave do not count": {inputWith(waiting, d, elsewhere, leaving, newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown"))), noPull},
+		"an image name that is none": {inputWith(waiting, d, newPod("etcd-1", 30, waits("InvalidImageName", "couldn't parse image name"))),
+			health.Health{Subscription: self, Phase: health.Stuck, Reason: "InvalidImageName", Object: podRef, Since: second(40).Time,
+				Message: "container manager, image quay.io/etcd:1: InvalidImageName: couldn't parse image name",
+				Advice:  "Correct the name of the image: the one of Pod ops/etcd-1 is none."}},
+		"a container that crashes": {inputWith(waiting, d, newPod("etcd-1", 30, waits("CrashLoopBackOff", "back-off 40s"), ended(2, "Error", "no such flag"))),
+			installing(podRef, "CrashLoopBackOff", "container manager: ended with exit code 2 (Error): no such flag",
+				"Read the log of Pod ops/etcd-1 with kubectl logs --previous, and remove the cause.")},
+		"a container that crashed, and runs for a moment": {inputWith(waiting, d, newPod("etcd-1", 30, runs, ended(1, "Error", ""))),
+			installing(podRef, "CrashLoopBackOff", "container manager: ended with exit code 1 (Error)",
+				"Read the log of Pod ops/etcd-1 with kubectl logs --previous, and remove the cause.")},
+		"a container that needs more memory": {inputWith(waiting, d, newPod("etcd-1", 30, waits("CrashLoopBackOff", ""), ended(137, "OOMKilled", ""))),
+			installing(podRef, "OOMKilled", "container manager: ended with exit code 137 (OOMKilled)",
+				"Give Pod ops/etcd-1 more memory with spec.config.resources of Subscription ops/a.")},
+		"a ConfigMap that is not there": {inputWith(waiting, d, newPod("etcd-1", 30, waits("CreateContainerConfigError", "configmap \"x\" not found"))),
+			installing(podRef, "CreateContainerConfigError", "container manager, image quay.io/etcd:1: CreateContainerConfigError: configmap \"x\" not found",
+				"Create the ConfigMap, the Secret or the key that the message names for Pod ops/etcd-1.")},
+		"a container that the node cannot make": {inputWith(waiting, d, newPod("etcd-1", 30, waits("CreateContainerError", "x"))),
+			installing(podRef, "CreateContainerError", "container manager, image quay.io/etcd:1: CreateContainerError: x", "Look at the events of Pod ops/etcd-1: its node cannot make the container.")},
+		"a command that is not there": {inputWith(waiting, d, newPod("etcd-1", 30, waits("RunContainerError", "exec: not found"))),
+			installing(podRef, "RunContainerError", "container manager, image quay.io/etcd:1: RunContainerError: exec: not found",
+				"Correct the command or the image of Pod ops/etcd-1: its container cannot be started.")},
+		"no node": {inputWith(waiting, d, newPod("etcd-1", 30, podIs("PodScheduled", "False", "Unschedulable", "0/3 nodes are available"))),
+			installing(podRef, "Unschedulable", "0/3 nodes are available", "Add capacity, or change what Pod ops/etcd-1 demands of a node with spec.config of Subscription ops/a.")},
+		"an evicted Pod": {inputWith(waiting, d, newPod("etcd-1", 30, func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = "Failed", "Evicted", "low on memory"
+		})),
+			installing(podRef, "PodFailed", "Evicted: low on memory", "Look at the message and at the node of Pod ops/etcd-1; another Pod takes its place.")},
+		"a probe that fails":     {inputWith(waiting, d, newPod("etcd-1", 30, runs, podIs("Ready", "False", "ContainersNotReady", "containers with unready status: [manager]"))), installing(podRef, "NotReady", "containers with unready status: [manager]", "")},
+		"containers not made":    {inputWith(waiting, d, newPod("etcd-1", 30, waits("ContainerCreating", ""))), installing(podRef, "PodPending", "the Pod is pending", "")},
+		"a quota":                {inputWith(waiting, newDeployment("etcd", quota)), installing(deployRef, "ReplicaFailure", "pods \"etcd\" is forbidden: exceeded quota", "Remove what keeps the Pods of Deployment ops/etcd from being created, such as a quota or an admission webhook.")},
+		"no progress":            {inputWith(waiting, newDeployment("etcd", deploymentIs(appsv1.DeploymentProgressing, "False", "ProgressDeadlineExceeded", "timed out"))), installing(deployRef, "ProgressDeadlineExceeded", "timed out", "Look at the events of Deployment ops/etcd: it made no progress before its deadline.")},
+		"nothing says why":       {inputWith(waiting, d), installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 0 of 1 replicas available", "")},
+		"the Deployment is gone": {inputWith(waiting), installing(olmcore.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ops", Name: "etcd"}, "DeploymentMissing", "Deployment etcd does not exist", "")},
+		"another one is fine":    {inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "fine", "etcd"), newDeployment("fine", available), d, newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown"))), noPull},
+		"all are fine":           {inputWith(waiting, newDeployment("etcd", available), newPod("etcd-1", 30, waits("ErrImagePull", ""))), installing(theCSV, "InstallWaiting", "waiting", "")},
+		"the selector matches everything, and so nothing": {inputWith(waiting, newDeployment("etcd", func(d *appsv1.Deployment) { d.Spec.Selector = &metav1.LabelSelector{} }), newPod("etcd-1", 30, waits("ErrImagePull", ""))),
+			installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 0 of 1 replicas available", "")},
+		"it failed for another reason": {inputWith(versionOf("Failed", v1alpha1.CSVReasonNoOperatorGroup, "etcd"), d),
+			health.Health{Subscription: self, Phase: health.Failed, Reason: "NoOperatorGroup", Message: "waiting", Object: theCSV, Since: second(40).Time,
+				Advice: "Look at the status of ClusterServiceVersion ops/etcd.v1 and at its Deployments."}},
+		"it failed for its Pod": {inputWith(versionOf("Failed", v1alpha1.CSVReasonComponentUnhealthy, "etcd"), d, newPod("etcd-1", 30, runs)),
+			health.Health{Subscription: self, Phase: health.Failed, Reason: "NotReady", Message: "the Pod is not ready", Object: podRef, Since: second(40).Time,
+				Advice: "Look at the log and the readiness probe of Pod ops/etcd-1."}},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, only(t, tc.in)) })
+	}
+}
+
+// TestWhatWasNotReadBlocksNothing: then the version is what blocks, or the Deployment.
+func TestWhatWasNotReadBlocksNothing(t *testing.T) {
+	in := inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "etcd"), newDeployment("etcd"), newPod("etcd-1", 30, waits("ErrImagePull", "")))
+	in.Pods = olmcore.Observed[*corev1.Pod]{}
+	require.Equal(t, deployRef, only(t, in).Object)
+	in.Deployments = olmcore.Observed[*appsv1.Deployment]{}
+	require.Equal(t, installing(theCSV, "InstallWaiting", "waiting", ""), only(t, in))
+}
+
+// TestWhatIsUsualComesWithAdviceOnceItLasts.
+func TestWhatIsUsualComesWithAdviceOnceItLasts(t *testing.T) {
+	in := inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "etcd"), newDeployment("etcd"), newPod("etcd-1", 30, runs))
+	require.Empty(t, only(t, in).Advice)
+	in.Now = in.Now.Add(time.Hour)
+	require.Equal(t, "Look at the log and the readiness probe of Pod ops/etcd-1.", only(t, in).Advice)
+}
+
+// TestAnInputThatBreaksTheContractIsRefused, and the error names the field.
+func TestAnInputThatBreaksTheContractIsRefused(t *testing.T) {
+	foreign := newPod("x", 1)
+	foreign.Namespace = "other"
+	for want, change := range map[string]func(*health.Input){
+		"Deployments[0]":                 func(in *health.Input) { in.Deployments = olmcore.Found[*appsv1.Deployment](nil) },
+		"Pods[0].metadata.namespace":     func(in *health.Input) { in.Pods = olmcore.Found(foreign) },
+		"Pods":                           func(in *health.Input) { in.Pods = olmcore.Observed[*corev1.Pod]{Items: []*corev1.Pod{newPod("x", 1)}} },
+		"HeldBack[0].Subscription":       func(in *health.Input) { in.HeldBack = make([]heldBack, 1) },
+		"Subscriptions[0].metadata.name": func(in *health.Input) { in.Subscriptions.Items = []*v1alpha1.Subscription{{}} },
+	} {
+		in := inputWith(versionOf("Succeeded", ""))
+		change(&in)
+		_, err := health.Of(in)
+		var problem *olmcore.InputError
+		require.ErrorAs(t, err, &problem, want)
+		require.Equal(t, want, problem.Field)
+	}
+}
