@@ -3,14 +3,19 @@
 package rules_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/health/rules"
 )
 
@@ -110,4 +115,112 @@ func indented(text, by string) string {
 		b.WriteString(line)
 	}
 	return b.String()
+}
+
+// TestEachRow has one object for each row of each table, and what is said of it.
+func TestEachRow(t *testing.T) {
+	conditions := func(kind, status, reason, message string) []any {
+		return []any{nil, "x", map[string]any{"type": "Other", "status": "True"}, map[string]any{"type": kind, "status": status, "reason": reason, "message": message}}
+	}
+	type object = map[string]any
+	sub := func(status object) object { return object{"spec": object{"name": "etcd"}, "status": status} }
+	of := func(status object) object { return object{"status": status} }
+	for _, tc := range []struct {
+		kind string
+		o    object
+		want string
+	}{
+		{"Subscription", object{"metadata": object{"deletionTimestamp": "2026-03-01T10:00:00Z"}}, "Progressing Deleting InProgress: the Subscription is being deleted"},
+		{"Subscription", object{}, "Degraded InvalidSpec Failed: the Subscription names no package"},
+		{"Subscription", sub(object{"state": "AtLatestKnown", "conditions": conditions("InstallPlanFailed", "True", "x", "step broke")}), "Degraded InstallPlanFailed Failed: step broke"},
+		{"Subscription", sub(object{"installPlanRef": object{"name": "p"}, "conditions": conditions("InstallPlanPending", "True", "RequiresApproval", "x")}), "Suspended RequiresApproval InProgress: InstallPlan p waits for its approval"},
+		{"Subscription", sub(object{"currentCSV": "etcd.v1", "installPlanRef": object{"name": "p"}, "conditions": conditions("InstallPlanPending", "True", "Installing", "")}), "Progressing InstallPlanPending InProgress: InstallPlan p brings etcd.v1"},
+		{"Subscription", sub(object{"conditions": conditions("ResolutionFailed", "True", "x", "no operators found")}), "Degraded ResolutionFailed InProgress: no operators found"},
+		{"Subscription", sub(object{"conditions": conditions("BundleUnpackFailed", "True", "x", "")}), "Degraded BundleUnpackFailed InProgress: a bundle cannot be unpacked"},
+		{"Subscription", sub(object{"conditions": conditions("BundleUnpacking", "True", "x", "")}), "Progressing BundleUnpacking InProgress: bundles are being unpacked"},
+		{"Subscription", sub(object{"state": "UpgradeFailed", "currentCSV": "etcd.v1"}), "Degraded UpgradeFailed Failed: etcd.v1 could not be installed"},
+		{"Subscription", sub(object{"state": "AtLatestKnown", "installedCSV": "etcd.v1", "conditions": conditions("InstallPlanMissing", "True", "x", "")}), "Healthy Installed Current: etcd.v1 is installed"},
+		{"Subscription", sub(object{"state": "AtLatestKnown", "installedCSV": "etcd.v1", "conditions": conditions("InstallPlanPending", "True", "RequiresApproval", "")}), "Healthy Installed Current: etcd.v1 is installed"},
+		{"Subscription", sub(object{"state": "UpgradePending", "conditions": conditions("InstallPlanMissing", "True", "x", "")}), "Progressing InstallPlanMissing InProgress: the InstallPlan was deleted"},
+		{"Subscription", sub(object{"conditions": conditions("CatalogSourcesUnhealthy", "True", "x", "cool is missing")}), "Progressing CatalogSourcesUnhealthy InProgress: cool is missing"},
+		{"Subscription", sub(object{"currentCSV": "etcd.v1", "conditions": conditions("CatalogSourcesUnhealthy", "False", "x", "")}), "Progressing UpgradePending InProgress: etcd.v1 is being installed"},
+		{"Subscription", sub(nil), "Progressing Resolving InProgress: the namespace has to be resolved"},
+		{"InstallPlan", object{"metadata": object{"deletionTimestamp": "x"}}, "Progressing Deleting InProgress: the InstallPlan is being deleted"},
+		{"InstallPlan", of(object{"phase": "Complete"}), "Healthy Complete Current: all steps are done"},
+		{"InstallPlan", of(object{"phase": "Failed", "conditions": conditions("Installed", "False", "Superseded", "")}), "Healthy Superseded Current: another InstallPlan took its place"},
+		{"InstallPlan", of(object{"phase": "Failed", "conditions": conditions("Installed", "False", "InstallComponentFailed", "step broke")}), "Degraded Failed Failed: step broke"},
+		{"InstallPlan", of(object{"phase": "Failed", "message": "bundle unpacking failed"}), "Degraded Failed Failed: bundle unpacking failed"},
+		{"InstallPlan", object{"spec": object{"approved": true}, "status": object{"phase": "RequiresApproval"}}, "Progressing Approved InProgress: it is approved and about to run"},
+		{"InstallPlan", object{"spec": object{"approved": "true"}, "status": object{"phase": "RequiresApproval"}}, "Suspended RequiresApproval InProgress: it waits for its approval: set spec.approved to true"},
+		{"InstallPlan", of(object{"phase": "Installing", "conditions": conditions("Installed", "False", "InstallCheckFailed", "no OperatorGroup")}), "Progressing Installing InProgress: no OperatorGroup"},
+		{"InstallPlan", of(object{"phase": "Installing"}), "Progressing Installing InProgress: its steps are being applied"},
+		{"InstallPlan", of(object{"phase": "Planning"}), "Progressing Planning InProgress: its steps are being planned"},
+		{"InstallPlan", of(object{"phase": "Melting"}), "Unknown UnknownPhase InProgress: its phase Melting is not known"},
+		{"InstallPlan", of(object{"phase": 7.0}), "Progressing NotYetReconciled InProgress: it has no phase yet"},
+		{"ClusterServiceVersion", object{"metadata": object{"deletionTimestamp": "x"}}, "Progressing Deleting InProgress: the ClusterServiceVersion is being deleted"},
+		{"ClusterServiceVersion", of(object{"phase": "Succeeded"}), "Healthy Succeeded Current: the operator is installed"},
+		{"ClusterServiceVersion", of(object{"phase": "Failed", "message": "timeout"}), "Degraded Failed Failed: timeout"},
+		{"ClusterServiceVersion", of(object{"phase": "Pending", "reason": "RequirementsNotMet"}), "Progressing RequirementsNotMet InProgress: requirements are not met"},
+		{"ClusterServiceVersion", of(object{"phase": "Pending", "reason": "OperatorConditionNotUpgradeable"}), "Progressing OperatorConditionNotUpgradeable InProgress: the operator that it replaces does not allow its upgrade"},
+		{"ClusterServiceVersion", of(object{"phase": "InstallReady"}), "Progressing Installing InProgress: the operator is being installed"},
+		{"ClusterServiceVersion", of(object{"phase": "Replacing"}), "Progressing Replacing InProgress: a newer version takes its place"},
+		{"ClusterServiceVersion", of(object{"phase": "Melting"}), "Unknown UnknownPhase InProgress: its phase Melting is not known"},
+		{"ClusterServiceVersion", of(nil), "Progressing NotYetReconciled InProgress: it has no phase yet"},
+		{"CatalogSource", object{"metadata": object{"deletionTimestamp": "x"}}, "Progressing Deleting InProgress: the CatalogSource is being deleted"},
+		{"CatalogSource", of(object{"reason": "SpecInvalidError", "message": "image and address unset"}), "Degraded Invalid Failed: image and address unset"},
+		{"CatalogSource", of(object{"connectionState": object{"lastObservedState": "READY"}}), "Healthy Ready Current: the registry answers"},
+		{"CatalogSource", of(object{"conditions": conditions("Available", "True", "x", "1 Pod serves")}), "Healthy Available Current: 1 Pod serves"},
+		{"CatalogSource", of(object{"conditions": conditions("Degraded", "True", "x", "")}), "Degraded Degraded InProgress: nothing serves"},
+		{"CatalogSource", of(object{"connectionState": object{"lastObservedState": "TRANSIENT_FAILURE"}}), "Degraded Unreachable InProgress: the registry does not answer: TRANSIENT_FAILURE"},
+		{"CatalogSource", of(object{"connectionState": object{"lastObservedState": "IDLE"}}), "Progressing Connecting InProgress: the connection is IDLE"},
+		{"CatalogSource", of(object{"connectionState": nil}), "Progressing NotYetReconciled InProgress: nothing is known of the registry yet"},
+	} {
+		tc.o["apiVersion"], tc.o["kind"] = "operators.coreos.com/v1alpha1", tc.kind
+		r, err := rules.OfContent(tc.o)
+		require.NoError(t, err)
+		require.Equal(t, tc.want, string(r.Status)+" "+r.Reason+" "+r.KStatus()+": "+r.Message)
+	}
+}
+
+// TestOtherObjectsAreRefused, and the error names the field.
+func TestOtherObjectsAreRefused(t *testing.T) {
+	var none *v1alpha1.Subscription
+	for name, o := range map[string]olmcore.Object{
+		"nothing": nil, "a typed nothing": none, "another kind": &corev1.Pod{}, "no kind": &unstructured.Unstructured{},
+		"another group": &unstructured.Unstructured{Object: map[string]any{"apiVersion": "messaging.knative.dev/v1", "kind": "Subscription"}},
+	} {
+		_, err := rules.Of(o)
+		require.ErrorIs(t, err, olmcore.ErrInvalidInput, name)
+	}
+	_, err := rules.OfContent(nil)
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+	_, err = rules.ArgoCD("Pod")
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+	_, err = rules.Flux("Pod")
+	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+}
+
+// TestATableThatIsChangedIsACopy: a caller may change what Tables returned.
+func TestATableThatIsChangedIsACopy(t *testing.T) {
+	rules.Tables()[0].Rows[0].Status = "Melting"
+	require.Equal(t, rules.Progressing, rules.Tables()[0].Rows[0].Status)
+}
+
+// FuzzAnyContentHasAStatus: no JSON makes the evaluation panic, and each has a status of Argo CD.
+func FuzzAnyContentHasAStatus(f *testing.F) {
+	f.Add(`{"kind":"Subscription","status":{"conditions":[null,7,{"type":"InstallPlanPending","status":"True","reason":[]}]}}`)
+	f.Add(`{"kind":"InstallPlan","spec":[],"status":"Complete"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var object map[string]any
+		if json.Unmarshal([]byte(text), &object) != nil || object == nil {
+			return
+		}
+		for _, table := range rules.Tables() {
+			object["apiVersion"], object["kind"] = "operators.coreos.com/v1alpha1", table.Kind
+			r, err := rules.OfContent(object)
+			require.NoError(t, err)
+			require.Contains(t, []rules.Status{rules.Healthy, rules.Progressing, rules.Degraded, rules.Suspended, rules.Unknown}, r.Status)
+			require.NotEmpty(t, r.Reason)
+		}
+	})
 }
