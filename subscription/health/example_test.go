@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/olmcore/manifest"
+	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/health"
+)
+
+// cluster is what kubectl prints of a namespace whose operator does not come up.
+const cluster = `
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {namespace: ops, name: group, uid: "1", resourceVersion: "1"}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {namespace: ops, name: etcd, uid: "2", resourceVersion: "2"}
+spec: {name: etcd, channel: stable, source: cool, sourceNamespace: olm}
+status:
+  state: AtLatestKnown
+  currentCSV: etcd.v1
+  installedCSV: etcd.v1
+  lastUpdated: "2026-03-01T10:00:00Z"
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {namespace: ops, name: etcd.v1, uid: "3", resourceVersion: "3"}
+spec: {install: {strategy: deployment, spec: {deployments: [{name: etcd, spec: {selector: {matchLabels: {app: etcd}}}}]}}}
+status: {phase: Installing, reason: InstallWaiting, message: installing, lastTransitionTime: "2026-03-01T10:00:40Z"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: ops, name: etcd, uid: "4", resourceVersion: "4"}
+spec: {selector: {matchLabels: {app: etcd}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: ops, name: etcd-5d9f-x2, uid: "5", resourceVersion: "5", labels: {app: etcd}}
+status:
+  containerStatuses:
+  - name: manager
+    image: quay.io/cool/etcd:1
+    state: {waiting: {reason: ImagePullBackOff, message: "Back-off pulling image"}}
+`
+
+// gathered reads the namespace at an instant.
+func gathered() (health.Input, error) {
+	read, err := manifest.Read("ops.yaml", strings.NewReader(cluster))
+	if err != nil {
+		return health.Input{}, err
+	}
+	objects, err := manifest.Distinct(read)
+	if err != nil {
+		return health.Input{}, err
+	}
+	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+	if err != nil {
+		return health.Input{}, err
+	}
+	in, err := health.Gather(context.Background(), snapshot, "ops", subscription.Config{})
+	in.Now = time.Date(2026, 3, 1, 10, 5, 0, 0, time.UTC)
+	return in, err
+}
+
+func ExampleOf() {
+	in, err := gathered()
+	if err != nil {
+		panic(err)
+	}
+	answers, err := health.Of(in)
+	if err != nil {
+		panic(err)
+	}
+	text, err := json.MarshalIndent(answers["etcd"], "", "  ")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(text))
+	// Output:
+	// {
+	//   "subscription": {
+	//     "apiVersion": "operators.coreos.com/v1alpha1",
+	//     "kind": "Subscription",
+	//     "namespace": "ops",
+	//     "name": "etcd",
+	//     "uid": "2"
+	//   },
+	//   "phase": "Installing",
+	//   "reason": "ImagePullBackOff",
+	//   "message": "container manager, image quay.io/cool/etcd:1: ImagePullBackOff: Back-off pulling image",
+	//   "object": {
+	//     "apiVersion": "v1",
+	//     "kind": "Pod",
+	//     "namespace": "ops",
+	//     "name": "etcd-5d9f-x2",
+	//     "uid": "5"
+	//   },
+	//   "since": "2026-03-01T10:00:40Z",
+	//   "advice": "Make the image available: correct its name, mirror it, or give the ServiceAccount of Pod ops/etcd-5d9f-x2 a pull secret."
+	// }
+}
+
+func ExampleSummarize() {
+	in, err := gathered()
+	if err != nil {
+		panic(err)
+	}
+	answers, err := health.Of(in)
+	if err != nil {
+		panic(err)
+	}
+	var fleet health.Summary
+	fleet = fleet.Merge(health.Summarize(answers)) // and so on, for each namespace of each cluster
+	fmt.Println(fleet.Subscriptions, fleet.Worst, fleet.Phases)
+	for _, h := range fleet.Act {
+		fmt.Println(h.Subscription, h.Phase, h.Reason)
+		fmt.Println(h.Advice)
+	}
+	// Output:
+	// 1 Installing map[Installing:1]
+	// Subscription ops/etcd Installing ImagePullBackOff
+	// Make the image available: correct its name, mirror it, or give the ServiceAccount of Pod ops/etcd-5d9f-x2 a pull secret.
+}
