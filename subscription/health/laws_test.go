@@ -81,6 +81,29 @@ func copies[O olmcore.Object](t *rapid.T, list []O) []O {
 	return all
 }
 
+// TestNoContentBreaksTheAnswer: objects that no API server would store are an InputError, or have an answer.
+func TestNoContentBreaksTheAnswer(t *testing.T) {
+	v := gen.Vocabulary{Now: now, Namespace: "ops", Names: []string{"etcd", "p"}, Hostile: true}
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		for range rapid.IntRange(0, 2).Draw(t, "deployments") {
+			in.Deployments.Items = append(in.Deployments.Items, new(gen.Value[appsv1.Deployment](v).Draw(t, "deployment")))
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "pods") {
+			in.Pods.Items = append(in.Pods.Items, new(gen.Value[corev1.Pod](v).Draw(t, "pod")))
+		}
+		if rapid.Bool().Draw(t, "a hostile status") && len(in.ClusterServiceVersions.Items) > 0 {
+			in.ClusterServiceVersions.Items[0].Spec = gen.Value[v1alpha1.ClusterServiceVersionSpec](v).Draw(t, "spec")
+		}
+		answers, err := health.Of(in)
+		if err != nil {
+			require.ErrorIs(t, err, olmcore.ErrInvalidInput)
+			return
+		}
+		require.Len(t, answers, len(in.Subscriptions.Items))
+	})
+}
+
 // TestSinceStays while nothing but messages change, and over repeated calls and reads.
 func TestSinceStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -247,6 +270,7 @@ func TestEverySituationHasAdvice(t *testing.T) {
 	for _, s := range slices.Sorted(maps.Keys(advices)) {
 		require.NotEmpty(t, advices[s], s)
 	}
+	require.Len(t, advices, len(health.Situations())+len(health.Troubles()), "docs/health.md has all of them")
 	for _, s := range health.Situations() {
 		require.NotEmpty(t, advices[s], s)
 	}
