@@ -37,9 +37,6 @@ type Health struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// Blocks reports whether Object keeps the Subscription from being Installed.
-func (h *Health) Blocks() bool { return h.Phase != Installed }
-
 // Of returns the health of each Subscription of a namespace by its name. The error is an *olmcore.InputError.
 func Of(in Input) (map[string]Health, error) {
 	if err := in.validate(); err != nil {

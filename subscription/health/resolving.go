@@ -3,6 +3,7 @@
 package health
 
 import (
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -82,14 +83,35 @@ func (n *namespace) resolving(v *subscription.Verdict) finding {
 		}
 	}
 	if catalogs, ok := condition(v, v1alpha1.SubscriptionCatalogSourcesUnhealthy); ok {
-		f.Object = olmcore.Ref{
-			APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind, Namespace: s.Spec.CatalogSourceNamespace, Name: s.Spec.CatalogSource,
-		}
+		f.Object = unhealthyCatalog(v)
 		f.Since, f.Reason, f.Message, f.now = catalogs.Since, catalogs.Reason, catalogs.Message, catalogsMissing
 	} else if n.held(v, &f) {
 		f.Phase = Stuck
 	}
 	return f
+}
+
+// unhealthyCatalog returns the catalog that a Subscription names, or the first one by name that is not healthy where that
+// one is.
+func unhealthyCatalog(v *subscription.Verdict) olmcore.Ref {
+	ref := func(namespace, name string) olmcore.Ref {
+		return olmcore.Ref{APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind, Namespace: namespace, Name: name}
+	}
+	own := ref(v.Subscription.Spec.CatalogSourceNamespace, v.Subscription.Spec.CatalogSource)
+	isHealthy, others := false, []olmcore.Ref(nil)
+	for _, h := range v.Status.CatalogHealth {
+		switch r := h.CatalogSourceRef; {
+		case r == nil:
+		case ref(r.Namespace, r.Name) == own:
+			isHealthy = h.Healthy
+		case !h.Healthy:
+			others = append(others, ref(r.Namespace, r.Name))
+		}
+	}
+	if !isHealthy || len(others) == 0 {
+		return own
+	}
+	return slices.MinFunc(others, olmcore.Ref.Compare)
 }
 
 // unresolvedSince is when the last condition of a Subscription changed. status.lastUpdated would move with each message;

@@ -8,6 +8,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
@@ -56,6 +57,25 @@ func TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice(t *testing.T) {
 			tc.want.Subscription = self
 			require.Equal(t, tc.want, only(t, health.Input{Input: tc.in}))
 		})
+	}
+}
+
+// TestTheCatalogThatIsNotHealthyIsNamed: another one than the Subscription's own where that one is healthy.
+func TestTheCatalogThatIsNotHealthyIsNamed(t *testing.T) {
+	listed := func(name string, healthy bool) v1alpha1.SubscriptionCatalogHealth {
+		return v1alpha1.SubscriptionCatalogHealth{CatalogSourceRef: &corev1.ObjectReference{Namespace: "olm", Name: name}, Healthy: healthy}
+	}
+	for name, tc := range map[string]struct {
+		list []v1alpha1.SubscriptionCatalogHealth
+		want string
+	}{
+		"nothing is known":  {nil, "cool"},
+		"its own":           {[]v1alpha1.SubscriptionCatalogHealth{listed("a", false), listed("cool", false)}, "cool"},
+		"another one":       {[]v1alpha1.SubscriptionCatalogHealth{{}, listed("z", false), listed("b", false), listed("a", true), listed("cool", true)}, "b"},
+		"its own is absent": {[]v1alpha1.SubscriptionCatalogHealth{listed("a", false)}, "cool"},
+	} {
+		s := newSub("a", withCondition("CatalogSourcesUnhealthy", "UnhealthyCatalogSourceFound", "x", 9), func(s *v1alpha1.Subscription) { s.Status.CatalogHealth = tc.list })
+		require.Equal(t, tc.want, only(t, health.Input{Input: inputOf(s)}).Object.Name, name)
 	}
 }
 
