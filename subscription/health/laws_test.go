@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -168,6 +169,11 @@ func TestAnotherMessageMovesNoTime(t *testing.T) {
 		"unsolvable": func(at int) subscription.Input {
 			return inputOf(told(at, withCondition("ResolutionFailed", "ConstraintsNotSatisfiable", "", 7)))
 		},
+		"two OperatorGroups": func(at int) subscription.Input {
+			in := inputOf(told(at, withCondition("ResolutionFailed", "ErrorPreventedResolution", "", 7)))
+			in.OperatorGroups.Items = append(in.OperatorGroups.Items, &operatorsv1.OperatorGroup{ObjectMeta: meta("second")})
+			return in
+		},
 		"unpacking": func(at int) subscription.Input {
 			return inputOf(told(at, withCondition("BundleUnpacking", "UnpackingInProgress", "", 7)))
 		},
@@ -218,10 +224,29 @@ func TestASummaryIsTheMergeOfItsParts(t *testing.T) {
 		}
 		require.Equal(t, want, fold(parts))
 		require.Equal(t, want, fold(parts[:cut]).Merge(fold(parts[cut:])))
+		_ = parts[0].Merge(parts[len(parts)-1])
 		require.Equal(t, before, fmt.Sprint(parts), "a part was changed")
 		require.Equal(t, want.Subscriptions, len(all))
 		require.True(t, slices.IsSortedFunc(want.Act, func(a, b health.Health) int { return b.Phase.Badness() - a.Phase.Badness() }))
 	})
+}
+
+// TestWhatIsWorstComesFirst, then what has lasted longest, and last what has no time.
+func TestWhatIsWorstComesFirst(t *testing.T) {
+	answer := func(name string, phase health.Phase, since time.Time) health.Health {
+		return health.Health{Subscription: olmcore.Ref{Name: name}, Phase: phase, Since: since, Advice: "x"}
+	}
+	want := []health.Health{
+		answer("e", health.Failed, time.Time{}), answer("d", health.Stuck, second(3).Time), answer("b", health.Installing, second(1).Time),
+		answer("c", health.Installing, second(2).Time), answer("f", health.Installing, second(2).Time), answer("a", health.Installing, time.Time{}),
+	}
+	all := map[string]health.Health{"quiet": {Phase: health.Installing}}
+	for _, h := range want {
+		all[h.Subscription.Name] = h
+	}
+	require.Equal(t, health.Summary{Subscriptions: 7, Worst: health.Failed, Act: want,
+		Phases: map[health.Phase]int{health.Failed: 1, health.Stuck: 1, health.Installing: 5}}, health.Summarize(all))
+	require.Equal(t, health.Summary{}, health.Summary{}.Merge(health.Summary{}))
 }
 
 // TestPhasesHaveAnOrderOfBadness: each its own place, and only Installed is not bad.
@@ -239,6 +264,7 @@ func TestPhasesHaveAnOrderOfBadness(t *testing.T) {
 func TestTheJSONIsStable(t *testing.T) {
 	blocked := only(t, inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "etcd"), newDeployment("etcd"), newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown"))))
 	succeeded := versionOf("Succeeded", v1alpha1.CSVReasonInstallSuccessful)
+	succeeded.Status.LastTransitionTime.Time = succeeded.Status.LastTransitionTime.In(time.FixedZone("elsewhere", 3600))
 	succeeded.Status.Message = "install strategy completed with no errors"
 	healthy := only(t, inputWith(succeeded))
 	for name, value := range map[string]any{

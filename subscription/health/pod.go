@@ -40,9 +40,6 @@ func troubleOf(p *corev1.Pod) (reason, message string) {
 // containerTrouble returns why a container does not run; empty where nothing says so.
 func containerTrouble(s *corev1.ContainerStatus) (reason, message string) {
 	waiting, last := s.State.Waiting, cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
-	if last != nil && last.ExitCode == 0 && last.Reason != ReasonOutOfMemory && s.RestartCount == 0 {
-		last = nil // an init container that is done
-	}
 	if waiting != nil {
 		i := slices.IndexFunc(troubles, func(t trouble) bool { return slices.Contains(t.Waiting, waiting.Reason) })
 		if i < 0 {

@@ -27,6 +27,8 @@ func TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice(t *testing.T) {
 		c.Status.Phase, c.Status.Reason = v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable
 		c.Status.Message, c.Status.LastTransitionTime = "operator is not upgradeable: a migration runs", secondp(40)
 	})
+	ungated := gated.DeepCopy()
+	ungated.Spec.Replaces = ""
 	unhealthy := withCondition("CatalogSourcesUnhealthy", "UnhealthyCatalogSourceFound", "targeted catalogsource olm/cool unhealthy", 9)
 	late := func(in subscription.Input) subscription.Input { in.Now = epoch.Add(time.Hour); return in }
 	for name, tc := range map[string]struct {
@@ -52,6 +54,8 @@ func TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice(t *testing.T) {
 			health.Health{Phase: "Upgrading", Object: olmcore.Ref{APIVersion: "operators.coreos.com/v2", Kind: "OperatorCondition", Namespace: "ops", Name: "etcd.v0"}, Since: second(40).Time,
 				Reason: "OperatorConditionNotUpgradeable", Message: "operator is not upgradeable: a migration runs",
 				Advice: "Wait until the operator allows its upgrade in OperatorCondition ops/etcd.v0, or override its condition Upgradeable with True in spec.overrides."}},
+		"the operator that does not allow it is not known": {inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)), ungated),
+			health.Health{Phase: "Installing", Object: theCSV, Since: second(40).Time, Reason: "OperatorConditionNotUpgradeable", Message: "operator is not upgradeable: a migration runs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Subscription = self

@@ -154,7 +154,7 @@ func (n *namespace) deployment(c *v1alpha1.ClusterServiceVersion, name string) *
 	default:
 		s.Message = deploymentCondition(d, appsv1.DeploymentAvailable).Message
 	}
-	s.Message = cmp.Or(s.Message, fmt.Sprintf("Deployment %s has %d of %d replicas available", d.Name, d.Status.AvailableReplicas, desired(d)))
+	s.Message = cmp.Or(s.Message, fmt.Sprintf("Deployment %s has %d of %d replicas updated, and %d available", d.Name, d.Status.UpdatedReplicas, desired(d), d.Status.AvailableReplicas))
 	return s
 }
 

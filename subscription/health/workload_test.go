@@ -169,12 +169,33 @@ func TestThePodThatBlocksIsNamed(t *testing.T) {
 		"containers not made":    {inputWith(waiting, d, newPod("etcd-1", 30, waits("ContainerCreating", ""))), installing(podRef, "PodPending", "the Pod is pending", "")},
 		"a quota":                {inputWith(waiting, newDeployment("etcd", quota)), installing(deployRef, "ReplicaFailure", "pods \"etcd\" is forbidden: exceeded quota", "Remove what keeps the Pods of Deployment ops/etcd from being created, such as a quota or an admission webhook.")},
 		"no progress":            {inputWith(waiting, newDeployment("etcd", deploymentIs(appsv1.DeploymentProgressing, "False", "ProgressDeadlineExceeded", "timed out"))), installing(deployRef, "ProgressDeadlineExceeded", "timed out", "Look at the events of Deployment ops/etcd: it made no progress before its deadline.")},
-		"nothing says why":       {inputWith(waiting, d), installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 0 of 1 replicas available", "")},
+		"nothing says why":       {inputWith(waiting, d), installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 0 of 1 replicas updated, and 0 available", "")},
 		"the Deployment is gone": {inputWith(waiting), installing(olmcore.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ops", Name: "etcd"}, "DeploymentMissing", "Deployment etcd does not exist", "")},
 		"another one is fine":    {inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "fine", "etcd"), newDeployment("fine", available), d, newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown"))), noPull},
-		"all are fine":           {inputWith(waiting, newDeployment("etcd", available), newPod("etcd-1", 30, waits("ErrImagePull", ""))), installing(theCSV, "InstallWaiting", "waiting", "")},
+		"a Pod in trouble counts more than a Deployment": {inputWith(versionOf("Installing", v1alpha1.CSVReasonWaiting, "gone", "etcd"), d, newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown"))), noPull},
+		"a rollout is not seen yet": {inputWith(waiting, newDeployment("etcd", available, func(d *appsv1.Deployment) { d.Generation++ })),
+			installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 1 of 1 replicas updated, and 1 available", "")},
+		"the Pods are those of the last version": {inputWith(waiting, newDeployment("etcd", available, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 })),
+			installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 0 of 1 replicas updated, and 1 available", "")},
+		"no replicas are wanted":            {inputWith(waiting, newDeployment("etcd", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) })), installing(theCSV, "InstallWaiting", "waiting", "")},
+		"a Pod that is done does not count": {inputWith(waiting, d, newPod("etcd-2", 40, runs, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown"))), noPull},
+		"done, and alone":                   {inputWith(waiting, d, newPod("etcd-1", 30, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })), installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 0 of 1 replicas updated, and 0 available", "")},
+		"a Pod whose container ended": {inputWith(waiting, d, newPod("etcd-1", 30, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, container(func(s *corev1.ContainerStatus) {
+			s.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}
+		}))), installing(podRef, "PodFailed", "container manager: ended with exit code 3 (Error)", "Look at the message and at the node of Pod ops/etcd-1; another Pod takes its place.")},
+		"an init container is done": {inputWith(waiting, d, newPod("etcd-1", 30, waits("PodInitializing", ""), func(p *corev1.Pod) {
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", Ready: true, RestartCount: 3, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}}
+		})), installing(podRef, "PodPending", "the Pod is pending", "")},
+		"an init container crashes": {inputWith(waiting, d, newPod("etcd-1", 30, waits("PodInitializing", ""), func(p *corev1.Pod) {
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off"}}}}
+		})), installing(podRef, "CrashLoopBackOff", "container init: CrashLoopBackOff: back-off", "Read the log of Pod ops/etcd-1 with kubectl logs --previous, and remove the cause.")},
+		"its Deployment is about to be made": {inputWith(versionOf("InstallReady", "", "etcd")), installing(theCSV, "", "waiting", "")},
+		"it failed for the name of an image": {inputWith(versionOf("Failed", v1alpha1.CSVReasonInstallCheckFailed, "etcd"), d, newPod("etcd-1", 30, waits("InvalidImageName", ""))),
+			health.Health{Subscription: self, Phase: health.Failed, Reason: "InvalidImageName", Object: podRef, Since: second(40).Time,
+				Message: "container manager, image quay.io/etcd:1: InvalidImageName", Advice: "Correct the name of the image: the one of Pod ops/etcd-1 is none."}},
+		"all are fine": {inputWith(waiting, newDeployment("etcd", available), newPod("etcd-1", 30, waits("ErrImagePull", ""))), installing(theCSV, "InstallWaiting", "waiting", "")},
 		"the selector matches everything, and so nothing": {inputWith(waiting, newDeployment("etcd", func(d *appsv1.Deployment) { d.Spec.Selector = &metav1.LabelSelector{} }), newPod("etcd-1", 30, waits("ErrImagePull", ""))),
-			installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 0 of 1 replicas available", "")},
+			installing(deployRef, "DeploymentUnavailable", "Deployment etcd has 0 of 1 replicas updated, and 0 available", "")},
 		"it failed for another reason": {inputWith(versionOf("Failed", v1alpha1.CSVReasonNoOperatorGroup, "etcd"), d),
 			health.Health{Subscription: self, Phase: health.Failed, Reason: "NoOperatorGroup", Message: "waiting", Object: theCSV, Since: second(40).Time,
 				Advice: "Look at the status of ClusterServiceVersion ops/etcd.v1 and at its Deployments."}},
