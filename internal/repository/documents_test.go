@@ -48,12 +48,17 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 }
 
 // documents are the Markdown files of the repository.
-func documents(t *testing.T) (paths []string) {
+func documents(t *testing.T) []string {
+	return files(t, func(name string) bool { return strings.HasSuffix(name, ".md") })
+}
+
+// files are the files of the repository whose name is wanted, test data aside.
+func files(t *testing.T, wanted func(name string) bool) (paths []string) {
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata") {
 			return filepath.SkipDir
 		}
-		if strings.HasSuffix(path, ".md") {
+		if err == nil && !d.IsDir() && wanted(d.Name()) {
 			paths = append(paths, path)
 		}
 		return err
