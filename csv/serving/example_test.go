@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving_test
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/csv/serving"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// An object without a name breaks the contract of the list, and the error names it.
+func ExampleObjects_Validate() {
+	o := serving.Objects{Services: olmcore.Found(&corev1.Service{})}
+	fmt.Println(o.Validate())
+	// Output:
+	// invalid input: Serving.Services[0].metadata.name is empty
+}
