@@ -3,11 +3,15 @@
 package csv_test
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/olmcore"
@@ -48,4 +52,25 @@ func ExampleAssess() {
 	// RequirementsNotMet Pending RequirementsNotMet <nil>
 	// CustomResourceDefinition cools.example.com NotPresent
 	// ServiceAccount cool Present
+}
+
+// A version that does not exist is an error of its own.
+func ExampleGather() {
+	snapshot, err := olmcore.NewSnapshot(nil, olmcore.Everything)
+	if err != nil {
+		panic(err)
+	}
+	_, err = csv.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "operators", Name: "cool.v1"}, csv.Config{})
+	fmt.Println(apierrors.IsNotFound(err))
+	// Output:
+	// true
+}
+
+// A version and an OperatorGroup concern all versions of their namespace: an empty name.
+func ExampleAffected() {
+	fmt.Println(csv.Affected(&v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "cool.v1"}}))
+	fmt.Println(csv.Affected(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "global"}}))
+	// Output:
+	// [operators/]
+	// [operators/]
 }

@@ -10,6 +10,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -62,4 +63,58 @@ func ExampleReconcile() {
 	// {"verb":"updateStatus","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"InstallPlan","namespace":"ops","name":"install-x","uid":"7","resourceVersion":"42"},"cause":{"reason":"PlanProgressed","message":"state Approved"},"patch":{"status":{"phase":"Installing"}}}
 	// RequiresApproval -> Installing
 	// again in 5s
+}
+
+// waitingPlan returns a plan that waits for approval, and the OperatorGroup of its namespace.
+func waitingPlan() []olmcore.Object {
+	plan := &v1alpha1.InstallPlan{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "install-x", UID: "7", ResourceVersion: "42", Finalizers: []string{installplan.Finalizer}},
+		Spec:       v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalManual},
+		Status: v1alpha1.InstallPlanStatus{
+			Phase: v1alpha1.InstallPlanPhaseRequiresApproval, CatalogSources: []string{"cool"},
+			Plan: []*v1alpha1.Step{{Resolving: "a.v1", Status: v1alpha1.StepStatusUnknown,
+				Resource: v1alpha1.StepResource{Kind: "ClusterServiceVersion", Name: "a.v1", Manifest: `{"metadata":{"name":"a.v1"}}`}}},
+		},
+	}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group"}}
+	group.Status.Namespaces = []string{"ops"}
+	return []olmcore.Object{plan, group}
+}
+
+// Assess says what a plan is doing without building any object.
+func ExampleAssess() {
+	snapshot, err := olmcore.NewSnapshot(waitingPlan(), olmcore.Everything)
+	if err != nil {
+		panic(err)
+	}
+	in, err := installplan.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ops", Name: "install-x"}, installplan.Config{})
+	if err != nil {
+		panic(err)
+	}
+	in.Now = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	a, err := installplan.Assess(in)
+	fmt.Println(a.State, a.Phase, err)
+	// Output:
+	// RequiresApproval RequiresApproval <nil>
+}
+
+// A plan that does not exist is an error of its own.
+func ExampleGather() {
+	snapshot, err := olmcore.NewSnapshot(nil, olmcore.Everything)
+	if err != nil {
+		panic(err)
+	}
+	_, err = installplan.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "ops", Name: "install-x"}, installplan.Config{})
+	fmt.Println(apierrors.IsNotFound(err))
+	// Output:
+	// true
+}
+
+// A plan concerns itself, an OperatorGroup all plans of its namespace: an empty name.
+func ExampleAffected() {
+	fmt.Println(installplan.Affected(waitingPlan()[0]))
+	fmt.Println(installplan.Affected(waitingPlan()[1]))
+	// Output:
+	// [ops/install-x]
+	// [ops/]
 }

@@ -5,6 +5,7 @@ package subscription_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -140,4 +141,31 @@ func Example_operator() {
 	// Output:
 	// ClusterServiceVersion etcd.v1 Succeeded
 	// Subscription etcd InstallPlanPending
+}
+
+// A plan concerns the Subscriptions of its namespace.
+func ExampleAffected() {
+	fmt.Println(subscription.Affected(&v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "install-1"}}))
+	// Output:
+	// [ops/]
+}
+
+// Gather tells what it did not read: nothing is concluded from that.
+func ExampleGather() {
+	snapshot, err := olmcore.NewSnapshot(exampleObjects(), olmcore.Everything)
+	if err != nil {
+		panic(err)
+	}
+	in, err := subscription.Gather(context.Background(), snapshot, "ops", subscription.Config{})
+	fmt.Println(len(in.Subscriptions.Items), len(in.InstallPlans.Items), in.InstallPlans.Complete, err)
+
+	nothing, err := olmcore.NewSnapshot(nil)
+	if err != nil {
+		panic(err)
+	}
+	_, err = subscription.Gather(context.Background(), nothing, "ops", subscription.Config{})
+	fmt.Println(errors.Is(err, olmcore.ErrNotRead), err)
+	// Output:
+	// 1 1 true <nil>
+	// true Subscription objects of namespace ops were not read, so which operators are wanted is unknown
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/olmcore/olm/fake"
 )
 
-// A certificate is replaced a day before it ends, which is read from it.
+// When a certificate must be replaced is read from it.
 func ExampleInspect() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	hosts := certificate.Hosts("webhook", "ops")

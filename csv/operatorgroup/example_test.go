@@ -3,11 +3,14 @@
 package operatorgroup_test
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/olmcore"
@@ -32,4 +35,26 @@ func ExampleReconcile() {
 	printRecords(out.Result)
 	// Output:
 	// {"verb":"updateStatus","target":{"apiVersion":"operators.coreos.com/v1","kind":"OperatorGroup","namespace":"operators","name":"team"},"cause":{"reason":"StatusChanged","message":"the targets, the ServiceAccount or the conditions changed"},"patch":{"status":{"lastUpdated":"2026-01-01T00:00:00Z","namespaces":["shop"]}}}
+}
+
+// Gather reads the OperatorGroup and the Namespaces that it may select.
+func ExampleGather() {
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{
+		&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "team"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "operators"}},
+	}, olmcore.Everything)
+	if err != nil {
+		panic(err)
+	}
+	in, err := operatorgroup.Gather(context.Background(), snapshot, types.NamespacedName{Namespace: "operators", Name: "team"})
+	fmt.Println(in.OperatorGroup.Name, in.Namespaces.Complete, err)
+	// Output:
+	// team true <nil>
+}
+
+// A change of an OperatorGroup concerns all of its namespace, as there must be one: an empty name.
+func ExampleAffected() {
+	fmt.Println(operatorgroup.Affected(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "team"}}))
+	// Output:
+	// [operators/]
 }

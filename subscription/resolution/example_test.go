@@ -3,12 +3,15 @@
 package resolution_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
 	"github.com/olmcore/olm/subscription/resolution/fbc"
 )
@@ -144,4 +147,26 @@ func ExampleExplain() {
 	// backup.v1.0.0 is installed from channel stable of catalog tools/cool for Subscription backup.
 	// storage.v3.1.0 is in channel stable of package storage in catalog tools/cool, which no Subscription asks for, and nothing that is selected needs it. It could not be installed anyway: it needs an operator that provides Disk (disk.example/v1), and no catalog visible from namespace tools has one.
 	// No catalog visible from namespace tools has unheard-of.v1.0.0.
+}
+
+// A catalog whose content the caller does not have counts as unavailable.
+func ExampleGather() {
+	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{
+		&v1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: "tools", Name: "cool"}},
+		subscription("tools", "backup", "backup", "stable", "tools/cool"),
+	}, olmcore.Everything)
+	if err != nil {
+		panic(err)
+	}
+	in, err := resolution.Gather(context.Background(), snapshot, "tools", "olm", nil)
+	if err != nil {
+		panic(err)
+	}
+	for _, c := range in.Catalogs {
+		fmt.Println(c.Key, "known:", c.Content != nil)
+	}
+	fmt.Println(len(in.Subscriptions), "Subscription")
+	// Output:
+	// tools/cool known: false
+	// 1 Subscription
 }
