@@ -45,3 +45,21 @@ func ExampleRunner() {
 	// catalog olm/community: updateStatus CatalogSource olm/community (StatusChanged)
 	// catalog olm/community again after 1s <nil>
 }
+
+// What a watch delivers becomes keys for the queue of each controller.
+func ExampleRunner_Changed() {
+	ctx, cluster := context.Background(), fake.NewCluster(noon)
+	runners := controllers.New(&controllers.Options{}).Runners(cluster, cluster)
+	plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "install-x"}}
+	for _, runner := range runners {
+		keys, err := runner.Changed(ctx, cluster, controllers.Change{New: plan, At: cluster.Now()})
+		if err != nil {
+			fmt.Println(err)
+		}
+		if len(keys) > 0 {
+			fmt.Println(runner.Name, keys)
+		}
+	}
+	// Output:
+	// installplan [ops/install-x]
+}

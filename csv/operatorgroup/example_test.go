@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/operatorgroup"
+	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -35,6 +36,37 @@ func ExampleReconcile() {
 	printRecords(out.Result)
 	// Output:
 	// {"verb":"updateStatus","target":{"apiVersion":"operators.coreos.com/v1","kind":"OperatorGroup","namespace":"operators","name":"team"},"cause":{"reason":"StatusChanged","message":"the targets, the ServiceAccount or the conditions changed"},"patch":{"status":{"lastUpdated":"2026-01-01T00:00:00Z","namespaces":["shop"]}}}
+}
+
+// The whole loop: gather, reconcile, run, and keep the Checkpoint for the next time. At rest that costs the comparison of
+// versions.
+func ExampleReconcile_checkpoint() {
+	ctx, cluster := context.Background(), fake.NewCluster(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	cluster.AutoCreateNamespaces = true
+	if err := cluster.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "team"}}); err != nil {
+		panic(err)
+	}
+	var last *olmcore.Checkpoint
+	for range 3 {
+		in, err := operatorgroup.Gather(ctx, cluster, types.NamespacedName{Namespace: "operators", Name: "team"})
+		if err != nil {
+			panic(err)
+		}
+		in.Now, in.Checkpoint = cluster.Now(), last
+		out, err := operatorgroup.Reconcile(in)
+		if err != nil {
+			panic(err)
+		}
+		if err := olmcore.Run(ctx, cluster, out.Actions); err != nil { // olmcore.ErrStale: gather again
+			panic(err)
+		}
+		last = out.Checkpoint
+		fmt.Println(len(out.Actions), "actions, at rest:", last != nil)
+	}
+	// Output:
+	// 4 actions, at rest: false
+	// 0 actions, at rest: true
+	// 0 actions, at rest: true
 }
 
 // Gather reads the OperatorGroup and the Namespaces that it may select.

@@ -9,19 +9,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/fake/gen"
 	"github.com/olmcore/olm/fake/invariant"
-	"github.com/olmcore/olm/subscription"
 )
 
-// A property over any Subscription: whatever is in it, Reconcile neither panics nor changes its input.
+// A property over any OperatorGroup: whatever is in the input, Reconcile neither panics nor changes it.
 func ExampleValue() {
-	_ = func(t *testing.T) { // func TestAnySubscription(t *testing.T)
-		words := gen.Vocabulary{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Namespace: "ops", Names: []string{"etcd", "vault"}, Hostile: true}
+	_ = func(t *testing.T) { // func TestAnyOperatorGroup(t *testing.T)
+		words := gen.Vocabulary{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Namespace: "ops", Names: []string{"team", "shop"}, Hostile: true}
 		rapid.Check(t, func(t *rapid.T) {
-			in := gen.Value[subscription.Input](words).Draw(t, "in")
+			in := gen.Value[operatorgroup.Input](words).Draw(t, "in")
+			in.Checkpoint = nil
 			before := invariant.Clone(in)
-			_, _ = subscription.Reconcile(in) // an error is an answer, too
+			_, _ = operatorgroup.Reconcile(in) // an error is an answer, too
 			if diff := cmp.Diff(before, in); diff != "" {
 				t.Fatal(diff)
 			}
