@@ -5,6 +5,7 @@ package reference_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -47,6 +48,26 @@ func TestQuotedCodeIsCurrent(t *testing.T) {
 	}
 	if quotes < 10 {
 		t.Errorf("only %d quotes", quotes)
+	}
+}
+
+// TestNoCodeIsWrittenByHand in documents that quote code: what is longer than a line comes from the repository.
+func TestNoCodeIsWrittenByHand(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?m)^(.*)\n```go\n(?:.*\n)((?:.*\n)*?)```$")
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+			if m[2] != "" && !strings.HasPrefix(m[1], "<!-- code: ") {
+				t.Errorf("%s: not quoted:\n%s", path, m[2])
+			}
+		}
 	}
 }
 

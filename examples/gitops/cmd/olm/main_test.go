@@ -89,3 +89,15 @@ func TestWhatIsNotExportedIsNotTakenForAbsent(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(readme), "    "+manifest.KubectlGet()+" | go run ./cmd/olm --complete --out plan\n")
 }
+
+// TestTheDocumentShowsWhatIsPrinted by the command of docs/embed.md.
+func TestTheDocumentShowsWhatIsPrinted(t *testing.T) {
+	document, err := os.ReadFile("../../../../docs/embed.md")
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{
+		"--complete", "--ignore-checks=crds", "--out", t.TempDir(), "../../../dryrun/testdata/catalog.yaml",
+	}, nil, &out))
+	require.NotEmpty(t, out.String())
+	require.Contains(t, string(document), "```text\n"+out.String()+"```\n")
+}
