@@ -28,7 +28,7 @@ var code = regexp.MustCompile("`[^`]*`")
 func TestDocumentsUsePlainSentences(t *testing.T) {
 	riddle := regexp.MustCompile(`(?i)\b(nobody|somebody|everybody)\b`)
 	files := 0
-	for _, dir := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "examples"} {
+	for _, dir := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", ".github", "docs", "examples"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".md" {
 				return err
