@@ -4,16 +4,19 @@ package invariant_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv/operatorgroup"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/fake/olm"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -48,6 +51,24 @@ func ExampleCheckExecutor() {
 		panic(err)
 	}
 	fmt.Println(invariant.CheckExecutor(context.Background(), c, c, "ops"))
+	// Output:
+	// <nil>
+}
+
+// A world of OLM and one catalog comes to rest, and then asks for nothing.
+func ExampleSettles() {
+	fmt.Println(invariant.Settles(invariant.World{
+		New: func() (*fake.Cluster, error) {
+			c := fake.NewCluster(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+			c.AutoCreateNamespaces = true
+			return c, errors.Join(c.AddNode("a", nil), c.Create(&v1alpha1.CatalogSource{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},
+				Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "example.com/catalog:v1"},
+			}))
+		},
+		Controllers: func(*fake.Cluster) []fake.Controller { return (&olm.OLM{}).Controllers() },
+		Rounds:      10,
+	}))
 	// Output:
 	// <nil>
 }
