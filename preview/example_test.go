@@ -9,7 +9,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/internal/upgradetest"
+	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/preview"
 )
 
@@ -39,6 +41,34 @@ func ExampleRun() {
 	// ServiceAccount ops/vault-operator may get secrets in namespace ops [secrets]
 	// vault-operator runs registry.example.com/vault:2.0.0 instead of registry.example.com/vault:1.0.0
 	// restarts: 1 blocked: 0 way back: true
+}
+
+// Run in its parts, for whoever wants to judge custom resources in a way of his own.
+func ExampleGather() {
+	w := upgradetest.New(upgradetest.Failing{}, func(_, second *upgradetest.Bundle) {
+		spec := second.CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		spec.Required = []string{"size"}
+		second.CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = spec
+	})
+	ctx := context.Background()
+	in, err := preview.Gather(ctx, w.Cluster, w.Plan(upgradetest.Failing{}), w.Cluster.Now(), w.OLM.Options)
+	if err != nil {
+		fmt.Println(err)
+	}
+	p, err := preview.Of(ctx, in)
+	for _, change := range p.SchemaChanges {
+		fmt.Println("to judge:", change.Before.Name, change.Versions, err)
+		in.CustomResources = olmcore.Found(installplan.ResourceVerdict{
+			CustomResourceDefinition: change.Before.Name, Version: "v1", Namespace: "ops", Name: "gold", New: []string{"spec.size: Required value"},
+		})
+	}
+	p, err = preview.Of(ctx, in)
+	for _, d := range p.CustomResourceDefinitions {
+		fmt.Println(d.Breaking, d.Refused, err)
+	}
+	// Output:
+	// to judge: vaults.bank.example.com [v1] <nil>
+	// [spec.versions[v1].schema.openAPIV3Schema.properties[spec].required] [{v1 ops gold spec.size: Required value}] <nil>
 }
 
 // What each approval would do, on the way to the newest version.

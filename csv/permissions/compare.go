@@ -14,7 +14,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Grant is a rule that somebody holds.
+// Grant is a rule, and who holds it.
 type Grant struct {
 	// Subject is who holds it: "ServiceAccount namespace/name", "User name", "Group name", or "users by LABEL" of what is
 	// aggregated to ClusterRoles of users.

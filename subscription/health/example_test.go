@@ -52,23 +52,44 @@ status:
     state: {waiting: {reason: ImagePullBackOff, message: "Back-off pulling image"}}
 `
 
+// read is what a reader of such a cluster is.
+func read() (*olmcore.Snapshot, error) {
+	documents, err := manifest.Read("ops.yaml", strings.NewReader(cluster))
+	if err != nil {
+		return nil, err
+	}
+	objects, err := manifest.Distinct(documents)
+	if err != nil {
+		return nil, err
+	}
+	return olmcore.NewSnapshot(objects, olmcore.Everything)
+}
+
 // gathered reads the namespace at an instant.
 func gathered() (health.Input, error) {
-	read, err := manifest.Read("ops.yaml", strings.NewReader(cluster))
+	reader, err := read()
 	if err != nil {
 		return health.Input{}, err
 	}
-	objects, err := manifest.Distinct(read)
-	if err != nil {
-		return health.Input{}, err
-	}
-	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
-	if err != nil {
-		return health.Input{}, err
-	}
-	in, err := health.Gather(context.Background(), snapshot, "ops", subscription.Config{})
+	in, err := health.Gather(context.Background(), reader, "ops", subscription.Config{})
 	in.Now = time.Date(2026, 3, 1, 10, 5, 0, 0, time.UTC)
 	return in, err
+}
+
+// Where reader is one of the adapters', or what kubectl printed, no controller has to run.
+func ExampleGather() {
+	reader, err := read()
+	if err != nil {
+		panic(err)
+	}
+	in, err := health.Gather(context.Background(), reader, "ops", subscription.Config{})
+	if err != nil {
+		panic(err)
+	}
+	in.Now = time.Date(2026, 3, 1, 10, 5, 0, 0, time.UTC)
+	answers, err := health.Of(in) // by the name of the Subscription
+	fmt.Println(answers["etcd"].Phase, answers["etcd"].Reason, err)
+	// Output: Installing ImagePullBackOff <nil>
 }
 
 func ExampleOf() {
