@@ -309,3 +309,16 @@ func TestInput(t *testing.T) {
 	first.Approve(t)
 	require.Equal(t, "no version is known that was there before: name one", advised(t, first, "", false).Refused)
 }
+
+// BenchmarkRegretted is the whole way back of a small operator, gone once in memory.
+func BenchmarkRegretted(b *testing.B) {
+	w := upgradetest.New(b, nil)
+	w.Approve(b)
+	in := rollback.Input{Now: w.Cluster.Now(), Namespace: vault.Namespace, Subscription: vault.Name, Objects: w.Cluster.Objects(), Options: w.OLM.Options}
+	b.ReportAllocs()
+	for b.Loop() {
+		if a, err := rollback.Of(context.Background(), in); err != nil || a.Refused != "" {
+			b.Fatal(a.Refused, err)
+		}
+	}
+}
