@@ -289,8 +289,10 @@ func clean(all []preview.Definition) (copies []preview.Definition) {
 // TestNothingOfItIsWritten: the observed objects stay as they are, and the answer is the same again.
 func TestNothingOfItIsWritten(t *testing.T) {
 	ctx := context.Background()
-	w := upgradetest.New(t, nil)
-	in, err := preview.Gather(ctx, w.Cluster, w.Plan(t), w.Cluster.Now(), w.OLM.Options)
+	w := upgradetest.New(t, func(_, second *bundle) { second.CSV.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{webhook()} })
+	options := w.OLM.Options
+	options.Issuer, options.Asked = reaching{t}, func(string, types.NamespacedName, any) { t.Error("it tells of what it asks") }
+	in, err := preview.Gather(ctx, w.Cluster, w.Plan(t), w.Cluster.Now(), options)
 	require.NoError(t, err)
 	before := make([]olmcore.Object, len(in.Objects))
 	for i, o := range in.Objects {

@@ -58,7 +58,8 @@ func New(now time.Time, objects []olmcore.Object, options controllers.Options, v
 	if err := s.cluster.Create(system); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
-	options.Sweeps, options.Operators, options.Live, options.Asked, options.Watch, options.Connection = false, false, true, nil, nil, nil
+	options.Sweeps, options.Operators, options.Live = false, false, true
+	options.Asked, options.Watch, options.Connection, options.Issuer = nil, nil, nil, nil // which reach out
 	if options.KubernetesVersion == "" {
 		options.KubernetesVersion = AnyKubernetes
 	}
