@@ -10,6 +10,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,8 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/examples/internal/dryrun"
 	"github.com/olmcore/olm/olmcore/manifest"
 )
 
@@ -37,14 +37,11 @@ const (
 )
 
 type options struct {
-	now     time.Time
-	output  string
-	settle  bool
-	advance time.Duration
+	dryrun.Options
+	now    time.Time
+	output string
 	// complete: kinds of which the input has no objects have none.
 	complete bool
-	// catalogs are those of --catalog.
-	catalogs *catalogs
 	files    []string
 }
 
@@ -57,23 +54,23 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, clock time.Ti
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
-	objects, err := read(o.files, stdin)
+	objects, err := dryrun.Read(o.files, stdin)
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
-	cluster, err := load(objects, o.now)
+	cluster, err := dryrun.Load(objects, o.now)
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
-	r, err := dryRun(cluster, scopesOf(objects, o), o)
+	r, err := dryrun.Run(context.Background(), cluster, dryrun.Scopes(objects, o.complete, o.Catalogs), o.Options)
 	if err != nil {
 		return fail(stderr, err, exitInternal)
 	}
-	if o.catalogs.path != "" && !o.catalogs.asked {
-		return fail(stderr, fmt.Errorf("--path %q names no Subscription of the input that is resolved", o.catalogs.path), exitUsage)
+	if o.Catalogs.Path != "" && !o.Catalogs.Asked {
+		return fail(stderr, fmt.Errorf("--path %q names no Subscription of the input that is resolved", o.Catalogs.Path), exitUsage)
 	}
-	r.Input = spellings(objects)
-	if err := printers[o.output](stdout, r); err != nil {
+	r.Input, r.Help = dryrun.Spellings(objects), "Add them (--help prints the whole kubectl command), or say --complete if the cluster has none."
+	if err := dryrun.Printers[o.output](stdout, r); err != nil {
 		return fail(stderr, err, exitInternal)
 	}
 	return exitOK
@@ -94,18 +91,18 @@ about it and why, and changes nothing. For a whole cluster:
 `
 
 func parse(args []string, stderr io.Writer, clock time.Time) (options, error) {
-	o := options{now: clock, catalogs: &catalogs{}}
+	o := options{now: clock, Options: dryrun.Options{Catalogs: &dryrun.Catalogs{}}}
 	flags := flag.NewFlagSet("dryrun", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	now := flags.String("now", "", "the time to decide at, RFC 3339 (default: the clock's)")
 	flags.StringVar(&o.output, "output", "table", "table, json or yaml")
 	flags.BoolVar(&o.complete, "complete", false, "the input is all there is: kinds that it has no objects of have none (default: nothing is concluded from such kinds)")
-	flags.BoolVar(&o.settle, "settle", false, "run the actions in a simulated cluster that holds the input and nothing else, until nothing is left to do")
-	flags.DurationVar(&o.advance, "advance", 10*time.Minute, "with --settle: how far to move the clock at most")
-	flags.Var(o.catalogs, "catalog", "NAMESPACE/NAME=PATH: resolve Subscriptions against this file-based catalog, a file (.gz allowed) or a folder; repeatable")
-	flags.StringVar(&o.catalogs.explain, "explain", "", "with --catalog: say why this bundle is or is not chosen")
-	flags.StringVar(&o.catalogs.path, "path", "", "with --catalog: SUBSCRIPTION or SUBSCRIPTION=BUNDLE: print the way of a Subscription, hop by hop, to where it ends or to a bundle")
-	flags.BoolVar(&o.catalogs.across, "across-channels", false, "with --path: the way may lead through other channels of the package, to the head of its default channel")
+	flags.BoolVar(&o.Settle, "settle", false, "run the actions in a simulated cluster that holds the input and nothing else, until nothing is left to do")
+	flags.DurationVar(&o.Advance, "advance", 10*time.Minute, "with --settle: how far to move the clock at most")
+	flags.Var(o.Catalogs, "catalog", "NAMESPACE/NAME=PATH: resolve Subscriptions against this file-based catalog, a file (.gz allowed) or a folder; repeatable")
+	flags.StringVar(&o.Catalogs.Explain, "explain", "", "with --catalog: say why this bundle is or is not chosen")
+	flags.StringVar(&o.Catalogs.Path, "path", "", "with --catalog: SUBSCRIPTION or SUBSCRIPTION=BUNDLE: print the way of a Subscription, hop by hop, to where it ends or to a bundle")
+	flags.BoolVar(&o.Catalogs.Across, "across-channels", false, "with --path: the way may lead through other channels of the package, to the head of its default channel")
 	flags.Usage = func() {} // only --help prints it; an error is one line
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -116,16 +113,16 @@ func parse(args []string, stderr io.Writer, clock time.Time) (options, error) {
 		}
 		return o, fmt.Errorf("%w (--help lists the flags)", err)
 	}
-	if _, ok := printers[o.output]; !ok {
-		return o, fmt.Errorf("--output %q is none of %s", o.output, strings.Join(slices.Sorted(maps.Keys(printers)), ", "))
+	if _, ok := dryrun.Printers[o.output]; !ok {
+		return o, fmt.Errorf("--output %q is none of %s", o.output, strings.Join(slices.Sorted(maps.Keys(dryrun.Printers)), ", "))
 	}
-	if o.advance < 0 {
-		return o, fmt.Errorf("--advance %s is negative", o.advance)
+	if o.Advance < 0 {
+		return o, fmt.Errorf("--advance %s is negative", o.Advance)
 	}
-	if o.catalogs.explain != "" && len(o.catalogs.Content) == 0 {
+	if o.Catalogs.Explain != "" && len(o.Catalogs.Content) == 0 {
 		return o, errors.New("--explain needs --catalog")
 	}
-	if o.catalogs.path != "" && len(o.catalogs.Content) == 0 {
+	if o.Catalogs.Path != "" && len(o.Catalogs.Content) == 0 {
 		return o, errors.New("--path needs --catalog")
 	}
 	if *now != "" {
@@ -138,58 +135,4 @@ func parse(args []string, stderr io.Writer, clock time.Time) (options, error) {
 	o.now = o.now.UTC().Truncate(time.Second)
 	o.files = flags.Args()
 	return o, nil
-}
-
-func read(files []string, stdin io.Reader) ([]manifest.Object, error) {
-	if len(files) == 0 {
-		return manifest.Read("stdin", stdin)
-	}
-	var all []manifest.Object
-	for _, name := range files {
-		found, err := readFile(name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
-
-// spellings lists the keys that the API spells in another case.
-func spellings(read []manifest.Object) []string {
-	var found []string
-	for _, o := range read {
-		for _, key := range o.Keys {
-			found = append(found, fmt.Sprintf("%s: document %d: %s: %s", o.File, o.Document, olmcore.KeyOf(o.Object), key))
-		}
-	}
-	return found
-}
-
-func readFile(name string) ([]manifest.Object, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return manifest.Read(name, f)
-}
-
-// load puts the objects into a simulated cluster.
-func load(read []manifest.Object, now time.Time) (*fake.Cluster, error) {
-	objects, err := manifest.Distinct(read)
-	if err != nil {
-		return nil, err
-	}
-	cluster := fake.NewCluster(now)
-	cluster.AutoCreateNamespaces = true
-	if err = cluster.Load(objects...); err == nil {
-		return cluster, nil
-	}
-	for _, o := range read { // which one was it?
-		if err := fake.NewCluster(now).Load(o.Object); err != nil {
-			return nil, &manifest.Error{File: o.File, Document: o.Document, Err: err}
-		}
-	}
-	return nil, err
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package dryrun
 
 import (
 	"cmp"
@@ -25,34 +25,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// dryRun asks every package what it would do about what the input tells of; with
-// --settle in a simulated cluster that holds the input and nothing else.
-func dryRun(cluster *fake.Cluster, scopes []olmcore.Scope, o options) (*report, error) {
-	r := &runner{ctx: context.Background(), cluster: cluster, reader: cluster, results: map[olmcore.Key]*result{}, catalogs: o.catalogs, secrets: secretsOf(cluster)}
-	r.global = cmp.Or(r.catalogs.GlobalNamespace, r.mostNamed())
-	if o.settle {
-		return r.settle(o.advance)
-	}
-	input, err := observe(cluster, scopes)
-	if err != nil {
-		return nil, err
-	}
-	r.reader = input
-	if err := r.look(input); err != nil {
-		return nil, err
-	}
-	all := r.report()
-	all.NotRead = unread(input.asked)
-	return all, nil
-}
-
 // runner collects what is done and said, by object.
 type runner struct {
 	ctx     context.Context
 	cluster *fake.Cluster
 	// reader is what decisions look at: the input or, with --settle, the cluster.
 	reader  olmcore.Reader
-	results map[olmcore.Key]*result
+	results map[olmcore.Key]*Result
 	// global is the namespace whose catalogs all namespaces see.
 	global string
 	// named are the Subscriptions of the namespaces that were looked at.
@@ -60,14 +39,14 @@ type runner struct {
 	// issued: certificates were asked for.
 	issued bool
 	// catalogs answer what Subscriptions ask for, when there are any.
-	catalogs *catalogs
+	catalogs *Catalogs
 	// secrets are not printed.
 	secrets secrets
 }
 
 // newOLM returns the controllers and has their requests collected.
 func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) (*olm.OLM, error) {
-	o := &olm.OLM{Options: controllers.Options{KubernetesVersion: newestKubernetes, IgnoreImageTemplates: true, Asked: asked, CatalogsOf: r.known, Live: true}, Disconnected: true}
+	o := &olm.OLM{Options: controllers.Options{KubernetesVersion: NewestKubernetes, IgnoreImageTemplates: true, Asked: asked, CatalogsOf: r.known, Live: true}, Disconnected: true}
 	if len(r.catalogs.Content) > 0 {
 		o.Resolve, o.Fingerprint = r.resolve, r.fingerprint
 	}
@@ -79,8 +58,8 @@ func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) (*olm.OLM
 	return o, err
 }
 
-// newestKubernetes satisfies every minKubeVersion: objects do not tell the version of their API server.
-const newestKubernetes = "v1.999.0"
+// NewestKubernetes satisfies every minKubeVersion: objects do not tell the version of their API server.
+const NewestKubernetes = "v1.999.0"
 
 // look reconciles every key of the input once and runs nothing.
 func (r *runner) look(input *observed) error {
@@ -136,7 +115,7 @@ func events(controller string, key types.NamespacedName, found olmcore.Result) [
 }
 
 // settle runs everything until nothing is left to do.
-func (r *runner) settle(advance time.Duration) (*report, error) {
+func (r *runner) settle(advance time.Duration) (*Report, error) {
 	if nodes, err := olmcore.List[*corev1.Node](r.ctx, r.cluster, "", nil); err != nil {
 		return nil, err
 	} else if len(nodes) == 0 {
@@ -271,7 +250,7 @@ func (r *runner) undecided(e fake.Event) {
 
 // about returns the result that an event belongs to: that of the reconciled
 // object; in a namespace of Subscriptions that of the Subscription concerned.
-func (r *runner) about(e fake.Event, target olmcore.Ref) *result {
+func (r *runner) about(e fake.Event, target olmcore.Ref) *Result {
 	if e.Controller != controllers.Subscription {
 		return r.result(kindOf[e.Controller], e.Key)
 	}
@@ -329,10 +308,10 @@ var kindOf = map[string]string{
 	controllers.Permissions: v1alpha1.ClusterServiceVersionKind, controllers.OLMConfig: "OLMConfig",
 }
 
-func (r *runner) result(kind string, key types.NamespacedName) *result {
+func (r *runner) result(kind string, key types.NamespacedName) *Result {
 	k := olmcore.Key{Kind: kind, Namespace: key.Namespace, Name: key.Name}
 	if r.results[k] == nil {
-		r.results[k] = &result{
+		r.results[k] = &Result{
 			Kind: kind, Namespace: key.Namespace, Name: key.Name,
 			Actions: []olmcore.Record{}, Transitions: []olmcore.Transition{}, Diagnostics: []olmcore.Diagnostic{}, Requests: []any{},
 		}
@@ -341,7 +320,7 @@ func (r *runner) result(kind string, key types.NamespacedName) *result {
 }
 
 // say adds a diagnostic, once however often a controller says it.
-func (r *result) say(d olmcore.Diagnostic) {
+func (r *Result) say(d olmcore.Diagnostic) {
 	if !slices.Contains(r.Diagnostics, d) {
 		r.Diagnostics = append(r.Diagnostics, d)
 	}
@@ -378,7 +357,7 @@ func (r *runner) requeueMore(key types.NamespacedName, after time.Duration) {
 }
 
 // report sorts the results and adds the statuses as they are.
-func (r *runner) report() *report {
+func (r *runner) report() *Report {
 	all := newReport(r.cluster.Now())
 	all.Catalogs = r.catalogs.read
 	for _, k := range slices.SortedFunc(maps.Keys(r.results), func(a, b olmcore.Key) int {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package dryrun
 
 import (
 	"reflect"
@@ -93,7 +93,7 @@ func (r *runner) asked(controller string, key types.NamespacedName, request any)
 }
 
 // asks adds a request that was not made yet.
-func (r *result) asks(wish any) {
+func (r *Result) asks(wish any) {
 	if !slices.ContainsFunc(r.Requests, func(made any) bool { return reflect.DeepEqual(made, wish) }) {
 		r.Requests = append(r.Requests, wish)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package dryrun
 
 import (
 	"cmp"
@@ -19,14 +19,15 @@ import (
 	"github.com/olmcore/olm/olmcore/manifest"
 )
 
-// scopesOf is what the input tells of. Catalogs that --catalog names need no CatalogSource.
-func scopesOf(read []manifest.Object, o options) []olmcore.Scope {
+// Scopes returns what the input tells of; complete: kinds that it has no objects of have none. Catalogs whose content was
+// given need no CatalogSource.
+func Scopes(read []manifest.Object, complete bool, c *Catalogs) []olmcore.Scope {
 	objects := make([]olmcore.Object, len(read))
 	for i := range read {
 		objects[i] = read[i].Object
 	}
-	scopes := manifest.Scopes(objects, o.complete)
-	if len(o.catalogs.Content) > 0 {
+	scopes := manifest.Scopes(objects, complete)
+	if c != nil && len(c.Content) > 0 {
 		scopes = append(scopes, olmcore.Scope{Kind: catalogSources})
 	}
 	return scopes
@@ -123,7 +124,7 @@ func unread(asked map[schema.GroupKind]bool) []unreadKind {
 	return all
 }
 
-func printUnread(b *strings.Builder, kinds []unreadKind) {
+func printUnread(b *strings.Builder, kinds []unreadKind, help string) {
 	if len(kinds) == 0 {
 		return
 	}
@@ -135,5 +136,7 @@ func printUnread(b *strings.Builder, kinds []unreadKind) {
 	for _, k := range kinds {
 		fmt.Fprintf(b, "  %-*s  %s\n", width, k.Resource, k.Unknown)
 	}
-	b.WriteString("Add them (--help prints the whole kubectl command), or say --complete if the cluster has none.\n")
+	if help != "" {
+		fmt.Fprintln(b, help)
+	}
 }

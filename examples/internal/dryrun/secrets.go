@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package dryrun
 
 import (
 	"encoding/base64"
@@ -18,8 +18,8 @@ import (
 // reviews, so they are left out of it, wherever a Secret has them.
 type secrets map[string]bool
 
-// notPrinted stands for them, as a Secret's data has it: "not printed".
-const notPrinted = "bm90IHByaW50ZWQ="
+// NotPrinted stands for them, as a Secret's data has it: "not printed".
+const NotPrinted = "bm90IHByaW50ZWQ="
 
 func secretsOf(input *fake.Cluster) secrets {
 	all := secrets{}
@@ -47,7 +47,7 @@ func (s secrets) hide(secret map[string]any) {
 	data, _ := secret["data"].(map[string]any)
 	for key, value := range data {
 		if text, ok := value.(string); ok && s[text] {
-			data[key] = notPrinted
+			data[key] = NotPrinted
 		}
 	}
 	texts, _ := secret["stringData"].(map[string]any)

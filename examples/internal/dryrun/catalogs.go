@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package dryrun
 
 import (
 	"cmp"
@@ -21,15 +21,15 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/path"
 )
 
-// catalogs is the content that --catalog names.
-type catalogs struct {
+// Catalogs is the content that --catalog names, and what is asked about it.
+type Catalogs struct {
 	controllers.Catalogs
-	// explain is the bundle of --explain.
-	explain string
-	// path is the Subscription of --path, and across whether its way may lead through
-	// other channels. asked: there is such a Subscription.
-	path          string
-	across, asked bool
+	// Explain is a bundle of which the report says why it is or is not chosen.
+	Explain string
+	// Path is a Subscription, SUBSCRIPTION or SUBSCRIPTION=BUNDLE, whose way the report has. With Across it may lead through
+	// other channels. Asked is set once there is such a Subscription.
+	Path          string
+	Across, Asked bool
 	// read says what was read, in the order of the flags.
 	read []catalogRead
 }
@@ -59,7 +59,7 @@ func (c catalogRead) print(b *strings.Builder) {
 var place = strings.NewReplacer(`packages["`, "package ", `"].channels["`, ", channel ", `"].bundles["`, ", bundle ", `"]`, ": ")
 
 // Set reads the catalog of one --catalog NAMESPACE/NAME=PATH.
-func (c *catalogs) Set(value string) error {
+func (c *Catalogs) Set(value string) error {
 	loaded, err := c.Load(value)
 	if err != nil {
 		return err
@@ -140,13 +140,13 @@ func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request sub
 }
 
 // find answers --path for a Subscription, if it is the one.
-func (c *catalogs) find(a *answer, in resolution.Input, s *v1alpha1.Subscription) {
-	name, target, _ := strings.Cut(c.path, "=")
+func (c *Catalogs) find(a *answer, in resolution.Input, s *v1alpha1.Subscription) {
+	name, target, _ := strings.Cut(c.Path, "=")
 	if name != s.Name && name != s.Namespace+"/"+s.Name {
 		return
 	}
-	c.asked = true
-	found, err := path.Find(path.Question{Input: in, Subscription: s.Name, Target: target, AcrossChannels: c.across})
+	c.Asked = true
+	found, err := path.Find(path.Question{Input: in, Subscription: s.Name, Target: target, AcrossChannels: c.Across})
 	if err != nil {
 		a.PathProblem = err.Error()
 		return
@@ -157,7 +157,7 @@ func (c *catalogs) find(a *answer, in resolution.Input, s *v1alpha1.Subscription
 // explain answers --explain in each namespace of Subscriptions, whether they were
 // resolved or not, at the Subscription that the answer is about, else at the first.
 func (r *runner) explain(reader olmcore.Reader) error {
-	if r.catalogs.explain == "" {
+	if r.catalogs.Explain == "" {
 		return nil
 	}
 	explained := map[string]resolution.Explanation{}
@@ -171,7 +171,7 @@ func (r *runner) explain(reader olmcore.Reader) error {
 			if err != nil {
 				return err
 			}
-			x = resolution.Explain(in, "", r.catalogs.explain)
+			x = resolution.Explain(in, "", r.catalogs.Explain)
 			if x.Subscription == "" {
 				x.Subscription = s.Name
 			}
@@ -226,7 +226,7 @@ func (r *runner) mostNamed() string {
 }
 
 // withUnlisted adds the catalogs whose CatalogSource is not in the input.
-func (c *catalogs) withUnlisted(states []resolution.CatalogState) []resolution.CatalogState {
+func (c *Catalogs) withUnlisted(states []resolution.CatalogState) []resolution.CatalogState {
 	for key, content := range c.Content {
 		if !slices.ContainsFunc(states, func(s resolution.CatalogState) bool { return s.Key == key }) {
 			states = append(states, resolution.CatalogState{Key: key, Content: content})

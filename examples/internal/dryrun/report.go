@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package dryrun
 
 import (
 	"encoding/json"
@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// report is what a dry run prints.
-type report struct {
+// Report is what a dry run prints.
+type Report struct {
 	Now string `json:"now"`
 	// Catalogs are those of --catalog.
 	Catalogs []catalogRead `json:"catalogs,omitempty"`
@@ -23,15 +23,17 @@ type report struct {
 	Input []string `json:"input,omitempty"`
 	// NotRead are the kinds that decisions need and the input does not tell of.
 	NotRead []unreadKind `json:"notRead,omitempty"`
-	Results []result     `json:"results"`
+	// Help says what to do about these, in the table.
+	Help    string   `json:"-"`
+	Results []Result `json:"results"`
 	// Simulated is what a real cluster would not get so.
 	Simulated []string `json:"simulated,omitempty"`
 	// World holds every object after --settle.
 	World []map[string]any `json:"world,omitempty"`
 }
 
-// result is what would be done about one object, and why.
-type result struct {
+// Result is what would be done about one object, and why.
+type Result struct {
 	Kind        string               `json:"kind"`
 	Namespace   string               `json:"namespace"`
 	Name        string               `json:"name"`
@@ -48,23 +50,23 @@ type result struct {
 	Status any `json:"status"`
 }
 
-func newReport(now time.Time) *report {
-	return &report{Now: now.UTC().Format(time.RFC3339), Results: []result{}}
+func newReport(now time.Time) *Report {
+	return &Report{Now: now.UTC().Format(time.RFC3339), Results: []Result{}}
 }
 
-// printers are the values of --output.
-var printers = map[string]func(io.Writer, *report) error{
+// Printers are the values of --output.
+var Printers = map[string]func(io.Writer, *Report) error{
 	"table": printTable, "json": printJSON, "yaml": printYAML,
 }
 
-func printJSON(w io.Writer, r *report) error {
+func printJSON(w io.Writer, r *Report) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(r)
 }
 
-func printYAML(w io.Writer, r *report) error {
+func printYAML(w io.Writer, r *Report) error {
 	text, err := yaml.Marshal(r)
 	if err != nil {
 		return err
@@ -73,7 +75,7 @@ func printYAML(w io.Writer, r *report) error {
 	return err
 }
 
-func printTable(w io.Writer, r *report) error {
+func printTable(w io.Writer, r *Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "At %s:\n", r.Now)
 	for _, c := range r.Catalogs {
@@ -82,7 +84,7 @@ func printTable(w io.Writer, r *report) error {
 	if len(r.Input) > 0 {
 		fmt.Fprintf(&b, "\nIn the input:\n  %s\n", strings.Join(r.Input, "\n  "))
 	}
-	printUnread(&b, r.NotRead)
+	printUnread(&b, r.NotRead, r.Help)
 	for _, result := range r.Results {
 		result.print(&b)
 	}
@@ -99,7 +101,7 @@ func printTable(w io.Writer, r *report) error {
 	return err
 }
 
-func (r result) print(b *strings.Builder) {
+func (r Result) print(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s\n", olmcore.Key{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name})
 	r.printActions(b)
 	for _, t := range r.Transitions {
@@ -132,7 +134,7 @@ func (r result) print(b *strings.Builder) {
 }
 
 // printUnmet names the requirements that a ClusterServiceVersion waits for: its own message says only that there are some.
-func (r result) printUnmet(b *strings.Builder) {
+func (r Result) printUnmet(b *strings.Builder) {
 	status, _ := r.Status.(map[string]any)
 	if status["phase"] != "Pending" && status["phase"] != "Failed" {
 		return
@@ -157,7 +159,7 @@ func (r result) printUnmet(b *strings.Builder) {
 const maxAlike = 5
 
 // printActions prints a line for each action, and one for many that are alike: a version may have a thousand copies.
-func (r result) printActions(b *strings.Builder) {
+func (r Result) printActions(b *strings.Builder) {
 	type sort struct { // what actions have in common
 		verb  olmcore.Verb
 		kind  string
