@@ -30,6 +30,8 @@ type Catalogs struct {
 	// other channels. Asked is set once there is such a Subscription.
 	Path          string
 	Across, Asked bool
+	// Packages are what was read, by CatalogSource.
+	Packages map[types.NamespacedName][]resolution.Package
 	// read says what was read, in the order of the flags.
 	read []catalogRead
 }
@@ -75,6 +77,10 @@ func (c *Catalogs) Set(value string) error {
 		}
 	}
 	c.read = append(c.read, read)
+	if c.Packages == nil {
+		c.Packages = map[types.NamespacedName][]resolution.Package{}
+	}
+	c.Packages[loaded.CatalogSource] = loaded.Packages
 	return nil
 }
 
@@ -104,22 +110,22 @@ type answer struct {
 	PathProblem string     `json:"pathProblem,omitempty"`
 }
 
-// input is what the answer for a namespace is computed from.
-func (r *runner) input(ctx context.Context, reader olmcore.Reader, namespace string) (resolution.Input, error) {
-	in, err := resolution.Gather(ctx, reader, namespace, r.catalogs.GlobalNamespace, r.catalogs.Content)
-	in.Catalogs = r.catalogs.withUnlisted(in.Catalogs)
+// Input is what the answer for a namespace is computed from.
+func (c *Catalogs) Input(ctx context.Context, reader olmcore.Reader, namespace string) (resolution.Input, error) {
+	in, err := resolution.Gather(ctx, reader, namespace, c.GlobalNamespace, c.Content)
+	in.Catalogs = c.withUnlisted(in.Catalogs)
 	return in, err
 }
 
 // fingerprint says when an answer does not hold any more.
 func (r *runner) fingerprint(ctx context.Context, reader olmcore.Reader, namespace string) (string, error) {
-	in, err := r.input(ctx, reader, namespace)
+	in, err := r.catalogs.Input(ctx, reader, namespace)
 	return in.Fingerprint(), err
 }
 
 // resolve answers for one namespace and files the answer under its Subscriptions.
 func (r *runner) resolve(ctx context.Context, reader olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) {
-	in, err := r.input(ctx, reader, request.Namespace)
+	in, err := r.catalogs.Input(ctx, reader, request.Namespace)
 	if err != nil {
 		return olmcore.Resolution{}, err
 	}
@@ -164,7 +170,7 @@ func (r *runner) explain(reader olmcore.Reader) error {
 	for _, s := range r.subscriptions("") {
 		x, known := explained[s.Namespace]
 		if !known {
-			in, err := r.input(r.ctx, reader, s.Namespace)
+			in, err := r.catalogs.Input(r.ctx, reader, s.Namespace)
 			if errors.Is(err, olmcore.ErrNotRead) {
 				continue // what is missing is said elsewhere
 			}
@@ -189,10 +195,10 @@ func (r *runner) explain(reader olmcore.Reader) error {
 	return nil
 }
 
-// known says what is known of the catalogs of a namespace: nothing, when the input
-// holds none of them. A catalog whose content was given counts as healthy.
-func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace string) (*subscription.Catalogs, error) {
-	resolver := controllers.Catalogs{GlobalNamespace: r.global, Content: r.catalogs.Content}
+// Known says what is known of the catalogs of a namespace: nothing, when the input holds none of them. A catalog whose
+// content was given counts as healthy. global is the namespace whose catalogs all namespaces see.
+func (c *Catalogs) Known(ctx context.Context, reader olmcore.Reader, namespace, global string) (*subscription.Catalogs, error) {
+	resolver := controllers.Catalogs{GlobalNamespace: global, Content: c.Content}
 	known, err := resolver.Known(ctx, reader, namespace)
 	if errors.Is(err, olmcore.ErrNotRead) {
 		return nil, nil
@@ -201,17 +207,22 @@ func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace str
 		return nil, err
 	}
 	known.Probes = map[types.NamespacedName]subscription.Probe{}
-	for key := range r.catalogs.Content {
+	for key := range c.Content {
 		known.Probes[key] = subscription.Probe{Healthy: true}
 	}
 	return known, nil
 }
 
-// mostNamed is the namespace that most Subscriptions name beside their own, if
-// any: most likely the one whose catalogs all namespaces see.
-func (r *runner) mostNamed() string {
+// known is Known for the runner.
+func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace string) (*subscription.Catalogs, error) {
+	return r.catalogs.Known(ctx, reader, namespace, r.global)
+}
+
+// MostNamed is the namespace that most Subscriptions name beside their own, if any: most likely the one whose catalogs all
+// namespaces see.
+func MostNamed(subs []*v1alpha1.Subscription) string {
 	count := map[string]int{}
-	for _, s := range r.subscriptions("") {
+	for _, s := range subs {
 		if s.Spec != nil && s.Spec.CatalogSourceNamespace != s.Namespace {
 			count[s.Spec.CatalogSourceNamespace]++
 		}

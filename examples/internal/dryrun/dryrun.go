@@ -34,7 +34,7 @@ func Run(ctx context.Context, cluster *fake.Cluster, scopes []olmcore.Scope, o O
 		ctx: ctx, cluster: cluster, reader: cluster, results: map[olmcore.Key]*Result{},
 		catalogs: cmp.Or(o.Catalogs, &Catalogs{}), secrets: secretsOf(cluster),
 	}
-	r.global = cmp.Or(r.catalogs.GlobalNamespace, r.mostNamed())
+	r.global = cmp.Or(r.catalogs.GlobalNamespace, MostNamed(r.subscriptions("")))
 	if o.Settle {
 		return r.settle(o.Advance)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -202,4 +203,17 @@ func orNone(state string) string {
 		return "none"
 	}
 	return state
+}
+
+// Only leaves the results of one namespace, and of objects that are in none.
+func (r *Report) Only(namespace string) {
+	r.Results = slices.DeleteFunc(r.Results, func(one Result) bool { return one.Namespace != namespace && one.Namespace != "" })
+}
+
+// Asks reports whether anything would be done, is wrong or cannot be decided.
+func (r *Report) Asks() bool {
+	return slices.ContainsFunc(r.Results, func(one Result) bool {
+		isWrong := slices.ContainsFunc(one.Diagnostics, func(d olmcore.Diagnostic) bool { return d.Severity != olmcore.Info })
+		return len(one.Actions) > 0 || isWrong || one.Undecided
+	})
 }

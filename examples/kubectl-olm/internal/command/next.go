@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olmcore/olm/examples/internal/dryrun"
+	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
+)
+
+func nextCommand(r *root) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "next",
+		Short: "What the library would do now about the objects, and why",
+		Long: `What the library would do now about the objects, and why. It writes nothing.
+
+With --catalog or --registry it also says what Subscriptions resolve to.`,
+		Example: `  kubectl olm next -n operators
+  kubectl olm next -f cluster.yaml --complete -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.next(cmd.Context()) },
+	}
+	r.outputs(cmd, "table", "json", "yaml")
+	return cmd
+}
+
+func (r *root) next(ctx context.Context) error {
+	w, err := r.open(ctx, readBy("catalog", "csv", "installplan", "resolution", "subscription"))
+	if err != nil {
+		return err
+	}
+	if err := r.readContent(ctx, w, false); err != nil {
+		return err
+	}
+	cluster, err := dryrun.Load(w.Read, w.Now)
+	if err != nil {
+		return err
+	}
+	found, err := dryrun.Run(ctx, cluster, w.Scopes(), dryrun.Options{Catalogs: &r.catalogs})
+	if err != nil {
+		return err
+	}
+	if w.Namespace != "" {
+		found.Only(w.Namespace)
+	}
+	found.Help = r.readAdvice()
+	if r.output == "table" {
+		var b bytes.Buffer
+		if err := dryrun.Printers["table"](&b, found); err != nil {
+			return err
+		}
+		err = write(r.Out, text.Lines(b.String()))
+	} else {
+		err = r.encode(found)
+	}
+	if err == nil && r.exitCode && found.Asks() {
+		err = errFound
+	}
+	return err
+}

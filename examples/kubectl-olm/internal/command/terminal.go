@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
+)
+
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	f, is := stream.(*os.File)
+	return is && term.IsTerminal(int(f.Fd()))
+}
+
+// palette is what --color says.
+func palette(color string, out io.Writer) (text.Palette, error) {
+	switch color {
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	case "auto":
+		return text.Palette(isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"), nil
+	}
+	return false, fmt.Errorf("--color %q is none of auto, always, never", color)
+}
+
+// quiet is how long work may take before its progress is shown.
+const quiet = time.Second
+
+// progress shows what is being done in a line of a terminal, once it takes long. done takes the line away.
+func progress(w io.Writer) (told func(string), done func()) {
+	if !isTerminal(w) {
+		return func(string) {}, func() {}
+	}
+	var mu sync.Mutex
+	begun, shown := time.Now(), false
+	return func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if time.Since(begun) > quiet {
+				shown = true
+				fmt.Fprintf(w, "\r\x1b[Kreading %s", text.Line(what, 60))
+			}
+		}, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if shown {
+				fmt.Fprint(w, "\r\x1b[K")
+			}
+		}
+}
+
+// encode writes a value as JSON or YAML.
+func (r *root) encode(value any) error {
+	document, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	if r.output == "yaml" {
+		document, err = yaml.JSONToYAML(document)
+		if err != nil {
+			return err
+		}
+		return write(r.Out, string(document))
+	}
+	return write(r.Out, string(text.JSON(document))+"\n")
+}
