@@ -3,11 +3,13 @@ module github.com/olmcore/olm/examples/kubectl-olm
 go 1.26.3
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/olmcore/olm v0.0.0
 	github.com/olmcore/olm/examples/dynamic v0.0.0-00010101000000-000000000000
 	github.com/olmcore/olm/examples/registry v0.0.0-00010101000000-000000000000
 	github.com/operator-framework/api v0.45.0
 	github.com/spf13/cobra v1.10.2
+	github.com/stretchr/testify v1.12.1
 	golang.org/x/term v0.44.0
 	k8s.io/api v0.36.2
 	k8s.io/apimachinery v0.36.2
@@ -55,7 +57,6 @@ require (
 	github.com/peterbourgon/diskv v2.0.1+incompatible // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
-	github.com/stretchr/objx v0.5.3 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xlab/treeprint v1.2.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.3 // indirect

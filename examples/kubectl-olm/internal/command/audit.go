@@ -78,7 +78,7 @@ func (a *auditor) run(ctx context.Context) error {
 	namespaces := sets.New[string]()
 	for _, kind := range searched[:3] {
 		if err := a.world.Need(kind); err != nil {
-			return notRead(fmt.Errorf("%w: %w", olmcore.ErrNotRead, err), a.root)
+			return fmt.Errorf("%w. %s", err, a.readAdvice())
 		}
 		objects, err := a.world.List(ctx, kind, a.world.Namespace, nil)
 		if err != nil {

@@ -93,7 +93,11 @@ func (r *root) offers(ctx context.Context) (report.Catalogs, error) {
 	all := report.Catalogs{Packages: []report.Package{}, NotRead: []string{}}
 	isLive := len(r.files) == 0
 	if isLive && len(r.catalogs.Packages) == 0 && len(r.registries) == 0 || !isLive {
-		w, err := r.open(ctx, []schema.GroupVersionKind{catalogs, packageManifests})
+		kinds := []schema.GroupVersionKind{packageManifests}
+		if isLive && inCluster() {
+			kinds = append(kinds, catalogs)
+		}
+		w, err := r.open(ctx, kinds)
 		if err != nil {
 			return all, err
 		}

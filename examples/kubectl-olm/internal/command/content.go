@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -51,7 +50,7 @@ func (r *root) readContent(ctx context.Context, w *world.World, isRequired bool)
 			return fmt.Errorf("--registry %s: %w", value, err)
 		}
 	}
-	if w.Live && os.Getenv("KUBERNETES_SERVICE_HOST") != "" && w.Holds(catalogs.GroupKind(), w.Namespace) {
+	if w.Live && inCluster() && w.Holds(catalogs.GroupKind(), w.Namespace) {
 		sources, err := olmcore.List[*v1alpha1.CatalogSource](ctx, w, w.Namespace, nil)
 		if err != nil {
 			return err

@@ -29,6 +29,7 @@ With --catalog or --registry it also says what Subscriptions resolve to.`,
 }
 
 func (r *root) next(ctx context.Context) error {
+	r.tellsUnread = len(r.files) > 0
 	w, err := r.open(ctx, readBy("catalog", "csv", "installplan", "resolution", "subscription"))
 	if err != nil {
 		return err
@@ -40,7 +41,9 @@ func (r *root) next(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := dryrun.Run(ctx, cluster, w.Scopes(), dryrun.Options{Catalogs: &r.catalogs})
+	scopes := w.Scopes()
+	w.Read, w.Snapshot = nil, nil // the cluster has its own, and both together are large
+	found, err := dryrun.Run(ctx, cluster, scopes, dryrun.Options{Catalogs: &r.catalogs})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/olmcore/olm/examples/internal/dryrun"
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
@@ -61,6 +64,16 @@ func (r *root) open(ctx context.Context, kinds []schema.GroupVersionKind) (*worl
 	for _, problem := range w.Problems {
 		fmt.Fprintln(r.ErrOut, "warning: "+text.Line(problem, 500))
 	}
+	r.sayUnread(w)
+	r.catalogs.GlobalNamespace, err = r.globalNamespace(ctx, w)
+	return w, err
+}
+
+// sayUnread says on stderr what was not read, a line for each reason.
+func (r *root) sayUnread(w *world.World) {
+	if r.tellsUnread {
+		return
+	}
 	byReason := map[string][]string{}
 	for kind, why := range w.Unread {
 		byReason[why] = append(byReason[why], world.Resource(kind))
@@ -74,8 +87,6 @@ func (r *root) open(ctx context.Context, kinds []schema.GroupVersionKind) (*worl
 	for _, line := range lines {
 		fmt.Fprintln(r.ErrOut, line)
 	}
-	r.catalogs.GlobalNamespace, err = r.globalNamespace(ctx, w)
-	return w, err
 }
 
 func (r *root) read(ctx context.Context, kinds []schema.GroupVersionKind, told func(string)) (*world.World, error) {
@@ -85,6 +96,9 @@ func (r *root) read(ctx context.Context, kinds []schema.GroupVersionKind, told f
 			w.Namespace = *r.config.Namespace
 		}
 		return w, err
+	}
+	if raw, err := r.config.ToRawKubeConfigLoader().RawConfig(); err == nil && clientcmdapi.IsConfigEmpty(&raw) && *r.config.APIServer == "" && !inCluster() {
+		return nil, errors.New("which cluster to use is not known: set KUBECONFIG or --kubeconfig, or name files with -f")
 	}
 	config, err := r.config.ToRESTConfig()
 	if err != nil {
@@ -98,6 +112,9 @@ func (r *root) read(ctx context.Context, kinds []schema.GroupVersionKind, told f
 	}
 	return world.Cluster{Config: config, Namespace: namespace, Kinds: kinds, Progress: told, Clock: r.clock}.Load(ctx)
 }
+
+// inCluster reports whether the command runs in a Pod.
+func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
 // globalNamespace is the namespace whose catalogs all namespaces see, unless a flag says it: the one that most Subscriptions
 // name beside their own.

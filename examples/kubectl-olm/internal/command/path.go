@@ -29,7 +29,7 @@ func pathCommand(r *root) *cobra.Command {
 The content of catalogs comes from --catalog, from --registry, or within a cluster from the registries of its CatalogSources.`,
 		Example: `  kubectl olm path etcd --catalog olm/community=catalog.json.gz
   kubectl olm path etcd=etcdoperator.v0.9.4 --registry olm/community=localhost:50051 -o mermaid`,
-		Args:              cobra.ExactArgs(1),
+		Args:              one("SUBSCRIPTION or SUBSCRIPTION=BUNDLE"),
 		ValidArgsFunction: r.completeNames(subscriptions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, bundle, err := parseWay(args[0])
@@ -159,13 +159,15 @@ func wayGraph(p path.Path) page.Graph {
 	for i, hop := range p.Hops {
 		for _, m := range hop.Moves {
 			from := cmp.Or(m.From, nothing)
-			add(from, "", "")
+			if m.From != "" || len(m.RequiredBy) == 0 { // a new dependency comes with the one that needs it
+				add(from, "", "")
+			}
 			class, note := "", m.Version
 			if len(m.Deprecations) > 0 {
 				class, note = "warn", m.Version+", deprecated"
 			}
 			add(m.To, note, class)
-			g.Edges = append(g.Edges, page.Edge{From: from, To: m.To, Label: fmt.Sprintf("%d: %s", i+1, m.Channel)})
+			g.Edges = append(g.Edges, page.Edge{From: from, To: m.To, Label: fmt.Sprintf("%d: %s", i+1, m.Channel)}) // left out without its box
 			for _, by := range m.RequiredBy {
 				g.Edges = append(g.Edges, page.Edge{From: by, To: m.To, Label: "needs", Dashed: true})
 			}

@@ -46,7 +46,8 @@ type root struct {
 	color         string
 	exitCode      bool
 	palette       text.Palette
-	contentOf     map[string]bool
+	// tellsUnread: the answer itself says what was not read.
+	tellsUnread bool
 }
 
 // Run runs a command and returns its exit code.
@@ -92,6 +93,8 @@ func (r *root) command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
+		Args:          unknownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			return r.check()
 		},
@@ -114,6 +117,31 @@ func (r *root) command() *cobra.Command {
 		cmd.AddCommand(add(r))
 	}
 	return cmd
+}
+
+// unknownCommand is the error for a command that there is not.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	if near := nearest(args[0], names); near != "" {
+		return fmt.Errorf("there is no command %q: did you mean %q?", args[0], near)
+	}
+	return fmt.Errorf("there is no command %q (--help lists the commands)", args[0])
+}
+
+// one is the error of a command that takes exactly one argument.
+func one(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("%s takes %s, and %d arguments were given", cmd.Name(), what, len(args))
+		}
+		return nil
+	}
 }
 
 // commands make the commands.

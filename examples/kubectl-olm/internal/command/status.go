@@ -22,38 +22,27 @@ import (
 	"github.com/olmcore/olm/subscription/health"
 )
 
-// phases are all phases, what is worst first: their colour, and what they mean in plain words.
-var phases = []struct {
-	phase string
-	color text.Color
-	words string
-}{
-	{string(health.Failed), text.Red, "nothing that works is installed, and what was tried has failed"},
-	{string(health.Stuck), text.Red, "nothing failed, and yet nothing will ever happen by itself"},
-	{string(health.Degraded), text.Red, "an operator is installed, and it has stopped working or cannot be upgraded"},
-	{report.Unknown, text.Yellow, "it cannot be told, as objects were not read or are not valid"},
-	{string(health.WaitingForApproval), text.Yellow, "the InstallPlan has to be approved"},
-	{string(health.Deleting), text.Yellow, "the Subscription is being deleted"},
-	{string(health.Resolving), text.Yellow, "it is not known yet what has to be installed"},
-	{string(health.Unpacking), text.Yellow, "the content of bundle images is being read"},
-	{string(health.Installing), text.Yellow, "the first version is being installed"},
-	{string(health.Upgrading), text.Yellow, "a newer version is being installed"},
-	{string(health.Installed), text.Green, "the operator is installed and runs"},
-}
+// phases are all phases with what they mean, what is worst first: those of package health, and what cannot be told.
+var phases = slices.Insert(health.Phases(), health.Failed.Badness()-health.WaitingForApproval.Badness(),
+	health.PhaseRow{Phase: report.Unknown, Meaning: "it cannot be told, as objects were not read or are not valid"})
 
 // rank is the place of a phase in phases.
 func rank(phase string) int {
-	for i, p := range phases {
-		if p.phase == phase {
-			return i
-		}
+	if i := slices.IndexFunc(phases, func(row health.PhaseRow) bool { return string(row.Phase) == phase }); i >= 0 {
+		return i
 	}
 	return len(phases)
 }
 
+// colorOf is the colour of a phase, plain for what is none of a Subscription.
 func colorOf(phase string) text.Color {
-	if i := rank(phase); i < len(phases) {
-		return phases[i].color
+	switch p := health.Phase(phase); {
+	case p == health.Installed:
+		return text.Green
+	case p == health.Failed, p == health.Stuck, p == health.Degraded:
+		return text.Red
+	case rank(phase) < len(phases):
+		return text.Yellow
 	}
 	return text.Plain
 }

@@ -30,7 +30,7 @@ TYPE is subscription (sub), installplan (ip), csv or catalogsource (catsrc).`,
 		Example: `  kubectl olm why etcd
   kubectl olm why csv/etcdoperator.v0.9.4 -o json
   kubectl olm why catsrc/community -n olm`,
-		Args:              cobra.ExactArgs(1),
+		Args:              one("NAME or TYPE/NAME"),
 		ValidArgsFunction: r.completeNames(subscriptions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, err := parseObject(args[0])
@@ -154,7 +154,7 @@ func (r *root) answer(ctx context.Context, w *world.World, o olmcore.Object) (an
 			a.what += ": package " + s.Package + ", channel " + cmp.Or(s.Channel, "(the default one)")
 		}
 		if i := rank(a.Phase); i < len(phases) {
-			a.words = phases[i].words
+			a.words = clause(phases[i].Meaning)
 		}
 	case *v1alpha1.InstallPlan:
 		a = whyPlan(o, reports)
@@ -172,6 +172,15 @@ func (r *root) answer(ctx context.Context, w *world.World, o olmcore.Object) (an
 		a.chain = chainOf(ctx, w, subs[0], reports[0].Report)
 	}
 	return a, nil
+}
+
+// clause is the first sentence of a text as the part of another.
+func clause(meaning string) string {
+	first, _, _ := strings.Cut(strings.TrimSuffix(meaning, "."), ". ")
+	if first == "" {
+		return ""
+	}
+	return strings.ToLower(first[:1]) + first[1:]
 }
 
 // concerned are the Subscriptions that an object is about, sorted by namespace and name.

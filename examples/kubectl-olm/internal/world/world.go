@@ -6,6 +6,7 @@ package world
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,5 +72,5 @@ func Resource(kind schema.GroupKind) string {
 	if k, known := olmcore.KindOf(kind); known {
 		return k.Resource()
 	}
-	return kind.String()
+	return strings.ToLower(kind.Kind) + "s." + kind.Group
 }
