@@ -64,7 +64,7 @@ func parseWay(arg string) (subscription, bundle string, err error) {
 
 // nearest returns the name that is most like another, the first of several; "" when none is near.
 func nearest(name string, known []string) string {
-	best, least := "", max(2, len(name)/3)+1
+	best, least := "", max(min(3, len(name)/2+1), len(name)/3+1) // of a short name one change makes another
 	names := slices.Clone(known)
 	slices.Sort(names)
 	for _, candidate := range names {

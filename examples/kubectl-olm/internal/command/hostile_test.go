@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/olmcore/olm/examples/internal/dryrun"
+	"github.com/olmcore/olm/examples/kubectl-olm/report"
+)
+
+// hostile clears a screen, moves the cursor, sets the title of a terminal, reorders a line, and is a page with a script.
+const hostile = "\x1b[2J\x1b]0;owned\x07\u009b31m\u202egnp.exe\u2066<script>alert(1)</script>\"'`;&#x1b;"
+
+// hostileWorld is the world of the stories, in which a tenant says that.
+func hostileWorld(t *testing.T) string {
+	text, err := os.ReadFile(worldFile)
+	require.NoError(t, err)
+	in := strings.Trim(strconv.QuoteToASCII(hostile), `"`)
+	in = strings.ReplaceAll(in, `\'`, "'")
+	for _, old := range []string{`"mirror.v1.0.0 needs an operator`, `"containers with unready status`} {
+		require.Contains(t, string(text), old)
+		text = bytes.ReplaceAll(text, []byte(old), []byte(`"`+in+old[1:]))
+	}
+	for _, name := range []string{"spec: {name: etcd, channel: alpha", "message: 'Back-off pulling", "reason: ConstraintsNotSatisfiable"} {
+		require.Contains(t, string(text), name)
+	}
+	s := strings.ReplaceAll(string(text), "channel: alpha", `channel: "`+in+`"`)
+	s = strings.ReplaceAll(s, `'Back-off pulling image "registry.example.com/broker:2"'`, `"`+in+`"`)
+	s = strings.ReplaceAll(s, "reason: ConstraintsNotSatisfiable", `reason: "`+in+`"`)
+	file := filepath.Join(t.TempDir(), "hostile.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(s), 0o600))
+	return file
+}
+
+// TestNothingThatATenantWroteReachesATerminalAsItIs: in no form.
+func TestNothingThatATenantWroteReachesATerminalAsItIs(t *testing.T) {
+	file := hostileWorld(t)
+	for _, args := range []string{
+		"status", "status -o wide", "status -o json", "status -o yaml", "status -o mermaid", "status -o html", "why mirror", "why etcd", "why broker", "why broker -o json",
+		"why csv/broker.v2.1.0", "why ip/install-22222", "next", "next -o json", "audit -o wide", "audit -o json",
+		"path etcd --catalog olm/community=../../testdata/catalog.yaml", "path etcd --catalog olm/community=../../testdata/catalog.yaml -o mermaid",
+		"why \x1b[2J", "status \u202e", "why \x1b/x", "path \x1b=", "\x1b[2J", "status -l \x1b", "status --\x1b", "catalog --catalog \x1b=x",
+	} {
+		fields := strings.Split(args, " ")
+		code, out, errs := run(t, "", append(fields, "-f", file, "--complete")...)
+		require.Contains(t, []int{0, 2}, code, errs)
+		for _, r := range out + errs {
+			isYAML := strings.HasSuffix(args, "yaml") && (r == '\u202e' || r == '\u2066') // YAML has no escapes outside of quotes
+			require.True(t, r == '\n' || unicode.IsPrint(r) || isYAML, "%s prints %U", args, r)
+		}
+		if strings.HasSuffix(args, "html") {
+			require.Zero(t, code, errs)
+			require.NotContains(t, out, "<script")
+			require.Contains(t, out, "&lt;script&gt;")
+		}
+	}
+	_, out, _ := run(t, "", "why", "mirror", "-f", file, "--complete", "-o", "json")
+	var r report.Report
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Contains(t, r.Message, hostile, "a program gets what was written")
+	_, out, _ = run(t, "", "why", "mirror", "-f", file, "--complete", "-o", "yaml")
+	require.NoError(t, yaml.Unmarshal([]byte(out), &r))
+	require.Contains(t, r.Message, hostile)
+}
+
+// TestSecretsAreNotPrinted: also where a key takes the place of another.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	input, key, now := rotating(t)
+	for _, args := range []string{"next", "next -o json", "next -o yaml", "audit -o json", "status -o json"} {
+		code, out, errs := run(t, input, append(strings.Fields(args), "-f", "-", "--complete", "--now", now)...)
+		require.Zero(t, code, errs)
+		require.NotContains(t, out+errs, key)
+		require.Equal(t, strings.HasPrefix(args, "next"), strings.Contains(out, "CertificateRotation"), "the Secret is to be changed")
+	}
+}
+
+// rotating is a world, as a list, in which an operator's next key is to take the place of the one that it has.
+func rotating(t *testing.T) (list, key, now string) {
+	read, err := dryrun.Read([]string{"../../../../csv/testdata/base.yaml", "../../../../csv/testdata/webhook.yaml"}, nil)
+	require.NoError(t, err)
+	cluster, err := dryrun.Load(read, clock)
+	require.NoError(t, err)
+	settled, err := dryrun.Run(t.Context(), cluster, nil, dryrun.Options{Settle: true, Advance: time.Hour})
+	require.NoError(t, err)
+	for _, o := range settled.World {
+		if o["kind"] != "Secret" {
+			continue
+		}
+		data := o["data"].(map[string]any)
+		for _, part := range []string{"olmCAKey", "tls.crt", "tls.key"} {
+			data["next."+part] = data[part]
+			delete(data, part)
+		}
+		key = data["next.tls.key"].(string)
+		o["metadata"].(map[string]any)["annotations"] = map[string]any{
+			corev1.LastAppliedConfigAnnotation: key, "olmcore/next-trusted-since": "2026-01-01T00:00:00Z",
+		}
+	}
+	require.NotEmpty(t, key)
+	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": settled.World})
+	require.NoError(t, err)
+	return strings.ReplaceAll(string(text), `"phase":"Succeeded"`, `"phase":"InstallReady"`), key, settled.Now
+}
