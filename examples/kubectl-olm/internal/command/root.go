@@ -4,6 +4,7 @@
 package command
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -48,16 +49,25 @@ type root struct {
 	palette       text.Palette
 	// tellsUnread: the answer itself says what was not read.
 	tellsUnread bool
+	// terminal reports whether a stream is a terminal; answers are those that are typed there.
+	terminal func(stream any) bool
+	answers  *bufio.Reader
+	// between is how long is waited before it is looked again what has become of a step.
+	between time.Duration
 }
 
 // Run runs a command and returns its exit code.
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams, clock func() time.Time) int {
-	r := &root{IOStreams: streams, clock: clock, config: genericclioptions.NewConfigFlags(true)}
+	r := &root{IOStreams: streams, clock: clock, config: genericclioptions.NewConfigFlags(true), terminal: isTerminal, between: 2 * time.Second}
+	return r.run(ctx, args)
+}
+
+func (r *root) run(ctx context.Context, args []string) int {
 	cmd := r.command()
 	cmd.SetArgs(args)
-	cmd.SetIn(streams.In)
-	cmd.SetOut(streams.Out)
-	cmd.SetErr(streams.ErrOut)
+	cmd.SetIn(r.In)
+	cmd.SetOut(r.Out)
+	cmd.SetErr(r.ErrOut)
 	err := cmd.ExecuteContext(ctx)
 	switch {
 	case err == nil:
@@ -66,7 +76,7 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 		return exitFound
 	}
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintln(streams.ErrOut, "error: "+text.Line(line, 2000))
+		fmt.Fprintln(r.ErrOut, "error: "+text.Line(line, 2000))
 	}
 	return exitError
 }
@@ -146,7 +156,7 @@ func one(what string) cobra.PositionalArgs {
 
 // commands make the commands.
 var commands = []func(*root) *cobra.Command{
-	statusCommand, whyCommand, nextCommand, pathCommand, catalogCommand, auditCommand,
+	statusCommand, whyCommand, nextCommand, pathCommand, catalogCommand, auditCommand, approveCommand, rollbackCommand,
 }
 
 // catalogFlag is the value of --catalog.

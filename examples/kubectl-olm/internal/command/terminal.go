@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -38,23 +37,19 @@ func palette(color string, out io.Writer) (text.Palette, error) {
 // quiet is how long work may take before its progress is shown.
 const quiet = time.Second
 
-// progress shows what is being done in a line of a terminal, once it takes long. done takes the line away.
+// progress shows what is being done in a line of a terminal, once it takes long. done takes the line away. Both are for one
+// goroutine.
 func progress(w io.Writer) (told func(string), done func()) {
 	if !isTerminal(w) {
 		return func(string) {}, func() {}
 	}
-	var mu sync.Mutex
 	begun, shown := time.Now(), false
 	return func(what string) {
-			mu.Lock()
-			defer mu.Unlock()
 			if time.Since(begun) > quiet {
 				shown = true
 				fmt.Fprintf(w, "\r\x1b[Kreading %s", text.Line(what, 60))
 			}
 		}, func() {
-			mu.Lock()
-			defer mu.Unlock()
 			if shown {
 				fmt.Fprint(w, "\r\x1b[K")
 			}

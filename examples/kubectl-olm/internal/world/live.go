@@ -41,16 +41,25 @@ type Cluster struct {
 // PageSize is how many objects are asked for at a time.
 const PageSize = 500
 
+// Connect connects to an API server at the pace of kubectl.
+func Connect(config *rest.Config) (*olmdynamic.Cluster, error) {
+	return olmdynamic.New(paced(config))
+}
+
+func paced(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 50, 300
+	return config
+}
+
 // Load reads the cluster page by page. A kind that may not be read, or that is not served, is one of World.Unread. Any other
 // read that fails is the error.
 func (c Cluster) Load(ctx context.Context) (*World, error) {
-	config := rest.CopyConfig(c.Config)
-	config.QPS, config.Burst = 50, 300 // as kubectl has it
-	connected, err := olmdynamic.New(config)
+	connected, err := Connect(c.Config)
 	if err != nil {
 		return nil, err
 	}
-	client, err := dynamic.NewForConfig(config)
+	client, err := dynamic.NewForConfig(paced(c.Config))
 	if err != nil {
 		return nil, err
 	}

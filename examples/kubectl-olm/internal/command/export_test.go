@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// RunAtTerminal is Run where the streams are a terminal, and where nothing takes long.
+func RunAtTerminal(ctx context.Context, args []string, streams genericiooptions.IOStreams, clock func() time.Time) int {
+	r := &root{IOStreams: streams, clock: clock, config: genericclioptions.NewConfigFlags(true), between: 10 * time.Millisecond}
+	r.terminal = func(any) bool { return true }
+	return r.run(ctx, args)
+}

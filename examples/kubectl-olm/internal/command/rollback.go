@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/preview"
+	"github.com/olmcore/olm/preview/rollback"
+)
+
+// backward is what rollback is told.
+type backward struct {
+	writing
+	to         string
+	acceptLoss bool
+	timeout    time.Duration
+}
+
+func rollbackCommand(r *root) *cobra.Command {
+	var b backward
+	cmd := &cobra.Command{
+		Use:   "rollback SUBSCRIPTION",
+		Short: "Show the way back to an earlier version, ask, and go it",
+		Long: `Show the way back to an earlier version, ask, and go it, step by step.
+
+It may be stopped anywhere: run it again, and it goes on from there. Of a version that is gone the content of its catalog is
+needed: --catalog or --registry.`,
+		Example: `  kubectl olm rollback etcd --dry-run
+  kubectl olm rollback etcd --to etcdoperator.v0.9.2 --catalog olm/community=catalog.json.gz`,
+		Args:              one("a Subscription"),
+		ValidArgsFunction: r.completeNames(subscriptions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return r.rollback(cmd.Context(), args[0], b)
+		},
+	}
+	b.flags(cmd)
+	cmd.Flags().StringVar(&b.to, "to", "", "the ClusterServiceVersion to go back to (default: the one before)")
+	cmd.Flags().BoolVar(&b.acceptLoss, "accept-loss", false, "go although something is lost that does not come back")
+	cmd.Flags().DurationVar(&b.timeout, "timeout", 10*time.Minute, "how long one step may take")
+	r.outputs(cmd, "table", "wide", "json", "yaml")
+	return cmd
+}
+
+func (r *root) rollback(ctx context.Context, name string, b backward) error {
+	if err := b.check(r, "rollback"); err != nil {
+		return err
+	}
+	s, err := r.site(ctx)
+	if err != nil {
+		return err
+	}
+	of, err := r.find(ctx, s.world, object{subscriptions, name})
+	if err != nil {
+		return err
+	}
+	way := way{root: r, site: s, backward: b, of: types.NamespacedName{Namespace: of.GetNamespace(), Name: of.GetName()}}
+	advice, err := way.advice(ctx)
+	if err != nil {
+		return err
+	}
+	way.to = advice.To
+	if err := r.showAdvice(advice); err != nil {
+		return err
+	}
+	switch {
+	case advice.Refused != "":
+		return way.refused(ctx, advice)
+	case b.dryRun && r.exitCode && len(advice.Steps) > 0:
+		return errFound
+	case b.dryRun || len(advice.Steps) == 0:
+		return nil
+	case !b.yes:
+		if ok, err := r.ask(fmt.Sprintf("Go back to %s?", text.Line(advice.To, 100))); err != nil || !ok {
+			return err
+		}
+	}
+	return way.walk(ctx, advice)
+}
+
+// way is a way back that is being gone.
+type way struct {
+	*root
+	*site
+	backward
+	of types.NamespacedName
+}
+
+func (w *way) advice(ctx context.Context) (rollback.Advice, error) {
+	now := w.world.Now
+	if w.cluster != nil {
+		now = w.clock()
+	}
+	return rollback.Run(ctx, w.reader, w.of, w.to, w.acceptLoss, now, w.options)
+}
+
+// refused is the error for a way that is not advised; it names the versions that there were.
+func (w *way) refused(ctx context.Context, advice rollback.Advice) error {
+	problem := "no way back is advised: " + advice.Refused
+	in, err := preview.GatherNamespace(ctx, w.reader, w.of.Namespace, w.world.Now, w.options)
+	if err != nil {
+		return errors.New(problem)
+	}
+	candidates, err := rollback.Candidates(rollback.From(in, w.of.Name, ""))
+	if err == nil && len(candidates) > 0 {
+		problem += fmt.Sprintf(" (versions that it had: %s)", strings.Join(candidates, ", "))
+	}
+	return errors.New(problem)
+}
+
+// walk goes a way step by step, and asks anew what is next after each.
+func (w *way) walk(ctx context.Context, advice rollback.Advice) error {
+	waited := time.Duration(0)
+	for said := ""; len(advice.Steps) > 0; {
+		step := advice.Steps[0]
+		line := describe(step)
+		if line != said {
+			fmt.Fprintln(w.ErrOut, text.Line(line, 500))
+			said, waited = line, 0
+		}
+		if waited > w.timeout {
+			return fmt.Errorf("this took more than %s: run it again to go on: %s", w.timeout, line)
+		}
+		pause := w.between
+		if step.Action != nil {
+			err := olmcore.Run(ctx, w.cluster, []olmcore.Action{step.Action})
+			if err != nil && !errors.Is(err, olmcore.ErrStale) && !apierrors.IsConflict(err) {
+				return err
+			}
+			pause = w.between / 10 // others see it a moment later
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it was stopped on its way: run it again to go on: %w", ctx.Err())
+		case <-time.After(pause):
+			waited += pause
+		}
+		var err error
+		if advice, err = w.advice(ctx); err != nil {
+			return err
+		}
+		if advice.Refused != "" {
+			return w.refused(ctx, advice)
+		}
+	}
+	fmt.Fprintf(w.ErrOut, "Subscription %s is back at %s.\n", w.of, text.Line(w.to, 100))
+	return nil
+}
+
+// describe says a step in a line.
+func describe(s rollback.Step) string {
+	if s.Record == nil {
+		return "wait until " + s.Wait
+	}
+	return fmt.Sprintf("%s %s: %s", s.Record.Verb, s.Record.Target.Key(), s.Record.Cause.Message)
+}
+
+// showAdvice writes a way in the form that -o says.
+func (r *root) showAdvice(a rollback.Advice) error {
+	if r.output == "json" || r.output == "yaml" {
+		return r.encode(a)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", r.palette.Paint(text.Bold, text.Line(fmt.Sprintf("Subscription %s/%s: from %s back to %s", a.Subscription.Namespace, a.Subscription.Name, orNothing(a.From), orNothing(a.To)), 500)))
+	if len(a.Steps) == 0 && a.Refused == "" {
+		b.WriteString("Nothing is left to do.\n")
+	}
+	for i, step := range a.Steps {
+		fmt.Fprintf(&b, "  %d. %s\n", i+1, text.Line(describe(step), 500))
+	}
+	for _, loss := range a.Losses {
+		fmt.Fprintf(&b, "  %s\n", r.palette.Paint(text.Red, text.Line("lost: "+loss, 500)))
+	}
+	for _, d := range a.Dependants {
+		fmt.Fprintf(&b, "  %s\n", r.palette.Paint(text.Red, text.Line("would lack an API: "+d, 500)))
+	}
+	if len(a.Steps) > 0 {
+		fmt.Fprintf(&b, "%s\n", summarizePreview(a.Preview))
+		r.printSections(&b, previewSections(a.Preview, r.output == "wide"))
+	}
+	return write(r.Out, b.String())
+}
+
+func orNothing(name string) string {
+	if name == "" {
+		return "nothing"
+	}
+	return name
+}

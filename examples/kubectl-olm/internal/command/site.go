@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/examples/dynamic/olmdynamic"
+	"github.com/olmcore/olm/examples/internal/dryrun"
+	"github.com/olmcore/olm/examples/kubectl-olm/internal/world"
+	"github.com/olmcore/olm/installplan/crvalidation"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// site is where plans are previewed and approved.
+type site struct {
+	// world has what a name is looked for in; of files it is all.
+	world *world.World
+	// reader reads what a preview looks at. Of a live cluster that is read anew each time.
+	reader olmcore.Reader
+	// cluster writes; nil for files.
+	cluster *olmdynamic.Cluster
+	// options are those of the controllers that would carry it out.
+	options controllers.Options
+}
+
+// site opens what the flags say.
+func (r *root) site(ctx context.Context) (*site, error) {
+	isLive := len(r.files) == 0
+	kinds := readBy("csv", "installplan", "subscription", "resolution")
+	if isLive {
+		kinds = []schema.GroupVersionKind{subscriptions, installPlans, catalogs}
+	}
+	r.tellsUnread = !isLive // a preview says what it lacks
+	w, err := r.open(ctx, kinds)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.readContent(ctx, w, false); err != nil {
+		return nil, err
+	}
+	s := &site{world: w, reader: w}
+	s.options = controllers.Options{
+		KubernetesVersion: dryrun.NewestKubernetes, Live: true,
+		GlobalNamespace: cmp.Or(r.catalogs.GlobalNamespace, controllers.DefaultGlobalNamespace),
+	}
+	r.catalogs.Serve(&s.options)
+	if !isLive {
+		return s, nil
+	}
+	config, err := r.config.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	if s.cluster, err = world.Connect(config); err != nil {
+		return nil, err
+	}
+	s.cluster.FieldManager = "kubectl-olm"
+	s.reader, s.options.KubernetesVersion, s.options.Judge = s.cluster, s.cluster.Version, crvalidation.Live(s.cluster)
+	return s, nil
+}
