@@ -236,7 +236,11 @@ func (r *root) printSections(b *strings.Builder, sections []page.Section) {
 	for _, s := range sections {
 		fmt.Fprintf(b, "\n%s\n", r.palette.Paint(text.Bold, s.Title))
 		for _, item := range s.Items {
-			fmt.Fprintf(b, "  %s\n", r.palette.Paint(colors[item.Class], text.Line(item.Text, 1000)))
+			indent := "  "
+			if item.IsSub {
+				indent = "    "
+			}
+			b.WriteString(indent + r.palette.Paint(colors[item.Class], text.Line(item.Text, 1000)) + "\n")
 		}
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/olmcore/olm/preview"
 )
 
+// titleWayBack is the title of what is said of a way back.
+const titleWayBack = "Way back"
+
 // summarizePreview says a preview in a line.
 func summarizePreview(p preview.Preview) string {
 	if len(p.Blocked) > 0 {
@@ -44,7 +47,7 @@ func previewSections(p preview.Preview, isWide bool) []page.Section {
 		{Title: "Restarts", Items: restarts(p)},
 		{Title: "Webhooks", Items: webhooks(p)},
 		{Title: "Said about it", Items: remarks(p)},
-		{Title: "Way back", Items: wayBack(p)},
+		{Title: titleWayBack, Items: wayBack(p)},
 	}
 	if isWide {
 		all = append(all, page.Section{Title: "Objects", Items: objectItems(p)})
@@ -106,13 +109,13 @@ func definitions(p preview.Preview) (items []page.Item) {
 		}
 		items = append(items, page.Item{Text: line})
 		for _, b := range d.Breaking {
-			items = append(items, page.Item{Class: "bad", Text: "  breaking: " + b})
+			items = append(items, page.Item{Class: "bad", IsSub: true, Text: "breaking: " + b})
 		}
 		for _, r := range d.Refused {
-			items = append(items, page.Item{Class: "bad", Text: fmt.Sprintf("  not valid any more: %s (%s): %s", strings.TrimPrefix(r.Namespace+"/"+r.Name, "/"), r.Version, r.Why)})
+			items = append(items, page.Item{Class: "bad", IsSub: true, Text: fmt.Sprintf("not valid any more: %s (%s): %s", strings.TrimPrefix(r.Namespace+"/"+r.Name, "/"), r.Version, r.Why)})
 		}
 		if !d.Judged && len(d.Breaking) > 0 {
-			items = append(items, page.Item{Class: "warn", Text: "  its custom resources were not held against the new schemas"})
+			items = append(items, page.Item{Class: "warn", IsSub: true, Text: "its custom resources were not held against the new schemas"})
 		}
 	}
 	return items
@@ -178,7 +181,7 @@ func wayBack(p preview.Preview) []page.Item {
 	}
 	items := []page.Item{item}
 	for _, why := range p.Undo.Because {
-		items = append(items, page.Item{Class: item.Class, Text: "  " + why})
+		items = append(items, page.Item{Class: item.Class, IsSub: true, Text: why})
 	}
 	return items
 }
@@ -187,10 +190,10 @@ func objectItems(p preview.Preview) (items []page.Item) {
 	for _, o := range p.Objects {
 		items = append(items, page.Item{Text: fmt.Sprintf("%s %s", o.Change, o.Object.Key())})
 		for _, f := range o.Fields {
-			items = append(items, page.Item{Text: fmt.Sprintf("  %s: %s -> %s", f.Path, cmp.Or(f.Before, "none"), cmp.Or(f.After, "none"))})
+			items = append(items, page.Item{IsSub: true, Text: fmt.Sprintf("%s: %s -> %s", f.Path, cmp.Or(f.Before, "none"), cmp.Or(f.After, "none"))})
 		}
 		if o.More > 0 {
-			items = append(items, page.Item{Text: "  and " + count(o.More, "field") + " more"})
+			items = append(items, page.Item{IsSub: true, Text: "and " + count(o.More, "field") + " more"})
 		}
 	}
 	return items

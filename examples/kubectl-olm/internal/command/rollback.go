@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/examples/kubectl-olm/internal/page"
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/preview"
@@ -186,7 +188,8 @@ func (r *root) showAdvice(a rollback.Advice) error {
 	}
 	if len(a.Steps) > 0 {
 		fmt.Fprintf(&b, "%s\n", summarizePreview(a.Preview))
-		r.printSections(&b, previewSections(a.Preview, r.output == "wide"))
+		sections := previewSections(a.Preview, r.output == "wide")
+		r.printSections(&b, slices.DeleteFunc(sections, func(s page.Section) bool { return s.Title == titleWayBack }))
 	}
 	return write(r.Out, b.String())
 }

@@ -56,7 +56,11 @@ type Section struct {
 }
 
 // Item is one line of a Section.
-type Item struct{ Class, Text string }
+type Item struct {
+	Class, Text string
+	// IsSub: it belongs to the one before.
+	IsSub bool
+}
 
 // Write writes the page.
 func (p Page) Write(w io.Writer) error {
