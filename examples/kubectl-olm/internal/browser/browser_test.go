@@ -25,6 +25,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/command"
+	"github.com/olmcore/olm/examples/kubectl-olm/internal/page"
+	"github.com/olmcore/olm/examples/kubectl-olm/report"
 )
 
 const testdata = "../../testdata/"
@@ -201,7 +203,7 @@ func requireApart(t *testing.T, m measured, nodes int) {
 			require.True(t, g.Frame.holds(n.Rect), "%s is outside", n.Name)
 			require.NotEmpty(t, n.Texts)
 			for _, text := range n.Texts {
-				require.True(t, n.Rect.holds(text), "%s does not fit: %v in %v", n.Name, text, n.Rect)
+				require.True(t, text.Width == 0 || n.Rect.holds(text), "%s does not fit: %v in %v", n.Name, text, n.Rect)
 			}
 			for _, other := range g.Nodes[i+1:] {
 				require.False(t, n.Rect.overlaps(other.Rect), "%s lies on %s", n.Name, other.Name)
@@ -212,6 +214,33 @@ func requireApart(t *testing.T, m measured, nodes int) {
 		}
 	}
 	require.Equal(t, nodes, seen)
+}
+
+// TestHostileTextsStayInTheirPlaces: whatever tenants write.
+func TestHostileTextsStayInTheirPlaces(t *testing.T) {
+	texts := []string{
+		strings.Repeat("W", 60), strings.Repeat("日", 60), strings.Repeat("😀", 60), strings.Repeat("\u202e", 20), strings.Repeat("ﷺ", 5), "\x1b[2J", "</title><script>alert(1)</script>",
+		strings.Repeat("a", 5000), "", " ", strings.Repeat("m.w-%@", 9),
+	}
+	g := page.Graph{Title: strings.Repeat("t", 500)}
+	var all []report.Subscription
+	for i, s := range texts {
+		g.Nodes = append(g.Nodes, page.Node{ID: fmt.Sprint(i), Label: s, Note: texts[len(texts)-1-i]})
+		g.Edges = append(g.Edges, page.Edge{From: fmt.Sprint(i / 2), To: fmt.Sprint(i)})
+		r := report.Report{Phase: s, Reason: s, Message: s, Advice: s, Object: &report.Object{Kind: s, Name: s}}
+		all = append(all, report.Subscription{Namespace: s, Name: s, Channel: s, InstalledCSV: s, CurrentCSV: s + "2", Report: r})
+	}
+	var b bytes.Buffer
+	require.NoError(t, page.Status(&b, report.Status{Subscriptions: all, NotRead: texts}, strings.Join(texts, " "), []page.Graph{g}))
+	s := newSite(t, b.String())
+	for _, width := range []int{360, 1200} {
+		m, console := measure(t, s, width)
+		require.Empty(t, console)
+		require.Zero(t, m.Scripts)
+		require.LessOrEqual(t, m.ScrollWidth, m.Width)
+		requireApart(t, m, len(texts))
+	}
+	require.Empty(t, s.asked)
 }
 
 // TestTheMeasureFindsWhatItIsFor: a page that is as none of ours.

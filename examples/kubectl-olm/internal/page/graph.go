@@ -5,7 +5,9 @@ package page
 import (
 	"cmp"
 	"slices"
-	"unicode/utf8"
+	"strings"
+
+	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
 )
 
 // Graph is boxes and the arrows between them.
@@ -35,11 +37,13 @@ const MaxNodes = 150
 
 // Measures of a drawing, in pixels.
 const (
-	letter, nodeHeight    = 7.6, 44.0
-	gapX, gapY, margin    = 22.0, 46.0, 12.0
-	minWidth, bendWidth   = 90.0, 14.0
-	maxLabel              = 44
-	sweeps, lineAnchorGap = 6, 5.0
+	letter, nodeHeight = 9.0, 44.0
+	// Of wide letters, and of those that are as wide as high.
+	letterBroad, letterWide = 14.0, 20.0
+	gapX, gapY, margin      = 22.0, 46.0, 12.0
+	minWidth, bendWidth     = 90.0, 14.0
+	maxLabel                = 44
+	sweeps, lineAnchorGap   = 6, 5.0
 )
 
 // Box is a Node where it is drawn.
@@ -83,10 +87,16 @@ type place struct {
 // overlap.
 func (g Graph) Draw() Drawing {
 	d := Drawing{Title: g.Title, More: max(0, len(g.Nodes)-MaxNodes)}
-	nodes := g.Nodes[:len(g.Nodes)-d.More]
+	nodes := slices.Clone(g.Nodes[:len(g.Nodes)-d.More])
+	full := make([]string, len(nodes))
 	index := map[string]int{}
-	for i, n := range nodes {
-		index[n.ID] = i
+	for i := range nodes {
+		n := &nodes[i]
+		index[n.ID], full[i] = i, n.Label
+		if n.Note != "" {
+			full[i] += ": " + n.Note
+		}
+		n.Label, n.Note = cut(n.Label), cut(n.Note)
 	}
 	edges := slices.DeleteFunc(slices.Clone(g.Edges), func(e Edge) bool {
 		_, from := index[e.From]
@@ -96,8 +106,7 @@ func (g Graph) Draw() Drawing {
 	layers := layersOf(len(nodes), edges, index)
 	places := make([]*place, len(nodes))
 	for i, n := range nodes {
-		longest := max(utf8.RuneCountInString(cut(n.Label)), utf8.RuneCountInString(cut(n.Note)))
-		places[i] = &place{node: i, width: max(minWidth, letter*float64(longest)+20), layer: layers[i], order: float64(i)}
+		places[i] = &place{node: i, width: max(minWidth, max(widthOf(n.Label), widthOf(n.Note))+20), layer: layers[i], order: float64(i)}
 	}
 	chains := make([][]*place, len(edges))
 	for i, e := range edges {
@@ -105,7 +114,11 @@ func (g Graph) Draw() Drawing {
 		places = append(places, chains[i][1:len(chains[i])-1]...)
 	}
 	rows := arrange(places, chains)
-	d.position(g, nodes, rows, places)
+	d.position(g.Up, rows)
+	for i, n := range nodes {
+		p := places[i]
+		d.Boxes = append(d.Boxes, Box{Node: n, X: p.x - p.width/2, Y: top(p.layer), Width: p.width, Height: nodeHeight, Full: full[i]})
+	}
 	for i, e := range edges {
 		d.line(e, chains[i])
 	}
@@ -208,8 +221,8 @@ func arrange(places []*place, chains [][]*place) [][]*place {
 	return rows
 }
 
-// position gives each place its x, and each box its place.
-func (d *Drawing) position(g Graph, nodes []Node, rows [][]*place, places []*place) {
+// position gives each place its x and its layer, counted from above.
+func (d *Drawing) position(isUp bool, rows [][]*place) {
 	widths := make([]float64, len(rows))
 	for i, row := range rows {
 		for _, p := range row {
@@ -223,22 +236,13 @@ func (d *Drawing) position(g Graph, nodes []Node, rows [][]*place, places []*pla
 		for _, p := range row {
 			p.x += margin + (d.Width-widths[i])/2
 			p.layer = i
-			if g.Up {
+			if isUp {
 				p.layer = len(rows) - 1 - i
 			}
 		}
 	}
 	d.Width += 2 * margin
 	d.Height = 2*margin + float64(len(rows))*(nodeHeight+gapY) - gapY
-	for i, n := range nodes {
-		p := places[i]
-		full := n.Label
-		if n.Note != "" {
-			full += ": " + n.Note
-		}
-		n.Label, n.Note = cut(n.Label), cut(n.Note)
-		d.Boxes = append(d.Boxes, Box{Node: n, X: p.x - p.width/2, Y: top(p.layer), Width: p.width, Height: nodeHeight, Full: full})
-	}
 }
 
 func top(layer int) float64 { return margin + float64(layer)*(nodeHeight+gapY) }
@@ -272,10 +276,27 @@ func (d *Drawing) line(e Edge, chain []*place) {
 	d.Lines = append(d.Lines, l)
 }
 
-// cut shortens a label.
+// cut makes a label one safe line that is not too long.
 func cut(s string) string {
-	if utf8.RuneCountInString(s) <= maxLabel {
-		return s
+	runes := []rune(text.Line(s, 2*maxLabel))
+	if len(runes) <= maxLabel {
+		return string(runes)
 	}
-	return string([]rune(s)[:maxLabel-1]) + "…"
+	return string(runes[:maxLabel-1]) + "…"
+}
+
+// widthOf is the width that a label has at most, whatever the font.
+func widthOf(label string) float64 {
+	width := 0.0
+	for _, r := range label {
+		switch {
+		case r > 0x2000:
+			width += letterWide
+		case strings.ContainsRune("WMmw@%", r) || r > 0x7e:
+			width += letterBroad
+		default:
+			width += letter
+		}
+	}
+	return width
 }
