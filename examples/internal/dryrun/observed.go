@@ -107,6 +107,8 @@ type unreadKind struct {
 	Resource string `json:"resource"`
 	// Unknown says what cannot be told without it.
 	Unknown string `json:"unknown,omitempty"`
+
+	of schema.GroupKind
 }
 
 // unread returns the kinds that were asked for, sorted by resource.
@@ -114,7 +116,7 @@ func unread(asked map[schema.GroupKind]bool) []unreadKind {
 	var all []unreadKind
 	for gk := range asked {
 		k, known := olmcore.KindOf(gk)
-		one := unreadKind{Kind: gk.Kind, Resource: k.Resource(), Unknown: k.Unknown}
+		one := unreadKind{Kind: gk.Kind, Resource: k.Resource(), Unknown: k.Unknown, of: gk}
 		if !known {
 			one.Resource, one.Unknown = strings.ToLower(gk.Kind)+"."+gk.Group, "what there is of them"
 		}

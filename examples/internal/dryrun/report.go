@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/olmcore"
@@ -205,8 +206,14 @@ func orNone(state string) string {
 	return state
 }
 
-// Only leaves the results of one namespace, and of objects that are in none.
-func (r *Report) Only(namespace string) {
+// Only leaves the results of one namespace, and of objects that are in none, and of the kinds that were not read those of
+// which scopes do not hold the objects of that namespace.
+func (r *Report) Only(namespace string, scopes []olmcore.Scope) {
+	held := map[schema.GroupKind]bool{}
+	for _, s := range scopes {
+		held[s.Kind] = held[s.Kind] || s.Namespace == "" || s.Namespace == namespace
+	}
+	r.NotRead = slices.DeleteFunc(r.NotRead, func(k unreadKind) bool { return held[k.of] })
 	r.Results = slices.DeleteFunc(r.Results, func(one Result) bool { return one.Namespace != namespace && one.Namespace != "" })
 }
 

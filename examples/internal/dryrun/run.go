@@ -74,7 +74,7 @@ func (r *runner) look(input *observed) error {
 	}
 	guesses := guess.Controllers()
 	for i, c := range tolerant(o.Controllers()) {
-		for _, key := range c.Keys(input.Snapshot) {
+		for _, key := range c.Keys(r.cluster) {
 			found, err := c.Reconcile(r.ctx, input, key, r.cluster.Now(), nil)
 			if err != nil {
 				return err

@@ -16,7 +16,6 @@ import (
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/world"
 	"github.com/olmcore/olm/examples/registry"
-	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
@@ -50,12 +49,12 @@ func (r *root) readContent(ctx context.Context, w *world.World, isRequired bool)
 			return fmt.Errorf("--registry %s: %w", value, err)
 		}
 	}
-	if w.Live && inCluster() && w.Holds(catalogs.GroupKind(), w.Namespace) {
-		sources, err := olmcore.List[*v1alpha1.CatalogSource](ctx, w, w.Namespace, nil)
-		if err != nil {
-			return err
-		}
-		for _, s := range sources {
+	if w.Live && inCluster() {
+		for _, o := range w.Objects() {
+			s, is := o.(*v1alpha1.CatalogSource)
+			if !is {
+				continue
+			}
 			if connection := s.Status.GRPCConnectionState; connection != nil && connection.Address != "" {
 				addresses[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = connection.Address
 			}

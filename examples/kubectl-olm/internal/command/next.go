@@ -48,7 +48,7 @@ func (r *root) next(ctx context.Context) error {
 		return err
 	}
 	if w.Namespace != "" {
-		found.Only(w.Namespace)
+		found.Only(w.Namespace, scopes)
 	}
 	found.Help = r.readAdvice()
 	if r.output == "table" {
