@@ -28,15 +28,15 @@ func approveCommand(r *root) *cobra.Command {
 		Short: "Show what an InstallPlan would do, ask, and approve it",
 		Long: `Show what an InstallPlan would do, ask, and approve it.
 
-It approves what it has shown: when the plan has changed meanwhile, it shows it again. Where nobody can be asked it needs
---yes, which approves no plan that something stands in the way of.`,
+It approves what it has shown: when the plan has changed meanwhile, it shows it again. Where no person can be asked it
+needs --yes, which approves no plan that something stands in the way of.`,
 		Example: `  kubectl olm approve etcd --dry-run
   kubectl olm approve install-abcde -n operators
   kubectl olm approve etcd --dry-run -o json`,
 		Args:              one("an InstallPlan or a Subscription"),
 		ValidArgsFunction: r.completeNames(installPlans),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.approve(cmd.Context(), args[0], w)
+			return (&approval{root: r, may: w}).run(cmd.Context(), args[0])
 		},
 	}
 	w.flags(cmd)
@@ -53,7 +53,7 @@ func (w *writing) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "yes")
 }
 
-// check refuses to write where there is nothing to write to, or where nobody can be asked.
+// check refuses to write where there is nothing to write to, and where no person can be asked.
 func (w *writing) check(r *root, what string) error {
 	switch {
 	case w.dryRun:
@@ -63,7 +63,7 @@ func (w *writing) check(r *root, what string) error {
 	case r.all:
 		return fmt.Errorf("%s is about one namespace, not about all: say -n", what)
 	case !w.yes && !r.terminal(r.In):
-		return errors.New("nobody can be asked, as the input is no terminal: say --yes, or --dry-run")
+		return errors.New("no person can be asked, as the input is no terminal: say --yes, or --dry-run")
 	}
 	return nil
 }
@@ -71,49 +71,54 @@ func (w *writing) check(r *root, what string) error {
 // mostTries is how often a plan that changes is shown again.
 const mostTries = 5
 
-func (r *root) approve(ctx context.Context, name string, w writing) error {
-	if err := w.check(r, "approve"); err != nil {
-		return err
-	}
-	s, err := r.site(ctx)
+// approval is a plan that is shown and approved.
+type approval struct {
+	*root
+	*site
+	may writing
+}
+
+func (a *approval) run(ctx context.Context, name string) error {
+	err := a.may.check(a.root, "approve")
 	if err != nil {
 		return err
 	}
-	plan, err := r.planNamed(ctx, s, name)
+	if a.site, err = a.newSite(ctx); err != nil {
+		return err
+	}
+	plan, err := a.planNamed(ctx, name)
 	if err != nil {
 		return err
 	}
 	for range mostTries {
-		p, err := preview.Run(ctx, s.reader, plan, s.world.Now, s.options)
+		p, err := a.shown(ctx, plan)
 		if err != nil {
 			return err
 		}
-		if err := r.show(p); err != nil {
-			return err
-		}
-		observed, err := olmcore.Get[*v1alpha1.InstallPlan](ctx, s.reader, plan.Namespace, plan.Name)
+		observed, err := olmcore.Get[*v1alpha1.InstallPlan](ctx, a.reader, plan.Namespace, plan.Name)
 		switch {
 		case err != nil:
 			return err
 		case observed == nil:
 			return fmt.Errorf("InstallPlan %s does not exist any more", plan)
 		case observed.Spec.Approved:
-			fmt.Fprintf(r.ErrOut, "InstallPlan %s is approved already.\n", plan)
+			fmt.Fprintf(a.ErrOut, "InstallPlan %s is approved already.\n", plan)
 			return nil
-		case w.dryRun && r.exitCode && (len(p.Objects) > 0 || len(p.Blocked) > 0):
+		case a.may.dryRun && a.exitCode && (len(p.Objects) > 0 || len(p.Blocked) > 0):
 			return errFound
-		case w.dryRun:
+		case a.may.dryRun:
 			return nil
-		case w.yes && len(p.Blocked) > 0:
+		case a.may.yes && len(p.Blocked) > 0:
 			return errors.New("it is not approved: something stands in its way; without --yes you are asked")
 		}
-		err = r.approveShown(ctx, s, p, observed, w)
+		err = a.approveShown(ctx, p, observed)
 		if !errors.Is(err, errChanged) {
 			return err
 		}
-		fmt.Fprintf(r.ErrOut, "InstallPlan %s has changed since it was shown. This is how it is now:\n", plan)
-		if w.yes {
-			return errors.Join(r.showAgain(ctx, s, plan), errors.New("it is not approved: run it again if this is what you want"))
+		fmt.Fprintf(a.ErrOut, "InstallPlan %s has changed since it was shown. This is how it is now:\n", plan)
+		if a.may.yes {
+			_, err := a.shown(ctx, plan)
+			return errors.Join(err, errors.New("it is not approved: run it again if this is what you want"))
 		}
 	}
 	return fmt.Errorf("InstallPlan %s changes all the time", plan)
@@ -122,18 +127,19 @@ func (r *root) approve(ctx context.Context, name string, w writing) error {
 // errChanged: what was shown is not any more.
 var errChanged = errors.New("changed")
 
-func (r *root) showAgain(ctx context.Context, s *site, plan types.NamespacedName) error {
-	p, err := preview.Run(ctx, s.reader, plan, s.world.Now, s.options)
+// shown shows what approving a plan does.
+func (a *approval) shown(ctx context.Context, plan types.NamespacedName) (preview.Preview, error) {
+	p, err := preview.Run(ctx, a.reader, plan, a.world.Now, a.options)
 	if err != nil {
-		return err
+		return p, notRead(err, a.root)
 	}
-	return r.show(p)
+	return p, a.show(p)
 }
 
 // approveShown asks, and approves the version of the plan that was shown and no other.
-func (r *root) approveShown(ctx context.Context, s *site, p preview.Preview, observed *v1alpha1.InstallPlan, w writing) error {
-	if !w.yes {
-		ok, err := r.ask(fmt.Sprintf("Approve InstallPlan %s/%s?", p.Plan.Namespace, p.Plan.Name))
+func (a *approval) approveShown(ctx context.Context, p preview.Preview, observed *v1alpha1.InstallPlan) error {
+	if !a.may.yes {
+		ok, err := a.ask(fmt.Sprintf("Approve InstallPlan %s/%s?", p.Plan.Namespace, p.Plan.Name))
 		if err != nil || !ok {
 			return err
 		}
@@ -143,14 +149,14 @@ func (r *root) approveShown(ctx context.Context, s *site, p preview.Preview, obs
 	}
 	approved := observed.DeepCopy()
 	approved.Spec.Approved = true
-	err := s.cluster.Do(ctx, olmcore.Update{Target: olmcore.RefOf(observed), Before: observed, After: approved, Cause: olmcore.Cause{Reason: "Approved", Message: "approved with kubectl olm"}})
+	err := a.cluster.Do(ctx, olmcore.Update{Target: olmcore.RefOf(observed), Before: observed, After: approved, Cause: olmcore.Cause{Reason: "Approved", Message: "approved with kubectl olm"}})
 	switch {
 	case apierrors.IsConflict(err):
 		return errChanged
 	case err != nil:
 		return err
 	}
-	fmt.Fprintf(r.ErrOut, "InstallPlan %s/%s is approved.\n", p.Plan.Namespace, p.Plan.Name)
+	fmt.Fprintf(a.ErrOut, "InstallPlan %s/%s is approved.\n", p.Plan.Namespace, p.Plan.Name)
 	return nil
 }
 
@@ -174,14 +180,14 @@ func (r *root) ask(question string) (bool, error) {
 }
 
 // planNamed returns the InstallPlan of a name, or the one that the Subscription of that name refers to.
-func (r *root) planNamed(ctx context.Context, s *site, name string) (types.NamespacedName, error) {
+func (a *approval) planNamed(ctx context.Context, name string) (types.NamespacedName, error) {
 	of, err := parseObject(name)
 	if err != nil {
 		return types.NamespacedName{}, err
 	}
 	if of.kind.Kind == "" {
 		// A plan's name is chosen at random, so that no Subscription has it.
-		if plans, err := s.world.List(ctx, installPlans, s.world.Namespace, nil); err == nil {
+		if plans, err := a.world.List(ctx, installPlans, a.world.Namespace, nil); err == nil {
 			for _, p := range plans {
 				if p.GetName() == of.name {
 					of.kind = installPlans
@@ -190,7 +196,7 @@ func (r *root) planNamed(ctx context.Context, s *site, name string) (types.Names
 		}
 		of.kind.Group, of.kind.Version, of.kind.Kind = installPlans.Group, installPlans.Version, cmp.Or(of.kind.Kind, v1alpha1.SubscriptionKind)
 	}
-	found, err := r.find(ctx, s.world, of)
+	found, err := (&lookup{a.root, a.world}).find(ctx, of)
 	if err != nil {
 		return types.NamespacedName{}, err
 	}
@@ -199,7 +205,7 @@ func (r *root) planNamed(ctx context.Context, s *site, name string) (types.Names
 	case *v1alpha1.InstallPlan:
 	case *v1alpha1.Subscription:
 		if o.Status.InstallPlanRef == nil {
-			return key, fmt.Errorf("Subscription %s has no InstallPlan: kubectl olm why %s says why", key, key.Name) //nolint:staticcheck // a kind is a name
+			return key, fmt.Errorf("there is no InstallPlan of Subscription %s: kubectl olm why %s says why", key, key.Name)
 		}
 		key.Name = o.Status.InstallPlanRef.Name
 	default:
@@ -209,38 +215,38 @@ func (r *root) planNamed(ctx context.Context, s *site, name string) (types.Names
 }
 
 // show writes a preview in the form that -o says.
-func (r *root) show(p preview.Preview) error {
+func (a *approval) show(p preview.Preview) error {
 	title := "InstallPlan " + p.Plan.Namespace + "/" + p.Plan.Name
-	switch r.output {
+	switch a.output {
 	case "json", "yaml":
-		return r.encode(p)
+		return a.encode(p)
 	case "html":
 		of := page.Page{Title: "What approving " + title + " does", Summary: summarizePreview(p), Sections: previewSections(p, true), NotRead: p.NotRead}
 		if g := versionsGraph(p); len(g.Nodes) > 0 {
 			of.Graphs = []page.Drawing{g.Draw()}
 		}
-		return of.Write(r.Out)
+		return of.Write(a.Out)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n", r.palette.Paint(text.Bold, title), summarizePreview(p))
-	r.printSections(&b, previewSections(p, r.output == "wide"))
+	fmt.Fprintf(&b, "%s\n%s\n", a.palette.Paint(text.Bold, title), summarizePreview(p))
+	printSections(&b, a.palette, previewSections(p, a.output == "wide"))
 	if len(p.NotRead) > 0 {
 		fmt.Fprintf(&b, "\nNot read: %s. What depends on them is told as if there were none.\n", text.Line(strings.Join(p.NotRead, ", "), 1000))
 	}
-	return write(r.Out, b.String())
+	return write(a.Out, b.String())
 }
 
 // printSections writes sections as text.
-func (r *root) printSections(b *strings.Builder, sections []page.Section) {
+func printSections(b *strings.Builder, p text.Palette, sections []page.Section) {
 	colors := map[string]text.Color{"good": text.Green, "warn": text.Yellow, "bad": text.Red}
 	for _, s := range sections {
-		fmt.Fprintf(b, "\n%s\n", r.palette.Paint(text.Bold, s.Title))
+		fmt.Fprintf(b, "\n%s\n", p.Paint(text.Bold, s.Title))
 		for _, item := range s.Items {
 			indent := "  "
 			if item.IsSub {
 				indent = "    "
 			}
-			b.WriteString(indent + r.palette.Paint(colors[item.Class], text.Line(item.Text, 1000)) + "\n")
+			b.WriteString(indent + p.Paint(colors[item.Class], text.Line(item.Text, 1000)) + "\n")
 		}
 	}
 }

@@ -103,12 +103,12 @@ func TestApproveShowsAsksAndApproves(t *testing.T) {
 	require.Equal(t, "InstallPlan ops/"+u.plan+" is approved already.\n", errs)
 }
 
-func TestApproveNeedsSomebodyToAsk(t *testing.T) {
+func TestApproveNeedsAPersonToAsk(t *testing.T) {
 	u := newUpgrade(t, nil)
 	code, out, errs := run(t, "y\n", append([]string{"approve", "vault"}, u.flags...)...)
 	require.Equal(t, 2, code)
 	require.Empty(t, out)
-	require.Equal(t, "error: nobody can be asked, as the input is no terminal: say --yes, or --dry-run\n", errs)
+	require.Equal(t, "error: no person can be asked, as the input is no terminal: say --yes, or --dry-run\n", errs)
 	require.False(t, u.isApproved(t))
 
 	code, _, errs = run(t, "", append([]string{"approve", "vault", "--dry-run", "--exit-code"}, u.flags...)...)
@@ -245,7 +245,7 @@ func TestWhatIsWrongWithWriting(t *testing.T) {
 		"approve ip/vault --dry-run":                 `there is no InstallPlan "vault" in namespace ops`,
 		"approve vault --dry-run --yes":              "if any flags in the group [dry-run yes] are set none of the others can be; [dry-run yes] were all set",
 		"approve":                                    "approve takes an InstallPlan or a Subscription, and 0 arguments were given",
-		"approve mirror --dry-run -f " + worldFile:   "Subscription broken/mirror has no InstallPlan: kubectl olm why mirror says why",
+		"approve mirror --dry-run -f " + worldFile:   "there is no InstallPlan of Subscription broken/mirror: kubectl olm why mirror says why",
 		"rollback vault --to vault.v9.0.0 --dry-run": "no way back is advised: ",
 		"rollback vualt --dry-run":                   `there is no Subscription "vualt" in namespace ops: did you mean "vault"?`,
 	} {

@@ -46,14 +46,17 @@ comes from the PackageManifests of the cluster, which do not say which version u
 			if len(args) > 0 {
 				name = args[0]
 			}
-			return r.catalog(cmd.Context(), name)
+			return (&offering{r}).run(cmd.Context(), name)
 		},
 	}
 	r.outputs(cmd, "table", "wide", "json", "yaml", "mermaid", "html")
 	return cmd
 }
 
-func (r *root) catalog(ctx context.Context, name string) error {
+// offering is what catalogs offer.
+type offering struct{ *root }
+
+func (r *offering) run(ctx context.Context, name string) error {
 	isGraph := r.output == "mermaid" || r.output == "html"
 	if isGraph && name == "" {
 		return fmt.Errorf("-o %s needs a PACKAGE: a whole catalog is no picture", r.output)
@@ -69,7 +72,7 @@ func (r *root) catalog(ctx context.Context, name string) error {
 		}
 		all.Packages = slices.DeleteFunc(all.Packages, func(p report.Package) bool { return p.Name != name })
 		if len(all.Packages) == 0 {
-			return r.unknown("package", name, "", known)
+			return unknown("package", name, "", known)
 		}
 	}
 	switch {
@@ -89,7 +92,7 @@ func (r *root) catalog(ctx context.Context, name string) error {
 }
 
 // offers is what catalogs offer, from where their content is known.
-func (r *root) offers(ctx context.Context) (report.Catalogs, error) {
+func (r *offering) offers(ctx context.Context) (report.Catalogs, error) {
 	all := report.Catalogs{Packages: []report.Package{}, NotRead: []string{}}
 	isLive := len(r.files) == 0
 	if isLive && len(r.catalogs.Packages) == 0 && len(r.registries) == 0 || !isLive {
@@ -101,7 +104,7 @@ func (r *root) offers(ctx context.Context) (report.Catalogs, error) {
 		if err != nil {
 			return all, err
 		}
-		if err := r.readContent(ctx, w, false); err != nil {
+		if err := readContent(ctx, r.root, w, false); err != nil {
 			return all, err
 		}
 		if len(r.catalogs.Packages) == 0 {
@@ -109,7 +112,7 @@ func (r *root) offers(ctx context.Context) (report.Catalogs, error) {
 				return all, err
 			}
 		}
-	} else if err := r.readContent(ctx, &world.World{}, false); err != nil {
+	} else if err := readContent(ctx, r.root, &world.World{}, false); err != nil {
 		return all, err
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(r.catalogs.Packages), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) }) {
@@ -205,7 +208,7 @@ func deprecation(d *packages.Deprecation) string {
 	return cmp.Or(d.Message, "deprecated")
 }
 
-func (r *root) packagesTable(all report.Catalogs) string {
+func (r *offering) packagesTable(all report.Catalogs) string {
 	if len(all.Packages) == 0 {
 		return "No packages.\n"
 	}
@@ -232,14 +235,14 @@ func (r *root) packagesTable(all report.Catalogs) string {
 }
 
 // deprecated is the cell of a deprecation: its message is for -o wide.
-func (r *root) deprecated(message string) string {
+func (r *offering) deprecated(message string) string {
 	if message != "" && r.output != "wide" {
 		return "yes"
 	}
 	return message
 }
 
-func (r *root) entriesTable(all report.Catalogs) string {
+func (r *offering) entriesTable(all report.Catalogs) string {
 	head := []string{"CATALOG", "CHANNEL", "ENTRY", "VERSION", "REPLACES", "SKIPS", "DEPRECATED"}
 	var rows [][]text.Cell
 	for _, p := range all.Packages {
@@ -269,7 +272,7 @@ func (r *root) entriesTable(all report.Catalogs) string {
 }
 
 // drawCatalog draws the upgrades within the channels of one package.
-func (r *root) drawCatalog(all report.Catalogs) error {
+func (r *offering) drawCatalog(all report.Catalogs) error {
 	if len(r.catalogs.Packages) == 0 {
 		return errors.New("PackageManifests do not say which version upgrades from which: " + errNoContent.Error())
 	}

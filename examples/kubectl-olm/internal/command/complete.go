@@ -15,8 +15,8 @@ import (
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/world"
 )
 
-// patience is how long a shell waits for names.
-const patience = 5 * time.Second
+// namesTimeout is how long a shell waits for names.
+const namesTimeout = 5 * time.Second
 
 // completeNames offers the names of the objects of a kind, from where the flags say, to a shell. Whatever fails, nothing is
 // offered.
@@ -35,7 +35,7 @@ func (r *root) namesOfKind(ctx context.Context, kind schema.GroupVersionKind) ([
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, namesTimeout)
 	defer cancel()
 	r.ErrOut = io.Discard
 	if err := r.check(); err != nil {

@@ -38,14 +38,14 @@ var errNoContent = errors.New("the content of no catalog is known: name a file w
 
 // readContent reads the catalogs that --registry names and, within a cluster, those whose CatalogSources have an address. From
 // outside of it no address is dialled that a CatalogSource names: anybody who may write one would choose it.
-func (r *root) readContent(ctx context.Context, w *world.World, isRequired bool) error {
+func readContent(ctx context.Context, r *root, w *world.World, isRequired bool) error {
 	addresses := map[types.NamespacedName]string{}
 	for _, value := range r.registries {
 		key, address, err := parseRegistry(value)
 		if err != nil {
 			return err
 		}
-		if err := r.readRegistry(ctx, key, address); err != nil {
+		if err := readRegistry(ctx, r, key, address); err != nil {
 			return fmt.Errorf("--registry %s: %w", value, err)
 		}
 	}
@@ -64,7 +64,7 @@ func (r *root) readContent(ctx context.Context, w *world.World, isRequired bool)
 		if r.catalogs.Content[key] != nil {
 			continue
 		}
-		if err := r.readRegistry(ctx, key, address); err != nil {
+		if err := readRegistry(ctx, r, key, address); err != nil {
 			fmt.Fprintf(r.ErrOut, "not read: the catalog %s: %s\n", key, text.Line(err.Error(), 500))
 		}
 	}
@@ -75,7 +75,7 @@ func (r *root) readContent(ctx context.Context, w *world.World, isRequired bool)
 }
 
 // readRegistry reads the content of one catalog.
-func (r *root) readRegistry(ctx context.Context, key types.NamespacedName, address string) error {
+func readRegistry(ctx context.Context, r *root, key types.NamespacedName, address string) error {
 	connector, err := registry.NewConnector(registry.Options{Catalogs: &controllers.Catalogs{}})
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func (r *root) next(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.readContent(ctx, w, false); err != nil {
+	if err := readContent(ctx, r, w, false); err != nil {
 		return err
 	}
 	cluster, err := dryrun.Load(w.Read, w.Now)

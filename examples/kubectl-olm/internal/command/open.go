@@ -65,7 +65,7 @@ func (r *root) open(ctx context.Context, kinds []schema.GroupVersionKind) (*worl
 		fmt.Fprintln(r.ErrOut, "warning: "+text.Line(problem, 500))
 	}
 	r.sayUnread(w)
-	r.catalogs.GlobalNamespace, err = r.globalNamespace(ctx, w)
+	r.catalogs.GlobalNamespace, err = globalNamespace(ctx, r.catalogs.GlobalNamespace, w)
 	return w, err
 }
 
@@ -116,11 +116,11 @@ func (r *root) read(ctx context.Context, kinds []schema.GroupVersionKind, told f
 // inCluster reports whether the command runs in a Pod.
 func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
-// globalNamespace is the namespace whose catalogs all namespaces see, unless a flag says it: the one that most Subscriptions
+// globalNamespace is the namespace whose catalogs all namespaces see, the given one unless it is empty: the one that most Subscriptions
 // name beside their own.
-func (r *root) globalNamespace(ctx context.Context, w *world.World) (string, error) {
-	if r.catalogs.GlobalNamespace != "" || !w.Holds(subscriptions.GroupKind(), w.Namespace) {
-		return r.catalogs.GlobalNamespace, nil
+func globalNamespace(ctx context.Context, given string, w *world.World) (string, error) {
+	if given != "" || !w.Holds(subscriptions.GroupKind(), w.Namespace) {
+		return given, nil
 	}
 	subs, err := olmcore.List[*v1alpha1.Subscription](ctx, w, w.Namespace, nil)
 	return dryrun.MostNamed(subs), err
@@ -154,14 +154,14 @@ func (r *root) subscriptions(ctx context.Context, w *world.World, names []string
 	}
 	for _, name := range names {
 		if !found[name] {
-			return nil, r.unknown("Subscription", name, w.Namespace, namesOf(all))
+			return nil, unknown("Subscription", name, w.Namespace, namesOf(all))
 		}
 	}
 	return chosen, nil
 }
 
 // unknown is the error for a name that is none of some objects.
-func (r *root) unknown(what, name, namespace string, known []string) error {
+func unknown(what, name, namespace string, known []string) error {
 	where := ""
 	if namespace != "" {
 		where = " in namespace " + namespace

@@ -57,7 +57,7 @@ func (r *root) path(ctx context.Context, name, bundle string, across bool) error
 	if err != nil {
 		return err
 	}
-	if err := r.readContent(ctx, w, true); err != nil {
+	if err := readContent(ctx, r, w, true); err != nil {
 		return err
 	}
 	in, err := r.catalogs.Input(ctx, w, o.GetNamespace())
@@ -184,7 +184,7 @@ func wayGraph(p path.Path) page.Graph {
 }
 
 // ways are the ways that Subscriptions have before them, where the content of their catalogs is known.
-func (r *root) ways(ctx context.Context, w *world.World, subs []*v1alpha1.Subscription) ([]page.Graph, error) {
+func ways(ctx context.Context, r *root, w *world.World, subs []*v1alpha1.Subscription) ([]page.Graph, error) {
 	if len(r.catalogs.Content) == 0 {
 		return nil, nil
 	}

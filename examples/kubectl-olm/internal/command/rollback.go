@@ -58,18 +58,18 @@ func (r *root) rollback(ctx context.Context, name string, b backward) error {
 	if err := b.check(r, "rollback"); err != nil {
 		return err
 	}
-	s, err := r.site(ctx)
+	s, err := r.newSite(ctx)
 	if err != nil {
 		return err
 	}
-	of, err := r.find(ctx, s.world, object{subscriptions, name})
+	of, err := (&lookup{r, s.world}).find(ctx, object{subscriptions, name})
 	if err != nil {
 		return err
 	}
 	way := way{root: r, site: s, backward: b, of: types.NamespacedName{Namespace: of.GetNamespace(), Name: of.GetName()}}
 	advice, err := way.advice(ctx)
 	if err != nil {
-		return err
+		return notRead(err, r)
 	}
 	way.to = advice.To
 	if err := r.showAdvice(advice); err != nil {
@@ -172,6 +172,9 @@ func (r *root) showAdvice(a rollback.Advice) error {
 	if r.output == "json" || r.output == "yaml" {
 		return r.encode(a)
 	}
+	if a.Refused != "" && len(a.Losses)+len(a.Dependants) == 0 {
+		return nil // the error says why
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", r.palette.Paint(text.Bold, text.Line(fmt.Sprintf("Subscription %s/%s: from %s back to %s", a.Subscription.Namespace, a.Subscription.Name, orNothing(a.From), orNothing(a.To)), 500)))
 	if len(a.Steps) == 0 && a.Refused == "" {
@@ -189,7 +192,7 @@ func (r *root) showAdvice(a rollback.Advice) error {
 	if len(a.Steps) > 0 {
 		fmt.Fprintf(&b, "%s\n", summarizePreview(a.Preview))
 		sections := previewSections(a.Preview, r.output == "wide")
-		r.printSections(&b, slices.DeleteFunc(sections, func(s page.Section) bool { return s.Title == titleWayBack }))
+		printSections(&b, r.palette, slices.DeleteFunc(sections, func(s page.Section) bool { return s.Title == titleWayBack }))
 	}
 	return write(r.Out, b.String())
 }

@@ -28,8 +28,8 @@ type site struct {
 	options controllers.Options
 }
 
-// site opens what the flags say.
-func (r *root) site(ctx context.Context) (*site, error) {
+// newSite opens what the flags say.
+func (r *root) newSite(ctx context.Context) (*site, error) {
 	isLive := len(r.files) == 0
 	kinds := readBy("csv", "installplan", "subscription", "resolution")
 	if isLive {
@@ -40,7 +40,7 @@ func (r *root) site(ctx context.Context) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.readContent(ctx, w, false); err != nil {
+	if err := readContent(ctx, r, w, false); err != nil {
 		return nil, err
 	}
 	s := &site{world: w, reader: w}

@@ -77,7 +77,7 @@ func (r *root) status(ctx context.Context, names []string, sortBy string) error 
 		return err
 	}
 	if r.output == "html" || r.output == "mermaid" {
-		if err := r.readContent(ctx, w, false); err != nil {
+		if err := readContent(ctx, r, w, false); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (r *root) printStatus(ctx context.Context, w *world.World, subs []*v1alpha1
 	case "mermaid":
 		return write(r.Out, text.Mermaid(statusMermaid(s)))
 	case "html":
-		graphs, err := r.ways(ctx, w, subs)
+		graphs, err := ways(ctx, r, w, subs)
 		if err != nil {
 			return err
 		}

@@ -59,11 +59,12 @@ func (r *root) why(ctx context.Context, of object) error {
 	if err != nil {
 		return err
 	}
-	found, err := r.find(ctx, w, of)
+	look := &lookup{r, w}
+	found, err := look.find(ctx, of)
 	if err != nil {
 		return err
 	}
-	a, err := r.answer(ctx, w, found)
+	a, err := look.answer(ctx, found)
 	if err != nil {
 		return err
 	}
@@ -78,24 +79,30 @@ func (r *root) why(ctx context.Context, of object) error {
 	return err
 }
 
+// lookup looks for objects, and says where they stand.
+type lookup struct {
+	*root
+	world *world.World
+}
+
 // searched are the kinds in which a bare name is looked for, in this order.
 var searched = []schema.GroupVersionKind{subscriptions, csvs, installPlans, catalogs}
 
 // find returns the object that is asked about. The error says which name may be meant.
-func (r *root) find(ctx context.Context, w *world.World, of object) (olmcore.Object, error) {
+func (l *lookup) find(ctx context.Context, of object) (olmcore.Object, error) {
 	kinds := searched
 	if of.kind.Kind != "" {
 		kinds = []schema.GroupVersionKind{of.kind}
-		if err := w.Need(of.kind); err != nil {
+		if err := l.world.Need(of.kind); err != nil {
 			return nil, err
 		}
 	}
 	var known []string
 	for _, kind := range kinds {
-		if !w.Holds(kind.GroupKind(), w.Namespace) {
+		if !l.world.Holds(kind.GroupKind(), l.world.Namespace) {
 			continue
 		}
-		objects, err := w.List(ctx, kind, w.Namespace, nil)
+		objects, err := l.world.List(ctx, kind, l.world.Namespace, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +113,7 @@ func (r *root) find(ctx context.Context, w *world.World, of object) (olmcore.Obj
 		}
 	}
 	if of.kind.Kind == "" {
-		subs, err := r.subscriptions(ctx, w, nil)
+		subs, err := l.subscriptions(ctx, l.world, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -119,9 +126,9 @@ func (r *root) find(ctx context.Context, w *world.World, of object) (olmcore.Obj
 				known = append(known, s.Spec.Package)
 			}
 		}
-		return nil, r.unknown("Subscription, CSV, InstallPlan, CatalogSource or package", of.name, w.Namespace, known)
+		return nil, unknown("Subscription, CSV, InstallPlan, CatalogSource or package", of.name, l.world.Namespace, known)
 	}
-	return nil, r.unknown(of.kind.Kind, of.name, w.Namespace, known)
+	return nil, unknown(of.kind.Kind, of.name, l.world.Namespace, known)
 }
 
 // only returns the one of some objects; of several the error names the namespaces.
@@ -137,12 +144,12 @@ func only[T olmcore.Object](what string, objects []T) (olmcore.Object, error) {
 }
 
 // answer says where an object stands.
-func (r *root) answer(ctx context.Context, w *world.World, o olmcore.Object) (answer, error) {
-	subs, err := r.concerned(ctx, w, o)
+func (l *lookup) answer(ctx context.Context, o olmcore.Object) (answer, error) {
+	subs, err := l.concerned(ctx, o)
 	if err != nil {
 		return answer{}, err
 	}
-	reports, err := r.reports(ctx, w, subs)
+	reports, err := l.reports(ctx, l.world, subs)
 	if err != nil {
 		return answer{}, err
 	}
@@ -169,7 +176,7 @@ func (r *root) answer(ctx context.Context, w *world.World, o olmcore.Object) (an
 		}
 	}
 	if len(subs) == 1 {
-		a.chain = chainOf(ctx, w, subs[0], reports[0].Report)
+		a.chain = chainOf(ctx, l.world, subs[0], reports[0].Report)
 	}
 	return a, nil
 }
@@ -184,14 +191,14 @@ func clause(meaning string) string {
 }
 
 // concerned are the Subscriptions that an object is about, sorted by namespace and name.
-func (r *root) concerned(ctx context.Context, w *world.World, o olmcore.Object) ([]*v1alpha1.Subscription, error) {
+func (l *lookup) concerned(ctx context.Context, o olmcore.Object) ([]*v1alpha1.Subscription, error) {
 	if s, is := o.(*v1alpha1.Subscription); is {
 		return []*v1alpha1.Subscription{s}, nil
 	}
-	if !w.Holds(subscriptions.GroupKind(), w.Namespace) {
+	if !l.world.Holds(subscriptions.GroupKind(), l.world.Namespace) {
 		return nil, nil
 	}
-	all, err := olmcore.List[*v1alpha1.Subscription](ctx, w, w.Namespace, nil)
+	all, err := olmcore.List[*v1alpha1.Subscription](ctx, l.world, l.world.Namespace, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +239,7 @@ func (a answer) text(p text.Palette, w *world.World) string {
 		since = fmt.Sprintf("%s (%s ago)", a.Since.Format("2006-01-02 15:04:05 UTC"), age(a.Since, w.Now))
 	}
 	for _, line := range []struct{ name, text string }{
-		{blocked, object}, {"Reason", a.Reason}, {"Message", a.Message}, {"Since", since}, {"To do", a.advice()},
+		{blocked, object}, {"Reason", a.Reason}, {"Message", a.Message}, {"Since", since}, {"To do", a.advice()}, {"Command", a.command()},
 		{"Subscriptions", strings.Join(a.waiting, ", ")},
 	} {
 		if line.text != "" {
@@ -255,6 +262,14 @@ func (a answer) advice() string {
 		return "Nothing."
 	}
 	return "Nothing but to wait."
+}
+
+// command is the one that helps, if any.
+func (a answer) command() string {
+	if o := a.Object; o != nil && o.Kind == v1alpha1.InstallPlanKind && a.Reason == string(v1alpha1.InstallPlanPhaseRequiresApproval) {
+		return "kubectl olm approve " + o.Name + " -n " + o.Namespace
+	}
+	return ""
 }
 
 func (a answer) color() text.Color {

@@ -29,7 +29,7 @@ func whyPlan(p *v1alpha1.InstallPlan, subs []report.Subscription) answer {
 		}
 	}
 	if phase == v1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved {
-		a.Reason, a.Advice = string(phase), "Review it with kubectl olm approve "+p.Name+" --dry-run, then approve it."
+		a.Reason, a.Advice = string(phase), "Review the InstallPlan, then approve it."
 	}
 	return a.from(self, subs)
 }
