@@ -122,11 +122,15 @@ func TestApproveNeedsAPersonToAsk(t *testing.T) {
 
 // TestAPlanThatChangedIsShownAgain: what is approved is what was shown.
 func TestAPlanThatChangedIsShownAgain(t *testing.T) {
-	for _, answers := range []string{"y\ny\n", "--yes"} {
-		u := newUpgrade(t, nil)
+	for _, tt := range []struct{ answers, on string }{{"y\ny\n", "patch"}, {"--yes", "patch"}, {"y\ny\n", "get"}} {
+		u, answers, gets := newUpgrade(t, nil), tt.answers, 0
 		once := sync.Once{}
 		u.server.Authorize = func(what authorizationv1.ResourceAttributes) bool {
-			if what.Verb == "patch" {
+			isPlan := what.Resource == "installplans" && what.Verb == tt.on
+			if isPlan {
+				gets++
+			}
+			if isPlan && (tt.on == "patch" || gets == 2) { // the first get is that of the preview
 				once.Do(func() {
 					require.NoError(t, fake.Edit(u.Cluster, upgradetest.Namespace, u.plan, func(p *v1alpha1.InstallPlan) {
 						metav1.SetMetaDataAnnotation(&p.ObjectMeta, "changed", "meanwhile")

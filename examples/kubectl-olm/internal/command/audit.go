@@ -34,7 +34,7 @@ func auditCommand(r *root) *cobra.Command {
 
 What deleted operators left in the whole cluster is looked for with all namespaces (-A) alone.`,
 		Example: `  kubectl olm audit -A
-  kubectl olm audit -f cluster.yaml --complete --exit-code`,
+  kubectl olm audit -f cluster.json --complete --exit-code`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.audit(cmd.Context()) },
 	}

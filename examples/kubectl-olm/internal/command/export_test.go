@@ -10,9 +10,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// RunAtTerminal is Run where the streams are a terminal, and where nothing takes long.
+// RunAtTerminal is Run where the input is a terminal, and where nothing takes long.
 func RunAtTerminal(ctx context.Context, args []string, streams genericiooptions.IOStreams, clock func() time.Time) int {
 	r := &root{IOStreams: streams, clock: clock, config: genericclioptions.NewConfigFlags(true), between: 10 * time.Millisecond}
-	r.terminal = func(any) bool { return true }
+	r.terminal = func(stream any) bool { return stream == any(streams.In) }
 	return r.run(ctx, args)
 }

@@ -40,18 +40,36 @@ func hostileWorld(t *testing.T) string {
 	s := strings.ReplaceAll(string(text), "channel: alpha", `channel: "`+in+`"`)
 	s = strings.ReplaceAll(s, `'Back-off pulling image "registry.example.com/broker:2"'`, `"`+in+`"`)
 	s = strings.ReplaceAll(s, "reason: ConstraintsNotSatisfiable", `reason: "`+in+`"`)
+	s = strings.ReplaceAll(s, "currentCSV: storage.v3.1.0", `currentCSV: "`+in+`"`)
 	file := filepath.Join(t.TempDir(), "hostile.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(s), 0o600))
+	return file
+}
+
+// hostileCatalog is the catalog of the stories, in which a message and a channel say that.
+func hostileCatalog(t *testing.T) string {
+	text, err := os.ReadFile("../../testdata/catalog.yaml")
+	require.NoError(t, err)
+	in := strconv.QuoteToASCII(hostile)
+	in = strings.ReplaceAll(in, `\'`, "'")
+	s := strings.ReplaceAll(string(text), "message: It loses snapshots that are larger than 2 GiB.", "message: "+in)
+	s = strings.ReplaceAll(s, "name: candidate", "name: "+in)
+	require.Equal(t, 2, strings.Count(s, in))
+	file := filepath.Join(t.TempDir(), "catalog.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(s), 0o600))
 	return file
 }
 
 // TestNothingThatATenantWroteReachesATerminalAsItIs: in no form.
 func TestNothingThatATenantWroteReachesATerminalAsItIs(t *testing.T) {
-	file := hostileWorld(t)
+	file, catalog := hostileWorld(t), hostileCatalog(t)
 	for _, args := range []string{
 		"status", "status -o wide", "status -o json", "status -o yaml", "status -o mermaid", "status -o html", "why mirror", "why etcd", "why broker", "why broker -o json",
 		"why csv/broker.v2.1.0", "why ip/install-22222", "next", "next -o json", "audit -o wide", "audit -o json",
-		"path etcd --catalog olm/community=../../testdata/catalog.yaml", "path etcd --catalog olm/community=../../testdata/catalog.yaml -o mermaid",
+		"why storage", "status --catalog olm/community=" + catalog + " -o html",
+		"path backup --catalog olm/community=" + catalog, "path backup -o json --catalog olm/community=" + catalog, "path backup -o mermaid --catalog olm/community=" + catalog,
+		"path etcd --catalog olm/community=" + catalog, "catalog -o wide --catalog olm/community=" + catalog, "catalog backup -o wide --catalog olm/community=" + catalog,
+		"catalog backup -o mermaid --catalog olm/community=" + catalog, "next --catalog olm/community=" + catalog,
 		"why \x1b[2J", "status \u202e", "why \x1b/x", "path \x1b=", "\x1b[2J", "status -l \x1b", "status --\x1b", "catalog --catalog \x1b=x",
 	} {
 		fields := strings.Split(args, " ")

@@ -20,7 +20,7 @@ func nextCommand(r *root) *cobra.Command {
 
 With --catalog or --registry it also says what Subscriptions resolve to.`,
 		Example: `  kubectl olm next -n operators
-  kubectl olm next -f cluster.yaml --complete -o json`,
+  kubectl olm next -f cluster.json --complete -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.next(cmd.Context()) },
 	}

@@ -85,8 +85,8 @@ const long = `Where the operators of a cluster stand, what blocks them and why, 
 
 It reads a live cluster as kubectl does, or files (-f) that kubectl wrote:
 
-  kubectl get %s -A -o yaml > cluster.yaml
-  kubectl olm status -f cluster.yaml
+  kubectl get %s -A -o json > cluster.json
+  kubectl olm status -f cluster.json --complete
 
 Only approve and rollback write, and only after they have asked.`
 
@@ -210,7 +210,7 @@ func (r *root) check() error {
 		}
 		r.clock = func() time.Time { return at }
 	}
-	r.palette, err = palette(r.color, r.Out)
+	r.palette, err = palette(r.color, r.terminal(r.Out))
 	return err
 }
 

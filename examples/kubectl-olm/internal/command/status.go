@@ -54,7 +54,7 @@ func statusCommand(r *root) *cobra.Command {
 		Short: "Where Subscriptions stand, and what blocks them",
 		Example: `  kubectl olm status -A
   kubectl olm status etcd --exit-code      # 0 once it is installed: for pipelines
-  kubectl olm status -f cluster.yaml -o html > status.html`,
+  kubectl olm status -f cluster.json -o html > status.html`,
 		ValidArgsFunction: r.completeNames(subscriptions),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if !slices.Contains(sorts, sortBy) {

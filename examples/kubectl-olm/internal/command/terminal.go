@@ -21,15 +21,15 @@ func isTerminal(stream any) bool {
 	return is && term.IsTerminal(int(f.Fd()))
 }
 
-// palette is what --color says.
-func palette(color string, out io.Writer) (text.Palette, error) {
+// palette is what --color says of an output that is a terminal or none.
+func palette(color string, isTerminal bool) (text.Palette, error) {
 	switch color {
 	case "always":
 		return true, nil
 	case "never":
 		return false, nil
 	case "auto":
-		return text.Palette(isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"), nil
+		return text.Palette(isTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"), nil
 	}
 	return false, fmt.Errorf("--color %q is none of auto, always, never", color)
 }
@@ -67,7 +67,9 @@ func (r *root) encode(value any) error {
 		if err != nil {
 			return err
 		}
-		return write(r.Out, string(document))
+		_, err = r.Out.Write(document)
+		return err
 	}
-	return write(r.Out, string(text.JSON(document))+"\n")
+	_, err = r.Out.Write(append(text.JSON(document), '\n'))
+	return err
 }

@@ -36,6 +36,9 @@ func Line(s string, most int) string {
 
 // Lines is Line for a text of several lines of any length, which stay apart.
 func Lines(s string) string {
+	if isPlain(s) {
+		return s
+	}
 	var b strings.Builder
 	for _, r := range s {
 		if r == '\n' {
@@ -49,7 +52,20 @@ func Lines(s string) string {
 
 // JSON returns a JSON document in which what is no printable character is escaped.
 func JSON(document []byte) []byte {
+	if isPlain(document) {
+		return document
+	}
 	return []byte(Lines(string(document)))
+}
+
+// isPlain reports whether a text has plain characters alone, as nearly all have: a document may be large.
+func isPlain[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 0x20 || c > 0x7e) && c != '\n' {
+			return false
+		}
+	}
+	return true
 }
 
 // Mermaid returns a graph for Mermaid in which what is no printable character has the form that Mermaid knows.
