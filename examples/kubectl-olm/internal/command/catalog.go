@@ -281,7 +281,7 @@ func (r *offering) drawCatalog(all report.Catalogs) error {
 		graphs = append(graphs, channelGraphs(p)...)
 	}
 	if r.output == "mermaid" {
-		return write(r.Out, text.Mermaid(mermaidOf(graphs)))
+		return write(r.Out, mermaidOf(graphs))
 	}
 	p := page.Page{Title: "Upgrades of package " + all.Packages[0].Name, Summary: count(len(graphs), "channel") + "."}
 	for _, g := range graphs {

@@ -157,7 +157,7 @@ func (r *root) printStatus(ctx context.Context, w *world.World, subs []*v1alpha1
 	case "json", "yaml":
 		return r.encode(s)
 	case "mermaid":
-		return write(r.Out, text.Mermaid(statusMermaid(s)))
+		return write(r.Out, statusMermaid(s))
 	case "html":
 		graphs, err := ways(ctx, r, w, subs)
 		if err != nil {
@@ -254,7 +254,7 @@ func severity(phase string) int {
 	return 1
 }
 
-// quote is a text in a graph for Mermaid, in which names may hold what means something to Mermaid.
+// quote is a text in a graph for Mermaid, as one safe line: names may hold what means something to Mermaid.
 func quote(s string) string {
 	var b strings.Builder
 	for _, c := range text.Line(s, 200) {
