@@ -133,6 +133,9 @@ func (r *root) subscriptions(ctx context.Context, w *world.World, names []string
 		return nil, err
 	}
 	selector := labels.Everything()
+	if r.selector != "" && len(names) > 0 {
+		return nil, errors.New("names and --selector exclude each other")
+	}
 	if r.selector != "" {
 		var err error
 		if selector, err = labels.Parse(r.selector); err != nil {
