@@ -24,6 +24,7 @@ func (r *root) completeNames(kind schema.GroupVersionKind) cobra.CompletionFunc 
 	return func(cmd *cobra.Command, given []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, err := r.namesOfKind(cmd.Context(), kind)
 		if err != nil {
+			cobra.CompDebugln(err.Error(), false)
 			return nil, cobra.ShellCompDirectiveError
 		}
 		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, begun) || slices.Contains(given, name) })
@@ -38,6 +39,8 @@ func (r *root) namesOfKind(ctx context.Context, kind schema.GroupVersionKind) ([
 	ctx, cancel := context.WithTimeout(ctx, namesTimeout)
 	defer cancel()
 	r.ErrOut = io.Discard
+	slices.Sort(r.files) // cobra reads the flags twice then
+	r.files = slices.Compact(r.files)
 	if err := r.check(); err != nil {
 		return nil, err
 	}

@@ -173,6 +173,8 @@ func TestNamesAreCompleted(t *testing.T) {
 	require.Equal(t, "etcd\n:4\n", out)
 	_, out, _ = run(t, "", "__complete", "status", "-o", "")
 	require.Equal(t, "table\nwide\njson\nyaml\nmermaid\nhtml\n:4\n", out)
+	_, out, _ = run(t, "", "__complete", "status", "-f", worldFile, "")
+	require.Equal(t, "backup\nbroker\netcd\nmirror\nstorage\n:4\n", out)
 	_, out, _ = run(t, "", "__complete", "--kubeconfig", "missing", "status", "")
 	require.Equal(t, ":1\n", out)
 }
