@@ -102,7 +102,7 @@ func (a *approval) run(ctx context.Context, name string) error {
 		case observed == nil:
 			return fmt.Errorf("InstallPlan %s does not exist any more", plan)
 		case observed.Spec.Approved:
-			fmt.Fprintf(a.ErrOut, "InstallPlan %s is approved already.\n", plan)
+			say(a.ErrOut, "InstallPlan %s is approved already.", plan)
 			return nil
 		case a.may.dryRun && a.exitCode && (len(p.Objects) > 0 || len(p.Blocked) > 0):
 			return errFound
@@ -115,7 +115,7 @@ func (a *approval) run(ctx context.Context, name string) error {
 		if !errors.Is(err, errChanged) {
 			return err
 		}
-		fmt.Fprintf(a.ErrOut, "InstallPlan %s has changed since it was shown. This is how it is now:\n", plan)
+		say(a.ErrOut, "InstallPlan %s has changed since it was shown. This is how it is now:", plan)
 		if a.may.yes {
 			_, err := a.shown(ctx, plan)
 			return errors.Join(err, errors.New("it is not approved: run it again if this is what you want"))
@@ -156,13 +156,13 @@ func (a *approval) approveShown(ctx context.Context, p preview.Preview, observed
 	case err != nil:
 		return err
 	}
-	fmt.Fprintf(a.ErrOut, "InstallPlan %s/%s is approved.\n", p.Plan.Namespace, p.Plan.Name)
+	say(a.ErrOut, "InstallPlan %s/%s is approved.", p.Plan.Namespace, p.Plan.Name)
 	return nil
 }
 
 // ask asks a question whose answer is no unless it is yes.
 func (r *root) ask(question string) (bool, error) {
-	fmt.Fprintf(r.ErrOut, "%s [y/N] ", question)
+	fmt.Fprint(r.ErrOut, text.Line(question, 500)+" [y/N] ")
 	if r.answers == nil {
 		r.answers = bufio.NewReader(r.In)
 	}
@@ -228,7 +228,7 @@ func (a *approval) show(p preview.Preview) error {
 		return of.Write(a.Out)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n", a.palette.Paint(text.Bold, title), summarizePreview(p))
+	fmt.Fprintf(&b, "%s\n%s\n", a.palette.Paint(text.Bold, text.Line(title, 500)), summarizePreview(p))
 	printSections(&b, a.palette, previewSections(p, a.output == "wide"))
 	if len(p.NotRead) > 0 {
 		fmt.Fprintf(&b, "\nNot read: %s. What depends on them is told as if there were none.\n", text.Line(strings.Join(p.NotRead, ", "), 1000))

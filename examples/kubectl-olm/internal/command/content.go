@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/world"
 	"github.com/olmcore/olm/examples/registry"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -65,7 +64,7 @@ func readContent(ctx context.Context, r *root, w *world.World, isRequired bool) 
 			continue
 		}
 		if err := readRegistry(ctx, r, key, address); err != nil {
-			fmt.Fprintf(r.ErrOut, "not read: the catalog %s: %s\n", key, text.Line(err.Error(), 500))
+			say(r.ErrOut, "not read: the catalog %s: %s", key, err)
 		}
 	}
 	if isRequired && len(r.catalogs.Content) == 0 {

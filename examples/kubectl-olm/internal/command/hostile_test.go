@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ import (
 const hostile = "\x1b[2J\x1b]0;owned\x07\u009b31m\u202egnp.exe\u2066<script>alert(1)</script>\"'`;&#x1b;"
 
 // hostileWorld is the world of the stories, in which a tenant says that.
-func hostileWorld(t *testing.T) string {
+func hostileWorld(t *testing.T, isNamed bool) string {
 	text, err := os.ReadFile(worldFile)
 	require.NoError(t, err)
 	in := strings.Trim(strconv.QuoteToASCII(hostile), `"`)
@@ -41,6 +42,9 @@ func hostileWorld(t *testing.T) string {
 	s = strings.ReplaceAll(s, `'Back-off pulling image "registry.example.com/broker:2"'`, `"`+in+`"`)
 	s = strings.ReplaceAll(s, "reason: ConstraintsNotSatisfiable", `reason: "`+in+`"`)
 	s = strings.ReplaceAll(s, "currentCSV: storage.v3.1.0", `currentCSV: "`+in+`"`)
+	if isNamed { // files may name objects as no API server would
+		s = strings.ReplaceAll(s, "name: install-22222", `name: "`+in+`"`)
+	}
 	file := filepath.Join(t.TempDir(), "hostile.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(s), 0o600))
 	return file
@@ -62,27 +66,29 @@ func hostileCatalog(t *testing.T) string {
 
 // TestNothingThatATenantWroteReachesATerminalAsItIs: in no form.
 func TestNothingThatATenantWroteReachesATerminalAsItIs(t *testing.T) {
-	file, catalog := hostileWorld(t), hostileCatalog(t)
+	file, named, catalog := hostileWorld(t, false), hostileWorld(t, true), hostileCatalog(t)
 	for _, args := range []string{
 		"status", "status -o wide", "status -o json", "status -o yaml", "status -o mermaid", "status -o html", "why mirror", "why etcd", "why broker", "why broker -o json",
-		"why csv/broker.v2.1.0", "why ip/install-22222", "next", "next -o json", "audit -o wide", "audit -o json",
+		"why csv/broker.v2.1.0", "why ip/install-11111", "next", "next -o json", "audit -o wide", "audit -o json",
 		"why storage", "status --catalog olm/community=" + catalog + " -o html",
 		"path backup --catalog olm/community=" + catalog, "path backup -o json --catalog olm/community=" + catalog, "path backup -o mermaid --catalog olm/community=" + catalog,
 		"path etcd --catalog olm/community=" + catalog, "catalog -o wide --catalog olm/community=" + catalog, "catalog backup -o wide --catalog olm/community=" + catalog,
 		"catalog backup -o mermaid --catalog olm/community=" + catalog, "next --catalog olm/community=" + catalog,
+		"approve storage --dry-run", "approve etcd --dry-run", "approve ip/\x1b --dry-run", "rollback storage --dry-run", "approve etcd --dry-run -o html", "approve broker --dry-run -o json",
 		"why \x1b[2J", "status \u202e", "why \x1b/x", "path \x1b=", "\x1b[2J", "status -l \x1b", "status --\x1b", "catalog --catalog \x1b=x",
 	} {
 		fields := strings.Split(args, " ")
-		code, out, errs := run(t, "", append(fields, "-f", file, "--complete")...)
+		code, out, errs := run(t, "", append(slices.Clone(fields), "-f", file, "--complete")...)
 		require.Contains(t, []int{0, 2}, code, errs)
-		for _, r := range out + errs {
+		_, more, problems := run(t, "", append(fields, "-f", named, "--complete")...)
+		for _, r := range out + errs + more + problems {
 			isYAML := strings.HasSuffix(args, "yaml") && (r == '\u202e' || r == '\u2066') // YAML has no escapes outside of quotes
 			require.True(t, r == '\n' || unicode.IsPrint(r) || isYAML, "%s prints %U", args, r)
 		}
 		if strings.HasSuffix(args, "html") {
 			require.Zero(t, code, errs)
 			require.NotContains(t, out, "<script")
-			require.Contains(t, out, "&lt;script&gt;")
+			require.Equal(t, strings.HasPrefix(args, "status"), strings.Contains(out, "&lt;script&gt;"))
 		}
 	}
 	_, out, _ := run(t, "", "why", "mirror", "-f", file, "--complete", "-o", "json")

@@ -127,7 +127,7 @@ func (w *way) walk(ctx context.Context, advice rollback.Advice) error {
 		step := advice.Steps[0]
 		line := describe(step)
 		if line != said {
-			fmt.Fprintln(w.ErrOut, text.Line(line, 500))
+			say(w.ErrOut, "%s", line)
 			said, waited = line, 0
 		}
 		if waited > w.timeout {
@@ -155,7 +155,7 @@ func (w *way) walk(ctx context.Context, advice rollback.Advice) error {
 			return w.refused(ctx, advice)
 		}
 	}
-	fmt.Fprintf(w.ErrOut, "Subscription %s is back at %s.\n", w.of, text.Line(w.to, 100))
+	say(w.ErrOut, "Subscription %s is back at %s.", w.of, w.to)
 	return nil
 }
 

@@ -56,6 +56,11 @@ func progress(w io.Writer) (told func(string), done func()) {
 		}
 }
 
+// say writes a line for a person.
+func say(w io.Writer, format string, args ...any) {
+	fmt.Fprintln(w, text.Line(fmt.Sprintf(format, args...), 2000))
+}
+
 // encode writes a value as JSON or YAML.
 func (r *root) encode(value any) error {
 	document, err := json.MarshalIndent(value, "", "  ")
