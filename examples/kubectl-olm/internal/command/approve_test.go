@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -290,4 +291,22 @@ func TestTheFileOfTheUpgradeIsThatOfTheCluster(t *testing.T) {
 	want, err := os.ReadFile(upgradeFile)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(string(want), b.String()))
+}
+
+// TestWhatAnUpgradeBringsIsShownSafely: authors of operators write images and rules.
+func TestWhatAnUpgradeBringsIsShownSafely(t *testing.T) {
+	u := newUpgrade(t, func(_, second *upgradetest.Bundle) {
+		strategy := &second.CSV.Spec.InstallStrategy.StrategySpec
+		strategy.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = hostile
+		strategy.Permissions[0].Rules = append(strategy.Permissions[0].Rules, rbacv1.PolicyRule{APIGroups: []string{hostile}, Resources: []string{hostile}, Verbs: []string{"get"}})
+	})
+	for _, output := range []string{"table", "wide", "json", "html"} {
+		code, out, errs := u.typing(t, "n\n", "approve", "vault", "-o", output)
+		require.Zero(t, code, errs)
+		require.Contains(t, out, "gnp.exe")
+		require.NotContains(t, out, "<script>alert(1)</script>\n<")
+		for _, r := range out + errs {
+			require.True(t, r == '\n' || unicode.IsPrint(r), "%s prints %U", output, r)
+		}
+	}
 }
