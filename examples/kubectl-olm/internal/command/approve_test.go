@@ -304,7 +304,9 @@ func TestWhatAnUpgradeBringsIsShownSafely(t *testing.T) {
 		code, out, errs := u.typing(t, "n\n", "approve", "vault", "-o", output)
 		require.Zero(t, code, errs)
 		require.Contains(t, out, "gnp.exe")
-		require.NotContains(t, out, "<script>alert(1)</script>\n<")
+		if output == "html" {
+			require.NotContains(t, out, "<script")
+		}
 		for _, r := range out + errs {
 			require.True(t, r == '\n' || unicode.IsPrint(r), "%s prints %U", output, r)
 		}
