@@ -181,7 +181,8 @@ func decode(t testing.TB, file string, content []byte) []olmcore.Object {
 	return objects
 }
 
-func moduleRoot(t testing.TB) string {
+// moduleRoot returns the folder of the outermost module, which those that are nested in it have in common.
+func moduleRoot(t testing.TB) (root string) {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
@@ -189,12 +190,16 @@ func moduleRoot(t testing.TB) string {
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
+			root = dir
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			t.Fatal("no go.mod above the working directory")
+			break
 		}
 		dir = parent
 	}
+	if root == "" {
+		t.Fatal("no go.mod above the working directory")
+	}
+	return root
 }

@@ -4,7 +4,9 @@ package health
 
 import (
 	"context"
+	"slices"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,7 +14,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// Gather reads what subscription.Gather reads, and the Deployments and Pods of the namespace; these two are incomplete
+// Gather reads what subscription.Gather reads, the versions that those replace, and the Deployments and Pods of the namespace; these two are incomplete
 // where they were not read. What only the caller knows stays empty: Now, Catalogs, HeldBack and what subscription.Gather
 // leaves out. A failed read is an error.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config subscription.Config) (Input, error) {
@@ -21,6 +23,9 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config subs
 		return Input{}, err
 	}
 	in := Input{Input: of}
+	if err := in.gatherReplaced(ctx, r); err != nil {
+		return Input{}, err
+	}
 	if in.Deployments, err = olmcore.Observe[*appsv1.Deployment](ctx, r, namespace, nil); err != nil {
 		return Input{}, err
 	}
@@ -28,4 +33,20 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config subs
 		return Input{}, err
 	}
 	return in, nil
+}
+
+// gatherReplaced reads the versions that others replace: what worked before tells a failed upgrade from a failed installation.
+func (in *Input) gatherReplaced(ctx context.Context, r olmcore.Reader) error {
+	known, replaced := map[string]bool{}, []string{}
+	for _, c := range in.ClusterServiceVersions.Items {
+		known[c.Name] = true
+	}
+	for _, c := range in.ClusterServiceVersions.Items {
+		if !known[c.Spec.Replaces] {
+			replaced = append(replaced, c.Spec.Replaces)
+		}
+	}
+	found, err := olmcore.ObserveNamed[*v1alpha1.ClusterServiceVersion](ctx, r, in.Namespace, replaced...)
+	in.ClusterServiceVersions.Items = slices.Concat(in.ClusterServiceVersions.Items, found.Items)
+	return err
 }

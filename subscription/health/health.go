@@ -106,8 +106,9 @@ func (n *namespace) health(v *subscription.Verdict) finding {
 		return finding{now: referenceInvalid, Health: Health{Phase: Stuck, Object: self, Since: s.Status.LastUpdated.Time,
 			Reason: subscription.ReasonRefInvalid, Message: "status.installPlanRef names no InstallPlan of this namespace"}}
 	}
-	// Who waits for a plan does not wait for a resolution, which may fail for others.
-	if !v.Waits || n.blocked || v.Plan.Stage == subscription.StageUnverified && v.CSV != nil {
+	// Who waits for a plan does not wait for a resolution, which may fail for others. A version that does not come up is what
+	// blocks: a resolution beside it fails because of it, or for others.
+	if n.blocked || !comesUp(v.CSV) && (!v.Waits || v.Plan.Stage == subscription.StageUnverified && v.CSV != nil) {
 		if f, ok := n.resolution(v); ok {
 			return f
 		}
@@ -125,6 +126,11 @@ func (n *namespace) health(v *subscription.Verdict) finding {
 		}
 	}
 	return n.version(v)
+}
+
+// comesUp reports whether a version was begun to be installed and does not work yet, or any more.
+func comesUp(c *v1alpha1.ClusterServiceVersion) bool {
+	return c != nil && c.DeletionTimestamp == nil && c.Status.Phase != v1alpha1.CSVPhaseNone && c.Status.Phase != v1alpha1.CSVPhaseSucceeded
 }
 
 // deleting is about a Subscription that is being deleted.

@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/fake/chaos"
+	"github.com/olmcore/olm/internal/upgradetest"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/health"
 )
@@ -54,4 +57,23 @@ func TestAWorldThatHealsIsInstalled(t *testing.T) {
 	require.NoError(t, h.Heal())
 	all, _ := answersOf(t, h)
 	require.Equal(t, map[health.Phase]int{health.Installed: all.Subscriptions}, all.Phases, "%+v", all.Act)
+}
+
+// TestAnUpgradeThatFails: the version that does not come up is what blocks, and not that the resolver, which finds two versions
+// of one Subscription, gives up because of it.
+func TestAnUpgradeThatFails(t *testing.T) {
+	const broken = "registry.example.com/broken:2"
+	w := upgradetest.New(t, func(_, second *upgradetest.Bundle) {
+		second.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = broken
+	})
+	w.Cluster.BreakImage(broken, "ImagePullBackOff")
+	w.Approve(t)
+	require.Equal(t, corev1.ConditionTrue, w.Subscribed().Status.GetCondition(v1alpha1.SubscriptionResolutionFailed).Status)
+	in, err := health.Gather(context.Background(), w.Cluster, upgradetest.Namespace, subscription.Config{})
+	require.NoError(t, err)
+	in.Now = w.Cluster.Now()
+	answers, err := health.Of(in)
+	require.NoError(t, err)
+	h := answers[upgradetest.Subscription]
+	require.Equal(t, []string{"Degraded", "Deployment ops/vault-operator", "ProgressDeadlineExceeded"}, []string{string(h.Phase), h.Object.String(), h.Reason})
 }
