@@ -218,7 +218,7 @@ func age(since *time.Time, now time.Time) string {
 	if since == nil {
 		return ""
 	}
-	return duration.HumanDuration(now.Sub(*since))
+	return duration.HumanDuration(max(0, now.Sub(*since))) // clocks differ
 }
 
 // statusMermaid draws the Subscriptions and what blocks them.
