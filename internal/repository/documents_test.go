@@ -176,8 +176,8 @@ func cellsOf(line string) []string {
 
 var (
 	backticked = regexp.MustCompile("`([^`]+)`")
-	testName   = regexp.MustCompile(`^(?:([a-z][a-z/]*):)?((?:Test|Fuzz|Example|Benchmark)[A-Z]\w*)(?:/(.+))?$`)
-	testFile   = regexp.MustCompile(`^(?:([a-z][a-z/]*):)?(testdata/[\w./-]+\.\w+)$`)
+	testName   = regexp.MustCompile(`^(?:([a-z][a-z/-]*):)?((?:Test|Fuzz|Example|Benchmark)[A-Z]\w*)(?:/(.+))?$`)
+	testFile   = regexp.MustCompile(`^(?:([a-z][a-z/-]*):)?(testdata/[\w./-]+\.\w+)$`)
 )
 
 // reference is what a document names: a test of a package, a case of it, or a file.
