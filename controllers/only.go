@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/olmcore/olm/internal/spelling"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -27,7 +28,7 @@ func (s *Set) Only(names ...string) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		problem := fmt.Sprintf("%q is no controller: did you mean %q? There are %s", name, nearest(name, known), strings.Join(known, ", "))
+		problem := isNone(name, "controller", known)
 		if option, off := switchedBy[name]; off {
 			problem = fmt.Sprintf("%q is switched off: set %s", name, option)
 		}
@@ -37,27 +38,11 @@ func (s *Set) Only(names ...string) error {
 	return nil
 }
 
-// nearest returns the first of some names that takes the fewest edits to reach from name.
-func nearest(name string, names []string) string {
-	return slices.MinFunc(names, func(a, b string) int { return edits(name, a) - edits(name, b) })
-}
-
-// edits is the Levenshtein distance of two strings.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// isNone says that a name is none of those that are known, and which was meant where one is near.
+func isNone(name, of string, known []string) string {
+	meant := "."
+	if near := spelling.Nearest(name, known); near != "" {
+		meant = fmt.Sprintf(": did you mean %q?", near)
 	}
-	for i := range len(a) {
-		before := row[0] // of the row above, one to the left
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before, row[j+1] = row[j+1], min(change, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return fmt.Sprintf("%q is no %s%s There are %s", name, of, meant, strings.Join(known, ", "))
 }

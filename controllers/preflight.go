@@ -73,8 +73,7 @@ func (p Preflight) Run(ctx context.Context) error {
 	names := Checks()
 	for _, name := range p.Ignore {
 		if !slices.Contains(names, name) {
-			return &olmcore.InputError{Field: "ignore", Problem: fmt.Sprintf(
-				"%q is no check: did you mean %q? There are %s", name, nearest(name, names), strings.Join(names, ", "))}
+			return &olmcore.InputError{Field: "ignore", Problem: isNone(name, "check", names)}
 		}
 	}
 	if err := New(&p.Options).Only(p.Only...); err != nil {

@@ -14,20 +14,27 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/olmcore/olm/internal/spelling"
 )
 
-// KeyCase is a key of an object that differs from the name of a field in case alone, such as MinKubeVersion.
-// encoding/json, and so OLM, takes it for the field; an API server drops it.
+// KeyCase is a key of an object that is not spelt as a field is. One that differs in case alone, such as MinKubeVersion,
+// encoding/json, and so OLM, takes for the field; an API server drops it.
 type KeyCase struct {
 	// Path is where the key is, such as spec.MinKubeVersion; Field is the name of the field.
 	Path, Field string
 	// Ignored: it was not read, as the field is there, too, or as OLM is as strict as an API server for this kind.
 	Ignored bool
+	// Misspelt: it differs from Field in more than case, and was not read.
+	Misspelt bool
 }
 
 // String says what became of the key.
 func (k KeyCase) String() string {
-	if k.Ignored {
+	switch {
+	case k.Misspelt:
+		return fmt.Sprintf("%s is not known, and ignored: did you mean %s?", k.Path, k.Field)
+	case k.Ignored:
 		return fmt.Sprintf("%s is ignored: the field is called %s", k.Path, k.Field)
 	}
 	return fmt.Sprintf("%s is read as %s, which an API server does not", k.Path, k.Field)
@@ -38,16 +45,17 @@ func (k KeyCase) String() string {
 // exactly counts before all others. Objects without a Go type and CustomResourceDefinitions keep their keys: OLM hands
 // them on, or decodes them, as an API server does.
 func FoldKeys(m map[string]any, o Object) (map[string]any, []KeyCase) {
-	folded, keys, _ := foldKeys(m, o)
+	folded, keys, _ := foldKeys(m, o, false)
 	return folded, keys
 }
 
 // foldKeys is FoldKeys; the error names a quantity that is not to be computed with.
-func foldKeys(m map[string]any, o Object) (map[string]any, []KeyCase, error) {
+func foldKeys(m map[string]any, o Object, spelling bool) (map[string]any, []KeyCase, error) {
 	if _, untyped := o.(*unstructured.Unstructured); untyped || isNil(o) {
 		return m, nil, nil
 	}
 	f := folderOf(o)
+	f.spelling = spelling
 	folded, _ := f.fold(m, reflect.TypeOf(o))
 	slices.SortFunc(f.found, func(a, b KeyCase) int { return strings.Compare(a.Path, b.Path) })
 	if len(f.excessive) > 0 {
@@ -60,6 +68,7 @@ func foldKeys(m map[string]any, o Object) (map[string]any, []KeyCase, error) {
 type folder struct {
 	strict    bool      // keys count as they are spelt
 	fitting   bool      // leave out what types that decode themselves do not take
+	spelling  bool      // note keys that are near a field
 	found     []KeyCase // in no order
 	excessive []string  // paths of quantities that are not computed with
 	path      []string  // of the value that is folded
@@ -134,6 +143,7 @@ func (f *folder) foldStruct(m map[string]any, fields structFields) map[string]an
 			others = append(others, key)
 		} else {
 			next[key] = value
+			f.misspelt(key, fields)
 		}
 	}
 	slices.Sort(others) // of several the last counts, as in JSON that was made of a map
@@ -152,6 +162,16 @@ func (f *folder) foldStruct(m map[string]any, fields structFields) map[string]an
 		}
 	}
 	return next
+}
+
+// misspelt notes a key that is no field, if it is near one.
+func (f *folder) misspelt(key string, fields structFields) {
+	if !f.spelling {
+		return
+	}
+	if field := spelling.Nearest(key, slices.Collect(maps.Keys(fields.types))); field != "" {
+		f.found = append(f.found, KeyCase{Path: f.at(key), Field: field, Misspelt: true})
+	}
 }
 
 var (

@@ -58,8 +58,8 @@ func Decode(data []byte) (Object, error) {
 	return o, err
 }
 
-// DecodeKeys is Decode that says which keys differ from the name of a field in case alone, sorted by path; nil for
-// none, and for kinds without a Go type.
+// DecodeKeys is Decode that says which keys differ from the name of a field in case alone, and which are no field and near
+// one, sorted by path; nil for none, and for kinds without a Go type.
 func DecodeKeys(data []byte) (Object, []KeyCase, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(data, &meta); err != nil {
@@ -99,7 +99,7 @@ func decodeInto(data []byte, o Object) ([]KeyCase, error) {
 	if err := utiljson.Unmarshal(data, &m); err != nil {
 		return nil, err
 	}
-	m, keys, err := foldKeys(m, o)
+	m, keys, err := foldKeys(m, o, true)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func FromMap(m map[string]any, o Object) error {
 		u.Object = object
 		return nil
 	}
-	m, _, err := foldKeys(m, o)
+	m, _, err := foldKeys(m, o, false)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // pure are the packages whose functions see nothing but their arguments.
-var pure = []string{"internal/terms", "internal/yamljson", "olmcore", "catalog", "subscription", "installplan", "csv"}
+var pure = []string{"internal/spelling", "internal/terms", "internal/yamljson", "olmcore", "catalog", "subscription", "installplan", "csv"}
 
 // quiet are the other packages that users import: they may simulate, not reach out.
 var quiet = []string{"fake", "preview"}
@@ -46,7 +46,8 @@ var forbiddenMethods = []string{"SetPhaseWithEvent", "SetPhaseWithEventIfChanged
 var allowedModuleImports = map[string][]string{
 	"internal/terms":    {"olmcore"},
 	"internal/yamljson": nil,
-	"olmcore":           {"internal/yamljson"}, // for olmcore/manifest
+	"internal/spelling": nil,
+	"olmcore":           {"internal/spelling", "internal/yamljson"}, // the latter for olmcore/manifest
 	"catalog":           {"olmcore"},
 	"subscription":      {"internal/yamljson", "olmcore"},
 	"installplan":       {"internal/yamljson", "olmcore"},

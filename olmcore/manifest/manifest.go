@@ -17,8 +17,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"github.com/olmcore/olm/internal/spelling"
 	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -43,7 +45,7 @@ type Object struct {
 	File string
 	// Document counts from 1.
 	Document int
-	// Keys are those that are spelt in another case than the API does.
+	// Keys are those that are spelt otherwise than the API does; a kind that is near one which is known is among them.
 	Keys []olmcore.KeyCase
 }
 
@@ -131,7 +133,7 @@ func decode(document []byte, depth int) ([]Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []Object{{Object: o, Keys: keys}}, nil
+		return []Object{{Object: o, Keys: append(keys, misspeltKind(o)...)}}, nil
 	}
 	if depth == MaxDepth {
 		return nil, fmt.Errorf("lists are nested more than %d deep", MaxDepth)
@@ -145,4 +147,23 @@ func decode(document []byte, depth int) ([]Object, error) {
 		objects = append(objects, found...)
 	}
 	return objects, nil
+}
+
+// misspeltKind returns the kind that was meant where a group that olmcore knows all kinds of has none of an object's, and one
+// that is near.
+func misspeltKind(o olmcore.Object) []olmcore.KeyCase {
+	gvk := olmcore.GVKOf(o)
+	var kinds []string
+	for _, k := range olmcore.Kinds() {
+		if k.Group == gvk.Group {
+			kinds = append(kinds, k.Kind)
+		}
+	}
+	if slices.Contains(kinds, gvk.Kind) {
+		return nil
+	}
+	if meant := spelling.Nearest(gvk.Kind, kinds); meant != "" {
+		return []olmcore.KeyCase{{Path: "kind " + gvk.Kind, Field: meant, Misspelt: true}}
+	}
+	return nil
 }

@@ -87,3 +87,35 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestWhatIsMisspelt: keys and kinds that are near one that is known are named with it; what is near none may be newer.
+func TestWhatIsMisspelt(t *testing.T) {
+	read, err := manifest.Read("x.yaml", strings.NewReader(`
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscripton
+metadata: {namespace: ops, name: a}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {namespace: ops, name: b, lables: {x: y}}
+spec: {name: vault, chanel: stable, source: c, sourceNamespace: olm, somethingNew: 1}
+---
+apiVersion: shop.example.com/v1
+kind: Subscripton
+metadata: {namespace: ops, name: c}
+`))
+	require.NoError(t, err)
+	var said [][]string
+	for _, o := range read {
+		var keys []string
+		for _, k := range o.Keys {
+			keys = append(keys, k.String())
+		}
+		said = append(said, keys)
+	}
+	require.Equal(t, [][]string{
+		{"kind Subscripton is not known, and ignored: did you mean Subscription?"},
+		{"metadata.lables is not known, and ignored: did you mean labels?", "spec.chanel is not known, and ignored: did you mean channel?"},
+		nil,
+	}, said)
+}

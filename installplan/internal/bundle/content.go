@@ -196,6 +196,7 @@ func decode(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra b
 		return nil, nil, false, err
 	}
 	object, keys, err = olmcore.DecodeKeys(first)
+	keys = slices.DeleteFunc(keys, func(k olmcore.KeyCase) bool { return k.Misspelt }) // OLM ignores them in silence
 	if csv, ok := object.(*v1alpha1.ClusterServiceVersion); ok && id.APIVersion == "" {
 		csv.APIVersion = "" // which Steps refuses, as OLM does
 	}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spelling_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/olmcore/olm/internal/spelling"
+)
+
+func TestNearest(t *testing.T) {
+	for name, tt := range map[string]struct {
+		known []string
+		want  string
+	}{
+		"chanel":       {[]string{"channel", "config", "name"}, "channel"},
+		"Subscripton":  {[]string{"InstallPlan", "Subscription"}, "Subscription"},
+		"ot":           {[]string{"to", "of"}, "of"},
+		"x":            {[]string{"y"}, ""},
+		"stauts":       {[]string{"status", "start"}, "status"},
+		"":             {[]string{"a"}, ""},
+		"networkrules": {[]string{"rules"}, ""},
+		"a":            {nil, ""},
+		"CSV":          {[]string{"CSW", "csv"}, "csv"},
+	} {
+		require.Equal(t, tt.want, spelling.Nearest(name, tt.known), name)
+	}
+}
+
+func TestEdits(t *testing.T) {
+	require.Equal(t, []int{0, 1, 1, 1, 1, 3}, []int{
+		spelling.Edits("abc", "abc"), spelling.Edits("abc", "ab"), spelling.Edits("abc", "abcd"), spelling.Edits("abc", "axc"), spelling.Edits("abc", "acb"), spelling.Edits("", "abc"),
+	})
+}
