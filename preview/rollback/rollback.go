@@ -75,6 +75,8 @@ func Of(ctx context.Context, in Input) (Advice, error) {
 	}
 	var refused string
 	switch {
+	case a.To == "" && w.runs(a.From):
+		refused = a.From + " runs, and no version is known that was there before it: name one"
 	case a.To == "":
 		refused = "no version is known that was there before: name one"
 	case w.others[a.To]:
@@ -82,6 +84,11 @@ func Of(ctx context.Context, in Input) (Advice, error) {
 	}
 	if refused != "" {
 		return in.refuse(a, refused), nil
+	}
+	if w.isAt(a.To) {
+		state := simulation.StateOf(in.Objects)
+		a.Steps = []Step{}
+		return in.assess(a, state, state, nil), nil
 	}
 	way, err := in.walk(ctx, a, false)
 	if err == nil && way.Refused != "" && w.csvs[a.To] != nil && in.Options.Resolve != nil {
@@ -99,13 +106,31 @@ func (in *Input) refuse(a Advice, why string) Advice {
 	return a
 }
 
-// before returns the version that was there before the newest one, empty when that is not known.
+// before returns the version that was there before the newest one, empty when that is not known. Of a way that was stopped it
+// is the one that the way leads to: holdBack has noted it.
 func (w world) before() string {
-	head := w.head()
-	if head == nil {
-		return ""
+	head, noted := w.head(), ""
+	if w.sub.Spec.InstallPlanApproval == v1alpha1.ApprovalManual {
+		noted = w.sub.Spec.StartingCSV
+	}
+	switch {
+	case head == nil:
+		return noted
+	case head.Name == noted && !w.runs(noted):
+		return noted
 	}
 	return head.Spec.Replaces
+}
+
+// runs reports whether a version is what the Subscription has, and runs.
+func (w world) runs(name string) bool {
+	c := w.csvs[name]
+	return c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded && w.sub.Status.InstalledCSV == name
+}
+
+// isAt reports whether a version runs and no newer one exists or is being installed: there is nothing to go back from.
+func (w world) isAt(to string) bool {
+	return w.runs(to) && first(w, to, dropPlans, removeNewer, awaitRemoval, startAgain) == (step{})
 }
 
 // walk goes the way in memory.
@@ -127,7 +152,7 @@ func (in *Input) walk(ctx context.Context, a Advice, anew bool) (Advice, error) 
 		n := next(w, a.To, anew)
 		switch {
 		case n == (step{}):
-			return in.assess(a, was, s), nil
+			return in.assess(a, was, s.State(), in.asked(s)), nil
 		case n.action == nil && n.wait == waited:
 			a.Preview = preview.Between(was.Objects(), s.State().Objects())
 			a.SchemaChanges = in.asked(s)
@@ -170,11 +195,10 @@ func (in *Input) asked(s *simulation.Simulation) []installplan.SchemaChange {
 }
 
 // assess says what a way that leads there costs.
-func (in *Input) assess(a Advice, was simulation.State, s *simulation.Simulation) Advice {
-	is := s.State()
+func (in *Input) assess(a Advice, was, is simulation.State, asked []installplan.SchemaChange) Advice {
 	a.Preview = preview.Between(was.Objects(), is.Objects())
 	a.Preview.NotRead = append(a.Preview.NotRead, in.NotRead...)
-	a.SchemaChanges = in.asked(s)
+	a.SchemaChanges = asked
 	a.Losses, a.Dependants = losses(a.Preview), dependants(was, is, a)
 	if len(a.Losses)+len(a.Dependants) > 0 && !in.AcceptLoss {
 		return in.refuse(a, "something would be lost: "+strings.Join(slices.Concat(a.Losses, a.Dependants), "; "))

@@ -22,6 +22,7 @@ import (
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/internal/upgradetest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/preview"
 	"github.com/olmcore/olm/preview/rollback"
 )
 
@@ -307,7 +308,51 @@ func TestInput(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	first := upgradetest.Offering(t, []bundle{upgradetest.BundleOf(1)})
 	first.Approve(t)
-	require.Equal(t, "no version is known that was there before: name one", advised(t, first, "", false).Refused)
+	require.Equal(t, "vault.v1.0.0 runs, and no version is known that was there before it: name one", advised(t, first, "", false).Refused)
+	pending := upgradetest.Offering(t, []bundle{upgradetest.BundleOf(1)})
+	require.Equal(t, "no version is known that was there before: name one", advised(t, pending, "", false).Refused)
+}
+
+// TestNothingToGoBackFrom: the version runs already, and what waits for approval is no reason to write.
+func TestNothingToGoBackFrom(t *testing.T) {
+	for _, approval := range []v1alpha1.Approval{v1alpha1.ApprovalManual, v1alpha1.ApprovalAutomatic} {
+		w := upgradetest.New(t, nil)
+		require.NoError(t, fake.Edit(w.Cluster, vault.Namespace, vault.Name, func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = approval }))
+		a := advised(t, w, upgradetest.First, false)
+		require.Equal(t, rollback.Advice{
+			Subscription: olmcore.RefOf(w.Subscribed()).Unversioned(), From: upgradetest.First, To: upgradetest.First,
+			Steps: []rollback.Step{}, Losses: []string{}, Dependants: []string{}, Preview: preview.Between(nil, nil),
+		}, a)
+	}
+	// A plan that is approved would bring the newer version: there is something to hold back.
+	w := upgradetest.New(t, nil)
+	key := w.Plan(t)
+	require.NoError(t, fake.Edit(w.Cluster, key.Namespace, key.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
+	require.NotEmpty(t, advised(t, w, upgradetest.First, false).Steps)
+}
+
+// TestAWayThatWasStoppedGoesOnByItself: the version to go back to need not be named again, whether it waited or is gone.
+func TestAWayThatWasStoppedGoesOnByItself(t *testing.T) {
+	for _, change := range []func(_, _ *bundle){nil, breakSecond} {
+		w := upgradetest.New(t, change)
+		w.Cluster.BreakImage(broken, "ImagePullBackOff")
+		w.Approve(t)
+		for range 30 {
+			a := advised(t, w, "", false)
+			if w.Phase(upgradetest.First) == v1alpha1.CSVPhaseSucceeded && w.Subscribed().Status.InstalledCSV == upgradetest.First {
+				require.Equal(t, "vault.v1.0.0 runs, and no version is known that was there before it: name one", a.Refused)
+				break
+			}
+			require.Equal(t, []string{upgradetest.First, ""}, []string{a.To, a.Refused})
+			require.NotEmpty(t, a.Steps)
+			if a.Steps[0].Action == nil {
+				w.Run(t)
+				continue
+			}
+			require.NoError(t, olmcore.Run(context.Background(), w.Cluster, []olmcore.Action{a.Steps[0].Action}))
+		}
+		requireBack(t, w)
+	}
 }
 
 // BenchmarkRegretted is the whole way back of a small operator, gone once in memory.
