@@ -4,8 +4,11 @@ package preview
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,7 +24,7 @@ const MaxHops = 20
 // have nothing newer, something is in the way, or MaxHops are told. The first may be of a plan that waits already, or of one
 // that the resolution has yet to become. Options.Resolve is asked after each hop, of the objects as they would be then;
 // without it there is one hop at most. What comes in images alone, and would have to be unpacked, ends the way with a Block.
-// Custom resources are those of today at every hop. The error is as that of Of.
+// That one has no Plan, nor has one where the Subscription cannot be resolved. Custom resources are those of today at every hop. The error is as that of Of.
 func Hops(ctx context.Context, in Input, subscription string) ([]Preview, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
@@ -50,8 +53,14 @@ func Hops(ctx context.Context, in Input, subscription string) ([]Preview, error)
 		}
 		plan, waits := waiting(s, key)
 		if !waits {
+			if all := withoutPlan(s, key); len(all) > 0 {
+				p := Between(nil, nil)
+				p.NotRead, p.Blocked = append(p.NotRead, in.NotRead...), append(p.Blocked, all...)
+				hops = append(hops, p)
+			}
 			break
 		}
+		clear(s.Packed) // what comes after it is asked anew
 		p, err := in.approve(ctx, s, plan)
 		if err != nil {
 			return hops, err
@@ -74,4 +83,22 @@ func waiting(s *simulation.Simulation, subscription olmcore.Key) (types.Namespac
 	key := types.NamespacedName{Namespace: sub.Namespace, Name: sub.Status.InstallPlanRef.Name}
 	plan, is := state[planKey(key)].(*v1alpha1.InstallPlan)
 	return key, is && plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && !plan.Spec.Approved
+}
+
+// reasonPacked: a bundle's content is in its image alone.
+const reasonPacked = "BundleNotUnpacked"
+
+// withoutPlan returns why a Subscription gets no plan, although there may be something newer.
+func withoutPlan(s *simulation.Simulation, subscription olmcore.Key) (all []Block) {
+	sub, is := s.State()[subscription].(*v1alpha1.Subscription)
+	if !is {
+		return nil
+	}
+	if c := sub.Status.GetCondition(v1alpha1.SubscriptionResolutionFailed); c.Status == corev1.ConditionTrue {
+		return []Block{{Object: named(sub), Reason: c.Reason, Message: c.Message}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Packed)) {
+		all = append(all, Block{Object: named(sub), Reason: reasonPacked, Message: "what " + name + " brings is in image " + s.Packed[name] + ", which a preview does not unpack"})
+	}
+	return all
 }

@@ -10,11 +10,13 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/upgradetest"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/preview"
+	"github.com/olmcore/olm/subscription/resolution"
 )
 
 // steps are the versions of hops, with what is in the way.
@@ -90,4 +92,56 @@ func TestHopsStopAtWhatIsInTheWay(t *testing.T) {
 	hops, err := preview.Hops(ctx, in, upgradetest.Subscription)
 	require.NoError(t, err)
 	require.Equal(t, []string{"vault.v1.0.0>vault.v2.0.0 (RequirementsNotMet)"}, steps(hops))
+}
+
+// TestHopsSayWhyThereAreNone: it cannot be resolved, or what comes is in an image alone.
+func TestHopsSayWhyThereAreNone(t *testing.T) {
+	sub := olmcore.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Namespace: "ops", Name: "vault"}
+	for name, tt := range map[string]struct {
+		change func(w *upgradetest.World)
+		want   preview.Block
+	}{
+		"unresolved": {func(w *upgradetest.World) {
+			require.NoError(t, fake.Edit(w.Cluster, sub.Namespace, sub.Name, func(s *v1alpha1.Subscription) {
+				s.Spec.Package, s.Status = "other", v1alpha1.SubscriptionStatus{}
+			}))
+			require.NoError(t, fake.Edit(w.Cluster, sub.Namespace, upgradetest.First, func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = nil }))
+			require.NoError(t, w.Cluster.Do(t.Context(), olmcore.DeleteOf(fake.Find[*v1alpha1.ClusterServiceVersion](w.Cluster, sub.Namespace, upgradetest.First), olmcore.Cause{Reason: "Test"})))
+		}, preview.Block{
+			Object: sub, Reason: "ConstraintsNotSatisfiable",
+			Message: "constraints not satisfiable: no operators found in package other in the catalog referenced by subscription vault, subscription vault exists",
+		}},
+		"packed": {func(w *upgradetest.World) {
+			version := func(v string) []olmcore.Property {
+				return []olmcore.Property{{Type: resolution.PropertyPackage, Value: []byte(`{"packageName":"vault","version":"` + v + `"}`)}}
+			}
+			content, problems := resolution.Build([]resolution.Package{{
+				Name: "vault", DefaultChannel: "stable",
+				Channels: []resolution.Channel{{Name: "stable", Entries: []resolution.ChannelEntry{{Name: upgradetest.First}, {Name: upgradetest.Second, Replaces: upgradetest.First}}}},
+				Bundles: []resolution.Bundle{
+					{Name: upgradetest.First, Bundle: olmcore.Bundle{Image: "registry.example.com/vault-bundle:1", Properties: version("1.0.0")}},
+					{Name: upgradetest.Second, Bundle: olmcore.Bundle{Image: "registry.example.com/vault-bundle:2", Properties: version("2.0.0")}},
+				},
+			}})
+			require.Empty(t, problems)
+			w.Catalogs.Content[types.NamespacedName{Namespace: "olm", Name: "community"}] = content
+		}, preview.Block{
+			Object: sub, Reason: "BundleNotUnpacked",
+			Message: "what vault.v2.0.0 brings is in image registry.example.com/vault-bundle:2, which a preview does not unpack",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := upgradetest.Offering(t, series(1))
+			w.Approve(t)
+			tt.change(w)
+			in, err := preview.GatherNamespace(t.Context(), w.Cluster, upgradetest.Namespace, w.Cluster.Now(), w.OLM.Options)
+			require.NoError(t, err)
+			in.NotRead = []string{"Pod"}
+			hops, err := preview.Hops(t.Context(), in, upgradetest.Subscription)
+			require.NoError(t, err)
+			want := preview.Between(nil, nil)
+			want.NotRead, want.Blocked = in.NotRead, []preview.Block{tt.want}
+			require.Equal(t, []preview.Preview{want}, hops)
+		})
+	}
 }

@@ -156,7 +156,7 @@ func (in *Input) walk(ctx context.Context, a Advice, anew bool) (Advice, error) 
 		case n.action == nil && n.wait == waited:
 			a.Preview = preview.Between(was.Objects(), s.State().Objects())
 			a.SchemaChanges = in.asked(s)
-			return in.refuse(a, "it does not lead there: "+waited+" does not come"+why(w, a.To)), nil
+			return in.refuse(a, "it does not lead there: "+waited+" does not come"+why(w, a.To, s.Packed[a.To])), nil
 		case n.action == nil:
 			waited = n.wait
 			if len(a.Steps) == 0 || a.Steps[len(a.Steps)-1].Wait != n.wait {
@@ -240,10 +240,12 @@ func serves(state simulation.State, r v1alpha1.CRDDescription) bool {
 	return is && slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == r.Version && v.Served })
 }
 
-// why says what the version, or the plan that brings it, says itself.
-func why(w world, to string) string {
+// why says what the version, or the plan that brings it, says itself, or that its content is in an image alone.
+func why(w world, to, image string) string {
 	said := ""
-	if c := w.csvs[to]; c != nil {
+	if w.csvs[to] == nil && image != "" {
+		said = "it is in image " + image + ", which is not unpacked here"
+	} else if c := w.csvs[to]; c != nil {
 		said = c.Status.Message
 		for _, r := range c.Status.RequirementStatus {
 			if r.Status != v1alpha1.RequirementStatusReasonPresent {

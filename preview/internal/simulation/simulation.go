@@ -12,10 +12,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
@@ -41,12 +43,14 @@ type Simulation struct {
 	driver  *fake.Driver
 	// Changes are the changes of schemas that were asked about, each once.
 	Changes []installplan.SchemaChange
+	// Packed are the bundles whose content is in images alone, by name, with the image: the plan that brings them does not come.
+	Packed map[string]string
 }
 
 // New returns a simulation of objects, which are not written to, at an instant. verdicts answer what is asked about custom
 // resources; where they are not complete, it stays unanswered. What else is unanswered in options stays so.
 func New(now time.Time, objects []olmcore.Object, options controllers.Options, verdicts olmcore.Observed[installplan.ResourceVerdict]) (*Simulation, error) {
-	s := &Simulation{cluster: fake.NewCluster(now)}
+	s := &Simulation{cluster: fake.NewCluster(now), Packed: map[string]string{}}
 	kept := slices.DeleteFunc(slices.Clone(objects), func(o olmcore.Object) bool {
 		return slices.Contains(leftOut, olmcore.GVKOf(o).GroupKind())
 	})
@@ -59,7 +63,12 @@ func New(now time.Time, objects []olmcore.Object, options controllers.Options, v
 		return nil, err
 	}
 	options.Sweeps, options.Operators, options.Live = false, false, true
-	options.Asked, options.Watch, options.Connection, options.Issuer = nil, nil, nil, nil // which reach out
+	options.Watch, options.Connection, options.Issuer = nil, nil, nil // which reach out
+	options.Asked = func(_ string, _ types.NamespacedName, request any) {
+		if lookup, is := request.(v1alpha1.BundleLookup); is {
+			s.Packed[lookup.Identifier] = lookup.Path
+		}
+	}
 	if options.KubernetesVersion == "" {
 		options.KubernetesVersion = AnyKubernetes
 	}
