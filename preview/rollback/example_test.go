@@ -39,7 +39,7 @@ func ExampleRun() {
 	// Output:
 	// update Subscription ops/vault
 	// delete ClusterServiceVersion ops/vault.v2.0.0
-	// until ClusterServiceVersion vault.v2.0.0 is being deleted
+	// until ClusterServiceVersion vault.v2.0.0 is gone
 	// updateStatus Subscription ops/vault
 	// until the Subscription is resolved to vault.v1.0.0
 	// update InstallPlan ops/install-ujoliefcsk

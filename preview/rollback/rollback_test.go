@@ -86,7 +86,7 @@ func TestFailedForward(t *testing.T) {
 	require.Equal(t, []string{
 		"update Subscription: newer versions wait for approval, and vault.v1.0.0 is where to start from",
 		"delete ClusterServiceVersion: an earlier version takes its place",
-		"wait: ClusterServiceVersion vault.v2.0.0 is being deleted",
+		"wait: ClusterServiceVersion vault.v2.0.0 is gone",
 		"updateStatus Subscription: vault.v1.0.0 is there again",
 	}, lines(a)[:4], "%s", strings.Join(lines(a), "\n"))
 	goBack(t, w, "", false)
@@ -151,7 +151,7 @@ func TestRegrettedAfterSuccess(t *testing.T) {
 	require.Equal(t, []string{
 		"update Subscription: newer versions wait for approval, and vault.v1.0.0 is where to start from",
 		"delete ClusterServiceVersion: an earlier version takes its place",
-		"wait: ClusterServiceVersion vault.v2.0.0 is being deleted",
+		"wait: ClusterServiceVersion vault.v2.0.0 is gone",
 		"updateStatus Subscription: vault.v1.0.0 is to be installed again",
 		"wait: the Subscription is resolved to vault.v1.0.0",
 		"update InstallPlan: it brings vault.v1.0.0 back",

@@ -125,7 +125,7 @@ func removeNewer(w world, to string) step {
 func remove(c *v1alpha1.ClusterServiceVersion) step {
 	switch {
 	case c.DeletionTimestamp != nil:
-		return step{wait: "ClusterServiceVersion " + c.Name + " is being deleted"}
+		return step{wait: "ClusterServiceVersion " + c.Name + " is gone"}
 	case c.Spec.Cleanup.Enabled:
 		after := c.DeepCopy()
 		after.Spec.Cleanup.Enabled = false
@@ -136,7 +136,7 @@ func remove(c *v1alpha1.ClusterServiceVersion) step {
 
 func awaitRemoval(w world, to string) step {
 	for _, c := range w.newer(to) {
-		return step{wait: "ClusterServiceVersion " + c.Name + " is being deleted"}
+		return step{wait: "ClusterServiceVersion " + c.Name + " is gone"}
 	}
 	return step{}
 }

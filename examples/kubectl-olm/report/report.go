@@ -7,12 +7,14 @@
 //	kubectl olm status -o json          Status
 //	kubectl olm audit -o json           Audit
 //	kubectl olm catalog -o json         Catalogs
+//	kubectl olm path --preview -o json  Hops
 package report
 
 import (
 	"time"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/preview"
 	"github.com/olmcore/olm/subscription/health"
 )
 
@@ -176,4 +178,15 @@ type Entry struct {
 	Replaces  string   `json:"replaces"`
 	Skips     []string `json:"skips"`
 	SkipRange string   `json:"skipRange"`
+}
+
+// Hops is what each approval for a Subscription would do, one after another.
+type Hops struct {
+	Namespace    string `json:"namespace"`
+	Subscription string `json:"subscription"`
+	// Hops are in the order in which they come; none where nothing newer is offered. The last one may have Blocked: what comes
+	// after it is not known then.
+	Hops []preview.Preview `json:"hops"`
+	// NotRead are the kinds that were not read, by their kinds, sorted: what depends on them is told as if there were none.
+	NotRead []string `json:"notRead"`
 }

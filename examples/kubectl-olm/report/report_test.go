@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/examples/kubectl-olm/report"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/preview"
 	"github.com/olmcore/olm/subscription/health"
 )
 
@@ -30,6 +31,7 @@ func TestTheJSONDoesNotChange(t *testing.T) {
 		"reportEmpty": report.Report{},
 		"status":      report.Status{Now: *full.Since, Summary: report.Summary{Total: 1, Phases: map[string]int{"Installing": 1}}, Subscriptions: []report.Subscription{s}, NotRead: []string{"pods"}},
 		"audit":       report.Audit{Findings: []report.Finding{{Severity: "Warning", Reason: "R", Message: "m", Object: object, Path: "spec", Source: "csv", Repair: []string{"update Pod a/b"}}}, NotRead: []string{}},
+		"hops":        report.Hops{Namespace: "apps", Subscription: "broker", Hops: []preview.Preview{preview.Between(nil, nil)}, NotRead: []string{"Pod"}},
 		"catalogs": report.Catalogs{NotRead: []string{}, Packages: []report.Package{{Catalog: "olm/c", Name: "p", DefaultChannel: "s", Deprecation: "d", Channels: []report.Channel{
 			{Name: "s", Head: "p.v1", Version: "1.0.0", Entries: []report.Entry{{Name: "p.v1", Version: "1.0.0", Replaces: "p.v0", Skips: []string{}, SkipRange: "<1.0.0"}}},
 		}}}},

@@ -83,7 +83,7 @@ func (a *approval) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if a.site, err = a.newSite(ctx); err != nil {
+	if a.site, err = a.newSite(ctx, writtenKinds); err != nil {
 		return err
 	}
 	plan, err := a.planNamed(ctx, name)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -22,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
@@ -262,35 +260,6 @@ func TestWhatIsWrongWithWriting(t *testing.T) {
 		require.Equal(t, 2, code, args)
 		require.Contains(t, errs, "error: "+want, args)
 	}
-}
-
-// upgradeFile is a cluster in which an upgrade waits that asks for more than the version before.
-const upgradeFile = "../../testdata/upgrade.yaml"
-
-// TestTheFileOfTheUpgradeIsThatOfTheCluster: OLMCORE_UPDATE=1 writes it.
-func TestTheFileOfTheUpgradeIsThatOfTheCluster(t *testing.T) {
-	w := upgradetest.New(t, func(_, second *upgradetest.Bundle) {
-		permissions := second.CSV.Spec.InstallStrategy.StrategySpec.Permissions
-		permissions[0].Rules = append(permissions[0].Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}})
-		second.CRD.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
-			upgradetest.Version("v1", false, "size", "rooms"), upgradetest.Version("v2", true, "size", "rooms"),
-		}
-	})
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Written by %s: %s runs, and %s waits for approval at %s.\n", t.Name(), upgradetest.First, upgradetest.Second, w.Cluster.Now().Format(time.RFC3339))
-	for _, o := range w.Cluster.Objects() {
-		m, err := olmcore.ToMap(o)
-		require.NoError(t, err)
-		document, err := yaml.Marshal(m)
-		require.NoError(t, err)
-		fmt.Fprintf(&b, "---\n%s", document)
-	}
-	if os.Getenv("OLMCORE_UPDATE") == "1" {
-		require.NoError(t, os.WriteFile(upgradeFile, []byte(b.String()), 0o600))
-	}
-	want, err := os.ReadFile(upgradeFile)
-	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(string(want), b.String()))
 }
 
 // TestWhatAnUpgradeBringsIsShownSafely: authors of operators write images and rules.

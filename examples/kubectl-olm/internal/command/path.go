@@ -20,14 +20,18 @@ import (
 )
 
 func pathCommand(r *root) *cobra.Command {
-	across := false
+	var how following
 	cmd := &cobra.Command{
 		Use:   "path SUBSCRIPTION[=BUNDLE]",
 		Short: "The upgrades that a Subscription has before it, hop by hop",
 		Long: `The upgrades that a Subscription has before it, hop by hop: to where it ends, or to a bundle.
 
-The content of catalogs comes from --catalog, from --registry, or within a cluster from the registries of its CatalogSources.`,
+The content of catalogs comes from --catalog, from --registry, or within a cluster from the registries of its CatalogSources.
+
+With --preview it says what approving each hop would do, as approve does for the first one. It writes nothing. Of a catalog that names images
+alone the hops are known, and what they bring is not.`,
 		Example: `  kubectl olm path etcd --catalog olm/community=catalog.json.gz
+  kubectl olm path etcd --preview --catalog olm/community=catalog.json.gz
   kubectl olm path etcd=etcdoperator.v0.9.4 --registry olm/community=localhost:50051 -o mermaid`,
 		Args:              one("SUBSCRIPTION or SUBSCRIPTION=BUNDLE"),
 		ValidArgsFunction: r.completeNames(subscriptions),
@@ -36,19 +40,55 @@ The content of catalogs comes from --catalog, from --registry, or within a clust
 			if err != nil {
 				return err
 			}
-			return r.path(cmd.Context(), name, bundle, across)
+			return r.path(cmd.Context(), name, bundle, how)
 		},
 	}
-	cmd.Flags().BoolVar(&across, "across-channels", false, "the way may lead through other channels of the package")
-	r.outputs(cmd, "table", "json", "yaml", "mermaid", "html")
+	cmd.Flags().BoolVar(&how.across, "across-channels", false, "the way may lead through other channels of the package")
+	cmd.Flags().BoolVar(&how.preview, "preview", false, "say what approving each hop would do")
+	cmd.MarkFlagsMutuallyExclusive("across-channels", "preview")
+	r.outputs(cmd, "table", "wide", "json", "yaml", "mermaid", "html")
 	return cmd
 }
 
-func (r *root) path(ctx context.Context, name, bundle string, across bool) error {
+// following is how a way is looked for, and what is said of it.
+type following struct{ across, preview bool }
+
+// check refuses what does not fit together.
+func (f following) check(r *root, bundle string) error {
+	switch {
+	case !f.preview && r.output == "wide":
+		return errors.New("-o wide needs --preview: a way has no more to show")
+	case f.preview && r.output == "mermaid":
+		return errors.New("-o mermaid shows no previews: leave out --preview")
+	case f.preview && bundle != "":
+		return errors.New("--preview shows what comes of approving whatever waits: name the Subscription alone, without a bundle")
+	case f.preview && r.all:
+		return errors.New("--preview is about one namespace, not about all: say -n")
+	}
+	return nil
+}
+
+// pathWorld opens what a way is looked for in.
+func (r *root) pathWorld(ctx context.Context, f following) (*site, error) {
+	if f.preview {
+		return r.newSite(ctx, resolutionKinds)
+	}
 	w, err := r.open(ctx, resolutionKinds)
+	if err != nil {
+		return nil, err
+	}
+	return &site{world: w}, readContent(ctx, r, w, false)
+}
+
+func (r *root) path(ctx context.Context, name, bundle string, how following) error {
+	if err := how.check(r, bundle); err != nil {
+		return err
+	}
+	s, err := r.pathWorld(ctx, how)
 	if err != nil {
 		return err
 	}
+	w := s.world
 	subs, err := r.subscriptions(ctx, w, []string{name})
 	if err != nil {
 		return err
@@ -57,16 +97,19 @@ func (r *root) path(ctx context.Context, name, bundle string, across bool) error
 	if err != nil {
 		return err
 	}
-	if err := readContent(ctx, r, w, true); err != nil {
-		return err
+	if len(r.catalogs.Content) == 0 {
+		return errNoContent
 	}
 	in, err := r.catalogs.Input(ctx, w, o.GetNamespace())
 	if err != nil {
 		return notRead(err, r)
 	}
-	found, err := path.Find(path.Question{Input: in, Subscription: name, Target: bundle, AcrossChannels: across})
+	found, err := path.Find(path.Question{Input: in, Subscription: name, Target: bundle, AcrossChannels: how.across})
 	if err != nil {
 		return err
+	}
+	if how.preview {
+		return r.showHops(ctx, s, found)
 	}
 	switch r.output {
 	case "json", "yaml":
@@ -74,10 +117,7 @@ func (r *root) path(ctx context.Context, name, bundle string, across bool) error
 	case "mermaid":
 		err = write(r.Out, text.Mermaid(found.Mermaid()))
 	case "html":
-		title := "The way of " + o.GetNamespace() + "/" + name
-		p := page.Page{Title: title, Now: w.Now, Summary: summarizeWay(found), Sections: waySections(found), NotRead: w.NotRead()}
-		p.Graphs = []page.Drawing{wayGraph(found).Draw()}
-		err = p.Write(r.Out)
+		err = wayPage(found, w).Write(r.Out)
 	default:
 		err = write(r.Out, text.Lines(found.String()))
 	}
@@ -109,6 +149,14 @@ func summarizeWay(p path.Path) string {
 	return s + ", and " + p.Target + " is not reached."
 }
 
+// wayPage is what -o html shows.
+func wayPage(found path.Path, w *world.World) page.Page {
+	return page.Page{
+		Title: "The way of " + found.Namespace + "/" + found.Subscription, Now: w.Now, Summary: summarizeWay(found),
+		Sections: waySections(found), Graphs: []page.Drawing{wayGraph(found).Draw()}, NotRead: w.NotRead(),
+	}
+}
+
 // waySections are the hops of a way in words.
 func waySections(p path.Path) []page.Section {
 	var all []page.Section
@@ -128,15 +176,23 @@ func waySections(p path.Path) []page.Section {
 		}
 		all = append(all, s)
 	}
-	end := page.Section{Title: "Where it ends"}
+	return append(all, endSection(p))
+}
+
+// titleEnd is the title of what is said of the end of a way.
+const titleEnd = "Where it ends"
+
+// endSection says where a way ends.
+func endSection(p path.Path) page.Section {
+	end := page.Section{Title: titleEnd}
 	for _, stop := range p.Stops {
 		class := "warn"
 		if stop.Code == path.Head {
 			class = "good"
 		}
-		end.Items = append(end.Items, page.Item{Class: class, Text: cmp.Or(stop.At, "nothing installed") + ": " + stop.Summary})
+		end.Items = append(end.Items, page.Item{Class: class, Text: cmp.Or(stop.At, nothing) + ": " + stop.Summary})
 	}
-	return append(all, end)
+	return end
 }
 
 // nothing is the name of the box from which first versions come.

@@ -12,8 +12,15 @@ import (
 	"github.com/olmcore/olm/preview"
 )
 
-// titleWayBack is the title of what is said of a way back.
-const titleWayBack = "Way back"
+// Titles of what is said of a preview.
+const (
+	titleBlocked     = "In its way"
+	titleVersions    = "Versions"
+	titlePermissions = "Permissions"
+	titleDefinitions = "CustomResourceDefinitions"
+	titleRestarts    = "Restarts"
+	titleWayBack     = "Way back"
+)
 
 // summarizePreview says a preview in a line.
 func summarizePreview(p preview.Preview) string {
@@ -39,12 +46,12 @@ func summarizePreview(p preview.Preview) string {
 // previewSections are what a preview says, what matters most first. Only when isWide each object is named with its fields.
 func previewSections(p preview.Preview, isWide bool) []page.Section {
 	all := []page.Section{
-		{Title: "In its way", Items: blocks(p)},
-		{Title: "Versions", Items: versionItems(p)},
-		{Title: "Permissions", Items: append(grants("bad", "+", p.Permissions.Added), grants("", "-", p.Permissions.Removed)...)},
-		{Title: "CustomResourceDefinitions", Items: definitions(p)},
+		{Title: titleBlocked, Items: blocks(p)},
+		{Title: titleVersions, Items: versionItems(p)},
+		{Title: titlePermissions, Items: append(grants("bad", "+", p.Permissions.Added), grants("", "-", p.Permissions.Removed)...)},
+		{Title: titleDefinitions, Items: definitions(p)},
 		{Title: "Images", Items: images(p)},
-		{Title: "Restarts", Items: restarts(p)},
+		{Title: titleRestarts, Items: restarts(p)},
 		{Title: "Webhooks", Items: webhooks(p)},
 		{Title: "Said about it", Items: remarks(p)},
 		{Title: titleWayBack, Items: wayBack(p)},
@@ -201,7 +208,7 @@ func objectItems(p preview.Preview) (items []page.Item) {
 
 // versionsGraph draws the versions that come and those that they replace.
 func versionsGraph(p preview.Preview) page.Graph {
-	g := page.Graph{Title: "Versions"}
+	g := page.Graph{Title: titleVersions}
 	seen := map[string]bool{}
 	for _, v := range p.Versions {
 		id := v.Namespace + "/" + v.Name

@@ -58,7 +58,7 @@ func (r *root) rollback(ctx context.Context, name string, b backward) error {
 	if err := b.check(r, "rollback"); err != nil {
 		return err
 	}
-	s, err := r.newSite(ctx)
+	s, err := r.newSite(ctx, writtenKinds)
 	if err != nil {
 		return err
 	}
@@ -109,6 +109,12 @@ func (w *way) advice(ctx context.Context) (rollback.Advice, error) {
 // refused is the error for a way that is not advised; it names the versions that there were.
 func (w *way) refused(ctx context.Context, advice rollback.Advice) error {
 	problem := "no way back is advised: " + advice.Refused
+	switch {
+	case len(advice.Losses)+len(advice.Dependants) > 0:
+		return errors.New(problem + ". With --accept-loss it is")
+	case len(w.catalogs.Content) == 0:
+		problem += ". Of a version that is gone the content of its catalog is needed: --catalog or --registry"
+	}
 	in, err := preview.GatherNamespace(ctx, w.reader, w.of.Namespace, w.world.Now, w.options)
 	if err != nil {
 		return errors.New(problem)
@@ -176,10 +182,10 @@ func (r *root) showAdvice(a rollback.Advice) error {
 		return nil // the error says why
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", r.palette.Paint(text.Bold, text.Line(fmt.Sprintf("Subscription %s/%s: from %s back to %s", a.Subscription.Namespace, a.Subscription.Name, orNothing(a.From), orNothing(a.To)), 500)))
 	if len(a.Steps) == 0 && a.Refused == "" {
-		b.WriteString("Nothing is left to do.\n")
+		return write(r.Out, text.Line(fmt.Sprintf("Subscription %s/%s is at %s already", a.Subscription.Namespace, a.Subscription.Name, a.To), 500)+"\n")
 	}
+	fmt.Fprintf(&b, "%s\n", r.palette.Paint(text.Bold, text.Line(fmt.Sprintf("Subscription %s/%s: from %s back to %s", a.Subscription.Namespace, a.Subscription.Name, orNothing(a.From), orNothing(a.To)), 500)))
 	for i, step := range a.Steps {
 		fmt.Fprintf(&b, "  %d. %s\n", i+1, text.Line(describe(step), 500))
 	}

@@ -28,12 +28,14 @@ type site struct {
 	options controllers.Options
 }
 
-// newSite opens what the flags say.
-func (r *root) newSite(ctx context.Context) (*site, error) {
+// writtenKinds are those in which the commands that write look for names.
+var writtenKinds = []schema.GroupVersionKind{subscriptions, installPlans, catalogs}
+
+// newSite opens what the flags say: of a live cluster these kinds, of files all.
+func (r *root) newSite(ctx context.Context, kinds []schema.GroupVersionKind) (*site, error) {
 	isLive := len(r.files) == 0
-	kinds := readBy("csv", "installplan", "subscription", "resolution")
-	if isLive {
-		kinds = []schema.GroupVersionKind{subscriptions, installPlans, catalogs}
+	if !isLive {
+		kinds = readBy("csv", "installplan", "subscription", "resolution")
 	}
 	r.tellsUnread = !isLive // a preview says what it lacks
 	w, err := r.open(ctx, kinds)

@@ -45,7 +45,9 @@ type Page struct {
 	Subscriptions []report.Subscription
 	Sections      []Section
 	Graphs        []Drawing
-	NotRead       []string
+	// Below are the sections that stand below the graphs.
+	Below   []Section
+	NotRead []string
 }
 
 // Section is a heading with lists below it.
