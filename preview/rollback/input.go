@@ -23,7 +23,7 @@ type Input struct {
 	// Now is the instant of the advice, Namespace and Subscription what it is about. Required.
 	Now                     time.Time
 	Namespace, Subscription string
-	// To is the ClusterServiceVersion to go back to. Empty: the one before or, of a way that was stopped, the one it leads to.
+	// To is the ClusterServiceVersion to go back to. Empty: the one before or, of a way that was begun, the one it leads to.
 	To string
 	// Objects are what was observed, NotRead the kinds that could not be read.
 	Objects []olmcore.Object

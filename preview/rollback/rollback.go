@@ -106,8 +106,8 @@ func (in *Input) refuse(a Advice, why string) Advice {
 	return a
 }
 
-// before returns the version that was there before the newest one, empty when that is not known. Of a way that was stopped it
-// is the one that the way leads to: holdBack has noted it.
+// before returns the version that was there before the newest one, empty when that is not known. Of a way that was stopped, or
+// is at its end, it is the one that the way leads to: holdBack has noted it.
 func (w world) before() string {
 	head, noted := w.head(), ""
 	if w.sub.Spec.InstallPlanApproval == v1alpha1.ApprovalManual {
@@ -116,7 +116,7 @@ func (w world) before() string {
 	switch {
 	case head == nil:
 		return noted
-	case head.Name == noted && !w.runs(noted):
+	case head.Name == noted: // it began there, or is back
 		return noted
 	}
 	return head.Spec.Replaces

@@ -201,13 +201,27 @@ func TestTheJSONIsThatOfThePreview(t *testing.T) {
 	}
 }
 
+// controlled lets the controllers go on until it is stopped.
+func (u *upgrade) controlled(t *testing.T) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			_ = u.server.With(func(*fake.Cluster) error { return u.Driver.RunUntilIdle(ctx, time.Minute) })
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
 // TestRollbackGoesTheWayBack: the upgrade has failed, as its image is not there.
 func TestRollbackGoesTheWayBack(t *testing.T) {
-	const broken = "registry.example.com/broken:2"
-	u := newUpgrade(t, func(_, second *upgradetest.Bundle) {
-		second.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image = broken
-	})
-	u.Cluster.BreakImage(broken, "ImagePullBackOff")
+	u := newUpgrade(t, breakSecond)
+	u.Cluster.BreakImage(noImage, "ImagePullBackOff")
 	u.Approve(t)
 	require.NotEqual(t, v1alpha1.CSVPhaseSucceeded, u.Phase(upgradetest.Second))
 
@@ -220,22 +234,68 @@ func TestRollbackGoesTheWayBack(t *testing.T) {
 		require.Contains(t, []string{"discovery", "get", "list"}, verb)
 	}
 
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { // the controllers go on meanwhile
-		defer close(ended)
-		for ctx.Err() == nil {
-			_ = u.server.With(func(*fake.Cluster) error { return u.Driver.RunUntilIdle(ctx, time.Minute) })
-			time.Sleep(time.Millisecond)
-		}
-	}()
+	stop := u.controlled(t)
 	code, _, errs = u.typing(t, "y\n", "rollback", "vault")
-	cancel()
-	<-ended
+	stop()
 	require.Zero(t, code, errs)
 	require.True(t, strings.HasSuffix(errs, "\nSubscription ops/vault is back at vault.v1.0.0.\n"), errs)
 	require.Equal(t, v1alpha1.CSVPhaseSucceeded, u.Phase(upgradetest.First))
 	require.Empty(t, u.Phase(upgradetest.Second))
+}
+
+// TestAStepThatTakesLongIsSaid: no controller runs, so that what was deleted stays.
+func TestAStepThatTakesLongIsSaid(t *testing.T) {
+	u := newUpgrade(t, breakSecond)
+	u.Cluster.BreakImage(noImage, "ImagePullBackOff")
+	u.Approve(t)
+	code, _, errs := u.typing(t, "", "rollback", "vault", "--yes", "--timeout", "15ms")
+	require.Equal(t, 2, code)
+	const waits = "wait until ClusterServiceVersion vault.v2.0.0 is gone"
+	require.True(t, strings.HasSuffix(errs, waits+"\nerror: this took more than 15ms: run it again to go on: "+waits+"\n"), errs)
+	require.NotEmpty(t, u.Phase(upgradetest.Second))
+}
+
+// TestRollbackIsStoppedAndGoneOnWith: at every write of it, whether the version before waits still or is gone. The version to go
+// back to is not named again.
+func TestRollbackIsStoppedAndGoneOnWith(t *testing.T) {
+	for name, change := range map[string]func(first, second *upgradetest.Bundle){"failed": breakSecond, "regretted": nil} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpgrade(t, change)
+			u.Cluster.BreakImage(noImage, "ImagePullBackOff")
+			u.Approve(t)
+			u.flags = append(u.flags, "--catalog", "olm/community=../../testdata/upgrade-catalog.yaml")
+			var stops func()
+			u.server.Authorize = func(what authorizationv1.ResourceAttributes) bool {
+				isWrite := what.Verb == "patch" || what.Verb == "update" || what.Verb == "delete"
+				if isWrite && stops != nil {
+					stops()
+				}
+				return true
+			}
+			stopped := 0
+			for code := 2; code != 0; {
+				stop := u.controlled(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				var out, errs bytes.Buffer
+				if stopped < 3 {
+					stops = cancel
+				}
+				streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
+				code = command.RunAtTerminal(ctx, append([]string{"rollback", "vault", "--yes"}, u.flags...), streams, u.now(t))
+				stops = nil
+				cancel()
+				stop()
+				if code != 0 {
+					stopped++
+					require.Less(t, stopped, 9, errs.String())
+					require.Contains(t, errs.String(), "context canceled")
+				}
+			}
+			require.NotZero(t, stopped)
+			require.Equal(t, v1alpha1.CSVPhaseSucceeded, u.Phase(upgradetest.First))
+			require.Empty(t, u.Phase(upgradetest.Second))
+		})
+	}
 }
 
 func TestWhatIsWrongWithWriting(t *testing.T) {
