@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/path"
 )
 
-// hops returns what each approval for a Subscription would do. Custom resources are judged as approve has them judged: those
-// of all hops at once.
+// hops returns what each approval for a Subscription would do. Custom resources are judged as approve has them judged,
+// where a definition is as the cluster has it: what an earlier hop changes cannot be asked about yet.
 func (s *site) hops(ctx context.Context, namespace, subscription string) (report.Hops, error) {
 	all := report.Hops{Namespace: namespace, Subscription: subscription, NotRead: []string{}}
 	in, err := preview.GatherNamespace(ctx, s.reader, namespace, s.world.Now, s.options)
@@ -31,10 +31,7 @@ func (s *site) hops(ctx context.Context, namespace, subscription string) (report
 	if err != nil || s.options.Judge == nil {
 		return all, err
 	}
-	var asked []installplan.SchemaChange
-	for _, p := range all.Hops {
-		asked = append(asked, p.SchemaChanges...)
-	}
+	asked := askable(all.Hops)
 	if len(asked) == 0 {
 		return all, nil
 	}
@@ -44,11 +41,35 @@ func (s *site) hops(ctx context.Context, namespace, subscription string) (report
 	}
 	in.CustomResources = olmcore.Found(verdicts...)
 	all.Hops, err = preview.Hops(ctx, in, subscription)
+	for i := range all.Hops {
+		for j, d := range all.Hops[i].CustomResourceDefinitions {
+			all.Hops[i].CustomResourceDefinitions[j].Judged = d.Judged && !changes(all.Hops[:i], d.Name)
+		}
+	}
 	return all, err
 }
 
+// askable are the changes of definitions that no earlier hop changes.
+func askable(hops []preview.Preview) (asked []installplan.SchemaChange) {
+	for i, p := range hops {
+		for _, c := range p.SchemaChanges {
+			if !changes(hops[:i], c.Before.Name) {
+				asked = append(asked, c)
+			}
+		}
+	}
+	return asked
+}
+
+// changes reports whether hops change a definition.
+func changes(hops []preview.Preview, definition string) bool {
+	return slices.ContainsFunc(hops, func(p preview.Preview) bool {
+		return slices.ContainsFunc(p.CustomResourceDefinitions, func(d preview.Definition) bool { return d.Name == definition })
+	})
+}
+
 // showHops writes a way with what each of its approvals does.
-func (r *root) showHops(ctx context.Context, s *site, found path.Path) error {
+func showHops(ctx context.Context, r *root, s *site, found path.Path) error {
 	all, err := s.hops(ctx, found.Namespace, found.Subscription)
 	if err != nil {
 		return notRead(err, r)
@@ -65,7 +86,7 @@ func (r *root) showHops(ctx context.Context, s *site, found path.Path) error {
 		p.Below = append(p.Below, ending(all, found))
 		err = p.Write(r.Out)
 	default:
-		err = write(r.Out, r.hopsText(all, found))
+		err = write(r.Out, hopsText(r, all, found))
 	}
 	if err == nil && r.exitCode && len(all.Hops) > 0 {
 		err = errFound
@@ -77,7 +98,7 @@ func (r *root) showHops(ctx context.Context, s *site, found path.Path) error {
 var tableTitles = []string{titleBlocked, titleVersions, titlePermissions, titleDefinitions, titleRestarts, titleWayBack}
 
 // hopsText is what -o table and wide show.
-func (r *root) hopsText(all report.Hops, found path.Path) string {
+func hopsText(r *root, all report.Hops, found path.Path) string {
 	var b strings.Builder
 	title := fmt.Sprintf("Subscription %s/%s: %s", all.Namespace, all.Subscription, count(len(all.Hops), "approval"))
 	b.WriteString(r.palette.Paint(text.Bold, text.Line(title, 500)) + "\n")

@@ -79,7 +79,7 @@ func TestTheNamespaceIsThatOfKubectl(t *testing.T) {
 	require.Contains(t, out, "2 Subscriptions: 1 WaitingForApproval, 1 Installed.")
 	code, out, errs = run(t, "", append([]string{"status"}, flags...)...)
 	require.Zero(t, code, errs)
-	require.Equal(t, "No Subscriptions.\n", out)
+	require.Equal(t, "No Subscriptions in namespace default. With -A all namespaces are looked at.\n", out)
 	code, _, errs = run(t, "", append([]string{"why", "broker", "-n", "tools"}, flags...)...)
 	require.Equal(t, 2, code)
 	require.Equal(t, "error: there is no Subscription, CSV, InstallPlan, CatalogSource or package \"broker\" in namespace tools\n", errs)

@@ -98,6 +98,9 @@ func (r *root) read(ctx context.Context, kinds []schema.GroupVersionKind, told f
 		return w, err
 	}
 	if raw, err := r.config.ToRawKubeConfigLoader().RawConfig(); err == nil && clientcmdapi.IsConfigEmpty(&raw) && *r.config.APIServer == "" && !inCluster() {
+		if path := os.Getenv("KUBECONFIG"); path != "" {
+			return nil, fmt.Errorf("which cluster to use is not known: KUBECONFIG is %s, and no file of it names a cluster. Set KUBECONFIG or --kubeconfig, or name files with -f", path)
+		}
 		return nil, errors.New("which cluster to use is not known: set KUBECONFIG or --kubeconfig, or name files with -f")
 	}
 	config, err := r.config.ToRESTConfig()

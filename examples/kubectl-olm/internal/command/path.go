@@ -69,7 +69,7 @@ func (f following) check(r *root, bundle string) error {
 }
 
 // pathWorld opens what a way is looked for in.
-func (r *root) pathWorld(ctx context.Context, f following) (*site, error) {
+func pathWorld(ctx context.Context, r *root, f following) (*site, error) {
 	if f.preview {
 		return r.newSite(ctx, resolutionKinds)
 	}
@@ -84,7 +84,7 @@ func (r *root) path(ctx context.Context, name, bundle string, how following) err
 	if err := how.check(r, bundle); err != nil {
 		return err
 	}
-	s, err := r.pathWorld(ctx, how)
+	s, err := pathWorld(ctx, r, how)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (r *root) path(ctx context.Context, name, bundle string, how following) err
 		return err
 	}
 	if how.preview {
-		return r.showHops(ctx, s, found)
+		return showHops(ctx, r, s, found)
 	}
 	switch r.output {
 	case "json", "yaml":

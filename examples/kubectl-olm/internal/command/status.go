@@ -181,7 +181,11 @@ func (r *root) printStatus(ctx context.Context, w *world.World, subs []*v1alpha1
 	if len(rows) > 0 {
 		table = r.palette.Table(head, rows) + "\n"
 	}
-	return write(r.Out, table+summarize(s.Summary)+"\n")
+	summary := summarize(s.Summary)
+	if w.Namespace != "" && r.selector == "" && s.Summary.Total == 0 {
+		summary = "No Subscriptions in namespace " + text.Line(w.Namespace, 100) + ". With -A all namespaces are looked at."
+	}
+	return write(r.Out, table+summary+"\n")
 }
 
 // versions is what is installed, and what is to take its place.
