@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,7 +113,7 @@ func (w *way) refused(ctx context.Context, advice rollback.Advice) error {
 	switch {
 	case len(advice.Losses)+len(advice.Dependants) > 0:
 		return errors.New(problem + ". With --accept-loss it is")
-	case len(w.catalogs.Content) == 0:
+	case len(w.catalogs.Content) == 0 && advice.To != "" && !w.exists(ctx, advice.To):
 		problem += ". Of a version that is gone the content of its catalog is needed: --catalog or --registry"
 	}
 	in, err := preview.GatherNamespace(ctx, w.reader, w.of.Namespace, w.world.Now, w.options)
@@ -124,6 +125,12 @@ func (w *way) refused(ctx context.Context, advice rollback.Advice) error {
 		problem += fmt.Sprintf(" (versions that it had: %s)", strings.Join(candidates, ", "))
 	}
 	return errors.New(problem)
+}
+
+// exists reports whether a version is there.
+func (w *way) exists(ctx context.Context, version string) bool {
+	c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, w.reader, w.of.Namespace, version)
+	return err == nil && c != nil
 }
 
 // walk goes a way step by step, and asks anew what is next after each.
