@@ -14,6 +14,7 @@ const (
 	referenceInvalid  situation = "ReferenceInvalid"
 	resolutionFailed  situation = "ResolutionFailed"
 	operatorGroups    situation = "OperatorGroupCount"
+	noOperatorGroup   situation = "NoOperatorGroup"
 	unpackFailed      situation = "UnpackFailed"
 	catalogsMissing   situation = "CatalogsUnhealthy"
 	catalogsUnasked   situation = "CatalogsUnhealthyWhenInstalled"
@@ -53,6 +54,7 @@ var advices = map[situation]string{
 	referenceInvalid:  "Clear status.installPlanRef of {object}.",
 	resolutionFailed:  "Change the Subscriptions, the installed operators or the catalogs that the message names.",
 	operatorGroups:    "Leave exactly one OperatorGroup in {object}.",
+	noOperatorGroup:   "Create an OperatorGroup in {object}, exactly one: it says which namespaces its operators watch.",
 	unpackFailed:      "Make the bundle image available, or follow the advice of the message.",
 	catalogsMissing:   "Make {object} available, or remove the catalogs that are not needed.",
 	catalogsUnasked:   "Make the catalogs available: until then no newer version is seen.",

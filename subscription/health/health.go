@@ -76,6 +76,7 @@ type namespace struct {
 	now         time.Time
 	name        string
 	blocked     bool
+	groups      int // how many OperatorGroups there are
 	csvs        map[string]*v1alpha1.ClusterServiceVersion
 	deployments olmcore.Observed[*appsv1.Deployment]
 	pods        []*corev1.Pod
@@ -84,7 +85,7 @@ type namespace struct {
 
 func newNamespace(in *Input, blocked bool) *namespace {
 	n := &namespace{
-		now: in.Now, name: in.Namespace, blocked: blocked, csvs: relation.ByName(in.ClusterServiceVersions.Items),
+		now: in.Now, name: in.Namespace, blocked: blocked, groups: len(in.OperatorGroups.Items), csvs: relation.ByName(in.ClusterServiceVersions.Items),
 		deployments: in.Deployments, pods: in.Pods.Items, heldBack: make(map[string]*resolution.HeldBack, len(in.HeldBack)),
 	}
 	for i := range in.HeldBack {

@@ -227,7 +227,11 @@ func TestWhatBlocksAResolution(t *testing.T) {
 	w := healthOf(t, in)
 	require.Equal(t, health.Failed, w.Phase)
 	require.Equal(t, "found 2 operatorGroups, expected 1", w.Message)
-	require.Contains(t, w.Advice, "exactly one OperatorGroup")
+	require.Equal(t, "Leave exactly one OperatorGroup in Namespace ops.", w.Advice)
+	in.OperatorGroups.Items = nil
+	w = healthOf(t, in)
+	require.Equal(t, "found 0 operatorGroups, expected 1", w.Message)
+	require.Equal(t, "Create an OperatorGroup in Namespace ops, exactly one: it says which namespaces its operators watch.", w.Advice)
 
 	in = inputOf(newSub("a"))
 	in.Catalogs = &subscription.Catalogs{Sources: olmcore.Found(newCatalog("olm", "other", true))}

@@ -42,6 +42,9 @@ func (n *namespace) resolution(v *subscription.Verdict) (f finding, blocks bool)
 			if n.blocked {
 				f.now = operatorGroups
 			}
+			if n.blocked && n.groups == 0 {
+				f.now = noOperatorGroup
+			}
 		}
 		f.Object = olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
 		return f, true
