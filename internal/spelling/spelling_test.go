@@ -34,3 +34,11 @@ func TestEdits(t *testing.T) {
 		spelling.Edits("abc", "abc"), spelling.Edits("abc", "ab"), spelling.Edits("abc", "abcd"), spelling.Edits("abc", "axc"), spelling.Edits("abc", "acb"), spelling.Edits("", "abc"),
 	})
 }
+
+func TestNamesOfOperators(t *testing.T) {
+	known := []string{"etcd", "broker", "storage"}
+	for name, want := range map[string]string{"etdc": "etcd", "brokre": "broker", "storge": "storage", "storages": "storage", "kafka": "", "x": "", "": ""} {
+		require.Equal(t, want, spelling.Nearest(name, known), name)
+	}
+	require.Equal(t, "aa", spelling.Nearest("ab", []string{"ac", "aa"}), "the first of several that are as near")
+}

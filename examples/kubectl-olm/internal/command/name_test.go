@@ -63,14 +63,6 @@ func TestParseRegistry(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	known := []string{"etcd", "broker", "storage"}
-	for name, want := range map[string]string{"etdc": "etcd", "brokre": "broker", "storge": "storage", "storages": "storage", "kafka": "", "x": "", "": ""} {
-		require.Equal(t, want, nearest(name, known), name)
-	}
-	require.Equal(t, "aa", nearest("ab", []string{"ac", "aa"}), "the first of several that are as near")
-}
-
 // FuzzParse: whatever is asked for, it is refused or means one thing.
 func FuzzParse(f *testing.F) {
 	for _, arg := range []string{"etcd", "sub/etcd", "csv.operators.coreos.com/x", "a=b", "olm/c=h:1", "/", "=", "a/b/c", "\x1b"} {
@@ -90,6 +82,5 @@ func FuzzParse(f *testing.F) {
 		if key, address, err := parseRegistry(arg); err == nil {
 			require.Equal(t, arg, key.Namespace+"/"+key.Name+"="+address)
 		}
-		nearest(arg, []string{"etcd", arg + "x"})
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/olmcore/olm/examples/internal/dryrun"
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/world"
+	"github.com/olmcore/olm/internal/spelling"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -172,7 +173,7 @@ func unknown(what, name, namespace string, known []string) error {
 	if namespace != "" {
 		where = " in namespace " + namespace
 	}
-	if near := nearest(name, known); near != "" {
+	if near := spelling.Nearest(name, known); near != "" {
 		return fmt.Errorf("there is no %s %q%s: did you mean %q?", what, name, where, near)
 	}
 	return fmt.Errorf("there is no %s %q%s", what, name, where)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/olmcore/olm/examples/internal/dryrun"
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
+	"github.com/olmcore/olm/internal/spelling"
 )
 
 // Exit codes, as those of kubectl diff: 1 only with --exit-code.
@@ -138,7 +139,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	if near := nearest(args[0], names); near != "" {
+	if near := spelling.Nearest(args[0], names); near != "" {
 		return fmt.Errorf("there is no command %q: did you mean %q?", args[0], near)
 	}
 	return fmt.Errorf("there is no command %q (--help lists the commands)", args[0])
