@@ -27,6 +27,8 @@ type Cluster struct {
 	// AutoCreateNamespaces makes a write to a namespace that does not exist create
 	// it first. Otherwise such a write is NotFound, as on an API server.
 	AutoCreateNamespaces bool
+	// TakesEveryPod lets any node run any Pod, whatever that asks of nodes, as where the nodes of a cluster are not known.
+	TakesEveryPod bool
 	// Authorize decides whether an action may run under its identity; nil allows
 	// everything. The error is returned as it is, usually apierrors.NewForbidden.
 	Authorize func(as *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error

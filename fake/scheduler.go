@@ -45,7 +45,7 @@ func (c *Cluster) schedule(pod *corev1.Pod) {
 
 // fits are the scheduler's filters.
 func (c *Cluster) fits(pod *corev1.Pod, node *corev1.Node) bool {
-	return offers(&pod.Spec, node) && c.spreads(pod, node)
+	return c.TakesEveryPod || offers(&pod.Spec, node) && c.spreads(pod, node)
 }
 
 // offers reports whether a node may run a Pod of a spec, other Pods apart.
@@ -186,5 +186,5 @@ func requirementMatches(r corev1.NodeSelectorRequirement, value string, exists b
 
 // nodeFor reports whether any node may run Pods of a spec.
 func (c *Cluster) nodeFor(spec *corev1.PodSpec) bool {
-	return slices.ContainsFunc(c.tables[nodeKind].list(""), func(o olmcore.Object) bool { return offers(spec, o.(*corev1.Node)) })
+	return c.TakesEveryPod || slices.ContainsFunc(c.tables[nodeKind].list(""), func(o olmcore.Object) bool { return offers(spec, o.(*corev1.Node)) })
 }

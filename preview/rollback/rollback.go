@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -74,7 +75,12 @@ func Of(ctx context.Context, in Input) (Advice, error) {
 		a.From = head.Name
 	}
 	var refused string
+	unknown := slices.IndexFunc(in.NotRead, func(kind string) bool {
+		return kind == v1alpha1.ClusterServiceVersionKind || kind == v1alpha1.InstallPlanKind
+	})
 	switch {
+	case unknown >= 0:
+		refused = "what there is is not known: " + in.NotRead[unknown] + " could not be read"
 	case a.To == "" && w.runs(a.From):
 		refused = a.From + " runs, and no version is known that was there before it: name one"
 	case a.To == "":
@@ -142,6 +148,10 @@ func (in *Input) walk(ctx context.Context, a Advice, anew bool) (Advice, error) 
 		return Advice{}, err
 	}
 	was := s.State()
+	worldBefore, err := worldOf(was, in.Namespace, in.Subscription)
+	if err != nil {
+		return Advice{}, err
+	}
 	a.Steps = []Step{}
 	waited := ""
 	for range maxSteps {
@@ -152,6 +162,9 @@ func (in *Input) walk(ctx context.Context, a Advice, anew bool) (Advice, error) 
 		n := next(w, a.To, anew)
 		switch {
 		case n == (step{}):
+			if older := olderThan(worldBefore, w.csvs[a.To]); older != "" {
+				return in.refuse(a, a.To+" is newer than "+older+", which is installed: approve its InstallPlan instead"), nil
+			}
 			return in.assess(a, was, s.State(), in.asked(s)), nil
 		case n.action == nil && n.wait == waited:
 			a.Preview = preview.Between(was.Objects(), s.State().Objects())
@@ -180,7 +193,7 @@ func (a *Advice) take(ctx context.Context, s *simulation.Simulation, action olmc
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(a.Steps, func(s Step) bool { return s.Action != nil }) { // what the simulation made up
+	if len(a.Steps) > 0 { // what the simulation made up
 		record.Target.UID, record.Target.ResourceVersion, record.DeleteOptions = "", "", nil
 	}
 	a.Steps = append(a.Steps, Step{Action: action, Record: &record})
@@ -199,17 +212,42 @@ func (in *Input) assess(a Advice, was, is simulation.State, asked []installplan.
 	a.Preview = preview.Between(was.Objects(), is.Objects())
 	a.Preview.NotRead = append(a.Preview.NotRead, in.NotRead...)
 	a.SchemaChanges = asked
-	a.Losses, a.Dependants = losses(a.Preview), dependants(was, is, a)
+	a.Losses, a.Dependants = losses(a), dependants(was, is, a)
 	if len(a.Losses)+len(a.Dependants) > 0 && !in.AcceptLoss {
 		return in.refuse(a, "something would be lost: "+strings.Join(slices.Concat(a.Losses, a.Dependants), "; "))
 	}
 	return a
 }
 
-// losses are what custom resources lose when definitions become what they were.
-func losses(p preview.Preview) []string {
+// olderThan returns a version that was there before a way, which took it away, and comes before the one that the way led to.
+// Empty: there is none.
+func olderThan(was world, to *v1alpha1.ClusterServiceVersion) string {
+	if to == nil || was.csvs[to.Name] != nil {
+		return ""
+	}
+	for _, c := range was.newer(to.Name) {
+		none := semver.Version{}
+		known := !c.Spec.Version.Equals(none) && !to.Spec.Version.Equals(none)
+		if to.Spec.Replaces == c.Name || known && to.Spec.Version.GT(c.Spec.Version.Version) {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// losses are what custom resources lose when definitions become what they were, or what of that is not known, and the
+// versions of other operators that go because the plan that is approved replaces them.
+func losses(a Advice) []string {
 	all := []string{}
-	for _, d := range p.CustomResourceDefinitions {
+	if slices.Contains(a.Preview.NotRead, "CustomResourceDefinition") {
+		all = append(all, "what custom resources lose is not known, as no CustomResourceDefinition could be read")
+	}
+	for _, v := range a.Preview.Versions {
+		if v.Name != a.To && v.Replaces != "" {
+			all = append(all, v.Replaces+" becomes "+v.Name+", which the same InstallPlan brings")
+		}
+	}
+	for _, d := range a.Preview.CustomResourceDefinitions {
 		for _, field := range d.Breaking {
 			all = append(all, "custom resources of "+d.Name+" lose "+field)
 		}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -47,10 +48,12 @@ type Simulation struct {
 	Packed map[string]string
 }
 
-// New returns a simulation of objects, which are not written to, at an instant. verdicts answer what is asked about custom
+// New returns a simulation of objects, which are not written to, at an instant, or at the newest that OLM's objects tell where
+// the caller's clock is behind. verdicts answer what is asked about custom
 // resources; where they are not complete, it stays unanswered. What else is unanswered in options stays so.
 func New(now time.Time, objects []olmcore.Object, options controllers.Options, verdicts olmcore.Observed[installplan.ResourceVerdict]) (*Simulation, error) {
-	s := &Simulation{cluster: fake.NewCluster(now), Packed: map[string]string{}}
+	s := &Simulation{cluster: fake.NewCluster(newest(now, objects)), Packed: map[string]string{}}
+	s.cluster.TakesEveryPod = true
 	kept := slices.DeleteFunc(slices.Clone(objects), func(o olmcore.Object) bool {
 		return slices.Contains(leftOut, olmcore.GVKOf(o).GroupKind())
 	})
@@ -86,6 +89,47 @@ func New(now time.Time, objects []olmcore.Object, options controllers.Options, v
 	return s, nil
 }
 
+// maxAhead is how far the clocks of a cluster may be ahead of the caller's. A time beyond that is none: anybody may write one.
+const maxAhead = 24 * time.Hour
+
+// newest is the latest of now and of the times at which OLM wrote: else what it waits for would seem not to come.
+func newest(now time.Time, objects []olmcore.Object) time.Time {
+	latest := now
+	for _, o := range objects {
+		typed, err := olmcore.Typed(o)
+		if err != nil {
+			continue
+		}
+		for _, at := range writtenAt(typed) {
+			if at != nil && at.After(latest) && at.Sub(now) <= maxAhead {
+				latest = at.Time
+			}
+		}
+	}
+	return latest
+}
+
+func writtenAt(o olmcore.Object) (all []*metav1.Time) {
+	switch o := o.(type) {
+	case *v1alpha1.Subscription:
+		if o != nil {
+			all = append(all, &o.CreationTimestamp, &o.Status.LastUpdated)
+		}
+	case *v1alpha1.InstallPlan:
+		if o != nil {
+			all = append(all, &o.CreationTimestamp, o.Status.StartTime)
+			for i := range o.Status.Conditions {
+				all = append(all, o.Status.Conditions[i].LastUpdateTime, o.Status.Conditions[i].LastTransitionTime)
+			}
+		}
+	case *v1alpha1.ClusterServiceVersion:
+		if o != nil {
+			all = append(all, &o.CreationTimestamp, o.Status.LastUpdateTime, o.Status.LastTransitionTime)
+		}
+	}
+	return all
+}
+
 // Run lets it go on until nothing is left to do, or limit has passed.
 func (s *Simulation) Run(ctx context.Context, limit time.Duration) error {
 	if err := ctx.Err(); err != nil {
@@ -110,13 +154,18 @@ func (s *Simulation) Edit(key olmcore.Key, change func(olmcore.Object)) error {
 // State is the objects of a cluster at one moment. They must not be written to.
 type State map[olmcore.Key]olmcore.Object
 
-// StateOf returns the state that objects are.
+// StateOf returns the state that objects are: those of kinds that the library knows by their Go types, if they fit them.
+// None is left for nil.
 func StateOf(objects []olmcore.Object) State {
 	all := make(State, len(objects))
 	for _, o := range objects {
-		if !slices.Contains(leftOut, olmcore.GVKOf(o).GroupKind()) {
-			all[olmcore.KeyOf(o)] = o
+		if o == nil || reflect.ValueOf(o).IsNil() || slices.Contains(leftOut, olmcore.GVKOf(o).GroupKind()) {
+			continue
 		}
+		if typed, err := olmcore.Typed(o); err == nil {
+			o = typed
+		}
+		all[olmcore.KeyOf(o)] = o
 	}
 	return all
 }
