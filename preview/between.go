@@ -128,7 +128,8 @@ func compareRights(was, is simulation.State, pairs []pair) permissions.Differenc
 		}
 	}
 	d := permissions.Compare(rightsOf(was, roles, subjects), rightsOf(is, roles, subjects))
-	return permissions.Difference{Added: ofConditions(d.Added), Removed: ofConditions(d.Removed)}
+	own := ownConditions(was, is)
+	return permissions.Difference{Added: withoutOwn(d.Added, own), Removed: withoutOwn(d.Removed, own)}
 }
 
 // rightsOf returns the bindings of subjects, cut down to these, and all that they or the changed roles need to be understood.
@@ -152,12 +153,36 @@ func rightsOf(state simulation.State, roles map[olmcore.Key]bool, subjects map[r
 	return all
 }
 
-// ofConditions takes away what lets operators write their own OperatorConditions, as each may do.
-func ofConditions(grants []permissions.Grant) []permissions.Grant {
+// condition is an OperatorCondition, and who may write it as each operator may write its own.
+type condition struct{ subject, scope, name string }
+
+// ownConditions are those of the versions that exist in either state.
+func ownConditions(states ...simulation.State) map[condition]bool {
+	own := map[condition]bool{}
+	for _, state := range states {
+		for _, o := range state {
+			c, is := o.(*v1alpha1.ClusterServiceVersion)
+			if !is || c.IsCopied() {
+				continue
+			}
+			for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+				account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
+				own[condition{"ServiceAccount " + c.Namespace + "/" + account, "namespace " + c.Namespace, c.Name}] = true
+			}
+		}
+	}
+	return own
+}
+
+// withoutOwn takes away what lets operators write their own OperatorConditions, and nothing that goes beyond it.
+func withoutOwn(grants []permissions.Grant, own map[condition]bool) []permissions.Grant {
+	within := func(list []string, of ...string) bool {
+		return len(list) > 0 && !slices.ContainsFunc(list, func(entry string) bool { return !slices.Contains(of, entry) })
+	}
 	return slices.DeleteFunc(grants, func(g permissions.Grant) bool {
 		r := g.Rule
-		return slices.Equal(r.APIGroups, []string{v1alpha1.GroupName}) && len(r.ResourceNames) > 0 && len(r.Resources) > 0 &&
-			!slices.ContainsFunc(r.Resources, func(name string) bool { return !strings.HasPrefix(name, "operatorconditions") })
+		return within(r.APIGroups, operatorsv2.GroupVersion.Group) && within(r.Resources, "operatorconditions") && within(r.Verbs, "get", "update", "patch") &&
+			len(r.ResourceNames) > 0 && !slices.ContainsFunc(r.ResourceNames, func(name string) bool { return !own[condition{g.Subject, g.Scope, name}] })
 	})
 }
 

@@ -362,9 +362,14 @@ func TestSecretsAreNotTold(t *testing.T) {
 func TestATenantHidesNothing(t *testing.T) {
 	owner := []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v2", Kind: "OperatorCondition", Name: "vault.v2.0.0", UID: "1"}}
 	m := metav1.ObjectMeta{Namespace: "ops", Name: "vault.v2.0.0", OwnerReferences: owner, Labels: map[string]string{"olm.owner": "vault.v2.0.0"}}
+	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "vault.v2.0.0"}}
+	version.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = make([]v1alpha1.StrategyDeploymentSpec, 1)
+	version.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.ServiceAccountName = "robot"
 	p := preview.Between(nil, []olmcore.Object{
+		version,
 		&rbacv1.Role{ObjectMeta: m, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"operators.coreos.com"}, Resources: []string{"operatorconditions"}, Verbs: []string{"get"}, ResourceNames: []string{"vault.v2.0.0"}},
+			{APIGroups: []string{"operators.coreos.com"}, Resources: []string{"operatorconditions"}, Verbs: []string{"patch"}, ResourceNames: []string{"shop.v1"}},
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
 		}},
 		&rbacv1.RoleBinding{ObjectMeta: m, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: m.Name}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ops", Name: "robot"}}},
@@ -372,5 +377,11 @@ func TestATenantHidesNothing(t *testing.T) {
 	require.Equal(t, []permissions.Grant{{
 		Subject: "ServiceAccount ops/robot", Scope: "namespace ops",
 		Rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}, Escalation: []permissions.Escalation{permissions.Secrets},
+	}, {
+		Subject: "ServiceAccount ops/robot", Scope: "namespace ops",
+		Rule: rbacv1.PolicyRule{
+			APIGroups: []string{"operators.coreos.com"}, Resources: []string{"operatorconditions"}, Verbs: []string{"patch"}, ResourceNames: []string{"shop.v1"},
+		},
+		Escalation: []permissions.Escalation{},
 	}}, p.Permissions.Added)
 }
