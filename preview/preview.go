@@ -8,6 +8,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -95,13 +96,23 @@ func Of(ctx context.Context, in Input) (Preview, error) {
 		return Preview{}, &olmcore.InputError{Field: "Plan.Name", Problem: "is empty"}
 	}
 	in.Options.Resolve, in.Options.Fingerprint = nil, nil
+	observed := simulation.StateOf(in.Objects)
 	s, err := in.simulation()
 	if err != nil {
 		return Preview{}, err
 	}
-	plan, is := s.State()[planKey(in.Plan)].(*v1alpha1.InstallPlan)
+	plan, is := observed[planKey(in.Plan)].(*v1alpha1.InstallPlan)
 	if !is {
 		return Preview{}, apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "installplans"}, in.Plan.Name)
+	}
+	if observed.IsTerminating(in.Plan.Namespace) { // nothing can be created in it, and all of it goes
+		p := between(nil, nil)
+		p.Plan, p.NotRead = olmcore.RefOf(plan), append(p.NotRead, in.NotRead...)
+		p.Blocked = append(p.Blocked, Block{
+			Object: olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: in.Plan.Namespace},
+			Reason: string(corev1.NamespaceTerminating), Message: "the namespace is being deleted",
+		})
+		return p, nil
 	}
 	if !plan.Spec.Approved { // else it is on its way already, and all that happens is its doing
 		if err := s.Run(ctx, before); err != nil {

@@ -16,12 +16,14 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/permissions"
@@ -30,6 +32,7 @@ import (
 	"github.com/olmcore/olm/internal/upgradetest"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/preview"
+	"github.com/olmcore/olm/preview/rollback"
 )
 
 type bundle = upgradetest.Bundle
@@ -356,6 +359,55 @@ func TestSecretsAreNotTold(t *testing.T) {
 	require.Equal(t, []preview.Object{{
 		Object: olmcore.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "ops", Name: "key"}, Change: preview.Changed, Fields: []preview.Field{{Path: "data.password"}},
 	}}, p.Objects)
+}
+
+// TestWebhooksOfOneName: names are unique in one configuration alone, so that one must not hide another.
+func TestWebhooksOfOneName(t *testing.T) {
+	configuration := func(name, resource string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+		return &admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{Name: "check.example.com", Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{"CREATE"}, Rule: admissionregistrationv1.Rule{Resources: []string{resource}},
+			}}}},
+		}
+	}
+	p := preview.Between(nil, []olmcore.Object{configuration("a", "vaults"), configuration("b", "*")})
+	require.Equal(t, []preview.Webhook{
+		{Kind: "ValidatingWebhookConfiguration", Name: "check.example.com", Change: preview.Created, Rules: []string{"CREATE *"}, FailurePolicy: "Fail"},
+		{Kind: "ValidatingWebhookConfiguration", Name: "check.example.com", Change: preview.Created, Rules: []string{"CREATE vaults"}, FailurePolicy: "Fail"},
+	}, p.Webhooks)
+}
+
+// TestANamespaceThatIsBeingDeleted: the plan exists, and nothing can come of it.
+func TestANamespaceThatIsBeingDeleted(t *testing.T) {
+	w := upgradetest.New(t, nil)
+	in, err := preview.Gather(context.Background(), w.Cluster, w.Plan(t), w.Cluster.Now(), w.OLM.Options)
+	require.NoError(t, err)
+	for i, o := range in.Objects {
+		if n, is := o.(*corev1.Namespace); is && n.Name == in.Plan.Namespace {
+			n = n.DeepCopy()
+			n.DeletionTimestamp, n.Spec.Finalizers = new(metav1.NewTime(in.Now)), []corev1.FinalizerName{corev1.FinalizerKubernetes}
+			in.Objects[i] = n
+		}
+	}
+	p, err := preview.Of(context.Background(), in)
+	require.NoError(t, err)
+	require.Equal(t, in.Plan.Name, p.Plan.Name)
+	require.Equal(t, []preview.Block{{Object: olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: "ops"}, Reason: "Terminating", Message: "the namespace is being deleted"}}, p.Blocked)
+	require.NotNil(t, p.Objects)
+	a, err := rollback.Of(context.Background(), rollback.From(in, upgradetest.Subscription, ""))
+	require.NoError(t, err)
+	require.Equal(t, "namespace ops is being deleted", a.Refused)
+}
+
+// TestBetweenOfAnything: nil is none, and what was read as maps is understood.
+func TestBetweenOfAnything(t *testing.T) {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}}
+	role.Labels = map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}
+	m, err := olmcore.ToMap(role)
+	require.NoError(t, err)
+	typed := preview.Between(nil, []olmcore.Object{role})
+	require.Len(t, typed.Permissions.Added, 1)
+	require.Equal(t, typed, preview.Between([]olmcore.Object{nil, (*v1alpha1.Subscription)(nil)}, []olmcore.Object{(*corev1.Pod)(nil), &unstructured.Unstructured{Object: m}}))
 }
 
 // TestATenantHidesNothing: whatever a role says of its owners, what it gives is told.

@@ -137,12 +137,19 @@ func webhooksOf(pairs []pair) []Webhook {
 		}
 	}
 	slices.SortFunc(all, func(a, b Webhook) int {
-		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+		return cmp.Or(
+			strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name), cmp.Compare(order[a.Change], order[b.Change]),
+			slices.Compare(a.Rules, b.Rules), strings.Compare(a.FailurePolicy, b.FailurePolicy),
+		)
 	})
 	return all
 }
 
-type hookKey struct{ kind, name string }
+// hookKey has the number of a webhook, counted from 0, among those of its name: names are unique in one configuration alone.
+type hookKey struct {
+	kind, name string
+	number     int
+}
 
 // hooksOf adds the webhooks of a configuration.
 func hooksOf(o olmcore.Object, all map[hookKey]Webhook) {
@@ -162,7 +169,11 @@ func hooksOf(o olmcore.Object, all map[hookKey]Webhook) {
 			}
 			h.Rules = append(h.Rules, text)
 		}
-		all[hookKey{kind, name}] = h
+		key := hookKey{kind: kind, name: name}
+		for _, taken := all[key]; taken; _, taken = all[key] {
+			key.number++
+		}
+		all[key] = h
 	}
 	switch c := o.(type) {
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:

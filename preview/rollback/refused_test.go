@@ -31,6 +31,15 @@ func TestANewerVersionIsNoWayBack(t *testing.T) {
 	require.Empty(t, advised(t, w, upgradetest.First, false).Refused)
 }
 
+// TestASubscriptionThatIsBeingDeleted: it brings nothing any more.
+func TestASubscriptionThatIsBeingDeleted(t *testing.T) {
+	w := upgradetest.New(t, nil)
+	w.Approve(t)
+	require.NoError(t, fake.Edit(w.Cluster, vault.Namespace, vault.Name, func(s *v1alpha1.Subscription) { s.Finalizers = []string{"example.com/held"} }))
+	require.NoError(t, olmcore.Run(context.Background(), w.Cluster, []olmcore.Action{olmcore.DeleteOf(w.Subscribed(), olmcore.Cause{Reason: "Test", Message: "test"})}))
+	require.Equal(t, "the Subscription is being deleted: create it again first, with startingCSV vault.v1.0.0", advised(t, w, "", false).Refused)
+}
+
 // TestWhatWasNotReadIsNotGuessed: without the versions there is no advice, and without definitions a loss is not known.
 func TestWhatWasNotReadIsNotGuessed(t *testing.T) {
 	w := upgradetest.New(t, nil)

@@ -65,7 +65,8 @@ func Of(ctx context.Context, in Input) (Advice, error) {
 	if err := cmp.Or(in.validate(), ctx.Err()); err != nil {
 		return Advice{}, err
 	}
-	w, err := worldOf(simulation.StateOf(in.Objects), in.Namespace, in.Subscription)
+	observed := simulation.StateOf(in.Objects)
+	w, err := worldOf(observed, in.Namespace, in.Subscription)
 	if err != nil {
 		return Advice{}, err
 	}
@@ -81,6 +82,10 @@ func Of(ctx context.Context, in Input) (Advice, error) {
 	switch {
 	case unknown >= 0:
 		refused = "what there is is not known: " + in.NotRead[unknown] + " could not be read"
+	case observed.IsTerminating(in.Namespace):
+		refused = "namespace " + in.Namespace + " is being deleted"
+	case w.sub.DeletionTimestamp != nil:
+		refused = "the Subscription is being deleted: create it again first, with startingCSV " + a.To
 	case a.To == "" && w.runs(a.From):
 		refused = a.From + " runs, and no version is known that was there before it: name one"
 	case a.To == "":

@@ -170,6 +170,12 @@ func StateOf(objects []olmcore.Object) State {
 	return all
 }
 
+// IsTerminating reports whether a namespace is being deleted.
+func (s State) IsTerminating(namespace string) bool {
+	n, is := s[olmcore.Key{Kind: "Namespace", Name: namespace}].(*corev1.Namespace)
+	return is && n.DeletionTimestamp != nil
+}
+
 // Objects returns them in no order.
 func (s State) Objects() []olmcore.Object { return slices.Collect(maps.Values(s)) }
 
