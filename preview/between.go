@@ -121,6 +121,13 @@ func compareRights(was, is simulation.State, pairs []pair) permissions.Differenc
 		note(p.after)
 	}
 	for _, state := range []simulation.State{was, is} {
+		for key, o := range state {
+			if r, is := o.(*rbacv1.ClusterRole); is && permissions.Aggregates(r) { // what others bring comes to it
+				roles[key] = true
+			}
+		}
+	}
+	for _, state := range []simulation.State{was, is} {
 		for _, o := range state {
 			if role, to := bindingOf(o); to != nil && roles[role] {
 				note(o)

@@ -399,6 +399,26 @@ func TestANamespaceThatIsBeingDeleted(t *testing.T) {
 	require.Equal(t, "namespace ops is being deleted", a.Refused)
 }
 
+// TestWhatIsAggregatedIsTold: a ClusterRole that is bound already gets the rules of a new one by its labels.
+func TestWhatIsAggregatedIsTold(t *testing.T) {
+	meta := metav1.ObjectMeta{Name: "collected"}
+	collected := &rbacv1.ClusterRole{ObjectMeta: meta, AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"parts": "yes"}}}}}
+	bound := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: upgradetest.Namespace, Name: upgradetest.Deployment}},
+	}
+	w := upgradetest.New(t, func(_, second *bundle) {
+		part := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: map[string]string{"parts": "yes"}}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}}
+		part.APIVersion, part.Kind = rbacv1.SchemeGroupVersion.String(), "ClusterRole"
+		second.More = append(second.More, part)
+	}, collected, bound)
+	p := previewed(t, w)
+	require.Equal(t, []permissions.Grant{{
+		Subject: "ServiceAccount ops/vault-operator", Scope: "cluster", Rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}},
+		Escalation: []permissions.Escalation{permissions.ClusterWide},
+	}}, p.Permissions.Added)
+}
+
 // TestBetweenOfAnything: nil is none, and what was read as maps is understood.
 func TestBetweenOfAnything(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}}

@@ -40,7 +40,8 @@ const (
 	EveryGroup    Escalation = "every API group"
 	// Secrets can be read or written.
 	Secrets Escalation = "secrets"
-	// Escalate and Bind are verbs by which whoever holds them gives himself any role, Impersonate to act as another.
+	// Escalate and Bind are verbs by which whoever holds them gives himself any role, Impersonate to act as another, also by
+	// tokens of ServiceAccounts.
 	Escalate    Escalation = "escalate"
 	Bind        Escalation = "bind"
 	Impersonate Escalation = "impersonate"
@@ -75,9 +76,10 @@ func Compare(before, after []olmcore.Object) Difference {
 
 func (g given) grantsBeyond(have given) []Grant {
 	grants := []Grant{}
+	isBounded := g.isBounded(have)
 	for to, rules := range g.beyond(have) {
 		rest := rules
-		if g.parts() <= maxParts {
+		if isBounded {
 			granted := slices.Concat(have.rules[to], have.rules[holder{name: to.name}])
 			_, rest = validation.Covers(granted, rules)
 		}
@@ -155,12 +157,17 @@ var marks = []struct {
 	of func(to holder, r rbacv1.PolicyRule) bool
 }{
 	{EveryVerb, func(_ holder, r rbacv1.PolicyRule) bool { return has(r.Verbs) }},
-	{EveryResource, func(_ holder, r rbacv1.PolicyRule) bool { return has(r.Resources) }},
+	{EveryResource, func(_ holder, r rbacv1.PolicyRule) bool {
+		return has(r.Resources) || slices.ContainsFunc(r.Resources, func(e string) bool { return strings.HasPrefix(e, "*/") })
+	}},
 	{EveryGroup, func(_ holder, r rbacv1.PolicyRule) bool { return has(r.APIGroups) }},
 	{Secrets, func(_ holder, r rbacv1.PolicyRule) bool { return has(r.APIGroups, "") && has(r.Resources, "secrets") }},
 	{Escalate, func(_ holder, r rbacv1.PolicyRule) bool { return has(r.Verbs, "escalate") && changesRoles(r) }},
 	{Bind, func(_ holder, r rbacv1.PolicyRule) bool { return has(r.Verbs, "bind") && changesRoles(r) }},
 	{Impersonate, func(_ holder, r rbacv1.PolicyRule) bool {
+		if has(r.APIGroups, "") && has(r.Verbs, "create") && has(r.Resources, "serviceaccounts/token", "*/token") {
+			return true
+		}
 		return has(r.Verbs, "impersonate") && (slices.Contains(r.Verbs, "impersonate") || has(r.Resources, "users", "groups", "serviceaccounts", "uids"))
 	}},
 	{ClusterWide, func(to holder, _ rbacv1.PolicyRule) bool { return to.namespace == "" }},

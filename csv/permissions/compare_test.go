@@ -3,11 +3,13 @@
 package permissions_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"pgregory.net/rapid"
 
@@ -55,6 +57,15 @@ func TestCompare(t *testing.T) {
 			robot("namespace ops", rule("", "pods", "*"), permissions.EveryVerb)}, none},
 		"users": {nil, gives("", "v1", rule("", "users", "impersonate")), []permissions.Grant{
 			robot("cluster", rule("", "users", "impersonate"), permissions.ClusterWide, permissions.Impersonate)}, none},
+		"tokens of ServiceAccounts": {nil, gives("ops", "v1", rule("", "serviceaccounts/token", "create")), []permissions.Grant{
+			robot("namespace ops", rule("", "serviceaccounts/token", "create"), permissions.Impersonate)}, none},
+		"a subresource of all": {nil, gives("ops", "v1", rule("apps", "*/scale", "patch")), []permissions.Grant{
+			robot("namespace ops", rule("apps", "*/scale", "patch"), permissions.EveryResource)}, none},
+		"what comes to a role that aggregates others, by way of one more": {
+			append(gives("", "v1")[1:], collects("v1", "a"), collects("b", "b", "a")),
+			append(gives("", "v1")[1:], collects("v1", "a"), collects("b", "b", "a"), labelled("c", "b", rule("", "secrets", "get"))),
+			[]permissions.Grant{robot("cluster", rule("", "secrets", "get"), permissions.ClusterWide, permissions.Secrets)}, none,
+		},
 		"names are not joined with all names": {nil, gives("ops", "v1", rule("", "pods", "get"), rule("", "pods", "delete", "b", "a")), []permissions.Grant{
 			robot("namespace ops", rule("", "pods", "delete", "a", "b")), robot("namespace ops", rule("", "pods", "get"))}, none},
 		"a role that was not read": {nil, gives("ops", "view")[1:], []permissions.Grant{
@@ -66,6 +77,33 @@ func TestCompare(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCompareIsBounded: thousands of rules against thousands of combinations are not compared one by one, and all is told.
+func TestCompareIsBounded(t *testing.T) {
+	var many []string
+	var lots []rbacv1.PolicyRule
+	for i := range 5000 {
+		many = append(many, fmt.Sprint("n", i))
+		lots = append(lots, rule("", many[i], "get"))
+	}
+	d := permissions.Compare(gives("ops", "v1", lots...), gives("ops", "v2", rule("", "n0", "get"), rbacv1.PolicyRule{Verbs: many[:140], APIGroups: many[:140], Resources: []string{"pods"}}))
+	require.Len(t, d.Added, 2)
+	require.Equal(t, rule("", "n0", "get"), d.Added[0].Rule)
+}
+
+// collects returns a ClusterRole that aggregates those with a label, and bears labels itself.
+func collects(name, label string, own ...string) *rbacv1.ClusterRole {
+	r := labelled(name, "")
+	for _, l := range own {
+		r.Labels[l] = "true"
+	}
+	r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{label: "true"}}}}
+	return r
+}
+
+func labelled(name, label string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: "true"}}, Rules: rules}
 }
 
 // TestCompareLaws: what is added to what was there covers what is there, nothing of it was there, and the other direction is

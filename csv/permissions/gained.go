@@ -17,13 +17,16 @@ import (
 // not compared for hours: all are a gain, whatever their order.
 const maxParts = 20_000
 
+// maxPairs is with how many rules that are given already these are compared in all.
+const maxPairs = 20_000_000
+
 // Gained returns what Roles, ClusterRoles and their bindings give that others do not, a sorted line for each rule; nothing
 // when they give no more. Other objects do not count. Of an upgrade, after is what the new version brings and before what
 // the cluster has of it and of the version that it replaces: see olmcore.PermissionObjects.
 //
 // A subject that is granted a rule in the cluster has it in all namespaces. What a role allows that is not in after is not
 // known: a binding to it is a gain, unless before has a binding of that subject to it too; the same holds for ClusterRoles
-// with an aggregationRule. What is aggregated to ClusterRoles of users counts as given to all that bear the label.
+// with an aggregationRule, but that what is aggregated to them of both is compared. What is aggregated to ClusterRoles of users counts as given to all that bear the label.
 func Gained(before, after []olmcore.Object) (gained []string) {
 	have, asked := givenBy(before), givenBy(after)
 	for _, binding := range asked.unknownBeyond(have) {
@@ -40,13 +43,17 @@ func Gained(before, after []olmcore.Object) (gained []string) {
 
 // unknownBeyond returns what is given that is not known and that others do not give.
 func (g given) unknownBeyond(have given) []unknown {
-	return slices.DeleteFunc(slices.Clone(g.unknown), func(u unknown) bool { return slices.Contains(have.unknown, u) })
+	known := make(map[unknown]bool, len(have.unknown))
+	for _, u := range have.unknown {
+		known[u] = true
+	}
+	return slices.DeleteFunc(slices.Clone(g.unknown), func(u unknown) bool { return known[u] })
 }
 
 // beyond returns the rules that others do not give, by who holds them.
 func (g given) beyond(have given) map[holder][]rbacv1.PolicyRule {
 	more := map[holder][]rbacv1.PolicyRule{}
-	isBounded := g.parts() <= maxParts
+	isBounded := g.isBounded(have)
 	for to, rules := range g.rules {
 		granted := slices.Concat(have.rules[to], have.rules[holder{name: to.name}])
 		for _, rule := range rules {
@@ -90,6 +97,8 @@ type role struct{ namespace, name string }
 type given struct {
 	rules   map[holder][]rbacv1.PolicyRule
 	unknown []unknown
+	// aggregated are the rules that are known to come to ClusterRoles with an aggregationRule.
+	aggregated map[string][]rbacv1.PolicyRule
 }
 
 // unknown is a role, "Kind name", that is bound to a holder and was not read.
@@ -100,18 +109,25 @@ type unknown struct {
 
 func (u unknown) String() string { return u.holder.String() + ": all that " + u.role + " allows" }
 
-// parts counts the combinations of verb, API group, resource and name.
-func (g given) parts() (n int) {
-	for _, rules := range g.rules {
-		for _, rule := range rules {
+// isBounded reports whether it takes no hours to compare what is given with what others give.
+func (g given) isBounded(have given) bool {
+	all, pairs := 0, 0
+	for to, rules := range g.rules {
+		n := 0
+		for _, rule := range rules { // combinations of verb, API group, resource and name
 			n += len(rule.Verbs) * max(1, len(rule.APIGroups)) * max(1, len(rule.Resources)) * max(1, len(rule.ResourceNames))
+			if n > maxParts {
+				return false
+			}
 		}
+		all += n
+		pairs += n * (len(have.rules[to]) + len(have.rules[holder{name: to.name}]))
 	}
-	return n
+	return all <= maxParts && pairs <= maxPairs
 }
 
 func givenBy(objects []olmcore.Object) given {
-	all, rules := given{rules: map[holder][]rbacv1.PolicyRule{}}, map[role][]rbacv1.PolicyRule{}
+	all, rules := given{rules: map[holder][]rbacv1.PolicyRule{}, aggregated: aggregatedBy(objects)}, map[role][]rbacv1.PolicyRule{}
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *rbacv1.Role:
@@ -122,7 +138,7 @@ func givenBy(objects []olmcore.Object) given {
 			}
 			rules[role{name: o.Name}] = o.Rules
 			for label := range o.Labels {
-				if strings.Contains(label, "/aggregate-to-") {
+				if strings.Contains(label, toUsers) {
 					users := holder{name: "users by " + label}
 					all.rules[users] = append(all.rules[users], o.Rules...)
 				}
@@ -155,6 +171,9 @@ func (g *given) bind(namespace, kind string, rules map[role][]rbacv1.PolicyRule,
 			g.rules[who] = append(g.rules[who], allowed...)
 		} else {
 			g.unknown = append(g.unknown, unknown{who, kind + " " + to.name})
+			if to.namespace == "" && len(g.aggregated[to.name]) > 0 {
+				g.rules[who] = append(g.rules[who], g.aggregated[to.name]...)
+			}
 		}
 	}
 }

@@ -84,12 +84,12 @@ func Of(ctx context.Context, in Input) (Advice, error) {
 		refused = "what there is is not known: " + in.NotRead[unknown] + " could not be read"
 	case observed.IsTerminating(in.Namespace):
 		refused = "namespace " + in.Namespace + " is being deleted"
-	case w.sub.DeletionTimestamp != nil:
-		refused = "the Subscription is being deleted: create it again first, with startingCSV " + a.To
 	case a.To == "" && w.runs(a.From):
 		refused = a.From + " runs, and no version is known that was there before it: name one"
 	case a.To == "":
 		refused = "no version is known that was there before: name one"
+	case w.sub.DeletionTimestamp != nil:
+		refused = "the Subscription is being deleted: create it again first, with startingCSV " + a.To
 	case w.others[a.To]:
 		refused = a.To + " is another Subscription's"
 	}
