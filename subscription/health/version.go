@@ -29,6 +29,9 @@ func (n *namespace) version(v *subscription.Verdict) finding {
 		Since: cmp.Or(c.Status.LastTransitionTime, &c.CreationTimestamp).Time,
 	}}
 	replaced := n.csvs[c.Spec.Replaces]
+	if replaced != nil && replaced.IsCopied() { // an operator of another namespace
+		replaced = nil
+	}
 	if replaced != nil {
 		f.Phase = Upgrading
 	}

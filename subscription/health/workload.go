@@ -141,11 +141,11 @@ func (n *namespace) deployment(c *v1alpha1.ClusterServiceVersion, name string) *
 	if isAvailable(d) {
 		return nil
 	}
-	if s := n.pod(d); s != nil {
+	failure, progress := deploymentCondition(d, appsv1.DeploymentReplicaFailure), deploymentCondition(d, appsv1.DeploymentProgressing)
+	if s := n.pod(d); s != nil && (s.Reason != ReasonPodFailed || failure.Status != corev1.ConditionTrue) { // else no Pod takes its place
 		return s
 	}
 	s := &symptom{Object: olmcore.RefOf(d).Unversioned(), Reason: ReasonUnavailable}
-	failure, progress := deploymentCondition(d, appsv1.DeploymentReplicaFailure), deploymentCondition(d, appsv1.DeploymentProgressing)
 	switch {
 	case failure.Status == corev1.ConditionTrue:
 		s.Reason, s.Message = ReasonReplicaFailure, failure.Message
@@ -179,22 +179,22 @@ func deploymentCondition(d *appsv1.Deployment, t appsv1.DeploymentConditionType)
 }
 
 // pod says what is wrong with the newest Pod of a Deployment that is in trouble; nil for nothing. The rows of troubles
-// that are usual for some time count after all others.
+// that are usual for some time count after all others; a Pod that is over counts until another one was made.
 func (n *namespace) pod(d *appsv1.Deployment) *symptom {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil || selector.Empty() {
 		return nil
 	}
 	pods := slices.DeleteFunc(slices.Clone(n.pods), func(p *corev1.Pod) bool {
-		return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || !selector.Matches(labelsOf(p))
+		return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || !selector.Matches(labelsOf(p)) || isOfAnother(p, d)
 	})
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
 	var usual *symptom
-	for _, p := range pods {
+	for i, p := range pods {
 		reason, message := troubleOf(p)
-		if reason == "" {
+		if reason == "" || reason == ReasonPodFailed && i > 0 {
 			continue
 		}
 		s := &symptom{olmcore.RefOf(p).Unversioned(), reason, message}
@@ -206,4 +206,16 @@ func (n *namespace) pod(d *appsv1.Deployment) *symptom {
 		}
 	}
 	return usual
+}
+
+// isOfAnother reports whether a Pod belongs to something else than a Deployment, whose selector it may match all the same: its
+// controller is no ReplicaSet, or one that bears the name of another Deployment.
+func isOfAnother(p *corev1.Pod, d *appsv1.Deployment) bool {
+	controller := metav1.GetControllerOfNoCopy(p)
+	if controller == nil {
+		return false
+	}
+	hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	deployment, named := strings.CutSuffix(controller.Name, "-"+hash)
+	return controller.Kind != "ReplicaSet" || hash != "" && named && deployment != d.Name
 }

@@ -119,6 +119,18 @@ func installing(object olmcore.Ref, reason, message, advice string) health.Healt
 	return health.Health{Subscription: self, Phase: health.Installing, Reason: reason, Message: message, Object: object, Since: second(40).Time, Advice: advice}
 }
 
+func evicted(p *corev1.Pod) {
+	p.Status.Phase, p.Status.Reason, p.Status.Message = "Failed", "Evicted", "low on memory"
+}
+
+// of makes a Pod that of a controller, with the hash of a template.
+func of(kind, name, hash string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, Controller: new(true)}}
+		p.Labels = map[string]string{"app": "etcd", appsv1.DefaultDeploymentUniqueLabelKey: hash}
+	}
+}
+
 // TestThePodThatBlocksIsNamed with its reason: whole answers.
 func TestThePodThatBlocksIsNamed(t *testing.T) {
 	d := newDeployment("etcd")
@@ -165,6 +177,12 @@ func TestThePodThatBlocksIsNamed(t *testing.T) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = "Failed", "Evicted", "low on memory"
 		})),
 			installing(podRef, "PodFailed", "Evicted: low on memory", "Look at the message and at the node of Pod ops/etcd-1; another Pod takes its place.")},
+		"an evicted Pod, and another one in its place": {inputWith(waiting, d, newPod("etcd-0", 20, evicted), newPod("etcd-1", 30, runs)), installing(podRef, "NotReady", "the Pod is not ready", "")},
+		"an evicted Pod, and no other one can be made": {inputWith(waiting, newDeployment("etcd", quota), newPod("etcd-1", 30, evicted)),
+			installing(deployRef, "ReplicaFailure", "pods \"etcd\" is forbidden: exceeded quota", "Remove what keeps the Pods of Deployment ops/etcd from being created, such as a quota or an admission webhook.")},
+		"Pods of other Deployments and of Jobs that match": {inputWith(waiting, d, newPod("etcd-backup-9-x", 98, waits("CrashLoopBackOff", ""), of("ReplicaSet", "etcd-backup-9", "9")),
+			newPod("job-x", 99, waits("CrashLoopBackOff", ""), of("Job", "job", "")), newPod("etcd-1", 30, waits("ErrImagePull", "manifest unknown"), of("ReplicaSet", "etcd-7", "7"))),
+			noPull},
 		"a probe that fails":     {inputWith(waiting, d, newPod("etcd-1", 30, runs, podIs("Ready", "False", "ContainersNotReady", "containers with unready status: [manager]"))), installing(podRef, "NotReady", "containers with unready status: [manager]", "")},
 		"containers not made":    {inputWith(waiting, d, newPod("etcd-1", 30, waits("ContainerCreating", ""))), installing(podRef, "PodPending", "the Pod is pending", "")},
 		"a quota":                {inputWith(waiting, newDeployment("etcd", quota)), installing(deployRef, "ReplicaFailure", "pods \"etcd\" is forbidden: exceeded quota", "Remove what keeps the Pods of Deployment ops/etcd from being created, such as a quota or an admission webhook.")},
@@ -242,4 +260,19 @@ func TestAnInputThatBreaksTheContractIsRefused(t *testing.T) {
 		require.ErrorAs(t, err, &problem, want)
 		require.Equal(t, want, problem.Field)
 	}
+}
+
+// TestACopyIsNotWhatWorkedBefore: an operator of another namespace that bears the name of what a version replaces says nothing
+// of this one.
+func TestACopyIsNotWhatWorkedBefore(t *testing.T) {
+	c := versionOf("Failed", v1alpha1.CSVReasonNoOperatorGroup)
+	c.Spec.Replaces = "etcd.v0"
+	replaced := newCSV("etcd.v0", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Status.Conditions = []v1alpha1.ClusterServiceVersionCondition{{Phase: v1alpha1.CSVPhaseSucceeded}}
+	})
+	in := inputWith(c)
+	in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, replaced)
+	require.Equal(t, health.Degraded, only(t, in).Phase)
+	replaced.Labels = map[string]string{v1alpha1.CopiedLabelKey: "elsewhere"}
+	require.Equal(t, health.Failed, only(t, in).Phase)
 }
