@@ -12,6 +12,7 @@
 //	p, err := preview.Run(ctx, reader, types.NamespacedName{Namespace: "ops", Name: "install-abcde"}, time.Now(), options)
 //	if len(p.Blocked) == 0 && len(p.Permissions.Added) == 0 { ... }
 //
-// What it takes for granted: images can be pulled and Deployments become available, what other controllers and users do
-// meanwhile does not matter, and admission webhooks let everything pass.
+// What it takes for granted: nodes have what Pods ask of them, images can be pulled and Deployments become available, what
+// other controllers and users do meanwhile does not matter, admission webhooks let everything pass, and the ServiceAccount
+// of an OperatorGroup may do what the plan does.
 package preview

@@ -11,6 +11,7 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/internal/upgradetest"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/preview"
 	"github.com/olmcore/olm/preview/rollback"
 	"github.com/olmcore/olm/subscription/resolution"
 )
@@ -38,6 +40,24 @@ func TestASubscriptionThatIsBeingDeleted(t *testing.T) {
 	require.NoError(t, fake.Edit(w.Cluster, vault.Namespace, vault.Name, func(s *v1alpha1.Subscription) { s.Finalizers = []string{"example.com/held"} }))
 	require.NoError(t, olmcore.Run(context.Background(), w.Cluster, []olmcore.Action{olmcore.DeleteOf(w.Subscribed(), olmcore.Cause{Reason: "Test", Message: "test"})}))
 	require.Equal(t, "the Subscription is being deleted: create it again first, with startingCSV vault.v1.0.0", advised(t, w, "", false).Refused)
+}
+
+// TestNodesOfWhichNothingIsKnown: they have what an operator asks of them, in the version before as in the newer one.
+func TestNodesOfWhichNothingIsKnown(t *testing.T) {
+	label := "node-role.kubernetes.io/control-plane"
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "control", Labels: map[string]string{label: ""}}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	w := upgradetest.New(t, func(first, second *bundle) {
+		for _, b := range []*bundle{first, second} {
+			b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.NodeSelector = map[string]string{label: ""}
+		}
+	}, node)
+	p, err := preview.Run(context.Background(), w.Cluster, w.Plan(t), w.Cluster.Now(), w.OLM.Options)
+	require.NoError(t, err)
+	require.Empty(t, p.Blocked)
+	w.Approve(t)
+	require.Equal(t, v1alpha1.CSVPhaseSucceeded, w.Phase(upgradetest.Second))
+	require.Empty(t, advised(t, w, "", false).Refused)
 }
 
 // TestWhatWasNotReadIsNotGuessed: without the versions there is no advice, and without definitions a loss is not known.
