@@ -44,6 +44,7 @@ func (c *Cluster) runDeployment(t task) {
 	if d == nil || d.DeletionTimestamp != nil || c.held[d.UID] && d.Status.ObservedGeneration >= d.Generation {
 		return
 	}
+	delete(c.held, d.UID) // its Pods are others from now on
 	if c.revise(d) {
 		return
 	}

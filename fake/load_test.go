@@ -136,3 +136,22 @@ func TestADumpOfAClusterLoadsIntoTheSameCluster(t *testing.T) {
 	settle(t, again)
 	require.Equal(t, dump(t, c), dump(t, again), "and nothing is left to do in it")
 }
+
+// TestALoadedDeploymentThatFailedIsRolledOutAnew: it fails until its template is another one, and no longer.
+func TestALoadedDeploymentThatFailedIsRolledOutAnew(t *testing.T) {
+	labels := map[string]string{"app": "d"}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "d", Generation: 2, UID: "1"}}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "broken:2"}}}}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, AvailableReplicas: 1, ReadyReplicas: 1, Conditions: []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"},
+	}}
+	c := fake.NewCluster(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	require.NoError(t, c.AddNode("a", nil))
+	require.NoError(t, c.Load(d))
+	require.NoError(t, c.RunFor(time.Hour))
+	require.Zero(t, fake.Find[*appsv1.Deployment](c, "ops", "d").Status.UpdatedReplicas)
+	require.NoError(t, fake.Edit(c, "ops", "d", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "works:1" }))
+	require.NoError(t, c.RunFor(time.Hour))
+	require.EqualValues(t, 1, fake.Find[*appsv1.Deployment](c, "ops", "d").Status.UpdatedReplicas)
+}
