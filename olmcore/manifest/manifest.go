@@ -13,6 +13,7 @@
 package manifest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,22 +63,30 @@ const (
 // *Error; nothing is returned with one. A key of YAML that is there twice is one, of JSON the last counts. YAML aliases may
 // not make a document many times as large as its text.
 func Read(file string, r io.Reader) ([]Object, error) {
-	documents, err := split(file, r)
-	if err != nil {
-		return nil, err
-	}
+	stream := yamljson.NewStream(r, MaxDocument)
 	var objects []Object
-	for i, document := range documents {
+	var undecodable error // it counts once all of the text is known to be documents
+	for n := 1; ; n++ {
+		document, err := next(stream)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, &Error{File: file, Document: n, Err: err}
+		}
+		if undecodable != nil {
+			continue
+		}
 		found, err := decode(document, 0)
 		if err != nil {
-			return nil, &Error{File: file, Document: i + 1, Err: err}
+			undecodable, objects = &Error{File: file, Document: n, Err: err}, nil
 		}
 		for _, o := range found {
-			o.File, o.Document = file, i+1
+			o.File, o.Document = file, n
 			objects = append(objects, o)
 		}
 	}
-	return objects, nil
+	return objects, undecodable
 }
 
 // Distinct returns the objects alone. An object without a name, and one that is there already, is an *Error.
@@ -97,38 +106,21 @@ func Distinct(read []Object) ([]olmcore.Object, error) {
 	return objects, nil
 }
 
-// split cuts the text into documents and converts each to JSON; empty ones stay
-// in, so that their number is right in errors.
-func split(file string, r io.Reader) ([][]byte, error) {
-	stream := yamljson.NewStream(r, MaxDocument)
-	var documents [][]byte
-	for {
-		document, err := stream.Next()
-		if errors.Is(err, io.EOF) {
-			return documents, nil
-		}
-		if err != nil {
-			return nil, &Error{File: file, Document: len(documents) + 1, Err: err}
-		}
-		if len(document.Repeated) > 0 {
-			field := strings.TrimPrefix(document.Repeated[0], ".")
-			return nil, &Error{file, len(documents) + 1, &olmcore.InputError{Field: field, Problem: "is there twice"}}
-		}
-		documents = append(documents, document.JSON)
+// next returns the next document as JSON. The error is io.EOF at the end.
+func next(stream *yamljson.Stream) ([]byte, error) {
+	document, err := stream.Next()
+	if err == nil && len(document.Repeated) > 0 {
+		return nil, &olmcore.InputError{Field: strings.TrimPrefix(document.Repeated[0], "."), Problem: "is there twice"}
 	}
+	return document.JSON, err
 }
 
 func decode(document []byte, depth int) ([]Object, error) {
 	if len(document) == 0 || string(document) == "null" {
 		return nil, nil
 	}
-	var list struct {
-		Kind  string          `json:"kind"`
-		Items json.RawMessage `json:"items"` // null where a program wrote a list without any
-	}
-	var items []json.RawMessage
-	// An object that does not fit is no list; Decode below says what is wrong.
-	if json.Unmarshal(document, &list) != nil || json.Unmarshal(list.Items, &items) != nil || !strings.HasSuffix(list.Kind, "List") {
+	items, isList := itemsOf(document)
+	if !isList {
 		o, keys, err := olmcore.DecodeKeys(document)
 		if err != nil {
 			return nil, err
@@ -139,7 +131,11 @@ func decode(document []byte, depth int) ([]Object, error) {
 		return nil, fmt.Errorf("lists are nested more than %d deep", MaxDepth)
 	}
 	var objects []Object
-	for i, item := range items {
+	for i := 0; items.More(); i++ {
+		var item json.RawMessage
+		if err := items.Decode(&item); err != nil {
+			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		}
 		found, err := decode(item, depth+1)
 		if err != nil {
 			return nil, fmt.Errorf("items[%d]: %w", i, err)
@@ -166,4 +162,22 @@ func misspeltKind(o olmcore.Object) []olmcore.KeyCase {
 		return []olmcore.KeyCase{{Path: "kind " + gvk.Kind, Field: meant, Misspelt: true}}
 	}
 	return nil
+}
+
+// itemsOf returns what decodes the items of a list one after another, since all of them apart are as large as the list.
+func itemsOf(document []byte) (items *json.Decoder, isList bool) {
+	var list struct {
+		Kind  string          `json:"kind"`
+		Items json.RawMessage `json:"items"` // null where a program wrote a list without any
+	}
+	// An object that does not fit is no list; decode says what is wrong.
+	if json.Unmarshal(document, &list) != nil || !strings.HasSuffix(list.Kind, "List") || len(list.Items) == 0 {
+		return nil, false
+	}
+	if string(list.Items) == "null" {
+		list.Items = json.RawMessage("[]")
+	}
+	items = json.NewDecoder(bytes.NewReader(list.Items))
+	begin, err := items.Token()
+	return items, err == nil && begin == json.Delim('[')
 }
