@@ -20,6 +20,7 @@ type Stream struct {
 	json    *json.Decoder // nil once something is no JSON
 	yaml    *yaml.Decoder
 	section *section // what yaml reads
+	cutter  *cutter  // nil once something is no long list
 	limit   int
 	// became is the size of all YAML documents so far as JSON.
 	became int64
@@ -75,7 +76,7 @@ func NewStream(r io.Reader, limit int) *Stream {
 	if beginsWithObject(buffered) {
 		s.json = json.NewDecoder(s.source)
 	} else {
-		s.beginYAML(newSection(buffered))
+		s.cutter = &cutter{r: buffered, limit: limit, part: partSize}
 	}
 	return s
 }
@@ -146,6 +147,19 @@ func (s *Stream) nextJSON() (Document, error) {
 
 func (s *Stream) nextYAML() (Document, error) {
 	s.source.left = s.limit
+	if s.cutter != nil {
+		text, read, taken := s.cutter.next(func(read int) int64 { return s.allowed(int64(read)) })
+		if taken {
+			s.source.total += int64(read)
+			s.became += int64(len(text))
+			return Document{JSON: text}, nil
+		}
+		// The empty lines are none of the text.
+		s.source.total -= int64(s.cutter.lines)
+		s.source.left += s.cutter.lines
+		s.beginYAML(newSection(s.cutter.rest()))
+		s.cutter = nil
+	}
 	var tree tree
 	err := s.decode(&tree)
 	switch {
@@ -155,7 +169,7 @@ func (s *Stream) nextYAML() (Document, error) {
 		return Document{}, err
 	case err != nil:
 		return Document{}, &SyntaxError{err}
-	case tree.err == nil && !fits(tree.value, min(int64(s.limit), s.source.total*maxGrowth+freeGrowth-s.became)):
+	case tree.err == nil && !fits(tree.value, s.allowed(0)):
 		tree.err = errExpands
 	}
 	if tree.err != nil {
@@ -167,6 +181,11 @@ func (s *Stream) nextYAML() (Document, error) {
 	}
 	s.became += int64(len(text))
 	return Document{JSON: text, Repeated: tree.repeated}, nil
+}
+
+// allowed is the size that the document may have as JSON after more text.
+func (s *Stream) allowed(more int64) int64 {
+	return min(int64(s.limit), (s.source.total+more)*maxGrowth+freeGrowth-s.became)
 }
 
 func (s *Stream) decode(tree *tree) error {
@@ -291,30 +310,28 @@ func (s *section) behind() *section {
 }
 
 // fits reports whether a value has at most limit bytes as JSON, escapes aside.
-func fits(value any, limit int64) bool {
-	left := limit
-	var take func(any) bool
-	take = func(value any) bool {
-		left -= 2
-		switch x := value.(type) {
-		case string:
-			left -= int64(len(x))
-		case []any:
-			for _, element := range x {
-				if !take(element) {
-					return false
-				}
-			}
-		case map[any]any:
-			for key, element := range x {
-				if !take(key) || !take(element) {
-					return false
-				}
+func fits(value any, limit int64) bool { return take(value, &limit) }
+
+// take takes the size of a value from left, until nothing is left, and reports whether it fits.
+func take(value any, left *int64) bool {
+	*left -= 2
+	switch x := value.(type) {
+	case string:
+		*left -= int64(len(x))
+	case []any:
+		for _, element := range x {
+			if !take(element, left) {
+				return false
 			}
 		}
-		return left >= 0
+	case map[any]any:
+		for key, element := range x {
+			if !take(key, left) || !take(element, left) {
+				return false
+			}
+		}
 	}
-	return take(value)
+	return *left >= 0
 }
 
 // maxRepeated bounds the paths that repeated returns.

@@ -16,8 +16,9 @@ import (
 )
 
 // all returns the documents of a stream, one a line, with the keys that are there twice and with errors as they come.
-func all(r io.Reader, limit int) string {
-	s := yamljson.NewStream(r, limit)
+func all(r io.Reader, limit int) string { return documents(yamljson.NewStream(r, limit)) }
+
+func documents(s *yamljson.Stream) string {
 	var lines []string
 	for {
 		document, err := s.Next()
