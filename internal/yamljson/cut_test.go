@@ -125,7 +125,9 @@ func FuzzCut(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		// Where the library meets a character that it does not read depends on how much it reads at once.
-		strange := func(c rune) bool { return c == utf8.RuneError || c == '\ufeff' || unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' || c >= 0xfffe }
+		strange := func(c rune) bool {
+			return c == utf8.RuneError || c == '\ufeff' || unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' || c >= 0xfffe
+		}
 		if len(text) < 1<<11 && strings.IndexFunc(text, strange) < 0 {
 			same(t, text)
 		}
