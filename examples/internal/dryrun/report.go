@@ -3,6 +3,7 @@
 package dryrun
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -62,10 +63,11 @@ var Printers = map[string]func(io.Writer, *Report) error{
 }
 
 func printJSON(w io.Writer, r *Report) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
+	buffered := bufio.NewWriter(w)
+	if err := WriteJSON(buffered, r, false); err != nil {
+		return err
+	}
+	return buffered.Flush()
 }
 
 func printYAML(w io.Writer, r *Report) error {
@@ -137,7 +139,8 @@ func (r Result) print(b *strings.Builder) {
 
 // printUnmet names the requirements that a ClusterServiceVersion waits for: its own message says only that there are some.
 func (r Result) printUnmet(b *strings.Builder) {
-	status, _ := r.Status.(map[string]any)
+	held, _ := r.Status.(status)
+	status, _ := held.value().(map[string]any)
 	if status["phase"] != "Pending" && status["phase"] != "Failed" {
 		return
 	}

@@ -212,7 +212,7 @@ func (r *runner) add(e fake.Event) error {
 		about := r.about(e, record.Target)
 		about.Actions = append(about.Actions, record)
 		if update, ok := e.Action.(olmcore.UpdateStatus); ok && record.Target.Kind == about.Kind && record.Target.Name == about.Name {
-			about.Status = statusOf(update.After)
+			about.Status = status{update.After}
 		}
 		if e.Err != nil {
 			about.say(olmcore.Diagnostic{
@@ -365,7 +365,7 @@ func (r *runner) report() *Report {
 	}) {
 		found := r.results[k]
 		if o := r.object(k); o != nil && found.Status == nil {
-			found.Status = statusOf(o)
+			found.Status = status{o}
 		}
 		all.Results = append(all.Results, *found)
 	}
@@ -383,12 +383,4 @@ func (r *runner) object(k olmcore.Key) olmcore.Object {
 		return nil
 	}
 	return o
-}
-
-func statusOf(o olmcore.Object) any {
-	m, err := olmcore.ToMap(o)
-	if err != nil {
-		return nil
-	}
-	return m["status"]
 }

@@ -3,8 +3,10 @@
 package command
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -51,17 +53,31 @@ func (r *root) next(ctx context.Context) error {
 		found.Only(w.Namespace, scopes)
 	}
 	found.Help = r.readAdvice()
-	if r.output == "table" {
+	switch r.output {
+	case "table":
 		var b bytes.Buffer
 		if err := dryrun.Printers["table"](&b, found); err != nil {
 			return err
 		}
 		err = write(r.Out, text.Lines(b.String()))
-	} else {
+	case "json":
+		out := bufio.NewWriter(r.Out)
+		if err = dryrun.WriteJSON(printable{out}, found, true); err == nil {
+			err = out.Flush()
+		}
+	default:
 		err = r.encode(found)
 	}
 	if err == nil && r.exitCode && found.Asks() {
 		err = errFound
 	}
 	return err
+}
+
+// printable escapes, in JSON, what is no printable character.
+type printable struct{ w io.Writer }
+
+func (p printable) Write(b []byte) (int, error) {
+	_, err := p.w.Write(text.JSON(b))
+	return len(b), err
 }
