@@ -97,9 +97,8 @@ func Of(ctx context.Context, in Input) (Advice, error) {
 		return in.refuse(a, refused), nil
 	}
 	if w.isAt(a.To) {
-		state := simulation.StateOf(in.Objects)
 		a.Steps = []Step{}
-		return in.assess(a, state, state, nil), nil
+		return in.assess(a, observed, observed, nil), nil
 	}
 	way, err := in.walk(ctx, a, false)
 	if err == nil && way.Refused != "" && w.csvs[a.To] != nil && in.Options.Resolve != nil {
@@ -244,7 +243,7 @@ func olderThan(was world, to *v1alpha1.ClusterServiceVersion) string {
 // versions of other operators that go because the plan that is approved replaces them.
 func losses(a Advice) []string {
 	all := []string{}
-	if slices.Contains(a.Preview.NotRead, "CustomResourceDefinition") {
+	if len(a.Steps) > 0 && slices.Contains(a.Preview.NotRead, "CustomResourceDefinition") {
 		all = append(all, "what custom resources lose is not known, as no CustomResourceDefinition could be read")
 	}
 	for _, v := range a.Preview.Versions {
