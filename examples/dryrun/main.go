@@ -62,14 +62,16 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, clock time.Ti
 	if err != nil {
 		return fail(stderr, err, exitUsage)
 	}
-	r, err := dryrun.Run(context.Background(), cluster, dryrun.Scopes(objects, o.complete, o.Catalogs), o.Options)
+	// The cluster has its own objects; both together are large.
+	scopes, spellings := dryrun.Scopes(objects, o.complete, o.Catalogs), dryrun.Spellings(objects)
+	r, err := dryrun.Run(context.Background(), cluster, scopes, o.Options)
 	if err != nil {
 		return fail(stderr, err, exitInternal)
 	}
 	if o.Catalogs.Path != "" && !o.Catalogs.Asked {
 		return fail(stderr, fmt.Errorf("--path %q names no Subscription of the input that is resolved", o.Catalogs.Path), exitUsage)
 	}
-	r.Input, r.Help = dryrun.Spellings(objects), "Add them (--help prints the whole kubectl command), or say --complete if the cluster has none."
+	r.Input, r.Help = spellings, "Add them (--help prints the whole kubectl command), or say --complete if the cluster has none."
 	if err := dryrun.Printers[o.output](stdout, r); err != nil {
 		return fail(stderr, err, exitInternal)
 	}
