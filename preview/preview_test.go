@@ -211,6 +211,12 @@ func TestWhatIsTold(t *testing.T) {
 				require.Contains(t, p.Images, preview.Image{Namespace: upgradetest.Namespace, Deployment: "vault-ui", Container: "manager", Before: "registry.example.com/vault:1.0.0"})
 			},
 		},
+		"a version that is deprecated": {
+			change: func(_, second *bundle) { second.Deprecated = "use vault.v3.0.0" },
+			want: func(t *testing.T, p preview.Preview) {
+				require.Equal(t, []preview.Deprecation{{Subscription: upgradetest.Subscription, Of: string(v1alpha1.SubscriptionBundleDeprecated), Message: "olm.bundle/vault.v2.0.0: use vault.v3.0.0"}}, p.Deprecations)
+			},
+		},
 		"webhooks": {
 			change: func(_, second *bundle) {
 				second.CSV.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{webhook()}

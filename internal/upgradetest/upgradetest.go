@@ -48,6 +48,8 @@ type Bundle struct {
 	CSV  *v1alpha1.ClusterServiceVersion
 	CRD  *apiextensionsv1.CustomResourceDefinition
 	More []olmcore.Object
+	// Deprecated is what the catalog says of it, empty for nothing.
+	Deprecated string
 }
 
 // BundleFrom returns the version that manifests are of.
@@ -183,6 +185,9 @@ func (w *World) Offer(t require.TestingT, bundles ...Bundle) {
 	p := resolution.Package{Name: "vault", DefaultChannel: "stable", Channels: []resolution.Channel{{Name: "stable"}}}
 	for _, b := range bundles {
 		p.Channels[0].Entries = append(p.Channels[0].Entries, resolution.ChannelEntry{Name: b.CSV.Name, Replaces: b.CSV.Spec.Replaces})
+		if b.Deprecated != "" {
+			p.Deprecations = append(p.Deprecations, resolution.Deprecation{Bundle: b.CSV.Name, Message: b.Deprecated})
+		}
 		value, err := json.Marshal(map[string]string{"packageName": "vault", "version": b.CSV.Spec.Version.String()})
 		require.NoError(t, err)
 		p.Bundles = append(p.Bundles, resolution.Bundle{Name: b.CSV.Name, Bundle: olmcore.Bundle{
