@@ -161,7 +161,7 @@ func TestRegrettedAfterSuccess(t *testing.T) {
 	requireBack(t, w)
 }
 
-// TestRegrettedAndNotInACatalogAnyMore: what nobody has cannot come back.
+// TestRegrettedAndNotInACatalogAnyMore: what no catalog has cannot come back.
 func TestRegrettedAndNotInACatalogAnyMore(t *testing.T) {
 	w := upgradetest.New(t, nil)
 	w.Approve(t)
