@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 		"is none of that Subscription's":        {base().sub("b/s").csv("a", "a4", nil), "b", "a4", `false NotFollowed: a4 is in channel s of package a in catalog global/cat, which Subscription b does not ask for, and nothing that is selected needs it.`},
 		"better, but it needs what nobody has":  {base().sub("a/s"), "a", "a5", `false RequirementUnmet: Subscription a does not get a5: a5 needs an operator that provides K (g/v1), and no catalog visible from namespace ns has one.`},
 		"possible, but there is a better one":   {base().sub("a/s"), "", "a3", `false LessPreferred: Subscription a gets a4, which it prefers to a3.`},
-		"skipped":                               {base().sub("a/s"), "", "a2", `false Skipped: a2 is skipped by another bundle of channel s.`},
+		"skipped":                               {base().sub("a/s"), "", "a2", `false Skipped: a2 is skipped by a4 of channel s.`},
 		"it cannot be read":                     {newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1", property(resolution.PropertyConstraint, `{}`))).sub("a/s"), "", "a2", `false CandidateInvalid: Subscription a does not get a2: a2 is invalid (convert olm.constraint to resolver predicate: constraint is empty).`},
 		"stranded":                              {newWorld(line("a/s", "a1", ""), line("a/s", "a2", "a1"), entry{in: "a/s", name: "a3", version: "3.0.0", skips: []string{"a2"}}).sub("a/s"), "", "a1", `false ChannelMalformed: a1 is stranded: the head of channel s does not lead to it.`},
 		"startingCSV asks for another":          {base().sub("a/s", starting("a1")), "", "a4", `false LessPreferred: Subscription a asks to start with a1.`},

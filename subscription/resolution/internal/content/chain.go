@@ -71,6 +71,21 @@ func sortChain(pkg, name string, entries []*Entry, byName map[string]*Entry) (ch
 		len(heads), name, pkg, strings.Join(chainNames(heads, last), ", "))
 }
 
+// SkippedBy returns the name of the entry that skips e: the one nearest to the head, else the first by name.
+func (ch *ChannelIndex) SkippedBy(e *Entry) string {
+	skips := func(other *Entry) bool { return other != e && slices.Contains(other.Skips, e.Name) }
+	if i := slices.IndexFunc(ch.Chain, skips); i >= 0 {
+		return ch.Chain[i].Name
+	}
+	name := ""
+	for _, other := range ch.ByName {
+		if skips(other) && (name == "" || other.Name < name) {
+			name = other.Name
+		}
+	}
+	return name
+}
+
 // maxListed bounds the chains that a text names. Differs: OLM names all.
 const maxListed = 100
 

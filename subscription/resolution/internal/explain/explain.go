@@ -104,11 +104,11 @@ func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, bu
 		return true
 	}
 	found := inChannels(s, x.Bundle)
-	candidate, ok := candidateNamed(s, x.Bundle)
+	candidates := candidatesNamed(s, x.Bundle)
 	switch {
-	case ok && p.target(s).Entry != nil && !p.Scope.Failed(s) && res.Failure == nil:
-		explainCandidate(p, s, candidate, x, budget)
-	case ok || (found != nil && p.Scope.Failed(s)):
+	case len(candidates) > 0 && p.target(s).Entry != nil && !p.Scope.Failed(s) && res.Failure == nil:
+		explainCandidates(p, s, candidates, x, budget)
+	case len(candidates) > 0 || (found != nil && p.Scope.Failed(s)):
 		x.Code = Unresolved
 		x.Summary = fmt.Sprintf("Subscription %s has no solution at all.", s.Object.Name)
 		if res.Failure != nil {
@@ -127,9 +127,13 @@ func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, bu
 	case found.Stranded:
 		x.Code, x.Summary = model.ChannelMalformed, fmt.Sprintf("%s is stranded: the head of channel %s does not lead to it.", x.Bundle, found.Channel.Name)
 	case found.Position < 0 && found.Channel.Malformed == "":
-		x.Code, x.Summary = Skipped, fmt.Sprintf("%s is skipped by another bundle of channel %s.", x.Bundle, found.Channel.Name)
+		x.Code, x.Summary = Skipped, fmt.Sprintf("%s is skipped by %s of channel %s.", x.Bundle, found.Channel.SkippedBy(found), found.Channel.Name)
 	case s.Outside(found) != "":
 		x.Code, x.Summary = model.Pinned, fmt.Sprintf("Subscription %s may not have %s: %s does not allow it.", s.Object.Name, x.Bundle, s.Outside(found))
+	case s.Current != nil && model.EdgeFrom(s.Current.Entry, found) != "":
+		x.Code = model.NoUpgradeEdge
+		x.Summary = fmt.Sprintf("There is no upgrade from %s to %s: it %s %s, but %s.", s.Current.Object.Name, x.Bundle,
+			model.EdgeFrom(s.Current.Entry, found), s.Current.Object.Name, model.WhyNoCandidate(found))
 	case s.Current != nil:
 		x.Code, x.Summary = model.NoUpgradeEdge, fmt.Sprintf("There is no upgrade from %s to %s: it neither replaces nor skips it, nor has a skipRange for its version.", s.Current.Object.Name, x.Bundle)
 	default:
@@ -139,28 +143,57 @@ func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, bu
 	return true
 }
 
-func explainCandidate(p *View, s *model.Subscription, candidate model.Ref, x *Explanation, budget *search.Budget) {
-	x.Code = LessPreferred
-	for r := range s.Choice.Refs {
-		switch r {
-		case p.target(s):
-			x.Summary = fmt.Sprintf("Subscription %s gets %s, which it prefers to %s.", s.Object.Name, r.Entry.Name, x.Bundle)
+// explainCandidates explains why none of a bundle's entries was chosen. A Subscription without a channel has one for each channel
+// of the bundle. The bundle is less preferred if one of them was possible, else the rules against all of them are named.
+func explainCandidates(p *View, s *model.Subscription, candidates []model.Ref, x *Explanation, budget *search.Budget) {
+	target := p.target(s)
+	lessPreferred := func(r model.Ref) {
+		chosen, other := target.Entry.Name, x.Bundle
+		if len(candidates) > 1 {
+			chosen, other = withChannel(target), withChannel(r)
+		}
+		x.Code, x.Summary = LessPreferred, fmt.Sprintf("Subscription %s gets %s, which it prefers to %s.", s.Object.Name, chosen, other)
+	}
+	if s.Choice.Precedes(target, candidates[0]) {
+		lessPreferred(candidates[0])
+		return
+	}
+	var against search.Contradiction
+	for _, r := range candidates {
+		found, verdict := reasonsAgainst(p, s, r, budget)
+		switch {
+		case verdict == search.Satisfiable:
+			lessPreferred(r)
 			return
-		case candidate:
-			h := whyNot(p, s, candidate, budget)
-			x.Code, x.Summary, x.Rules = h.Code, h.Summary, h.Rules
+		case len(found.Rules) == 0:
+			x.Code, x.Summary = model.Unknown, reasonNotFound(s, x.Bundle, verdict, budget)
 			return
 		}
+		against.Rules = append(against.Rules, found.Rules...)
 	}
+	slices.Sort(against.Rules)
+	against.Rules = slices.Compact(against.Rules)
+	x.Rules = rulesOf(p, against)
+	x.Code, _ = classify(x.Rules, s.Object.Name, x.Bundle)
+	x.Summary = fmt.Sprintf("Subscription %s does not get %s: %s.", s.Object.Name, x.Bundle, causes(p, x.Rules, s.Object.Name))
 }
 
-func candidateNamed(s *model.Subscription, name string) (model.Ref, bool) {
+// withChannel returns the name of a candidate, with its channel unless it is an existing ClusterServiceVersion.
+func withChannel(r model.Ref) string {
+	if r.Source == model.ExistingSource {
+		return r.Entry.Name
+	}
+	return fmt.Sprintf("%s from channel %s", r.Entry.Name, r.Entry.Channel.Name)
+}
+
+// candidatesNamed returns a Subscription's candidates of a name, in order of preference.
+func candidatesNamed(s *model.Subscription, name string) (list []model.Ref) {
 	for r := range s.Choice.Refs {
 		if r.Entry.Name == name {
-			return r, true
+			list = append(list, r)
 		}
 	}
-	return model.Ref{}, false
+	return list
 }
 
 func inChannels(s *model.Subscription, bundle string) *content.Entry {

@@ -15,7 +15,7 @@ func HeldBackOf(p *View, budget *search.Budget) []HeldBack {
 	var list []HeldBack
 	waiting := 0
 	for _, s := range p.Subs {
-		if !p.Scope.Failed(s) && s.Held == "" && p.target(s) != s.Choice.First() {
+		if !p.Scope.Failed(s) && s.Held == "" && !getsBest(p, s) {
 			waiting++
 		}
 	}
@@ -24,7 +24,7 @@ func HeldBackOf(p *View, budget *search.Budget) []HeldBack {
 		case p.Scope.Failed(s):
 		case s.Held != "":
 			list = append(list, standsStill(s))
-		case p.target(s) != s.Choice.First():
+		case !getsBest(p, s):
 			part := search.Budget{Limit: -1}
 			if budget.Limit >= 0 {
 				part.Limit = budget.Left(budget.Limit) / waiting
@@ -39,11 +39,20 @@ func HeldBackOf(p *View, budget *search.Budget) []HeldBack {
 	return list
 }
 
+// getsBest reports whether a Subscription gets its most preferred bundle, from whichever channel.
+func getsBest(p *View, s *model.Subscription) bool {
+	target := p.target(s)
+	return target.Entry != nil && target.Entry.Name == s.Choice.First().Entry.Name
+}
+
 // standsStill explains why an installed operator stays whatever else there may be.
 func standsStill(s *model.Subscription) HeldBack {
 	h := HeldBack{Subscription: s.Object.Name, Code: s.Held, Summary: fmt.Sprintf("Subscription %s stays at %s: %s.", s.Object.Name, s.Current.Object.Name, s.HeldText)}
-	if s.Held == model.ReplacementInProgress {
+	switch s.Held {
+	case model.ReplacementInProgress:
 		h.Blocker = s.Current.Object.Spec.Replaces
+	case model.NoUpgradeEdge:
+		h.Remedies = []Remedy{missingEdge(s)}
 	}
 	return h
 }
@@ -59,38 +68,51 @@ func pinnedOut(p *View, s *model.Subscription) HeldBack {
 	return h
 }
 
-// whyNot explains why a candidate was not chosen for a Subscription: the rules that exclude it; where there are none,
-// those together with what earlier Subscriptions keep.
+// whyNot explains why a candidate was not chosen for a Subscription.
 func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.Budget) HeldBack {
 	h := HeldBack{Subscription: s.Object.Name, Candidate: candidate.Entry.Name}
-	q := p.Question()
-	q.Demands = &search.Demands{Hard: s, Candidate: candidate}
-	found, verdict := p.Solver.Reasons(q, nil, budget)
-	if verdict == search.Satisfiable {
-		keep := map[int32]model.Ref{}
-		for _, earlier := range p.Subs[:s.Index] {
-			if target := p.target(earlier); !p.Scope.Failed(earlier) && target.Entry != nil {
-				keep[earlier.Index] = target
-			}
-		}
-		q.Demands = &search.Demands{Hard: s, Candidate: candidate, Keep: keep}
-		found, verdict = p.Solver.Reasons(q, nil, budget)
-	}
+	found, verdict := reasonsAgainst(p, s, candidate, budget)
 	if len(found.Rules) == 0 {
-		h.Code = model.Unknown
-		h.Summary = fmt.Sprintf("Subscription %s does not get %s, and the reason was not found", s.Object.Name, h.Candidate)
-		if verdict == search.Exhausted {
-			h.Summary += fmt.Sprintf(" within %d steps", budget.Spent)
-		}
-		h.Summary += "."
+		h.Code, h.Summary = model.Unknown, reasonNotFound(s, h.Candidate, verdict, budget)
 		return h
 	}
 	h.Rules = rulesOf(p, found)
 	h.Code, h.Blocker = classify(h.Rules, s.Object.Name, h.Candidate)
 	h.Also = likewise(p, s, found)
-	h.Summary = fmt.Sprintf("Subscription %s does not get %s: %s.", s.Object.Name, someNames(append([]string{h.Candidate}, h.Also...)), causes(p, h.Rules, s.Object.Name))
+	names := someNames(append([]string{h.Candidate}, h.Also...))
+	if len(candidatesNamed(s, h.Candidate)) > 1 {
+		names = withChannel(candidate)
+	}
+	h.Summary = fmt.Sprintf("Subscription %s does not get %s: %s.", s.Object.Name, names, causes(p, h.Rules, s.Object.Name))
 	h.Remedies = remediesFor(p, remedies, &trouble{rules: h.Rules, found: found, subs: []*model.Subscription{s}, candidate: candidate}, budget)
 	return h
+}
+
+// reasonsAgainst returns the rules that exclude a candidate of a Subscription. If there are none, it returns the rules that
+// exclude it while the earlier Subscriptions keep what they get. The verdict is Satisfiable if nothing excludes the candidate.
+func reasonsAgainst(p *View, s *model.Subscription, candidate model.Ref, budget *search.Budget) (search.Contradiction, search.Verdict) {
+	q := p.Question()
+	q.Demands = &search.Demands{Hard: s, Candidate: candidate}
+	found, verdict := p.Solver.Reasons(q, nil, budget)
+	if verdict != search.Satisfiable {
+		return found, verdict
+	}
+	keep := map[int32]model.Ref{}
+	for _, earlier := range p.Subs[:s.Index] {
+		if target := p.target(earlier); !p.Scope.Failed(earlier) && target.Entry != nil {
+			keep[earlier.Index] = target
+		}
+	}
+	q.Demands = &search.Demands{Hard: s, Candidate: candidate, Keep: keep}
+	return p.Solver.Reasons(q, nil, budget)
+}
+
+func reasonNotFound(s *model.Subscription, candidate string, verdict search.Verdict, budget *search.Budget) string {
+	text := fmt.Sprintf("Subscription %s does not get %s, and the reason was not found", s.Object.Name, candidate)
+	if verdict == search.Exhausted {
+		text += fmt.Sprintf(" within %d steps", budget.Spent)
+	}
+	return text + "."
 }
 
 // likewise returns the next candidates that a Subscription does not get for the same reason: what its best one

@@ -182,6 +182,19 @@ func brokenCatalogs(v *View, t *trouble) (list []proposal) {
 	return list
 }
 
+// missingEdge asks for an upgrade from an installed operator that no entry of its channel upgrades.
+func missingEdge(s *model.Subscription) Remedy {
+	key, head := catalogKey(s.Object.Spec), ""
+	for _, ch := range followed(s) {
+		if len(ch.Chain) > 0 {
+			head = ch.Chain[0].Name
+			break
+		}
+	}
+	return Remedy{Code: RepairCatalog, Object: key.String(),
+		Message: fmt.Sprintf("Ask the publisher of catalog %s for an upgrade from %s: %s, or an entry on the way to it, must replace it, skip it or have a skipRange for it.", key, s.Current.Object.Name, head)}
+}
+
 func otherRanges(_ *View, t *trouble) (list []proposal) {
 	for _, s := range impossible(t, model.Pinned, model.PinInvalid) {
 		name := s.Object.Name

@@ -165,7 +165,7 @@ func upgrades(p *Problem, s *Subscription, channels []*content.ChannelIndex) {
 	}
 	if len(s.Upgrades) == 0 && !atHead {
 		s.Held = NoUpgradeEdge
-		s.HeldText = fmt.Sprintf("nothing in the channel replaces, skips or has a skipRange for %s", current.Name)
+		s.HeldText = missingUpgrade(s, channels)
 	}
 }
 
@@ -174,13 +174,13 @@ func upgrades(p *Problem, s *Subscription, channels []*content.ChannelIndex) {
 //
 // Differs: unless the policy says otherwise, a skipRange never leads to the installed operator itself or to an older one.
 func upgradesFrom(p *Problem, e, installed *content.Entry, ordered bool) bool {
-	if (e.Replaces != "" && e.Replaces == installed.Name) || slices.Contains(e.Skips, installed.Name) {
-		return true
-	}
-	if e.Skip == nil || !e.Skip.Contains(installed.Version) {
+	switch EdgeFrom(installed, e) {
+	case "":
 		return false
+	case HasSkipRangeFor:
+		return p.Policy.AllowBackwardSkipRange || ordered || (e.HasVersion && e.Version.GT(installed.Version))
 	}
-	return p.Policy.AllowBackwardSkipRange || ordered || (e.HasVersion && e.Version.GT(installed.Version))
+	return true
 }
 
 // adoptable offers an existing operator without a Subscription as the last candidate.

@@ -72,6 +72,16 @@ func (o *Offer) Contains(r Ref) bool {
 	return slices.ContainsFunc(o.Segments, func(s Segment) bool { return s.Source == r.Source && slices.Contains(s.Entries, r.Entry) })
 }
 
+// Precedes reports whether candidate a is preferred to candidate b.
+func (o *Offer) Precedes(a, b Ref) bool {
+	for r := range o.Refs {
+		if r == a || r == b {
+			return r == a && a != b
+		}
+	}
+	return false
+}
+
 func (o *Offer) add(source int32, entries []*content.Entry) {
 	if len(entries) > 0 {
 		o.Segments = append(o.Segments, Segment{source, entries})
