@@ -120,8 +120,9 @@ func TestPodsGetTheTokenOfTheirAccount(t *testing.T) {
 		"the account opts out": {account: &corev1.ServiceAccount{AutomountServiceAccountToken: new(false)}},
 		"the Pod overrules":    {pod: func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = new(true) }, account: &corev1.ServiceAccount{AutomountServiceAccountToken: new(false)}, mounts: 1},
 		"it mounts something else there": {pod: func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "own"}}
 			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}}
-		}},
+		}, mounts: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
@@ -134,6 +135,7 @@ func TestPodsGetTheTokenOfTheirAccount(t *testing.T) {
 			if test.pod != nil {
 				test.pod(pod)
 			}
+			before := pod.DeepCopy()
 			require.NoError(t, c.Create(pod))
 			got := fake.Find[*corev1.Pod](c, "ns", "p")
 			require.Len(t, got.Spec.Volumes, test.mounts)
@@ -142,7 +144,7 @@ func TestPodsGetTheTokenOfTheirAccount(t *testing.T) {
 			}
 			require.Equal(t, []any{true, int32(0), corev1.PreemptLowerPriority, ""},
 				[]any{*got.Spec.EnableServiceLinks, *got.Spec.Priority, *got.Spec.PreemptionPolicy, *got.Spec.Containers[0].ReadinessProbe.GRPC.Service})
-			require.Empty(t, pod.Spec.Volumes, "the object that was given is left alone")
+			require.Equal(t, before, pod, "the object that was given is left alone")
 		})
 	}
 }
@@ -180,7 +182,7 @@ func TestOtherKindsGetTheirDefaults(t *testing.T) {
 	hooks.Webhooks = []admissionregistrationv1.MutatingWebhook{{Name: "h.example.com", Rules: []admissionregistrationv1.RuleWithOperations{{}},
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "s"}}}}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"}}
-	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{"null": nil}, StringData: map[string]string{"a": "b"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{
@@ -216,9 +218,9 @@ func TestFinalizersWithoutADomain(t *testing.T) {
 func TestWhatCannotBeChanged(t *testing.T) {
 	c := newCluster(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"}}
-	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}
 	require.NoError(t, c.Create(secret, service, job))
 	for name, err := range map[string]error{
 		"the type of a Secret":     fake.Edit(c, "ns", "s", func(s *corev1.Secret) { s.Type = "other" }),

@@ -84,13 +84,11 @@ func contentProblems(next, current olmcore.Object) field.ErrorList {
 			return secretProblems(o, old)
 		}
 	case *corev1.Service:
-		if old, ok := current.(*corev1.Service); ok && old.Spec.ClusterIP != "" && o.Spec.Type != corev1.ServiceTypeExternalName {
-			return immutable(o.Spec.ClusterIP == old.Spec.ClusterIP, field.NewPath("spec", "clusterIPs").Index(0), "may not change once set")
-		}
+		old, _ := current.(*corev1.Service)
+		return serviceProblems(o, old)
 	case *batchv1.Job:
-		if old, ok := current.(*batchv1.Job); ok {
-			return jobProblems(&o.Spec, &old.Spec)
-		}
+		old, _ := current.(*batchv1.Job)
+		return jobProblems(o, old)
 	case *rbacv1.RoleBinding:
 		if old, ok := current.(*rbacv1.RoleBinding); ok {
 			return immutable(o.RoleRef == old.RoleRef, field.NewPath("roleRef"), "cannot change roleRef")
@@ -121,25 +119,43 @@ func secretProblems(o, old *corev1.Secret) field.ErrorList {
 	return problems
 }
 
-func jobProblems(o, old *batchv1.JobSpec) field.ErrorList {
-	spec := field.NewPath("spec")
-	problems := immutable(equality.Semantic.DeepEqual(o.Completions, old.Completions), spec.Child("completions"), "field is immutable")
-	problems = append(problems, immutable(equality.Semantic.DeepEqual(o.Selector, old.Selector), spec.Child("selector"), "field is immutable")...)
-	return append(problems, immutable(equality.Semantic.DeepEqual(o.Template, old.Template), spec.Child("template"), "field is immutable")...)
+func serviceProblems(o, old *corev1.Service) field.ErrorList {
+	switch {
+	case o.Spec.Type == corev1.ServiceTypeExternalName:
+		return nil
+	case len(o.Spec.Ports) == 0 && o.Spec.ClusterIP != corev1.ClusterIPNone:
+		return field.ErrorList{field.Required(field.NewPath("spec", "ports"), "")}
+	case old != nil && old.Spec.ClusterIP != "":
+		return immutable(o.Spec.ClusterIP == old.Spec.ClusterIP, field.NewPath("spec", "clusterIPs").Index(0), "may not change once set")
+	}
+	return nil
+}
+
+func jobProblems(job, old *batchv1.Job) field.ErrorList {
+	spec, template := field.NewPath("spec"), field.NewPath("spec", "template")
+	problems := templateProblems(&job.Spec.Template, template)
+	if policy := job.Spec.Template.Spec.RestartPolicy; policy == corev1.RestartPolicyAlways {
+		problems = append(problems, field.Required(template.Child("spec", "restartPolicy"), `valid values: "OnFailure", "Never"`))
+	}
+	if old == nil {
+		return problems
+	}
+	for _, same := range []struct {
+		field    string
+		was, now any
+	}{
+		{"completions", old.Spec.Completions, job.Spec.Completions},
+		{"selector", old.Spec.Selector, job.Spec.Selector},
+		{"template", old.Spec.Template, job.Spec.Template},
+	} {
+		problems = append(problems, immutable(equality.Semantic.DeepEqual(same.was, same.now), spec.Child(same.field), "field is immutable")...)
+	}
+	return problems
 }
 
 func podProblems(pod, old *corev1.Pod) field.ErrorList {
-	at := field.NewPath("spec", "containers")
-	if len(pod.Spec.Containers) == 0 {
-		return field.ErrorList{field.Required(at, "")}
-	}
-	for i, container := range pod.Spec.Containers {
-		if container.Name == "" {
-			return field.ErrorList{field.Required(at.Index(i).Child("name"), "")}
-		}
-	}
-	if old == nil {
-		return nil
+	if problems := podSpecProblems(&pod.Spec, field.NewPath("spec")); len(problems) > 0 || old == nil {
+		return problems
 	}
 	was := old.Spec.DeepCopy()
 	defaultPodSpec(was)
@@ -171,8 +187,14 @@ func deploymentProblems(d, old *appsv1.Deployment) field.ErrorList {
 	if !selector.Matches(labels.Set(d.Spec.Template.Labels)) {
 		return field.ErrorList{field.Invalid(spec.Child("template", "metadata", "labels"), d.Spec.Template.Labels, "`selector` does not match template `labels`")}
 	}
-	if len(d.Spec.Template.Spec.Containers) == 0 {
-		return field.ErrorList{field.Required(spec.Child("template", "spec", "containers"), "")}
+	if problems := templateProblems(&d.Spec.Template, spec.Child("template")); len(problems) > 0 {
+		return problems
+	}
+	if policy := d.Spec.Template.Spec.RestartPolicy; policy != corev1.RestartPolicyAlways {
+		return field.ErrorList{field.NotSupported(spec.Child("template", "spec", "restartPolicy"), policy, []corev1.RestartPolicy{corev1.RestartPolicyAlways})}
+	}
+	if d.Spec.Replicas != nil && *d.Spec.Replicas < 0 {
+		return field.ErrorList{field.Invalid(spec.Child("replicas"), *d.Spec.Replicas, "must be greater than or equal to 0")}
 	}
 	if old != nil && !equality.Semantic.DeepEqual(old.Spec.Selector, d.Spec.Selector) {
 		return field.ErrorList{field.Invalid(spec.Child("selector"), d.Spec.Selector, "field is immutable")}

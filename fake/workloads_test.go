@@ -122,6 +122,7 @@ func TestADeploymentFollowsItsNodesAndReplicas(t *testing.T) {
 func TestJobsFinishWhenTold(t *testing.T) {
 	c := newCluster(t, "a")
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns"}}
+	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}
 	require.NoError(t, c.Create(job))
 	settle(t, c)
 	require.Empty(t, stored(t, c, job).Status.Conditions)

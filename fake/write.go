@@ -23,7 +23,7 @@ func (c *Cluster) create(o olmcore.Object) error {
 	if err != nil {
 		return err
 	}
-	if next.GetResourceVersion() != "" {
+	if version := next.GetResourceVersion(); version != "" && version != "0" { // 0 stands for no version
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500,
 			Message: "resourceVersion should not be set on objects to be created"}}
 	}

@@ -23,6 +23,9 @@ func TestWhichOwnersAPlanMayNotLose(t *testing.T) {
 	subscribed := func(namespace string) olmcore.Object {
 		return &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Spec: &v1alpha1.SubscriptionSpec{}}
 	}
+	service := func(namespace string) olmcore.Object {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
+	}
 	for name, c := range map[string]struct {
 		owner olmcore.Object
 		gone  bool
@@ -31,8 +34,8 @@ func TestWhichOwnersAPlanMayNotLose(t *testing.T) {
 		"a Subscription":                      {owner: subscribed("evil"), want: "InstallPlan evil/plan lost its owner Subscription x"},
 		"a Subscription that is gone":         {owner: subscribed("evil"), gone: true},
 		"a Subscription of another namespace": {owner: subscribed("victim")},
-		"a Service of another namespace":      {owner: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "victim", Name: "x"}}},
-		"a Service of the namespace":          {owner: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "x"}}},
+		"a Service of another namespace":      {owner: service("victim")},
+		"a Service of the namespace":          {owner: service("evil")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
