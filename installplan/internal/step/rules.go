@@ -81,17 +81,22 @@ func versionRule(w *world, t *Target) Verdict {
 	return Verdict{Outcome: Done}
 }
 
-// checkOwnedCRDs refuses a ClusterServiceVersion whose CustomResourceDefinitions another one of the namespace owns: one
-// that the plan does not name whoever that is, one that it names when it would be made beside a version that is not in
-// its upgrade chain. Of two plans that were made without each other the first to run wins; the version of the second
-// could never be installed, nor replace anything.
+// checkOwnedCRDs refuses a ClusterServiceVersion if another one of the namespace owns one of its CustomResourceDefinitions. An
+// owner in the upgrade chain of a version that the plan names is allowed, and so is an owner that the plan replaces by a version
+// without that definition, unless definitions move in a circle. Of two plans that were made without each other the first to run wins: the version of the second
+// could never be installed.
+//
+// Differs: OLM counts an owner that the plan replaces.
 func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed bool) Verdict {
 	var chain map[string]bool
 	if isNamed {
 		chain = w.chain(version)
 	}
+	circular := w.waitsForItself(version)
 	for _, crd := range version.Spec.CustomResourceDefinitions.Owned {
-		owners := slices.DeleteFunc(w.ownersHere(crd.Name), func(name string) bool { return chain[name] })
+		owners := slices.DeleteFunc(w.ownersHere(crd.Name), func(name string) bool {
+			return chain[name] || !circular && w.handedOver(name, crd.Name) != nil
+		})
 		switch {
 		case len(owners) > 1:
 			return blocked("error checking crd owners for: %s: Existing CSVs %v in namespace %s all claim to own CRD %s",

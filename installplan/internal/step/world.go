@@ -3,6 +3,7 @@
 package step
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -197,6 +198,47 @@ func (w *world) chain(version *v1alpha1.ClusterServiceVersion) map[string]bool {
 		}
 	}
 	return chain
+}
+
+// handedOver returns the version of the plan that replaces an owner of a definition, directly or through others, and does not own
+// the definition any more; nil for none.
+func (w *world) handedOver(owner, crd string) *v1alpha1.ClusterServiceVersion {
+	for _, name := range slices.Sorted(maps.Keys(w.described)) {
+		successor := w.described[name]
+		if owns(successor, crd) {
+			continue
+		}
+		seen := map[string]bool{}
+		for old := w.here(successor.Spec.Replaces); old != nil && !seen[old.Name]; old = w.here(old.Spec.Replaces) {
+			if seen[old.Name] = true; old.Name == owner {
+				return successor
+			}
+		}
+	}
+	return nil
+}
+
+// waitsForItself reports whether versions of the plan take over definitions from each other in a circle. Each would wait until the
+// predecessor of the next is gone, which stays until its successor is installed.
+func (w *world) waitsForItself(version *v1alpha1.ClusterServiceVersion) bool {
+	seen := map[string]bool{}
+	for open := []*v1alpha1.ClusterServiceVersion{version}; len(open) > 0; open = open[1:] {
+		chain := w.chain(open[0])
+		for _, crd := range open[0].Spec.CustomResourceDefinitions.Owned {
+			for _, owner := range w.ownersHere(crd.Name) {
+				giver := w.handedOver(owner, crd.Name)
+				switch {
+				case chain[owner] || giver == nil || seen[giver.Name]:
+				case giver.Name == version.Name:
+					return true
+				default:
+					seen[giver.Name] = true
+					open = append(open, giver)
+				}
+			}
+		}
+	}
+	return false
 }
 
 // ownersHere returns the names of the live ClusterServiceVersions of the namespace that own a definition, sorted.
