@@ -311,6 +311,7 @@ func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.
 	if n.planKey == (olmcore.Key{}) {
 		next.PlanError = "" // whoever made it, the plan is there, or none is needed
 	}
+	next.PlanRefused = out.Refused
 	if s.options.unpacks() {
 		next.Unpacking = &subscription.Unpacking{}
 	}

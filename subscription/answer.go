@@ -232,6 +232,8 @@ func (a *answer) unpack() {
 	case a.in.PlanError != "":
 		a.unpackFailed = present(ReasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+a.in.PlanError)
 		a.retry(&olmcore.ResolutionFailure{})
+	case a.in.PlanRefused.Reason != "":
+		a.unpackFailed = present(a.in.PlanRefused.Reason, a.in.PlanRefused.Message)
 	case u == nil && len(a.in.Resolution.Operators) > 0 && a.in.Plan.Name == "":
 		a.unpacking, a.unpackFailed = want{}, want{}
 	case u == nil:

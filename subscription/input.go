@@ -94,6 +94,9 @@ type Resolved struct {
 	// PlanError is why the InstallPlan could not be written, empty when it could: the error of the create action of
 	// create.Plan. Optional.
 	PlanError string
+	// PlanRefused is why no InstallPlan can be made from the resolution, as create.Plan reports it; zero if one can. It becomes the
+	// condition BundleUnpackFailed. Optional.
+	PlanRefused olmcore.Cause
 }
 
 // Unpacking is how far the bundle images of a resolution are unpacked.
@@ -158,6 +161,7 @@ func (r *Resolved) cover(c *olmcore.Coverage) {
 	olmcore.CoverFunc(c, r.At, time.Time.Equal)
 	olmcore.CoverValue(c, r.Attempts)
 	olmcore.CoverValue(c, r.PlanError)
+	olmcore.CoverValue(c, r.PlanRefused)
 	if olmcore.CoverValue(c, r.Unpacking != nil); r.Unpacking != nil {
 		olmcore.CoverFunc(c, r.Unpacking.Failure, sameFailure)
 		olmcore.CoverFunc(c, r.Unpacking.Lookups, func(a, b []v1alpha1.BundleLookup) bool {

@@ -112,8 +112,11 @@ func (out *Outcome) append(r olmcore.Result) {
 // resolution says what is known of the last resolution and of the catalogs.
 func (n *namespace) resolution(assessed *Assessment, transitions []olmcore.Transition) (r olmcore.Result) {
 	a := &n.answer
+	about := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
+	if len(n.subs) > 0 {
+		about = olmcore.RefOf(n.subs[0]).Unversioned() // its Events are visible to the users of the namespace
+	}
 	say := func(severity olmcore.Severity, reason, format string, args ...any) {
-		about := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
 		r.Diagnostics = append(r.Diagnostics, olmcore.Diagnose(severity, reason, about, "", format, args...))
 	}
 	if a.failed && n.blocked == "" && a.resolution.decided && slices.ContainsFunc(transitions, func(t olmcore.Transition) bool {

@@ -41,7 +41,7 @@ func TestWrittenConditionsAreReported(t *testing.T) {
 		subs   []*v1alpha1.Subscription
 		change func(*subscription.Input)
 		want   string
-		said   string // reasons of diagnostics about the namespace
+		said   string // reasons of diagnostics that concern the namespace
 	}{
 		"a resolution fails": {[]*v1alpha1.Subscription{newSub("a"), newSub("b")}, failing,
 			"a ResolutionFailed >True ConstraintsNotSatisfiable: constraints not satisfiable: no | b ResolutionFailed >True ConstraintsNotSatisfiable: constraints not satisfiable: no", "ResolutionFailed"},
@@ -70,10 +70,8 @@ func TestWrittenConditionsAreReported(t *testing.T) {
 			out := reconcile(t, in)
 			require.Equal(t, tc.want, conditionSteps(out.Result))
 			var said []string
-			for _, d := range out.Diagnostics {
-				if d.Target.Kind == "Namespace" {
-					said = append(said, d.Reason)
-				}
+			for _, d := range ofTheNamespace(t, out.Result) {
+				said = append(said, d.Reason)
 			}
 			require.Equal(t, tc.said, strings.Join(said, " "))
 			for _, tr := range out.Transitions {

@@ -3,6 +3,7 @@
 package subscription_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,15 +16,18 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// saidOfNamespace prints the diagnostics about the Namespace.
-func saidOfNamespace(r olmcore.Result) string {
-	var all []string
+// ofTheNamespace returns the diagnostics that concern all Subscriptions of the namespace. They are about its first Subscription, so
+// that their Events are visible to the users of the namespace.
+func ofTheNamespace(t *testing.T, r olmcore.Result) (all []olmcore.Diagnostic) {
+	reasons := []string{subscription.ReasonResolutionFailed, subscription.ReasonOperatorGroupCount, subscription.ReasonErrorPreventedUnpacking,
+		subscription.ReasonObservationIgnored}
 	for _, d := range r.Diagnostics {
-		if d.Target == (olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: ns}) {
-			all = append(all, string(d.Severity)+" "+d.Reason+": "+d.Message)
+		if slices.Contains(reasons, d.Reason) {
+			require.Equal(t, "Subscription "+ns+"/a", d.Target.String())
+			all = append(all, d)
 		}
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
 // OLM's cases: pending and failed lookups, a plan that cannot be created, an error that passes, and neither condition
@@ -97,11 +101,13 @@ func TestUnpackingShows(t *testing.T) {
 				require.True(t, strings.HasPrefix(got, start) && strings.HasSuffix(got, end), got)
 				require.NotNil(t, c.LastTransitionTime)
 			}
-			said := ""
+			reported := ofTheNamespace(t, out.Result)
 			if u := in.Resolution.Unpacking; u.Failure != nil && u.Failure.Transient {
-				said = "Warning ErrorPreventedUnpacking: bundle unpacking failed with an error: no"
+				require.Len(t, reported, 1)
+				require.Equal(t, "bundle unpacking failed with an error: no", reported[0].Message)
+			} else {
+				require.Empty(t, reported)
 			}
-			require.Equal(t, said, saidOfNamespace(out.Result))
 			if strings.Contains(name, "failed") {
 				_, guidance, _ := strings.Cut(conditions[0].Message, "deadline. ")
 				require.Equal(t, name == "failed", guidance != "")

@@ -20,6 +20,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -31,24 +32,30 @@ type content struct {
 	// account is the one that the plan is made under; empty for none.
 	account string
 	hash    string
+	// refused is why no plan can be made of it; zero if one can.
+	refused olmcore.Cause
 }
 
 // contentOf returns the content of the whole resolution, the images that must be unpacked first, and why an operator
 // cannot be installed yet.
 func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems []olmcore.Diagnostic) {
-	fail := func(severity olmcore.Severity, reason, format string, args ...any) {
-		problems = append(problems, in.diagnose(severity, reason, format, args...))
+	refuse := func(of []string, format string, args ...any) {
+		problem := in.diagnose(of, olmcore.Error, ReasonBundleInvalid, "%s", report.Clip(fmt.Sprintf(format, args...)))
+		problems = append(problems, problem)
+		c.refused = olmcore.Cause{Reason: problem.Reason, Message: strings.TrimPrefix(c.refused.Message+"; "+problem.Message, "; ")}
 	}
 	operators := slices.Clone(in.Resolution.Operators)
 	slices.SortStableFunc(operators, func(a, b olmcore.Operator) int { return strings.Compare(a.Name, b.Name) })
+	unpacked := fromImages(operators, in.Namespace, in.Config)
 	for _, o := range operators {
 		write := bundle.Literal
-		if o.Bundle.Image != "" && len(o.Bundle.Objects) == 0 {
+		if unpacked[o.Name] {
 			lookup, err := bundle.NewLookup(o, in.Now)
 			cm := configMapOf(in, o)
-			unpacked, complete := bundle.Complete(cm, o.Bundle.Image)
+			content, complete := bundle.Complete(cm, o.Bundle.Image)
 			if !complete {
-				fail(olmcore.Warning, ReasonBundleNotUnpacked, "operator %s: the objects of bundle image %s are not known", o.Name, o.Bundle.Image)
+				problems = append(problems, in.diagnose(o.For, olmcore.Warning, ReasonBundleNotUnpacked,
+					"operator %s: the objects of bundle image %s are not known", o.Name, o.Bundle.Image))
 				if err == nil {
 					pending = append(pending, lookup)
 				}
@@ -56,18 +63,18 @@ func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems [
 			}
 			lookup.Conditions = nil
 			c.lookups = append(c.lookups, lookup)
-			o.Bundle.Objects, write = unpacked.Bundle.Objects, references(cm, unpacked.Digest, o)
+			o.Bundle.Objects, write = content.Bundle.Objects, references(cm, content.Digest, o)
 		}
 		steps, err := bundle.Steps(o, in.Namespace, write)
 		if err != nil {
-			fail(olmcore.Error, ReasonBundleInvalid, "%s", err)
+			refuse(o.For, "%s", err)
 		}
 		c.steps = append(c.steps, steps...)
 	}
 	for _, s := range input.ByName(in.Resolution.Generated) {
 		step, err := subscriptionStep(s, in.Namespace)
 		if err != nil {
-			fail(olmcore.Warning, ReasonBundleInvalid, "Subscription %s: %s", s.Name, err)
+			refuse(nil, "Subscription %s: %s", s.Name, err)
 			continue
 		}
 		c.steps = append(c.steps, step)

@@ -27,9 +27,10 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, resolution 
 		all(ctx, r, &in.InstallPlans, namespace, "whether the InstallPlan exists"),
 		all(ctx, r, &in.OperatorGroups, namespace, "as which account a new InstallPlan runs"),
 	)
+	unpacked := fromImages(resolution.Operators, namespace, config)
 	for _, o := range resolution.Operators {
 		err = cmp.Or(err, add(ctx, r, &in.ClusterServiceVersions, namespace, o.Name, "what is installed"))
-		if o.Bundle.Image != "" && len(o.Bundle.Objects) == 0 {
+		if unpacked[o.Name] {
 			err = cmp.Or(err, add(ctx, r, &in.ConfigMaps, o.Catalog.Namespace, bundle.Name(o.Bundle.Image), "whether a bundle is unpacked"))
 		}
 	}

@@ -52,6 +52,9 @@ type Outcome struct {
 	// Lookups are the bundle images that must be unpacked first, sorted by operator; see package unpack. As long as
 	// there is one, no plan is made.
 	Lookups []v1alpha1.BundleLookup
+	// Refused is why no plan can be made from the resolution: ReasonBundleInvalid or ReasonPlanTooLarge. It is zero if a plan can be
+	// made, or need not be.
+	Refused olmcore.Cause
 }
 
 func (in *Input) validate() error {

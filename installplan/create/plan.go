@@ -40,6 +40,7 @@ func Plan(in Input) (out Outcome, err error) {
 	}
 	content, lookups, problems := contentOf(in)
 	r := newRequest(in, content)
+	out.Refused = content.refused
 	if out.Diagnostics = problems; r.wanted() {
 		out.Lookups = lookups
 	}
@@ -48,12 +49,17 @@ func Plan(in Input) (out Outcome, err error) {
 	}
 	plan := r.existing()
 	if r.stale(plan) {
-		out.Diagnostics = append(out.Diagnostics, in.diagnose(olmcore.Warning, ReasonStaleResolution,
+		out.Diagnostics = append(out.Diagnostics, in.diagnose(nil, olmcore.Warning, ReasonStaleResolution,
 			"the resolution was made for other Subscriptions than those of namespace %s now", in.Namespace))
 		return out, nil
 	}
 	if plan == nil {
 		if !r.wanted() {
+			return out, nil
+		}
+		if problem := r.tooLarge(cmp.Or(in.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
+			out.Refused = olmcore.Cause{Reason: ReasonPlanTooLarge, Message: problem}
+			out.Diagnostics = append(out.Diagnostics, in.diagnose(nil, olmcore.Error, ReasonPlanTooLarge, "%s", problem))
 			return out, nil
 		}
 		if out.Result = r.notVisible(); out.Empty() {
@@ -70,7 +76,7 @@ func Plan(in Input) (out Outcome, err error) {
 	switch plan.Status.Phase {
 	case v1alpha1.InstallPlanPhaseComplete:
 	case v1alpha1.InstallPlanPhaseFailed:
-		out.Diagnostics = append(out.Diagnostics, in.diagnose(olmcore.Warning, ReasonPreviousPlanFailed,
+		out.Diagnostics = append(out.Diagnostics, in.diagnose(out.Subscriptions, olmcore.Warning, ReasonPreviousPlanFailed,
 			"InstallPlan %s has this content and failed: %s", plan.Name, plan.Status.Message))
 	default:
 		out.Result = r.join(plan)
@@ -196,10 +202,6 @@ func (r request) notVisible() (result olmcore.Result) {
 
 // newPlan asks for a new plan, without status.
 func (r request) newPlan() (result olmcore.Result) {
-	if problem := r.tooLarge(cmp.Or(r.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
-		result.Diagnostics = append(result.Diagnostics, r.diagnose(olmcore.Warning, ReasonPlanTooLarge, "%s", problem))
-		return result
-	}
 	plan := &v1alpha1.InstallPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind},
 		ObjectMeta: metav1.ObjectMeta{
@@ -215,7 +217,7 @@ func (r request) newPlan() (result olmcore.Result) {
 	if manual := r.manual(); len(manual) > 0 {
 		relation.AskForApproval(plan)
 		if !slices.ContainsFunc(manual, r.changed) {
-			result.Diagnostics = append(result.Diagnostics, r.diagnose(olmcore.Warning, ReasonManualBecauseOf, "the plan needs approval because of Subscription %s", namesOf(manual)))
+			result.Diagnostics = append(result.Diagnostics, r.diagnose(nil, olmcore.Warning, ReasonManualBecauseOf, "the plan needs approval because of Subscription %s", namesOf(manual)))
 		}
 	}
 	result.Diagnostics = append(result.Diagnostics, r.relate(plan)...)

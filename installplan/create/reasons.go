@@ -19,13 +19,15 @@ const (
 	ReasonStaleResolution = "StaleResolution"
 	// ReasonBundleNotUnpacked: a bundle is known by its image alone. The caller unpacks it; see package unpack.
 	ReasonBundleNotUnpacked = report.BundleNotUnpacked
-	// ReasonBundleInvalid: a bundle cannot be installed; the message says why. Its author corrects it.
+	// ReasonBundleInvalid means that a bundle cannot be installed. The message names the object and the problem, and the Subscriptions
+	// have it as the condition BundleUnpackFailed. The author of the bundle corrects it.
 	ReasonBundleInvalid = report.BundleInvalid
 	// ReasonPreviousPlanFailed: a plan of the same content failed, and another would fail the same way. The user
 	// removes the cause that the plan states, or deletes it.
 	ReasonPreviousPlanFailed = "PreviousPlanFailed"
-	// ReasonPlanTooLarge: the plan would not fit into one object of the API server. The message names the largest
-	// steps; the author makes them smaller or serves the bundle as an image.
+	// ReasonPlanTooLarge means that the InstallPlan would not fit into one object of the API server. The message names its size and the
+	// largest steps, and the Subscriptions have it as the condition BundleUnpackFailed. The author makes the steps smaller or
+	// serves the bundle as an image.
 	ReasonPlanTooLarge = "PlanTooLarge"
 	// ReasonManualBecauseOf: the plan needs approval because of a Subscription that it does not change. The user
 	// approves it, or gives that Subscription a namespace of its own.

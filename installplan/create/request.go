@@ -36,9 +36,16 @@ func newRequest(in Input, c content) request {
 	return r
 }
 
-// diagnose returns a Diagnostic about the namespace.
-func (in *Input) diagnose(severity olmcore.Severity, reason, format string, args ...any) olmcore.Diagnostic {
-	return olmcore.Diagnose(severity, reason, olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: in.Namespace}, "", format, args...)
+// diagnose returns a Diagnostic about the first of the named Subscriptions that exists, else about the first Subscription of the
+// namespace. Events about a Subscription are visible to the users of its namespace, unlike those about the Namespace.
+func (in *Input) diagnose(of []string, severity olmcore.Severity, reason, format string, args ...any) olmcore.Diagnostic {
+	about := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: in.Namespace}
+	subscriptions := input.ByName(in.Subscriptions.Items)
+	i := slices.IndexFunc(subscriptions, func(s *v1alpha1.Subscription) bool { return slices.Contains(of, s.Name) })
+	if len(subscriptions) > 0 {
+		about = olmcore.RefOf(subscriptions[max(i, 0)]).Unversioned()
+	}
+	return olmcore.Diagnose(severity, reason, about, "", format, args...)
 }
 
 // changed reports whether the resolution gives a Subscription a new version.
@@ -106,7 +113,7 @@ func (r request) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic)
 		}
 		involved = append(involved, s)
 		if _, err := olmcore.ComponentLabelKey(relation.PackageOf(s), r.Namespace); err != nil {
-			found = append(found, r.diagnose(olmcore.Warning, ReasonLabelImpossible, "Subscription %s: %s", s.Name, err))
+			found = append(found, r.diagnose([]string{s.Name}, olmcore.Warning, ReasonLabelImpossible, "Subscription %s: %s", s.Name, err))
 		}
 	}
 	relation.Relate(plan, r.subscriptions, involved)

@@ -108,7 +108,7 @@ func reasonsOf(folder string, packages map[string][]constant) (string, error) {
 // sentence returns what the comment of a constant says about it, as a cell of a table.
 func sentence(c constant) string {
 	doc := strings.Join(strings.Fields(c.doc), " ")
-	doc = strings.TrimPrefix(doc, c.name+":")
+	doc = strings.TrimPrefix(strings.TrimPrefix(doc, c.name+" means that"), c.name+":")
 	if doc = strings.TrimSpace(doc); doc == "" {
 		return ""
 	}

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
@@ -187,9 +189,22 @@ func published(e *content.Entry) olmcore.Bundle {
 		if property.Type != content.PropertyBundleObject || len(e.Objects) > 0 || json.Unmarshal(property.Value, &manifest) != nil {
 			continue
 		}
-		if o, err := olmcore.Decode(manifest.Data); err == nil {
+		if o := objectOf(manifest.Data); o != nil {
 			b.Objects = append(b.Objects, o)
 		}
 	}
 	return b
+}
+
+// objectOf decodes a manifest. One that names no apiVersion, or that its Go type cannot hold, stays untyped: whoever makes the
+// InstallPlan reports what is wrong with it. It returns nil for a text that is no JSON object with a kind.
+func objectOf(data []byte) olmcore.Object {
+	if o, err := olmcore.Decode(data); err == nil {
+		return o
+	}
+	u := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(data, &u.Object); err != nil || u.GetKind() == "" {
+		return nil
+	}
+	return u
 }

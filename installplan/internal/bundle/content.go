@@ -216,14 +216,9 @@ func identityOf(values map[string]any) (id manifest.Identity, err error) {
 	return id, json.Unmarshal(data, &id)
 }
 
-// setIdentity gives a manifest apiVersion and kind as they are read: an apiVersion that is missing, or lacks the group of a
-// ClusterServiceVersion, follows from the kind where steps of that kind are known. The error says that it does not.
+// setIdentity gives a manifest apiVersion and kind as they are read, see apiVersionOf. The error says that there is no apiVersion.
 func setIdentity(values map[string]any, id manifest.Identity) (keys []olmcore.KeyCase, err error) {
-	kind, known := kinds.Known[id.Kind]
-	if known && (id.APIVersion == "" || id.Kind == kinds.CSV && !strings.Contains(id.APIVersion, "/")) {
-		id.APIVersion = kind.GVK.GroupVersion().String()
-	}
-	if id.APIVersion == "" {
+	if id.APIVersion = apiVersionOf(id.APIVersion, id.Kind); id.APIVersion == "" {
 		return nil, fmt.Errorf("%s has no apiVersion", id.Kind)
 	}
 	if values["apiVersion"] == id.APIVersion && values["kind"] == id.Kind {

@@ -31,6 +31,9 @@ func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1
 			steps, err = nil, fmt.Errorf("operator %s: %w", o.Name, err)
 		}
 	}()
+	if o.Bundle.Objects, err = identifiedAll(o.Bundle.Objects); err != nil {
+		return nil, err
+	}
 	csv, err := Version(o, namespace)
 	if err != nil {
 		return nil, err
