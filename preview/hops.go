@@ -94,11 +94,13 @@ func withoutPlan(s *simulation.Simulation, subscription olmcore.Key) (all []Bloc
 	if !is {
 		return nil
 	}
-	if c := sub.Status.GetCondition(v1alpha1.SubscriptionResolutionFailed); c.Status == corev1.ConditionTrue {
-		return []Block{{Object: named(sub), Reason: c.Reason, Message: c.Message}}
+	for _, failed := range []v1alpha1.SubscriptionConditionType{v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpackFailed} {
+		if c := sub.Status.GetCondition(failed); c.Status == corev1.ConditionTrue {
+			return []Block{{Object: named(sub), Reason: c.Reason, Message: c.Message}}
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Packed)) {
-		all = append(all, Block{Object: named(sub), Reason: reasonPacked, Message: "what " + name + " brings is in image " + s.Packed[name] + ", which a preview does not unpack"})
+		all = append(all, Block{Object: named(sub), Reason: reasonPacked, Message: "the bundle of " + name + " is unpacked from image " + s.Packed[name] + " first, which a preview does not do"})
 	}
 	return all
 }

@@ -127,7 +127,7 @@ func TestHopsSayWhyThereAreNone(t *testing.T) {
 			w.Catalogs.Content[types.NamespacedName{Namespace: "olm", Name: "community"}] = content
 		}, preview.Block{
 			Object: sub, Reason: "BundleNotUnpacked",
-			Message: "what vault.v2.0.0 brings is in image registry.example.com/vault-bundle:2, which a preview does not unpack",
+			Message: "the bundle of vault.v2.0.0 is unpacked from image registry.example.com/vault-bundle:2 first, which a preview does not do",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

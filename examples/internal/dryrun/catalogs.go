@@ -91,6 +91,9 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// notUnpacked is the Note of an answer whose bundles must be unpacked before there is an InstallPlan.
+const notUnpacked = "the InstallPlan: its bundles are unpacked from their images first, which a dry run does not pull"
+
 // answer is what a Subscription is told by the resolver.
 type answer struct {
 	Outcome resolution.Outcome `json:"outcome"`
@@ -263,7 +266,7 @@ func answerFor(name string, result resolution.Result) *answer {
 		unknown = unknown || len(o.Bundle.Objects) == 0
 	}
 	if unknown {
-		a.Note = "the InstallPlan: the manifests are in the bundles' images, which a dry run does not pull"
+		a.Note = notUnpacked
 	}
 	for _, core := range result.CoresFor(name) {
 		a.Reasons = append(a.Reasons, core.Summary)

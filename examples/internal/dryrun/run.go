@@ -223,7 +223,9 @@ func (r *runner) add(e fake.Event) error {
 		about := r.about(e, e.Transition.Target)
 		about.Transitions = append(about.Transitions, *e.Transition)
 	case e.Diagnostic != nil && e.Diagnostic.Reason == create.ReasonBundleNotUnpacked && len(r.catalogs.Content) > 0:
-		// the answer says so of all bundles at once
+		if about := r.about(e, e.Diagnostic.Target); about.Resolution != nil {
+			about.Resolution.Note = notUnpacked // once for all bundles
+		}
 	case e.Diagnostic != nil && isUndecided(e.Diagnostic.Reason):
 		r.undecided(e)
 	case e.Diagnostic != nil:
