@@ -357,7 +357,7 @@ func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
 func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", wellDone)
 	in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
-	in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, 1000*time.Hour))
+	in.OtherGroups, in.OtherProviders = olmcore.Found(staticGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, 1000*time.Hour))
 	want := moves(in, failed, "CannotModifyStaticOperatorGroupProvidedAPIs", "static provided api operatorgroup cannot be modified by these apis")
 	want.Diagnostics = []olmcore.Diagnostic{{
 		Severity: olmcore.Error, Reason: csv.ReasonAPIConflict, Target: olmcore.RefOf(in.OtherGroups.Items[0]).Unversioned(),

@@ -218,6 +218,13 @@ func otherGroup(apis string, watched ...string) *operatorsv1.OperatorGroup {
 	return g
 }
 
+// staticGroup returns otherGroup with static APIs.
+func staticGroup(apis string, watched ...string) *operatorsv1.OperatorGroup {
+	g := otherGroup(apis, watched...)
+	g.Spec.StaticProvidedAPIs = true
+	return g
+}
+
 // competitor returns a CSV of the other group's namespace, older or younger than ours.
 func competitor(phase phaseName, age time.Duration) *v1alpha1.ClusterServiceVersion {
 	c := operator("competitor.v1", 1)
@@ -277,6 +284,32 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 		}, "Health", [2]string{}, "-"},
 		"both list them, and nobody provides them there": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "ns"))
+		}, "Health", [2]string{}, "-"},
+		"a static group lists them, and no operator provides them there": {coolAPI, func(in *csv.Input) {
+			in.OtherGroups = olmcore.Found(staticGroup(coolAPI, "ns"))
+		}, "RemoveProvidedAPIs", [2]string{}, ""},
+		"a static group lists them everywhere": {coolAPI, func(in *csv.Input) {
+			in.OtherGroups = olmcore.Found(staticGroup(coolAPI, ""))
+		}, "RemoveProvidedAPIs", [2]string{}, ""},
+		"a static group lists them, and its operator is weaker": {coolAPI, func(in *csv.Input) {
+			in.OtherGroups, in.OtherProviders = olmcore.Found(staticGroup(coolAPI, "ns")), olmcore.Found(competitor(failed, younger))
+		}, "RemoveProvidedAPIs", [2]string{}, ""},
+		"a static group lists them, and our group does not": {"", func(in *csv.Input) {
+			in.OtherGroups = olmcore.Found(staticGroup(coolAPI, "ns"))
+		}, "APIConflict", conflict, "-"},
+		"a static group lists them, namespaces apart": {coolAPI, func(in *csv.Input) {
+			in.OtherGroups = olmcore.Found(staticGroup(coolAPI, "elsewhere"))
+		}, "Health", [2]string{}, "-"},
+		"a static group lists another version of them": {coolAPI, func(in *csv.Input) {
+			in.OtherGroups = olmcore.Found(staticGroup("Cool.v2.example.com", "ns"))
+		}, "Health", [2]string{}, "-"},
+		"our static group lists them, and the other group has a stronger operator": {coolAPI, func(in *csv.Input) {
+			in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
+			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, older))
+		}, "Health", [2]string{}, "-"},
+		"two static groups list them, and no operator provides them there": {coolAPI, func(in *csv.Input) {
+			in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
+			in.OtherGroups = olmcore.Found(staticGroup(coolAPI, "ns"))
 		}, "Health", [2]string{}, "-"},
 		"a static group cannot be added to": {"", func(in *csv.Input) { in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true }, "APIConflict", static, "-"},
 		"a static group that lists them":    {coolAPI, func(in *csv.Input) { in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true }, "Health", [2]string{}, "-"},
@@ -369,4 +402,78 @@ func TestWhatAnAnnotationLists(t *testing.T) {
 		in.OtherProviders.Items = append(in.OtherProviders.Items, competitor(succeeded, 1000*time.Hour))
 		require.Equal(t, listed, assess(t, in).Rule == "RemoveProvidedAPIs", "%q", list)
 	})
+}
+
+// TestAStaticGroupProtectsTheAPIsItLists changes groups around an operator that runs, until a static group and the
+// operator's own group have a namespace in common. The operator fails, and runs again once the static group is changed.
+func TestAStaticGroupProtectsTheAPIsItLists(t *testing.T) {
+	changed := func(g *operatorsv1.OperatorGroup) *operatorsv1.OperatorGroup { return g.DeepCopy() }
+	for name, c := range map[string]struct {
+		own, static []string // the targets at first
+		apis        string   // what the static group lists at first
+		change      func(own, static *operatorsv1.OperatorGroup)
+	}{
+		"the operator's group is extended": {[]string{"ns"}, []string{"shared"}, coolAPI,
+			func(own, _ *operatorsv1.OperatorGroup) { own.Spec.TargetNamespaces = []string{"ns", "shared"} }},
+		"the operator's group is extended to all namespaces": {[]string{"ns"}, []string{"shared"}, coolAPI,
+			func(own, _ *operatorsv1.OperatorGroup) { own.Spec.TargetNamespaces = nil }},
+		"the static group is extended": {[]string{"ns", "shared"}, []string{"other"}, coolAPI,
+			func(_, static *operatorsv1.OperatorGroup) { static.Spec.TargetNamespaces = []string{"shared"} }},
+		"the static group is extended to all namespaces": {[]string{"ns"}, []string{"other"}, coolAPI,
+			func(_, static *operatorsv1.OperatorGroup) { static.Spec.TargetNamespaces = nil }},
+		"the static group lists the API later": {[]string{"ns", "shared"}, []string{"shared"}, "",
+			func(_, static *operatorsv1.OperatorGroup) {
+				static.Annotations = map[string]string{"olm.providedAPIs": coolAPI}
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			cluster, driver := newWorld(csv.Config{})
+			objects := fromFiles("base.yaml", "v1.yaml")
+			v := objects[len(objects)-1].(*v1alpha1.ClusterServiceVersion)
+			v.Spec.InstallStrategy.StrategySpec.ClusterPermissions = nil
+			for _, mode := range []v1alpha1.InstallModeType{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"} {
+				v.Spec.InstallModes = append(v.Spec.InstallModes, v1alpha1.InstallMode{Type: mode, Supported: true})
+			}
+			v.Spec.InstallModes = v.Spec.InstallModes[len(v.Spec.InstallModes)-4:]
+			newGroup := func(namespace string, targets []string) *operatorsv1.OperatorGroup {
+				g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "group"}}
+				g.Spec.TargetNamespaces = targets
+				return g
+			}
+			static := newGroup("other", c.static)
+			static.Spec.StaticProvidedAPIs = true
+			if c.apis != "" {
+				static.Annotations = map[string]string{"olm.providedAPIs": c.apis}
+			}
+			require.NoError(t, cluster.Create(objects[1], newGroup("ns", c.own), static,
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared"}},
+				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool"}}, v))
+			status := func() v1alpha1.ClusterServiceVersionStatus {
+				require.NoError(t, driver.RunUntilIdle(ctx, time.Hour))
+				return fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", v.Name).Status
+			}
+			require.Equal(t, succeeded, status().Phase)
+
+			groupIn := func(namespace string) *operatorsv1.OperatorGroup {
+				return fake.Find[*operatorsv1.OperatorGroup](cluster, namespace, "group")
+			}
+			own, other := changed(groupIn("ns")), changed(groupIn("other"))
+			c.change(own, other)
+			require.NoError(t, cluster.Update(own))
+			require.NoError(t, cluster.Update(other))
+			got := status()
+			require.Equal(t, failed, got.Phase, got.Message)
+			require.Equal(t, reason("InterOperatorGroupOwnerConflict"), got.Reason)
+			require.Empty(t, groupIn("ns").Annotations["olm.providedAPIs"])
+			require.Equal(t, coolAPI, groupIn("other").Annotations["olm.providedAPIs"])
+
+			other = changed(groupIn("other"))
+			other.Annotations = nil
+			require.NoError(t, cluster.Update(other))
+			got = status()
+			require.Equal(t, succeeded, got.Phase, got.Message)
+			require.Equal(t, coolAPI, groupIn("ns").Annotations["olm.providedAPIs"])
+		})
+	}
 }

@@ -141,7 +141,7 @@ func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1
 			if !listed.Has(a) {
 				continue
 			}
-			next := Claim{Listed: claim.Listed, Conflict: other, Contested: a, Lost: isWeaker(c, a, other, providers, neighbours)}
+			next := Claim{Listed: claim.Listed, Conflict: other, Contested: a, Lost: isLost(c, a, own, other, providers, neighbours)}
 			if claim.Conflict == nil || next.comesBefore(claim) {
 				claim = next
 			}
@@ -155,6 +155,15 @@ func (c Claim) comesBefore(o Claim) bool {
 		return c.Lost
 	}
 	return olmcore.RefOf(c.Conflict).Compare(olmcore.RefOf(o.Conflict)) < 0
+}
+
+// isLost decides between two groups that list the same API, in the same way on both sides. A group with static APIs keeps
+// its APIs against a group without, even if no operator in its namespace provides them. Otherwise the operators decide.
+func isLost(c *owned.CSV, a API, own, other *operatorsv1.OperatorGroup, providers, neighbours []*owned.CSV) bool {
+	if own.Spec.StaticProvidedAPIs != other.Spec.StaticProvidedAPIs {
+		return other.Spec.StaticProvidedAPIs
+	}
+	return isWeaker(c, a, other, providers, neighbours)
 }
 
 // isWeaker decides between two groups that list the same API, in the same way on both sides: an operator that runs
