@@ -58,8 +58,13 @@ func gatherRoles(reads *read.Reads, in *Input, grants []grant, where scope) {
 	names, accounts := namesAndAccounts(grants)
 	in.ServiceAccounts = read.Named[*corev1.ServiceAccount](reads, c.Namespace, accounts)
 	copies := []olmcore.Observed[*v1alpha1.ClusterServiceVersion]{in.Copies}
-	roles := []olmcore.Observed[*rbacv1.Role]{read.Named[*rbacv1.Role](reads, c.Namespace, names)}
-	bindings := []olmcore.Observed[*rbacv1.RoleBinding]{read.Named[*rbacv1.RoleBinding](reads, c.Namespace, names)}
+	labelled := labels.SelectorFromSet(owned.By(c).Labels())
+	roles := []olmcore.Observed[*rbacv1.Role]{
+		read.Named[*rbacv1.Role](reads, c.Namespace, names), read.List[*rbacv1.Role](reads, c.Namespace, labelled),
+	}
+	bindings := []olmcore.Observed[*rbacv1.RoleBinding]{
+		read.Named[*rbacv1.RoleBinding](reads, c.Namespace, names), read.List[*rbacv1.RoleBinding](reads, c.Namespace, labelled),
+	}
 	for _, namespace := range where.namespaces {
 		owner := owned.By(c)
 		owner.Namespace = namespace

@@ -36,8 +36,8 @@ func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 
-// Assess returns all that there is to say about a ClusterServiceVersion: what Reconcile says, and why nothing is done
-// about an API, which Reconcile says beside writes alone. The error is the *olmcore.InputError of Reconcile.
+// Assess returns all Diagnostics about a ClusterServiceVersion: those of Reconcile, and those that Reconcile reports only
+// beside writes, such as ReasonAPINotRecorded and ReasonRoleNotLifted. The error is the *olmcore.InputError of Reconcile.
 func Assess(in Input) ([]olmcore.Diagnostic, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
@@ -72,12 +72,13 @@ func assess(in *Input) (res olmcore.Result, explained []olmcore.Diagnostic) {
 	unread := unreadToLift(in, grants, where)
 	if len(unread) == 0 && where.known {
 		next = lift(in, observed, grants, where)
+		explained = unlifted(in, where)
 	}
 	if more := unreadToProvide(in, apis); len(more) > 0 {
 		unread = append(unread, more...)
 	} else {
 		provided, unprovided := provide(in, apis)
-		next.desired, explained = append(next.desired, provided...), unprovided
+		next.desired, explained = append(next.desired, provided...), append(explained, unprovided...)
 	}
 	return next.result(in, observed, unread), explained
 }
