@@ -180,7 +180,10 @@ func (a *assembly) bundle(b *api.Bundle) (resolution.Bundle, error) {
 
 // properties are those of a bundle, and what older servers say in other fields.
 func (a *assembly) properties(b *api.Bundle) (list []olmcore.Property, err error) {
-	versions := 0
+	own, versions, err := ownVersion(b)
+	if err != nil {
+		return nil, err
+	}
 	list = make([]olmcore.Property, 0, len(b.GetProperties())+1)
 	for i, p := range b.GetProperties() {
 		switch {
@@ -190,8 +193,8 @@ func (a *assembly) properties(b *api.Bundle) (list []olmcore.Property, err error
 			return nil, fmt.Errorf("properties[%d].type has characters that cannot be printed", i)
 		case !json.Valid([]byte(p.GetValue())):
 			return nil, fmt.Errorf("properties[%d].value is no JSON", i)
-		case p.GetType() == resolution.PropertyPackage:
-			versions++
+		case p.GetType() == resolution.PropertyPackage && i != own:
+			continue
 		}
 		list = append(list, olmcore.Property{Type: a.intern(p.GetType()), Value: a.value(p.GetType(), []byte(p.GetValue()))})
 	}
@@ -229,10 +232,40 @@ func (a *assembly) properties(b *api.Bundle) (list []olmcore.Property, err error
 	if versions == 0 {
 		add(resolution.PropertyPackage, map[string]string{"packageName": b.GetPackageName(), "version": b.GetVersion()})
 	}
-	if versions > 1 {
-		return nil, fmt.Errorf("it has %d properties of type %s: which version it is cannot be told", versions, resolution.PropertyPackage)
-	}
 	return list, err
+}
+
+// ownVersion returns the index of the olm.package property that counts for a bundle in the package of its message, and how many
+// olm.package properties the bundle has. The only one counts, whatever package it names. A registry that serves a bundle under
+// several packages sends one for each: of several, the one that names this package counts, which may be repeated. The error
+// means that none of several names the package, or that two give it different versions.
+func ownVersion(b *api.Bundle) (own, count int, err error) {
+	own, only, version := -1, -1, ""
+	for i, p := range b.GetProperties() {
+		if p.GetType() != resolution.PropertyPackage {
+			continue
+		}
+		count++
+		only = i
+		var value struct{ PackageName, Version string }
+		if json.Unmarshal([]byte(p.GetValue()), &value) != nil || value.PackageName != b.GetPackageName() {
+			continue
+		}
+		if own >= 0 && value.Version != version {
+			return 0, 0, fmt.Errorf("its properties of type %s give two versions of package %s, %q and %q",
+				resolution.PropertyPackage, quoted(b.GetPackageName()), quoted(version), quoted(value.Version))
+		}
+		if own < 0 {
+			own, version = i, value.Version
+		}
+	}
+	switch {
+	case count == 1:
+		return only, count, nil
+	case count > 1 && own < 0:
+		return 0, 0, fmt.Errorf("it has %d properties of type %s, none of them for package %s", count, resolution.PropertyPackage, quoted(b.GetPackageName()))
+	}
+	return own, count, nil
 }
 
 // gvk is the value of the properties about APIs.

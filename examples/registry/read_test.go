@@ -200,6 +200,10 @@ func TestAnotherServersBundles(t *testing.T) {
 		change(b)
 		return b
 	}
+	const gvkK = `{"group":"g","kind":"K","version":"v1"}`
+	of := func(pkg, version string) *api.Property {
+		return &api.Property{Type: "olm.package", Value: fmt.Sprintf(`{"packageName":%q,"version":%q}`, pkg, version)}
+	}
 	version := olmcore.Property{Type: "olm.package", Value: json.RawMessage(`{"packageName":"etcd","version":"2.0.0"}`)}
 	for name, test := range map[string]struct {
 		bundle     *api.Bundle
@@ -227,10 +231,24 @@ func TestAnotherServersBundles(t *testing.T) {
 			{Type: "olm.package.required", Value: json.RawMessage(`{"packageName":"other","versionRange":">1.0.0"}`)},
 			{Type: "olm.label.required", Value: json.RawMessage(`{"label":"x"}`)}, {Type: "olm.constraint", Value: json.RawMessage(`{"all":{}}`)},
 		}, ""},
-		"with a property that is no JSON":        {with(func(b *api.Bundle) { b.Properties[0].Value = "{" }), nil, "properties[0].value is no JSON"},
-		"with a property of no type":             {with(func(b *api.Bundle) { b.Properties[0].Type = "" }), nil, "properties[0].type is empty"},
-		"with a property that is nil":            {with(func(b *api.Bundle) { b.Properties = append(b.Properties, nil) }), nil, "properties[1].type is empty"},
-		"of two versions":                        {with(func(b *api.Bundle) { b.Properties = append(b.Properties, b.Properties[0]) }), nil, "2 properties of type olm.package"},
+		"with a property that is no JSON": {with(func(b *api.Bundle) { b.Properties[0].Value = "{" }), nil, "properties[0].value is no JSON"},
+		"with a property of no type":      {with(func(b *api.Bundle) { b.Properties[0].Type = "" }), nil, "properties[0].type is empty"},
+		"with a property that is nil":     {with(func(b *api.Bundle) { b.Properties = append(b.Properties, nil) }), nil, "properties[1].type is empty"},
+		"of two packages": {with(func(b *api.Bundle) {
+			b.Properties = append([]*api.Property{of("another", "9.0.0"), {Type: "olm.gvk", Value: gvkK}}, b.Properties...)
+		}), []olmcore.Property{{Type: "olm.gvk", Value: json.RawMessage(gvkK)}, version}, ""},
+		"of one version twice": {with(func(b *api.Bundle) {
+			b.Properties = append(b.Properties, &api.Property{Type: "olm.package", Value: `{"version": "2.0.0", "packageName": "etcd"}`}, b.Properties[0])
+		}), []olmcore.Property{version}, ""},
+		"of two versions": {with(func(b *api.Bundle) { b.Properties = append(b.Properties, of("etcd", "3.0.0"), of("another", "1.0.0")) }), nil,
+			`properties of type olm.package give two versions of package etcd, "2.0.0" and "3.0.0"`},
+		"of two other packages": {with(func(b *api.Bundle) { b.Properties = []*api.Property{of("another", "2.0.0"), of("third", "2.0.0")} }), nil,
+			"2 properties of type olm.package, none of them for package etcd"},
+		"of one other package": {with(func(b *api.Bundle) { b.Properties = []*api.Property{of("another", "2.0.0")} }),
+			[]olmcore.Property{{Type: "olm.package", Value: json.RawMessage(`{"packageName":"another","version":"2.0.0"}`)}}, ""},
+		"of a package that is no text": {with(func(b *api.Bundle) {
+			b.Properties = append(b.Properties, &api.Property{Type: "olm.package", Value: "[1]"}, &api.Property{Type: "olm.package", Value: "null"})
+		}), []olmcore.Property{version}, ""},
 		"with a dependency that is no JSON":      {with(func(b *api.Bundle) { b.Dependencies = []*api.Dependency{{Type: "olm.gvk", Value: "x"}} }), nil, "dependencies[0]"},
 		"with neither image nor objects":         {with(func(b *api.Bundle) { b.BundlePath, b.CsvJson = "", "{" }), nil, "neither an image nor objects"},
 		"with an object that is no JSON":         {with(func(b *api.Bundle) { b.BundlePath, b.Object = "", []string{"{"} }), nil, "object[0] is no JSON"},
@@ -263,6 +281,31 @@ func TestAnotherServersBundles(t *testing.T) {
 }
 
 // TestPackagesThatDoNotFitTheirBundles: they are left out, and the others are not.
+// TestABundleOfTwoPackagesIsOneOfEach checks that a bundle which a registry serves under two packages has in each the version
+// that its olm.package property for that package gives.
+func TestABundleOfTwoPackagesIsOneOfEach(t *testing.T) {
+	var served []*api.Bundle
+	for _, pkg := range []string{"alpha", "beta"} {
+		served = append(served, &api.Bundle{CsvName: "shared.v1", PackageName: pkg, ChannelName: "stable", BundlePath: "image", Properties: []*api.Property{
+			{Type: "olm.package", Value: `{"packageName":"alpha","version":"1.0.0"}`}, {Type: "olm.package", Value: `{"packageName":"beta","version":"2.0.0"}`},
+		}})
+	}
+	packages, problems, err := read(t, sends(served...), registry.Options{})
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	var want []resolution.Package
+	for pkg, value := range map[string]string{"alpha": `{"packageName":"alpha","version":"1.0.0"}`, "beta": `{"packageName":"beta","version":"2.0.0"}`} {
+		want = append(want, resolution.Package{
+			Name: pkg, DefaultChannel: "stable", Channels: []resolution.Channel{{Name: "stable", Entries: []resolution.ChannelEntry{{Name: "shared.v1"}}}},
+			Bundles: []resolution.Bundle{{Name: "shared.v1", Bundle: olmcore.Bundle{Image: "image", Properties: []olmcore.Property{{Type: "olm.package", Value: json.RawMessage(value)}}}}},
+		})
+	}
+	slices.SortFunc(want, func(a, b resolution.Package) int { return strings.Compare(a.Name, b.Name) })
+	if diff := cmp.Diff(want, packages); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestPackagesThatDoNotFitTheirBundles(t *testing.T) {
 	other := etcd(1)
 	other.PackageName = "other"
