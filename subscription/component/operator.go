@@ -69,6 +69,11 @@ func Reconcile(in Input) (olmcore.Result, error) {
 	switch {
 	case in.Operator == nil && len(members) == 0:
 		return olmcore.Result{}, nil
+	case in.Operator == nil && len(validation.IsDNS1123Subdomain(in.Name)) > 0:
+		// The Diagnostic is about a member, because an Event cannot be recorded for an object whose name is invalid.
+		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonOperatorNameInvalid, representative(members),
+			fmt.Sprintf("metadata.labels[%q]", key), "no Operator object is created for the label %s: %q is no valid object name: %s",
+			key, in.Name, strings.Join(validation.IsDNS1123Subdomain(in.Name), "; "))}}, nil
 	case in.Operator == nil:
 		created := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: in.Name}}
 		created.APIVersion, created.Kind = target.APIVersion, target.Kind
@@ -103,6 +108,12 @@ func Reconcile(in Input) (olmcore.Result, error) {
 		})}
 	}
 	return out, nil
+}
+
+// representative returns a reference to the first Subscription of members, or to the first member if there is none.
+func representative(members []olmcore.Object) olmcore.Ref {
+	i := slices.IndexFunc(members, func(o olmcore.Object) bool { return olmcore.RefOf(o).Kind == v1alpha1.SubscriptionKind })
+	return olmcore.RefOf(members[max(i, 0)])
 }
 
 // references returns what the status says of components, and whether it left conditions out, as too long together.
@@ -209,6 +220,10 @@ const (
 	// ReasonLabelKeyInvalid: package and namespace, or the name of an Operator object, give no valid label key, so the
 	// operator's objects stay unlabelled. Use another name.
 	ReasonLabelKeyInvalid = "LabelKeyInvalid"
+	// ReasonOperatorNameInvalid: a component label names an Operator object that the API server would reject, because its name
+	// has capital letters or underscores, for example. No Operator object is created; the operator itself works. Use another package
+	// name.
+	ReasonOperatorNameInvalid = "OperatorNameInvalid"
 	// ReasonOperatorRefsCut: an Operator object has too many components to list all. Select them by their label.
 	ReasonOperatorRefsCut = "OperatorRefsCut"
 )

@@ -109,6 +109,34 @@ func TestAnOperatorObjectListsItsComponents(t *testing.T) {
 	}
 }
 
+// TestAnInvalidOperatorNameIsReported checks that an Operator object whose name the API server would reject is not created,
+// and that the Diagnostic is about an object which exists.
+func TestAnInvalidOperatorNameIsReported(t *testing.T) {
+	for _, name := range []string{"Etcd.ops", "my_etcd.ops", "etcd..ops", "etcd-.ops"} {
+		key := olmcore.ComponentLabelPrefix + name
+		with := func(o olmcore.Object) olmcore.Object {
+			o.SetLabels(map[string]string{key: ""})
+			return o
+		}
+		in := component.Input{Name: name, Components: []olmcore.Object{with(newCSV("etcd.v1")), with(newSub("b")), with(newSub("a"))}}
+		out, err := component.Reconcile(in)
+		require.NoError(t, err)
+		require.Empty(t, out.Actions, name)
+		require.Equal(t, "OperatorNameInvalid", reasons(out), name)
+		require.Equal(t, "Subscription ops/a", fmt.Sprint(out.Diagnostics[0].Target.Kind, " ", out.Diagnostics[0].Target.Namespace, "/", out.Diagnostics[0].Target.Name))
+		require.Equal(t, fmt.Sprintf("metadata.labels[%q]", key), out.Diagnostics[0].Path)
+		require.Contains(t, out.Diagnostics[0].Message, fmt.Sprintf("%q is no valid object name: a lowercase RFC 1123 subdomain must consist of", name))
+		in.Components = in.Components[:1]
+		out, err = component.Reconcile(in)
+		require.NoError(t, err)
+		require.Equal(t, "ClusterServiceVersion", out.Diagnostics[0].Target.Kind)
+		in.Components = nil
+		out, err = component.Reconcile(in)
+		require.NoError(t, err)
+		require.True(t, out.Empty())
+	}
+}
+
 func TestAnOperatorObjectHasItsLimits(t *testing.T) {
 	_, err := component.Reconcile(component.Input{})
 	require.ErrorIs(t, err, olmcore.ErrInvalidInput)
