@@ -52,6 +52,7 @@ type Manager struct {
 	// entire are the kinds of which the library's own cache holds all objects as they are: those that other controllers watch.
 	entire sets.Set[schema.GroupVersionKind]
 	scheme *runtime.Scheme
+	events *eventWriter
 }
 
 // Options are those of the controllers, and what is this adapter's alone. The zero value works. Without a Judge custom
@@ -120,6 +121,9 @@ func SetupWithManager(mgr ctrl.Manager, o Options, only ...string) (*Manager, er
 		m.options.Judge = crvalidation.Live(m.Cluster)
 	}
 	m.Indexes.Watched = m.watched
+	if m.events, err = newEvents(mgr); err != nil {
+		return nil, err
+	}
 	set := controllers.New(&m.options.Options)
 	if err := errors.Join(set.Only(only...), m.chooseCaches()); err != nil {
 		return nil, err
@@ -136,7 +140,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options, only ...string) (*Manager, er
 
 // tell returns what hears the reports of a controller: they become Events.
 func (m *Manager) tell(name string) func(controllers.Report) {
-	recorder := m.GetEventRecorder(name)
+	recorder := m.events.recorder(name)
 	return func(report controllers.Report) {
 		for _, e := range report.Events() {
 			recorder.Eventf(&e.Regarding, nil, e.Type, e.Reason, "Reconcile", "%s", e.Note)
@@ -205,7 +209,10 @@ func (m *Manager) add(name string, r *controllers.Runner, kinds []schema.GroupVe
 	}
 	options.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		again, err := r.Run(ctx, request.NamespacedName, time.Now())
-		if errors.Is(err, olmcore.ErrInvalidInput) {
+		switch {
+		case ctx.Err() != nil:
+			err = nil // the manager stops
+		case errors.Is(err, olmcore.ErrInvalidInput):
 			err = reconcile.TerminalError(err) // only a change can help
 		}
 		return reconcile.Result{RequeueAfter: again}, err
@@ -235,8 +242,9 @@ func (m *Manager) add(name string, r *controllers.Runner, kinds []schema.GroupVe
 func (m *Manager) changed(ctx context.Context, r *controllers.Runner, q queue, change controllers.Change) {
 	change.At = time.Now()
 	m.Drop(change.New)
+	m.Cluster.Changed(change.New)
 	keys, err := r.Changed(ctx, r.Reader, change)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		log.FromContext(ctx).Error(err, "which keys a change counts for is not known", "object", olmcore.RefOf(change.New).String())
 	}
 	enqueue(q, keys)

@@ -42,7 +42,8 @@ type Cluster struct {
 	config *rest.Config
 	client dynamic.Interface
 	// texts asks for what is not decoded.
-	texts rest.Interface
+	texts    rest.Interface
+	unserved unserved
 }
 
 // New connects to an API server. All clients share the rate limit of config. The error says what to do about a certificate
@@ -74,11 +75,9 @@ func New(config *rest.Config) (*Cluster, error) {
 
 // Get implements olmcore.Reader.
 func (c *Cluster) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
-	resource, err := c.resource(c.client, gvk, namespace)
-	if err != nil {
-		return nil, err
-	}
-	u, err := resource.Get(ctx, name, metav1.GetOptions{})
+	u, err := asked(c, gvk, func(mapping *meta.RESTMapping) (*unstructured.Unstructured, error) {
+		return resourceOf(c.client, mapping, namespace).Get(ctx, name, metav1.GetOptions{})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +93,9 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 		}
 		options.LabelSelector = selector.String()
 	}
-	resource, err := c.resource(c.client, gvk, namespace)
-	if err != nil {
-		return nil, err
-	}
-	list, err := resource.List(ctx, options)
+	list, err := asked(c, gvk, func(mapping *meta.RESTMapping) (*unstructured.UnstructuredList, error) {
+		return resourceOf(c.client, mapping, namespace).List(ctx, options)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -108,19 +105,17 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 // ListPage returns a list of objects of a kind, of all namespaces, as the text that the API server answers with: at most limit
 // of them, from where the page before said, "" for the first. crvalidation.Live reads custom resources so.
 func (c *Cluster) ListPage(ctx context.Context, gvk schema.GroupVersionKind, limit int, from string) ([]byte, error) {
-	mapping, err := c.mapping(gvk)
-	if err != nil {
-		return nil, err
-	}
-	path := []string{"apis", gvk.Group, gvk.Version, mapping.Resource.Resource}
-	if gvk.Group == "" {
-		path = []string{"api", gvk.Version, mapping.Resource.Resource}
-	}
-	answer := c.texts.Get().AbsPath(path...).Param("limit", strconv.Itoa(limit)).Param("continue", from).Do(ctx)
-	if err := answer.Error(); err != nil {
-		return nil, err
-	}
-	return answer.Raw()
+	return asked(c, gvk, func(mapping *meta.RESTMapping) ([]byte, error) {
+		path := []string{"apis", gvk.Group, gvk.Version, mapping.Resource.Resource}
+		if gvk.Group == "" {
+			path = []string{"api", gvk.Version, mapping.Resource.Resource}
+		}
+		answer := c.texts.Get().AbsPath(path...).Param("limit", strconv.Itoa(limit)).Param("continue", from).Do(ctx)
+		if err := answer.Error(); err != nil {
+			return nil, err
+		}
+		return answer.Raw()
+	})
 }
 
 // Allowed asks whether this process may do something: a value for controllers.Preflight.
@@ -156,10 +151,12 @@ func (c *Cluster) Run(ctx context.Context, r olmcore.Record) error {
 	if err != nil {
 		return err
 	}
-	resource, err := c.resource(client, r.Target.GVK(), r.Target.Namespace)
+	mapping, err := c.mapping(r.Target.GVK()) // what the Reader remembers does not hold up a write
 	if err != nil {
 		return err
 	}
+	defer c.changed(r.Target.GVK().GroupKind(), r.Target.Name)
+	resource := resourceOf(client, mapping, r.Target.Namespace)
 	switch r.Verb {
 	case olmcore.VerbCreate:
 		u := &unstructured.Unstructured{}
@@ -198,15 +195,11 @@ func (c *Cluster) as(account *corev1.ObjectReference) (dynamic.Interface, error)
 	return dynamic.NewForConfig(config)
 }
 
-func (c *Cluster) resource(client dynamic.Interface, gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
-	mapping, err := c.mapping(gvk)
-	if err != nil {
-		return nil, err
-	}
+func resourceOf(client dynamic.Interface, mapping *meta.RESTMapping, namespace string) dynamic.ResourceInterface {
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		return client.Resource(mapping.Resource), nil
+		return client.Resource(mapping.Resource)
 	}
-	return client.Resource(mapping.Resource).Namespace(namespace), nil
+	return client.Resource(mapping.Resource).Namespace(namespace)
 }
 
 // mapping says what a kind is called in paths.

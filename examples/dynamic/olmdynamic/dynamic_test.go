@@ -95,9 +95,10 @@ func TestAKindMayBeNew(t *testing.T) {
 		})
 	}))
 	require.NoError(t, s.With(func(c *fake.Cluster) error { return c.Settle() }))
-	objects, err := connected.List(t.Context(), widget, "", nil)
-	require.NoError(t, err)
-	require.Empty(t, objects)
+	require.Eventually(t, func() bool {
+		objects, err := connected.List(t.Context(), widget, "", nil)
+		return err == nil && len(objects) == 0
+	}, 10*time.Second, 50*time.Millisecond)
 }
 
 // TestAPageIsTheTextOfAList, of any group, and an error what the API server says.

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// maxMootRetry is the longest delay before a key is reconciled again whose writes had no object any more.
+const maxMootRetry = 30 * time.Second
+
+// isMoot reports whether each failed write of a run failed because its object, or the namespace of what it creates, is gone or
+// about to be. That is news that watches deliver, and no error.
+func isMoot(err error) bool {
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		for _, one := range joined.Unwrap() {
+			if !isMoot(one) {
+				return false
+			}
+		}
+		return true
+	}
+	var failed *olmcore.ActionError
+	if !errors.As(err, &failed) {
+		return false
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true
+	}
+	if verb, _, _ := failed.Action.Describe(); verb != olmcore.VerbCreate {
+		return olmcore.Classify(failed.Err) == olmcore.Gone
+	}
+	var status apierrors.APIStatus
+	return errors.As(failed.Err, &status) && apierrors.IsNotFound(failed.Err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+}
+
+// mootRetry returns the delay before the next reconcile: afterWrites after the first such write, and twice as long after
+// each further one.
+func mootRetry(last olmcore.LastResults) time.Duration {
+	delay := afterWrites
+	for _, result := range last {
+		if result.Class == olmcore.ClassNone {
+			continue
+		}
+		for tries := 1; tries < result.Count && delay < maxMootRetry; tries++ {
+			delay *= 2
+		}
+	}
+	return min(delay, maxMootRetry)
+}
