@@ -27,7 +27,8 @@ type Content struct {
 	// described is the content of CatalogSources, whether they exist or not.
 	described map[types.NamespacedName]packages.Catalog
 	sources   map[types.NamespacedName]*v1alpha1.CatalogSource
-	// shown is what both have, as it is served; in lists the descriptions have no icons.
+	// shown is what both have, with the icons that the subresource icon serves; listed is the same without icons, as get and
+	// list return it.
 	shown, listed map[types.NamespacedName]packages.Catalog
 }
 
@@ -112,12 +113,23 @@ func (c *Content) Packages(namespace string) []packages.PackageManifest {
 	return packages.Visible(slices.Collect(maps.Values(c.listed)), namespace, c.GlobalNamespace)
 }
 
-// find returns the first package of a name that a namespace sees, nil when there is none.
+// find returns the first package of a name that a namespace sees, without its icons, nil when there is none.
 func (c *Content) find(namespace, name string) *packages.PackageManifest {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	return c.findIn(c.listed, namespace, name)
+}
+
+// findWithIcons returns what find does, with icons.
+func (c *Content) findWithIcons(namespace, name string) *packages.PackageManifest {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.findIn(c.shown, namespace, name)
+}
+
+func (c *Content) findIn(catalogs map[types.NamespacedName]packages.Catalog, namespace, name string) *packages.PackageManifest {
 	var having []packages.Catalog
-	for _, catalog := range c.shown {
+	for _, catalog := range catalogs {
 		if i := slices.IndexFunc(catalog.Packages, func(m packages.PackageManifest) bool { return m.Name == name }); i >= 0 {
 			catalog.Packages = catalog.Packages[i : i+1 : i+1]
 			having = append(having, catalog)

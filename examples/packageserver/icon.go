@@ -41,7 +41,7 @@ func (icons) ConnectMethods() []string { return []string{http.MethodGet} }
 
 // Connect implements rest.Connecter.
 func (s icons) Connect(ctx context.Context, name string, _ runtime.Object, _ rest.Responder) (http.Handler, error) {
-	m := s.content.find(genericapirequest.NamespaceValue(ctx), name)
+	m := s.content.findWithIcons(genericapirequest.NamespaceValue(ctx), name)
 	if m == nil {
 		return nil, apierrors.NewNotFound(resource, name)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -101,6 +102,10 @@ func TestAHeadIsDescribedByItsManifest(t *testing.T) {
 	csv.Spec.Maturity, csv.Spec.MinKubeVersion, csv.Spec.InstallModes, csv.Spec.NativeAPIs = d.Maturity, d.MinKubeVersion, d.InstallModes, d.NativeAPIs
 	csv.Spec.CustomResourceDefinitions, csv.Spec.APIServiceDefinitions = d.CustomResourceDefinitions, d.APIServiceDefinitions
 	csv.Spec.RelatedImages = []v1alpha1.RelatedImage{{Name: "x", Image: "image-b"}, {Name: "y", Image: "image-a"}}
+	var deployment v1alpha1.StrategyDeploymentSpec
+	deployment.Spec.Template.Spec.InitContainers = []corev1.Container{{Image: "image-init"}}
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Image: "image-operator"}, {Image: "image-a"}, {}}
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{deployment}
 	csv.Spec.Description, csv.Spec.Icon = "Its own words.", []v1alpha1.Icon{{Data: "cG5n", MediaType: "image/png"}, {Data: "second"}}
 	text, err := json.Marshal(csv)
 	require.NoError(t, err)
@@ -109,6 +114,7 @@ func TestAHeadIsDescribedByItsManifest(t *testing.T) {
 
 	want := wantEtcd()
 	want.Status.Channels[1].CurrentCSVDesc.LongDescription = "Its own words."
+	want.Status.Channels[1].CurrentCSVDesc.RelatedImages = []string{"image-a", "image-b", "image-init", "image-operator"}
 	want.Status.Channels[1].CurrentCSVDesc.Icon = []v1alpha1.Icon{{Data: "cG5n", MediaType: "image/png"}}
 	for name, edit := range map[string]func(b *resolution.Bundle){
 		"as an object": func(b *resolution.Bundle) { b.Objects = []olmcore.Object{csv} },
@@ -164,7 +170,7 @@ func TestWhatCannotBeShownIsLeftOut(t *testing.T) {
 			"a description of etcd.v2 has more than 100000 values, and is not read",
 			func(t *testing.T, m *packages.PackageManifest) { require.Empty(t, m.Head().CurrentCSVDesc.Keywords) }},
 		"a description that takes much memory": {metadata(`{"displayName":"` + strings.Repeat("x", 3<<20) + `"}`), `.bundles["etcd.v2"]`, packages.ReasonTooLarge,
-			"etcd.v2 is not described: that would take 3539423 bytes of memory, more than 2097152",
+			"etcd.v2 is not described: that would take 3539391 bytes of memory, more than 2097152",
 			func(t *testing.T, m *packages.PackageManifest) {
 				require.Equal(t, "2.0.0", m.Head().CurrentCSVDesc.Version)
 				require.Empty(t, m.Head().CurrentCSVDesc.DisplayName)

@@ -60,7 +60,28 @@ type manifest struct {
 	Spec struct {
 		CSVDescription
 		RelatedImages []v1alpha1.RelatedImage `json:"relatedImages"`
+		Install       struct {
+			Spec struct {
+				Deployments []deployment `json:"deployments"`
+			} `json:"spec"`
+		} `json:"install"`
 	} `json:"spec"`
+}
+
+// deployment has the images of a Deployment of the install strategy.
+type deployment struct {
+	Spec struct {
+		Template struct {
+			Spec struct {
+				InitContainers []container `json:"initContainers"`
+				Containers     []container `json:"containers"`
+			} `json:"spec"`
+		} `json:"template"`
+	} `json:"spec"`
+}
+
+type container struct {
+	Image string `json:"image"`
 }
 
 // describe returns what is known of the head of a channel.
@@ -80,9 +101,7 @@ func (p *Pending) describe(head *resolution.Bundle) *description {
 	out.Icon = p.icon(out.Icon, head.Name, path)
 	out.LongDescription = cmp.Or(out.LongDescription, p.Description)
 	out.Version = cmp.Or(versionOf(head, p.Name), out.Version)
-	if images := imagesOf(head.RelatedImages, func(i resolution.RelatedImage) string { return i.Image }); len(images) > 0 {
-		out.RelatedImages = images
-	}
+	out.RelatedImages = union(out.RelatedImages, imagesOf(head.RelatedImages, func(i resolution.RelatedImage) string { return i.Image }))
 	if out.InstallModes == nil {
 		out.InstallModes = []v1alpha1.InstallMode{}
 	}
@@ -186,6 +205,10 @@ func decodeManifest(text []byte) (*description, error) {
 	out := &description{CSVDescription: m.Spec.CSVDescription, labels: m.Metadata.Labels}
 	out.Annotations = m.Metadata.Annotations
 	out.RelatedImages = imagesOf(m.Spec.RelatedImages, func(i v1alpha1.RelatedImage) string { return i.Image })
+	for _, d := range m.Spec.Install.Spec.Deployments {
+		pod := d.Spec.Template.Spec
+		out.RelatedImages = union(out.RelatedImages, imagesOf(slices.Concat(pod.InitContainers, pod.Containers), func(c container) string { return c.Image }))
+	}
 	return out, err
 }
 
@@ -251,4 +274,11 @@ func imagesOf[T any](list []T, image func(T) string) (images []string) {
 	}
 	slices.Sort(images)
 	return slices.Compact(images)
+}
+
+// union returns the images of two lists, each once, sorted.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
