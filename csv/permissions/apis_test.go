@@ -142,6 +142,8 @@ func TestForWhichAPIsThereAreClusterRoles(t *testing.T) {
 		"without a name":                   {func(w *world) { serves(w, "", service("v1", "ice.example.com")) }, nil},
 		"a user has a role of the name":    {func(w *world) { w.more = append(w.more, clusterRole("cools.example.com-v1-edit", nil)) }, []string{all[0], all[2], all[3], "say NameConflict"}},
 		"OLM made it, with an unreal kind": {func(w *world) { w.settle(t); misspell(w) }, []string{"update ClusterRole cools.example.com-v1-edit"}},
+		"OLM made it, in lower case":       {func(w *world) { w.settle(t); inLowerCase(w) }, nil},
+		"in lower case, with other rules":  {func(w *world) { w.settle(t); inLowerCase(w).Rules = nil }, []string{"update ClusterRole cools.example.com-v1-edit"}},
 		"its rules were changed":           {func(w *world) { w.settle(t); find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-view").Rules = nil }, []string{"update ClusterRole cools.example.com-v1-view"}},
 		"the definition was made again":    {func(w *world) { w.settle(t); w.crd.UID = "again" }, []string{"update ClusterRole cools.example.com-v1-admin", "update ClusterRole cools.example.com-v1-edit", "update ClusterRole cools.example.com-v1-view", "update ClusterRole cools.example.com-v1-crdview"}},
 		"nothing changed":                  {func(w *world) { w.settle(t) }, nil},
@@ -195,7 +197,25 @@ func clusterRole(name string, labels map[string]string) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "user", ResourceVersion: "1", Labels: labels}}
 }
 
-// misspell gives a ClusterRole the owner that OLM writes.
+// inLowerCase gives a ClusterRole the owner that OLM writes.
+func inLowerCase(w *world) *rbacv1.ClusterRole {
+	role := find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-edit")
+	role.OwnerReferences[0].Kind = "customresourcedefinition"
+	return role
+}
+
+// TestAnotherChangeCorrectsTheCaseOfTheOwner checks that the kind of the owner is corrected by the write for the rules.
+func TestAnotherChangeCorrectsTheCaseOfTheOwner(t *testing.T) {
+	w := newWorld("ns").settle(t)
+	want := find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-edit").DeepCopy()
+	inLowerCase(w).Rules = nil
+	w.settle(t)
+	got := find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-edit")
+	got.ResourceVersion = want.ResourceVersion
+	require.Empty(t, cmp.Diff(want, got))
+}
+
+// misspell gives a ClusterRole the owner that OLM wrote for a definition that was made again.
 func misspell(w *world) {
 	role := find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-edit")
 	role.OwnerReferences[0].Kind, role.OwnerReferences[0].UID = "customresourcedefinition", "before"

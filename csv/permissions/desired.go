@@ -119,16 +119,20 @@ func withoutMarks(have olmcore.Object, labels map[string]string) map[string]stri
 }
 
 // repairOwners is olmcore.RepairOwnerReferences that also replaces references whose kind is written in another case,
-// which OLM writes and no client resolves.
-func repairOwners(have, want []metav1.OwnerReference) ([]metav1.OwnerReference, bool) {
-	isMisspelt := func(r metav1.OwnerReference) bool {
-		return slices.ContainsFunc(want, func(w metav1.OwnerReference) bool {
-			return r.Kind != w.Kind && strings.EqualFold(r.Kind, w.Kind) && r.Name == w.Name
-		})
+// which OLM writes and no client resolves. The case alone is no change: one of an owner that exists, by its UID, is
+// replaced together with another change.
+func repairOwners(have, want []metav1.OwnerReference) (repaired []metav1.OwnerReference, changed bool) {
+	isMisspelt := func(r, w metav1.OwnerReference) bool {
+		return r.Kind != w.Kind && strings.EqualFold(r.Kind, w.Kind) && r.Name == w.Name
 	}
-	kept := slices.DeleteFunc(slices.Clone(have), isMisspelt)
-	repaired, changed := olmcore.RepairOwnerReferences(kept, want)
-	return repaired, changed || len(kept) < len(have)
+	respelt := slices.Clone(have)
+	for i, r := range respelt {
+		isIt := func(w metav1.OwnerReference) bool { return isMisspelt(r, w) }
+		if wanted := slices.IndexFunc(want, isIt); wanted >= 0 {
+			respelt[i].Kind = want[wanted].Kind
+		}
+	}
+	return olmcore.RepairOwnerReferences(respelt, want)
 }
 
 // content is what a role or binding says, besides its metadata.
