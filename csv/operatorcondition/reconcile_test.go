@@ -4,6 +4,7 @@ package operatorcondition_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,6 +97,39 @@ func TestAnOperatorWithoutPermissionsRunsAsTheDefaultAccount(t *testing.T) {
 	}
 }
 
+// repeat makes a list hold everything twice.
+func repeat[T any](list *[]T) { *list = slices.Concat(*list, *list) }
+
+// TestAWriteBringsTheFormOfTheLibrary checks that an update for another reason also adds the label and the namespaces,
+// and removes repeated names.
+func TestAWriteBringsTheFormOfTheLibrary(t *testing.T) {
+	in := atRest(t)
+	condition, role, binding := in.OperatorConditions.Items[0], in.Roles.Items[0], in.RoleBindings.Items[0]
+	want := []olmcore.Object{condition.DeepCopy(), role.DeepCopy(), binding.DeepCopy()}
+	condition.Labels, role.Labels, binding.Labels = nil, nil, nil
+	repeat(&condition.Spec.ServiceAccounts)
+	repeat(&binding.Subjects)
+	for i := range binding.Subjects {
+		binding.Subjects[i].Namespace = ""
+	}
+	require.Equal(t, olmcore.Result{}, reconciled(t, in).Result)
+
+	condition.Spec.Deployments, role.Rules, binding.Subjects = nil, nil, nil
+	for range 3 {
+		for _, a := range reconciled(t, in).Actions {
+			apply(&in, a)
+		}
+	}
+	got := []olmcore.Object{in.OperatorConditions.Items[0], in.Roles.Items[0], in.RoleBindings.Items[0]}
+	for i := range got {
+		require.Equal(t, "true", got[i].GetLabels()["olm.managed"], "%T", got[i])
+		got[i].SetResourceVersion(want[i].GetResourceVersion())
+		got[i].SetGeneration(want[i].GetGeneration())
+	}
+	require.Equal(t, want[0].(*operatorsv2.OperatorCondition).Spec, got[0].(*operatorsv2.OperatorCondition).Spec)
+	require.Empty(t, cmp.Diff(want[1:], got[1:]))
+}
+
 // TestReconcile changes one thing of an operator at rest.
 func TestReconcile(t *testing.T) {
 	const update, status = "update OperatorCondition cool.v1 (CSVChanged)", "updateStatus OperatorCondition cool.v1 (StatusChanged)"
@@ -122,7 +156,15 @@ func TestReconcile(t *testing.T) {
 		"the version has another account":      {func(w world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "hot" }, []string{update}},
 		"the version has another Deployment":   {func(w world) { w.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "hot" }, []string{update}},
 		"somebody added an account":            {func(w world) { w.condition.Spec.ServiceAccounts = append(w.condition.Spec.ServiceAccounts, "mine") }, []string{update, binding}},
-		"its label is gone":                    {func(w world) { w.condition.Labels = nil }, []string{update}},
+		"an account is missing":                {func(w world) { w.condition.Spec.ServiceAccounts = w.condition.Spec.ServiceAccounts[1:] }, []string{update, binding}},
+		"a Deployment is missing":              {func(w world) { w.condition.Spec.Deployments = nil }, []string{update}},
+		"it lists an account twice":            {func(w world) { repeat(&w.condition.Spec.ServiceAccounts) }, nil},
+		"it lists accounts in another order": {func(w world) {
+			w.csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: "hot"}}
+			w.condition.Spec.ServiceAccounts = append(w.condition.Spec.ServiceAccounts, "hot") // those of the namespace first
+		}, []string{binding}},
+		"it lists a Deployment twice":          {func(w world) { repeat(&w.condition.Spec.Deployments) }, nil},
+		"it has no label":                      {func(w world) { w.condition.Labels = nil }, nil},
 		"its owner is gone":                    {func(w world) { w.condition.OwnerReferences = nil }, []string{update}},
 		"its owner is no controller":           {func(w world) { w.condition.OwnerReferences[0].Controller = nil }, []string{update}},
 		"another ClusterServiceVersion has it": {func(w world) { w.condition.OwnerReferences[0].UID = "before" }, []string{"NameConflict OperatorCondition cool.v1"}},
@@ -137,13 +179,19 @@ func TestReconcile(t *testing.T) {
 		"the Role is being deleted":            {func(w world) { w.role.DeletionTimestamp = ago(0) }, nil},
 		"the Role allows more":                 {func(w world) { w.role.Rules[0].Verbs = append(w.role.Rules[0].Verbs, "delete") }, []string{role}},
 		"the Role is for every object":         {func(w world) { w.role.Rules[0].ResourceNames = nil }, []string{role}},
-		"the Role lost its label":              {func(w world) { delete(w.role.Labels, "olm.managed") }, []string{role}},
+		"the Role has no label":                {func(w world) { delete(w.role.Labels, "olm.managed") }, nil},
 		"the Role's other labels are others'":  {func(w world) { w.role.Labels["x"] = "y" }, nil},
 		"the RoleBinding is gone":              {func(w world) { w.RoleBindings.Items = nil }, []string{"create RoleBinding cool.v1 (ConditionChanged)"}},
 		"the RoleBinding is being deleted":     {func(w world) { w.binding.DeletionTimestamp, w.binding.Subjects = ago(0), nil }, nil},
 		"the RoleBinding binds another":        {func(w world) { w.binding.Subjects[0].Name = "mine" }, []string{binding}},
 		"the RoleBinding binds all":            {func(w world) { w.binding.Subjects[0] = rbacv1.Subject{Kind: "Group", Name: "system:authenticated"} }, []string{binding}},
-		"the RoleBinding lost its label":       {func(w world) { w.binding.Labels = nil }, []string{binding}},
+		"the RoleBinding lacks a subject":      {func(w world) { w.binding.Subjects = w.binding.Subjects[1:] }, []string{binding}},
+		"the RoleBinding binds another group":  {func(w world) { w.binding.Subjects[0].APIGroup = "example.com" }, []string{binding}},
+		"its subject is of another namespace":  {func(w world) { w.binding.Subjects[0].Namespace = "other" }, []string{binding}},
+		"its subject has no namespace":         {func(w world) { w.binding.Subjects[0].Namespace = "" }, nil},
+		"a User has no namespace":              {func(w world) { w.binding.Subjects[0].Kind, w.binding.Subjects[0].Namespace = "User", "" }, []string{binding}},
+		"the RoleBinding binds one twice":      {func(w world) { repeat(&w.binding.Subjects) }, nil},
+		"the RoleBinding has no label":         {func(w world) { w.binding.Labels = nil }, nil},
 		"the RoleBinding is to another role":   {func(w world) { w.binding.RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding cool.v1 (ConditionChanged)"}},
 		"role and binding wait for each other": {func(w world) { w.role.Rules, w.binding.Subjects = nil, nil }, []string{role}},
 
@@ -152,7 +200,7 @@ func TestReconcile(t *testing.T) {
 		"the operator gives another message":     {func(w world) { w.condition.Spec.Conditions[0].Message = "go on" }, []string{status}},
 		"somebody wrote an override":             {func(w world) { w.condition.Spec.Overrides, w.condition.Generation = w.condition.Spec.Conditions, 9 }, []string{status}},
 		"the operator takes back what it said":   {func(w world) { w.condition.Spec.Conditions = nil }, nil},
-		"spec and status change: the spec first": {func(w world) { w.condition.Spec.Conditions[0].Reason, w.condition.Labels = "Bored", nil }, []string{update}},
+		"spec and status change: the spec first": {func(w world) { w.condition.Spec.Conditions[0].Reason, w.condition.Spec.Deployments = "Bored", nil }, []string{update}},
 
 		"a version of another name": {func(w world) { w.csv.Name, w.csv.Spec.InstallStrategy.StrategySpec.Permissions = "hot.v1", nil }, nil},
 		"an object of another namespace": {func(w world) {

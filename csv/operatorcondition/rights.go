@@ -3,10 +3,13 @@
 package operatorcondition
 
 import (
+	"cmp"
+
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -32,10 +35,10 @@ func rights(f *facts) (p part) {
 	case role.DeletionTimestamp != nil:
 		return p
 	}
-	labels, relabelled := olmcore.MergeLabels(role.Labels, desired.Labels)
-	if relabelled || !equality.Semantic.DeepEqual(role.Rules, desired.Rules) {
+	if !equality.Semantic.DeepEqual(role.Rules, desired.Rules) {
 		after := role.DeepCopy()
-		after.Labels, after.Rules = labels, desired.Rules
+		after.Labels, _ = olmcore.MergeLabels(role.Labels, desired.Labels)
+		after.Rules = desired.Rules
 		p.actions = append(p.actions, olmcore.UpdateOf(role, after, f.cause("its Role is not as it should be")))
 		return p
 	}
@@ -75,13 +78,29 @@ func (f *facts) bind() (p part) {
 		p.actions = append(p.actions, olmcore.DeleteOf(binding, f.cause("its RoleBinding is to another role")))
 		return p
 	}
-	labels, relabelled := olmcore.MergeLabels(binding.Labels, desired.Labels)
-	if relabelled || !equality.Semantic.DeepEqual(binding.Subjects, desired.Subjects) {
+	if !f.bindsSame(binding.Subjects, desired.Subjects) {
 		after := binding.DeepCopy()
-		after.Labels, after.Subjects = labels, desired.Subjects
+		after.Labels, _ = olmcore.MergeLabels(binding.Labels, desired.Labels)
+		after.Subjects = desired.Subjects
 		p.actions = append(p.actions, olmcore.UpdateOf(binding, after, f.cause("its RoleBinding is not as it should be")))
 	}
 	return p
+}
+
+// bindsSame reports whether two lists of subjects bind the same, in any order and any number. OLM repeats accounts, and
+// leaves out the namespace: that of the binding counts then.
+func (f *facts) bindsSame(have, want []rbacv1.Subject) bool {
+	set := func(subjects []rbacv1.Subject) sets.Set[rbacv1.Subject] {
+		s := sets.New[rbacv1.Subject]()
+		for _, subject := range subjects {
+			if subject.Kind == rbacv1.ServiceAccountKind {
+				subject.Namespace = cmp.Or(subject.Namespace, f.Key.Namespace)
+			}
+			s.Insert(subject)
+		}
+		return s
+	}
+	return set(have).Equal(set(want))
 }
 
 func (f *facts) cause(why string) olmcore.Cause {

@@ -100,17 +100,23 @@ func (f *facts) isAnothers() bool {
 }
 
 // followed returns the OperatorCondition as its ClusterServiceVersion has it, and whether that is a change. Overrides
-// and conditions are others'.
+// and conditions are others'. A missing label olm.managed, repeated names and their order are no reason to write: OLM
+// leaves out the label and repeats accounts, and each write outdates the conditions of the operator.
 func (f *facts) followed() (after *operatorsv2.OperatorCondition, changed bool) {
-	labels, relabelled := olmcore.MergeLabels(f.condition.Labels, managed())
 	owners, disowned := olmcore.AddOwnerReferences(f.condition.OwnerReferences, []metav1.OwnerReference{controlledBy(f.csv)})
 	accounts, deployments := accounts(f.csv), deploymentNames(f.csv)
 	spec := &f.condition.Spec
-	if !relabelled && !disowned && slices.Equal(spec.ServiceAccounts, accounts) && slices.Equal(spec.Deployments, deployments) {
+	if !disowned && haveSameNames(spec.ServiceAccounts, accounts) && haveSameNames(spec.Deployments, deployments) {
 		return nil, false
 	}
 	after = f.condition.DeepCopy()
-	after.Labels, after.OwnerReferences = labels, owners
+	after.Labels, _ = olmcore.MergeLabels(f.condition.Labels, managed())
+	after.OwnerReferences = owners
 	after.Spec.ServiceAccounts, after.Spec.Deployments = accounts, deployments
 	return after, true
+}
+
+// haveSameNames reports whether two lists hold the same names, in any order and any number.
+func haveSameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(distinct(a))), slices.Sorted(slices.Values(distinct(b))))
 }

@@ -7,13 +7,17 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/olmcore"
 )
 
-// AsOLM is an object as OLM makes it: without what this library adds for its cleanup and for certificates that follow each
-// other, and with the names that the API server completes.
+// AsOLM returns an object in the form in which OLM makes it: without what this library adds for its cleanup and for the
+// rotation of certificates, with the names that the API server completes, with repeated accounts, without the namespace
+// of subjects, and with owner kinds in lower case.
 func AsOLM(o olmcore.Object) olmcore.Object {
 	o = o.DeepCopyObject().(olmcore.Object)
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
@@ -32,7 +36,43 @@ func AsOLM(o olmcore.Object) olmcore.Object {
 			return !slices.Contains([]string{"tls.crt", "tls.key", "olmCAKey"}, key)
 		})
 	}
+	if kind := olmcore.KeyOf(o).Kind; kind == "InstallPlan" || kind == "Subscription" {
+		o.SetFinalizers(nil)
+	}
+	if isOfCondition(o) {
+		delete(labels, olmcore.LabelManaged)
+	}
+	switch o := o.(type) {
+	case *operatorsv2.OperatorCondition:
+		o.Spec.ServiceAccounts = slices.Concat(o.Spec.ServiceAccounts, o.Spec.ServiceAccounts)
+	case *rbacv1.RoleBinding:
+		asOLMBinds(o)
+	case *rbacv1.ClusterRole:
+		for i := range o.OwnerReferences {
+			o.OwnerReferences[i].Kind = strings.ToLower(o.OwnerReferences[i].Kind)
+		}
+	}
 	o.SetLabels(labels)
 	o.SetAnnotations(annotations)
 	return o
+}
+
+// isOfCondition reports whether an object is an OperatorCondition, or the Role or RoleBinding of one.
+func isOfCondition(o olmcore.Object) bool {
+	owner := metav1.GetControllerOfNoCopy(o)
+	return olmcore.KeyOf(o).Kind == "OperatorCondition" || owner != nil && owner.Kind == "OperatorCondition"
+}
+
+// asOLMBinds gives the RoleBindings of OperatorConditions and of serving certificates the subjects that OLM writes.
+func asOLMBinds(b *rbacv1.RoleBinding) {
+	isOfCondition := isOfCondition(b)
+	if !isOfCondition && !strings.HasSuffix(b.Name, "-service-cert") {
+		return
+	}
+	for i := range b.Subjects {
+		b.Subjects[i].Namespace = ""
+	}
+	if isOfCondition {
+		b.Subjects = slices.Concat(b.Subjects, b.Subjects)
+	}
 }
