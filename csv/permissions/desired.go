@@ -29,6 +29,8 @@ type desired struct {
 	isOurs func(metav1.Object) bool
 	// created: it is made where it does not exist; else only one that exists is kept in this form.
 	created bool
+	// recreated: one with another roleRef, which cannot be changed, is deleted to be made again.
+	recreated bool
 	// as is whom it is written as, nil for the controller.
 	as  *corev1.ObjectReference
 	why olmcore.Cause
@@ -66,7 +68,11 @@ func (d desired) compare(x index, res *olmcore.Result) {
 		res.Requeue(conflictPace)
 	case have.GetDeletionTimestamp() != nil: // the next one is made once it is gone
 	case contentOf(have).RoleRef != contentOf(d.object).RoleRef: // which cannot be changed
-		res.Actions = append(res.Actions, olmcore.Delete{Target: olmcore.RefOf(have).Unversioned(), Cause: d.why, As: d.as})
+		if d.recreated {
+			res.Actions = append(res.Actions, olmcore.Delete{Target: olmcore.RefOf(have).Unversioned(), Cause: olmcore.Cause{
+				Reason: d.why.Reason, Message: "it binds another role than that of the permission",
+			}, As: d.as})
+		}
 	default:
 		if after, changed := d.over(have); changed {
 			u := olmcore.UpdateOf(have, after, d.why)

@@ -23,7 +23,8 @@ type grant struct {
 	role    *rbacv1.Role
 	binding *rbacv1.RoleBinding
 	account rbac.Account
-	// rules are those of the permission that a Role can grant: it grants nothing on URLs.
+	// rules are those of the permission that a Role can grant: it grants nothing on URLs. May be empty: such a
+	// permission is not granted elsewhere, but OLM does so, and what exists is kept.
 	rules []rbacv1.PolicyRule
 }
 
@@ -47,7 +48,7 @@ func grantsOf(c *v1alpha1.ClusterServiceVersion) (grants []grant, sound bool) {
 			g.binding, g.account = o, rbac.Account{Namespace: c.Namespace, Name: o.Subjects[0].Name}
 		}
 	}
-	return slices.DeleteFunc(grants, func(g grant) bool { return len(g.rules) == 0 }), true
+	return grants, true
 }
 
 // place is where permissions are granted: the whole cluster, or the namespace of a copy of the CSV, which owns what is
@@ -96,15 +97,18 @@ func placesOf(in *Input, where scope) []place {
 func lift(in *Input, observed index, grants []grant, where scope) (next plan) {
 	c := in.ClusterServiceVersion
 	places := placesOf(in, where)
-	next.removals = withdrawals(in, grants, where, places)
+	installed := isInstalled(c)
+	if installed {
+		next.removals = withdrawals(in, grants, where, places)
+	}
 	g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
 	account, confirmed := olmcore.AccountOf(g)
 	if !confirmed || len(places) == 0 {
 		return next
 	}
-	wanted := isInstalled(c) && areUnmet(in, grants)
+	unmet := installed && areUnmet(in, grants)
 	for _, granted := range grants {
-		problem := ""
+		problem, wanted := "", unmet && len(granted.rules) > 0
 		if wanted {
 			problem = granted.problem(c, observed)
 		}
@@ -120,14 +124,16 @@ func lift(in *Input, observed index, grants []grant, where scope) (next plan) {
 			}
 			isOurs := func(have metav1.Object) bool { return to.owns(c, have) }
 			role := desired{object: to.role(granted), isOurs: isOurs, created: created, as: account, why: why}
-			binding := desired{object: to.binding(granted), isOurs: isOurs, as: account, why: why}
+			binding := desired{object: to.binding(granted), isOurs: isOurs, recreated: installed, as: account, why: why}
 			bound := observed[olmcore.KeyOf(binding.object)]
 			binding.created = created && bound == nil && role.isMet(observed)
 			next.desired = append(next.desired, role)
 			if !role.isAnothers(observed) {
 				next.desired = append(next.desired, binding)
 			} else if bound != nil && isOurs(bound) && bound.GetDeletionTimestamp() == nil {
-				next.removals = append(next.removals, olmcore.DeleteOf(bound, why)) // of what it binds nothing is known
+				next.removals = append(next.removals, olmcore.DeleteOf(bound, olmcore.Cause{
+					Reason: ReasonPermissions, Message: "the role that it binds is not managed by the library",
+				}))
 			}
 		}
 	}
@@ -262,7 +268,7 @@ func isLifted(c *v1alpha1.ClusterServiceVersion, o metav1.Object, names sets.Set
 }
 
 // withdrawals delete what was granted and is not granted any more, bindings first: as the controller, whatever account
-// the group prescribes.
+// the group prescribes. The CSV must be installed: before that nothing is taken away.
 func withdrawals(in *Input, grants []grant, where scope, places []place) []olmcore.Action {
 	c, names := in.ClusterServiceVersion, namesOf(grants)
 	byNamespace := map[string]place{}
@@ -271,25 +277,29 @@ func withdrawals(in *Input, grants []grant, where scope, places []place) []olmco
 			byNamespace[p.copy.Namespace] = p
 		}
 	}
-	isStale := func(o olmcore.Object) bool {
-		if o.GetNamespace() == "" {
-			return isLifted(c, o, names) && !(where.cluster && names.Has(o.GetName()))
-		}
+	// why returns why an object should be deleted, empty if it should not.
+	why := func(o olmcore.Object) string {
 		p, targeted := byNamespace[o.GetNamespace()]
-		return targeted && p.owns(c, o) && !names.Has(o.GetName())
+		switch inCluster := o.GetNamespace() == ""; {
+		case inCluster && isLifted(c, o, names) && !where.cluster:
+			return where.limit
+		case names.Has(o.GetName()):
+			return ""
+		case inCluster && isLifted(c, o, names), targeted && p.owns(c, o):
+			return "ClusterServiceVersion " + c.Name + " does not have this permission any more"
+		}
+		return ""
 	}
 	return slices.Concat(
-		deletions(in.ClusterRoleBindings.Items, isStale), deletions(in.RoleBindings.Items, isStale),
-		deletions(in.ClusterRoles.Items, isStale), deletions(in.Roles.Items, isStale),
+		deletions(in.ClusterRoleBindings.Items, why), deletions(in.RoleBindings.Items, why),
+		deletions(in.ClusterRoles.Items, why), deletions(in.Roles.Items, why),
 	)
 }
 
-func deletions[T olmcore.Object](items []T, isStale func(olmcore.Object) bool) (actions []olmcore.Action) {
+func deletions[T olmcore.Object](items []T, why func(olmcore.Object) string) (actions []olmcore.Action) {
 	for _, o := range items {
-		if o.GetDeletionTimestamp() == nil && isStale(o) {
-			actions = append(actions, olmcore.DeleteOf(o, olmcore.Cause{
-				Reason: ReasonWithdrawn, Message: "the ClusterServiceVersion has no such permission there any more",
-			}))
+		if message := why(o); message != "" && o.GetDeletionTimestamp() == nil {
+			actions = append(actions, olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonWithdrawn, Message: message}))
 		}
 	}
 	slices.SortFunc(actions, deployment.ByTarget)

@@ -153,6 +153,8 @@ type scope struct {
 	known      bool
 	cluster    bool
 	namespaces []string
+	// limit says why they do not hold in the whole cluster, empty if they do.
+	limit string
 }
 
 // scopeOf follows the targets of the only OperatorGroup of the namespace. An operator that does not support them, or
@@ -167,8 +169,15 @@ func scopeOf(c *v1alpha1.ClusterServiceVersion, groups []*operatorsv1.OperatorGr
 		return scope{}
 	}
 	s := scope{known: true}
-	if group.IsShutOut(c) || group.Unsupported(c, targets) != "" {
+	switch {
+	case group.IsShutOut(c):
+		s.limit = "ClusterServiceVersion " + c.Name + " is stopped because of the APIs that it provides"
 		return s
+	case group.Unsupported(c, targets) != "":
+		s.limit = "ClusterServiceVersion " + c.Name + " does not support the targets of OperatorGroup " + g.Name
+		return s
+	case !targets.All():
+		s.limit = "OperatorGroup " + g.Name + " does not target all namespaces"
 	}
 	s.cluster = targets.All()
 	s.namespaces = slices.DeleteFunc(targets.Named(), func(n string) bool { return n == c.Namespace })

@@ -3,6 +3,7 @@
 package permissions_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/olmcore"
@@ -283,6 +285,93 @@ func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAPermissionWithoutRulesKeepsWhatOLMLifted checks that a permission that grants nothing is granted nowhere else, and
+// that what OLM made of it is kept in every phase, and withdrawn for a true reason.
+func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
+	narrow := func(w *world) { w.group.Status.Namespaces = []string{"ns"} }
+	drop := func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }
+	unsupported := func(w *world) { w.csv.Spec.InstallModes = w.csv.Spec.InstallModes[:3] }
+	const noTargets, gone = "OperatorGroup group does not target all namespaces", "ClusterServiceVersion cool.v1 does not have this permission any more"
+	for title, c := range map[string]struct {
+		target  string
+		change  func(*world)
+		message string // of what is deleted, empty for nothing
+	}{
+		"in the cluster":                 {"", func(*world) {}, ""},
+		"copied into a namespace":        {"a", func(*world) {}, ""},
+		"the group is narrowed":          {"", narrow, noTargets},
+		"the targets are not supported":  {"", unsupported, "ClusterServiceVersion cool.v1 does not support the targets of OperatorGroup group"},
+		"the permission is gone":         {"", drop, gone},
+		"the permission is gone, copied": {"a", drop, gone},
+		"the operator was stopped by APIs": {"", func(w *world) {
+			hold(w.csv, v1alpha1.CSVPhaseFailed, "InterOperatorGroupOwnerConflict", "", 0)
+		}, "ClusterServiceVersion cool.v1 is stopped because of the APIs that it provides"},
+	} {
+		for kind, rules := range map[string][]rbacv1.PolicyRule{"none": nil, "on URLs": {{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}}}, "pods": {pods}} {
+			t.Run(title+"/"+kind, func(t *testing.T) {
+				w := withoutAPIs(c.target)
+				w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = rules
+				w.install()
+				w.liftAsOLM(c.target)
+				if c.change(w); c.message == gone { // what OLM made has nothing but its name
+					for _, o := range w.more {
+						o.GetLabels()["olm.copiedFrom"] = "ns"
+					}
+				}
+				res := reconciled(t, w.input(t)).Result
+				for _, a := range res.Actions {
+					_, _, cause := a.Describe()
+					require.Equal(t, c.message, cause.Message)
+				}
+				require.Equal(t, c.message != "", len(res.Actions) == 2, words(res))
+				if w.csv.Status.Phase == v1alpha1.CSVPhaseFailed {
+					return
+				}
+				for _, phase := range []v1alpha1.ClusterServiceVersionPhase{"", v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseUnknown} {
+					hold(w.csv, phase, "RequirementsNotMet", "", 0)
+					require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result, phase)
+				}
+			})
+		}
+	}
+}
+
+// liftAsOLM makes what OLM grants for the Role and RoleBinding of the CSV: in the cluster, or in the namespace of a copy.
+func (w *world) liftAsOLM(target string) {
+	if target == "" {
+		w.more = []olmcore.Object{
+			&rbacv1.ClusterRole{ObjectMeta: lifted("ClusterRole", w.role.ObjectMeta), Rules: append(slices.DeleteFunc(slices.Clone(w.role.Rules), func(r rbacv1.PolicyRule) bool {
+				return len(r.NonResourceURLs) > 0 // the API server refuses them in a Role
+			}), namespaces)},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: lifted("ClusterRoleBinding", w.binding.ObjectMeta), Subjects: w.binding.Subjects,
+				RoleRef: rbacv1.RoleRef{APIGroup: w.binding.RoleRef.APIGroup, Kind: "ClusterRole", Name: w.binding.RoleRef.Name}},
+		}
+		return
+	}
+	home := copyIn(target)
+	role, binding := w.role.DeepCopy(), w.binding.DeepCopy()
+	role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return len(r.NonResourceURLs) > 0 })
+	w.more = []olmcore.Object{home, role, binding}
+	for _, o := range w.more[1:] {
+		labels := lifted("", metav1.ObjectMeta{Labels: o.GetLabels()}).Labels
+		labels["olm.owner.namespace"], labels["olm.copiedFrom"] = target, "ns"
+		o.SetLabels(labels)
+		o.SetNamespace(target)
+		o.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(home)})
+	}
+}
+
+// lifted is the metadata of what is lifted of an object into the cluster.
+func lifted(kind string, of metav1.ObjectMeta) metav1.ObjectMeta {
+	labels := map[string]string{"olm.managed": "true"}
+	for key, value := range of.Labels {
+		if key != "olm.owner.uid" {
+			labels[key] = value
+		}
+	}
+	return metav1.ObjectMeta{Name: of.Name, UID: types.UID("lifted-" + kind), ResourceVersion: "1", Labels: labels}
 }
 
 // TestRulesOnURLsAreNotLifted: a Role grants nothing on them, so that its ClusterRole must not.
