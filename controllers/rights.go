@@ -137,12 +137,12 @@ var rights = []right{
 	{CSV, apps, "deployments", "create patch delete", nil},
 	{CSV, rbac, "roles rolebindings clusterrolebindings", "create patch delete", nil},
 	{CSV, rbac, "roles clusterroles", "escalate bind", nil},
-	{CSV, rbac, "clusterroles", "delete", nil},
+	{CSV, rbac, "clusterroles", "patch delete", nil}, // patch hands them over
 	{CSV, admission, webhooks, "create patch delete", nil},
 	{CSV, extensions, "customresourcedefinitions", "patch", nil},
 	{CSV, registration, "apiservices", "create patch delete", nil},
-	{CSV, scheduling, "priorityclasses", "list delete", nil},
-	{CSV, console, consoleResources, "list delete", nil},
+	{CSV, scheduling, "priorityclasses", "list patch delete", nil},
+	{CSV, console, consoleResources, "list patch delete", nil},
 
 	{Condition, operators, "operatorconditions", "create update patch", nil}, // update is handed out
 	{Condition, operators, "operatorconditions/status", "patch", nil},

@@ -3,6 +3,7 @@
 package installplan_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -135,11 +136,79 @@ func TestSharedObjectIsTakenOverOnce(t *testing.T) {
 				require.NotContains(t, Reasons(r), installplan.ReasonSharedObject)
 				return
 			}
+			if owner, labelled := olmcore.OwnerOf(c.have.GetLabels()); labelled {
+				recorded := r.Actions[len(r.Actions)-1].(olmcore.Update).After
+				require.Equal(t, owner.Labels(), olmcore.Owner{Kind: owner.Kind, Namespace: recorded.GetLabels()["olm.owner.namespace"], Name: recorded.GetLabels()["olm.owner"], UID: owner.UID}.Labels())
+				require.Equal(t, []olmcore.Owner{{Kind: "ClusterServiceVersion", Namespace: NS, Name: "a.v2", UID: own.UID}}, olmcore.CoOwners(recorded.GetAnnotations()))
+				again := input(Plan(Installing, []*v1alpha1.Step{c.step}, Started(time.Second)), with(own, CSV("b.v1"), recorded))
+				again.Config, again.LastRun = in.Config, in.LastRun
+				r = reconcile(t, again)
+			}
 			require.Equal(t, Complete, statusOf(in, r).Phase)
 			require.Equal(t, []string{installplan.ReasonSharedObject}, Reasons(r))
 			in.LastRun = olmcore.LastResults{olmcore.KeyOf(c.have): {Class: olmcore.Conflict, Count: 1}}
 			r = reconcile(t, in)
 			require.IsType(t, olmcore.Update{}, r.Actions[len(r.Actions)-1], "nothing was written yet")
+		})
+	}
+}
+
+// TestCoOwnersAreRecorded checks which versions a cluster-scoped object records besides the one that its labels name, when
+// a step of version a.v2 writes it.
+func TestCoOwnersAreRecorded(t *testing.T) {
+	role := func(annotations string, versions ...string) (steps []*v1alpha1.Step) {
+		for _, version := range versions {
+			steps = append(steps, Step(version, "rbac.authorization.k8s.io", "v1", "ClusterRole", "x", `{"metadata":{"name":"x"`+annotations+`},"rules":[{"verbs":["get"]}]}`))
+		}
+		return steps
+	}
+	clusterRole := func(namespace, name string, others ...string) olmcore.Object {
+		o := labelled(managed(&rbacv1.ClusterRole{ObjectMeta: ClusterMeta("x")}), namespace, name)
+		var owners []olmcore.Owner
+		for _, other := range others {
+			n, v, _ := strings.Cut(other, "/")
+			owners = append(owners, olmcore.Owner{Namespace: n, Name: v})
+		}
+		o.SetAnnotations(olmcore.SetCoOwners(o.GetAnnotations(), owners))
+		return o
+	}
+	forged := `,"annotations":{"` + olmcore.AnnotationCoOwnerPrefix + `cd8fb17ba9e2ab7e":"other/x.v1"}`
+	for name, c := range map[string]struct {
+		steps []*v1alpha1.Step
+		have  olmcore.Object
+		want  []string
+	}{
+		"a new object":                            {role("", "a.v2"), nil, nil},
+		"a new object of two packages":            {role("", "a.v2", "b.v1"), nil, []string{"ops/b.v1"}},
+		"a bundle that records another":           {role(forged, "a.v2"), nil, nil},
+		"taken from another namespace":            {role("", "a.v2"), clusterRole("elsewhere", "a.v2"), []string{"elsewhere/a.v2"}},
+		"taken from another package":              {role("", "a.v2"), clusterRole(NS, "b.v1"), []string{"ops/b.v1"}},
+		"taken from the predecessor":              {role("", "a.v2"), clusterRole(NS, "a.v1"), nil},
+		"taken from a renamed predecessor":        {role("", "a.v2"), clusterRole(NS, "old.v1", "elsewhere/x.v1"), []string{"elsewhere/x.v1"}},
+		"taken back, after a predecessor lost it": {role("", "a.v2"), clusterRole("elsewhere", "x.v1", "ops/a.v1", "ops/a.v2"), []string{"elsewhere/x.v1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			versions := []olmcore.Object{CSV("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }), CSV("b.v1")}
+			if c.have != nil {
+				versions = append(versions, c.have)
+			}
+			in := input(Plan(Installing, c.steps, Started(time.Second)), with(versions...))
+			r := reconcile(t, in)
+			var written olmcore.Object
+			switch a := r.Actions[len(r.Actions)-1].(type) {
+			case olmcore.Create:
+				written = a.Object
+			case olmcore.Update:
+				written = a.After
+			}
+			require.Equal(t, "a.v2", written.GetLabels()["olm.owner"])
+			var got []string
+			for _, owner := range olmcore.CoOwners(written.GetAnnotations()) {
+				got = append(got, owner.Namespace+"/"+owner.Name)
+			}
+			require.Equal(t, c.want, got)
+			again := input(Plan(Installing, c.steps, Started(time.Second)), with(append(versions[:2], written)...))
+			require.Equal(t, Complete, statusOf(again, reconcile(t, again)).Phase, "written once")
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/shared"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -92,6 +93,9 @@ func factsOf(in *Input) *facts {
 	if value := c.Annotations[AnnotationCleanup]; value == OverrideAbandon || value == OverrideSkipOperands {
 		f.override = value
 	}
+	sharers := shared.NewIndex(shared.Sources{
+		ClusterServiceVersions: in.Sharers.Items, InstallPlans: in.InstallPlans.Items, OperatorGroups: in.SharerGroups.Items,
+	})
 	for _, o := range in.ClusterObjects.Items {
 		key := olmcore.KeyOf(o)
 		if !owned.ByIncarnation(c).Owns(o.GetLabels()) || f.isYounger(o) || !countsByLabel(key) {
@@ -100,6 +104,8 @@ func factsOf(in *Input) *facts {
 		all := f.labelled[stageOf(key)]
 		if owned.ByAnother(o.GetOwnerReferences(), c.UID) {
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "owned by another ClusterServiceVersion"))
+		} else if heir := sharers.HeirOf(o); heir != nil && o.GetDeletionTimestamp() == nil && stageOf(key) != "" {
+			all.targets = append(all.targets, handoverOf(f, o, heir))
 		} else {
 			all.targets = append(all.targets, deletionOf(f, o))
 		}

@@ -4,20 +4,24 @@ package cleanup
 
 import (
 	"context"
+	"maps"
 	"slices"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/copied"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/csv/internal/shared"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -42,6 +46,7 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 	if owned.IsLabelValue(c.Name) {
 		in.Deletion.ClusterObjects, in.Deletion.Unread = read.Owned(reads, read.ClusterKinds(in.Config.ClusterKinds), labels.SelectorFromSet(owned.By(c).Labels()))
 	}
+	readSharers(reads, c, &in.Deletion)
 	if err := reads.Err(); err != nil {
 		return Deletion{}, err
 	}
@@ -65,6 +70,46 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 		return Deletion{}, err
 	}
 	return in.Deletion, nil
+}
+
+// readSharers reads who needs the objects that are about to go. The plans of all namespaces are read only where there are
+// such objects.
+func readSharers(reads *read.Reads, c *owned.CSV, d *Deletion) {
+	d.Sharers, d.InstallPlans = olmcore.Found[*v1alpha1.ClusterServiceVersion](), olmcore.Found[*v1alpha1.InstallPlan]()
+	d.SharerGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
+	keys, sharers := sets.New[olmcore.Key](), map[string][]string{} // names by namespace
+	for _, o := range d.ClusterObjects.Items {
+		key := olmcore.KeyOf(o)
+		if key.Namespace == metav1.NamespaceAll && stageOf(key) != "" && o.GetDeletionTimestamp() == nil {
+			keys.Insert(key)
+		}
+		for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
+			sharers[owner.Namespace] = append(sharers[owner.Namespace], owner.Name)
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	d.InstallPlans = read.Only(read.List[*v1alpha1.InstallPlan](reads, metav1.NamespaceAll, nil), func(p *v1alpha1.InstallPlan) bool {
+		found := false
+		for _, step := range p.Status.Plan {
+			if key, applied := shared.KeyOf(step); applied && keys.Has(key) {
+				found, sharers[p.Namespace] = true, append(sharers[p.Namespace], step.Resolving)
+			}
+		}
+		return found
+	})
+	namespaces := sets.New[string]()
+	for _, p := range d.InstallPlans.Items {
+		namespaces.Insert(p.Namespace)
+	}
+	for _, namespace := range sets.List(namespaces) {
+		d.SharerGroups = read.Join(d.SharerGroups, read.List[*operatorsv1.OperatorGroup](reads, namespace, nil))
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(sharers)) {
+		d.Sharers = read.Join(d.Sharers, read.Named[*v1alpha1.ClusterServiceVersion](reads, namespace, sharers[namespace]))
+	}
+	d.Sharers = read.Only(d.Sharers, func(o *owned.CSV) bool { return !o.IsCopied() && o.UID != c.UID })
 }
 
 // readNamespaces reads the CSV's own namespace and those that it reaches.

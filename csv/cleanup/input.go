@@ -55,6 +55,13 @@ type Deletion struct {
 	ClusterObjects olmcore.Observed[olmcore.Object]
 	// Unread are the kinds for which ClusterObjects is not complete, which what is said names; may be empty.
 	Unread []schema.GroupKind
+	// Sharers are the other ClusterServiceVersions, copies left out, that ClusterObjects record as co-owners, and for which
+	// InstallPlans contain one of them.
+	Sharers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
+	// InstallPlans are those of all namespaces with a step for one of ClusterObjects.
+	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
+	// SharerGroups are the OperatorGroups of the namespaces of InstallPlans.
+	SharerGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// Copies are the copies of the ClusterServiceVersion in other namespaces: those with its name whose label
 	// olm.copiedFrom names its namespace.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
@@ -124,6 +131,9 @@ func (in *Input) validate() error {
 		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
 		olmcore.ValidateList("Deployments", in.Deployments),
 		olmcore.ValidateList("Deletion.Peers", in.Peers),
+		olmcore.ValidateList("Deletion.Sharers", in.Sharers),
+		olmcore.ValidateList("Deletion.InstallPlans", in.InstallPlans),
+		olmcore.ValidateList("Deletion.SharerGroups", in.SharerGroups),
 		olmcore.ValidateList("Deletion.Copies", in.Copies),
 		olmcore.ValidateList("Deletion.Namespaces", in.Namespaces),
 		read.ValidateMixed("Deletion.ClusterObjects", in.ClusterObjects),

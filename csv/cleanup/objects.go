@@ -53,7 +53,18 @@ func findLabelled(f *facts, s Stage) found {
 		return found{unread: []string{read.OwnedList(f.Unread)}}
 	}
 	all := f.labelled[s]
-	return found{targets: slices.SortedFunc(slices.Values(all.targets), compareTargets), skipped: slices.Clip(all.skipped)}
+	all.targets, all.skipped = slices.SortedFunc(slices.Values(all.targets), compareTargets), slices.Clip(all.skipped)
+	if len(all.targets) > 0 {
+		all.unread = slices.Concat(
+			read.Missing(f.Sharers, "ClusterServiceVersions that need the same objects"),
+			read.Missing(f.InstallPlans, "InstallPlans with the same objects"),
+			read.Missing(f.SharerGroups, "OperatorGroups of these InstallPlans"),
+		)
+	}
+	if len(all.unread) > 0 {
+		all.targets = nil // none of them may go
+	}
+	return all
 }
 
 func findAdmission(f *facts) found { return findLabelled(f, StageAdmission) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/csv/internal/shared"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -86,6 +87,7 @@ type target struct {
 	deleted *metav1.Time   // nil while it is not
 	why     string         // a few words about what is waited for, or why it is left behind
 	blocked bool           // it will not pass by itself
+	heir    string         // the ClusterServiceVersion that it is handed over to; empty where it must go
 	// What the last try, or how long it takes, means for it: nothing is left to do about it, or it is left behind, or
 	// wait is the time until its next try or the end of its limit; 0: none. A write that waits runs all the same when
 	// another one is due, for the same reason as progress.givenUp.
@@ -208,6 +210,18 @@ func deletionOf(f *facts, o olmcore.Object) target {
 		t.why += ", held by " + strings.Join(slices.Sorted(slices.Values(finalizers)), ", ")
 	}
 	return t
+}
+
+// handoverOf returns the target that an object is which another ClusterServiceVersion needs, too: it stays, and its labels
+// name that one.
+func handoverOf(f *facts, o olmcore.Object, heir *owned.CSV) target {
+	name := heir.Namespace + "/" + heir.Name
+	return target{
+		ref: olmcore.RefOf(o), why: "handing over to " + name, heir: name,
+		write: olmcore.UpdateOf(o, shared.HandedOver(o, heir), olmcore.Cause{
+			Reason: ReasonHandedOver, Message: "ClusterServiceVersion " + name + " needs it, too",
+		}),
+	}
 }
 
 func compareTargets(a, b target) int { return a.ref.Compare(b.ref) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/csv/internal/shared"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -112,11 +113,20 @@ func knownOwners(in *Input) map[olmcore.Owner]bool {
 func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 	owners := knownOwners(in)
 	var young olmcore.Result
+	var sharers *shared.Index
 	for _, o := range in.Objects.Items {
 		owner, ok := olmcore.OwnerOf(o.GetLabels())
 		owner.UID = ""
 		if !ok || owners[owner] || !isSwept(o, owner) {
 			continue
+		}
+		if sharers == nil {
+			sharers = shared.NewIndex(shared.Sources{
+				ClusterServiceVersions: in.ClusterServiceVersions.Items, InstallPlans: in.InstallPlans.Items, OperatorGroups: in.OperatorGroups.Items,
+			})
+		}
+		if sharers.HeirOf(o) != nil {
+			continue // another needs it
 		}
 		created := o.GetCreationTimestamp()
 		if left := minAge - owned.Since(&created, in.Now); left > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // TestTwoPlansShareAnObject: two plans, of one namespace or of two, describe an object of one name, each with a content of
@@ -95,4 +96,88 @@ func startPlan(t *testing.T, cluster *fake.Cluster, namespace, operator string, 
 	plan.Status = v1alpha1.InstallPlanStatus{Phase: v1alpha1.InstallPlanPhaseInstalling, CatalogSources: []string{},
 		Plan: []*v1alpha1.Step{{Resolving: version.Name, Status: v1alpha1.StepStatusUnknown, Resource: resource}}}
 	require.NoError(t, cluster.UpdateStatus(plan))
+}
+
+// TestASharedObjectOutlivesOneOfItsOperators checks that an object of the cluster that two plans contain stays when one of
+// both operators is uninstalled, as the other's, whoever wrote it last and in whatever order they go, and that it goes with the
+// last of them. The plans may be gone by then.
+func TestASharedObjectOutlivesOneOfItsOperators(t *testing.T) {
+	const rbac = "rbac.authorization.k8s.io"
+	both := []string{"operator0", "operator1"}
+	for kind, c := range map[string]struct{ group, content string }{
+		"ClusterRole":        {rbac, `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`},
+		"ClusterRoleBinding": {rbac, `"roleRef":{"apiGroup":"` + rbac + `","kind":"ClusterRole","name":"role"}`},
+		"PriorityClass":      {"scheduling.k8s.io", `"value":5`},
+	} {
+		for _, namespaces := range [][]string{{"one", "one"}, {"one", "two"}} {
+			for name, story := range map[string]struct {
+				deleted  []string
+				together bool
+				swept    bool
+				adopted  bool
+			}{
+				"the first goes":                {both[:1], false, false, false},
+				"the last writer goes":          {both[1:], false, false, false},
+				"its plans are gone":            {both[1:], false, true, false},
+				"it was recorded in plans only": {both[1:], false, false, true},
+				"one after the other":           {both, false, false, false},
+				"the last writer first":         {[]string{both[1], both[0]}, false, false, false},
+				"both at once":                  {both, true, false, false},
+			} {
+				t.Run(kind+" of "+strings.Join(namespaces, " and ")+", "+name, func(t *testing.T) {
+					cluster := fake.NewCluster(noon)
+					cluster.AutoCreateNamespaces = true
+					d := &fake.Driver{Cluster: cluster, Controllers: (&olm.OLM{Options: controllers.Options{Sweeps: true}}).Controllers()}
+					resource := v1alpha1.StepResource{Group: c.group, Version: "v1", Kind: kind, Name: "shared",
+						Manifest: `{"apiVersion":"` + c.group + `/v1","kind":"` + kind + `","metadata":{"name":"shared"},` + c.content + `}`}
+					find := func() olmcore.Object {
+						for _, o := range cluster.Objects() {
+							if o.GetName() == "shared" {
+								return o
+							}
+						}
+						return nil
+					}
+					for i, namespace := range namespaces {
+						startPlan(t, cluster, namespace, both[i], resource)
+						require.NoError(t, d.RunFor(t.Context(), time.Minute))
+						require.Equal(t, both[i]+".v1", find().GetLabels()["olm.owner"], "the last writer's")
+					}
+					namespaceOf := map[string]string{both[0]: namespaces[0], both[1]: namespaces[1]}
+					for i, namespace := range namespaces {
+						if story.swept {
+							require.NoError(t, cluster.Delete(olmcore.RefOf(fake.Find[*v1alpha1.InstallPlan](cluster, namespace, both[i])).Unversioned()))
+						}
+					}
+					if story.adopted {
+						o := find()
+						o.SetAnnotations(nil)
+						require.NoError(t, cluster.Update(o))
+					}
+					for _, operator := range story.deleted {
+						version := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, namespaceOf[operator], operator+".v1")
+						require.NoError(t, cluster.Delete(olmcore.RefOf(version).Unversioned()))
+						if !story.together {
+							require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+						}
+					}
+					require.NoError(t, d.RunFor(t.Context(), 5*time.Minute))
+					o := find()
+					if len(story.deleted) == 2 {
+						require.Nil(t, o)
+						return
+					}
+					require.NotNil(t, o)
+					heir := both[1]
+					if story.deleted[0] == heir {
+						heir = both[0]
+					}
+					live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, namespaceOf[heir], heir+".v1")
+					require.True(t, olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: live.Namespace, Name: live.Name, UID: live.UID}.Owns(o.GetLabels()), "%v", o.GetLabels())
+					require.Equal(t, string(live.UID), o.GetLabels()["olm.owner.uid"])
+					require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, namespaceOf[story.deleted[0]], story.deleted[0]+".v1"))
+				})
+			}
+		}
+	}
 }

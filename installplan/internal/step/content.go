@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -39,14 +40,16 @@ func byContent(w *world, t *Target) Verdict {
 			return unreadable(t.Key.Kind, t.Key.Name, err)
 		}
 		o.SetOwnerReferences(owners)
-		annotations, _ := olmcore.MergeLabels(o.GetAnnotations(), map[string]string{hashKey: hash})
+		recorded, _ := recordCoOwners(w, t, o, true)
+		annotations, _ := olmcore.MergeLabels(recorded, map[string]string{hashKey: hash})
 		o.SetAnnotations(annotations)
 		return create(w, t, o)
 	}
 	if t.Observed.GetAnnotations()[hashKey] == hash {
 		// The mark does not tell of which incarnations the object is.
 		uid, _ := manifest.Fields(manifest.Fields(want, "metadata"), "labels")[olmcore.LabelOwnerUID].(string)
-		if !isManaged(t.Observed) || ownedByAll(t.Observed, owners) && t.Observed.GetLabels()[olmcore.LabelOwnerUID] == uid {
+		_, unrecorded := recordCoOwners(w, t, t.Observed, true)
+		if !isManaged(t.Observed) || ownedByAll(t.Observed, owners) && t.Observed.GetLabels()[olmcore.LabelOwnerUID] == uid && !unrecorded {
 			return Verdict{Outcome: Done}
 		}
 	}
@@ -71,7 +74,9 @@ func labelled(w *world, t *Target) map[string]any {
 		}
 	}
 	metadata["labels"] = labels
-	if annotations := manifest.Strings(metadata, "annotations"); len(annotations) > 0 {
+	annotations := manifest.Strings(metadata, "annotations")
+	maps.DeleteFunc(annotations, func(key string, _ any) bool { return strings.HasPrefix(key, olmcore.AnnotationCoOwnerPrefix) }) // no bundle's to say
+	if len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	} else {
 		delete(metadata, "annotations")
@@ -105,6 +110,11 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	case !managed && !w.OverwriteUnmanaged && !t.Kind.Additive:
 		return useUnmanaged(t, have, want)
 	case taken(w, t, hash, owners, managed):
+		if annotations, changed := recordCoOwners(w, t, t.Observed, false); changed {
+			after := t.Observed.DeepCopyObject().(olmcore.Object)
+			after.SetAnnotations(annotations)
+			return change(w, t, after)
+		}
 		return Verdict{Outcome: Done}.saying(sayShared(w, t))
 	case altered(w, t):
 		return Verdict{Outcome: Done}.saying(sayAltered(w, t))
@@ -121,6 +131,9 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 		said = append(said, w.about(t.Steps[0], olmcore.Info, report.UnmanagedObjectUpdated, "%s was there before the operator and gets no owner", t.Key))
 	}
 	after.SetOwnerReferences(refs)
+	if recorded, changed := recordCoOwners(w, t, t.Observed, true); managed && changed {
+		after.SetAnnotations(olmcore.SetCoOwners(after.GetAnnotations(), olmcore.CoOwners(recorded)))
+	}
 	if same(t.Observed, after) {
 		return Verdict{Outcome: Done}.saying(said...)
 	}

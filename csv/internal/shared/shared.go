@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shared finds the ClusterServiceVersions that need a cluster-scoped object besides the one that its owner labels
+// name.
+package shared
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Sources is what tells who needs an object.
+type Sources struct {
+	ClusterServiceVersions []*v1alpha1.ClusterServiceVersion
+	InstallPlans           []*v1alpha1.InstallPlan
+	OperatorGroups         []*operatorsv1.OperatorGroup
+}
+
+// Index finds the co-owners of objects.
+type Index struct {
+	live    map[types.NamespacedName]*v1alpha1.ClusterServiceVersion
+	planned map[olmcore.Key][]types.NamespacedName
+}
+
+// NewIndex returns the Index of some Sources. A step counts that was applied, in a plan that runs as the controller:
+// whoever may write such a plan may write the object itself. Where the OperatorGroup prescribes an account, only what is
+// recorded on the object counts, which the account must have been allowed to write.
+func NewIndex(s Sources) *Index {
+	x := &Index{map[types.NamespacedName]*v1alpha1.ClusterServiceVersion{}, map[olmcore.Key][]types.NamespacedName{}}
+	for _, c := range s.ClusterServiceVersions {
+		if c.DeletionTimestamp == nil && !c.IsCopied() {
+			x.live[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = c
+		}
+	}
+	for _, p := range s.InstallPlans {
+		if !runsAsController(p, s.OperatorGroups) {
+			continue
+		}
+		for _, step := range p.Status.Plan {
+			if key, ok := KeyOf(step); ok {
+				x.planned[key] = append(x.planned[key], types.NamespacedName{Namespace: p.Namespace, Name: step.Resolving})
+			}
+		}
+	}
+	return x
+}
+
+// KeyOf returns the cluster-scoped object that a step describes, if it is one, and whether the step was applied for a
+// ClusterServiceVersion. The key of a namespaced object is that of none.
+func KeyOf(step *v1alpha1.Step) (key olmcore.Key, applied bool) {
+	if step == nil || step.Resolving == "" || step.Status != v1alpha1.StepStatusCreated && step.Status != v1alpha1.StepStatusPresent {
+		return key, false
+	}
+	return olmcore.Key{Group: step.Resource.Group, Kind: step.Resource.Kind, Name: step.Resource.Name}, true
+}
+
+func runsAsController(p *v1alpha1.InstallPlan, groups []*operatorsv1.OperatorGroup) bool {
+	g, _ := group.Alone(groups, p.Namespace)
+	return g != nil && g.Spec.ServiceAccountName == "" && g.Status.ServiceAccountRef == nil && p.Status.AttenuatedServiceAccountRef == nil
+}
+
+// HeirOf returns the ClusterServiceVersion that should be the owner of an object once its owner is gone, nil for none: the
+// first, by namespace and name, that is not being deleted.
+func (x *Index) HeirOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
+	if o.GetNamespace() != metav1.NamespaceAll {
+		return nil
+	}
+	var heirs []*v1alpha1.ClusterServiceVersion
+	add := func(key types.NamespacedName, uid types.UID) {
+		if c := x.live[key]; c != nil && (uid == "" || c.UID == uid) && owned.IsLabelValue(c.Name) && !owned.By(c).Owns(o.GetLabels()) {
+			heirs = append(heirs, c)
+		}
+	}
+	for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
+		add(types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, owner.UID)
+	}
+	for _, key := range x.planned[olmcore.KeyOf(o)] {
+		add(key, "")
+	}
+	if len(heirs) == 0 {
+		return nil
+	}
+	return slices.MinFunc(heirs, func(a, b *v1alpha1.ClusterServiceVersion) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// HandedOver returns a copy of an object whose owner labels name its heir, which is no co-owner any more.
+func HandedOver(o olmcore.Object, heir *v1alpha1.ClusterServiceVersion) olmcore.Object {
+	after := o.DeepCopyObject().(olmcore.Object)
+	labels, _ := olmcore.MergeLabels(o.GetLabels(), owned.ByIncarnation(heir).Labels())
+	after.SetLabels(labels)
+	others := slices.DeleteFunc(olmcore.CoOwners(o.GetAnnotations()), func(owner olmcore.Owner) bool {
+		return owner.Namespace == heir.Namespace && owner.Name == heir.Name
+	})
+	after.SetAnnotations(olmcore.SetCoOwners(o.GetAnnotations(), others))
+	return after
+}
