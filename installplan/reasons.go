@@ -81,7 +81,8 @@ const (
 	// The user looks at admission webhooks.
 	ReasonAppliedContentAltered = report.AppliedContentAltered
 	// ReasonSharedObject: another plan wrote the object of a step after this one, with a content or an owner of its
-	// own. It stays as that one wants it. The authors of the bundles give their objects names of their own.
+	// own. It stays as that one wants it, and records this plan's version as a co-owner if it is cluster-scoped. The authors
+	// of the bundles give their objects names of their own.
 	ReasonSharedObject = report.SharedObject
 	// ReasonCSVContentDiffers: a ClusterServiceVersion of the step's name exists with another content and is kept. The
 	// user deletes it to get the plan's.

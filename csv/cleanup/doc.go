@@ -19,6 +19,10 @@
 // be repeated. How long an object that cannot be deleted holds the ClusterServiceVersion says the row of its stage;
 // what is left behind is named in a Diagnostic. Package csv calls Reconcile, and [Gather] for what it needs.
 //
+// A cluster-scoped object that another live ClusterServiceVersion needs is not deleted: its owner labels name that one
+// afterwards. Package installplan records on the object who that is; without a record the applied steps of InstallPlans
+// tell.
+//
 // What a tenant can write never widens what is deleted: owner labels count outside the namespaces and in kube-system
 // only, a CRD counts when an InstallPlan recorded that it came with the ClusterServiceVersion, and custom resources are
 // deleted where the OperatorGroup selects.

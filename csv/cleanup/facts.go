@@ -104,8 +104,8 @@ func factsOf(in *Input) *facts {
 		all := f.labelled[stageOf(key)]
 		if owned.ByAnother(o.GetOwnerReferences(), c.UID) {
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "owned by another ClusterServiceVersion"))
-		} else if heir := sharers.HeirOf(o); heir != nil && o.GetDeletionTimestamp() == nil && stageOf(key) != "" {
-			all.targets = append(all.targets, handoverOf(f, o, heir))
+		} else if nextOwner := sharers.NextOwnerOf(o); nextOwner != nil && o.GetDeletionTimestamp() == nil && stageOf(key) != "" {
+			all.targets = append(all.targets, handoverOf(f, o, nextOwner))
 		} else {
 			all.targets = append(all.targets, deletionOf(f, o))
 		}

@@ -133,9 +133,9 @@ func hold(f *facts, p progress) Outcome {
 	due := false
 	for _, t := range p.targets {
 		out.Requeue(t.wait)
-		if t.heir != "" && t.write != nil && t.wait <= 0 {
+		if t.nextOwner != "" && t.write != nil && t.wait <= 0 {
 			out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonHandedOver, t.ref, "",
-				"it stays, as ClusterServiceVersion %s needs it, too", t.heir))
+				"it stays, as ClusterServiceVersion %s needs it, too", t.nextOwner))
 		}
 		if t.write != nil {
 			out.Actions, due = append(out.Actions, t.write), due || t.wait <= 0

@@ -82,12 +82,12 @@ type found struct {
 
 // target is an object that must go, or change, before the next stage.
 type target struct {
-	ref     olmcore.Ref
-	write   olmcore.Action // what it waits for; nil when nothing can be written
-	deleted *metav1.Time   // nil while it is not
-	why     string         // a few words about what is waited for, or why it is left behind
-	blocked bool           // it will not pass by itself
-	heir    string         // the ClusterServiceVersion that it is handed over to; empty where it must go
+	ref       olmcore.Ref
+	write     olmcore.Action // what it waits for; nil when nothing can be written
+	deleted   *metav1.Time   // nil while it is not
+	why       string         // a few words about what is waited for, or why it is left behind
+	blocked   bool           // it will not pass by itself
+	nextOwner string         // the ClusterServiceVersion that it is handed over to; empty where it must go
 	// What the last try, or how long it takes, means for it: nothing is left to do about it, or it is left behind, or
 	// wait is the time until its next try or the end of its limit; 0: none. A write that waits runs all the same when
 	// another one is due, for the same reason as progress.givenUp.
@@ -214,11 +214,11 @@ func deletionOf(f *facts, o olmcore.Object) target {
 
 // handoverOf returns the target that an object is which another ClusterServiceVersion needs, too: it stays, and its labels
 // name that one.
-func handoverOf(f *facts, o olmcore.Object, heir *owned.CSV) target {
-	name := heir.Namespace + "/" + heir.Name
+func handoverOf(f *facts, o olmcore.Object, nextOwner *owned.CSV) target {
+	name := nextOwner.Namespace + "/" + nextOwner.Name
 	return target{
-		ref: olmcore.RefOf(o), why: "handing over to " + name, heir: name,
-		write: olmcore.UpdateOf(o, shared.HandedOver(o, heir), olmcore.Cause{
+		ref: olmcore.RefOf(o), why: "handing over to " + name, nextOwner: name,
+		write: olmcore.UpdateOf(o, shared.HandedOver(o, nextOwner), olmcore.Cause{
 			Reason: ReasonHandedOver, Message: "ClusterServiceVersion " + name + " needs it, too",
 		}),
 	}

@@ -40,8 +40,8 @@ const (
 // Reconcile finds cluster-scoped objects whose owner labels name a ClusterServiceVersion or OperatorGroup that does not
 // exist, and labels on namespaces of groups that do not exist. It reports them as Diagnostics and, with
 // Config.SweepDelete, removes them. An object younger than ten minutes, and one whose owner an unfinished InstallPlan
-// is about to create, is left alone. An Outcome with nothing but a Checkpoint, or a time, means that nothing was left
-// behind. The error is an *olmcore.InputError.
+// is about to create, is left alone, and so is one that another ClusterServiceVersion needs. An Outcome with nothing but a
+// Checkpoint, or a time, means that nothing was left behind. The error is an *olmcore.InputError.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
@@ -125,7 +125,7 @@ func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 				ClusterServiceVersions: in.ClusterServiceVersions.Items, InstallPlans: in.InstallPlans.Items, OperatorGroups: in.OperatorGroups.Items,
 			})
 		}
-		if sharers.HeirOf(o) != nil {
+		if sharers.NextOwnerOf(o) != nil {
 			continue // another needs it
 		}
 		created := o.GetCreationTimestamp()

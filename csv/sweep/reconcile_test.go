@@ -245,3 +245,37 @@ func BenchmarkReconcile(b *testing.B) {
 		}
 	}
 }
+
+// TestAnObjectThatAnotherNeedsIsNoOrphan checks that an object whose owner is gone stays while a live version is recorded on
+// it, or an applied step of a plan contains it.
+func TestAnObjectThatAnotherNeedsIsNoOrphan(t *testing.T) {
+	lost := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "lost.v1"}
+	for name, c := range map[string]struct {
+		uid    types.UID
+		record bool
+		plan   bool
+		stays  bool
+	}{
+		"recorded":                        {"cool", true, false, true},
+		"recorded for an earlier version": {"before", true, false, false},
+		"in a plan":                       {"", false, true, true},
+		"neither":                         {"", false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := cluster()
+			role := &rbacv1.ClusterRole{ObjectMeta: orphan("role", lost)}
+			in.Objects.Items = []olmcore.Object{role}
+			if c.record {
+				role.Annotations = olmcore.SetCoOwners(nil, []olmcore.Owner{{Namespace: "ns", Name: "cool.v1", UID: c.uid}})
+			}
+			if c.plan {
+				p := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "plan", UID: "plan", ResourceVersion: "1"}}
+				p.Status.Phase = v1alpha1.InstallPlanPhaseComplete
+				p.Status.Plan = []*v1alpha1.Step{{Resolving: "cool.v1", Status: v1alpha1.StepStatusPresent,
+					Resource: v1alpha1.StepResource{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "role"}}}
+				in.InstallPlans.Items = append(in.InstallPlans.Items, p)
+			}
+			require.Equal(t, c.stays, len(reconciled(t, in).Actions) == 0)
+		})
+	}
+}

@@ -179,7 +179,9 @@ func Delegator() *rbacv1.ClusterRoleBinding {
 func Deletion() cleanup.Deletion {
 	return cleanup.Deletion{
 		Peers: olmcore.Found[*v1alpha1.ClusterServiceVersion](), Namespaces: olmcore.Found(Namespace("ns", nil)),
-		Sharers: olmcore.Found[*v1alpha1.ClusterServiceVersion](), InstallPlans: olmcore.Found[*v1alpha1.InstallPlan](), SharerGroups: olmcore.Found[*operatorsv1.OperatorGroup](),
+		Sharers:        olmcore.Found[*v1alpha1.ClusterServiceVersion](),
+		InstallPlans:   olmcore.Found[*v1alpha1.InstallPlan](),
+		SharerGroups:   olmcore.Found[*operatorsv1.OperatorGroup](),
 		ClusterObjects: olmcore.Found[olmcore.Object](), WellKnown: olmcore.Found[olmcore.Object](), Copies: olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 	}
 }

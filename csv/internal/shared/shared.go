@@ -69,16 +69,16 @@ func runsAsController(p *v1alpha1.InstallPlan, groups []*operatorsv1.OperatorGro
 	return g != nil && g.Spec.ServiceAccountName == "" && g.Status.ServiceAccountRef == nil && p.Status.AttenuatedServiceAccountRef == nil
 }
 
-// HeirOf returns the ClusterServiceVersion that should be the owner of an object once its owner is gone, nil for none: the
+// NextOwnerOf returns the ClusterServiceVersion that should be the owner of an object once its owner is gone, nil for none: the
 // first, by namespace and name, that is not being deleted.
-func (x *Index) HeirOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
+func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	if o.GetNamespace() != metav1.NamespaceAll {
 		return nil
 	}
-	var heirs []*v1alpha1.ClusterServiceVersion
+	var candidates []*v1alpha1.ClusterServiceVersion
 	add := func(key types.NamespacedName, uid types.UID) {
 		if c := x.live[key]; c != nil && (uid == "" || c.UID == uid) && owned.IsLabelValue(c.Name) && !owned.By(c).Owns(o.GetLabels()) {
-			heirs = append(heirs, c)
+			candidates = append(candidates, c)
 		}
 	}
 	for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
@@ -87,21 +87,21 @@ func (x *Index) HeirOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	for _, key := range x.planned[olmcore.KeyOf(o)] {
 		add(key, "")
 	}
-	if len(heirs) == 0 {
+	if len(candidates) == 0 {
 		return nil
 	}
-	return slices.MinFunc(heirs, func(a, b *v1alpha1.ClusterServiceVersion) int {
+	return slices.MinFunc(candidates, func(a, b *v1alpha1.ClusterServiceVersion) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 }
 
-// HandedOver returns a copy of an object whose owner labels name its heir, which is no co-owner any more.
-func HandedOver(o olmcore.Object, heir *v1alpha1.ClusterServiceVersion) olmcore.Object {
+// HandedOver returns a copy of an object whose owner labels name its next owner, which is no co-owner any more.
+func HandedOver(o olmcore.Object, nextOwner *v1alpha1.ClusterServiceVersion) olmcore.Object {
 	after := o.DeepCopyObject().(olmcore.Object)
-	labels, _ := olmcore.MergeLabels(o.GetLabels(), owned.ByIncarnation(heir).Labels())
+	labels, _ := olmcore.MergeLabels(o.GetLabels(), owned.ByIncarnation(nextOwner).Labels())
 	after.SetLabels(labels)
 	others := slices.DeleteFunc(olmcore.CoOwners(o.GetAnnotations()), func(owner olmcore.Owner) bool {
-		return owner.Namespace == heir.Namespace && owner.Name == heir.Name
+		return owner.Namespace == nextOwner.Namespace && owner.Name == nextOwner.Name
 	})
 	after.SetAnnotations(olmcore.SetCoOwners(o.GetAnnotations(), others))
 	return after

@@ -75,7 +75,8 @@ func labelled(w *world, t *Target) map[string]any {
 	}
 	metadata["labels"] = labels
 	annotations := manifest.Strings(metadata, "annotations")
-	maps.DeleteFunc(annotations, func(key string, _ any) bool { return strings.HasPrefix(key, olmcore.AnnotationCoOwnerPrefix) }) // no bundle's to say
+	// A bundle cannot say who else owns its objects.
+	maps.DeleteFunc(annotations, func(key string, _ any) bool { return strings.HasPrefix(key, olmcore.AnnotationCoOwnerPrefix) })
 	if len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	} else {

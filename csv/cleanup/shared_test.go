@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cleanup_test
+
+import (
+	"slices"
+	"testing"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// sharedWorld is an operator that leaves, whose ClusterRole a version of another namespace needs, too.
+type sharedWorld struct {
+	in     *cleanup.Input
+	role   *rbacv1.ClusterRole
+	sharer *v1alpha1.ClusterServiceVersion
+	plan   *v1alpha1.InstallPlan
+	group  *operatorsv1.OperatorGroup
+}
+
+func newSharedWorld() sharedWorld {
+	in := leaving()
+	role := &rbacv1.ClusterRole{ObjectMeta: ours("shared")}
+	sharer := operator("hot.v1", 1)
+	sharer.Namespace, sharer.UID, sharer.Annotations = "other", "hot", nil
+	role.Annotations = olmcore.SetCoOwners(nil, []olmcore.Owner{{Namespace: "other", Name: "hot.v1", UID: "hot"}})
+	plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "plan", UID: "plan", ResourceVersion: "1"}}
+	plan.Status.Plan = []*v1alpha1.Step{nil, {Resolving: "hot.v1", Status: v1alpha1.StepStatusCreated, Resource: v1alpha1.StepResource{
+		Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: role.Name,
+	}}}
+	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "group", UID: "group", ResourceVersion: "1"}}
+	in.Deployments.Items = nil
+	in.Deletion.ClusterObjects.Items = []olmcore.Object{role}
+	in.Deletion.Sharers.Items = append(in.Deletion.Sharers.Items, sharer)
+	return sharedWorld{&in, role, sharer, plan, group}
+}
+
+// recordedInPlan makes the plan the only evidence.
+func (w sharedWorld) recordedInPlan() sharedWorld {
+	w.role.Annotations = nil
+	w.in.Deletion.InstallPlans.Items = append(w.in.Deletion.InstallPlans.Items, w.plan)
+	w.in.Deletion.SharerGroups.Items = append(w.in.Deletion.SharerGroups.Items, w.group)
+	return w
+}
+
+// TestWhoTakesOverASharedObject checks which evidence keeps an object: what a step recorded on it, for the incarnation that it
+// was recorded for, and applied steps of plans that run as the controller. What a tenant writes in a namespace whose plans run
+// as an account keeps nothing.
+func TestWhoTakesOverASharedObject(t *testing.T) {
+	byPlan := func(change func(w sharedWorld)) func(sharedWorld) {
+		return func(w sharedWorld) { w.recordedInPlan(); change(w) }
+	}
+	for name, c := range map[string]struct {
+		change    func(w sharedWorld)
+		nextOwner string
+	}{
+		"recorded": {func(sharedWorld) {}, "other/hot.v1"},
+		"recorded without a UID": {func(w sharedWorld) {
+			w.role.Annotations = olmcore.SetCoOwners(nil, []olmcore.Owner{{Namespace: "other", Name: "hot.v1"}})
+		}, "other/hot.v1"},
+		"recorded for an earlier incarnation": {func(w sharedWorld) { w.sharer.UID = "forged" }, ""},
+		"not recorded":                        {func(w sharedWorld) { w.role.Annotations = nil }, ""},
+		"recorded, gone":                      {func(w sharedWorld) { w.in.Deletion.Sharers.Items = nil }, ""},
+		"recorded, being deleted":             {func(w sharedWorld) { w.sharer.DeletionTimestamp, w.sharer.Finalizers = ago(0), []string{"x"} }, ""},
+		"recorded, a copy": {func(w sharedWorld) {
+			w.sharer.Labels = map[string]string{"olm.copiedFrom": "else"}
+			w.sharer.Status.Reason = v1alpha1.CSVReasonCopied
+		}, ""},
+		"the object of this one itself": {func(w sharedWorld) {
+			w.role.Annotations = olmcore.SetCoOwners(nil, []olmcore.Owner{{Namespace: "ns", Name: "cool.v1"}})
+			w.in.Deletion.Sharers.Items = []*v1alpha1.ClusterServiceVersion{w.in.ClusterServiceVersion}
+		}, ""},
+		"two": {func(w sharedWorld) {
+			first := operator("a.v1", 1)
+			first.Namespace, first.UID, first.Annotations = "a", "a", nil
+			w.in.Deletion.Sharers.Items = append(w.in.Deletion.Sharers.Items, first)
+			w.role.Annotations = olmcore.SetCoOwners(w.role.Annotations, append(olmcore.CoOwners(w.role.Annotations), olmcore.Owner{Namespace: "a", Name: "a.v1", UID: "a"}))
+		}, "a/a.v1"},
+		"in a plan":                    {byPlan(func(sharedWorld) {}), "other/hot.v1"},
+		"in a plan of its own group":   {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resource.Group = "example.com" }), ""},
+		"in a plan, another object":    {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resource.Name = "else" }), ""},
+		"in a plan, not applied":       {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Status = v1alpha1.StepStatusUnknown }), ""},
+		"in a plan of an account":      {byPlan(func(w sharedWorld) { w.plan.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Name: "weak"} }), ""},
+		"in a plan, forged":            {byPlan(func(w sharedWorld) { w.group.Spec.ServiceAccountName = "weak" }), ""},
+		"in a plan without a group":    {byPlan(func(w sharedWorld) { w.in.Deletion.SharerGroups.Items = nil }), ""},
+		"in a plan of another version": {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resolving = "hot.v2" }), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSharedWorld()
+			c.change(w)
+			out := reconciled(t, *w.in)
+			if c.nextOwner == "" {
+				require.Contains(t, does(t, *w.in), "delete ClusterRole shared")
+				return
+			}
+			require.Contains(t, does(t, *w.in), "update ClusterRole shared")
+			action := out.Actions[slices.IndexFunc(out.Actions, func(a olmcore.Action) bool { _, is := a.(olmcore.Update); return is })].(olmcore.Update)
+			require.Equal(t, c.nextOwner, action.After.GetLabels()["olm.owner.namespace"]+"/"+action.After.GetLabels()["olm.owner"])
+			require.NotEqual(t, string(w.in.ClusterServiceVersion.UID), action.After.GetLabels()["olm.owner.uid"])
+			for _, owner := range olmcore.CoOwners(action.After.GetAnnotations()) {
+				require.NotEqual(t, c.nextOwner, owner.Namespace+"/"+owner.Name)
+			}
+			require.Equal(t, cleanup.ReasonHandedOver, out.Diagnostics[0].Reason)
+			require.Equal(t, "it stays, as ClusterServiceVersion "+c.nextOwner+" needs it, too", out.Diagnostics[0].Message)
+
+			w.in.Deletion.ClusterObjects.Items = nil // a later read: it is another's
+			require.Equal(t, release, does(t, *w.in))
+		})
+	}
+}
+
+// TestNothingIsDeletedBeforeItIsKnownWhoNeedsIt checks that a list that was not read holds the cleanup.
+func TestNothingIsDeletedBeforeItIsKnownWhoNeedsIt(t *testing.T) {
+	for name, change := range map[string]func(d *cleanup.Deletion){
+		"Sharers":      func(d *cleanup.Deletion) { d.Sharers = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} },
+		"InstallPlans": func(d *cleanup.Deletion) { d.InstallPlans.Complete = false },
+		"SharerGroups": func(d *cleanup.Deletion) { d.SharerGroups.Complete = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSharedWorld()
+			change(&w.in.Deletion)
+			out := reconciled(t, *w.in)
+			require.NotEmpty(t, out.Diagnostics)
+			require.Equal(t, cleanup.ReasonNotObserved, out.Diagnostics[0].Reason)
+			for _, a := range out.Actions {
+				require.IsType(t, olmcore.UpdateStatus{}, a)
+			}
+			w.in.Deletion.ClusterObjects.Items = nil
+			require.Equal(t, release, does(t, *w.in), "nothing has to go")
+		})
+	}
+}
