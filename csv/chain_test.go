@@ -4,6 +4,7 @@ package csv_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"pgregory.net/rapid"
 
@@ -215,27 +217,40 @@ func (w *watch) check(t *rapid.T, c *fake.Cluster) {
 	}
 }
 
-// TestAFailingInstallationIsTriedEverMoreSeldom: the API server refuses the Deployment for ever.
-func TestAFailingInstallationIsTriedEverMoreSeldom(t *testing.T) {
-	cluster, driver := newWorld(csv.Config{})
-	objects := fromFiles("base.yaml", "v1.yaml")
-	require.NoError(t, cluster.Create(objects...))
-	start := cluster.Now()
-	var tries []time.Duration
-	cluster.Authorize = func(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
-		if target.Kind != "Deployment" {
-			return nil
-		}
-		tries = append(tries, cluster.Now().Sub(start))
-		return apierrors.NewInvalid(target.GVK().GroupKind(), target.Name, nil)
+// TestAFailingInstallationRests: an error that may pass is tried again with backoff, an object that the API server calls invalid is
+// not. The CSV stays Failed all the time.
+func TestAFailingInstallationRests(t *testing.T) {
+	for name, c := range map[string]struct {
+		err         func(target olmcore.Ref) error
+		least, most int
+	}{
+		"invalid": {func(target olmcore.Ref) error {
+			return apierrors.NewInvalid(target.GVK().GroupKind(), target.Name, nil)
+		}, 1, 1},
+		"denied by a webhook": {func(target olmcore.Ref) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, target.Name, errors.New(`admission webhook "a" denied the request`))
+		}, 12, 28},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, driver := newWorld(csv.Config{})
+			require.NoError(t, cluster.Create(fromFiles("base.yaml", "v1.yaml")...))
+			tries := 0
+			cluster.Authorize = func(_ *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
+				if target.Kind != "Deployment" {
+					return nil
+				}
+				tries++
+				return c.err(target)
+			}
+			require.NoError(t, driver.RunFor(context.Background(), time.Minute))
+			before := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
+			require.NoError(t, driver.RunFor(context.Background(), 3*time.Hour))
+			require.Equal(t, before, fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1"))
+			require.Equal(t, reason("InstallComponentFailed"), before.Status.Reason)
+			require.GreaterOrEqual(t, tries, c.least)
+			require.LessOrEqual(t, tries, c.most)
+		})
 	}
-	require.NoError(t, driver.RunFor(context.Background(), 3*time.Hour))
-	require.Greater(t, len(tries), 8, "it never gives up")
-	for i, at := range tries {
-		require.LessOrEqual(t, i+1, 8+int(at/(5*time.Minute)), "try %d after %s: %v", i+1, at, tries)
-	}
-	v := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
-	require.Equal(t, reason("InstallComponentFailed"), v.Status.Reason)
 }
 
 // OLM's case: webhooks: repeated names, all groups, OLM's group and configurations are refused.

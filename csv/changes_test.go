@@ -26,6 +26,7 @@ import (
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -334,7 +335,8 @@ func TestAGroupsAccountThatMayNotInstall(t *testing.T) {
 	require.NoError(t, err)
 	in.Now, in.KubernetesVersion = cluster.Now(), kubernetesVersion
 	out := reconciled(t, in)
-	require.Empty(t, out.Actions, "frozen")
+	require.Equal(t, []string{"create Deployment cool"}, csvtest.Writes(out.Actions), "without memory one attempt is made")
+	require.Empty(t, out.Transitions)
 	allowed, in.Judged = true, out.Judged
 	in.Grants = olmcore.Found[olmcore.Ref]()
 	out = reconciled(t, in)

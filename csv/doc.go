@@ -34,6 +34,10 @@
 // Any phase goes to Replacing when a newer version has begun to install, and to Deleting when the CSV is deleted and
 // its cleanup takes time.
 //
+// An installation that fails is repeated from Failed, with backoff, until it is Installing or healthy. A write that the API server
+// called invalid is repeated only once its content or the CSV changes. Outcome.Judged, handed back as Input.Judged, is the memory
+// of the failed writes. Without it one more try is made.
+//
 // # Gates
 //
 // Before the phase machine runs: the finalizer, the olm.api labels and the OperatorGroup's annotations are on the CSV

@@ -29,6 +29,7 @@ import (
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -606,24 +607,25 @@ func TestAFrozenVersionSeesWhatChanged(t *testing.T) {
 	}
 }
 
-// TestAFrozenVersionIsTriedAgain: with growing pauses, so that a restart, a grant that no Role shows or a change in the
-// same second does not leave it Failed for ever. The histories of its status count the tries.
+// TestAFrozenVersionIsTriedAgain: with growing backoff, so that a restart, a grant that no Role shows or a change in the same second
+// does not leave it Failed. The phase stays Failed all the time.
 // OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
 func TestAFrozenVersionIsTriedAgain(t *testing.T) {
-	for tries, pause := range map[int]time.Duration{1: time.Minute, 2: 2 * time.Minute, 4: 8 * time.Minute, 5: 10 * time.Minute, 12: 10 * time.Minute} {
-		in := input(failed, "InstallComponentFailedNoRetry", "install strategy failed: no")
-		s := &in.ClusterServiceVersion.Status
-		for range tries - 1 {
-			s.Conditions = append(s.Conditions, s.Conditions[0])
-		}
-		in.Now = s.LastTransitionTime.Add(pause - time.Second)
+	in := input(failed, "InstallComponentFailedNoRetry", "install strategy failed: no")
+	in.Now = in.ClusterServiceVersion.Status.LastTransitionTime.Add(time.Hour)
+	for i, backoff := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
 		out := reconciled(t, in)
-		require.Empty(t, out.Actions)
-		require.Equal(t, time.Second, out.RequeueAfter, tries)
-		in.Now = s.LastTransitionTime.Add(pause)
+		require.Equal(t, []string{"create Deployment cool"}, csvtest.Writes(out.Actions), i)
+		forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "cool", nil)
+		in.LastRun = olmcore.LastResultsOf(in.LastRun, out.Actions, &olmcore.ActionError{Action: out.Actions[0], Err: forbidden}, in.Now)
+		in.ClusterServiceVersion.Status.Message = "install strategy failed: " + forbidden.Error()
+		in.Judged = out.Judged
 		out = reconciled(t, in)
-		require.Len(t, out.Transitions, 1, tries)
-		require.Equal(t, string(pending), out.Transitions[0].To)
+		require.Empty(t, out.Actions)
+		require.Equal(t, backoff, out.RequeueAfter)
+		in.Judged, in.Now = out.Judged, in.Now.Add(backoff-time.Second)
+		require.Empty(t, reconciled(t, in).Actions)
+		in.Now = in.Now.Add(time.Second)
 	}
 }
 

@@ -191,35 +191,65 @@ func requirementsMet(f *facts) (decision, bool) {
 	return reporting(move(v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVReasonRequirementsMet, "all requirements found, attempting install")), true
 }
 
-// installRetry is the wait after an installation that failed.
-var installRetry = olmcore.Backoff{Base: 5 * time.Second, Max: 10 * time.Minute}
-
 // install writes what is installed. The CSV is Installing once all of it is observed.
 func install(f *facts) (decision, bool) {
 	todo := f.installation()
-	var d decision
+	d := f.afterInstallation(todo)
 	switch {
 	case todo.Incomputable:
 		d = move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall, deployment.Bad)
 		d.Rule = "InstallFailed"
+	case todo.Failure == "" && (len(todo.Actions) > 0 || todo.RequeueAfter > 0):
+		d.actions, d.certificates, d.Diagnostics = todo.Actions, f.certificates.Requests, f.certificatesMissing()
+	}
+	return d, true
+}
+
+// installAgain repeats an installation that failed, from Failed. What the API server called invalid is not written again until it
+// changes; other failures are tried again with backoff. If the operator becomes healthy meanwhile, the CSV is Succeeded.
+func installAgain(f *facts) (decision, bool) {
+	if f.csv.Status.Reason != v1alpha1.CSVReasonComponentFailed && !f.refused {
+		return decision{}, false
+	}
+	if d, state := f.health(v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentFailed); state == deployment.Healthy && d.Phase == v1alpha1.CSVPhaseSucceeded {
+		d.actions = f.trust()
+		return f.untilRenewal(d), true
+	}
+	todo := f.installation()
+	d := f.afterInstallation(todo)
+	switch {
+	case todo.Incomputable:
+		d = f.retry(f.stay())
+	case todo.Failure != "":
+		d.actions = deployment.Judge(f.trust(), f.tries()).Actions // who calls the operator is kept trusting it
+		if len(todo.Attempts) == 0 {
+			d = f.retry(d) // an object of another is in the way, which may go without an event
+		}
+	case len(todo.Actions) > 0 || todo.RequeueAfter > 0:
+		d.actions, d.certificates, d.Diagnostics = todo.Actions, f.certificates.Requests, f.certificatesMissing()
+	}
+	return d, true
+}
+
+// afterInstallation returns the phase and reason that an installation leads to.
+func (f *facts) afterInstallation(todo deployment.Installation) (d decision) {
+	switch {
 	case todo.NoRetry:
 		d = fail(v1alpha1.CSVReasonComponentFailedNoRetry, "install strategy failed: "+todo.Failure)
-		d.Rule = "InstallRefused"
+		d.Rule, d.RequeueAfter = "InstallRefused", todo.RequeueAfter
 	case todo.Failure != "":
-		tries := owned.CountSinceSuccess(&f.csv.Status, v1alpha1.CSVReasonComponentFailed) + 1
-		d = fail(v1alpha1.CSVReasonComponentFailed,
-			fmt.Sprintf("install strategy failed: %s (attempt %d, next retry in %s)", todo.Failure, tries, installRetry.After(tries)))
-		d.Rule, d.RequeueAfter = "InstallFailed", installRetry.After(tries)
+		d = fail(v1alpha1.CSVReasonComponentFailed, "install strategy failed: "+todo.Failure)
+		d.Rule, d.RequeueAfter = "InstallFailed", todo.RequeueAfter
 	case len(todo.Actions) > 0 || todo.RequeueAfter > 0:
 		d = f.waitFor(todo.RequeueAfter)
-		d.actions, d.certificates, d.Diagnostics = todo.Actions, f.certificates.Requests, f.certificatesMissing()
 	default:
 		d = move(v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonInstallSuccessful, "waiting for install components to report healthy")
 		d.Rule, d.actions = "Installed", deployment.Removals(f.csv, f.Deployments.Items)
 		d.Diagnostics = kindMismatches(f.csv, f.CustomResourceDefinitions.Items)
 		d.renewAt = renewal(f.csv.Status.CertsRotateAt, f.certificates.RenewAt)
 	}
-	return d, true
+	d.attempts = todo.Attempts
+	return d
 }
 
 // renewal returns when a certificate must be replaced, zero for never; nil where the status says that already.
@@ -281,16 +311,12 @@ func stillInstalling(f *facts) (decision, bool) {
 	return d, true
 }
 
-// stillFailed installs again, after a while what could not be installed; not where all is right and only not available,
-// as that would change nothing.
+// stillFailed installs again what is missing or outdated. It stays if everything is as it should be and only not available, as
+// installing it again would change nothing.
 func stillFailed(f *facts) (decision, bool) {
 	d, state := f.health(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall)
-	next, waits := nextTry(f)
-	switch {
-	case state == deployment.Waiting && d.Phase == v1alpha1.CSVPhasePending:
+	if state == deployment.Waiting && d.Phase == v1alpha1.CSVPhasePending {
 		d = fail(v1alpha1.CSVReasonComponentUnhealthy, d.Message)
-	case state != deployment.Healthy && waits:
-		d = next
 	}
 	d.actions = f.trust()
 	return f.untilRenewal(d), true

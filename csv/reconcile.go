@@ -51,7 +51,7 @@ type Outcome struct {
 func Reconcile(in Input) (Outcome, error) {
 	if in.Checkpoint != nil && in.Issued == nil {
 		if wait, same := in.cover(in.Checkpoint.Compare(in.Now)).Holds(); same {
-			return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Inspected: in.Inspected, Checkpoint: in.Checkpoint}, nil
+			return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Judged: in.Judged, Inspected: in.Inspected, Checkpoint: in.Checkpoint}, nil
 		}
 	}
 	if err := in.validate(); err != nil {
@@ -65,7 +65,7 @@ func Reconcile(in Input) (Outcome, error) {
 	f := factsOf(&in)
 	d := decide(f)
 	out := Outcome{Result: f.result(d), Certificates: d.certificates, Judged: f.remembered(&d), Repair: f.repair(d), Inspected: f.certificates.Memory}
-	if out.Empty() && out.Certificates == nil && in.Issued == nil && out.Judged == nil && out.Repair == nil {
+	if out.Empty() && out.Certificates == nil && in.Issued == nil && out.Judged == in.Judged && out.Repair == nil {
 		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil

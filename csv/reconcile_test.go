@@ -19,6 +19,7 @@ import (
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/internal/csvtest"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -298,12 +299,17 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 	}
 	run(t, map[string]row{
 		"the group's account may not write Deployments": {is(installReady, "AllRequirementsMet", ready), outcome(olmcore.Forbidden, "no"),
-			to(failed, "InstallComponentFailedNoRetry", "install strategy failed: no")},
+			after(time.Minute, to(failed, "InstallComponentFailedNoRetry", "install strategy failed: no"))},
 		"it was refused, and nobody knows when": {is(failed, "InstallComponentFailedNoRetry", ""), func(in *csv.Input) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = nil
-		}, to(pending, "DetectedClusterChange", "trying again, as permissions may have been granted unnoticed")},
+		}, func(in csv.Input) olmcore.Result {
+			out, err := csv.Reconcile(in)
+			require.NoError(t, err)
+			require.Equal(t, []string{"create Deployment cool"}, csvtest.Writes(out.Actions))
+			return olmcore.Result{Actions: out.Actions}
+		}},
 		"the API server refuses a Deployment": {is(installReady, "AllRequirementsMet", ready), outcome(olmcore.Invalid, "bad"),
-			after(5*time.Second, to(failed, "InstallComponentFailed", "install strategy failed: bad (attempt 1, next retry in 5s)"))},
+			to(failed, "InstallComponentFailed", "install strategy failed: bad")},
 		"the Deployments are there": {is(installReady, "AllRequirementsMet", ready), deployed,
 			to(installing, "InstallSucceeded", "waiting for install components to report healthy")},
 		"the group's account is missing": {is(installReady, "AllRequirementsMet", ready), func(in *csv.Input) { in.OperatorGroups.Items[0].Spec.ServiceAccountName = "limited" },
@@ -364,6 +370,23 @@ func TestSucceededAndFailed(t *testing.T) {
 	}
 	lost := func(in *csv.Input) { in.CustomResourceDefinitions.Items = nil }
 	const waiting = `installing: waiting for deployment cool to become ready: deployment "cool" not available: missing condition "Available"`
+	denied := is(failed, "InstallComponentFailed", "install strategy failed: denied")
+	tried := func(class olmcore.ErrorClass, since time.Duration) func(in *csv.Input) {
+		return func(in *csv.Input) {
+			in.LastRun = olmcore.LastResults{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "cool"}: {
+				Class: class, Message: "denied", Count: 1, First: now.Add(-since), Last: now.Add(-since),
+			}}
+		}
+	}
+	installs := func(in csv.Input) olmcore.Result {
+		in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
+		in.ClusterServiceVersion.Status.Phase, in.ClusterServiceVersion.Status.Reason = installReady, "AllRequirementsMet"
+		in.LastRun = nil
+		out, err := csv.Reconcile(in)
+		require.NoError(t, err)
+		require.Len(t, out.Actions, 1)
+		return olmcore.Result{Actions: out.Actions}
+	}
 	run(t, map[string]row{
 		"a healthy operator is left alone":                     {running, deployed, nothing},
 		"a newer version appears":                              {running, withSuccessor(none), to(replacing, "BeingReplaced", "being replaced by csv: cool.v2")},
@@ -400,13 +423,20 @@ func TestSucceededAndFailed(t *testing.T) {
 		"a bad rule holds without another write": {is(failed, "InvalidInstallStrategy", "install strategy invalid: rule invalid: policy rule must have at least one verb"), func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil
 		}, nothing},
-		"it is well again":         {is(failed, "ComponentUnhealthy", ""), deployed, to(succeeded, "InstallSucceeded", well)},
-		"a missing Deployment":     {is(failed, "ComponentUnhealthy", ""), nil, to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
-		"waiting needs no install": {is(failed, "ComponentUnhealthy", waiting), ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }), nothing},
-		"the pause before the next try": {is(failed, "InstallComponentFailed", ""), func(in *csv.Input) {
-			in.ClusterServiceVersion.Status.LastTransitionTime = ago(2 * time.Second)
-		}, after(3*time.Second, nothing)},
-		"an old version is not revived": {is(failed, "NoOperatorGroup", ""), withSuccessor(succeeded), to(replacing, "BeingReplaced", "being replaced by csv: cool.v2")},
+		"it is well again":                                               {is(failed, "ComponentUnhealthy", ""), deployed, to(succeeded, "InstallSucceeded", well)},
+		"a missing Deployment":                                           {is(failed, "ComponentUnhealthy", ""), nil, to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
+		"waiting needs no install":                                       {is(failed, "ComponentUnhealthy", waiting), ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }), nothing},
+		"the backoff before the next try":                                {denied, tried(olmcore.Webhook, 2*time.Second), after(3*time.Second, nothing)},
+		"an invalid Deployment is not repeated":                          {denied, tried(olmcore.Invalid, time.Hour), nothing},
+		"nothing is known of an earlier try":                             {denied, nil, installs},
+		"the backoff is over":                                            {denied, tried(olmcore.Webhook, 5*time.Second), installs},
+		"a try that lies in the future waits no longer than a fresh one": {denied, tried(olmcore.Webhook, -time.Hour), after(5*time.Second, nothing)},
+		"another failure is reported": {is(failed, "InstallComponentFailed", "install strategy failed: other"), tried(olmcore.Invalid, 0),
+			to(failed, "InstallComponentFailed", "install strategy failed: denied")},
+		"the account lost its permissions": {denied, tried(olmcore.Forbidden, 0), after(time.Minute, to(failed, "InstallComponentFailedNoRetry", "install strategy failed: denied"))},
+		"everything is installed":          {denied, ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }), to(installing, "InstallSucceeded", "waiting for install components to report healthy")},
+		"the operator became healthy":      {denied, deployed, to(succeeded, "InstallSucceeded", well)},
+		"an old version is not revived":    {is(failed, "NoOperatorGroup", ""), withSuccessor(succeeded), to(replacing, "BeingReplaced", "being replaced by csv: cool.v2")},
 	})
 }
 

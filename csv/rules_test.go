@@ -501,9 +501,6 @@ func TestBadInput(t *testing.T) {
 			elsewhere.Namespace, elsewhere.UID = "other", "elsewhere"
 			in.OperatorGroups.Items = append(in.OperatorGroups.Items, elsewhere)
 		}, toReporting(installReady, "AllRequirementsMet", allMet, nil)},
-		"a failed try that lies in the future waits no longer than a fresh one": {is(failed, "InstallComponentFailed", ""), func(in *csv.Input) {
-			in.ClusterServiceVersion.Status.LastTransitionTime = ago(-time.Hour)
-		}, after(5*time.Second, nothing)},
 		"a wait that began in the future begins now": {is(pending, "RequirementsNotMet", "one or more requirements couldn't be found"), func(in *csv.Input) {
 			in.CustomResourceDefinitions.Items = nil
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(-time.Hour)
@@ -567,6 +564,10 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 		{[]phaseName{installReady}, installing, func(*csv.Input) {}},
 		{[]phaseName{installing, failed}, succeeded, func(*csv.Input) {}},
 		{[]phaseName{installing, succeeded, failed}, installReady, noHash},
+		{[]phaseName{failed}, installing, func(in *csv.Input) {
+			in.ClusterServiceVersion.Status.Reason = "InstallComponentFailed"
+			in.Deployments.Items[0].Status.Conditions = nil
+		}},
 		{[]phaseName{installing}, installing, func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }},
 		{[]phaseName{succeeded}, succeeded, func(*csv.Input) {}},
 		{[]phaseName{replacing}, pending, func(*csv.Input) {}},

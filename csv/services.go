@@ -111,31 +111,34 @@ func (f *facts) trust() []olmcore.Action {
 // installation is what is left to do until all of the operator is installed: its certificates and who trusts them first,
 // then the Deployments, then who calls them.
 func (f *facts) installation() deployment.Installation {
-	source := f.source()
+	source, tries := f.source(), f.tries()
 	account, _ := olmcore.AccountOf(f.group)
 	if !isCalled(f.csv) {
-		return source.Install(f.Deployments.Items, account, f.LastRun, f.Now)
+		return source.Install(f.Deployments.Items, account, tries)
 	}
 	if f.certificates.Problem != "" {
 		return deployment.Installation{Failure: f.certificates.Problem}
 	}
 	if len(f.certificates.Requests) > 0 {
+		if held := tries.Held(); held.Failure != "" {
+			return held
+		}
 		return deployment.Installation{RequeueAfter: certificatePace}
 	}
-	if todo := source.Judge(slices.Concat(f.certificates.Install, f.trust()), f.LastRun); !todo.Done() {
+	if todo := deployment.Judge(slices.Concat(f.certificates.Install, f.trust()), tries); !todo.Done() {
 		return todo
 	}
 	if slices.ContainsFunc(backend.Names(f.csv), func(name string) bool { return !f.certificates.Ready(name) }) {
 		return deployment.Installation{RequeueAfter: soonest(certificatePace, f.certificates.Wait)} // what has to go is on its way
 	}
-	if todo := source.Install(f.Deployments.Items, account, f.LastRun, f.Now); !todo.Done() {
+	if todo := source.Install(f.Deployments.Items, account, tries); !todo.Done() {
 		return todo
 	}
 	configurations, problem := f.webhooks.Install()
 	if problem != "" {
 		return deployment.Installation{Failure: problem}
 	}
-	todo := source.Judge(append(f.apis.Install(), configurations...), f.LastRun)
+	todo := deployment.Judge(append(f.apis.Install(), configurations...), tries)
 	if todo.Done() && f.certificates.Renew != "" {
 		todo.RequeueAfter = soonest(certificatePace, f.certificates.Wait) // it follows once all who call the operator are observed
 	}
@@ -170,32 +173,13 @@ func apiServicesReinstalled(f *facts) (decision, bool) {
 	if !mendable {
 		return f.retry(f.stay()), true
 	}
-	if d, waits := nextTry(f); waits {
-		return d, true
-	}
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonAPIServiceResourcesNeedReinstall, problem), true
-}
-
-// nextTry waits for the next try of an installation that failed, whatever is wanting. Who calls the operator is kept
-// trusting it meanwhile.
-func nextTry(f *facts) (d decision, waits bool) {
-	s := &f.csv.Status
-	if f.phase != v1alpha1.CSVPhaseFailed || s.Reason != v1alpha1.CSVReasonComponentFailed {
-		return decision{}, false
-	}
-	left := installRetry.After(owned.CountSinceSuccess(s, v1alpha1.CSVReasonComponentFailed)) - f.sinceTransition()
-	d = f.waitFor(left)
-	d.actions = f.trust()
-	return d, left > 0
 }
 
 // certificatesDue installs again when a certificate must be replaced.
 func certificatesDue(f *facts) (decision, bool) {
 	if f.certificates.Renew == "" {
 		return decision{}, false
-	}
-	if d, waits := nextTry(f); waits {
-		return d, true
 	}
 	message := "CSV owns resources that require a cert refresh"
 	if f.phase == v1alpha1.CSVPhaseFailed {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -163,6 +164,7 @@ var rules = []rule{
 	{"NotObserved", pending, nil, servicesUnread},
 	{"Conflict", slices.Concat(pending, installReady, failed), failed, conflicting},
 	{"NotObserved", slices.Concat(installReady, installing, failed), nil, servicesUnread},
+	{"InstallAgain", failed, slices.Concat(installing, succeeded, failed), installAgain},
 	{"APIServicesReinstalled", failed, pending, apiServicesReinstalled},
 	{"CertificatesDue", failed, pending, certificatesDue},
 	{"WaitingForPredecessor", pending, pending, predecessorStays},
@@ -225,6 +227,7 @@ type decision struct {
 	// reported: the report of the facts goes into status.requirementStatus; refresh: without an entry in the history.
 	reported, refresh bool
 	actions           []olmcore.Action
+	attempts          deployment.Attempts // of the installation, for the next call
 	certificates      []certificate.Request
 	renewAt           *time.Time // what the status says of the certificates from now on, zero for none; nil: what it says now
 }

@@ -47,6 +47,8 @@ type world struct {
 	heads map[string]int
 	// priorities: each version has a PriorityClass, of a kind that is not watched.
 	priorities bool
+	// bundles replace those of the package operators, by version.
+	bundles map[string][]olmcore.Object
 }
 
 func newWorld(t require.TestingT) *world {
@@ -110,6 +112,9 @@ func (w *world) resolve(_ context.Context, _ olmcore.Reader, request subscriptio
 }
 
 func (w *world) bundle(pkg string, version int) []olmcore.Object {
+	if objects := w.bundles[csvName(pkg, version)]; objects != nil {
+		return objects
+	}
 	objects := bundle(pkg, version)
 	if w.priorities {
 		class := &unstructured.Unstructured{Object: map[string]any{"value": int64(7)}}

@@ -29,7 +29,7 @@ const (
 // Bad is what OLM says about Deployments that cannot be computed.
 const Bad = "calculated deployment install is bad"
 
-// retry is the wait after a write of a Deployment that failed and may succeed later.
+// retry is the wait after a write that met a conflict or an error that passes.
 var retry = olmcore.Backoff{Base: time.Second, Max: time.Minute}
 
 // Installation is what is left to do until the Deployments of a CSV are installed; the zero value when nothing is.
@@ -39,6 +39,8 @@ type Installation struct {
 	NoRetry      bool          // trying again is no use
 	RequeueAfter time.Duration // when to look again without an event
 	Incomputable bool          // what should exist cannot be computed
+	// Attempts are the writes that were looked at, for the next call.
+	Attempts Attempts
 }
 
 // Done reports whether nothing is left to do.
@@ -48,8 +50,8 @@ func (i Installation) Done() bool {
 
 // Install compares the Deployments of the strategy with the live ones and writes as the account. A write is judged by
 // its effect, and by the outcome of the last try where there is one.
-func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectReference, last olmcore.LastResults, now time.Time) Installation {
-	var todo Installation
+func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectReference, tries Tries) Installation {
+	todo := Installation{Attempts: Attempts{}}
 	live := owned.ByName(deployments, s.CSV.Namespace)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range specs {
@@ -61,52 +63,81 @@ func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectRefer
 		if have != nil && s.isInstalled(&specs[i], have, want) {
 			continue
 		}
-		if failed := s.afterLastTry(&todo, last, olmcore.KeyOf(want)); failed {
-			return todo
-		}
+		var write olmcore.Action
 		switch {
 		case have == nil:
-			todo.Actions = append(todo.Actions, s.create(want, as))
+			write = s.create(want, as)
 		case have.DeletionTimestamp == nil:
-			todo.Actions = append(todo.Actions, update(have, want, as))
-		default: // the next one is made once it is gone
-			todo.RequeueAfter = owned.Wait(owned.Since(have.DeletionTimestamp, now), time.Minute)
+			write = update(have, want, as)
+		default: // the next one is created once it is gone
+			todo.RequeueAfter = owned.Wait(owned.Since(have.DeletionTimestamp, tries.Now), time.Minute)
+			continue
 		}
+		if failed := todo.afterLastTry(write, tries); failed {
+			return todo
+		}
+		todo.Actions = append(todo.Actions, write)
 	}
 	return todo
 }
 
 // Judge is Install for other objects, which are written as the actions say. Only the want of permissions for Deployments
 // makes another try of no use.
-func (s Source) Judge(actions []olmcore.Action, last olmcore.LastResults) Installation {
-	todo := Installation{Actions: actions}
+func Judge(actions []olmcore.Action, tries Tries) Installation {
+	todo := Installation{Attempts: Attempts{}}
 	for _, a := range actions {
-		_, target, _ := a.Describe()
-		if failed := s.afterLastTry(&todo, last, target.Key()); failed {
+		if failed := todo.afterLastTry(a, tries); failed {
 			todo.NoRetry = false
 			return todo
 		}
 	}
+	todo.Actions = actions
 	return todo
 }
 
-// afterLastTry takes in the outcome of the last try to write an object, and reports whether it failed for good. An outcome
-// from before the CSV became InstallReady is another try's.
-func (s Source) afterLastTry(todo *Installation, results olmcore.LastResults, object olmcore.Key) (failed bool) {
-	last, tried := results[object]
-	entered := s.CSV.Status.LastTransitionTime
-	if !tried || entered != nil && last.Last.Before(entered.Time) {
-		return false
-	}
-	switch last.Class {
+// afterLastTry takes in the outcome of the last try of a write. It reports whether the write failed and is not repeated now: then
+// nothing is written, and RequeueAfter is the time to the next try, 0 for none.
+func (i *Installation) afterLastTry(write olmcore.Action, tries Tries) (failed bool) {
+	_, target, _ := write.Describe()
+	a := tries.of(write)
+	i.Attempts[target.Key()] = a
+	switch a.result.Class {
 	case olmcore.ClassNone, olmcore.Gone:
 		return false
 	case olmcore.Conflict, olmcore.Transient:
-		todo.RequeueAfter = retry.After(last.Count)
+		i.RequeueAfter = retry.After(a.count)
 		return false
 	}
-	*todo = Installation{Failure: last.Message, NoRetry: last.Class == olmcore.Forbidden}
+	failure, isForbidden := a.result.Message, a.result.Class == olmcore.Forbidden
+	left, permanent := tries.left(a)
+	switch {
+	case permanent:
+		left = 0
+	case tries.Again && left <= 0:
+		return false
+	}
+	*i = Installation{Failure: failure, NoRetry: isForbidden, RequeueAfter: left, Attempts: i.Attempts}
 	return true
+}
+
+// Held returns the failure of an earlier try that is not repeated now, before its write is known again; the zero value for none.
+func (t Tries) Held() Installation {
+	if !t.Again {
+		return Installation{}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(t.Attempts), olmcore.Key.Compare) {
+		a := t.Attempts[key]
+		switch a.result.Class {
+		case olmcore.ClassNone, olmcore.Gone, olmcore.Conflict, olmcore.Transient:
+			continue
+		}
+		if left, permanent := t.left(a); permanent {
+			return Installation{Failure: a.result.Message, Attempts: t.Attempts}
+		} else if left > 0 {
+			return Installation{Failure: a.result.Message, RequeueAfter: left, Attempts: t.Attempts}
+		}
+	}
+	return Installation{}
 }
 
 // isInstalled reports whether a Deployment is the desired one: by its owner, its labels and the hash and annotations.
