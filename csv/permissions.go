@@ -84,8 +84,8 @@ func (f *facts) remembered(d *decision) *Judged {
 	return now
 }
 
-// tries returns what is known of earlier tries to install this generation of the CSV.
-func (f *facts) tries() deployment.Tries {
+// triesOf returns what is known of earlier tries to install this generation of the CSV.
+func triesOf(f *facts) deployment.Tries {
 	t := deployment.Tries{Now: f.Now, LastRun: f.LastRun, Again: f.phase == v1alpha1.CSVPhaseFailed}
 	if at := f.csv.Status.LastTransitionTime; at != nil && !t.Again {
 		t.Since = at.Time
@@ -111,7 +111,7 @@ func permissionsRefused(f *facts) (decision, bool) {
 	if !f.refused {
 		return decision{}, false
 	}
-	now, tries := judgedBy(&f.Input), f.tries()
+	now, tries := judgedBy(&f.Input), triesOf(f)
 	if f.Judged != nil && now != nil && !now.sameRights(f.Judged) {
 		return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonDetectedClusterChange, "Cluster resources changed state"), true
 	}

@@ -194,7 +194,7 @@ func requirementsMet(f *facts) (decision, bool) {
 // install writes what is installed. The CSV is Installing once all of it is observed.
 func install(f *facts) (decision, bool) {
 	todo := f.installation()
-	d := f.afterInstallation(todo)
+	d := afterInstallation(f, todo)
 	switch {
 	case todo.Incomputable:
 		d = move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall, deployment.Bad)
@@ -216,12 +216,12 @@ func installAgain(f *facts) (decision, bool) {
 		return f.untilRenewal(d), true
 	}
 	todo := f.installation()
-	d := f.afterInstallation(todo)
+	d := afterInstallation(f, todo)
 	switch {
 	case todo.Incomputable:
 		d = f.retry(f.stay())
 	case todo.Failure != "":
-		d.actions = deployment.Judge(f.trust(), f.tries()).Actions // who calls the operator is kept trusting it
+		d.actions = deployment.Judge(f.trust(), triesOf(f)).Actions // who calls the operator is kept trusting it
 		if len(todo.Attempts) == 0 {
 			d = f.retry(d) // an object of another is in the way, which may go without an event
 		}
@@ -232,7 +232,7 @@ func installAgain(f *facts) (decision, bool) {
 }
 
 // afterInstallation returns the phase and reason that an installation leads to.
-func (f *facts) afterInstallation(todo deployment.Installation) (d decision) {
+func afterInstallation(f *facts, todo deployment.Installation) (d decision) {
 	switch {
 	case todo.NoRetry:
 		d = fail(v1alpha1.CSVReasonComponentFailedNoRetry, "install strategy failed: "+todo.Failure)

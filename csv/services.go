@@ -111,7 +111,7 @@ func (f *facts) trust() []olmcore.Action {
 // installation is what is left to do until all of the operator is installed: its certificates and who trusts them first,
 // then the Deployments, then who calls them.
 func (f *facts) installation() deployment.Installation {
-	source, tries := f.source(), f.tries()
+	source, tries := f.source(), triesOf(f)
 	account, _ := olmcore.AccountOf(f.group)
 	if !isCalled(f.csv) {
 		return source.Install(f.Deployments.Items, account, tries)

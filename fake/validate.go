@@ -190,17 +190,20 @@ func deploymentProblems(d, old *appsv1.Deployment) field.ErrorList {
 	if !selector.Matches(labels.Set(d.Spec.Template.Labels)) {
 		return field.ErrorList{field.Invalid(spec.Child("template", "metadata", "labels"), d.Spec.Template.Labels, "`selector` does not match template `labels`")}
 	}
-	if problems := templateProblems(&d.Spec.Template, spec.Child("template")); len(problems) > 0 {
-		return problems
-	}
-	if policy := d.Spec.Template.Spec.RestartPolicy; policy != corev1.RestartPolicyAlways {
-		return field.ErrorList{field.NotSupported(spec.Child("template", "spec", "restartPolicy"), policy, []corev1.RestartPolicy{corev1.RestartPolicyAlways})}
-	}
 	if d.Spec.Replicas != nil && *d.Spec.Replicas < 0 {
 		return field.ErrorList{field.Invalid(spec.Child("replicas"), *d.Spec.Replicas, "must be greater than or equal to 0")}
 	}
 	if old != nil && !equality.Semantic.DeepEqual(old.Spec.Selector, d.Spec.Selector) {
 		return field.ErrorList{field.Invalid(spec.Child("selector"), d.Spec.Selector, "field is immutable")}
+	}
+	if old != nil && equality.Semantic.DeepEqual(old.Spec.Template, d.Spec.Template) {
+		return nil // a loaded one may lack what the API server adds
+	}
+	if problems := templateProblems(&d.Spec.Template, spec.Child("template")); len(problems) > 0 {
+		return problems
+	}
+	if policy := d.Spec.Template.Spec.RestartPolicy; policy != corev1.RestartPolicyAlways && policy != "" {
+		return field.ErrorList{field.NotSupported(spec.Child("template", "spec", "restartPolicy"), policy, []corev1.RestartPolicy{corev1.RestartPolicyAlways})}
 	}
 	return nil
 }
