@@ -215,6 +215,23 @@ func TestTwoCatalogsNeverFightOverAService(t *testing.T) {
 	require.Equal(t, 1, owners)
 }
 
+// TestAConfigMapCatalogWithADot: its Service has dashes, as that of a catalog image.
+func TestAConfigMapCatalogWithADot(t *testing.T) {
+	cs := cool()
+	cs.Name = "a.b"
+	cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeInternal, ConfigMap: "content"}
+	w := newWorld(t, catalog.Config{}, cs)
+	require.NoError(t, w.Cluster.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cs.Namespace, Name: "content"}}))
+	w.run(t, time.Hour)
+	var services []string
+	for _, o := range w.Cluster.Objects() {
+		if s, ok := o.(*corev1.Service); ok {
+			services = append(services, s.Name)
+		}
+	}
+	require.Equal(t, []string{"a-b"}, services)
+}
+
 // TestObjectsWithDotsAndSecrets: names and accounts as OLM makes them.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
