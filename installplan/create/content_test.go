@@ -10,6 +10,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -133,6 +134,18 @@ func TestReportsBundlesThatCannotBePlanned(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOddObjectsOfABundle: an object that is there twice is two steps, as in OLM, and an empty map of a schema is left out.
+func TestOddObjectsOfABundle(t *testing.T) {
+	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+	crd := CRDObject("v1")
+	crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
+	steps, err := bundle.Steps(Operator("a", secret, secret, crd), NS, bundle.Literal)
+	require.NoError(t, err)
+	require.Len(t, steps, 4)
+	require.Equal(t, steps[1], steps[2])
+	require.NotContains(t, steps[3].Resource.Manifest, "properties")
 }
 
 // TestStepsOfABundle: their order, kinds, and what the version carries.
