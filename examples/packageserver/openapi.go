@@ -31,7 +31,7 @@ var descriptions = map[string]string{
 	"status.channels":                             "The channels from which something can be installed, sorted by name.",
 	"status.channels.name":                        "Name of the channel, as a Subscription names it in spec.channel.",
 	"status.channels.currentCSV":                  "Name of the ClusterServiceVersion at the head of the channel.",
-	"status.channels.currentCSVDesc":              "What the head of the channel is. Lists carry no icons.",
+	"status.channels.currentCSVDesc":              "The head of the channel. Its icon is left out: the subresource icon returns it.",
 	"status.channels.deprecation":                 "Why the channel should not be used any more.",
 	"status.channels.entries":                     "All versions in the channel, the newest first.",
 	"status.channels.entries.name":                "Name of the ClusterServiceVersion.",

@@ -159,7 +159,7 @@ func TestOnePackage(t *testing.T) {
 			"provider":{"name":"Example"},"packageName":"etcd","defaultChannel":"stable",
 			"channels":[{"name":"stable","currentCSV":"etcd.v1","entries":[{"name":"etcd.v1","version":"1.0.0"}],
 				"currentCSVDesc":{"displayName":"The etcd","version":"1.0.0","provider":{"name":"Example"},"customresourcedefinitions":{},"apiservicedefinitions":{},
-					"installModes":[{"type":"OwnNamespace","supported":true}],"icon":[{"base64data":"PHN2Zz48c2NyaXB0Lz48L3N2Zz4=","mediatype":"image/svg+xml"}]}}]}}`, body)
+					"installModes":[{"type":"OwnNamespace","supported":true}]}}]}}`, body)
 	response, body := ask(t, "u", "GET", url+group+"/namespaces/team/packagemanifests/none", "application/json")
 	require.Equal(t, http.StatusNotFound, response.StatusCode)
 	require.Contains(t, body, `packagemanifests.packages.operators.coreos.com \"none\" not found`)
@@ -204,6 +204,27 @@ func TestAnIconIsNoPage(t *testing.T) {
 	require.Empty(t, body)
 	response, _ = ask(t, "u", "GET", url+group+"/namespaces/ops/packagemanifests/none/icon", "image/*")
 	require.Equal(t, http.StatusNotFound, response.StatusCode)
+}
+
+// TestOnlyTheSubresourceHasIcons checks that get and list return no icon, in any form, while the subresource icon returns it.
+func TestOnlyTheSubresourceHasIcons(t *testing.T) {
+	url, _ := serve(t, "*")
+	const object = "/namespaces/team/packagemanifests/etcd"
+	for path, accept := range map[string]string{
+		"/packagemanifests":                 "application/json",
+		"/namespaces/team/packagemanifests": "application/json;as=Table;v=v1;g=meta.k8s.io",
+		object:                              "application/json",
+		object + "?pretty=true":             "application/json",
+		object + "?includeObject=Object":    "application/json;as=Table;v=v1;g=meta.k8s.io",
+	} {
+		response, body := ask(t, "u", "GET", url+group+path, accept)
+		require.Equal(t, http.StatusOK, response.StatusCode, path)
+		require.Contains(t, body, "etcd", path)
+		require.NotContains(t, body, `"icon"`, path)
+		require.NotContains(t, body, "base64data", path)
+	}
+	_, body := ask(t, "u", "GET", url+group+object+"/icon", "image/*")
+	require.Equal(t, "<svg><script/></svg>", body)
 }
 
 func TestAPackageWithoutAnIconHasOne(t *testing.T) {
