@@ -3,7 +3,9 @@
 package controllers
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,15 +19,25 @@ const maxMootRetry = 30 * time.Second
 
 // isMoot reports whether each failed write of a run failed because its object, or the namespace of what it creates, is gone or
 // about to be. That is news that watches deliver, and no error.
-func isMoot(err error) bool {
-	if joined, is := err.(interface{ Unwrap() []error }); is {
-		for _, one := range joined.Unwrap() {
-			if !isMoot(one) {
-				return false
-			}
-		}
-		return true
+func isMoot(err error) bool { return each(err, isMootWrite) }
+
+// isExpected reports whether each failed write of a run is moot, met a conflict, or was interrupted by the end of the program.
+func isExpected(err error) bool {
+	return each(err, func(one error) bool {
+		return errors.Is(one, olmcore.ErrStale) || errors.Is(one, context.Canceled) || isMootWrite(one)
+	})
+}
+
+// each reports whether a condition holds for each error that err joins, or for err itself.
+func each(err error, holds func(error) bool) bool {
+	joined, is := err.(interface{ Unwrap() []error })
+	if !is {
+		return holds(err)
 	}
+	return !slices.ContainsFunc(joined.Unwrap(), func(one error) bool { return !each(one, holds) })
+}
+
+func isMootWrite(err error) bool {
 	var failed *olmcore.ActionError
 	if !errors.As(err, &failed) {
 		return false
@@ -37,7 +49,8 @@ func isMoot(err error) bool {
 		return olmcore.Classify(failed.Err) == olmcore.Gone
 	}
 	var status apierrors.APIStatus
-	return errors.As(failed.Err, &status) && apierrors.IsNotFound(failed.Err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	return errors.As(failed.Err, &status) && apierrors.IsNotFound(failed.Err) &&
+		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
 // mootRetry returns the delay before the next reconcile: afterWrites after the first such write, and twice as long after

@@ -23,11 +23,12 @@ type Report struct {
 	Result     olmcore.Result
 	// News are those of the Result's Diagnostics that the last one did not have.
 	News []olmcore.Diagnostic
-	// Err is what olmcore.Run returned.
+	// Err is the error of olmcore.Run. It also holds failed writes that Runner.Run does not return as an error.
 	Err error
 }
 
-// String returns a line for each action, each of the News, and the error.
+// String returns a line for each action, each of the News, and the error. It leaves out an error that needs no attention: a
+// conflict, an object or a namespace that is gone or terminating, and the end of the program.
 func (r Report) String() string {
 	var text strings.Builder
 	line := func(format string, args ...any) {
@@ -40,7 +41,7 @@ func (r Report) String() string {
 	for _, d := range r.News {
 		line("%s %s: %s", d.Severity, d.Reason, d.Message)
 	}
-	if r.Err != nil {
+	if r.Err != nil && !isExpected(r.Err) {
 		line("%v", r.Err)
 	}
 	return text.String()

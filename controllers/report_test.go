@@ -3,12 +3,17 @@
 package controllers_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
@@ -26,8 +31,8 @@ func TestAReportInWords(t *testing.T) {
 		},
 		Diagnostics: []olmcore.Diagnostic{blocked, long},
 	}
-	report := controllers.Report{Controller: "c", Key: aKey, Result: result, News: result.Diagnostics[:1], Err: olmcore.ErrStale}
-	require.Equal(t, "c ops/k: update ConfigMap ops/a (Test)\nc ops/k: Warning Blocked: for 1s\nc ops/k: observed state is stale\n", report.String())
+	report := controllers.Report{Controller: "c", Key: aKey, Result: result, News: result.Diagnostics[:1], Err: errors.New("no")}
+	require.Equal(t, "c ops/k: update ConfigMap ops/a (Test)\nc ops/k: Warning Blocked: for 1s\nc ops/k: no\n", report.String())
 	require.Empty(t, controllers.Report{Result: olmcore.Result{Diagnostics: result.Diagnostics}}.String(), "what was said before")
 
 	regarding := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ops", Name: "a", UID: "1", ResourceVersion: "1"}
@@ -46,6 +51,33 @@ func TestAReportInWords(t *testing.T) {
 	require.Equal(t, "Normal", cut.Type)
 	require.True(t, utf8.ValidString(cut.Note))
 	require.Len(t, cut.Note, 1023)
+}
+
+// TestAReportShowsNoExpectedError checks which failed writes a Report prints: the same that Run returns as an error.
+func TestAReportShowsNoExpectedError(t *testing.T) {
+	failed := func(err error) error { return &olmcore.ActionError{Action: update, Err: err} }
+	configMaps := schema.GroupResource{Resource: "configmaps"}
+	gone, forbidden := failed(apierrors.NewNotFound(configMaps, "a")), failed(apierrors.NewForbidden(configMaps, "a", errors.New("no rule")))
+	stale := failed(fmt.Errorf("%w: %w", olmcore.ErrStale, apierrors.NewConflict(configMaps, "a", errors.New("changed"))))
+	stopped := failed(fmt.Errorf("not run: %w", context.Canceled))
+	for name, test := range map[string]struct {
+		err     error
+		isShown bool
+	}{
+		"nothing failed":                           {nil, false},
+		"an object that is gone":                   {gone, false},
+		"a conflict":                               {stale, false},
+		"the end of the program":                   {stopped, false},
+		"all of these":                             {errors.Join(gone, stopped, stale), false},
+		"a missing permission":                     {forbidden, true},
+		"a missing permission and then a conflict": {errors.Join(forbidden, stale), true},
+		"a timeout":                                {failed(context.DeadlineExceeded), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown := controllers.Report{Controller: "c", Key: aKey, Err: test.err}.String()
+			require.Equal(t, test.isShown, shown != "", shown)
+		})
+	}
 }
 
 // TestEventsOfASubscription: the stages of its plan have reasons of their own, and what went wrong is a Warning.
