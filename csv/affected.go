@@ -110,11 +110,16 @@ func calledIn(client *admissionregistrationv1.WebhookClientConfig) []types.Names
 	return []types.NamespacedName{{Namespace: client.Service.Namespace}}
 }
 
-// ownersOf reads the CSVs that the owner labels or owner references name.
+// ownersOf reads the CSVs that the owner labels, the record of co-owners or the owner references name.
 func ownersOf(o olmcore.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
 		keys = append(keys, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
+	}
+	if o.GetNamespace() == metav1.NamespaceAll {
+		for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
+			keys = append(keys, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
+		}
 	}
 	for _, r := range o.GetOwnerReferences() {
 		if owned.IsReference(r) && o.GetNamespace() != "" {
@@ -198,7 +203,7 @@ func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterSe
 	}
 	concerns := of.Is
 	owns := func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
-		return o != nil && owned.By(c).Owns(o.GetLabels())
+		return o != nil && (owned.By(c).Owns(o.GetLabels()) || owned.IsCoOwner(c, o))
 	}
 	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
 		return c != nil && !c.IsCopied() && (concerns(c) || owns(c, next) || owns(c, old))

@@ -21,6 +21,7 @@ import (
 func TestWhomAChangeConcerns(t *testing.T) {
 	owner := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: "ns", Name: "cool.v1"}
 	labelled := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Labels: owner.Labels()} }
+	coOwned := metav1.ObjectMeta{Name: "role", Annotations: olmcore.SetCoOwners(nil, []olmcore.Owner{owner})}
 	definition := func(name string) olmcore.Object {
 		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
@@ -68,6 +69,8 @@ func TestWhomAChangeConcerns(t *testing.T) {
 		"a role of no URLs":                          {needs(metrics), nil, role("1", nodes), false},
 		"a role, and it needs nothing":               {plain, nil, role("1", nodes), false},
 		"a role with its labels":                     {plain, nil, &rbacv1.ClusterRole{ObjectMeta: labelled("x")}, true},
+		"a role that records it as a co-owner":       {plain, nil, &rbacv1.ClusterRole{ObjectMeta: coOwned}, true},
+		"a role that recorded it as a co-owner":      {plain, &rbacv1.ClusterRole{ObjectMeta: coOwned}, role("1", leases), true},
 		"a role, and it is not installed yet":        {func(c *v1alpha1.ClusterServiceVersion) { c.Status.Phase = v1alpha1.CSVPhasePending }, nil, role("1", leases), true},
 		"a group of its namespace":                   {plain, nil, group("ns", ""), true},
 		"a group elsewhere that lists its API":       {plain, nil, group("x", "Cool.v1.example.com"), true},

@@ -129,6 +129,7 @@ func TestAffected(t *testing.T) {
 	copied := operator("cool.v1", 1)
 	copied.Labels["olm.copiedFrom"] = "x"
 	meta := metav1.ObjectMeta{Namespace: "ns", Name: "x"}
+	coOwned := olmcore.SetCoOwners(nil, []olmcore.Owner{{Namespace: "ns", Name: "cool.v1"}})
 	for name, c := range map[string]struct {
 		object olmcore.Object
 		want   []types.NamespacedName
@@ -143,6 +144,8 @@ func TestAffected(t *testing.T) {
 		"a Role":               {&rbacv1.Role{ObjectMeta: meta}, ns},
 		"a CRD":                {establishedCRD(), all},
 		"a ClusterRole":        {&rbacv1.ClusterRole{ObjectMeta: ours("r")}, all},
+		"a shared object":      {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b", Annotations: coOwned}}, one},
+		"a copied record":      {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "s", Annotations: coOwned}}, nil},
 		"a namespace":          {namespace("ns", nil), ns},
 		"a Subscription":       {&v1alpha1.Subscription{ObjectMeta: meta, Status: v1alpha1.SubscriptionStatus{InstalledCSV: "cool.v1", CurrentCSV: "cool.v1"}}, one},
 		"a binding by account": {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns"}}}, ns},

@@ -602,6 +602,57 @@ func TestTheCheckpointIsSound(t *testing.T) {
 	require.Nil(t, checkpointOf(in), "without versions nothing can be recognised")
 }
 
+// TestTheCheckpointIgnoresDeletion changes each field of Deletion. The Checkpoint of a CSV at rest does not cover them: while it
+// is not being deleted the answer stays the same, and while it is being deleted no Checkpoint is given, and an older one lets go.
+func TestTheCheckpointIgnoresDeletion(t *testing.T) {
+	in := converged(t, small(t), 3)
+	checkpoint := checkpointOf(in)
+	require.NotNil(t, checkpoint)
+	deleted := in
+	deleted.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
+	deleted.ClusterServiceVersion.DeletionTimestamp = ago(0)
+	deleted.ClusterServiceVersion.Finalizers = []string{cleanup.Finalizer}
+	deleted.ClusterServiceVersion.ResourceVersion += "0"
+	deleted.Deletion = csvtest.Deletion()
+	owner := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: in.ClusterServiceVersion.Namespace, Name: in.ClusterServiceVersion.Name}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "shared", UID: "role", ResourceVersion: "1", Labels: owner.Labels()}}
+	version := competitor(succeeded, time.Hour)
+	plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "plan", UID: "plan", ResourceVersion: "1"}}
+	changes := map[string]func(d *cleanup.Deletion){
+		"Peers":          func(d *cleanup.Deletion) { d.Peers = olmcore.Found(version) },
+		"Namespaces":     func(d *cleanup.Deletion) { d.Namespaces = olmcore.Found(csvtest.Namespace("else", nil)) },
+		"ClusterObjects": func(d *cleanup.Deletion) { d.ClusterObjects = olmcore.Found[olmcore.Object](role) },
+		"Unread":         func(d *cleanup.Deletion) { d.Unread = []schema.GroupKind{{Kind: "ClusterRole"}} },
+		"Sharers":        func(d *cleanup.Deletion) { d.Sharers = olmcore.Found(version) },
+		"InstallPlans":   func(d *cleanup.Deletion) { d.InstallPlans = olmcore.Found(plan) },
+		"SharerGroups":   func(d *cleanup.Deletion) { d.SharerGroups = olmcore.Found(otherGroup("", "other")) },
+		"Copies":         func(d *cleanup.Deletion) { d.Copies = olmcore.Found(version) },
+		"WellKnown":      func(d *cleanup.Deletion) { d.WellKnown = olmcore.Found[olmcore.Object](role) },
+		"Operands": func(d *cleanup.Deletion) {
+			d.Operands = map[schema.GroupKind]olmcore.Observed[olmcore.Object]{{Kind: "X"}: olmcore.Found[olmcore.Object]()}
+		},
+		"Refused": func(d *cleanup.Deletion) { d.Refused = []schema.GroupKind{{Kind: "X"}} },
+	}
+	for field := range reflect.TypeFor[cleanup.Deletion]().Fields() {
+		t.Run(field.Name, func(t *testing.T) {
+			change := changes[field.Name]
+			require.NotNil(t, change, "the test changes each field")
+			changed := in
+			change(&changed.Deletion)
+			want := reconciled(t, changed)
+			changed.Checkpoint = checkpoint
+			require.Empty(t, cmp.Diff(want.Result, reconciled(t, changed).Result))
+
+			changed = deleted
+			change(&changed.Deletion)
+			want = reconciled(t, changed)
+			require.Nil(t, want.Checkpoint)
+			changed.Checkpoint = checkpoint
+			require.Empty(t, cmp.Diff(want.Result, reconciled(t, changed).Result))
+		})
+	}
+}
+
 func TestTheCheckpointIsSoundInRandomWorlds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)

@@ -98,7 +98,8 @@ func factsOf(in *Input) *facts {
 	})
 	for _, o := range in.ClusterObjects.Items {
 		key := olmcore.KeyOf(o)
-		if !owned.ByIncarnation(c).Owns(o.GetLabels()) || f.isYounger(o) || !countsByLabel(key) {
+		belongs := owned.ByIncarnation(c).Owns(o.GetLabels()) || f.isLeftToCoOwner(o)
+		if !belongs || f.isYounger(o) || !countsByLabel(key) {
 			continue
 		}
 		all := f.labelled[stageOf(key)]
@@ -159,6 +160,32 @@ func (f *facts) wasLeft(by ...types.NamespacedName) bool {
 func (f *facts) wasLeftByLabel(o olmcore.Object) bool {
 	owner, ok := olmcore.OwnerOf(o.GetLabels())
 	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && f.wasLeft(types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
+}
+
+// isLeftToCoOwner reports whether an object belongs to this CSV because the CSV that its owner labels name is gone, without a
+// cleanup, and the object records this CSV as a co-owner.
+func (f *facts) isLeftToCoOwner(o olmcore.Object) bool {
+	if !isCoOwned(o, f.c) {
+		return false
+	}
+	owner, _ := olmcore.OwnerOf(o.GetLabels())
+	_, exists := owned.Find(f.Sharers.Items, owner.Namespace, owner.Name)
+	return !exists && !slices.ContainsFunc(f.InstallPlans.Items, func(p *v1alpha1.InstallPlan) bool { return installsOwner(p, o) })
+}
+
+// isCoOwned reports whether the owner labels of a cluster-scoped object name another CSV, and its annotations record c.
+func isCoOwned(o olmcore.Object, c *owned.CSV) bool {
+	owner, ok := olmcore.OwnerOf(o.GetLabels())
+	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && o.GetNamespace() == metav1.NamespaceAll &&
+		(owner.Namespace != c.Namespace || owner.Name != c.Name) &&
+		owned.IsCoOwner(c, o)
+}
+
+// installsOwner reports whether an unfinished InstallPlan is about to create the CSV that the owner labels of an object name.
+func installsOwner(p *v1alpha1.InstallPlan, o olmcore.Object) bool {
+	owner, _ := olmcore.OwnerOf(o.GetLabels())
+	return p.Namespace == owner.Namespace && slices.Contains(p.Spec.ClusterServiceVersionNames, owner.Name) &&
+		p.Status.Phase != v1alpha1.InstallPlanPhaseComplete && p.Status.Phase != v1alpha1.InstallPlanPhaseFailed
 }
 
 // isYounger reports whether an object was made after the deletion, as one of the next installation would be. One with the

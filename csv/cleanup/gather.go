@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -44,7 +45,10 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 		WellKnown:      readWellKnown(reads, c),
 	}
 	if owned.IsLabelValue(c.Name) {
-		in.Deletion.ClusterObjects, in.Deletion.Unread = read.Owned(reads, read.ClusterKinds(in.Config.ClusterKinds), labels.SelectorFromSet(owned.By(c).Labels()))
+		in.Deletion.ClusterObjects, in.Deletion.Unread = read.Owned(reads, read.ClusterKinds(in.Config.ClusterKinds), ofAnyOwner)
+		in.Deletion.ClusterObjects = read.Only(in.Deletion.ClusterObjects, func(o olmcore.Object) bool {
+			return owned.By(c).Owns(o.GetLabels()) || isCoOwned(o, c)
+		})
 	}
 	readSharers(reads, c, &in.Deletion)
 	if err := reads.Err(); err != nil {
@@ -72,6 +76,11 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 	return in.Deletion, nil
 }
 
+// ofAnyOwner selects the objects with an owner label. A record of co-owners cannot be selected by label.
+var ofAnyOwner = labels.NewSelector().Add(*hasOwner)
+
+var hasOwner, _ = labels.NewRequirement(olmcore.LabelOwner, selection.Exists, nil)
+
 // readSharers reads who needs the objects that are about to go. The plans of all namespaces are read only where there are
 // such objects.
 func readSharers(reads *read.Reads, c *owned.CSV, d *Deletion) {
@@ -86,12 +95,18 @@ func readSharers(reads *read.Reads, c *owned.CSV, d *Deletion) {
 		for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
 			sharers[owner.Namespace] = append(sharers[owner.Namespace], owner.Name)
 		}
+		if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && isCoOwned(o, c) {
+			sharers[owner.Namespace] = append(sharers[owner.Namespace], owner.Name)
+		}
 	}
 	if len(keys) == 0 {
 		return
 	}
 	d.InstallPlans = read.Only(read.List[*v1alpha1.InstallPlan](reads, metav1.NamespaceAll, nil), func(p *v1alpha1.InstallPlan) bool {
 		found := false
+		for _, o := range d.ClusterObjects.Items {
+			found = found || isCoOwned(o, c) && installsOwner(p, o)
+		}
 		for _, step := range p.Status.Plan {
 			if key, applied := shared.KeyOf(step); applied && keys.Has(key) {
 				found, sharers[p.Namespace] = true, append(sharers[p.Namespace], step.Resolving)

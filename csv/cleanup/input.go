@@ -51,14 +51,15 @@ type Deletion struct {
 	// Namespaces are the own one and those in which operands may be deleted; all when that is everywhere.
 	Namespaces olmcore.Observed[*corev1.Namespace]
 	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of kube-system, that carry the three owner
-	// labels. When not complete, Items are those of the kinds that were read.
+	// labels, and those of another owner that record the ClusterServiceVersion as a co-owner. When not complete, Items are those
+	// of the kinds that were read.
 	ClusterObjects olmcore.Observed[olmcore.Object]
 	// Unread are the kinds for which ClusterObjects is not complete, which what is said names; may be empty.
 	Unread []schema.GroupKind
-	// Sharers are the other ClusterServiceVersions, copies left out, that ClusterObjects record as co-owners, and for which
-	// InstallPlans contain one of them.
+	// Sharers are the other ClusterServiceVersions, copies left out, that ClusterObjects record as owners or co-owners, and for
+	// which InstallPlans contain one of them.
 	Sharers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// InstallPlans are those of all namespaces with a step for one of ClusterObjects.
+	// InstallPlans are those of all namespaces with a step for one of ClusterObjects, and those that install its owner.
 	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// SharerGroups are the OperatorGroups of the namespaces of InstallPlans.
 	SharerGroups olmcore.Observed[*operatorsv1.OperatorGroup]

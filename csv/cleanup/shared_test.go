@@ -5,6 +5,7 @@ package cleanup_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -135,6 +136,67 @@ func TestNothingIsDeletedBeforeItIsKnownWhoNeedsIt(t *testing.T) {
 			}
 			w.in.Deletion.ClusterObjects.Items = nil
 			require.Equal(t, release, does(t, *w.in), "nothing has to go")
+		})
+	}
+}
+
+// TestACoOwnerTakesWhatNoOwnerCleanedUp checks when the cleanup of a version deletes an object that its owner labels name
+// another one for: only if that one is gone, no plan is about to create it, and the object records this version.
+func TestACoOwnerTakesWhatNoOwnerCleanedUp(t *testing.T) {
+	owner := func(name string) olmcore.Owner {
+		return olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "other", Name: name}
+	}
+	own := olmcore.Owner{Namespace: "ns", Name: "cool.v1"}
+	for name, c := range map[string]struct {
+		change func(w sharedWorld)
+		want   string // empty for the release of the version alone
+	}{
+		"the owner is gone":  {func(sharedWorld) {}, "delete ClusterRole shared"},
+		"the owner is there": {func(w sharedWorld) { w.role.Labels = owner("hot.v1").Labels() }, ""},
+		"the owner is being deleted": {func(w sharedWorld) {
+			w.role.Labels = owner("hot.v1").Labels()
+			w.sharer.DeletionTimestamp, w.sharer.Finalizers = ago(0), []string{"x"}
+		}, ""},
+		"the owner is about to be created": {func(w sharedWorld) {
+			w.plan.Spec.ClusterServiceVersionNames = []string{"gone.v1"}
+			w.plan.Status.Phase = v1alpha1.InstallPlanPhaseInstalling
+			w.in.Deletion.InstallPlans.Items = []*v1alpha1.InstallPlan{w.plan}
+		}, ""},
+		"the plan of the owner is complete": {func(w sharedWorld) {
+			w.plan.Spec.ClusterServiceVersionNames = []string{"gone.v1"}
+			w.plan.Status.Phase = v1alpha1.InstallPlanPhaseComplete
+			w.in.Deletion.InstallPlans.Items = []*v1alpha1.InstallPlan{w.plan}
+		}, "delete ClusterRole shared"},
+		"another co-owner is alive": {func(w sharedWorld) {
+			w.role.Annotations = olmcore.SetCoOwners(nil, []olmcore.Owner{own, owner("hot.v1")})
+		}, "update ClusterRole shared"},
+		"recorded for this incarnation": {func(w sharedWorld) {
+			w.role.Annotations = olmcore.SetCoOwners(nil, []olmcore.Owner{{Namespace: "ns", Name: "cool.v1", UID: w.in.ClusterServiceVersion.UID}})
+		}, "delete ClusterRole shared"},
+		"recorded for another incarnation": {func(w sharedWorld) {
+			w.role.Annotations = olmcore.SetCoOwners(nil, []olmcore.Owner{{Namespace: "ns", Name: "cool.v1", UID: "earlier"}})
+		}, ""},
+		"not recorded":         {func(w sharedWorld) { w.role.Annotations = nil }, ""},
+		"without owner labels": {func(w sharedWorld) { w.role.Labels = nil }, ""},
+		"the owner is of another kind": {func(w sharedWorld) {
+			w.role.Labels = olmcore.Owner{Kind: "OperatorGroup", Namespace: "other", Name: "g"}.Labels()
+		}, ""},
+		"in the namespace of a tenant": {func(w sharedWorld) { w.role.Namespace = "kube-system" }, ""},
+		"created after the deletion":   {func(w sharedWorld) { w.role.CreationTimestamp = *ago(-time.Hour) }, ""},
+		"with an owner reference to another": {func(w sharedWorld) {
+			w.role.OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "x", UID: "x"}}
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSharedWorld()
+			w.role.Labels, w.role.Annotations = owner("gone.v1").Labels(), olmcore.SetCoOwners(nil, []olmcore.Owner{own})
+			c.change(w)
+			got := does(t, *w.in)
+			if c.want == "" {
+				require.Equal(t, release, got)
+				return
+			}
+			require.Contains(t, got, c.want)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/controllers"
@@ -180,4 +181,167 @@ func TestASharedObjectOutlivesOneOfItsOperators(t *testing.T) {
 			}
 		}
 	}
+}
+
+// sharing is a world of two operators whose plans contain one ClusterRole.
+type sharing struct {
+	*testing.T
+	*fake.Cluster
+	driver *fake.Driver
+}
+
+func newSharing(t *testing.T) *sharing {
+	w := &sharing{T: t, Cluster: fake.NewCluster(noon)}
+	w.AutoCreateNamespaces = true
+	w.restart()
+	w.install("one", "operator0")
+	w.install("two", "operator1")
+	w.requireOwner("two/operator1.v1")
+	return w
+}
+
+// restart replaces the controllers by new ones, which remember nothing.
+func (w *sharing) restart() {
+	w.driver = &fake.Driver{Cluster: w.Cluster, Controllers: (&olm.OLM{Options: controllers.Options{Sweeps: true}}).Controllers()}
+}
+
+func (w *sharing) run(d time.Duration) {
+	w.Helper()
+	require.NoError(w, w.driver.RunFor(w.Context(), d))
+}
+
+func (w *sharing) install(namespace, operator string) {
+	w.Helper()
+	startPlan(w.T, w.Cluster, namespace, operator, sharedRole)
+	w.run(time.Minute)
+}
+
+var sharedRole = v1alpha1.StepResource{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "shared",
+	Manifest: `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"shared"},` +
+		`"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`}
+
+func (w *sharing) version(namespace, name string) *v1alpha1.ClusterServiceVersion {
+	return fake.Find[*v1alpha1.ClusterServiceVersion](w.Cluster, namespace, name)
+}
+
+func (w *sharing) uninstall(namespace, name string) {
+	w.Helper()
+	require.NoError(w, w.Delete(olmcore.RefOf(w.version(namespace, name)).Unversioned()))
+}
+
+// vanish removes a version without a cleanup.
+func (w *sharing) vanish(namespace, name string) {
+	w.Helper()
+	w.uninstall(namespace, name)
+	if w.version(namespace, name) != nil {
+		require.NoError(w, fake.Edit(w.Cluster, namespace, name, func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = nil }))
+	}
+	require.Nil(w, w.version(namespace, name))
+}
+
+// requireOwner checks which version the owner labels of the ClusterRole name, empty if it must be gone.
+func (w *sharing) requireOwner(want string) {
+	w.Helper()
+	role, got := fake.Find[*rbacv1.ClusterRole](w.Cluster, "", "shared"), ""
+	if role != nil {
+		got = role.Labels["olm.owner.namespace"] + "/" + role.Labels["olm.owner"]
+	}
+	require.Equal(w, want, got)
+}
+
+// TestASharedObjectSurvivesARestart replaces the controllers after each number of rounds of a cleanup, and after every round.
+func TestASharedObjectSurvivesARestart(t *testing.T) {
+	for rounds := range 8 {
+		t.Run(fmt.Sprint("after ", rounds, " rounds"), func(t *testing.T) {
+			w := newSharing(t)
+			w.uninstall("two", "operator1.v1")
+			for i := range 20 {
+				if i == rounds || rounds == 0 {
+					w.restart()
+				}
+				_, err := w.driver.Round(t.Context())
+				require.NoError(t, err)
+				require.NotNil(t, fake.Find[*rbacv1.ClusterRole](w.Cluster, "", "shared"))
+			}
+			w.run(5 * time.Minute)
+			w.requireOwner("one/operator0.v1")
+			require.Nil(t, w.version("two", "operator1.v1"))
+			w.uninstall("one", "operator0.v1")
+			_, err := w.driver.Round(t.Context())
+			require.NoError(t, err)
+			w.restart()
+			w.run(5 * time.Minute)
+			w.requireOwner("")
+		})
+	}
+}
+
+// TestASharedObjectAndAnUpgrade upgrades one of both owners, and then uninstalls both, in each order.
+func TestASharedObjectAndAnUpgrade(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespace, operator string
+		first, second       [2]string
+	}{
+		"the co-owner, which leaves first":         {"one", "operator0", [2]string{"one", "operator0.v2"}, [2]string{"two", "operator1.v1"}},
+		"the co-owner, which leaves last":          {"one", "operator0", [2]string{"two", "operator1.v1"}, [2]string{"one", "operator0.v2"}},
+		"the labelled owner, which leaves first":   {"two", "operator1", [2]string{"two", "operator1.v2"}, [2]string{"one", "operator0.v1"}},
+		"the labelled owner, which leaves at last": {"two", "operator1", [2]string{"one", "operator0.v1"}, [2]string{"two", "operator1.v2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSharing(t)
+			next := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: c.operator + ".v2"}}
+			next.Spec.Replaces = c.operator + ".v1"
+			plan := &v1alpha1.InstallPlan{
+				ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: c.operator + "-v2"},
+				Spec:       v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalAutomatic, Approved: true, ClusterServiceVersionNames: []string{next.Name}},
+			}
+			require.NoError(t, w.Create(plan, next))
+			plan.Status = v1alpha1.InstallPlanStatus{Phase: v1alpha1.InstallPlanPhaseInstalling, CatalogSources: []string{},
+				Plan: []*v1alpha1.Step{{Resolving: next.Name, Status: v1alpha1.StepStatusUnknown, Resource: sharedRole}}}
+			require.NoError(t, w.UpdateStatus(plan))
+			w.run(2 * time.Minute)
+			w.requireOwner(c.namespace + "/" + next.Name)
+			if w.version(c.namespace, c.operator+".v1") != nil {
+				w.uninstall(c.namespace, c.operator+".v1") // as the upgrade does once its successor runs
+				w.run(2 * time.Minute)
+			}
+			w.requireOwner(c.namespace + "/" + next.Name)
+			w.uninstall(c.first[0], c.first[1])
+			w.run(5 * time.Minute)
+			w.requireOwner(c.second[0] + "/" + c.second[1])
+			w.uninstall(c.second[0], c.second[1])
+			w.run(5 * time.Minute)
+			w.requireOwner("")
+		})
+	}
+}
+
+// TestASharedObjectIsNotLeaked removes the version that the owner labels name without a cleanup. The object goes with the last
+// of its co-owners.
+func TestASharedObjectIsNotLeaked(t *testing.T) {
+	w := newSharing(t)
+	w.install("three", "operator2")
+	w.requireOwner("three/operator2.v1")
+	w.vanish("three", "operator2.v1")
+	w.run(20 * time.Minute)
+	require.NotNil(t, fake.Find[*rbacv1.ClusterRole](w.Cluster, "", "shared"))
+	w.uninstall("one", "operator0.v1")
+	w.run(5 * time.Minute)
+	w.requireOwner("two/operator1.v1")
+	w.vanish("two", "operator1.v1")
+	w.run(20 * time.Minute)
+	w.requireOwner("two/operator1.v1") // no co-owner is left: the sweep reports it
+}
+
+// TestASharedObjectGoesWithTheLastCoOwner is the case of two operators.
+func TestASharedObjectGoesWithTheLastCoOwner(t *testing.T) {
+	w := newSharing(t)
+	w.vanish("two", "operator1.v1")
+	w.run(20 * time.Minute)
+	w.requireOwner("two/operator1.v1")
+	w.restart()
+	w.uninstall("one", "operator0.v1")
+	w.run(5 * time.Minute)
+	w.requireOwner("")
+	require.Nil(t, w.version("one", "operator0.v1"))
 }

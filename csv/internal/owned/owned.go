@@ -49,13 +49,16 @@ func By(c *CSV) olmcore.Owner {
 // Term is what a CSV is looked up by in the owner labels of objects.
 func Term(c *CSV) olmcore.Term { return termOf(By(c)) }
 
-// OwnerTerms are those of the CSVs that the owner labels of objects, which may be nil, name.
+// OwnerTerms are those of the CSVs that the owner labels of objects, which may be nil, name, or that they record as co-owners.
 func OwnerTerms(objects ...olmcore.Object) (terms []olmcore.Term) {
 	for _, o := range objects {
 		if o == nil {
 			continue
 		}
 		if owner, labelled := olmcore.OwnerOf(o.GetLabels()); labelled {
+			terms = append(terms, termOf(owner))
+		}
+		for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
 			terms = append(terms, termOf(owner))
 		}
 	}
@@ -79,6 +82,13 @@ func ByIncarnation(c *CSV) olmcore.Owner {
 	owner := By(c)
 	owner.UID = c.UID
 	return owner
+}
+
+// IsCoOwner reports whether an object records a CSV, or one of its name without a UID, as a co-owner.
+func IsCoOwner(c *CSV, o olmcore.Object) bool {
+	return slices.ContainsFunc(olmcore.CoOwners(o.GetAnnotations()), func(co olmcore.Owner) bool {
+		return co.Namespace == c.Namespace && co.Name == c.Name && (co.UID == "" || co.UID == c.UID)
+	})
 }
 
 // IsReference reports whether an owner reference is to a CSV, of whatever version.
