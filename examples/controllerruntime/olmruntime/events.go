@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	eventsv1 "k8s.io/api/events/v1"
@@ -23,8 +24,10 @@ type eventWriter struct {
 	scheme      *runtime.Scheme
 	log         logr.Logger
 	starting    sync.Once
-	ctx         context.Context
-	stop        context.CancelFunc
+	// ended is set before the broadcaster is shut down: an Event after that is dropped.
+	ended atomic.Bool
+	ctx   context.Context
+	stop  context.CancelFunc
 }
 
 // newEvents returns the eventWriter of a manager, which ends with the manager.
@@ -42,6 +45,7 @@ func newEvents(mgr ctrl.Manager) (*eventWriter, error) {
 // Start implements manager.Runnable.
 func (w *eventWriter) Start(ctx context.Context) error {
 	<-ctx.Done()
+	w.ended.Store(true)
 	w.broadcaster.Shutdown()
 	w.stop()
 	return nil
@@ -59,7 +63,7 @@ func (w *eventWriter) recorder(name string) events.EventRecorder {
 func (w *eventWriter) start() {
 	w.starting.Do(func() {
 		_, err := w.broadcaster.StartLogging(w.log.V(1))
-		if err := errors.Join(err, w.broadcaster.StartRecordingToSinkWithContext(w.ctx)); err != nil {
+		if err := errors.Join(err, w.broadcaster.StartRecordingToSinkWithContext(w.ctx)); err != nil && !w.ended.Load() {
 			w.log.Error(err, "Events cannot be recorded")
 		}
 	})
