@@ -211,12 +211,13 @@ func installAgain(f *facts) (decision, bool) {
 	if f.csv.Status.Reason != v1alpha1.CSVReasonComponentFailed && !f.refused {
 		return decision{}, false
 	}
-	if d, state := f.health(v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentFailed); state == deployment.Healthy && d.Phase == v1alpha1.CSVPhaseSucceeded {
+	d, state := f.health(v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentFailed)
+	if state == deployment.Healthy && d.Phase == v1alpha1.CSVPhaseSucceeded {
 		d.actions = f.trust()
 		return f.untilRenewal(d), true
 	}
 	todo := f.installation()
-	d := afterInstallation(f, todo)
+	d = afterInstallation(f, todo)
 	switch {
 	case todo.Incomputable:
 		d = f.retry(f.stay())

@@ -203,7 +203,8 @@ func deploymentProblems(d, old *appsv1.Deployment) field.ErrorList {
 		return problems
 	}
 	if policy := d.Spec.Template.Spec.RestartPolicy; policy != corev1.RestartPolicyAlways && policy != "" {
-		return field.ErrorList{field.NotSupported(spec.Child("template", "spec", "restartPolicy"), policy, []corev1.RestartPolicy{corev1.RestartPolicyAlways})}
+		return field.ErrorList{field.NotSupported(spec.Child("template", "spec", "restartPolicy"), policy,
+			[]corev1.RestartPolicy{corev1.RestartPolicyAlways})}
 	}
 	return nil
 }

@@ -94,13 +94,16 @@ func withoutPlan(s *simulation.Simulation, subscription olmcore.Key) (all []Bloc
 	if !is {
 		return nil
 	}
-	for _, failed := range []v1alpha1.SubscriptionConditionType{v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpackFailed} {
+	for _, failed := range []v1alpha1.SubscriptionConditionType{
+		v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionBundleUnpackFailed,
+	} {
 		if c := sub.Status.GetCondition(failed); c.Status == corev1.ConditionTrue {
 			return []Block{{Object: named(sub), Reason: c.Reason, Message: c.Message}}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Packed)) {
-		all = append(all, Block{Object: named(sub), Reason: reasonPacked, Message: "the bundle of " + name + " is unpacked from image " + s.Packed[name] + " first, which a preview does not do"})
+		all = append(all, Block{Object: named(sub), Reason: reasonPacked,
+			Message: "the bundle of " + name + " is unpacked from image " + s.Packed[name] + " first, which a preview does not do"})
 	}
 	return all
 }

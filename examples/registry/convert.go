@@ -263,7 +263,8 @@ func ownVersion(b *api.Bundle) (own, count int, err error) {
 	case count == 1:
 		return only, count, nil
 	case count > 1 && own < 0:
-		return 0, 0, fmt.Errorf("it has %d properties of type %s, none of them for package %s", count, resolution.PropertyPackage, quoted(b.GetPackageName()))
+		return 0, 0, fmt.Errorf("it has %d properties of type %s, none of them for package %s",
+			count, resolution.PropertyPackage, quoted(b.GetPackageName()))
 	}
 	return own, count, nil
 }

@@ -217,7 +217,8 @@ func (r request) newPlan() (result olmcore.Result) {
 	if manual := r.manual(); len(manual) > 0 {
 		relation.AskForApproval(plan)
 		if !slices.ContainsFunc(manual, r.changed) {
-			result.Diagnostics = append(result.Diagnostics, r.diagnose(nil, olmcore.Warning, ReasonManualBecauseOf, "the plan needs approval because of Subscription %s", namesOf(manual)))
+			result.Diagnostics = append(result.Diagnostics, r.diagnose(nil, olmcore.Warning, ReasonManualBecauseOf,
+				"the plan needs approval because of Subscription %s", namesOf(manual)))
 		}
 	}
 	result.Diagnostics = append(result.Diagnostics, r.relate(plan)...)

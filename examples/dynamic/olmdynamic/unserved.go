@@ -142,7 +142,8 @@ func (c *Cluster) Changed(o olmcore.Object) {
 // changed is Changed for an object of a kind and a name. Both kinds have names that end with a dot and their group.
 func (c *Cluster) changed(kind schema.GroupKind, name string) {
 	switch kind {
-	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
+		schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
 		_, group, _ := strings.Cut(name, ".")
 		c.unserved.forget(group)
 	}

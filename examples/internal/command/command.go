@@ -104,7 +104,8 @@ func New() *Flags {
 	f.StringVar(&o.InstallPlan.UtilImage, "util-image", "", "`IMAGE` with the copy program that unpacking needs")
 	f.BoolVar(&f.Judge, "judge", true, "refuse a plan that would change a CustomResourceDefinition so that custom resources are not valid any more; needs to list these")
 	f.BoolVar(&o.Sweeps, "sweeps", true, "keep old InstallPlans in order, and look for what versions left behind")
-	f.BoolVar(&o.CSV.Cleanup.SweepDelete, "sweep-delete", false, "delete what versions left behind, as OLM does, instead of reporting it; needs --sweeps")
+	f.BoolVar(&o.CSV.Cleanup.SweepDelete, "sweep-delete", false,
+		"delete what versions left behind, as OLM does, instead of reporting it; needs --sweeps")
 	f.BoolVar(&o.Operators, "operators", true, "keep the Operator objects")
 	return f
 }

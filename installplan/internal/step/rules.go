@@ -82,9 +82,9 @@ func versionRule(w *world, t *Target) Verdict {
 }
 
 // checkOwnedCRDs refuses a ClusterServiceVersion if another one of the namespace owns one of its CustomResourceDefinitions. An
-// owner in the upgrade chain of a version that the plan names is allowed, and so is an owner that the plan replaces by a version
-// without that definition, unless definitions move in a circle. Of two plans that were made without each other the first to run wins: the version of the second
-// could never be installed.
+// owner in the upgrade chain of a version that the plan names is allowed. So is an owner that the plan replaces by a version
+// without that definition, unless definitions move in a circle. If two plans were made without each other, the first to run
+// wins: the version of the second could never be installed.
 //
 // Differs: OLM counts an owner that the plan replaces.
 func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed bool) Verdict {

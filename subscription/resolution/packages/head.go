@@ -207,7 +207,8 @@ func decodeManifest(text []byte) (*description, error) {
 	out.RelatedImages = imagesOf(m.Spec.RelatedImages, func(i v1alpha1.RelatedImage) string { return i.Image })
 	for _, d := range m.Spec.Install.Spec.Deployments {
 		pod := d.Spec.Template.Spec
-		out.RelatedImages = union(out.RelatedImages, imagesOf(slices.Concat(pod.InitContainers, pod.Containers), func(c container) string { return c.Image }))
+		containers := slices.Concat(pod.InitContainers, pod.Containers)
+		out.RelatedImages = union(out.RelatedImages, imagesOf(containers, func(c container) string { return c.Image }))
 	}
 	return out, err
 }

@@ -127,7 +127,8 @@ func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, bu
 	case found.Stranded:
 		x.Code, x.Summary = model.ChannelMalformed, fmt.Sprintf("%s is stranded: the head of channel %s does not lead to it.", x.Bundle, found.Channel.Name)
 	case found.Position < 0 && found.Channel.Malformed == "":
-		x.Code, x.Summary = Skipped, fmt.Sprintf("%s is skipped by %s of channel %s.", x.Bundle, found.Channel.SkippedBy(found), found.Channel.Name)
+		x.Code = Skipped
+		x.Summary = fmt.Sprintf("%s is skipped by %s of channel %s.", x.Bundle, found.Channel.SkippedBy(found), found.Channel.Name)
 	case s.Outside(found) != "":
 		x.Code, x.Summary = model.Pinned, fmt.Sprintf("Subscription %s may not have %s: %s does not allow it.", s.Object.Name, x.Bundle, s.Outside(found))
 	case s.Current != nil && model.EdgeFrom(s.Current.Entry, found) != "":

@@ -192,7 +192,8 @@ func missingEdge(s *model.Subscription) Remedy {
 		}
 	}
 	return Remedy{Code: RepairCatalog, Object: key.String(),
-		Message: fmt.Sprintf("Ask the publisher of catalog %s for an upgrade from %s: %s, or an entry on the way to it, must replace it, skip it or have a skipRange for it.", key, s.Current.Object.Name, head)}
+		Message: fmt.Sprintf("Ask the publisher of catalog %s for an upgrade from %s: "+
+			"%s, or an entry on the way to it, must replace it, skip it or have a skipRange for it.", key, s.Current.Object.Name, head)}
 }
 
 func otherRanges(_ *View, t *trouble) (list []proposal) {
