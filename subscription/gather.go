@@ -67,13 +67,18 @@ func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Obser
 		}
 	}
 	found := olmcore.Found[*v1alpha1.ClusterServiceVersion]()
-	for _, name := range sets.List(named.Delete("")) {
+	for open := sets.List(named.Delete("")); len(open) > 0; open = open[1:] {
+		name := open[0]
 		c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, in.Namespace, name)
 		if err != nil {
 			return olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}, olmcore.Needed(err, "what is installed")
 		}
 		if c != nil {
 			found.Items, read[name] = append(found.Items, c), true
+			if old := c.Spec.Replaces; old != "" && relation.NeverInstalled(c) && !named.Has(old) { // see judgement.resume
+				named.Insert(old)
+				open = append(open, old)
+			}
 		}
 	}
 	gone, beside := goneVersions(in, read), versionsBeside(in, read).Difference(named)

@@ -102,6 +102,7 @@ func (n *namespace) judge(v *Verdict) {
 		j.followReplacement()
 	}
 	j.forgetMissing()
+	j.resume()
 	if j.CSV == nil {
 		j.stuck()
 	}
@@ -280,6 +281,26 @@ func (j *judgement) forgetMissing() {
 		" instead of " + f.InstallPlanRef.Name + ", which is gone"}
 	j.refer(next)
 	j.look()
+}
+
+// resume forgets a plan that failed and was then deleted, if the version that it created waits for what the plan did not install. The
+// Subscription goes back to the version that is being replaced, so that the namespace is resolved again and a new plan does the
+// rest. A version that was Succeeded, or that another plan contains, stays.
+//
+// Differs: OLM installs nothing more until the version is deleted, too.
+func (j *judgement) resume() {
+	c, old := j.CSV, (*v1alpha1.ClusterServiceVersion)(nil)
+	if c != nil {
+		old = j.csvs[c.Spec.Replaces]
+	}
+	failed := j.Subscription.Status.GetCondition(v1alpha1.SubscriptionInstallPlanFailed).Status == corev1.ConditionTrue
+	if !j.Plan.Lasting || !failed || old == nil || old.IsCopied() || old.DeletionTimestamp != nil || c.DeletionTimestamp != nil || !relation.NeverInstalled(c) ||
+		j.newestPlan(func(p *v1alpha1.InstallPlan) bool { return slices.Contains(p.Spec.ClusterServiceVersionNames, c.Name) }) != nil {
+		return
+	}
+	j.forget()
+	j.CSV, j.Status.InstalledCSV = nil, old.Name
+	j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: "the InstallPlan of " + c.Name + " failed and was deleted before it installed everything"}
 }
 
 // stuck looks at Subscriptions without their CSV that wait for something that cannot come.

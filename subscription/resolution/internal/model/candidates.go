@@ -126,6 +126,11 @@ func catalogCandidates(p *Problem, s *Subscription) (code HeldBackCode, text str
 // version range does not allow.
 func offerCatalog(p *Problem, s *Subscription) (code HeldBackCode, text string) {
 	withinPins(s)
+	if s.resumes != nil {
+		if i := slices.IndexFunc(s.Upgrades, func(e *content.Entry) bool { return e.Name == s.resumes.Object.Name }); i >= 0 {
+			s.Upgrades, s.resumes.LeftOut = s.Upgrades[i:i+1], true // the version exists; its plan is made again
+		}
+	}
 	if bundle := p.In.InFlight[s.Object.Name]; bundle != "" {
 		if i := slices.IndexFunc(s.Upgrades, func(e *content.Entry) bool { return e.Name == bundle }); i > 0 {
 			reordered := make([]*content.Entry, 0, len(s.Upgrades))

@@ -9,6 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/relation"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
@@ -35,12 +36,23 @@ func readTransitions(p *Problem) (failure string) {
 			continue
 		}
 		leftBehind(p, s.Current, successor)
+		if next := successor[s.Current.Object.Name]; next != nil && isUnfinished(s, next) {
+			s.resumes = next
+		}
 		if upgrading(p, s.Current, successor) {
 			s.Held = ReplacementInProgress
 			s.HeldText = fmt.Sprintf("the upgrade from %s to %s is not finished", s.Current.Object.Spec.Replaces, s.Current.Object.Name)
 		}
 	}
 	return ""
+}
+
+// isUnfinished reports whether a Subscription forgot the InstallPlan of a version that replaces its own: that version exists, was never
+// installed, and no Subscription refers to it.
+func isUnfinished(s *Subscription, next *CSV) bool {
+	status := &s.Object.Status
+	return status.CurrentCSV == "" && status.InstallPlanRef == nil && len(next.Owners) == 0 && !next.LeftOut &&
+		relation.NeverInstalled(next.Object)
 }
 
 // successors maps each name to the existing ClusterServiceVersion that replaces it.
