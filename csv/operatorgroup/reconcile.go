@@ -10,8 +10,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -37,6 +39,9 @@ const (
 	// ReasonServiceAccountMissing: the ServiceAccount that the group prescribes does not exist, so nothing is installed
 	// in its namespace. Create it.
 	ReasonServiceAccountMissing = "ServiceAccountMissing"
+	// ReasonGroupNameTooLong: the name of the group is no valid label value, and the ClusterRoles of a group carry it as one. No
+	// ClusterRole aggregates the rights on what its operators provide. Use a name of at most 63 characters.
+	ReasonGroupNameTooLong = "GroupNameTooLong"
 )
 
 // unreadPace is how often a group looks again whose lists were not read.
@@ -103,7 +108,13 @@ func decide(in *Input) (res olmcore.Result) {
 		res.Actions = append(res.Actions, group.List(g, apis))
 	}
 	res.Actions = append(res.Actions, namespaceLabels(in)...)
-	res.Actions = append(res.Actions, clusterRoles(in)...)
+	if owned.IsLabelValue(g.Name) {
+		res.Actions = append(res.Actions, clusterRoles(in)...)
+	} else {
+		say(olmcore.Warning, ReasonGroupNameTooLong, "metadata.name",
+			"no ClusterRoles are created for the OperatorGroup: its name has %d characters, and a label value has at most %d",
+			len(g.Name), validation.LabelValueMaxLength)
+	}
 	return res
 }
 
