@@ -184,14 +184,15 @@ func TestCoOwnersAreRecorded(t *testing.T) {
 		have  olmcore.Object
 		want  []string
 	}{
-		"a new object":                            {role("", "a.v2"), nil, nil},
-		"a new object of two packages":            {role("", "a.v2", "b.v1"), nil, []string{"ops/b.v1"}},
-		"a bundle that records another":           {role(forged, "a.v2"), nil, nil},
-		"taken from another namespace":            {role("", "a.v2"), clusterRole("elsewhere", "a.v2"), []string{"elsewhere/a.v2"}},
-		"taken from another package":              {role("", "a.v2"), clusterRole(NS, "b.v1"), []string{"ops/b.v1"}},
-		"taken from the predecessor":              {role("", "a.v2"), clusterRole(NS, "a.v1"), nil},
-		"taken from a renamed predecessor":        {role("", "a.v2"), clusterRole(NS, "old.v1", "elsewhere/x.v1"), []string{"elsewhere/x.v1"}},
-		"taken back, after a predecessor lost it": {role("", "a.v2"), clusterRole("elsewhere", "x.v1", "ops/a.v1", "ops/a.v2"), []string{"elsewhere/x.v1"}},
+		"a new object":                     {role("", "a.v2"), nil, nil},
+		"a new object of two packages":     {role("", "a.v2", "b.v1"), nil, []string{"ops/b.v1"}},
+		"a bundle that records another":    {role(forged, "a.v2"), nil, nil},
+		"taken from another namespace":     {role("", "a.v2"), clusterRole("elsewhere", "a.v2"), []string{"elsewhere/a.v2"}},
+		"taken from another package":       {role("", "a.v2"), clusterRole(NS, "b.v1"), []string{"ops/b.v1"}},
+		"taken from the predecessor":       {role("", "a.v2"), clusterRole(NS, "a.v1"), nil},
+		"taken from a renamed predecessor": {role("", "a.v2"), clusterRole(NS, "old.v1", "elsewhere/x.v1"), []string{"elsewhere/x.v1"}},
+		"taken back, after a predecessor lost it": {
+			role("", "a.v2"), clusterRole("elsewhere", "x.v1", "ops/a.v1", "ops/a.v2"), []string{"elsewhere/x.v1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			versions := []olmcore.Object{CSV("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }), CSV("b.v1")}

@@ -70,7 +70,8 @@ func TestWhoTakesOverASharedObject(t *testing.T) {
 		"recorded for an earlier incarnation": {func(w sharedWorld) { w.sharer.UID = "forged" }, ""},
 		"not recorded":                        {func(w sharedWorld) { w.role.Annotations = nil }, ""},
 		"recorded, gone":                      {func(w sharedWorld) { w.in.Deletion.Sharers.Items = nil }, ""},
-		"recorded, being deleted":             {func(w sharedWorld) { w.sharer.DeletionTimestamp, w.sharer.Finalizers = ago(0), []string{"x"} }, ""},
+		"recorded, being deleted": {
+			func(w sharedWorld) { w.sharer.DeletionTimestamp, w.sharer.Finalizers = ago(0), []string{"x"} }, ""},
 		"recorded, a copy": {func(w sharedWorld) {
 			w.sharer.Labels = map[string]string{"olm.copiedFrom": "else"}
 			w.sharer.Status.Reason = v1alpha1.CSVReasonCopied
@@ -83,13 +84,15 @@ func TestWhoTakesOverASharedObject(t *testing.T) {
 			first := operator("a.v1", 1)
 			first.Namespace, first.UID, first.Annotations = "a", "a", nil
 			w.in.Deletion.Sharers.Items = append(w.in.Deletion.Sharers.Items, first)
-			w.role.Annotations = olmcore.SetCoOwners(w.role.Annotations, append(olmcore.CoOwners(w.role.Annotations), olmcore.Owner{Namespace: "a", Name: "a.v1", UID: "a"}))
+			w.role.Annotations = olmcore.SetCoOwners(w.role.Annotations,
+				append(olmcore.CoOwners(w.role.Annotations), olmcore.Owner{Namespace: "a", Name: "a.v1", UID: "a"}))
 		}, "a/a.v1"},
-		"in a plan":                    {byPlan(func(sharedWorld) {}), "other/hot.v1"},
-		"in a plan of its own group":   {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resource.Group = "example.com" }), ""},
-		"in a plan, another object":    {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resource.Name = "else" }), ""},
-		"in a plan, not applied":       {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Status = v1alpha1.StepStatusUnknown }), ""},
-		"in a plan of an account":      {byPlan(func(w sharedWorld) { w.plan.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Name: "weak"} }), ""},
+		"in a plan":                  {byPlan(func(sharedWorld) {}), "other/hot.v1"},
+		"in a plan of its own group": {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resource.Group = "example.com" }), ""},
+		"in a plan, another object":  {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resource.Name = "else" }), ""},
+		"in a plan, not applied":     {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Status = v1alpha1.StepStatusUnknown }), ""},
+		"in a plan of an account": {
+			byPlan(func(w sharedWorld) { w.plan.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Name: "weak"} }), ""},
 		"in a plan, forged":            {byPlan(func(w sharedWorld) { w.group.Spec.ServiceAccountName = "weak" }), ""},
 		"in a plan without a group":    {byPlan(func(w sharedWorld) { w.in.Deletion.SharerGroups.Items = nil }), ""},
 		"in a plan of another version": {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resolving = "hot.v2" }), ""},
@@ -103,7 +106,8 @@ func TestWhoTakesOverASharedObject(t *testing.T) {
 				return
 			}
 			require.Contains(t, does(t, *w.in), "update ClusterRole shared")
-			action := out.Actions[slices.IndexFunc(out.Actions, func(a olmcore.Action) bool { _, is := a.(olmcore.Update); return is })].(olmcore.Update)
+			isUpdate := func(a olmcore.Action) bool { _, is := a.(olmcore.Update); return is }
+			action := out.Actions[slices.IndexFunc(out.Actions, isUpdate)].(olmcore.Update)
 			require.Equal(t, c.nextOwner, action.After.GetLabels()["olm.owner.namespace"]+"/"+action.After.GetLabels()["olm.owner"])
 			require.NotEqual(t, string(w.in.ClusterServiceVersion.UID), action.After.GetLabels()["olm.owner.uid"])
 			for _, owner := range olmcore.CoOwners(action.After.GetAnnotations()) {
@@ -184,7 +188,8 @@ func TestACoOwnerTakesWhatNoOwnerCleanedUp(t *testing.T) {
 		"in the namespace of a tenant": {func(w sharedWorld) { w.role.Namespace = "kube-system" }, ""},
 		"created after the deletion":   {func(w sharedWorld) { w.role.CreationTimestamp = *ago(-time.Hour) }, ""},
 		"with an owner reference to another": {func(w sharedWorld) {
-			w.role.OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "x", UID: "x"}}
+			w.role.OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion",
+				Name: "x", UID: "x"}}
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

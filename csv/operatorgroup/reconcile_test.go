@@ -208,9 +208,16 @@ func TestTheClusterRolesOfAGroup(t *testing.T) {
 	}}, admin.AggregationRule)
 
 	long := groupInput(t)
-	long.OperatorGroup.Name = strings.Repeat("g", 253)
+	long.OperatorGroup.Name = strings.Repeat("g", 63)
 	res := reconciled(t, long).Result
-	require.Len(t, res.Actions[0].(olmcore.Create).Object.GetName(), 253)
+	require.Equal(t, long.OperatorGroup.Name, res.Actions[0].(olmcore.Create).Object.GetLabels()["olm.owner"])
+	long.OperatorGroup.Name += "g"
+	res = reconciled(t, long).Result
+	require.Empty(t, res.Actions)
+	require.Len(t, res.Diagnostics, 1)
+	require.Equal(t, operatorgroup.ReasonGroupNameTooLong, res.Diagnostics[0].Reason)
+	require.Equal(t, "no ClusterRoles are created for the OperatorGroup: its name has 64 characters, and a label value has at most 63",
+		res.Diagnostics[0].Message)
 }
 
 // TestLabelsRolesAndProvidedAPIs has OLM's cases of namespace labels (added, removed, left alone), of ClusterRoles

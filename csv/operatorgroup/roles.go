@@ -22,12 +22,11 @@ import (
 
 const roleNamePrefix = "olm.og."
 
-// roleName is the name that OLM gives, at most 253 characters long.
+// roleName returns the name that OLM gives. It is valid if the name of the group is a label value.
 func roleName(g *operatorsv1.OperatorGroup, suffix string) string {
-	const limit = 253
 	sum := sha256.Sum224([]byte(g.Namespace + "/" + g.Name + "/" + suffix))
 	tail := "." + suffix + "-" + new(big.Int).SetBytes(sum[:]).Text(62)
-	return roleNamePrefix + g.Name[:min(len(g.Name), limit-len(roleNamePrefix)-len(tail))] + tail
+	return roleNamePrefix + g.Name + tail
 }
 
 // clusterRoles returns the writes that bring the aggregated ClusterRoles about. They select by label the roles that

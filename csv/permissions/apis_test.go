@@ -143,7 +143,8 @@ func TestForWhichAPIsThereAreClusterRoles(t *testing.T) {
 		"a user has a role of the name":    {func(w *world) { w.more = append(w.more, clusterRole("cools.example.com-v1-edit", nil)) }, []string{all[0], all[2], all[3], "say NameConflict"}},
 		"OLM made it, with an unreal kind": {func(w *world) { w.settle(t); misspell(w) }, []string{"update ClusterRole cools.example.com-v1-edit"}},
 		"OLM made it, in lower case":       {func(w *world) { w.settle(t); inLowerCase(w) }, nil},
-		"in lower case, with other rules":  {func(w *world) { w.settle(t); inLowerCase(w).Rules = nil }, []string{"update ClusterRole cools.example.com-v1-edit"}},
+		"in lower case, with other rules": {
+			func(w *world) { w.settle(t); inLowerCase(w).Rules = nil }, []string{"update ClusterRole cools.example.com-v1-edit"}},
 		"its rules were changed":           {func(w *world) { w.settle(t); find[*rbacv1.ClusterRole](w, "", "cools.example.com-v1-view").Rules = nil }, []string{"update ClusterRole cools.example.com-v1-view"}},
 		"the definition was made again":    {func(w *world) { w.settle(t); w.crd.UID = "again" }, []string{"update ClusterRole cools.example.com-v1-admin", "update ClusterRole cools.example.com-v1-edit", "update ClusterRole cools.example.com-v1-view", "update ClusterRole cools.example.com-v1-crdview"}},
 		"nothing changed":                  {func(w *world) { w.settle(t) }, nil},

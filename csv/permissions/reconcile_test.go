@@ -293,7 +293,8 @@ func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
 	narrow := func(w *world) { w.group.Status.Namespaces = []string{"ns"} }
 	drop := func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }
 	unsupported := func(w *world) { w.csv.Spec.InstallModes = w.csv.Spec.InstallModes[:3] }
-	const noTargets, gone = "OperatorGroup group does not target all namespaces", "ClusterServiceVersion cool.v1 does not have this permission any more"
+	const noTargets, gone = "OperatorGroup group does not target all namespaces",
+		"ClusterServiceVersion cool.v1 does not have this permission any more"
 	for title, c := range map[string]struct {
 		target  string
 		change  func(*world)
@@ -309,7 +310,8 @@ func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
 			hold(w.csv, v1alpha1.CSVPhaseFailed, "InterOperatorGroupOwnerConflict", "", 0)
 		}, "ClusterServiceVersion cool.v1 is stopped because of the APIs that it provides"},
 	} {
-		for kind, rules := range map[string][]rbacv1.PolicyRule{"none": nil, "on URLs": {{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}}}, "pods": {pods}} {
+		for kind, rules := range map[string][]rbacv1.PolicyRule{"none": nil,
+			"on URLs": {{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}}}, "pods": {pods}} {
 			t.Run(title+"/"+kind, func(t *testing.T) {
 				w := withoutAPIs(c.target)
 				w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = rules
@@ -342,9 +344,10 @@ func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
 func (w *world) liftAsOLM(target string) {
 	if target == "" {
 		w.more = []olmcore.Object{
-			&rbacv1.ClusterRole{ObjectMeta: lifted("ClusterRole", w.role.ObjectMeta), Rules: append(slices.DeleteFunc(slices.Clone(w.role.Rules), func(r rbacv1.PolicyRule) bool {
-				return len(r.NonResourceURLs) > 0 // the API server refuses them in a Role
-			}), namespaces)},
+			&rbacv1.ClusterRole{ObjectMeta: lifted("ClusterRole", w.role.ObjectMeta),
+				Rules: append(slices.DeleteFunc(slices.Clone(w.role.Rules), func(r rbacv1.PolicyRule) bool {
+					return len(r.NonResourceURLs) > 0 // the API server refuses them in a Role
+				}), namespaces)},
 			&rbacv1.ClusterRoleBinding{ObjectMeta: lifted("ClusterRoleBinding", w.binding.ObjectMeta), Subjects: w.binding.Subjects,
 				RoleRef: rbacv1.RoleRef{APIGroup: w.binding.RoleRef.APIGroup, Kind: "ClusterRole", Name: w.binding.RoleRef.Name}},
 		}

@@ -24,13 +24,15 @@ func byHand(w *world, name string) (*rbacv1.Role, *rbacv1.RoleBinding) {
 		metav1.SetMetaDataLabel(&meta, key, value)
 	}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{pods}}
-	return role, &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy(), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: name}, Subjects: w.binding.Subjects}
+	return role, &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy(),
+		RoleRef: rbacv1.RoleRef{Kind: "Role", Name: name}, Subjects: w.binding.Subjects}
 }
 
 // TestRolesCreatedByHandAreReported checks that a Role with owner labels that no InstallPlan created is lifted nowhere,
 // that Assess reports it, and that the operator is at rest.
 func TestRolesCreatedByHandAreReported(t *testing.T) {
-	const cluster = "granted in namespace ns only, and not in all namespaces, because the InstallPlan of this ClusterServiceVersion did not create them"
+	const cluster = "granted in namespace ns only, and not in all namespaces, " +
+		"because the InstallPlan of this ClusterServiceVersion did not create them"
 	const some = "granted in namespace ns only, and not in the namespaces that its OperatorGroup targets, " +
 		"because the InstallPlan of this ClusterServiceVersion did not create them"
 	for name, c := range map[string]struct {

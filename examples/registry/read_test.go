@@ -233,12 +233,14 @@ func TestAnotherServersBundles(t *testing.T) {
 		}, ""},
 		"with a property that is no JSON": {with(func(b *api.Bundle) { b.Properties[0].Value = "{" }), nil, "properties[0].value is no JSON"},
 		"with a property of no type":      {with(func(b *api.Bundle) { b.Properties[0].Type = "" }), nil, "properties[0].type is empty"},
-		"with a property that is nil":     {with(func(b *api.Bundle) { b.Properties = append(b.Properties, nil) }), nil, "properties[1].type is empty"},
+		"with a property that is nil": {
+			with(func(b *api.Bundle) { b.Properties = append(b.Properties, nil) }), nil, "properties[1].type is empty"},
 		"of two packages": {with(func(b *api.Bundle) {
 			b.Properties = append([]*api.Property{of("another", "9.0.0"), {Type: "olm.gvk", Value: gvkK}}, b.Properties...)
 		}), []olmcore.Property{{Type: "olm.gvk", Value: json.RawMessage(gvkK)}, version}, ""},
 		"of one version twice": {with(func(b *api.Bundle) {
-			b.Properties = append(b.Properties, &api.Property{Type: "olm.package", Value: `{"version": "2.0.0", "packageName": "etcd"}`}, b.Properties[0])
+			b.Properties = append(b.Properties,
+				&api.Property{Type: "olm.package", Value: `{"version": "2.0.0", "packageName": "etcd"}`}, b.Properties[0])
 		}), []olmcore.Property{version}, ""},
 		"of two versions": {with(func(b *api.Bundle) { b.Properties = append(b.Properties, of("etcd", "3.0.0"), of("another", "1.0.0")) }), nil,
 			`properties of type olm.package give two versions of package etcd, "2.0.0" and "3.0.0"`},
@@ -286,18 +288,23 @@ func TestAnotherServersBundles(t *testing.T) {
 func TestABundleOfTwoPackagesIsOneOfEach(t *testing.T) {
 	var served []*api.Bundle
 	for _, pkg := range []string{"alpha", "beta"} {
-		served = append(served, &api.Bundle{CsvName: "shared.v1", PackageName: pkg, ChannelName: "stable", BundlePath: "image", Properties: []*api.Property{
-			{Type: "olm.package", Value: `{"packageName":"alpha","version":"1.0.0"}`}, {Type: "olm.package", Value: `{"packageName":"beta","version":"2.0.0"}`},
-		}})
+		served = append(served, &api.Bundle{CsvName: "shared.v1", PackageName: pkg, ChannelName: "stable", BundlePath: "image",
+			Properties: []*api.Property{
+				{Type: "olm.package", Value: `{"packageName":"alpha","version":"1.0.0"}`},
+				{Type: "olm.package", Value: `{"packageName":"beta","version":"2.0.0"}`},
+			}})
 	}
 	packages, problems, err := read(t, sends(served...), registry.Options{})
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	var want []resolution.Package
-	for pkg, value := range map[string]string{"alpha": `{"packageName":"alpha","version":"1.0.0"}`, "beta": `{"packageName":"beta","version":"2.0.0"}`} {
+	for pkg, value := range map[string]string{"alpha": `{"packageName":"alpha","version":"1.0.0"}`,
+		"beta": `{"packageName":"beta","version":"2.0.0"}`} {
 		want = append(want, resolution.Package{
-			Name: pkg, DefaultChannel: "stable", Channels: []resolution.Channel{{Name: "stable", Entries: []resolution.ChannelEntry{{Name: "shared.v1"}}}},
-			Bundles: []resolution.Bundle{{Name: "shared.v1", Bundle: olmcore.Bundle{Image: "image", Properties: []olmcore.Property{{Type: "olm.package", Value: json.RawMessage(value)}}}}},
+			Name: pkg, DefaultChannel: "stable",
+			Channels: []resolution.Channel{{Name: "stable", Entries: []resolution.ChannelEntry{{Name: "shared.v1"}}}},
+			Bundles: []resolution.Bundle{{Name: "shared.v1", Bundle: olmcore.Bundle{Image: "image",
+				Properties: []olmcore.Property{{Type: "olm.package", Value: json.RawMessage(value)}}}}},
 		})
 	}
 	slices.SortFunc(want, func(a, b resolution.Package) int { return strings.Compare(a.Name, b.Name) })

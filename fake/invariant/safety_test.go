@@ -24,7 +24,8 @@ func TestWhichOwnersAPlanMayNotLose(t *testing.T) {
 		return &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Spec: &v1alpha1.SubscriptionSpec{}}
 	}
 	service := func(namespace string) olmcore.Object {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"},
+			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
 	}
 	for name, c := range map[string]struct {
 		owner olmcore.Object

@@ -122,8 +122,9 @@ func TestOddNames(t *testing.T) {
 		"253 characters and dots": strings.Repeat("a.", 126) + "a",
 	}
 	unwritable := map[string]string{
-		"capitals": "OperatorNameInvalid", "an underscore": "OperatorNameInvalid", "two dots": "OperatorNameInvalid", "a dash at the end": "OperatorNameInvalid",
-		"a dash first": "LabelKeyInvalid", "a slash": "LabelKeyInvalid", "a space": "LabelKeyInvalid", "unicode": "LabelKeyInvalid",
+		"capitals": "OperatorNameInvalid", "an underscore": "OperatorNameInvalid", "two dots": "OperatorNameInvalid",
+		"a dash at the end": "OperatorNameInvalid",
+		"a dash first":      "LabelKeyInvalid", "a slash": "LabelKeyInvalid", "a space": "LabelKeyInvalid", "unicode": "LabelKeyInvalid",
 		"300 characters, unicode": "LabelKeyInvalid",
 	}
 	tooLong := map[string]string{

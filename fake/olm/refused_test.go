@@ -158,7 +158,8 @@ func TestAPlanThatIsTooLarge(t *testing.T) {
 		require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
 		w.run(t, time.Minute)
 		require.Empty(t, w.plans())
-		require.Regexp(t, `^PlanTooLarge: the plan's steps take 14\d{5} bytes, more than 1048576; the largest are ConfigMap bigger \(7\d{5} bytes\), ConfigMap big \(`, unpackFailed(w))
+		require.Regexp(t, `^PlanTooLarge: the plan's steps take 14\d{5} bytes, more than 1048576; `+
+			`the largest are ConfigMap bigger \(7\d{5} bytes\), ConfigMap big \(`, unpackFailed(w))
 		w.requireNothingIsAsked(t)
 	})
 	t.Run("with an image", func(t *testing.T) {
@@ -184,7 +185,8 @@ func TestAPlanThatIsTooLarge(t *testing.T) {
 			}
 		}))
 		after := jobs[0].DeepCopy()
-		after.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.cluster.Now())}}
+		after.Status.Conditions = []batchv1.JobCondition{{
+			Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.cluster.Now())}}
 		require.NoError(t, w.cluster.UpdateStatus(after))
 		w.run(t, 5*time.Minute)
 		w.requireInstalled(t, "alpha")

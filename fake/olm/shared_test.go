@@ -293,7 +293,8 @@ func TestASharedObjectAndAnUpgrade(t *testing.T) {
 			next.Spec.Replaces = c.operator + ".v1"
 			plan := &v1alpha1.InstallPlan{
 				ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: c.operator + "-v2"},
-				Spec:       v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalAutomatic, Approved: true, ClusterServiceVersionNames: []string{next.Name}},
+				Spec: v1alpha1.InstallPlanSpec{Approval: v1alpha1.ApprovalAutomatic, Approved: true,
+					ClusterServiceVersionNames: []string{next.Name}},
 			}
 			require.NoError(t, w.Create(plan, next))
 			plan.Status = v1alpha1.InstallPlanStatus{Phase: v1alpha1.InstallPlanPhaseInstalling, CatalogSources: []string{},

@@ -71,9 +71,10 @@ func Reconcile(in Input) (olmcore.Result, error) {
 		return olmcore.Result{}, nil
 	case in.Operator == nil && len(validation.IsDNS1123Subdomain(in.Name)) > 0:
 		// The Diagnostic is about a member, because an Event cannot be recorded for an object whose name is invalid.
-		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonOperatorNameInvalid, representative(members),
-			fmt.Sprintf("metadata.labels[%q]", key), "no Operator object is created for the label %s: %q is no valid object name: %s",
-			key, in.Name, strings.Join(validation.IsDNS1123Subdomain(in.Name), "; "))}}, nil
+		return olmcore.Result{Diagnostics: []olmcore.Diagnostic{
+			olmcore.Diagnose(olmcore.Warning, ReasonOperatorNameInvalid, representative(members),
+				fmt.Sprintf("metadata.labels[%q]", key), "no Operator object is created for the label %s: %q is no valid object name: %s",
+				key, in.Name, strings.Join(validation.IsDNS1123Subdomain(in.Name), "; "))}}, nil
 	case in.Operator == nil:
 		created := &operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: in.Name}}
 		created.APIVersion, created.Kind = target.APIVersion, target.Kind

@@ -123,9 +123,11 @@ func TestAnInvalidOperatorNameIsReported(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, out.Actions, name)
 		require.Equal(t, "OperatorNameInvalid", reasons(out), name)
-		require.Equal(t, "Subscription ops/a", fmt.Sprint(out.Diagnostics[0].Target.Kind, " ", out.Diagnostics[0].Target.Namespace, "/", out.Diagnostics[0].Target.Name))
+		require.Equal(t, "Subscription ops/a",
+			fmt.Sprint(out.Diagnostics[0].Target.Kind, " ", out.Diagnostics[0].Target.Namespace, "/", out.Diagnostics[0].Target.Name))
 		require.Equal(t, fmt.Sprintf("metadata.labels[%q]", key), out.Diagnostics[0].Path)
-		require.Contains(t, out.Diagnostics[0].Message, fmt.Sprintf("%q is no valid object name: a lowercase RFC 1123 subdomain must consist of", name))
+		require.Contains(t, out.Diagnostics[0].Message,
+			fmt.Sprintf("%q is no valid object name: a lowercase RFC 1123 subdomain must consist of", name))
 		in.Components = in.Components[:1]
 		out, err = component.Reconcile(in)
 		require.NoError(t, err)

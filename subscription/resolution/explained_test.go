@@ -29,25 +29,38 @@ func TestTheEntriesThatLeadNowhereAreNamed(t *testing.T) {
 	}{
 		"no entry has an edge": {[]entry{line("a/s", "a3", "a2")}, "a/s",
 			"no entry of channel s replaces, skips or has a skipRange for a1."},
-		"the entry that replaces it is skipped": {[]entry{line("a/s", "a1", ""), line("a/s", "a2", "a1"), skipping("a/s", "a3", "", "a2"), line("a/s", "a4", "a3")}, "a/s",
+		"the entry that replaces it is skipped": {[]entry{
+			line("a/s", "a1", ""), line("a/s", "a2", "a1"), skipping("a/s", "a3", "", "a2"), line("a/s", "a4", "a3")}, "a/s",
 			"a2 replaces it, but a3 skips a2; no other entry of channel s replaces, skips or has a skipRange for it."},
-		"the entry that skips it is skipped": {[]entry{line("a/s", "a1", ""), skipping("a/s", "a2", "", "a1"), skipping("a/s", "a3", "", "a2")}, "a/s",
+		"the entry that skips it is skipped": {[]entry{
+			line("a/s", "a1", ""), skipping("a/s", "a2", "", "a1"), skipping("a/s", "a3", "", "a2")}, "a/s",
 			"a2 skips it, but a3 skips a2; no other entry of channel s replaces, skips or has a skipRange for it."},
 		"the entry with a skipRange is skipped": {[]entry{ranging(line("a/s", "a2", ""), "<2.0.0"), skipping("a/s", "a3", "", "a2")}, "a/s",
 			"a2 has a skipRange for it, but a3 skips a2; no other entry of channel s replaces, skips or has a skipRange for it."},
-		"the entry that replaces it is stranded": {[]entry{line("a/s", "a1", ""), line("a/s", "a2", "a1"), skipping("a/s", "a3", "a2", "a2"), skipping("a/s", "a4", "", "a3")}, "a/s",
+		"the entry that replaces it is stranded": {[]entry{
+			line("a/s", "a1", ""), line("a/s", "a2", "a1"), skipping("a/s", "a3", "a2", "a2"), skipping("a/s", "a4", "", "a3")}, "a/s",
 			"a2 replaces it, but a3 skips a2; no other entry of channel s replaces, skips or has a skipRange for it."},
-		"a stranded entry replaces it": {[]entry{line("a/s", "a1", ""), line("a/s", "a2", "a1"), line("a/s", "a3", "a2"), skipping("a/s", "a4", "", "a3")}, "a/s",
-			"a2 replaces it, but the head of channel s, a4, does not lead to a2; no other entry of channel s replaces, skips or has a skipRange for it."},
+		"a stranded entry replaces it": {[]entry{
+			line("a/s", "a1", ""), line("a/s", "a2", "a1"), line("a/s", "a3", "a2"), skipping("a/s", "a4", "", "a3")}, "a/s",
+			"a2 replaces it, but the head of channel s, a4, does not lead to a2; " +
+				"no other entry of channel s replaces, skips or has a skipRange for it."},
 		"only an older entry has a skipRange": {[]entry{ranging(line("a/s", "a0", ""), "<5.0.0"), line("a/s", "a3", "a0")}, "a/s",
 			"a0 has a skipRange for it, but a0 is not newer; no other entry of channel s replaces, skips or has a skipRange for it."},
-		"several channels are followed": {[]entry{line("a/s", "a1", ""), line("a/s", "a2", "a1"), skipping("a/s", "a3", "", "a2"), line("a/t", "a1", ""), line("a/t", "a2", "a1"), skipping("a/t", "a4", "", "a2")}, "a",
-			"a2 replaces it, but a3 skips a2; a2 replaces it, but a4 skips a2; no other entry of package a replaces, skips or has a skipRange for it."},
-		"another channel is broken": {[]entry{line("a/s", "a3", ""), line("a/t", "a1", ""), line("a/t", "a2", "a1"), line("a/t", "a5", "a1")}, "a",
-			"a2 replaces it, but the upgrade graph of channel t is broken; a5 replaces it, but the upgrade graph of channel t is broken; no other entry of package a replaces, skips or has a skipRange for it."},
+		"several channels are followed": {[]entry{
+			line("a/s", "a1", ""), line("a/s", "a2", "a1"), skipping("a/s", "a3", "", "a2"),
+			line("a/t", "a1", ""), line("a/t", "a2", "a1"), skipping("a/t", "a4", "", "a2")}, "a",
+			"a2 replaces it, but a3 skips a2; a2 replaces it, but a4 skips a2; " +
+				"no other entry of package a replaces, skips or has a skipRange for it."},
+		"another channel is broken": {[]entry{
+			line("a/s", "a3", ""), line("a/t", "a1", ""), line("a/t", "a2", "a1"), line("a/t", "a5", "a1")}, "a",
+			"a2 replaces it, but the upgrade graph of channel t is broken; a5 replaces it, but the upgrade graph of channel t is broken; " +
+				"no other entry of package a replaces, skips or has a skipRange for it."},
 		"there is an upgrade": {[]entry{line("a/s", "a1", ""), skipping("a/s", "a4", "", "a1")}, "a", ""},
-		"a large number leads nowhere": {[]entry{line("a/s", "a1", ""), line("a/s", "a2", "a1"), line("a/s", "a3", "a1"), line("a/s", "a4", "a1"), line("a/s", "a5", "a1"), skipping("a/s", "a6", "", "a2", "a3", "a4", "a5")}, "a/s",
-			"a2 replaces it, but a6 skips a2; a3 replaces it, but a6 skips a3; a4 replaces it, but a6 skips a4; 1 more cannot be reached either; no other entry of channel s replaces, skips or has a skipRange for it."},
+		"a large number leads nowhere": {[]entry{
+			line("a/s", "a1", ""), line("a/s", "a2", "a1"), line("a/s", "a3", "a1"),
+			line("a/s", "a4", "a1"), line("a/s", "a5", "a1"), skipping("a/s", "a6", "", "a2", "a3", "a4", "a5")}, "a/s",
+			"a2 replaces it, but a6 skips a2; a3 replaces it, but a6 skips a3; a4 replaces it, but a6 skips a4; 1 more cannot be reached either; " +
+				"no other entry of channel s replaces, skips or has a skipRange for it."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := resolution.Resolve(newWorld(c.lines...).sub(c.follows, has("a1")).csv("a", "a1", nil).in)
@@ -74,7 +87,8 @@ func TestExplainNamesRulesOnlyIfNoChannelOffersTheBundle(t *testing.T) {
 		}
 		o := newOracle(n, false)
 		for i, s := range o.subs {
-			if res.Decisions[slices.IndexFunc(res.Targets, func(x resolution.Target) bool { return x.Subscription == s.object.Name })].Failure != nil {
+			if res.Decisions[slices.IndexFunc(res.Targets,
+				func(x resolution.Target) bool { return x.Subscription == s.object.Name })].Failure != nil {
 				return
 			}
 			_ = i

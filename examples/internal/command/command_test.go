@@ -68,7 +68,8 @@ func TestFlags(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "catalog.yaml"), []byte("{schema: olm.package, name: alpha, defaultChannel: stable}\n"), 0o600))
 	f, validation = parsed("--namespaces", "a, b", "--only=catalog,csv", "--ignore-checks", "olm", "--catalog-replicas", "3", "--node-unreachable-grace", "10s",
-		"--node-not-ready-grace=20s", "--opm-image", "o", "--util-image", "u", "--sweeps=false", "--sweep-delete", "--judge=false", "--field-validation", "Warn", "--catalog", "olm/c="+dir, "file")
+		"--node-not-ready-grace=20s", "--opm-image", "o", "--util-image", "u", "--sweeps=false", "--sweep-delete", "--judge=false",
+		"--field-validation", "Warn", "--catalog", "olm/c="+dir, "file")
 	require.Equal(t, "Warn", validation)
 	require.Equal(t, []string{"a", "b"}, f.Options.Namespaces)
 	require.Equal(t, []string{"catalog", "csv"}, f.Only)
