@@ -79,7 +79,7 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 // ofAnyOwner selects the objects with an owner label. A record of co-owners cannot be selected by label.
 var ofAnyOwner = labels.NewSelector().Add(*hasOwner)
 
-var hasOwner, _ = labels.NewRequirement(olmcore.LabelOwner, selection.Exists, nil)
+var hasOwner, _ = labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
 
 // readSharers reads who needs the objects that are about to go. The plans of all namespaces are read only where there are
 // such objects.
