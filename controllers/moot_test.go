@@ -47,9 +47,10 @@ func TestAWriteToWhatIsGoneIsNoError(t *testing.T) {
 		"an unknown error":                        {update, errors.New("no"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Runner{Executor: failing{test.err}, Controller: Controller{Reconcile: func(context.Context, olmcore.Reader, types.NamespacedName, time.Time, olmcore.LastResults) (olmcore.Result, error) {
+			reconcile := func(context.Context, olmcore.Reader, types.NamespacedName, time.Time, olmcore.LastResults) (olmcore.Result, error) {
 				return olmcore.Result{Actions: []olmcore.Action{test.action}}, nil
-			}}}
+			}
+			r := &Runner{Executor: failing{test.err}, Controller: Controller{Reconcile: reconcile}}
 			now := time.Now()
 			for _, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
 				again, err := r.Run(t.Context(), types.NamespacedName{Name: "a"}, now)
