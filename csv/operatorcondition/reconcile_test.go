@@ -156,7 +156,6 @@ func TestReconcile(t *testing.T) {
 		"the version has another account":      {func(w world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName = "hot" }, []string{update}},
 		"the version has another Deployment":   {func(w world) { w.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "hot" }, []string{update}},
 		"somebody added an account":            {func(w world) { w.condition.Spec.ServiceAccounts = append(w.condition.Spec.ServiceAccounts, "mine") }, []string{update, binding}},
-		"an account is missing":                {func(w world) { w.condition.Spec.ServiceAccounts = w.condition.Spec.ServiceAccounts[1:] }, []string{update, binding}},
 		"a Deployment is missing":              {func(w world) { w.condition.Spec.Deployments = nil }, []string{update}},
 		"it lists an account twice":            {func(w world) { repeat(&w.condition.Spec.ServiceAccounts) }, nil},
 		"it lists accounts in another order": {func(w world) {
@@ -189,18 +188,16 @@ func TestReconcile(t *testing.T) {
 		"the RoleBinding binds another group":  {func(w world) { w.binding.Subjects[0].APIGroup = "example.com" }, []string{binding}},
 		"its subject is of another namespace":  {func(w world) { w.binding.Subjects[0].Namespace = "other" }, []string{binding}},
 		"its subject has no namespace":         {func(w world) { w.binding.Subjects[0].Namespace = "" }, nil},
-		"a User has no namespace":              {func(w world) { w.binding.Subjects[0].Kind, w.binding.Subjects[0].Namespace = "User", "" }, []string{binding}},
 		"the RoleBinding binds one twice":      {func(w world) { repeat(&w.binding.Subjects) }, nil},
 		"the RoleBinding has no label":         {func(w world) { w.binding.Labels = nil }, nil},
 		"the RoleBinding is to another role":   {func(w world) { w.binding.RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding cool.v1 (ConditionChanged)"}},
 		"role and binding wait for each other": {func(w world) { w.role.Rules, w.binding.Subjects = nil, nil }, []string{role}},
 
-		"the operator says something else":       {func(w world) { w.condition.Spec.Conditions[0].Status = "False" }, []string{status}},
-		"the operator gives another reason":      {func(w world) { w.condition.Spec.Conditions[0].Reason = "Bored" }, []string{status}},
-		"the operator gives another message":     {func(w world) { w.condition.Spec.Conditions[0].Message = "go on" }, []string{status}},
-		"somebody wrote an override":             {func(w world) { w.condition.Spec.Overrides, w.condition.Generation = w.condition.Spec.Conditions, 9 }, []string{status}},
-		"the operator takes back what it said":   {func(w world) { w.condition.Spec.Conditions = nil }, nil},
-		"spec and status change: the spec first": {func(w world) { w.condition.Spec.Conditions[0].Reason, w.condition.Spec.Deployments = "Bored", nil }, []string{update}},
+		"the operator says something else":     {func(w world) { w.condition.Spec.Conditions[0].Status = "False" }, []string{status}},
+		"the operator gives another reason":    {func(w world) { w.condition.Spec.Conditions[0].Reason = "Bored" }, []string{status}},
+		"the operator gives another message":   {func(w world) { w.condition.Spec.Conditions[0].Message = "go on" }, []string{status}},
+		"somebody wrote an override":           {func(w world) { w.condition.Spec.Overrides, w.condition.Generation = w.condition.Spec.Conditions, 9 }, []string{status}},
+		"the operator takes back what it said": {func(w world) { w.condition.Spec.Conditions = nil }, nil},
 
 		"a version of another name": {func(w world) { w.csv.Name, w.csv.Spec.InstallStrategy.StrategySpec.Permissions = "hot.v1", nil }, nil},
 		"an object of another namespace": {func(w world) {
@@ -208,6 +205,16 @@ func TestReconcile(t *testing.T) {
 			other.Namespace, other.Rules = "other", nil
 			w.Roles.Items = append(w.Roles.Items, other)
 		}, nil},
+
+		"an account is missing": {
+			func(w world) { w.condition.Spec.ServiceAccounts = w.condition.Spec.ServiceAccounts[1:] }, []string{update, binding},
+		},
+		"a User has no namespace": {
+			func(w world) { w.binding.Subjects[0].Kind, w.binding.Subjects[0].Namespace = "User", "" }, []string{binding},
+		},
+		"spec and status change: the spec first": {
+			func(w world) { w.condition.Spec.Conditions[0].Reason, w.condition.Spec.Deployments = "Bored", nil }, []string{update},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := atRest(t)
