@@ -46,7 +46,7 @@ func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems [
 	}
 	operators := slices.Clone(in.Resolution.Operators)
 	slices.SortStableFunc(operators, func(a, b olmcore.Operator) int { return strings.Compare(a.Name, b.Name) })
-	unpacked := fromImages(operators, in.Namespace, in.Config)
+	unpacked := fromImages(in.Resolution, in.Namespace, in.Config)
 	for _, o := range operators {
 		write := bundle.Literal
 		if unpacked[o.Name] {

@@ -27,7 +27,7 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, resolution 
 		all(ctx, r, &in.InstallPlans, namespace, "whether the InstallPlan exists"),
 		all(ctx, r, &in.OperatorGroups, namespace, "as which account a new InstallPlan runs"),
 	)
-	unpacked := fromImages(resolution.Operators, namespace, config)
+	unpacked := fromImages(resolution, namespace, config)
 	for _, o := range resolution.Operators {
 		err = cmp.Or(err, add(ctx, r, &in.ClusterServiceVersions, namespace, o.Name, "what is installed"))
 		if unpacked[o.Name] {

@@ -7,29 +7,31 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// referenceBytes is about the size of a step that refers to an unpacked bundle.
-const referenceBytes = 640
+// digestLength is the length of the digest of an unpacked bundle.
+const digestLength = 64
 
 // fromImages returns the names of the operators whose objects come from their unpacked bundle image: those that the catalog
-// describes by an image alone, and, while the steps of the others do not fit into one InstallPlan, those with the largest steps that
-// have an image, too. The steps of an unpacked bundle only refer to its ConfigMap.
+// describes by an image alone, and, while the steps of the others do not fit into one InstallPlan, those that have an image and
+// whose plan becomes smallest by it. No other bundle is unpacked if the plan is too large even with all of them unpacked.
 //
 // Differs: OLM unpacks every bundle that has an image.
-func fromImages(operators []olmcore.Operator, namespace string, config installplan.Config) map[string]bool {
+func fromImages(resolution olmcore.Resolution, namespace string, config installplan.Config) map[string]bool {
 	names := map[string]bool{}
-	type size struct {
-		name  string
-		bytes int
-	}
-	var movable []size
-	total := 0
-	for _, o := range operators {
+	limit, total := cmp.Or(config.MaxStatusBytes, installplan.DefaultMaxStatusBytes), 0
+	literal := map[string]int{}
+	var movable []olmcore.Operator
+	for _, o := range resolution.Operators {
 		if o.Bundle.Image != "" && len(o.Bundle.Objects) == 0 {
 			names[o.Name] = true
 			continue
@@ -38,18 +40,63 @@ func fromImages(operators []olmcore.Operator, namespace string, config installpl
 		if err != nil {
 			continue // which is reported where the plan is made
 		}
-		data, _ := json.Marshal(steps) // strings always encode
-		if total += len(data); o.Bundle.Image != "" {
-			movable = append(movable, size{o.Name, len(data) - len(steps)*referenceBytes})
+		literal[o.Name] = bytesOf(steps, nil)
+		if total += literal[o.Name]; o.Bundle.Image != "" {
+			movable = append(movable, o)
 		}
 	}
-	slices.SortFunc(movable, func(a, b size) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), strings.Compare(a.name, b.name)) })
+	for _, s := range resolution.Generated {
+		if step, err := subscriptionStep(s, namespace); err == nil {
+			total += bytesOf([]*v1alpha1.Step{step}, nil)
+		}
+	}
+	if total <= limit {
+		return names
+	}
+	type saving struct {
+		name  string
+		bytes int
+	}
+	var savings []saving
+	least := total
 	for _, o := range movable {
-		if total <= cmp.Or(config.MaxStatusBytes, installplan.DefaultMaxStatusBytes) {
+		if bytes := literal[o.Name] - unpackedBytes(o, namespace); bytes > 0 {
+			savings, least = append(savings, saving{o.Name, bytes}), least-bytes
+		}
+	}
+	if least > limit {
+		return names
+	}
+	slices.SortFunc(savings, func(a, b saving) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), strings.Compare(a.name, b.name)) })
+	for _, s := range savings {
+		if total <= limit {
 			break
 		}
-		names[o.name] = true
-		total -= o.bytes
+		names[s.name] = true
+		total -= s.bytes
 	}
 	return names
+}
+
+// unpackedBytes returns the size in a plan of an operator whose objects are in an unpacked bundle: the steps that refer to its
+// ConfigMap, and the lookup. The properties are in both.
+func unpackedBytes(o olmcore.Operator, namespace string) int {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.Catalog.Namespace, Name: bundle.Name(o.Bundle.Image)}}
+	steps, _ := bundle.Steps(o, namespace, references(cm, strings.Repeat("0", digestLength), o)) // whose literal form was valid
+	lookup, _ := bundle.NewLookup(o, time.Time{})
+	lookup.Conditions = nil
+	return bytesOf(steps, []v1alpha1.BundleLookup{lookup})
+}
+
+// bytesOf returns the size of steps and lookups in the status of a plan.
+func bytesOf(steps []*v1alpha1.Step, lookups []v1alpha1.BundleLookup) (bytes int) {
+	for _, s := range steps {
+		data, _ := json.Marshal(s) // strings always encode
+		bytes += len(data)
+	}
+	for i := range lookups {
+		data, _ := json.Marshal(&lookups[i])
+		bytes += len(data)
+	}
+	return bytes
 }

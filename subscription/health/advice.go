@@ -16,6 +16,9 @@ const (
 	operatorGroups    situation = "OperatorGroupCount"
 	noOperatorGroup   situation = "NoOperatorGroup"
 	unpackFailed      situation = "UnpackFailed"
+	bundleInvalid     situation = "BundleInvalid"
+	planTooLarge      situation = "PlanTooLarge"
+	planNotWritten    situation = "PlanNotWritten"
 	catalogsMissing   situation = "CatalogsUnhealthy"
 	catalogsUnasked   situation = "CatalogsUnhealthyWhenInstalled"
 	heldBack          situation = "HeldBack"
@@ -56,6 +59,9 @@ var advices = map[situation]string{
 	operatorGroups:    "Leave exactly one OperatorGroup in {object}.",
 	noOperatorGroup:   "Create an OperatorGroup in {object}, exactly one: it says which namespaces its operators watch.",
 	unpackFailed:      "Make the bundle image available, or follow the advice of the message.",
+	bundleInvalid:     "Correct the bundle in its catalog, or choose another channel in {subscription}.",
+	planTooLarge:      "Make the largest steps smaller, or serve their bundles as images.",
+	planNotWritten:    "Remove what the message names. The InstallPlan is written again by itself.",
 	catalogsMissing:   "Make {object} available, or remove the catalogs that are not needed.",
 	catalogsUnasked:   "Make the catalogs available: until then no newer version is seen.",
 	heldBack:          "{what}",

@@ -14,7 +14,8 @@ func Advices() map[string]string {
 // Situations returns the situations with advice of Subscriptions, plans and versions, in their order in docs/health.md.
 func Situations() (all []string) {
 	for _, s := range []situation{
-		finalizersHeld, specMissing, referenceInvalid, resolutionFailed, operatorGroups, noOperatorGroup, unpackFailed, catalogsMissing, catalogsUnasked,
+		finalizersHeld, specMissing, referenceInvalid, resolutionFailed, operatorGroups, noOperatorGroup,
+		unpackFailed, bundleInvalid, planTooLarge, planNotWritten, catalogsMissing, catalogsUnasked,
 		heldBack, heldBackUnhelped, planWithoutSteps, planMayNotRun, approvalNeeded, planFailed, planRetried, planUnknown, versionFailed,
 		requirementsUnmet, requirementsNamed, notUpgradeable, copyInPlace, versionGone, versionAndPlan,
 		unpackLate, resolvingLate, planGoneLate, planLate, stepsLate, noStepLate, versionLate,

@@ -3,6 +3,7 @@
 package health
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -30,6 +31,14 @@ var obstacles = []obstacle{
 	{Type: v1alpha1.SubscriptionBundleUnpacking, Phase: Unpacking, late: unpackLate},
 }
 
+// refusals are the situations of a condition BundleUnpackFailed that is not about an image, by its reason. The first two are reasons of
+// installplan/create.
+var refusals = map[string]situation{
+	"BundleInvalid": bundleInvalid,
+	"PlanTooLarge":  planTooLarge,
+	subscription.ReasonEnsureInstallPlanFailed: planNotWritten,
+}
+
 // resolution is about what keeps a resolution from becoming a plan.
 func (n *namespace) resolution(v *subscription.Verdict) (f finding, blocks bool) {
 	for _, o := range obstacles {
@@ -37,6 +46,9 @@ func (n *namespace) resolution(v *subscription.Verdict) (f finding, blocks bool)
 			continue
 		}
 		f.Phase, f.now, f.late = o.Phase, o.now, o.late
+		if o.Type == v1alpha1.SubscriptionBundleUnpackFailed {
+			f.now = cmp.Or(refusals[f.Reason], f.now)
+		}
 		if f.Phase == "" {
 			f.Phase = n.failure(v)
 			if n.blocked {

@@ -139,18 +139,8 @@ func (r *runner) settle(advance time.Duration) (*Report, error) {
 			return nil, err
 		}
 	}
-	// What they would wait for, seen afresh.
-	if o, err = r.newOLM(nil); err != nil {
+	if err := r.await(); err != nil {
 		return nil, err
-	}
-	for _, c := range tolerant(o.Controllers()) {
-		for _, key := range c.Keys(r.cluster) {
-			found, err := c.Reconcile(r.ctx, r.cluster, key, r.cluster.Now(), nil)
-			if err != nil {
-				return nil, err
-			}
-			r.requeue(c.Name, key, found.RequeueAfter)
-		}
 	}
 	if err := r.audit(); err != nil {
 		return nil, err
@@ -170,6 +160,29 @@ func (r *runner) settle(advance time.Duration) (*Report, error) {
 		all.World = append(all.World, m)
 	}
 	return all, nil
+}
+
+// await reconciles every key once more after everything ran, and adds the deadlines and the bundles that are waited for.
+func (r *runner) await() error {
+	o, err := r.newOLM(nil)
+	if err != nil {
+		return err
+	}
+	for _, c := range tolerant(o.Controllers()) {
+		for _, key := range c.Keys(r.cluster) {
+			found, err := c.Reconcile(r.ctx, r.cluster, key, r.cluster.Now(), nil)
+			if err != nil {
+				return err
+			}
+			r.requeue(c.Name, key, found.RequeueAfter)
+			for _, e := range events(c.Name, key, found) {
+				if r.isNotUnpacked(e) { // the namespace was resolved again, which replaced its answers
+					r.noteNotUnpacked(e)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // reasonUndecided stands for what cannot be decided, as a kind was not read.
@@ -222,16 +235,26 @@ func (r *runner) add(e fake.Event) error {
 	case e.Transition != nil:
 		about := r.about(e, e.Transition.Target)
 		about.Transitions = append(about.Transitions, *e.Transition)
-	case e.Diagnostic != nil && e.Diagnostic.Reason == create.ReasonBundleNotUnpacked && len(r.catalogs.Content) > 0:
-		if about := r.about(e, e.Diagnostic.Target); about.Resolution != nil {
-			about.Resolution.Note = notUnpacked // once for all bundles
-		}
+	case r.isNotUnpacked(e):
+		r.noteNotUnpacked(e)
 	case e.Diagnostic != nil && isUndecided(e.Diagnostic.Reason):
 		r.undecided(e)
 	case e.Diagnostic != nil:
 		r.about(e, e.Diagnostic.Target).say(*e.Diagnostic)
 	}
 	return nil
+}
+
+// isNotUnpacked reports whether an event says that a bundle of a catalog in the input must be unpacked first.
+func (r *runner) isNotUnpacked(e fake.Event) bool {
+	return e.Diagnostic != nil && e.Diagnostic.Reason == create.ReasonBundleNotUnpacked && len(r.catalogs.Content) > 0
+}
+
+// noteNotUnpacked adds the Note to the answer that an event is about, once for all bundles.
+func (r *runner) noteNotUnpacked(e fake.Event) {
+	if about := r.about(e, e.Diagnostic.Target); about.Resolution != nil {
+		about.Resolution.Note = notUnpacked
+	}
 }
 
 // isUndecided reports whether a diagnostic says that something was not read. The report names each such kind once.
