@@ -11,6 +11,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -42,8 +43,12 @@ func NewIndex(s Sources) *Index {
 			x.live[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = c
 		}
 	}
+	groups := map[string][]*operatorsv1.OperatorGroup{}
+	for _, g := range s.OperatorGroups {
+		groups[g.Namespace] = append(groups[g.Namespace], g)
+	}
 	for _, p := range s.InstallPlans {
-		if !runsAsController(p, s.OperatorGroups) {
+		if !runsAsController(p, groups[p.Namespace]) {
 			continue
 		}
 		for _, step := range p.Status.Plan {
@@ -77,7 +82,7 @@ func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	}
 	var candidates []*v1alpha1.ClusterServiceVersion
 	add := func(key types.NamespacedName, uid types.UID) {
-		if c := x.live[key]; c != nil && (uid == "" || c.UID == uid) && owned.IsLabelValue(c.Name) && !owned.By(c).Owns(o.GetLabels()) {
+		if c := x.live[key]; c != nil && (uid == "" || c.UID == uid) && owned.IsLabelValue(c.Name) && !owned.By(c).Owns(o.GetLabels()) && grantsTo(o, c.Namespace) {
 			candidates = append(candidates, c)
 		}
 	}
@@ -92,6 +97,15 @@ func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	}
 	return slices.MinFunc(candidates, func(a, b *v1alpha1.ClusterServiceVersion) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// grantsTo reports whether an object concerns a namespace. Only a ClusterRoleBinding whose subjects are all ServiceAccounts of other
+// namespaces does not: it would go on granting what the deleted operator could do to whoever creates its account again.
+func grantsTo(o olmcore.Object, namespace string) bool {
+	binding, ok := o.(*rbacv1.ClusterRoleBinding)
+	return !ok || len(binding.Subjects) == 0 || slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
+		return s.Kind != rbacv1.ServiceAccountKind || s.Namespace == namespace
 	})
 }
 
