@@ -55,7 +55,7 @@ spec: {name: a, channel: s, source: community, sourceNamespace: olm}
 			map[string]any{"type": "olm.package", "value": map[string]any{"packageName": "a", "version": "1.0.0"}},
 			object(map[string]any{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
 				"metadata": map[string]any{"name": "a.v1.0.0"},
-				"spec": map[string]any{"version": "1.0.0", "install": map[string]any{"strategy": "deployment"}}}),
+				"spec":     map[string]any{"version": "1.0.0", "install": map[string]any{"strategy": "deployment"}}}),
 			object(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "large"},
 				"data": map[string]any{"x": strings.Repeat("x", 1<<20)}}),
 		})
