@@ -41,8 +41,8 @@ func identified(object olmcore.Object) (olmcore.Object, error) {
 	if apiVersion == "" {
 		return nil, fmt.Errorf("%s %s of its bundle has no apiVersion", u.GetKind(), u.GetName())
 	}
-	if _, known := kinds.Known[u.GetKind()]; !known {
-		return object, nil
+	if _, known := kinds.Known[u.GetKind()]; !known || apiVersion == u.GetAPIVersion() && u.GetKind() != kinds.CSV {
+		return object, nil // a field that the Go type does not have stays
 	}
 	values := maps.Clone(u.Object)
 	values["apiVersion"] = apiVersion
