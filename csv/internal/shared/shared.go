@@ -34,7 +34,7 @@ type Index struct {
 }
 
 // NewIndex returns the Index of some Sources. A step counts that was applied, in a plan that runs as the controller:
-// whoever may write such a plan may write the object itself. Where the OperatorGroup prescribes an account, only what is
+// a user who can write such a plan can write the object itself. Where the OperatorGroup prescribes an account, only what is
 // recorded on the object counts, which the account must have been allowed to write.
 func NewIndex(s Sources) *Index {
 	x := &Index{map[types.NamespacedName]*v1alpha1.ClusterServiceVersion{}, map[olmcore.Key][]types.NamespacedName{}}
@@ -101,7 +101,7 @@ func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 }
 
 // grantsTo reports whether an object concerns a namespace. Only a ClusterRoleBinding whose subjects are all ServiceAccounts of other
-// namespaces does not: it would go on granting what the deleted operator could do to whoever creates its account again.
+// namespaces does not: an account of that name that is created again would get the rights of the deleted operator.
 func grantsTo(o olmcore.Object, namespace string) bool {
 	binding, ok := o.(*rbacv1.ClusterRoleBinding)
 	return !ok || len(binding.Subjects) == 0 || slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
