@@ -50,14 +50,14 @@ func (u *unserved) time() time.Time {
 	return time.Now()
 }
 
-// recall returns the remembered error of a kind, nil if the API server must be asked, and the number of changes so far.
-func (u *unserved) recall(gvk schema.GroupVersionKind) (err error, changes int) {
+// recall returns the number of changes so far, and the remembered error of a kind: nil if the API server must be asked.
+func (u *unserved) recall(gvk schema.GroupVersionKind) (changes int, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if r, known := u.kinds[gvk]; known && u.time().Before(r.until) {
-		return r.err, u.changes
+		return u.changes, r.err
 	}
-	return nil, u.changes
+	return u.changes, nil
 }
 
 // learn takes the answer about a kind to a question that was asked after a number of changes.
@@ -119,7 +119,7 @@ func (u *unserved) forget(group string) {
 
 // asked returns the answer of the API server about a kind. It does not ask while the kind is known not to be served.
 func asked[T any](c *Cluster, gvk schema.GroupVersionKind, ask func(*meta.RESTMapping) (T, error)) (answer T, err error) {
-	err, changes := c.unserved.recall(gvk)
+	changes, err := c.unserved.recall(gvk)
 	if err != nil {
 		return answer, err
 	}

@@ -80,7 +80,7 @@ func TestWhatIsNotServedIsBounded(t *testing.T) {
 		all.Go(func() {
 			for j := range 1000 {
 				gvk := schema.GroupVersionKind{Group: fmt.Sprintf("g%d-%d", i, j), Version: "v1", Kind: "K"}
-				_, changes := u.recall(gvk)
+				changes, _ := u.recall(gvk)
 				u.learn(gvk, noMatch(gvk), changes)
 			}
 		})
@@ -92,7 +92,7 @@ func TestWhatIsNotServedIsBounded(t *testing.T) {
 	require.NotContains(t, u.kinds, long)
 
 	late := schema.GroupVersionKind{Group: "late", Version: "v1", Kind: "K"}
-	_, changes := u.recall(late)
+	changes, _ := u.recall(late)
 	u.forget("late")
 	u.learn(late, noMatch(late), changes)
 	require.NotContains(t, u.kinds, late)
