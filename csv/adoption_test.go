@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"testing"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -75,5 +76,43 @@ func TestWhatOLMInstalledIsLeftAlone(t *testing.T) {
 			continue
 		}
 		require.Empty(t, out.Actions, "%s", invariant.Describe(out.Result))
+	}
+}
+
+// TestWhatOLMReportedOfAPendingVersionIsLeftAlone checks that the order in which OLM lists ServiceAccounts is kept, and that
+// another content of the report is written.
+func TestWhatOLMReportedOfAPendingVersionIsLeftAlone(t *testing.T) {
+	c := csvtest.Operator("cool.v1", 1)
+	c.UID, c.ResourceVersion = "", ""
+	for _, name := range []string{"first", "second", "third"} {
+		c.Spec.InstallStrategy.StrategySpec.Permissions = append(c.Spec.InstallStrategy.StrategySpec.Permissions, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: name})
+	}
+	cluster, driver := newWorld(csv.Config{})
+	require.NoError(t, cluster.Create(groupFor(c), c))
+	require.NoError(t, driver.Settle(t.Context()))
+	live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
+	require.Equal(t, pending, live.Status.Phase, live.Status.Message)
+	adopted := csvtest.AsOLM(live).(*v1alpha1.ClusterServiceVersion)
+	require.NotEqual(t, live.Status.RequirementStatus, adopted.Status.RequirementStatus)
+
+	in, err := csv.Gather(t.Context(), cluster, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
+	require.NoError(t, err)
+	in.Now, in.KubernetesVersion, in.ClusterServiceVersion = cluster.Now(), kubernetesVersion, adopted
+	require.Empty(t, reconciled(t, in).Actions)
+	for name, change := range map[string]func(s *v1alpha1.ClusterServiceVersionStatus){
+		"an entry is missing": func(s *v1alpha1.ClusterServiceVersionStatus) { s.RequirementStatus = s.RequirementStatus[1:] },
+		"an entry is there twice": func(s *v1alpha1.ClusterServiceVersionStatus) {
+			s.RequirementStatus = append(s.RequirementStatus, s.RequirementStatus[0])
+		},
+		"an entry says another": func(s *v1alpha1.ClusterServiceVersionStatus) { s.RequirementStatus[1].Message = "fine" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.ClusterServiceVersion = adopted.DeepCopy()
+			change(&in.ClusterServiceVersion.Status)
+			actions := reconciled(t, in).Actions
+			require.Len(t, actions, 1)
+			after, _ := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](actions)
+			require.Equal(t, live.Status.RequirementStatus, after.Status.RequirementStatus)
+		})
 	}
 }

@@ -3,7 +3,9 @@
 package csv
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -98,7 +100,7 @@ func (f *facts) result(d decision) olmcore.Result {
 	if d.reported {
 		report = f.report.entries()
 	}
-	reported := d.reported && !equality.Semantic.DeepEqual(s.RequirementStatus, report)
+	reported := d.reported && !sameRequirements(s.RequirementStatus, report)
 	// The timeout of an installation needs a time to count from.
 	timeless := s.Phase == v1alpha1.CSVPhaseInstalling && s.LastTransitionTime == nil && d.Rule != ruleMetadata
 	if !said && !reported && !timeless {
@@ -129,6 +131,19 @@ func (f *facts) result(d decision) olmcore.Result {
 		}
 	}
 	return res
+}
+
+// sameRequirements reports whether two requirement reports have the same entries. Their order does not count, because OLM lists
+// ServiceAccounts in random order.
+func sameRequirements(a, b []v1alpha1.RequirementStatus) bool {
+	return equality.Semantic.DeepEqual(a, b) || equality.Semantic.DeepEqual(sortedRequirements(a), sortedRequirements(b))
+}
+
+func sortedRequirements(entries []v1alpha1.RequirementStatus) []v1alpha1.RequirementStatus {
+	return slices.SortedStableFunc(slices.Values(entries), func(a, b v1alpha1.RequirementStatus) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name))
+	})
 }
 
 type (

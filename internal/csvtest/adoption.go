@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -15,9 +17,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// AsOLM returns an object in the form in which OLM makes it: without what this library adds for its cleanup and for the
-// rotation of certificates, with the names that the API server completes, with repeated accounts, without the namespace
-// of subjects, and with owner kinds in lower case.
+// AsOLM returns a copy of an object in the form in which OLM writes it: without the labels and annotations that only this
+// library writes, with names that the API server generates, with repeated accounts, without the namespace of subjects, with
+// owner kinds in lower case, and with the lists that OLM does not sort in another order.
 func AsOLM(o olmcore.Object) olmcore.Object {
 	o = o.DeepCopyObject().(olmcore.Object)
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
@@ -30,6 +32,9 @@ func AsOLM(o olmcore.Object) olmcore.Object {
 		labels = map[string]string{"olm.managed": "true"}
 	case strings.HasPrefix(kind, "ClusterRole"):
 		delete(labels, "olm.copiedFrom")
+		if isOfBundle(o) {
+			maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "olm.owner") })
+		}
 	case kind == "Secret":
 		secret := o.(*corev1.Secret)
 		maps.DeleteFunc(secret.Data, func(key string, _ []byte) bool {
@@ -43,6 +48,17 @@ func AsOLM(o olmcore.Object) olmcore.Object {
 		delete(labels, olmcore.LabelManaged)
 	}
 	switch o := o.(type) {
+	case *operatorsv1.OperatorGroup:
+		slices.Reverse(o.Status.Namespaces)
+	case *v1alpha1.InstallPlan:
+		slices.Reverse(o.Status.CatalogSources)
+		slices.Reverse(o.OwnerReferences)
+	case *v1alpha1.ClusterServiceVersion:
+		report := o.Status.RequirementStatus
+		isOfAccount := func(r v1alpha1.RequirementStatus) bool { return r.Kind == "ServiceAccount" }
+		if first := slices.IndexFunc(report, isOfAccount); first >= 0 {
+			slices.Reverse(report[first:])
+		}
 	case *operatorsv2.OperatorCondition:
 		o.Spec.ServiceAccounts = slices.Concat(o.Spec.ServiceAccounts, o.Spec.ServiceAccounts)
 	case *rbacv1.RoleBinding:
@@ -55,6 +71,13 @@ func AsOLM(o olmcore.Object) olmcore.Object {
 	o.SetLabels(labels)
 	o.SetAnnotations(annotations)
 	return o
+}
+
+// isOfBundle reports whether a ClusterRole or ClusterRoleBinding is a manifest of a bundle. OLM writes no owner labels on it.
+func isOfBundle(o olmcore.Object) bool {
+	labels := o.GetLabels()
+	return labels[olmcore.LabelOwnerKind] == v1alpha1.ClusterServiceVersionKind && labels["olm.permissions.hash"] == "" &&
+		!strings.HasSuffix(o.GetName(), "-system:auth-delegator")
 }
 
 // isOfCondition reports whether an object is an OperatorCondition, or the Role or RoleBinding of one.
