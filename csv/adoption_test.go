@@ -85,7 +85,8 @@ func TestWhatOLMReportedOfAPendingVersionIsLeftAlone(t *testing.T) {
 	c := csvtest.Operator("cool.v1", 1)
 	c.UID, c.ResourceVersion = "", ""
 	for _, name := range []string{"first", "second", "third"} {
-		c.Spec.InstallStrategy.StrategySpec.Permissions = append(c.Spec.InstallStrategy.StrategySpec.Permissions, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: name})
+		strategy := &c.Spec.InstallStrategy.StrategySpec
+		strategy.Permissions = append(strategy.Permissions, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: name})
 	}
 	cluster, driver := newWorld(csv.Config{})
 	require.NoError(t, cluster.Create(groupFor(c), c))

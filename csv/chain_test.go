@@ -228,7 +228,8 @@ func TestAFailingInstallationRests(t *testing.T) {
 			return apierrors.NewInvalid(target.GVK().GroupKind(), target.Name, nil)
 		}, 1, 1},
 		"denied by a webhook": {func(target olmcore.Ref) error {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, target.Name, errors.New(`admission webhook "a" denied the request`))
+			deployments := schema.GroupResource{Resource: "deployments"}
+			return apierrors.NewForbidden(deployments, target.Name, errors.New(`admission webhook "a" denied the request`))
 		}, 12, 28},
 	} {
 		t.Run(name, func(t *testing.T) {

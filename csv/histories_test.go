@@ -613,7 +613,8 @@ func TestAFrozenVersionSeesWhatChanged(t *testing.T) {
 func TestAFrozenVersionIsTriedAgain(t *testing.T) {
 	in := input(failed, "InstallComponentFailedNoRetry", "install strategy failed: no")
 	in.Now = in.ClusterServiceVersion.Status.LastTransitionTime.Add(time.Hour)
-	for i, backoff := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
+	for i, minutes := range []time.Duration{1, 2, 4, 8, 10, 10} {
+		backoff := minutes * time.Minute
 		out := reconciled(t, in)
 		require.Equal(t, []string{"create Deployment cool"}, csvtest.Writes(out.Actions), i)
 		forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "cool", nil)

@@ -61,7 +61,12 @@ func TestAnInstallationThatCannotSucceedRests(t *testing.T) {
 			}
 		}
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "delta-manager-service"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "delta-manager-service"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}},
+	}
+	alpha := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "alpha"}, Spec: usersDeployment()}
+	denied := forbidden(`admission webhook "x" denied the request`)
 	for name, c := range map[string]struct {
 		pkg     string
 		cluster func(*fake.Cluster)
@@ -69,14 +74,16 @@ func TestAnInstallationThatCannotSucceedRests(t *testing.T) {
 		reason  v1alpha1.ConditionReason
 		repair  func(*fake.Cluster) error
 	}{
-		"the name of a Deployment is no DNS name": {"alpha", nothing, deployment(func(d *v1alpha1.StrategyDeploymentSpec) { d.Name = "Bad_Name" }), "InstallComponentFailed", nil},
+		"the name of a Deployment is no DNS name": {"alpha", nothing, deployment(func(d *v1alpha1.StrategyDeploymentSpec) {
+			d.Name = "Bad_Name"
+		}), "InstallComponentFailed", nil},
 		"the selector of a Deployment does not match": {"alpha", nothing, deployment(func(d *v1alpha1.StrategyDeploymentSpec) {
 			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"not": "there"}}
 		}), "InvalidInstallStrategy", nil},
 		"an environment variable has no name": {"alpha", nothing, deployment(func(d *v1alpha1.StrategyDeploymentSpec) {
 			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Value: "x"}}
 		}), "InstallComponentFailed", nil},
-		"a webhook denies the Deployment": {"alpha", rejecting("Deployment", forbidden(`admission webhook "x" denied the request`)), nil, "InstallComponentFailed", nil},
+		"a webhook denies the Deployment": {"alpha", rejecting("Deployment", denied), nil, "InstallComponentFailed", nil},
 		"a quota forbids the Deployment":  {"alpha", rejecting("Deployment", forbidden("exceeded quota")), nil, "InstallComponentFailedNoRetry", nil},
 		"a user has the Service": {"delta", users(service), nil, "InstallComponentFailed", func(c *fake.Cluster) error {
 			return c.Delete(olmcore.RefOf(fake.Find[*corev1.Service](c, namespace, "delta-manager-service")))
@@ -90,9 +97,9 @@ func TestAnInstallationThatCannotSucceedRests(t *testing.T) {
 			return forbidden("no")(target)
 		}), nil, "InstallComponentFailed", nil},
 		"the webhook configuration is invalid":  {"delta", rejecting("ValidatingWebhookConfiguration", invalid), nil, "InstallComponentFailed", nil},
-		"the webhook configuration is denied":   {"delta", rejecting("ValidatingWebhookConfiguration", forbidden(`admission webhook "x" denied the request`)), nil, "InstallComponentFailed", nil},
+		"the webhook configuration is denied":   {"delta", rejecting("ValidatingWebhookConfiguration", denied), nil, "InstallComponentFailed", nil},
 		"the APIService is invalid":             {"epsilon", rejecting("APIService", invalid), nil, "InstallComponentFailed", nil},
-		"the Deployment of a user has the name": {"alpha", users(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "alpha"}, Spec: usersDeployment()}), nil, "OwnerConflict", nil},
+		"the Deployment of a user has the name": {"alpha", users(alpha), nil, "OwnerConflict", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

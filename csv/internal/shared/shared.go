@@ -82,7 +82,11 @@ func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	}
 	var candidates []*v1alpha1.ClusterServiceVersion
 	add := func(key types.NamespacedName, uid types.UID) {
-		if c := x.live[key]; c != nil && (uid == "" || c.UID == uid) && owned.IsLabelValue(c.Name) && !owned.By(c).Owns(o.GetLabels()) && grantsTo(o, c.Namespace) {
+		c := x.live[key]
+		if c == nil || uid != "" && c.UID != uid {
+			return
+		}
+		if owned.IsLabelValue(c.Name) && !owned.By(c).Owns(o.GetLabels()) && grantsTo(o, c.Namespace) {
 			candidates = append(candidates, c)
 		}
 	}
