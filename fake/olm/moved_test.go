@@ -102,3 +102,51 @@ func (w *world) requireNothingIsAsked(t *testing.T) {
 	w.run(t, time.Hour)
 	require.Equal(t, before, w.cluster.ResourceVersion())
 }
+
+// serving returns a package whose version v serves the APIService of served[v-1]; "" for none.
+func serving(pkg string, served ...string) resolution.Package {
+	p := owning(pkg, make([][]string, len(served))...)
+	for i, group := range served {
+		if group == "" {
+			continue
+		}
+		csv := p.Bundles[i].Objects[0].(*v1alpha1.ClusterServiceVersion)
+		csv.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{
+			Name: "things", Group: group, Version: "v1", Kind: "Thing", ContainerPort: 443,
+			DeploymentName: csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name,
+		}}
+	}
+	return p
+}
+
+// TestAnAPIServiceMovesBetweenOperators: a plan upgrades alpha and beta at once, and the APIService of one belongs to the other
+// afterwards. Both upgrades succeed.
+func TestAnAPIServiceMovesBetweenOperators(t *testing.T) {
+	const group = "things.example.com"
+	for name, c := range map[string]struct{ alpha, beta []string }{
+		"from the first to the second": {alpha: []string{group, ""}, beta: []string{"", group}},
+		"from the second to the first": {alpha: []string{"", group}, beta: []string{group, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			serve := func(version int) {
+				catalogs, err := catalogsOf(map[string]resolution.Package{
+					"alpha": serving("alpha", c.alpha[:version]...), "beta": serving("beta", c.beta[:version]...),
+				})
+				require.NoError(t, err)
+				catalogs.Serve(&w.olm.Options)
+				w.olm.CatalogsChanged()
+			}
+			serve(1)
+			require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+			require.NoError(t, w.subscribe("beta", v1alpha1.ApprovalAutomatic))
+			w.run(t, 5*time.Minute)
+			require.Equal(t, "alpha.v1.0.0 Succeeded, beta.v1.0.0 Succeeded", w.phases())
+			serve(2)
+			w.poke(t)
+			w.run(t, 30*time.Minute)
+			require.Equal(t, "alpha.v2.0.0 Succeeded, beta.v2.0.0 Succeeded", w.phases())
+			w.requireNothingIsAsked(t)
+		})
+	}
+}
