@@ -12,6 +12,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,7 +77,13 @@ func New(config *rest.Config) (*Cluster, error) {
 // Get implements olmcore.Reader.
 func (c *Cluster) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
 	u, err := asked(c, gvk, func(mapping *meta.RESTMapping) (*unstructured.Unstructured, error) {
-		return resourceOf(c.client, mapping, namespace).Get(ctx, name, metav1.GetOptions{})
+		u, err := resourceOf(c.client, mapping, namespace).Get(ctx, name, metav1.GetOptions{})
+		isNowhere := namespace == "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace
+		if isNowhere && olmcore.Classify(err) == olmcore.NoMatch {
+			// The API server has no path to such an object, and answers as if it did not serve the kind.
+			err = apierrors.NewNotFound(mapping.Resource.GroupResource(), name)
+		}
+		return u, err
 	})
 	if err != nil {
 		return nil, err
@@ -144,26 +151,35 @@ func (c *Cluster) Do(ctx context.Context, a olmcore.Action) error {
 	return c.Run(ctx, r)
 }
 
-// Run runs a Record, be it of this process or read from a file: updates as merge
-// patches, with UID and resourceVersion as preconditions.
+// Run runs a Record of this process, or one that was read from a file. It sends updates as merge patches, with UID and
+// resourceVersion as preconditions.
 func (c *Cluster) Run(ctx context.Context, r olmcore.Record) error {
+	gvk := r.Target.GVK()
 	client, err := c.as(r.As)
 	if err != nil {
 		return err
 	}
-	mapping, err := c.mapping(r.Target.GVK()) // what the Reader remembers does not hold up a write
+	mapping, err := c.mapping(gvk) // a kind that was not served when it was read is looked up again for a write
 	if err != nil {
 		return err
 	}
-	defer c.changed(r.Target.GVK().GroupKind(), r.Target.Name)
-	resource := resourceOf(client, mapping, r.Target.Namespace)
+	defer c.changed(gvk.GroupKind(), r.Target.Name)
+	if err := write(ctx, resourceOf(client, mapping, r.Target.Namespace), r, c.FieldManager, c.FieldValidation); err != nil {
+		return err
+	}
+	c.unserved.learn(gvk, nil, 0) // an accepted write shows that the kind is served
+	return nil
+}
+
+// write sends the request of a Record.
+func write(ctx context.Context, resource dynamic.ResourceInterface, r olmcore.Record, fieldManager, fieldValidation string) error {
 	switch r.Verb {
 	case olmcore.VerbCreate:
 		u := &unstructured.Unstructured{}
 		if err := u.UnmarshalJSON(r.Object); err != nil {
 			return err
 		}
-		_, err := resource.Create(ctx, u, metav1.CreateOptions{FieldManager: c.FieldManager, FieldValidation: c.FieldValidation})
+		_, err := resource.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: fieldValidation})
 		return err
 	case olmcore.VerbUpdate, olmcore.VerbUpdateStatus:
 		patch, err := r.ConditionalPatch()
@@ -174,7 +190,7 @@ func (c *Cluster) Run(ctx context.Context, r olmcore.Record) error {
 		if r.Verb == olmcore.VerbUpdateStatus {
 			subresources = []string{"status"}
 		}
-		options := metav1.PatchOptions{FieldManager: c.FieldManager, FieldValidation: c.FieldValidation}
+		options := metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: fieldValidation}
 		_, err = resource.Patch(ctx, r.Target.Name, types.MergePatchType, patch, options, subresources...)
 		return err
 	case olmcore.VerbDelete:

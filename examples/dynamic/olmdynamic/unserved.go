@@ -64,10 +64,10 @@ func (u *unserved) recall(gvk schema.GroupVersionKind) (changes int, err error) 
 func (u *unserved) learn(gvk schema.GroupVersionKind, err error, changes int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if err == nil {
+		delete(u.kinds, gvk)
+	}
 	if olmcore.Classify(err) != olmcore.NoMatch {
-		if err == nil {
-			delete(u.kinds, gvk)
-		}
 		return
 	}
 	if changes != u.changes || len(gvk.Group)+len(gvk.Version)+len(gvk.Kind) > maxUnservedName {

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -96,4 +98,45 @@ func TestWhatIsNotServedIsBounded(t *testing.T) {
 	u.forget("late")
 	u.learn(late, noMatch(late), changes)
 	require.NotContains(t, u.kinds, late)
+}
+
+// TestOtherAnswersDoNotHideAKind checks that a kind is read after a Get without the namespace that it needs, and after a write that the
+// API server accepted.
+func TestOtherAnswersDoNotHideAKind(t *testing.T) {
+	server := apiserver.New(fake.NewCluster(time.Now()))
+	var isAway atomic.Bool
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// An API server has no path to an object of a namespaced kind without its namespace.
+		isNowhere := strings.HasPrefix(r.URL.Path, "/api/v1/configmaps/")
+		if isNowhere || isAway.Load() && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/configmaps") {
+			http.NotFound(w, r)
+			return
+		}
+		server.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	c, err := New(&rest.Config{Host: front.URL})
+	require.NoError(t, err)
+	configMap := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	list := func() error {
+		_, err := c.List(t.Context(), configMap, "ns", nil)
+		return err
+	}
+
+	_, err = c.Get(t.Context(), configMap, "", "x")
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	require.Equal(t, olmcore.Gone, olmcore.Classify(err))
+	require.NoError(t, list())
+
+	isAway.Store(true)
+	require.Equal(t, olmcore.NoMatch, olmcore.Classify(list()))
+	isAway.Store(false)
+	require.Equal(t, olmcore.NoMatch, olmcore.Classify(list()), "it is remembered")
+	for _, o := range []olmcore.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x"}},
+	} {
+		require.NoError(t, c.Do(t.Context(), olmcore.CreateOf(o, olmcore.Cause{Reason: "Test"})))
+	}
+	require.NoError(t, list())
 }
