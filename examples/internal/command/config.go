@@ -98,7 +98,8 @@ func decodeConfig(file string, text []byte, o *controllers.Options) error {
 		return fmt.Errorf("%s: %s", file, oneLine(err.Error()))
 	}
 	if kind := kubernetesKind(document); kind != "" {
-		return fmt.Errorf("%s: is a Kubernetes object of kind %s, not a configuration file; of a ConfigMap, mount the key that has the file", file, kind)
+		const advice = "of a ConfigMap, mount the key that has the file"
+		return fmt.Errorf("%s: is a Kubernetes object of kind %s, not a configuration file; %s", file, kind, advice)
 	}
 	var d decoder
 	d.decode("", document, reflect.ValueOf(o).Elem())

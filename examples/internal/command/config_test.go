@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/catalog"
@@ -93,9 +94,12 @@ var samples = map[reflect.Type]struct {
 	},
 	reflect.TypeFor[[]corev1.EnvVar](): {
 		"[{name: NO_PROXY, value: .svc}, {name: A, valueFrom: {configMapKeyRef: {name: proxy, key: a, optional: true}}}]",
-		[]corev1.EnvVar{{Name: "NO_PROXY", Value: ".svc"}, {Name: "A", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: "proxy"}, Key: "a", Optional: new(true),
-		}}}},
+		[]corev1.EnvVar{
+			{Name: "NO_PROXY", Value: ".svc"},
+			{Name: "A", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "proxy"}, Key: "a", Optional: new(true),
+			}}},
+		},
 	},
 	reflect.TypeFor[*corev1.ResourceRequirements](): {
 		"{requests: {cpu: 0.5, memory: 1Gi}, limits: {example.com/gpu: 2}, claims: [{name: c, request: r}]}",
@@ -139,74 +143,100 @@ func lineFor(path, text string) string {
 }
 
 func TestAFileThatCannotBeUsedIsRefusedWithItsPath(t *testing.T) {
-	const known = "There are catalog, copies, csv, globalNamespace, ignoreImageTemplates, installPlan, namespaces, operators, subscription, sweeps"
-	const label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric " +
-		"character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+	const noString = ` is not a string; numbers, and words such as Off, On, Yes and No, need quotes in YAML: "Off"`
+	const noDuration = " is not a duration such as 30s or 1h30m"
+	const known = " There are catalog, copies, csv, globalNamespace, ignoreImageTemplates, installPlan, " +
+		"namespaces, operators, subscription, sweeps"
+	noNamespace := ", which is no name of a namespace: " + oneLine(validation.IsDNS1123Label("")[0])
 	for name, tt := range map[string]struct{ text, want string }{
-		"an unknown field":             {"replicas: 3", "replicas: is not known. " + known},
-		"a misspelt field":             {"catalog: {replicsa: 3}", `catalog.replicsa: is not known: did you mean "replicas"?`},
-		"the name in Go":               {"installPlan: {OverwriteUnmanaged: true}", `installPlan.OverwriteUnmanaged: is not known: did you mean "overwriteUnmanaged"?`},
-		"a field of Go alone":          {"resolve: x", "resolve: is not known. " + known},
-		"an unknown field of a list":   {"csv: {cleanup: {clusterKinds: [{version: v1, kind: A}, {knd: B}]}}", `csv.cleanup.clusterKinds[1].knd: is not known: did you mean "kind"?`},
-		"an odd key":                   {`"a b\n": 1`, `"a b\n": is not known. ` + known},
-		"an empty key":                 {`"": 1`, `"": is not known. ` + known},
-		"a key twice":                  {"sweeps: true\ncatalog:\n  replicas: 1\n  replicas: 2\n", "catalog.replicas: is there twice"},
-		"a key twice in JSON":          {`{"catalog": {"replicas": 1, "replicas": 2}}`, "catalog.replicas: is there twice"},
-		"two keys of one text":         {"1: a\n'1': b\n", `key "1" is there twice`},
-		"a number for a string":        {"globalNamespace: 7", `globalNamespace: is not a string; numbers, and words such as Off, On, Yes and No, need quotes in YAML: "Off"`},
-		"Off without quotes":           {"catalog: {spread: Off}", `catalog.spread: is not a string; numbers, and words such as Off, On, Yes and No, need quotes in YAML: "Off"`},
-		"a string for a boolean":       {"sweeps: 'true'", "sweeps: is not true or false"},
-		"a string for a number":        {"catalog: {replicas: '3'}", "catalog.replicas: is not a whole number"},
-		"a fraction":                   {"catalog: {replicas: 1.5}", "catalog.replicas: is not a whole number"},
-		"a number out of range":        {"catalog: {startupFailureThreshold: 2147483648}", "catalog.startupFailureThreshold: is a number that is out of range"},
-		"a number beyond all ranges":   {"installPlan: {maxStatusBytes: 99999999999999999999}", "installPlan.maxStatusBytes: is not a whole number"},
-		"a negative number":            {"installPlan: {maxInstallPlans: -1}", "installPlan.maxInstallPlans: is negative"},
-		"too many replicas":            {"catalog: {replicas: 6}", "catalog.replicas: is not between 1 and 5"},
-		"a user that is none":          {"catalog: {workloadUserID: -2}", "catalog.workloadUserID: is negative, and not the -1 of NoWorkloadUser"},
-		"a duration without unit":      {"catalog: {nodeUnreachableGrace: 30}", "catalog.nodeUnreachableGrace: is not a duration such as 30s or 1h30m"},
-		"a duration of words":          {"subscription: {missingGrace: soon}", "subscription.missingGrace: is not a duration such as 30s or 1h30m"},
-		"an endless duration":          {"csv: {installTimeout: 9999999999h}", "csv.installTimeout: is not a duration such as 30s or 1h30m"},
-		"a negative duration":          {"subscription: {missingGrace: -1s}", "subscription.missingGrace: is negative"},
-		"a negative duration inside":   {"csv: {cleanup: {operandTimeout: -1s}}", "csv.cleanup.operandTimeout: is negative"},
-		"a negative duration or none":  {"installPlan: {unpackTimeout: -1s}", "installPlan.unpackTimeout: is negative"},
-		"an unknown choice":            {"catalog: {spread: thin}", "catalog.spread: is not one of Off, Prefer, Require"},
-		"another unknown choice":       {"catalog: {forceDelete: always}", "catalog.forceDelete: is not one of Never, NodeGoneOnly, NodeLost, Upstream"},
+		"an unknown field": {"replicas: 3", "replicas: is not known." + known},
+		"a misspelt field": {"catalog: {replicsa: 3}", `catalog.replicsa: is not known: did you mean "replicas"?`},
+		"the name in Go": {
+			"installPlan: {OverwriteUnmanaged: true}",
+			`installPlan.OverwriteUnmanaged: is not known: did you mean "overwriteUnmanaged"?`,
+		},
+		"a field of Go alone": {"resolve: x", "resolve: is not known." + known},
+		"an unknown field of a list": {
+			"csv: {cleanup: {clusterKinds: [{version: v1, kind: A}, {knd: B}]}}",
+			`csv.cleanup.clusterKinds[1].knd: is not known: did you mean "kind"?`,
+		},
+		"an odd key":             {`"a b\n": 1`, `"a b\n": is not known.` + known},
+		"an empty key":           {`"": 1`, `"": is not known.` + known},
+		"a key twice":            {"sweeps: true\ncatalog:\n  replicas: 1\n  replicas: 2\n", "catalog.replicas: is there twice"},
+		"a key twice in JSON":    {`{"catalog": {"replicas": 1, "replicas": 2}}`, "catalog.replicas: is there twice"},
+		"two keys of one text":   {"1: a\n'1': b\n", `key "1" is there twice`},
+		"a number for a string":  {"globalNamespace: 7", "globalNamespace:" + noString},
+		"Off without quotes":     {"catalog: {spread: Off}", "catalog.spread:" + noString},
+		"a string for a boolean": {"sweeps: 'true'", "sweeps: is not true or false"},
+		"a string for a number":  {"catalog: {replicas: '3'}", "catalog.replicas: is not a whole number"},
+		"a fraction":             {"catalog: {replicas: 1.5}", "catalog.replicas: is not a whole number"},
+		"a number out of range": {
+			"catalog: {startupFailureThreshold: 2147483648}",
+			"catalog.startupFailureThreshold: is a number that is out of range",
+		},
+		"a number beyond all ranges": {
+			"installPlan: {maxStatusBytes: 99999999999999999999}",
+			"installPlan.maxStatusBytes: is not a whole number",
+		},
+		"a negative number": {"installPlan: {maxInstallPlans: -1}", "installPlan.maxInstallPlans: is negative"},
+		"too many replicas": {"catalog: {replicas: 6}", "catalog.replicas: is not between 1 and 5"},
+		"a user that is none": {
+			"catalog: {workloadUserID: -2}",
+			"catalog.workloadUserID: is negative, and not the -1 of NoWorkloadUser",
+		},
+		"a duration without unit":     {"catalog: {nodeUnreachableGrace: 30}", "catalog.nodeUnreachableGrace:" + noDuration},
+		"a duration of words":         {"subscription: {missingGrace: soon}", "subscription.missingGrace:" + noDuration},
+		"an endless duration":         {"csv: {installTimeout: 9999999999h}", "csv.installTimeout:" + noDuration},
+		"a negative duration":         {"subscription: {missingGrace: -1s}", "subscription.missingGrace: is negative"},
+		"a negative duration inside":  {"csv: {cleanup: {operandTimeout: -1s}}", "csv.cleanup.operandTimeout: is negative"},
+		"a negative duration or none": {"installPlan: {unpackTimeout: -1s}", "installPlan.unpackTimeout: is negative"},
+		"an unknown choice":           {"catalog: {spread: thin}", "catalog.spread: is not one of Off, Prefer, Require"},
+		"another unknown choice": {
+			"catalog: {forceDelete: always}",
+			"catalog.forceDelete: is not one of Never, NodeGoneOnly, NodeLost, Upstream",
+		},
 		"a quantity that is none":      {"catalog: {resources: {requests: {cpu: much}}}", "catalog.resources.requests.cpu: is not a quantity"},
 		"a quantity that is a mapping": {"catalog: {resources: {limits: {cpu: {}}}}", "catalog.resources.limits.cpu: is not a quantity"},
 		"a negative quantity":          {"catalog: {resources: {limits: {cpu: -1}}}", "catalog.resources.limits.cpu: is negative"},
-		"a quantity beyond reason":     {"catalog: {resources: {limits: {cpu: '1e-100000000'}}}", "catalog.resources.limits.cpu: is not a quantity"},
-		"a resource without a value":   {"catalog: {resources: {limits: {cpu: }}}", "catalog.resources.limits.cpu: has no value"},
-		"a variable without a name":    {"csv: {proxyEnv: [{value: x}]}", "csv.proxyEnv[0].name: is no name of an environment variable"},
-		"a kind without a version":     {"csv: {cleanup: {clusterKinds: [{kind: A}]}}", "csv.cleanup.clusterKinds[0]: has no version or no kind"},
-		"a namespace that is none":     {"namespaces: [a, Ops]", `namespaces[1]: is "Ops", which is no name of a namespace: ` + oneLine(label)},
-		"another namespace":            {"copies: {protectedNamespaces: ['*']}", `copies.protectedNamespaces[0]: is "*", which is no name of a namespace: ` + oneLine(label)},
-		"a namespace without a value":  {"namespaces: [a, ]\n---\nnamespaces:\n-\n", "has more than one document"},
-		"an element without a value":   {"namespaces:\n-\n", "namespaces[0]: has no value"},
-		"a string for a list":          {"namespaces: a", "namespaces: is not a list"},
-		"a list for a Config":          {"catalog: [a]", "catalog: is not a mapping"},
-		"a string for a map":           {"catalog: {resources: {requests: a}}", "catalog.resources.requests: is not a mapping"},
-		"a list":                       {"- catalog", "is not a mapping"},
-		"a word":                       {"catalog", "is not a mapping"},
-		"several documents":            {"sweeps: false\n---\noperators: false\n", "has more than one document"},
-		"several documents of JSON":    {"{\"sweeps\": false}\n{\"operators\": false}\n", "has more than one document"},
-		"no YAML":                      {"catalog: [", "yaml: line 1: did not find expected node content"},
-		"a tab":                        {"catalog:\n\treplicas: 1\n", "yaml: line 2: found character that cannot start any token"},
-		"half a JSON":                  {`{"catalog": `, "unexpected EOF"},
-		"no UTF-8":                     {"globalNamespace: \xff\xfe", "is not UTF-8 text"},
-		"UTF-16":                       {"\xff\xfes\x00", "is not UTF-8 text"},
-		"a NUL":                        {"globalNamespace: \x00", "yaml: control characters are not allowed"},
-		"an alias bomb":                {aliasBomb(9), "yaml: document contains excessive aliasing"},
-		"long text in aliases":         {"a: &a " + strings.Repeat("x", 10_000) + "\nb: [*a" + strings.Repeat(", *a", 50) + "]\n", "its aliases make it too large"},
-		"an alias of itself":           {"namespaces: &a [*a]", "yaml: anchor 'a' value contains itself"},
-		"a large file":                 {"# " + strings.Repeat("x", maxConfig), "is larger than 1048576 bytes"},
+		"a quantity beyond reason": {
+			"catalog: {resources: {limits: {cpu: '1e-100000000'}}}",
+			"catalog.resources.limits.cpu: is not a quantity",
+		},
+		"a resource without a value":  {"catalog: {resources: {limits: {cpu: }}}", "catalog.resources.limits.cpu: has no value"},
+		"a variable without a name":   {"csv: {proxyEnv: [{value: x}]}", "csv.proxyEnv[0].name: is no name of an environment variable"},
+		"a kind without a version":    {"csv: {cleanup: {clusterKinds: [{kind: A}]}}", "csv.cleanup.clusterKinds[0]: has no version or no kind"},
+		"a namespace that is none":    {"namespaces: [a, Ops]", `namespaces[1]: is "Ops"` + noNamespace},
+		"another namespace":           {"copies: {protectedNamespaces: ['*']}", `copies.protectedNamespaces[0]: is "*"` + noNamespace},
+		"a namespace without a value": {"namespaces: [a, ]\n---\nnamespaces:\n-\n", "has more than one document"},
+		"an element without a value":  {"namespaces:\n-\n", "namespaces[0]: has no value"},
+		"a string for a list":         {"namespaces: a", "namespaces: is not a list"},
+		"a list for a Config":         {"catalog: [a]", "catalog: is not a mapping"},
+		"a string for a map":          {"catalog: {resources: {requests: a}}", "catalog.resources.requests: is not a mapping"},
+		"a list":                      {"- catalog", "is not a mapping"},
+		"a word":                      {"catalog", "is not a mapping"},
+		"several documents":           {"sweeps: false\n---\noperators: false\n", "has more than one document"},
+		"several documents of JSON":   {"{\"sweeps\": false}\n{\"operators\": false}\n", "has more than one document"},
+		"no YAML":                     {"catalog: [", "yaml: line 1: did not find expected node content"},
+		"a tab":                       {"catalog:\n\treplicas: 1\n", "yaml: line 2: found character that cannot start any token"},
+		"half a JSON":                 {`{"catalog": `, "unexpected EOF"},
+		"no UTF-8":                    {"globalNamespace: \xff\xfe", "is not UTF-8 text"},
+		"UTF-16":                      {"\xff\xfes\x00", "is not UTF-8 text"},
+		"a NUL":                       {"globalNamespace: \x00", "yaml: control characters are not allowed"},
+		"an alias bomb":               {aliasBomb(9), "yaml: document contains excessive aliasing"},
+		"long text in aliases": {
+			"a: &a " + strings.Repeat("x", 10_000) + "\nb: [*a" + strings.Repeat(", *a", 50) + "]\n",
+			"its aliases make it too large",
+		},
+		"an alias of itself": {"namespaces: &a [*a]", "yaml: anchor 'a' value contains itself"},
+		"a large file":       {"# " + strings.Repeat("x", maxConfig), "is larger than 1048576 bytes"},
 		"a ConfigMap": {
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: olm}\ndata:\n  config.yaml: |\n    sweeps: false\n",
 			"is a Kubernetes object of kind ConfigMap, not a configuration file; of a ConfigMap, mount the key that has the file",
 		},
 		"several mistakes": {
 			"sweep: true\ncatalog: {replicas: many, spread: 1}\n",
-			"catalog.replicas: is not a whole number\nconfig.yaml: catalog.spread: is not a string; numbers, and words such as Off, On, Yes and No, " +
-				"need quotes in YAML: \"Off\"\nconfig.yaml: sweep: is not known: did you mean \"sweeps\"?",
+			"catalog.replicas: is not a whole number\nconfig.yaml: catalog.spread:" + noString +
+				"\nconfig.yaml: sweep: is not known: did you mean \"sweeps\"?",
 		},
 		"several values that are invalid": {
 			"catalog: {replicas: 7}\ninstallPlan: {runAsUser: -1}\n",
@@ -232,7 +262,8 @@ func aliasBomb(levels int) string {
 
 func TestAFileThatSetsNothingIsAllowed(t *testing.T) {
 	for name, text := range map[string]string{
-		"empty": "", "comments": "# nothing\n\n# yet\n", "null": "null\n", "an empty mapping": "{}", "dashes": "---\n---\n", "a byte order mark": "\ufeff",
+		"empty": "", "comments": "# nothing\n\n# yet\n", "null": "null\n",
+		"an empty mapping": "{}", "dashes": "---\n---\n", "a byte order mark": "\ufeff",
 		"keys without values": "catalog:\n# replicas: 3\ninstallPlan: {unpackTimeout: }\nnamespaces: ~\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -247,7 +278,8 @@ func TestFilesOfOtherFormsAreRead(t *testing.T) {
 	want := controllers.Options{Namespaces: []string{"a", "a"}, Catalog: catalog.Config{Replicas: 2}}
 	for name, text := range map[string]string{
 		"YAML": "namespaces:\n- &n a\n- *n\ncatalog:\n  replicas: 2\n", "JSON": `{"namespaces": ["a", "a"], "catalog": {"replicas": 2}}`,
-		"a document with dashes": "---\nnamespaces: [a, a]\ncatalog: {replicas: 2}\n---\n", "carriage returns": "namespaces: [a, a]\r\ncatalog:\r\n  replicas: 2\r\n",
+		"a document with dashes": "---\nnamespaces: [a, a]\ncatalog: {replicas: 2}\n---\n",
+		"carriage returns":       "namespaces: [a, a]\r\ncatalog:\r\n  replicas: 2\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got controllers.Options
@@ -302,14 +334,17 @@ var shared = map[string]struct {
 }{
 	"namespaces":               {"--namespaces=", func(o *controllers.Options) { o.Namespaces = nil }},
 	"global-catalog-namespace": {"--global-catalog-namespace=olm", func(o *controllers.Options) { o.GlobalNamespace = "olm" }},
-	"node-unreachable-grace":   {"--node-unreachable-grace=30s", func(o *controllers.Options) { o.Catalog.NodeUnreachableGrace = 30 * time.Second }},
-	"node-not-ready-grace":     {"--node-not-ready-grace 1m", func(o *controllers.Options) { o.Catalog.NodeNotReadyGrace = time.Minute }},
-	"catalog-replicas":         {"--catalog-replicas 1", func(o *controllers.Options) { o.Catalog.Replicas = 1 }},
-	"opm-image":                {"--opm-image=", func(o *controllers.Options) { o.InstallPlan.OPMImage = "" }},
-	"util-image":               {"--util-image other", func(o *controllers.Options) { o.InstallPlan.UtilImage = "other" }},
-	"sweeps":                   {"--sweeps", func(o *controllers.Options) { o.Sweeps = true }},
-	"sweep-delete":             {"--sweep-delete=false", func(o *controllers.Options) { o.CSV.Cleanup.SweepDelete = false }},
-	"operators":                {"--operators=true", func(o *controllers.Options) { o.Operators = true }},
+	"node-unreachable-grace": {
+		"--node-unreachable-grace=30s",
+		func(o *controllers.Options) { o.Catalog.NodeUnreachableGrace = 30 * time.Second },
+	},
+	"node-not-ready-grace": {"--node-not-ready-grace 1m", func(o *controllers.Options) { o.Catalog.NodeNotReadyGrace = time.Minute }},
+	"catalog-replicas":     {"--catalog-replicas 1", func(o *controllers.Options) { o.Catalog.Replicas = 1 }},
+	"opm-image":            {"--opm-image=", func(o *controllers.Options) { o.InstallPlan.OPMImage = "" }},
+	"util-image":           {"--util-image other", func(o *controllers.Options) { o.InstallPlan.UtilImage = "other" }},
+	"sweeps":               {"--sweeps", func(o *controllers.Options) { o.Sweeps = true }},
+	"sweep-delete":         {"--sweep-delete=false", func(o *controllers.Options) { o.CSV.Cleanup.SweepDelete = false }},
+	"operators":            {"--operators=true", func(o *controllers.Options) { o.Operators = true }},
 }
 
 // notInFile are the other flags.
@@ -345,7 +380,8 @@ func TestAFlagThatIsGivenHasPriorityOverTheFile(t *testing.T) {
 		return f.Options
 	}
 	require.Empty(t, cmp.Diff(fromFile(), parsed("--config", file)), "no flag is given")
-	require.Empty(t, cmp.Diff(fromFile(), parsed("--config=none", "--judge=false", "--only", "csv", "-config", file)), "the last --config counts")
+	twice := parsed("--config=none", "--judge=false", "--only", "csv", "-config", file)
+	require.Empty(t, cmp.Diff(fromFile(), twice), "the last --config counts")
 	New().VisitAll(func(f *flag.Flag) {
 		tt, known := shared[f.Name]
 		require.NotEqual(t, known, strings.Contains(" "+strings.Join(notInFile, " ")+" ", " "+f.Name+" "), "--%s needs a row", f.Name)
@@ -398,9 +434,10 @@ func TestTheDocumentedFileHasEveryOption(t *testing.T) {
 // documented returns the default of each option.
 func documented() controllers.Options {
 	o := controllers.Options{Namespaces: []string{}, GlobalNamespace: controllers.DefaultGlobalNamespace, Sweeps: true, Operators: true}
+	requests := corev1.ResourceList{"cpu": resource.MustParse("10m"), "memory": resource.MustParse("50Mi")}
 	o.Catalog = catalog.Config{
 		Replicas: catalog.DefaultReplicas, Spread: catalog.SpreadPrefer, ForceDelete: catalog.ForceDeleteNodeLost,
-		Resources:            &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("10m"), "memory": resource.MustParse("50Mi")}},
+		Resources:            &corev1.ResourceRequirements{Requests: requests},
 		NodeUnreachableGrace: catalog.DefaultNodeUnreachableGrace, NodeNotReadyGrace: catalog.DefaultNodeNotReadyGrace,
 		NodeGoneGrace: catalog.DefaultNodeGoneGrace, MinPollInterval: catalog.DefaultMinPollInterval,
 		OPMImage: catalog.DefaultOPMImage, UtilImage: catalog.DefaultUtilImage, ConfigMapServerImage: catalog.DefaultConfigMapServerImage,
@@ -423,7 +460,10 @@ func FuzzConfig(f *testing.F) {
 	for _, sample := range samples {
 		f.Add([]byte(lineFor("catalog.resources", sample.text)))
 	}
-	for _, text := range []string{everyFlag, aliasBomb(3), "{\"a\": 1}", "--- a\n...\n--- b", "catalog: {resources: {requests: {cpu: '1e-9', x: 0x1}}}", "<<: {sweeps: true}"} {
+	for _, text := range []string{
+		everyFlag, aliasBomb(3), "{\"a\": 1}", "--- a\n...\n--- b", "<<: {sweeps: true}",
+		"catalog: {resources: {requests: {cpu: '1e-9', x: 0x1}}}",
+	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
