@@ -5,6 +5,7 @@ package catalog
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -129,7 +130,7 @@ func (in *Input) validate() error {
 			olmcore.ValidateList("Services", in.Services), olmcore.ValidateList("ServiceAccounts", in.ServiceAccounts),
 			olmcore.ValidateList("NetworkPolicies", in.NetworkPolicies), olmcore.ValidateList("Roles", in.Roles),
 			olmcore.ValidateList("RoleBindings", in.RoleBindings), olmcore.ValidateList("PodDisruptionBudgets", in.PodDisruptionBudgets),
-			in.Config.validate(),
+			in.Config.Validate(),
 		)
 	}
 	return &olmcore.InputError{Field: field, Problem: problem}
@@ -158,38 +159,43 @@ const (
 // value is an InputError.
 type Config struct {
 	// Replicas is the number of registry Pods, 1 to 5. The annotation olmcore/replicas of a CatalogSource overrides it.
-	Replicas int
+	Replicas int `json:"replicas,omitempty"`
 	// Spread says how several replicas are spread over hosts; empty: SpreadPrefer.
-	Spread Spread
+	Spread Spread `json:"spread,omitempty"`
 	// Resources are merged over the requests of OLM (cpu 10m, memory 50Mi). The annotation olmcore/resources, a JSON
 	// ResourceRequirements, is merged over them in turn. They are part of the Pod hash: a change rolls the Pods. What it
 	// points to must not be changed.
-	Resources *corev1.ResourceRequirements
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// NodeUnreachableGrace, NodeNotReadyGrace and NodeGoneGrace are how long a node may be silent, not ready, or missing
 	// before its Pods count as lost.
-	NodeUnreachableGrace, NodeNotReadyGrace, NodeGoneGrace time.Duration
+	NodeUnreachableGrace time.Duration `json:"nodeUnreachableGrace,omitempty"`
+	NodeNotReadyGrace    time.Duration `json:"nodeNotReadyGrace,omitempty"`
+	NodeGoneGrace        time.Duration `json:"nodeGoneGrace,omitempty"`
 	// ForceDelete says which lost Pods are removed without their kubelet's consent; empty: ForceDeleteNodeLost. The
 	// annotation olmcore/force-delete-policy of a CatalogSource overrides it.
-	ForceDelete ForceDeletePolicy
+	ForceDelete ForceDeletePolicy `json:"forceDelete,omitempty"`
 	// IgnoreNodes makes Gather leave Nodes alone, for controllers that may not read them.
-	IgnoreNodes bool
+	IgnoreNodes bool `json:"ignoreNodes,omitempty"`
 
 	// MinPollInterval is the least time between two polls of an image, whatever spec.updateStrategy asks for.
-	MinPollInterval time.Duration
+	MinPollInterval time.Duration `json:"minPollInterval,omitempty"`
 
 	// OPMImage and UtilImage serve catalogs with grpcPodConfig.extractContent, ConfigMapServerImage those of the source
 	// types configmap and internal.
-	OPMImage, UtilImage, ConfigMapServerImage string
+	OPMImage             string `json:"opmImage,omitempty"`
+	UtilImage            string `json:"utilImage,omitempty"`
+	ConfigMapServerImage string `json:"configMapServerImage,omitempty"`
 	// WorkloadUserID is the user that restricted Pods run as. NoWorkloadUser leaves the choice to the image or the
 	// platform.
-	WorkloadUserID int64
+	WorkloadUserID int64 `json:"workloadUserID,omitempty"`
 	// StartupFailureThreshold is how many startup probes, one each 10 s, may fail before the registry is restarted: large
 	// catalogs need time to load. It is part of the Pod hash. A Pod that is not ready is given up after 10 minutes, or
 	// twice the time that the probes leave.
-	StartupFailureThreshold int32
-	// GlobalCatalogNamespace is the namespace whose CatalogSources serve all namespaces; empty: "olm".
-	GlobalCatalogNamespace string
+	StartupFailureThreshold int32 `json:"startupFailureThreshold,omitempty"`
+	// GlobalCatalogNamespace is the namespace whose CatalogSources serve all namespaces; empty: "olm". Package controllers
+	// sets it from Options.GlobalNamespace, so that the two cannot differ in a configuration file.
+	GlobalCatalogNamespace string `json:"-"`
 }
 
 // Spread says how replicas are spread over hosts.
@@ -224,7 +230,9 @@ func (p ForceDeletePolicy) known() bool {
 	return p == ForceDeleteNever || p == ForceDeleteNodeGone || p == ForceDeleteNodeLost || p == ForceDeleteUpstream
 }
 
-func (c *Config) validate() error {
+// Validate returns an *olmcore.InputError for the first field that breaks its contract, nil for none. Field begins with
+// "Config.".
+func (c Config) Validate() error {
 	for _, number := range []struct {
 		field string
 		value int64
@@ -240,13 +248,31 @@ func (c *Config) validate() error {
 	_, known := hosts[c.Spread]
 	switch {
 	case c.WorkloadUserID < NoWorkloadUser:
-		return &olmcore.InputError{Field: "Config.WorkloadUserID", Problem: "is negative and not NoWorkloadUser"}
+		return &olmcore.InputError{Field: "Config.WorkloadUserID", Problem: "is negative, and not the -1 of NoWorkloadUser"}
 	case c.Replicas < 0 || c.Replicas > maxReplicas:
 		return &olmcore.InputError{Field: "Config.Replicas", Problem: "is not between 1 and 5"}
 	case c.Spread != "" && !known:
 		return &olmcore.InputError{Field: "Config.Spread", Problem: "is not one of Off, Prefer, Require"}
 	case c.ForceDelete != "" && !c.ForceDelete.known():
 		return &olmcore.InputError{Field: "Config.ForceDelete", Problem: "is not one of Never, NodeGoneOnly, NodeLost, Upstream"}
+	}
+	return c.validateResources()
+}
+
+func (c Config) validateResources() error {
+	if c.Resources == nil {
+		return nil
+	}
+	for _, list := range []struct {
+		field  string
+		values corev1.ResourceList
+	}{{"Requests", c.Resources.Requests}, {"Limits", c.Resources.Limits}} {
+		for _, name := range slices.Sorted(maps.Keys(list.values)) {
+			quantity := list.values[name]
+			if quantity.Sign() < 0 {
+				return &olmcore.InputError{Field: fmt.Sprintf("Config.Resources.%s[%s]", list.field, name), Problem: "is negative"}
+			}
+		}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog"
@@ -150,6 +151,12 @@ func TestInputErrorsNameTheField(t *testing.T) {
 		"Config.Replicas":                func(in *catalog.Input) { in.Config.Replicas = 6 },
 		"Config.Spread":                  func(in *catalog.Input) { in.Config.Spread = "thin" },
 		"Config.ForceDelete":             func(in *catalog.Input) { in.Config.ForceDelete = "always" },
+		"Config.Resources.Requests[cpu]": func(in *catalog.Input) {
+			in.Config.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("-1")}}
+		},
+		"Config.Resources.Limits[memory]": func(in *catalog.Input) {
+			in.Config.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("-1Mi")}}
+		},
 	} {
 		in := base
 		change(&in)

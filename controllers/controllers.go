@@ -56,56 +56,58 @@ const (
 // DefaultGlobalNamespace is the namespace whose CatalogSources all namespaces see.
 const DefaultGlobalNamespace = "olm"
 
-// Options holds what the controllers need besides a cluster. The zero value works: nothing is resolved then.
+// Options holds what the controllers need besides a cluster. The zero value works: nothing is resolved then. The tags are
+// the keys of the commands' configuration file; a field with the tag "-" can be set in Go only.
 type Options struct {
-	Catalog      catalog.Config
-	Subscription subscription.Config
-	InstallPlan  installplan.Config
-	CSV          csv.Config
-	Copies       copies.Config
+	Catalog      catalog.Config      `json:"catalog,omitzero"`
+	Subscription subscription.Config `json:"subscription,omitzero"`
+	InstallPlan  installplan.Config  `json:"installPlan,omitzero"`
+	CSV          csv.Config          `json:"csv,omitzero"`
+	Copies       copies.Config       `json:"copies,omitzero"`
 	// Namespaces is a shard: only objects of these namespaces are reconciled, and no work is done that is the whole
 	// cluster's. Empty: all.
-	Namespaces []string
+	Namespaces []string `json:"namespaces,omitempty"`
 	// KubernetesVersion is the API server's gitVersion, such as v1.36.2. Without it the image templates of
 	// CatalogSources are left alone.
-	KubernetesVersion string
+	KubernetesVersion string `json:"-"`
 	// IgnoreImageTemplates leaves them alone, too: for callers who only assume the version, such as a dry run.
-	IgnoreImageTemplates bool
+	IgnoreImageTemplates bool `json:"ignoreImageTemplates,omitempty"`
 	// GlobalNamespace is the namespace whose CatalogSources all namespaces see; empty means DefaultGlobalNamespace. It
 	// stands for Catalog's GlobalCatalogNamespace where that is empty.
-	GlobalNamespace string
+	GlobalNamespace string `json:"globalNamespace,omitempty"`
 	// Resolve answers what subscription asks for; nil leaves it unanswered, as ErrPending does for now. Catalogs.Resolve is
 	// such a function.
-	Resolve func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error)
+	Resolve func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) `json:"-"`
 	// Fingerprint says what an answer depends on besides the Subscriptions: it is the same as long as the answer holds.
 	// An answer is dropped when it changes, so that an upgrade which waits for the old operator to go does not wait for
 	// ever. Catalogs.Fingerprint is such a function; nil keeps answers until the catalogs or the Subscriptions change,
 	// also when a ClusterServiceVersion is deleted that they took for granted.
-	Fingerprint func(ctx context.Context, r olmcore.Reader, namespace string) (string, error)
+	Fingerprint func(ctx context.Context, r olmcore.Reader, namespace string) (string, error) `json:"-"`
 	// Judge answers what installplan.Outcome.SchemaChanges asks for; nil leaves it unanswered: no plan is refused for custom
 	// resources. What crvalidation.Live returns is such a function, and needs to list them: see Rights.
-	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error)
+	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) `json:"-"`
 	// Issuer makes the certificates that operators serve with; nil: selfsigned.Issuer, as OLM does.
-	Issuer Issuer
+	Issuer Issuer `json:"-"`
 	// Connection returns the state of the gRPC client of a CatalogSource, which shall dial address from now on; with an
 	// empty address there shall be no client. Of a CatalogSource that is gone the Input has only namespace and name. A
 	// shard asks for the clients of the global catalogs, too. nil: there is none; catalogs are judged by their Pods, and
 	// those at an address by what their status tells.
-	Connection func(in catalog.Input, address string) *catalog.Connection
+	Connection func(in catalog.Input, address string) *catalog.Connection `json:"-"`
 	// Watch, when set, delivers the changes that no watch of the cluster does, until ctx ends: of CatalogSources whose
 	// connection or content changed. Each queue calls it, to hand them to its Runner's Changed. The changes are to be
 	// handled fast.
-	Watch func(ctx context.Context, changed func(Change))
+	Watch func(ctx context.Context, changed func(Change)) `json:"-"`
 	// CatalogsOf says what is known of the catalogs of a namespace of Subscriptions, nil for nothing; without it the
 	// CatalogSources' own statuses count.
-	CatalogsOf func(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error)
+	CatalogsOf func(ctx context.Context, r olmcore.Reader, namespace string) (*subscription.Catalogs, error) `json:"-"`
 	// Sweeps adds the controllers Sweep and CSVSweep, Operators the one that keeps the Operator objects.
-	Sweeps, Operators bool
+	Sweeps    bool `json:"sweeps,omitempty"`
+	Operators bool `json:"operators,omitempty"`
 	// Live says that Readers are no caches but the API server, or a copy of all it has: an InstallPlan that they do not
 	// find does not exist.
-	Live bool
+	Live bool `json:"-"`
 	// Asked, when set, hears every request that a reconcile came with.
-	Asked func(controller string, key types.NamespacedName, request any)
+	Asked func(controller string, key types.NamespacedName, request any) `json:"-"`
 }
 
 // ReconcileFunc gathers and decides about one key; last is what became of the last actions.

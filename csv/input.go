@@ -4,6 +4,7 @@ package csv
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -14,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/certificate"
@@ -102,17 +104,17 @@ type Input struct {
 // durations are an *olmcore.InputError.
 type Config struct {
 	// InstallTimeout is how long a CSV may be Installing before it is Failed. 0: DefaultInstallTimeout.
-	InstallTimeout time.Duration
+	InstallTimeout time.Duration `json:"installTimeout,omitempty"`
 	// ExcludedAnnotations are keys of CSV annotations that are not copied to Pod templates. Nil: all are copied, as in
 	// OLM, so that editing any of them rolls the operator.
-	ExcludedAnnotations []string
+	ExcludedAnnotations []string `json:"excludedAnnotations,omitempty"`
 	// ProxyEnv are the cluster's proxy variables, given to each container unless the Subscription sets one of
 	// HTTP_PROXY, HTTPS_PROXY and NO_PROXY itself.
-	ProxyEnv []corev1.EnvVar
+	ProxyEnv []corev1.EnvVar `json:"proxyEnv,omitempty"`
 	// AdoptForeignDeployments overwrites Deployments that have no owner instead of refusing to install.
-	AdoptForeignDeployments bool
+	AdoptForeignDeployments bool `json:"adoptForeignDeployments,omitempty"`
 	// Cleanup tunes what happens to what a CSV leaves behind.
-	Cleanup cleanup.Config
+	Cleanup cleanup.Config `json:"cleanup,omitzero"`
 }
 
 // The times that decisions wait for.
@@ -126,9 +128,16 @@ const (
 	NeverRanGrace = 5 * time.Minute
 )
 
-func (c *Config) validate() error {
+// Validate returns an *olmcore.InputError for the first field that breaks its contract, nil for none. Field begins with
+// "Config.".
+func (c Config) Validate() error {
 	if c.InstallTimeout < 0 {
 		return &olmcore.InputError{Field: "Config.InstallTimeout", Problem: "is negative"}
+	}
+	for i := range c.ProxyEnv {
+		if len(validation.IsRelaxedEnvVarName(c.ProxyEnv[i].Name)) > 0 {
+			return &olmcore.InputError{Field: fmt.Sprintf("Config.ProxyEnv[%d].Name", i), Problem: "is no name of an environment variable"}
+		}
 	}
 	return c.Cleanup.Validate()
 }
@@ -146,7 +155,7 @@ func (in *Input) validate() error {
 	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
 		return err
 	}
-	return cmp.Or(in.Config.validate(), in.validateLists(), in.Serving.Validate())
+	return cmp.Or(in.Config.Validate(), in.validateLists(), in.Serving.Validate())
 }
 
 // validateLists asks each list of the Input; package cleanup asks those of Deletion.

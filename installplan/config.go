@@ -29,37 +29,39 @@ const (
 type Config struct {
 	// InstallTimeout is how long a step may fail for a permanent reason before the plan fails: from status.startTime
 	// or, when that is later, from the first failure of the present series, and for at least three tries. 0 = 1m.
-	InstallTimeout time.Duration
+	InstallTimeout time.Duration `json:"installTimeout,omitempty"`
 	// DisableFinalizer: plans carry no finalizer of ours.
-	DisableFinalizer bool
+	DisableFinalizer bool `json:"disableFinalizer,omitempty"`
 	// OLMNamespace is where pull Secrets are copied from. Empty = "olm".
-	OLMNamespace string
+	OLMNamespace string `json:"olmNamespace,omitempty"`
 	// GlobalNamespace is where the catalogs are that all namespaces see: besides those of its own namespace a plan may
-	// refer to bundles that were unpacked there. Empty = OLMNamespace.
-	GlobalNamespace string
+	// refer to bundles that were unpacked there. Empty = OLMNamespace. Package controllers sets it from
+	// Options.GlobalNamespace, so that the two cannot differ in a configuration file.
+	GlobalNamespace string `json:"-"`
 	// SupportedKinds are the kinds, of any group, that steps may have besides those that the package knows by itself.
 	// nil = OLM's eleven.
-	SupportedKinds []string
+	SupportedKinds []string `json:"supportedKinds,omitempty"`
 	// OverwriteUnmanaged: a step takes over an object that exists and was not handed to OLM, as OLM does. False: the
 	// plan is refused unless the object is as the step wants it already; label olm.managed=true hands it over.
-	OverwriteUnmanaged bool
+	OverwriteUnmanaged bool `json:"overwriteUnmanaged,omitempty"`
 	// CopyAnySecret: a Secret step copies any Secret of OLMNamespace, as OLM does. False: only registry credentials
 	// that a CatalogSource of OLMNamespace lists.
-	CopyAnySecret bool
+	CopyAnySecret bool `json:"copyAnySecret,omitempty"`
 	// ChangeOwnedCRDs: a plan changes a CustomResourceDefinition whoever else owns it, as OLM does. False: only in ways
 	// that take nothing away from others; the annotation olmcore/changeable-by on it names namespaces, separated by
 	// commas, whose plans may change it regardless.
-	ChangeOwnedCRDs bool
+	ChangeOwnedCRDs bool `json:"changeOwnedCRDs,omitempty"`
 	// MaxStatusBytes bounds the serialised status of a new plan. 0 = 1 MiB.
-	MaxStatusBytes int
+	MaxStatusBytes int `json:"maxStatusBytes,omitempty"`
 	// MaxInstallPlans is how many plans of a namespace package sweep keeps as history. 0 = 5.
-	MaxInstallPlans int
+	MaxInstallPlans int `json:"maxInstallPlans,omitempty"`
 	// OPMImage and UtilImage are the images that package unpack runs; it requires both.
-	OPMImage, UtilImage string
+	OPMImage  string `json:"opmImage,omitempty"`
+	UtilImage string `json:"utilImage,omitempty"`
 	// UnpackTimeout bounds one try to unpack a bundle; 0 means that it takes as long as it takes. nil = 10m.
-	UnpackTimeout *time.Duration
+	UnpackTimeout *time.Duration `json:"unpackTimeout,omitempty"`
 	// RunAsUser is the user ID of the Pods that unpack. 0 leaves it open.
-	RunAsUser int64
+	RunAsUser int64 `json:"runAsUser,omitempty"`
 }
 
 // Validate returns an *olmcore.InputError for a number that is negative.

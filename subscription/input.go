@@ -119,14 +119,22 @@ const AuditGrace = relation.Grace
 type Config struct {
 	// MissingGrace is how long a referenced plan may be invisible before it is reported as missing, and how far a cache
 	// may be stale. Within it the plan is looked for every second. 0: DefaultMissingGrace.
-	MissingGrace time.Duration
+	MissingGrace time.Duration `json:"missingGrace,omitempty"`
 	// ReinstallMissingCSV: a Subscription whose plan is complete, or was deleted after it was, and whose CSV was
 	// deleted forgets the plan after AuditGrace, so that the operator is installed again. Off, as in OLM, it stays
 	// UpgradePending for ever and a Diagnostic says so.
-	ReinstallMissingCSV bool
+	ReinstallMissingCSV bool `json:"reinstallMissingCSV,omitempty"`
 	// SkipComponents: Gather does not read the objects of the installed operators, so only Subscriptions and
 	// ClusterServiceVersions get component labels.
-	SkipComponents bool
+	SkipComponents bool `json:"skipComponents,omitempty"`
+}
+
+// Validate returns an *olmcore.InputError for a duration that is negative, nil for none. Field begins with "Config.".
+func (c Config) Validate() error {
+	if c.MissingGrace < 0 {
+		return &olmcore.InputError{Field: "Config.MissingGrace", Problem: "is negative"}
+	}
+	return nil
 }
 
 // cover hands each field of the Input to a Checkpoint. Of the operators of a resolution only their number counts here:
@@ -188,13 +196,12 @@ func (in *Input) validate() error {
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	case in.Namespace == "":
 		return &olmcore.InputError{Field: "Namespace", Problem: "is empty"}
-	case in.Config.MissingGrace < 0:
-		return &olmcore.InputError{Field: "Config.MissingGrace", Problem: "is negative"}
 	case in.Resolution != nil && in.Resolution.Attempts < 0:
 		return &olmcore.InputError{Field: "Resolution.Attempts", Problem: "is negative"}
 	}
 	here := olmcore.InNamespace(in.Namespace)
 	if err := cmp.Or(
+		in.Config.Validate(),
 		required("Subscriptions", in.Subscriptions, here, olmcore.Writable), required("InstallPlans", in.InstallPlans, here),
 		required("ClusterServiceVersions", in.ClusterServiceVersions, here), required("OperatorGroups", in.OperatorGroups, here),
 	); err != nil {

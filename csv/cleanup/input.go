@@ -4,6 +4,7 @@ package cleanup
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -81,15 +82,15 @@ type Deletion struct {
 type Config struct {
 	// Disabled releases every ClusterServiceVersion at once and deletes nothing: for a controller that is being removed
 	// for good.
-	Disabled bool
+	Disabled bool `json:"disabled,omitempty"`
 	// OperandTimeout releases custom resources that are left after this time from the deletion of the
 	// ClusterServiceVersion on. 0: none; they hold it until they are gone.
-	OperandTimeout time.Duration
+	OperandTimeout time.Duration `json:"operandTimeout,omitempty"`
 	// ClusterKinds are kinds of cluster-scoped objects to look for by owner labels, besides those of RBAC, of admission
 	// webhooks, APIService, PriorityClass and the kinds of the OpenShift console.
-	ClusterKinds []schema.GroupVersionKind
+	ClusterKinds []schema.GroupVersionKind `json:"clusterKinds,omitempty"`
 	// SweepDelete lets package sweep delete what it finds instead of reporting it alone.
-	SweepDelete bool
+	SweepDelete bool `json:"sweepDelete,omitempty"`
 }
 
 // Cover hands each field to a Coverage.
@@ -105,6 +106,11 @@ func (c Config) Cover(coverage *olmcore.Coverage) {
 func (c Config) Validate() error {
 	if c.OperandTimeout < 0 {
 		return &olmcore.InputError{Field: "Config.Cleanup.OperandTimeout", Problem: "is negative"}
+	}
+	for i, kind := range c.ClusterKinds {
+		if kind.Version == "" || kind.Kind == "" {
+			return &olmcore.InputError{Field: fmt.Sprintf("Config.Cleanup.ClusterKinds[%d]", i), Problem: "has no version or no kind"}
+		}
 	}
 	return nil
 }

@@ -169,7 +169,10 @@ func TestInputErrorsNameTheField(t *testing.T) {
 		"ClusterServiceVersion.metadata.uid":       func(in *cleanup.Input) { in.ClusterServiceVersion.UID = "" },
 		"Now":                                      func(in *cleanup.Input) { in.Now = time.Time{} },
 		"Config.Cleanup.OperandTimeout":            func(in *cleanup.Input) { in.Config.OperandTimeout = -1 },
-		"Neighbours[0]":                            func(in *cleanup.Input) { in.Neighbours = olmcore.Found[*v1alpha1.ClusterServiceVersion](nil) },
+		"Config.Cleanup.ClusterKinds[0]": func(in *cleanup.Input) {
+			in.Config.ClusterKinds = []schema.GroupVersionKind{{Group: "a.example", Kind: "A"}}
+		},
+		"Neighbours[0]": func(in *cleanup.Input) { in.Neighbours = olmcore.Found[*v1alpha1.ClusterServiceVersion](nil) },
 		"Deletion.Peers[2]": func(in *cleanup.Input) {
 			in.Peers = olmcore.Found(operator("x", 1), operator("a", 1), operator("x", 1))
 		},

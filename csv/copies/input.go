@@ -47,7 +47,7 @@ type Input struct {
 // Config tunes the decisions. The zero value behaves as OLM does.
 type Config struct {
 	// ProtectedNamespaces keep their copies of operators that watch all namespaces where the OLMConfig disables them.
-	ProtectedNamespaces []string
+	ProtectedNamespaces []string `json:"protectedNamespaces,omitempty"`
 }
 
 // Outcome is a Result and what Reconcile asks its caller to keep.

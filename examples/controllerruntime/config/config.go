@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-//go:embed crds default manager operands rbac servicemonitor
+//go:embed configfile crds default manager operands rbac servicemonitor
 var folders embed.FS
 
 // Render returns the objects of one of the folders, such as default, in the order in which they are to be applied. The

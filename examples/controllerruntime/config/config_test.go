@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -29,10 +30,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	podsecurity "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/examples/controllerruntime/config"
+	"github.com/olmcore/olm/examples/internal/command"
 )
 
 // generated compares a file with what it is generated from, or writes it with OLMCORE_UPDATE=1.
@@ -212,6 +216,41 @@ func TestAServiceMonitorIsAComponent(t *testing.T) {
 	endpoints, _, err := unstructured.NestedSlice(monitor[0].Object, "spec", "endpoints")
 	require.NoError(t, err)
 	require.Equal(t, []any{map[string]any{"port": service.Spec.Ports[0].Name}}, endpoints)
+}
+
+// TestAConfigurationFileIsAComponent checks that the component mounts its file at the path that it gives to the manager, and
+// that the manager can read the file.
+func TestAConfigurationFileIsAComponent(t *testing.T) {
+	memory := filesys.MakeFsInMemory()
+	require.NoError(t, fs.WalkDir(os.DirFS("."), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return memory.WriteFile(path, data)
+	}))
+	overlay := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [../default]\ncomponents: [../configfile]\n"
+	require.NoError(t, memory.WriteFile("overlay/kustomization.yaml", []byte(overlay)))
+	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(memory, "overlay")
+	require.NoError(t, err)
+	var objects []*unstructured.Unstructured
+	for _, r := range all.Resources() {
+		fields, err := r.Map()
+		require.NoError(t, err)
+		objects = append(objects, &unstructured.Unstructured{Object: fields})
+	}
+	pod := find[appsv1.Deployment](t, objects, "olm").Spec.Template.Spec
+	require.Len(t, pod.Volumes, 1)
+	file := find[corev1.ConfigMap](t, objects, pod.Volumes[0].ConfigMap.Name)
+	require.Equal(t, "olm", file.Namespace)
+	manager := pod.Containers[0]
+	require.Equal(t, []corev1.VolumeMount{{Name: pod.Volumes[0].Name, MountPath: "/etc/olm", ReadOnly: true}}, manager.VolumeMounts)
+	require.Contains(t, manager.Args, "--config="+manager.VolumeMounts[0].MountPath+"/config.yaml")
+	require.Contains(t, manager.Args, "--leader-elect", "the other arguments stay")
+	mounted := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(mounted, []byte(file.Data["config.yaml"]), 0o600))
+	require.NoError(t, command.New().Parse([]string{"--config", mounted}, nil))
 }
 
 func TestAFolderThatIsNotThere(t *testing.T) {

@@ -56,7 +56,7 @@ func works(t *testing.T, s *apiserver.Server, args ...string) {
 // TestTheProgramWorksUntilItIsStopped starts it as one command does, with a kubeconfig and most of its flags.
 func TestTheProgramWorksUntilItIsStopped(t *testing.T) {
 	works(t, serve(t, apiserver.Definitions()...), "--catalog", "olm/community="+write(t, []byte(catalog)), "--namespaces", "ops,olm",
-		"--field-validation", "Strict", "--node-unreachable-grace", "10s", "--zap-log-level", "error", "--only", "group,catalog")
+		"--field-validation", "Strict", "--node-unreachable-grace", "10s", "--zap-log-level", "error", "--only", "group,catalog", "--config", write(t, []byte("catalog: {spread: Require}")))
 }
 
 // TestTheProgramRefusesToStart where it cannot work, with one message, and starts when it is told to.
@@ -82,6 +82,7 @@ func TestWhatIsWrongIsSaidAtOnce(t *testing.T) {
 		`--only: "grop" is no controller`:              {"--only", "grop"},
 		`--ignore-checks: "all" is no check`:           {"--ignore-checks", "all"},
 		"no/such/file":                                 {"--kubeconfig", "no/such/file"},
+		": catalog.replicas: is not between 1 and 5":   {"--kubeconfig", "no/such/file", "--config", write(t, []byte("catalog: {replicas: 6}"))},
 		"https://127.0.0.1:1: ":                        {"--kubeconfig", write(t, apiserver.Kubeconfig("https://127.0.0.1:1"))},
 	} {
 		require.ErrorContains(t, Run(t.Context(), args, io.Discard), want)

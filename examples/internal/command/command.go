@@ -89,6 +89,7 @@ func New() *Flags {
 	f.Func("namespaces", "`NAMESPACES` to take care of, separated by commas; all when empty", list(&o.Namespaces, namespace))
 	f.Func("only", "`CONTROLLERS` to run, such as catalog,csv; all when empty", list(&f.Only))
 	f.Func("ignore-checks", "`CHECKS` that do not keep it from starting, of "+strings.Join(controllers.Checks(), ","), list(&f.Ignore))
+	f.String("config", "", "`FILE` of YAML that sets what flags set, and all other options; a flag that is given has priority over it")
 	f.BoolVar(&f.version, "version", false, "print the version, and end")
 	f.Var(&f.Catalogs, "catalog", "content of a CatalogSource, as `NAMESPACE/NAME=PATH` of a file-based catalog; may be repeated")
 	f.StringVar(&o.GlobalNamespace, "global-catalog-namespace", controllers.DefaultGlobalNamespace, "`NAMESPACE` whose CatalogSources all namespaces see")
@@ -163,10 +164,11 @@ func grace(into *time.Duration) func(string) error {
 	}
 }
 
-// Parse reads the arguments. The error names the flag that is wrong, or ends the command after --version and --help, whose
-// answer is written to out.
+// Parse reads the arguments and the file that --config names. The error names the flag that is wrong, or the field of the
+// file, or ends the command after --version and --help, whose answer is written to out.
 func (f *Flags) Parse(args []string, out io.Writer) error {
 	f.SetOutput(io.Discard)
+	wrongConfig := f.readConfig(args)
 	err := f.FlagSet.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -180,6 +182,8 @@ func (f *Flags) Parse(args []string, out io.Writer) error {
 		return errDone
 	case f.NArg() > 0 && !f.Files:
 		return fmt.Errorf("the argument %q is not known (--help lists the flags)", f.Arg(0))
+	case wrongConfig != nil:
+		return wrongConfig
 	}
 	if err := controllers.New(&f.Options).Only(f.Only...); err != nil {
 		return given("--only", err)

@@ -44,6 +44,27 @@ func TestTheProgramRunsOnceOrUntilItIsStopped(t *testing.T) {
 	require.Error(t, ctx.Err())
 }
 
+// TestTheProgramReadsItsFile checks that the file counts, and that a flag has priority over it.
+func TestTheProgramReadsItsFile(t *testing.T) {
+	_, kubeconfig := serve(t, func(*fake.Cluster) error { return nil })
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("namespaces: [elsewhere]\n"), 0o600))
+	args := []string{"--kubeconfig", kubeconfig, "--only", "group", "--config", file}
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), args, nil, &out))
+	require.NotContains(t, out.String(), "group ops/group: ")
+	require.NoError(t, run(t.Context(), append(args, "--namespaces", "ops"), nil, &out))
+	require.Contains(t, out.String(), "group ops/group: create ClusterRole olm.og.group.admin-")
+}
+
+// TestAWrongFileIsReportedBeforeACluster checks that the cluster, which does not exist, is not what the error is about.
+func TestAWrongFileIsReportedBeforeACluster(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("catalog: {replicas: 6}\n"), 0o600))
+	err := run(t.Context(), []string{"--kubeconfig", "none", "--config", file}, nil, nil)
+	require.EqualError(t, err, file+": catalog.replicas: is not between 1 and 5")
+}
+
 func TestTheProgramRefusesToStart(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")

@@ -34,6 +34,16 @@ func plan(t *testing.T, dir, objects string, args ...string) (log string, err er
 	return out.String(), err
 }
 
+// TestTheFileOfOptionsCounts checks that the folder has what the file asks for.
+func TestTheFileOfOptionsCounts(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("namespaces: [elsewhere]\n"), 0o600))
+	log, err := plan(t, filepath.Join(dir, "plan"), catalogSource, "--complete", "--ignore-checks", "crds", "--config", file)
+	require.NoError(t, err)
+	require.NotContains(t, log, "catalog olm/community: ")
+}
+
 func TestAnExportBecomesAFolder(t *testing.T) {
 	dir := t.TempDir()
 	all := []string{"--complete", "--ignore-checks", "crds"}

@@ -54,6 +54,15 @@ func newCluster(t *testing.T) *fake.Cluster {
 	return c
 }
 
+// TestAWrongFileIsReportedBeforeACluster checks that the cluster, which does not exist, is not what the error is about.
+func TestAWrongFileIsReportedBeforeACluster(t *testing.T) {
+	t.Setenv("KUBECONFIG", "none")
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("catalog: {replicas: 6}\n"), 0o600))
+	err := olmcommand.Run(t.Context(), []string{"--config", file}, io.Discard, add)
+	require.EqualError(t, err, file+": catalog.replicas: is not between 1 and 5")
+}
+
 // TestTheProcessApproves starts the process as main does against an API server.
 func TestTheProcessApproves(t *testing.T) {
 	s := apiserver.New(newCluster(t))
@@ -64,7 +73,11 @@ func TestTheProcessApproves(t *testing.T) {
 	t.Setenv("KUBECONFIG", kubeconfig)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- olmcommand.Run(ctx, []string{"--zap-log-level", "error"}, io.Discard, add) }()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("installPlan: {maxInstallPlans: 3}\n"), 0o600))
+	go func() {
+		ended <- olmcommand.Run(ctx, []string{"--zap-log-level", "error", "--config", file}, io.Discard, add)
+	}()
 	deadline := time.Now().Add(20 * time.Second)
 	for done := false; !done; time.Sleep(10 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "the plan is not approved")
