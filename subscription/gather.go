@@ -75,7 +75,7 @@ func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Obser
 		}
 		if c != nil {
 			found.Items, read[name] = append(found.Items, c), true
-			if old := c.Spec.Replaces; old != "" && relation.NeverInstalled(c) && !named.Has(old) { // see judgement.resume
+			if old := c.Spec.Replaces; old != "" && olmcore.NeverInstalled(c) && !named.Has(old) { // see judgement.resume
 				named.Insert(old)
 				open = append(open, old)
 			}

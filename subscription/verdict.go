@@ -294,7 +294,7 @@ func (j *judgement) resume() {
 		old = j.csvs[c.Spec.Replaces]
 	}
 	failed := j.Subscription.Status.GetCondition(v1alpha1.SubscriptionInstallPlanFailed).Status == corev1.ConditionTrue
-	if !j.Plan.Lasting || !failed || old == nil || old.IsCopied() || old.DeletionTimestamp != nil || c.DeletionTimestamp != nil || !relation.NeverInstalled(c) ||
+	if !j.Plan.Lasting || !failed || old == nil || old.IsCopied() || old.DeletionTimestamp != nil || c.DeletionTimestamp != nil || !olmcore.NeverInstalled(c) ||
 		j.newestPlan(func(p *v1alpha1.InstallPlan) bool { return slices.Contains(p.Spec.ClusterServiceVersionNames, c.Name) }) != nil {
 		return
 	}
