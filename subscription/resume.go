@@ -18,7 +18,7 @@ import (
 // Differs: OLM installs nothing more until the version is deleted, too.
 func (j *judgement) resume() {
 	c := j.CSV
-	if c == nil || !j.Plan.Lasting || c.DeletionTimestamp != nil || !olmcore.NeverInstalled(c) || !j.isPartlyInstalled(c) {
+	if c == nil || j.Plan.Stage != StageMissing || c.DeletionTimestamp != nil || !olmcore.NeverInstalled(c) || !j.isPartlyInstalled(c) {
 		return
 	}
 	if c.Status.Phase == v1alpha1.CSVPhaseFailed && j.failForward { // the namespace is resolved to a newer version
@@ -26,6 +26,10 @@ func (j *judgement) resume() {
 	}
 	other := j.newestPlan(func(p *v1alpha1.InstallPlan) bool { return slices.Contains(p.Spec.ClusterServiceVersionNames, c.Name) })
 	if other != nil {
+		return
+	}
+	if !j.Plan.Lasting { // a cache may be stale
+		j.Requeue(recheck)
 		return
 	}
 	j.forget()

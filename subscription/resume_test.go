@@ -8,6 +8,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
@@ -130,5 +131,21 @@ func TestAVersionThatIsFoundUnfinishedAfterTheGraceGetsANewPlan(t *testing.T) {
 	require.Empty(t, out.Actions)
 	require.Equal(t, time.Second, out.RequeueAfter)
 	in.Now = second(15).Time
+	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
+}
+
+// TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace: a caller that keeps histories looks at it again by itself.
+func TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace(t *testing.T) {
+	in := inputOf(newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 6)),
+		newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
+			c.Status.Phase = v1alpha1.CSVPhasePending
+			c.Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "ServiceAccount", Name: "etcd", Status: v1alpha1.RequirementStatusReasonNotPresent}}
+		}))
+	in.Histories = map[types.UID]subscription.History{}
+	out := reconcile(t, in)
+	require.Empty(t, out.Actions)
+	require.Equal(t, time.Second, out.RequeueAfter)
+	carryOut(&in, out)
+	in.Now = in.Now.Add(10 * time.Second)
 	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
 }
