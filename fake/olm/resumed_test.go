@@ -4,6 +4,8 @@ package olm_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +116,35 @@ func TestAFirstInstallationThatFailedMidwayIsMadeAgain(t *testing.T) {
 	}
 }
 
+// TestTheAdviceForAFailedPlanLeadsToAnInstalledVersion: a user deletes the version and the plan, at once or with a pause, in the
+// order that health names them or in the other.
+func TestTheAdviceForAFailedPlanLeadsToAnInstalledVersion(t *testing.T) {
+	for _, pause := range []time.Duration{0, 5 * time.Second} {
+		for _, planFirst := range []bool{false, true} {
+			t.Run(fmt.Sprintf("pause %s, plan first %t", pause, planFirst), func(t *testing.T) {
+				w, packages := newWorld(t), map[string]resolution.Package{}
+				w.offer(t, packages, "alpha", resolution.ChannelEntry{Name: csvName("alpha", 1)})
+				rejected := w.rejectRoles("alpha.v1")
+				require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+				w.run(t, 20*time.Minute)
+				remove := []olmcore.Ref{olmcore.RefOf(w.csvs()[0]).Unversioned(), olmcore.RefOf(w.planOf(t, "alpha.v1.0.0")).Unversioned()}
+				if planFirst {
+					slices.Reverse(remove)
+				}
+				*rejected = false
+				for _, ref := range remove {
+					require.NoError(t, w.cluster.Delete(ref))
+					w.run(t, pause)
+				}
+				w.run(t, 30*time.Minute)
+				require.Equal(t, "alpha.v1.0.0 Succeeded", w.phases())
+				require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, w.status("alpha").State)
+				w.requireNothingIsAsked(t)
+			})
+		}
+	}
+}
+
 // TestAPlanThatFailedMidwayIsFinished: the plan is kept. It stays Failed and nothing is written while the cause lasts. Once that is
 // gone, the plan does its open steps.
 func TestAPlanThatFailedMidwayIsFinished(t *testing.T) {
@@ -143,7 +174,10 @@ func TestAPlanThatFailedMidwayIsFinished(t *testing.T) {
 // before OLM recorded that it failed, a new one does.
 func TestAnUpgradeThatOLMLeftAtAStoredVersionIsFinished(t *testing.T) {
 	for name, remove := range map[string]func(w *world, plan *v1alpha1.InstallPlan) error{
-		"the plan is kept":    func(*world, *v1alpha1.InstallPlan) error { return nil },
+		"the plan is kept": func(*world, *v1alpha1.InstallPlan) error { return nil },
+		"the version and the plan are deleted": func(w *world, plan *v1alpha1.InstallPlan) error {
+			return errors.Join(w.cluster.Delete(olmcore.RefOf(w.csvs()[1])), w.cluster.Delete(olmcore.RefOf(plan)))
+		},
 		"the plan is deleted": func(w *world, plan *v1alpha1.InstallPlan) error { return w.cluster.Delete(olmcore.RefOf(plan)) },
 		"the plan is deleted, and OLM recorded it as missing": func(w *world, plan *v1alpha1.InstallPlan) error {
 			s := fake.Find[*v1alpha1.Subscription](w.cluster, namespace, "alpha").DeepCopy()
