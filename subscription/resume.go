@@ -13,12 +13,13 @@ import (
 
 // resume forgets a plan that was deleted before it installed everything, if the version that it created was never installed.
 // The Subscription goes back to the version that is being replaced, or to none, so that the namespace is resolved again and a
-// new plan does the open steps. A version that another plan contains stays.
+// new plan does the open steps. A version that is being deleted is forgotten, too: it would be missed in vain later. A version
+// that another plan contains stays.
 //
 // Differs: OLM installs nothing more until the version is deleted, too.
 func (j *judgement) resume() {
 	c := j.CSV
-	if c == nil || j.Plan.Stage != StageMissing || c.DeletionTimestamp != nil || !olmcore.NeverInstalled(c) || !j.isPartlyInstalled(c) {
+	if c == nil || j.Plan.Stage != StageMissing || !olmcore.NeverInstalled(c) || !j.isPartlyInstalled(c) {
 		return
 	}
 	if c.Status.Phase == v1alpha1.CSVPhaseFailed && j.failForward { // the namespace is resolved to a newer version
@@ -38,6 +39,23 @@ func (j *judgement) resume() {
 		j.Status.InstalledCSV = old.Name
 	}
 	j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: "the InstallPlan of " + c.Name + " was deleted before it installed everything"}
+}
+
+// goBack makes a Subscription whose version is gone after its plan failed follow the version of its package that was being
+// replaced: the only one that is there and that no Subscription follows.
+func (j *judgement) goBack() {
+	if j.Plan.Recorded != StageFailed || j.csvs[j.Status.InstalledCSV] != nil {
+		return
+	}
+	var older []string
+	for name, c := range j.unfollowed {
+		if slices.Contains(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties]), j.Subscription.Spec.Package) {
+			older = append(older, name)
+		}
+	}
+	if len(older) == 1 {
+		j.Status.InstalledCSV = older[0]
+	}
 }
 
 // isPartlyInstalled reports whether the deleted plan of a version left steps open. The Subscription recorded that the plan

@@ -67,6 +67,7 @@ func TestWhichVersionsGetANewPlan(t *testing.T) {
 		"the version failed":                       {version: unfinished(phases(v1alpha1.CSVPhaseFailed)), others: []olmcore.Object{old}, want: "etcd.v0"},
 		"the version failed, and it fails forward": {version: unfinished(phases(v1alpha1.CSVPhaseFailed)), others: []olmcore.Object{old}, failForward: true, want: kept},
 		"it is pending, and it fails forward":      {version: unfinished(), others: []olmcore.Object{old}, failForward: true, want: "etcd.v0"},
+		"the version is being deleted":             {version: unfinished(deleted), others: []olmcore.Object{old}, want: "etcd.v0"},
 		"another plan contains another version":    {version: unfinished(), others: []olmcore.Object{old, newPlan("q", "Complete", done(9), contains("etcd.v7"))}, want: "etcd.v0"},
 
 		"nothing says that the plan failed":      {version: unfinished(), others: []olmcore.Object{old}, condition: v1alpha1.SubscriptionInstallPlanPending, want: kept},
@@ -85,7 +86,6 @@ func TestWhichVersionsGetANewPlan(t *testing.T) {
 		"the version failed after it had worked": {version: unfinished(phases(v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed)), others: []olmcore.Object{old}, want: kept},
 		"the version is installed":               {version: unfinished(phases(v1alpha1.CSVPhaseSucceeded)), others: []olmcore.Object{old}, want: kept},
 		"the version is being installed":         {version: unfinished(phases(v1alpha1.CSVPhaseInstalling)), others: []olmcore.Object{old}, want: kept},
-		"the version is being deleted":           {version: unfinished(deleted), others: []olmcore.Object{old}, want: kept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			condition := tc.condition
@@ -148,4 +148,36 @@ func TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace(t *test
 	carryOut(&in, out)
 	in.Now = in.Now.Add(10 * time.Second)
 	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
+}
+
+// TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain: both were deleted at once, or while no controller ran. The Subscription
+// goes back to the version of its package that is there, if it is the only one.
+func TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain(t *testing.T) {
+	version := func(name, pkg string) *v1alpha1.ClusterServiceVersion {
+		return newCSV(name, func(c *v1alpha1.ClusterServiceVersion) {
+			c.Annotations = map[string]string{olmcore.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"` + pkg + `","version":"1.0.0"}}]}`}
+		})
+	}
+	old := version("etcd.v0", "etcd")
+	copied := version("etcd.v0", "etcd")
+	copied.Labels[olmcore.LabelCopiedFrom] = "elsewhere"
+	for name, tc := range map[string]struct {
+		others    []olmcore.Object
+		installed string
+	}{
+		"an upgrade":                {[]olmcore.Object{old, version("vault.v1", "vault")}, "etcd.v0"},
+		"a first installation":      {nil, "etcd.v1"},
+		"only a copy is there":      {[]olmcore.Object{copied}, "etcd.v1"},
+		"another Subscription's is": {[]olmcore.Object{old, newSub("b", follows("q", "etcd.v0"), installed), newPlan("q", "Complete", done(9), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"etcd.v0"} })}, "etcd.v1"},
+		"two could be meant":        {[]olmcore.Object{old, version("etcd.v7", "etcd")}, "etcd.v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanFailed, "Reason", "", 6))
+			in := inputOf(append(tc.others, s)...)
+			got := statusOf(t, in, reconcile(t, in), "a")
+			require.Nil(t, got.InstallPlanRef)
+			require.Empty(t, got.CurrentCSV)
+			require.Equal(t, tc.installed, got.InstalledCSV)
+		})
+	}
 }

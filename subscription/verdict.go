@@ -269,7 +269,8 @@ func (j *judgement) state() {
 func (j *judgement) forgetMissing() {
 	const pending = v1alpha1.SubscriptionStateUpgradePending
 	f := &j.Status
-	if !j.Plan.Lasting || f.State != pending || j.Subscription.Status.State != pending || j.Plan.Outlived {
+	isAwaited := j.Subscription.Status.State == pending || j.Plan.Recorded == StageFailed
+	if !j.Plan.Lasting || f.State != pending || !isAwaited || j.Plan.Outlived {
 		return
 	}
 	next := j.bringer(func(p *v1alpha1.InstallPlan) bool {
@@ -277,6 +278,7 @@ func (j *judgement) forgetMissing() {
 	})
 	if next == nil {
 		j.forget()
+		j.goBack()
 		return
 	}
 	j.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + next.Name + " brings " + f.CurrentCSV +

@@ -119,30 +119,58 @@ func TestAFirstInstallationThatFailedMidwayIsMadeAgain(t *testing.T) {
 // TestTheAdviceForAFailedPlanLeadsToAnInstalledVersion: a user deletes the version and the plan, at once or with a pause, in the
 // order that health names them or in the other.
 func TestTheAdviceForAFailedPlanLeadsToAnInstalledVersion(t *testing.T) {
-	for _, pause := range []time.Duration{0, 5 * time.Second} {
-		for _, planFirst := range []bool{false, true} {
-			t.Run(fmt.Sprintf("pause %s, plan first %t", pause, planFirst), func(t *testing.T) {
-				w, packages := newWorld(t), map[string]resolution.Package{}
-				w.offer(t, packages, "alpha", resolution.ChannelEntry{Name: csvName("alpha", 1)})
-				rejected := w.rejectRoles("alpha.v1")
-				require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
-				w.run(t, 20*time.Minute)
-				remove := []olmcore.Ref{olmcore.RefOf(w.csvs()[0]).Unversioned(), olmcore.RefOf(w.planOf(t, "alpha.v1.0.0")).Unversioned()}
-				if planFirst {
-					slices.Reverse(remove)
-				}
-				*rejected = false
-				for _, ref := range remove {
-					require.NoError(t, w.cluster.Delete(ref))
-					w.run(t, pause)
-				}
-				w.run(t, 30*time.Minute)
-				require.Equal(t, "alpha.v1.0.0 Succeeded", w.phases())
-				require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, w.status("alpha").State)
-				w.requireNothingIsAsked(t)
-			})
+	for _, upgrade := range []bool{false, true} {
+		for _, pause := range []time.Duration{-1, 0, 5 * time.Second} { // -1: before a controller observes anything
+			for _, planFirst := range []bool{false, true} {
+				t.Run(fmt.Sprintf("upgrade %t, pause %s, plan first %t", upgrade, pause, planFirst), func(t *testing.T) {
+					followTheAdvice(t, upgrade, pause, planFirst)
+				})
+			}
 		}
 	}
+}
+
+func followTheAdvice(t *testing.T, upgrade bool, pause time.Duration, planFirst bool) {
+	w, packages := newWorld(t), map[string]resolution.Package{}
+	entries, name := []resolution.ChannelEntry{{Name: csvName("alpha", 1)}}, csvName("alpha", 1)
+	if upgrade {
+		w.offer(t, packages, "alpha", entries...)
+		require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+		w.run(t, 5*time.Minute)
+		name = csvName("alpha", 2)
+		entries = append(entries, resolution.ChannelEntry{Name: name, Replaces: entries[0].Name})
+	}
+	rejected := w.rejectRoles(name[:8])
+	w.offer(t, packages, "alpha", entries...)
+	if upgrade {
+		w.poke(t)
+	} else {
+		require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+	}
+	w.run(t, 20*time.Minute)
+	version := fake.Find[*v1alpha1.ClusterServiceVersion](w.cluster, namespace, name)
+	require.Equal(t, v1alpha1.CSVPhasePending, version.Status.Phase)
+	if upgrade { // old plans are deleted in time
+		require.NoError(t, w.cluster.Delete(olmcore.RefOf(w.planOf(t, entries[0].Name)).Unversioned()))
+	}
+	remove := []olmcore.Ref{olmcore.RefOf(version).Unversioned(), olmcore.RefOf(w.planOf(t, name)).Unversioned()}
+	if planFirst {
+		slices.Reverse(remove)
+	}
+	*rejected = false
+	if pause < 0 { // as if the version did not have a finalizer
+		require.NoError(t, fake.Edit(w.cluster, namespace, name, func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = nil }))
+	}
+	for _, ref := range remove {
+		require.NoError(t, w.cluster.Delete(ref))
+		if pause >= 0 {
+			w.run(t, pause)
+		}
+	}
+	w.run(t, 30*time.Minute)
+	require.Equal(t, name+" Succeeded", w.phases())
+	require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, w.status("alpha").State)
+	w.requireNothingIsAsked(t)
 }
 
 // TestAPlanThatFailedMidwayIsFinished: the plan is kept. It stays Failed and nothing is written while the cause lasts. Once that is
