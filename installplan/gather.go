@@ -42,14 +42,14 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	g.in.Namespace, g.err = olmcore.ObserveNamed[*corev1.Namespace](ctx, r, "", key.Namespace)
 	g.subscriptions()
 	g.needed("who needs an InstallPlan")
-	_, passes := retryingSince(&plan.Status)
+	if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed && plan.DeletionTimestamp == nil && !g.in.isNeeded() && relation.Applied(plan) {
+		g.versions(plan.Spec.ClusterServiceVersionNames)
+		g.needed("whether an InstallPlan that failed installed its versions")
+	}
 	switch {
 	case g.err != nil:
 	case plan.DeletionTimestamp != nil && relation.HasFinalizer(plan):
 		g.leftBundles()
-	case passes && plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed && !g.in.isNeeded():
-		g.versions(plan.Spec.ClusterServiceVersionNames)
-		g.needed("whether an InstallPlan that failed has brought its versions")
 	case g.in.looksAtSteps():
 		g.steps()
 		g.needed("what an InstallPlan has still to do")
@@ -72,7 +72,7 @@ func (in *Input) looksAtSteps() bool {
 	case plan.DeletionTimestamp != nil, input.Terminating(in.Namespace), len(plan.Status.Plan)+len(plan.Status.BundleLookups) == 0:
 		return false
 	case plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
-		return step.IsRefusal(plan.Status.Message) && in.isNeeded()
+		return in.isRetried()
 	}
 	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && in.successor() == ""
 }

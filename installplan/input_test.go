@@ -128,8 +128,8 @@ func TestTooManyStepsAreRefused(t *testing.T) {
 	}
 }
 
-// TestUnreadKindsAreNamed: a dump of plans and Subscriptions tells what waits and what is done; of what runs it is said
-// which kind is missing.
+// TestUnreadKindsAreNamed: plans that wait or are done can be judged with their Subscriptions alone. For a plan that runs or is
+// tried again, the error names the kind that is missing.
 func TestUnreadKindsAreNamed(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	for name, c := range map[string]struct {
@@ -137,8 +137,11 @@ func TestUnreadKindsAreNamed(t *testing.T) {
 		want    installplan.State
 		missing string
 	}{
-		"complete":    {plan: Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(sub)), want: installplan.StateComplete},
-		"failed":      {plan: Plan(Failed, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(sub)), want: installplan.StateFailed},
+		"complete": {plan: Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(sub)), want: installplan.StateComplete},
+		"failed":   {plan: Plan(Failed, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(sub)), missing: "OperatorGroup"},
+		"superseded": {plan: Plan(Failed, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(sub), func(p *v1alpha1.InstallPlan) {
+			p.Status.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, installplan.ReasonSuperseded, "x")}
+		}), want: installplan.StateFailed},
 		"without any": {plan: Plan(None, nil, OwnedBy(sub)), want: installplan.StateWithoutStatus},
 		"installing":  {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(sub), Started(time.Second)), missing: "OperatorGroup"},
 	} {

@@ -20,8 +20,7 @@ import (
 const (
 	// retryInterval is the time between two rounds of a plan that is Installing.
 	retryInterval = 5 * time.Second
-	// transientTimeout is how long a step may fail for a reason that passes by itself, and the time after which a plan
-	// that failed of one is tried again.
+	// transientTimeout is how long a step may fail for a reason that passes by itself.
 	transientTimeout = 10 * time.Minute
 	// minTries is how often a write must fail in a row before a plan fails of it: one answer after downtime says little.
 	minTries = 3
@@ -142,69 +141,17 @@ func (d *decision) progress(in *Input, e step.Evaluation) {
 	}
 }
 
-// fail ends the plan. What may pass by itself is noted, to be tried again.
+// fail ends the plan. Condition Retrying records that the failed write will be tried again.
 func (d *decision) fail(in *Input, p problem) {
 	d.state = StateFailing
 	d.status.Phase, d.status.Message = v1alpha1.InstallPlanPhaseFailed, p.message
 	removeConditions(&d.status, isRetrying)
 	d.setCondition(in, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, string(v1alpha1.InstallPlanReasonComponentFailed), p.message)
 	d.result.RequeueAfter = 0
-	if p.passes {
+	if p.answered {
 		d.setCondition(in, ConditionRetrying, corev1.ConditionTrue, p.reason, p.message)
-		d.result.Requeue(transientTimeout)
+		d.result.Requeue(failedRetry)
 	}
-}
-
-// heal is the round of a plan in phase Failed: it starts again when the cause that it states is gone.
-func (d *decision) heal(in *Input) {
-	d.state = StateFailed
-	if d.isCured(in) {
-		d.state = StateRetried
-		d.status.Phase, d.status.StartTime, d.status.Message = v1alpha1.InstallPlanPhaseInstalling, nil, ""
-		removeConditions(&d.status, isRetrying)
-		d.result.Requeue(retryInterval)
-	}
-}
-
-// isCured returns whether the cause that a failed plan states is gone, and records when to look again where it is not.
-func (d *decision) isCured(in *Input) (cured bool) {
-	plan := in.InstallPlan
-	since, passes := retryingSince(&plan.Status)
-	switch {
-	case plan.Status.AttenuatedServiceAccountRef != nil && in.RBACChanged:
-		return true
-	case !in.isNeeded() && !in.isHalfMade():
-		return false
-	case passes:
-		left := since.Add(transientTimeout).Sub(in.Now)
-		d.result.Requeue(left)
-		return left <= 0
-	case !step.IsRefusal(plan.Status.Message) || in.unread() != "":
-		return false
-	}
-	e := d.evaluate(in, true)
-	cured = !slices.ContainsFunc(e.Verdicts, func(v step.Verdict) bool { return v.Refused() || v.Outcome == step.Waiting && !v.Follows })
-	if !cured && len(d.changes) > 0 {
-		d.result.Requeue(checkInterval) // nothing watches custom resources
-	}
-	return cured
-}
-
-// isNeeded reports whether a Subscription refers to the very plan.
-func (in *Input) isNeeded() bool {
-	return slices.ContainsFunc(in.Subscriptions.Items, func(s *v1alpha1.Subscription) bool { return relation.RefersExactly(s, in.InstallPlan) })
-}
-
-// isHalfMade reports whether the versions that a plan brings exist and have not been set up, so that later versions
-// wait for what the plan has not applied. Of one that is gone nothing is made again.
-func (in *Input) isHalfMade() bool {
-	names := in.InstallPlan.Spec.ClusterServiceVersionNames
-	return len(names) > 0 && relation.Applied(in.InstallPlan) && !slices.ContainsFunc(names, func(name string) bool {
-		return !slices.ContainsFunc(in.ClusterServiceVersions.Items, func(c *v1alpha1.ClusterServiceVersion) bool {
-			return c.Name == name && !c.IsCopied() && c.DeletionTimestamp == nil &&
-				(c.Status.Phase == v1alpha1.CSVPhaseNone || c.Status.Phase == v1alpha1.CSVPhasePending)
-		})
-	})
 }
 
 // problem is what keeps one step from being applied.
@@ -214,8 +161,8 @@ type problem struct {
 	// deadline is when the plan fails of it, unless it is endless; of what can never pass it is zero.
 	deadline time.Time
 	endless  bool
-	// passes: the cause passes by itself, so that the failed plan is tried again.
-	passes bool
+	// answered is set if the API server was asked and rejected a write, so that the failed plan is tried again.
+	answered bool
 	// anew: the time for what is refused starts in this round.
 	anew bool
 	// known: the status tells of it. Each answer has a text of its own, and who wrote all of them would be woken by its
@@ -268,27 +215,31 @@ func (d *decision) findProblems(in *Input, e step.Evaluation) (found []problem) 
 // and is that of trouble that passes.
 func (in *Input) failure(t *step.Target, last olmcore.LastResult) problem {
 	status := &in.InstallPlan.Status
-	explain := func(text string) string { return t.Kind.Explain(t.Key.Name, t.Observed != nil, text) }
 	after := func(since time.Time, timeout time.Duration) time.Time {
 		if since.Before(status.StartTime.Time) {
 			since = status.StartTime.Time
 		}
 		return since.Add(timeout)
 	}
-	p := problem{step: t.Steps[0], reason: ReasonStepFailed, message: explain(last.Message)}
+	p := problem{step: t.Steps[0], reason: ReasonStepFailed, message: explain(t, last.Message), answered: true}
 	p.endless = last.Class == olmcore.Forbidden || last.Count < minTries
 	p.deadline = after(last.First, in.installTimeout())
-	if p.passes = last.Class == olmcore.Transient || last.Class == olmcore.Webhook; p.passes {
+	if last.Class == olmcore.Transient || last.Class == olmcore.Webhook {
 		p.deadline = after(last.First, transientTimeout)
 	}
 	if last.Tries > max(last.Count, minTries) && last.Class != olmcore.Forbidden {
 		if mixed := after(last.Since, transientTimeout); p.endless || mixed.Before(p.deadline) {
-			p.endless, p.passes, p.deadline = false, true, mixed
+			p.endless, p.deadline = false, mixed
 		}
 	}
 	p.known = last.Count != minTries && (last.Tries > 1 || last.Class == olmcore.Forbidden && last.Tries > 0) &&
-		strings.HasPrefix(status.Message, retryingPrefix+explain(""))
+		strings.HasPrefix(status.Message, retryingPrefix+explain(t, ""))
 	return p
+}
+
+// explain returns the message for a write of a target that failed with an error text.
+func explain(t *step.Target, text string) string {
+	return t.Kind.Explain(t.Key.Name, t.Observed != nil, text)
 }
 
 func (in *Input) installTimeout() time.Duration {

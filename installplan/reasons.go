@@ -16,8 +16,9 @@ const Finalizer = relation.Finalizer
 const AnnotationGeneratedBy = relation.GeneratedBy
 
 // ConditionRetrying is True on a plan whose steps are tried again although the time since status.startTime is over: its
-// transition time is from when the time counts. On a plan that is Failed it says that the cause passes by itself: the
-// plan starts again 10 minutes after its transition time, as long as a Subscription refers to it.
+// transition time is from when the time counts. On a plan that is Failed it says that the API server rejected a write: the
+// open steps of the plan are tried every 10 minutes, as long as a Subscription refers to it, and the plan starts again once
+// the writes are accepted. Without the condition, as OLM leaves a failed plan, they are tried as well.
 const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 
 // Reasons of actions. Where a reason does not say what the user does, there is nothing to do.

@@ -427,9 +427,10 @@ func TestPhases(t *testing.T) {
 				Transitions: transition(healing, Installing, "", ""), RequeueAfter: 5 * time.Second,
 			},
 		},
-		"an answer of the API server does not go by itself": {in: input(Plan(Failed, missing(), OwnedBy(sub), func(p *v1alpha1.InstallPlan) {
+		"a write that the API server rejected is tried again after ten minutes": {in: input(Plan(Failed, missing(), OwnedBy(sub), func(p *v1alpha1.InstallPlan) {
 			p.Status.Message = "error updating unstructured object x: spec.selector: Invalid value: 1: field is immutable"
-		}), with(sub, CSV("gone.v1")))},
+			p.Status.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, "InstallComponentFailed", p.Status.Message)}
+		}), with(sub, CSV("gone.v1"))), want: olmcore.Result{RequeueAfter: 10 * time.Minute}},
 		"the cause of the failure is still there": {in: input(healing, with(sub))},
 	} {
 		t.Run(name, func(t *testing.T) { Same(t, c.want, reconcile(t, c.in)) })

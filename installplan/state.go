@@ -21,6 +21,7 @@ const (
 	StateComplete              State = "Complete"              // every step was applied. Final
 	StateWithoutStatus         State = "WithoutStatus"         // it never got its steps
 	StateFailed                State = "Failed"                // a step was refused or failed for too long
+	StateTryingAgain           State = "TryingAgain"           // it failed, and its open steps are tried again. Its phase stays Failed
 	StateRetried               State = "Retried"               // it failed, and the cause is gone
 	StateSuperseded            State = "Superseded"            // no Subscription refers to it, and another plan took its place, just now
 	StateCheckFailed           State = "CheckFailed"           // the namespace's OperatorGroup stands in the way

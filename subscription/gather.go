@@ -8,6 +8,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/olmcore"
@@ -75,19 +76,20 @@ func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Obser
 		}
 		if c != nil {
 			found.Items, read[name] = append(found.Items, c), true
-			if old := c.Spec.Replaces; old != "" && relation.NeverInstalled(c) && !named.Has(old) { // see judgement.resume
+			if old := c.Spec.Replaces; old != "" && olmcore.NeverInstalled(c) && !named.Has(old) { // see judgement.resume
 				named.Insert(old)
 				open = append(open, old)
 			}
 		}
 	}
-	gone, beside := goneVersions(in, read), versionsBeside(in, read).Difference(named)
-	if len(gone)+len(beside) == 0 {
+	gone, beside, older := goneVersions(in, read), versionsBeside(in, read).Difference(named), packagesOfFailedPlans(in, read)
+	if len(gone)+len(beside)+len(older) == 0 {
 		return found, nil
 	}
 	all, err := list[*v1alpha1.ClusterServiceVersion](ctx, r, in.Namespace, "what replaced the versions that are gone, and what plans installed")
 	for _, c := range all.Items {
-		if (gone[c.Spec.Replaces] || beside.HasAny(c.Name, c.Spec.Replaces)) && !read[c.Name] {
+		isOlder := len(older) > 0 && older.HasAny(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties])...)
+		if (gone[c.Spec.Replaces] || beside.HasAny(c.Name, c.Spec.Replaces) || isOlder) && !read[c.Name] {
 			found.Items = append(found.Items, c)
 		}
 	}
@@ -109,6 +111,19 @@ func versionsBeside(in *Input, there map[string]bool) sets.Set[string] {
 		}
 	}
 	return names
+}
+
+// packagesOfFailedPlans returns the packages of Subscriptions whose version is gone after its plan failed; see
+// judgement.goBack.
+func packagesOfFailedPlans(in *Input, there map[string]bool) sets.Set[string] {
+	packages := sets.New[string]()
+	for _, s := range in.Subscriptions.Items {
+		isFailed := s.Status.GetCondition(v1alpha1.SubscriptionInstallPlanFailed).Status == corev1.ConditionTrue
+		if isFailed && s.Spec != nil && !there[s.Status.InstalledCSV] {
+			packages.Insert(s.Spec.Package)
+		}
+	}
+	return packages.Delete("")
 }
 
 // goneVersions returns the versions that Subscriptions follow, whose plan is over or gone, and that are not there.

@@ -79,7 +79,8 @@ const (
 	// ReasonWedgedUpgradePending: the version that the Subscription installed was removed, so no upgrade will ever come.
 	// Delete the InstallPlan, or where it is gone too create the Subscription again; or set Config.ReinstallMissingCSV.
 	ReasonWedgedUpgradePending = "WedgedUpgradePending"
-	// ReasonFailedPlanWedge: the plan failed and the namespace does not fail forward. Delete the plan to try again.
+	// ReasonFailedPlanWedge: the plan failed and the namespace does not fail forward. Remove the cause that the plan states; if the plan
+	// stays Failed, delete it and the ClusterServiceVersions that it left Pending.
 	ReasonFailedPlanWedge = "FailedPlanWedge"
 	// ReasonGeneratedByDangling: olm.generated-by names a plan that is not there. Nothing to do: it is resolved.
 	ReasonGeneratedByDangling = "GeneratedByDangling"

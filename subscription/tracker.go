@@ -60,7 +60,7 @@ func newTracker(n *namespace, v *Verdict) tracker {
 	status := &v.Subscription.Status
 	v.Plan.Recorded, v.Plan.RecordedAt = shownStage(status.Conditions)
 	v.Plan.Outlived = status.CurrentCSV != "" && status.InstalledCSV == status.CurrentCSV &&
-		(v.Plan.Recorded == StageMissing || status.State == v1alpha1.SubscriptionStateAtLatest)
+		(v.Plan.Recorded == StageMissing || v.Plan.Recorded != StageFailed && status.State == v1alpha1.SubscriptionStateAtLatest)
 	t := tracker{namespace: n, Verdict: v, kept: n.histories != nil, before: n.histories[v.Subscription.UID]}
 	if !t.before.isValid() {
 		t.report(olmcore.Info, ReasonHistoryInvalid, "", "the stored history names the unknown stage %s", t.before.LastStage)

@@ -221,7 +221,9 @@ func (j *judgement) stillBrings(plan *v1alpha1.InstallPlan) string {
 func (j *judgement) bringer(meets func(*v1alpha1.InstallPlan) bool) *v1alpha1.InstallPlan {
 	return j.newestPlan(func(p *v1alpha1.InstallPlan) bool {
 		stage := stageOf(p)
-		return stage != StageFailed && stage != StageUnknown && p.Spec.Generation >= j.Subscription.Status.InstallPlanGeneration && slices.Contains(p.Spec.ClusterServiceVersionNames, j.Status.CurrentCSV) && meets(p)
+		isOver := stage == StageFailed || stage == StageUnknown
+		return !isOver && p.Spec.Generation >= j.Subscription.Status.InstallPlanGeneration &&
+			slices.Contains(p.Spec.ClusterServiceVersionNames, j.Status.CurrentCSV) && meets(p)
 	})
 }
 
@@ -267,7 +269,8 @@ func (j *judgement) state() {
 func (j *judgement) forgetMissing() {
 	const pending = v1alpha1.SubscriptionStateUpgradePending
 	f := &j.Status
-	if !j.Plan.Lasting || f.State != pending || j.Subscription.Status.State != pending || j.Plan.Outlived {
+	isAwaited := j.Subscription.Status.State == pending || j.Plan.Recorded == StageFailed
+	if !j.Plan.Lasting || f.State != pending || !isAwaited || j.Plan.Outlived {
 		return
 	}
 	next := j.bringer(func(p *v1alpha1.InstallPlan) bool {
@@ -275,32 +278,13 @@ func (j *judgement) forgetMissing() {
 	})
 	if next == nil {
 		j.forget()
+		j.goBack()
 		return
 	}
 	j.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + next.Name + " brings " + f.CurrentCSV +
 		" instead of " + f.InstallPlanRef.Name + ", which is gone"}
 	j.refer(next)
 	j.look()
-}
-
-// resume forgets a plan that failed and was then deleted, if the version that it created waits for what the plan did not install. The
-// Subscription goes back to the version that is being replaced, so that the namespace is resolved again and a new plan does the
-// rest. A version that was Succeeded, or that another plan contains, stays.
-//
-// Differs: OLM installs nothing more until the version is deleted, too.
-func (j *judgement) resume() {
-	c, old := j.CSV, (*v1alpha1.ClusterServiceVersion)(nil)
-	if c != nil {
-		old = j.csvs[c.Spec.Replaces]
-	}
-	failed := j.Subscription.Status.GetCondition(v1alpha1.SubscriptionInstallPlanFailed).Status == corev1.ConditionTrue
-	if !j.Plan.Lasting || !failed || old == nil || old.IsCopied() || old.DeletionTimestamp != nil || c.DeletionTimestamp != nil || !relation.NeverInstalled(c) ||
-		j.newestPlan(func(p *v1alpha1.InstallPlan) bool { return slices.Contains(p.Spec.ClusterServiceVersionNames, c.Name) }) != nil {
-		return
-	}
-	j.forget()
-	j.CSV, j.Status.InstalledCSV = nil, old.Name
-	j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: "the InstallPlan of " + c.Name + " failed and was deleted before it installed everything"}
 }
 
 // stuck looks at Subscriptions without their CSV that wait for something that cannot come.
@@ -311,7 +295,8 @@ func (j *judgement) stuck() {
 	}
 	switch {
 	case j.Plan.Stage == StageFailed && !relation.IsRetried(plan):
-		j.report(olmcore.Warning, ReasonFailedPlanWedge, "status.installPlanRef", "InstallPlan %s failed and holds this Subscription until it is deleted", plan.Name)
+		j.report(olmcore.Warning, ReasonFailedPlanWedge, "status.installPlanRef",
+			"InstallPlan %s failed and holds this Subscription until its cause is removed or the plan is deleted", plan.Name)
 	case j.Plan.Stage == StageComplete && f.CurrentCSV != "":
 		j.removed("InstallPlan %[2]s is complete but CSV %[1]s is gone; delete the plan to install it again")
 	case j.Plan.Stage == StageMissing && j.Plan.Outlived:

@@ -27,6 +27,7 @@ const (
 	planMayNotRun     situation = "PlanMayNotRun"
 	approvalNeeded    situation = "ApprovalNeeded"
 	planFailed        situation = "PlanFailed"
+	planFailedStored  situation = "PlanFailedAtStoredVersion"
 	planRetried       situation = "PlanRetried"
 	planUnknown       situation = "PlanPhaseUnknown"
 	versionFailed     situation = "VersionFailed"
@@ -50,7 +51,7 @@ const (
 )
 
 // advices says what the user can do. {object} is the object that the answer is about, {subscription} the Subscription,
-// {what} what the situation adds: names, or a sentence. The reasons of Deployments and Pods are situations, too.
+// {what} what the situation adds: names, or a sentence. {remove} names the objects to delete. The reasons of Deployments and Pods are situations, too.
 var advices = map[situation]string{
 	finalizersHeld:    "It waits for what put the finalizers {what} on {object}.",
 	specMissing:       "Delete {object} and create it with a spec.",
@@ -69,7 +70,8 @@ var advices = map[situation]string{
 	planWithoutSteps:  "Delete {object}.",
 	planMayNotRun:     "Repair the OperatorGroup or the ServiceAccount that the message is about.",
 	approvalNeeded:    "Review {object} and set its spec.approved to true.",
-	planFailed:        "Remove the cause and delete {object} to try again.",
+	planFailed:        "Remove the cause; then delete {remove}.",
+	planFailedStored:  "{what}; then delete {remove}.",
 	planRetried:       "Remove the cause; {object} is tried again by itself.",
 	planUnknown:       "Repair the status of {object}, or delete it.",
 	versionFailed:     "Look at the status of {object} and at its Deployments.",
@@ -107,5 +109,5 @@ var advices = map[situation]string{
 
 // fill writes the advice for a situation; empty for none.
 func (f *finding) fill(s situation) string {
-	return strings.NewReplacer("{object}", f.Object.String(), "{subscription}", f.Subscription.String(), "{what}", f.what).Replace(advices[s])
+	return strings.NewReplacer("{object}", f.Object.String(), "{subscription}", f.Subscription.String(), "{what}", f.what, "{remove}", f.remove).Replace(advices[s])
 }

@@ -16,7 +16,8 @@ func Situations() (all []string) {
 	for _, s := range []situation{
 		finalizersHeld, specMissing, referenceInvalid, resolutionFailed, operatorGroups, noOperatorGroup,
 		unpackFailed, bundleInvalid, planTooLarge, planNotWritten, catalogsMissing, catalogsUnasked,
-		heldBack, heldBackUnhelped, planWithoutSteps, planMayNotRun, approvalNeeded, planFailed, planRetried, planUnknown, versionFailed,
+		heldBack, heldBackUnhelped, planWithoutSteps, planMayNotRun, approvalNeeded,
+		planFailed, planFailedStored, planRetried, planUnknown, versionFailed,
 		requirementsUnmet, requirementsNamed, notUpgradeable, copyInPlace, versionGone, versionAndPlan,
 		unpackLate, resolvingLate, planGoneLate, planLate, stepsLate, noStepLate, versionLate,
 	} {

@@ -67,8 +67,8 @@ const longTime = 10 * time.Minute
 // finding is a Health in the making: its advice is a situation, with what that adds, now or once it has lasted.
 type finding struct {
 	Health
-	now, late situation
-	what      string
+	now, late    situation
+	what, remove string
 }
 
 // namespace is what counts for all its Subscriptions.

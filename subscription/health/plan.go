@@ -4,6 +4,7 @@ package health
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,10 +55,8 @@ func (n *namespace) plan(v *subscription.Verdict) finding {
 		f.Phase, f.now = WaitingForApproval, approvalNeeded
 	case is == subscription.StageRequiresApproval:
 	case is == subscription.StageFailed:
-		f.Phase, f.Reason, f.now = n.failure(v), relation.FailureReason(plan), planFailed
-		if relation.IsRetried(plan) {
-			f.now = planRetried
-		}
+		f.Phase, f.Reason = n.failure(v), relation.FailureReason(plan)
+		n.failed(plan, &f)
 	case is == subscription.StageUnknown:
 		f.Phase, f.Reason, f.now = Stuck, subscription.ReasonUnknownPhase, planUnknown
 	case hasPendingLookup(plan):
@@ -69,6 +68,49 @@ func (n *namespace) plan(v *subscription.Verdict) finding {
 		}
 	}
 	return f
+}
+
+// failed names the step at which a plan failed, and what to delete once the cause is removed: the versions that the plan created
+// and did not finish, then the plan. A new plan is made under OLM, too, only if all of them are gone.
+func (n *namespace) failed(plan *v1alpha1.InstallPlan, f *finding) {
+	if step := failedStep(plan, f.Message); step != "" {
+		f.Message += "; step " + step
+	}
+	if relation.IsRetried(plan) {
+		f.now = planRetried
+		return
+	}
+	var remove []string
+	for _, name := range plan.Spec.ClusterServiceVersionNames {
+		if c := n.csvs[name]; c != nil && !c.IsCopied() && olmcore.NeverInstalled(c) {
+			remove = append(remove, olmcore.RefOf(c).String())
+		}
+	}
+	f.now, f.remove = planFailed, strings.Join(append(remove, f.Object.String()), " and ")
+	if m := storedVersion.FindStringSubmatch(f.Message); m != nil {
+		f.now, f.what = planFailedStored, "Store the custom resources of CustomResourceDefinition "+m[1]+
+			" in a version that stays, and remove "+m[2]+" from its status.storedVersions"
+	}
+}
+
+// storedVersion is OLM's message about a definition that loses a version in which custom resources may be stored.
+var storedVersion = regexp.MustCompile(`risk of data loss updating "([^"]+)": new CRD removes version (.+) that is listed as a stored version`)
+
+// failedStep names the step at which a plan failed: the first open step whose object the message names, else the first open
+// step. A plan of OLM has applied all steps before that one.
+func failedStep(plan *v1alpha1.InstallPlan, message string) string {
+	var first string
+	for _, s := range plan.Status.Plan {
+		if s == nil || s.Status == v1alpha1.StepStatusCreated || s.Status == v1alpha1.StepStatusPresent || s.Resource.Name == "" {
+			continue
+		}
+		name := s.Resource.Kind + " " + s.Resource.Name + " is " + string(cmp.Or(s.Status, v1alpha1.StepStatusUnknown))
+		if strings.Contains(message, s.Resource.Name) {
+			return name
+		}
+		first = cmp.Or(first, name)
+	}
+	return first
 }
 
 // enteredAt returns since when a plan is in the stage in which it is seen.

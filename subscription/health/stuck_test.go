@@ -40,7 +40,7 @@ func TestEveryWayToWaitForAnUpgradeHasItsReasonAndAdvice(t *testing.T) {
 				Advice: "Review InstallPlan ops/p and set its spec.approved to true."}},
 		"the plan failed": {inputOf(newSub("a", follows("p", "etcd.v1"), upgrading), newPlan("p", "Failed", failed(30)), newCSV("etcd.v0")),
 			health.Health{Phase: "Degraded", Object: plan, Since: second(30).Time, Reason: "InstallComponentFailed", Message: "step broke",
-				Advice: "Remove the cause and delete InstallPlan ops/p to try again."}},
+				Advice: "Remove the cause; then delete InstallPlan ops/p."}},
 		"the plan was deleted": {late(inputOf(newSub("a", follows("p", "etcd.v1"), withCondition("InstallPlanMissing", "ReferencedInstallPlanNotFound", "", 7)))),
 			health.Health{Phase: "Resolving", Object: self, Since: second(7).Time, Reason: "ReferencedInstallPlanNotFound", Message: "the InstallPlan was deleted",
 				Advice: "Look whether the controller runs, or delete Subscription ops/a and create it again: its InstallPlan was deleted, and the namespace was not resolved again."}},
@@ -115,6 +115,54 @@ func TestWhatAResolutionHoldsBackIsSaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.want, only(t, health.Input{Input: inputOf(tc.objects...), HeldBack: []heldBack{tc.held}}))
+		})
+	}
+}
+
+// TestTheAdviceForAFailedPlanNamesWhatToDelete: the step that failed, what removes the cause at a stored version, and what to delete.
+// A version that was installed once is not deleted.
+func TestTheAdviceForAFailedPlanNamesWhatToDelete(t *testing.T) {
+	step := func(kind, name string, status v1alpha1.StepStatus) *v1alpha1.Step {
+		return &v1alpha1.Step{Resolving: "etcd.v1", Status: status, Resource: v1alpha1.StepResource{Kind: kind, Name: name}}
+	}
+	version := step("ClusterServiceVersion", "etcd.v1", v1alpha1.StepStatusCreated)
+	phase := func(p v1alpha1.ClusterServiceVersionPhase) *v1alpha1.ClusterServiceVersion {
+		return newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Status.Phase = p })
+	}
+	const stored = `risk of data loss updating "etcds.g": new CRD removes version v1alpha1, v1beta1 that is listed as a stored version on the existing CRD`
+	const store = "Store the custom resources of CustomResourceDefinition etcds.g in a version that stays, and remove v1alpha1, v1beta1 from its status.storedVersions; "
+	for name, tc := range map[string]struct {
+		failure         string
+		steps           []*v1alpha1.Step
+		version         *v1alpha1.ClusterServiceVersion
+		message, advice string
+	}{
+		"the version is pending": {"no", []*v1alpha1.Step{version, step("ClusterRole", "r", v1alpha1.StepStatusNotPresent)}, phase(v1alpha1.CSVPhasePending),
+			"no; step ClusterRole r is NotPresent", "Remove the cause; then delete ClusterServiceVersion ops/etcd.v1 and InstallPlan ops/p."},
+		"a later step is named": {"error creating role s: no",
+			[]*v1alpha1.Step{version, nil, step("ClusterRole", "x", ""), step("Role", "s", v1alpha1.StepStatusUnknown)}, phase(v1alpha1.CSVPhaseNone),
+			"error creating role s: no; step Role s is Unknown", "Remove the cause; then delete ClusterServiceVersion ops/etcd.v1 and InstallPlan ops/p."},
+		"a stored version": {stored, []*v1alpha1.Step{version, step("CustomResourceDefinition", "etcds.g", v1alpha1.StepStatusUnknown)}, phase(v1alpha1.CSVPhasePending),
+			stored + "; step CustomResourceDefinition etcds.g is Unknown", store + "then delete ClusterServiceVersion ops/etcd.v1 and InstallPlan ops/p."},
+		"a stored version, and no version was created": {stored, []*v1alpha1.Step{step("CustomResourceDefinition", "etcds.g", "")}, nil,
+			stored + "; step CustomResourceDefinition etcds.g is Unknown", store + "then delete InstallPlan ops/p."},
+		"the version is installed": {"no", []*v1alpha1.Step{version, step("Role", "r", "")}, phase(v1alpha1.CSVPhaseSucceeded),
+			"no; step Role r is Unknown", "Remove the cause; then delete InstallPlan ops/p."},
+		"every step is done": {"no", []*v1alpha1.Step{version}, phase(v1alpha1.CSVPhaseSucceeded), "no", "Remove the cause; then delete InstallPlan ops/p."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := newPlan("p", "Failed", installedIs(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, tc.failure, 30))
+			plan.Status.Plan = tc.steps
+			in := inputOf(newSub("a", follows("p", "etcd.v1")), plan)
+			if tc.version != nil {
+				in.ClusterServiceVersions.Items = append(in.ClusterServiceVersions.Items, tc.version)
+			}
+			phase := health.Failed
+			if tc.version != nil && tc.version.Status.Phase == v1alpha1.CSVPhaseSucceeded {
+				phase = health.Degraded
+			}
+			require.Equal(t, health.Health{Subscription: self, Phase: phase, Object: olmcore.RefOf(plan).Unversioned(), Since: second(30).Time,
+				Reason: "InstallComponentFailed", Message: tc.message, Advice: tc.advice}, only(t, health.Input{Input: in}))
 		})
 	}
 }

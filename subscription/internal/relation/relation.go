@@ -67,17 +67,6 @@ func Contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 		slices.Contains(strings.Split(p.Annotations[annotationContributors], ","), string(s.UID))
 }
 
-// NeverInstalled reports whether a ClusterServiceVersion waits for its requirements and was never installed.
-func NeverInstalled(c *v1alpha1.ClusterServiceVersion) bool {
-	switch c.Status.Phase {
-	case v1alpha1.CSVPhaseNone, v1alpha1.CSVPhasePending:
-		return !slices.ContainsFunc(c.Status.Conditions, func(s v1alpha1.ClusterServiceVersionCondition) bool {
-			return s.Phase == v1alpha1.CSVPhaseSucceeded
-		})
-	}
-	return false
-}
-
 // Statusless reports whether a plan was created but never given its content, so that it never runs.
 func Statusless(p *v1alpha1.InstallPlan) bool {
 	return p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0 && len(p.Status.BundleLookups) == 0

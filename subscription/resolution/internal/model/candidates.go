@@ -97,6 +97,10 @@ func catalogCandidates(p *Problem, s *Subscription) (code HeldBackCode, text str
 		}
 		channels = []*content.ChannelIndex{ch}
 	}
+	if e := unfinishedFirst(p, s, channels); e != nil {
+		s.Upgrades = append(s.Upgrades, e)
+		return offerCatalog(p, s)
+	}
 	if s.Current == nil && spec.StartingCSV != "" {
 		for _, ch := range channels {
 			if e := ch.ByName[spec.StartingCSV]; e != nil {
@@ -120,6 +124,27 @@ func catalogCandidates(p *Problem, s *Subscription) (code HeldBackCode, text str
 		s.Upgrades = s.Pkg.Chains
 	}
 	return offerCatalog(p, s)
+}
+
+// unfinishedFirst returns the entry of a version that exists and that an InstallPlan did not finish for a Subscription which has
+// no version else; nil for none. A Subscription that never had an InstallPlan left none unfinished.
+func unfinishedFirst(p *Problem, s *Subscription, channels []*content.ChannelIndex) *content.Entry {
+	status := &s.Object.Status
+	if p.Policy.TransitionAsFreestanding || s.Current != nil || status.InstalledCSV != "" || status.InstallPlanGeneration == 0 {
+		return nil
+	}
+	for _, c := range p.Existing {
+		if !isUnfinished(s, c) {
+			continue
+		}
+		for _, ch := range channels {
+			if e := ch.ByName[c.Object.Name]; e != nil {
+				s.resumes = c
+				return e
+			}
+		}
+	}
+	return nil
 }
 
 // offerCatalog adds the catalog's candidates to the choice: the one whose plan is on its way first, and without what a

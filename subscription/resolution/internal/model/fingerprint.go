@@ -78,7 +78,8 @@ func versionRangeOf(s *v1alpha1.Subscription, namespace string) (text string, he
 // csv takes in what resolution reads of an existing ClusterServiceVersion.
 func csv(d *content.Digester, c *v1alpha1.ClusterServiceVersion) {
 	text, annotated := c.Annotations[olmcore.AnnotationProperties]
-	d.Begin("csv", c.Name, string(c.UID), string(c.Status.Phase), strconv.FormatBool(c.DeletionTimestamp != nil), c.Spec.Replaces, c.Spec.Version.String(), strconv.FormatBool(annotated), text)
+	d.Begin("csv", c.Name, string(c.UID), string(c.Status.Phase), strconv.FormatBool(olmcore.NeverInstalled(c)),
+		strconv.FormatBool(c.DeletionTimestamp != nil), c.Spec.Replaces, c.Spec.Version.String(), strconv.FormatBool(annotated), text)
 	for _, list := range [...][]v1alpha1.CRDDescription{c.Spec.CustomResourceDefinitions.Owned, c.Spec.CustomResourceDefinitions.Required} {
 		d.Texts(strconv.Itoa(len(list)))
 		for _, x := range list {

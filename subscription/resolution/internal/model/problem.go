@@ -71,7 +71,8 @@ type Subscription struct {
 	// held is why an installed operator stays whatever else there may be.
 	Held     HeldBackCode
 	HeldText string
-	// resumes is the existing successor of Current that an InstallPlan created and did not finish; nil for none.
+	// resumes is the existing version that an InstallPlan created and did not finish, nil for none. It replaces Current if there
+	// is one.
 	resumes *CSV
 	// pins are the version ranges that hold it; invalidPin is why one cannot be read.
 	pins       []pin

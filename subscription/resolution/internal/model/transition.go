@@ -9,7 +9,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/internal/relation"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
@@ -47,12 +46,12 @@ func readTransitions(p *Problem) (failure string) {
 	return ""
 }
 
-// isUnfinished reports whether a Subscription forgot the InstallPlan of a version that replaces its own: that version exists, was never
-// installed, and no Subscription refers to it.
+// isUnfinished reports whether a Subscription forgot the InstallPlan of a version: the version exists, was never installed, and
+// no Subscription refers to it.
 func isUnfinished(s *Subscription, next *CSV) bool {
 	status := &s.Object.Status
 	return status.CurrentCSV == "" && status.InstallPlanRef == nil && len(next.Owners) == 0 && !next.LeftOut &&
-		relation.NeverInstalled(next.Object)
+		olmcore.NeverInstalled(next.Object)
 }
 
 // successors maps each name to the existing ClusterServiceVersion that replaces it.

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription
+
+import (
+	"slices"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// resume forgets a plan that was deleted before it installed everything, if the version that it created was never installed.
+// The Subscription goes back to the version that is being replaced, or to none, so that the namespace is resolved again and a
+// new plan does the open steps. A version that is being deleted is forgotten, too: it would be missed in vain later. A version
+// that another plan contains stays.
+//
+// Differs: OLM installs nothing more until the version is deleted, too.
+func (j *judgement) resume() {
+	c := j.CSV
+	if c == nil || j.Plan.Stage != StageMissing || !olmcore.NeverInstalled(c) || !j.isPartlyInstalled(c) {
+		return
+	}
+	if c.Status.Phase == v1alpha1.CSVPhaseFailed && j.failForward { // the namespace is resolved to a newer version
+		return
+	}
+	other := j.newestPlan(func(p *v1alpha1.InstallPlan) bool { return slices.Contains(p.Spec.ClusterServiceVersionNames, c.Name) })
+	if other != nil {
+		return
+	}
+	if !j.Plan.Lasting { // a cache may be stale
+		j.Requeue(recheck)
+		return
+	}
+	j.forget()
+	j.CSV, j.Status.InstalledCSV = nil, ""
+	if old := j.csvs[c.Spec.Replaces]; old != nil && !old.IsCopied() && old.DeletionTimestamp == nil {
+		j.Status.InstalledCSV = old.Name
+	}
+	j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: "the InstallPlan of " + c.Name + " was deleted before it installed everything"}
+}
+
+// goBack makes a Subscription whose version is gone after its plan failed follow the version of its package that was being
+// replaced: the only one that is there and that no Subscription follows.
+func (j *judgement) goBack() {
+	if j.Plan.Recorded != StageFailed || j.csvs[j.Status.InstalledCSV] != nil {
+		return
+	}
+	var older []string
+	for name, c := range j.unfollowed {
+		if slices.Contains(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties]), j.Subscription.Spec.Package) {
+			older = append(older, name)
+		}
+	}
+	if len(older) == 1 {
+		j.Status.InstalledCSV = older[0]
+	}
+}
+
+// isPartlyInstalled reports whether the deleted plan of a version left steps open. The Subscription recorded that the plan
+// failed. If it recorded only that the plan is missing, as OLM does, the version has to lack an object that its bundle contains.
+func (j *judgement) isPartlyInstalled(c *v1alpha1.ClusterServiceVersion) bool {
+	isTrue := func(t v1alpha1.SubscriptionConditionType) bool {
+		return j.Subscription.Status.GetCondition(t).Status == corev1.ConditionTrue
+	}
+	return isTrue(v1alpha1.SubscriptionInstallPlanFailed) || isTrue(v1alpha1.SubscriptionInstallPlanMissing) && lacksOwnObjects(c)
+}
+
+// lacksOwnObjects reports whether the status of a version lists an object of its own bundle as a requirement that is not met: a
+// CustomResourceDefinition that the version owns, or a ServiceAccount with its permissions.
+func lacksOwnObjects(c *v1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(c.Status.RequirementStatus, func(r v1alpha1.RequirementStatus) bool {
+		switch r.Kind {
+		case "ServiceAccount":
+			return r.Status != v1alpha1.RequirementStatusReasonPresent
+		case "CustomResourceDefinition":
+			isOwned := slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == r.Name })
+			return isOwned && r.Status == v1alpha1.RequirementStatusReasonNotPresent
+		}
+		return false
+	})
+}
