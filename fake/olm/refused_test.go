@@ -144,6 +144,23 @@ func TestObjectsWithoutAGroupAreInstalled(t *testing.T) {
 	}
 }
 
+// TestAClusterServiceVersionOfAnyGroupIsInstalled: the apiVersion of the ClusterServiceVersion in a bundle is not the one that the API
+// server serves, as in bundles of early releases. OLM recognizes a ClusterServiceVersion by its kind.
+func TestAClusterServiceVersionOfAnyGroupIsInstalled(t *testing.T) {
+	for _, apiVersion := range []string{"app.coreos.com/v1alpha1", "operators.coreos.com/v1", "v1", "/v1alpha1"} {
+		for _, asProperties := range []bool{false, true} {
+			w := newWorld(t)
+			objects := alphaObjects(t)
+			objects[0]["apiVersion"] = apiVersion
+			w.serveObjects(t, "", asProperties, objects)
+			require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+			w.run(t, 5*time.Minute)
+			require.Empty(t, unpackFailed(w), apiVersion)
+			w.requireInstalled(t, "alpha")
+		}
+	}
+}
+
 // TestAPlanThatIsTooLarge: the bundle is unpacked from its image if it has one, and its steps refer to the ConfigMap. Without an image
 // no plan is made, and the Subscription names the size and the largest step.
 func TestAPlanThatIsTooLarge(t *testing.T) {
