@@ -179,6 +179,16 @@ func TestAPlanThatIsTooLarge(t *testing.T) {
 			`the largest are ConfigMap bigger \(7\d{5} bytes\), ConfigMap big \(`, unpackFailed(w))
 		w.requireNothingIsAsked(t)
 	})
+	t.Run("with an image that nothing unpacks", func(t *testing.T) {
+		w := newWorld(t)
+		w.serveObjects(t, "registry.example.com/alpha@sha256:1", false, large(t))
+		require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+		w.run(t, time.Minute)
+		require.Empty(t, w.plans())
+		require.Equal(t, "BundleNotUnpacked: operator alpha.v1.0.0: the objects of bundle image registry.example.com/alpha@sha256:1 are not known, "+
+			"and the controller has no images to unpack it with", unpackFailed(w))
+		w.requireNothingIsAsked(t)
+	})
 	t.Run("with an image", func(t *testing.T) {
 		const image = "registry.example.com/alpha@sha256:1"
 		w := newWorld(t)
