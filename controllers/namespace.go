@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -312,6 +313,9 @@ func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.
 		next.PlanError = "" // whoever made it, the plan is there, or none is needed
 	}
 	next.PlanRefused = out.Refused
+	if next.PlanRefused.Reason == "" && len(out.Lookups) > 0 && !s.options.unpacks() && s.options.Asked == nil {
+		next.PlanRefused = notUnpacked(out.Diagnostics)
+	}
 	if s.options.unpacks() {
 		next.Unpacking = &subscription.Unpacking{}
 	}
@@ -328,6 +332,18 @@ func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.
 	}
 	n.answer = &next
 	return out.Result, nil
+}
+
+// notUnpacked returns why no plan is made if nothing unpacks the bundle images that it needs.
+func notUnpacked(found []olmcore.Diagnostic) olmcore.Cause {
+	var messages []string
+	for _, d := range found {
+		if d.Reason == create.ReasonBundleNotUnpacked {
+			messages = append(messages, d.Message)
+		}
+	}
+	return olmcore.Cause{Reason: create.ReasonBundleNotUnpacked, Message: strings.Join(messages, "; ") +
+		", and the controller has no images to unpack it with"}
 }
 
 // unpacks reports whether there are the images that unpack others.

@@ -144,6 +144,23 @@ func TestObjectsWithoutAGroupAreInstalled(t *testing.T) {
 	}
 }
 
+// TestAClusterServiceVersionOfAnyGroupIsInstalled: the apiVersion of the ClusterServiceVersion in a bundle is not the one that the API
+// server serves, as in bundles of early releases. OLM recognizes a ClusterServiceVersion by its kind.
+func TestAClusterServiceVersionOfAnyGroupIsInstalled(t *testing.T) {
+	for _, apiVersion := range []string{"app.coreos.com/v1alpha1", "operators.coreos.com/v1", "v1", "/v1alpha1"} {
+		for _, asProperties := range []bool{false, true} {
+			w := newWorld(t)
+			objects := alphaObjects(t)
+			objects[0]["apiVersion"] = apiVersion
+			w.serveObjects(t, "", asProperties, objects)
+			require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+			w.run(t, 5*time.Minute)
+			require.Empty(t, unpackFailed(w), apiVersion)
+			w.requireInstalled(t, "alpha")
+		}
+	}
+}
+
 // TestAPlanThatIsTooLarge: the bundle is unpacked from its image if it has one, and its steps refer to the ConfigMap. Without an image
 // no plan is made, and the Subscription names the size and the largest step.
 func TestAPlanThatIsTooLarge(t *testing.T) {
@@ -160,6 +177,16 @@ func TestAPlanThatIsTooLarge(t *testing.T) {
 		require.Empty(t, w.plans())
 		require.Regexp(t, `^PlanTooLarge: the plan's steps take 14\d{5} bytes, more than 1048576; `+
 			`the largest are ConfigMap bigger \(7\d{5} bytes\), ConfigMap big \(`, unpackFailed(w))
+		w.requireNothingIsAsked(t)
+	})
+	t.Run("with an image that nothing unpacks", func(t *testing.T) {
+		w := newWorld(t)
+		w.serveObjects(t, "registry.example.com/alpha@sha256:1", false, large(t))
+		require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+		w.run(t, time.Minute)
+		require.Empty(t, w.plans())
+		require.Equal(t, "BundleNotUnpacked: operator alpha.v1.0.0: the objects of bundle image registry.example.com/alpha@sha256:1 are not known, "+
+			"and the controller has no images to unpack it with", unpackFailed(w))
 		w.requireNothingIsAsked(t)
 	})
 	t.Run("with an image", func(t *testing.T) {

@@ -155,6 +155,7 @@ func TestVersionWithoutAPIVersionIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ from, message string }{
 		"no apiVersion": {"", "operator etcd.v1: bundle CSV etcd.v1 missing APIVersion"},
 		"no group":      {"apiVersion: v1alpha1", ""},
+		"another group": {"apiVersion: app.coreos.com/v1alpha1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(EtcdCSV, "apiVersion: operators.coreos.com/v1alpha1", c.from, 1)

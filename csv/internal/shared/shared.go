@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -105,11 +106,23 @@ func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 }
 
 // grantsTo reports whether an object concerns a namespace. Only a ClusterRoleBinding whose subjects are all ServiceAccounts of other
-// namespaces does not: an account of that name that is created again would get the rights of the deleted operator.
+// owners' namespaces does not: an account of that name that is created again would get the rights of the deleted operator.
+// ServiceAccounts of a namespace without an owner, such as those of a monitoring system, belong to no operator.
 func grantsTo(o olmcore.Object, namespace string) bool {
 	binding, ok := o.(*rbacv1.ClusterRoleBinding)
-	return !ok || len(binding.Subjects) == 0 || slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
-		return s.Kind != rbacv1.ServiceAccountKind || s.Namespace == namespace
+	if !ok || len(binding.Subjects) == 0 {
+		return true
+	}
+	others := sets.New[string]()
+	if owner, labelled := olmcore.OwnerOf(o.GetLabels()); labelled {
+		others.Insert(owner.Namespace)
+	}
+	for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
+		others.Insert(owner.Namespace)
+	}
+	others.Delete(namespace)
+	return slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
+		return s.Kind != rbacv1.ServiceAccountKind || !others.Has(s.Namespace)
 	})
 }
 

@@ -27,6 +27,8 @@ func TestABindingIsHandedOverToWhomItGrants(t *testing.T) {
 	}{
 		"an account of the deleted operator": {[]rbacv1.Subject{account("a")}, false},
 		"accounts of both":                   {[]rbacv1.Subject{account("a"), account("b")}, true},
+		"an account of neither":              {[]rbacv1.Subject{account("monitoring")}, true},
+		"accounts of others":                 {[]rbacv1.Subject{account("a"), account("monitoring")}, true},
 		"a group":                            {[]rbacv1.Subject{account("a"), {Kind: rbacv1.GroupKind, Name: "admins"}}, true},
 		"no subject":                         {nil, true},
 	} {
