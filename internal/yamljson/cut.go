@@ -110,6 +110,7 @@ func (f full) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
+// line returns the next line, or the beginning of a line that is longer than the limit.
 func (c *cutter) line() []byte {
 	if len(c.ahead) > 0 {
 		line := c.ahead[0]
@@ -120,8 +121,17 @@ func (c *cutter) line() []byte {
 		return nil
 	}
 	var line []byte
-	line, c.err = c.r.ReadBytes('\n')
-	return line
+	for {
+		part, err := c.r.ReadSlice('\n')
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			c.err = err
+			return line
+		}
+		if len(line) > c.limit {
+			return line
+		}
+	}
 }
 
 // split reads a document into a list and reports whether it looks like one.

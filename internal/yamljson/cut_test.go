@@ -158,3 +158,21 @@ func TestAListThatIsTooLongIsTooLarge(t *testing.T) {
 	broken := errors.New("disk on fire")
 	require.Equal(t, "error: "+broken.Error(), all(io.MultiReader(strings.NewReader("items:\n- a\n"), iotestErr{broken}), limit))
 }
+
+// endless is a text without an end of line. It counts the bytes that are read.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+// TestALongLineIsReadUpToTheLimit checks that the limit of a document bounds how much of one line is read into memory.
+func TestALongLineIsReadUpToTheLimit(t *testing.T) {
+	text := &endless{}
+	require.Equal(t, "error: "+yamljson.ErrTooLarge.Error(), all(io.MultiReader(strings.NewReader("a: "), text), limit))
+	require.Less(t, text.read, 2*limit)
+}
