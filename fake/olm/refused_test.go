@@ -80,7 +80,7 @@ func TestASubscriptionReportsABundleThatCannotBeInstalled(t *testing.T) {
 		"the CSV has no apiVersion": {func(objects []map[string]any) []map[string]any {
 			delete(objects[0], "apiVersion")
 			return objects
-		}, "operator alpha.v1.0.0: bundle CSV alpha.v1.0.0 missing APIVersion"},
+		}, "bundle CSV alpha.v1.0.0 missing APIVersion"},
 		"there are two CSVs": {func(objects []map[string]any) []map[string]any {
 			return append(objects, objects[0])
 		}, "operator alpha.v1.0.0: its bundle has more than one ClusterServiceVersion"},
@@ -110,7 +110,7 @@ func TestASubscriptionReportsABundleThatCannotBeInstalled(t *testing.T) {
 				w.run(t, time.Minute)
 				require.Empty(t, w.plans())
 				got := unpackFailed(w)
-				require.True(t, strings.HasPrefix(got, create.ReasonBundleInvalid+": "+c.want), got)
+				require.True(t, strings.HasPrefix(got, create.ReasonErrorPreventedUnpacking+": "+c.want), got)
 				for _, e := range w.driver.Events {
 					require.False(t, e.Diagnostic != nil && e.Diagnostic.Target.Namespace == "", "%v", e)
 				}
