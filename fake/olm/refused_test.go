@@ -126,6 +126,22 @@ func TestASubscriptionReportsABundleThatCannotBeInstalled(t *testing.T) {
 	}
 }
 
+// TestABundleWithAnUnreadableObjectIsNotInstalled checks that no object of a bundle is left out silently.
+func TestABundleWithAnUnreadableObjectIsNotInstalled(t *testing.T) {
+	for asProperties, want := range map[bool]string{
+		false: "operator alpha.v1.0.0: object 2 of its bundle is nil or has no kind",
+		true:  "operator alpha.v1.0.0: property at index 3 of type olm.bundle.object: the object has no kind",
+	} {
+		w := newWorld(t)
+		w.serveObjects(t, "", asProperties, append(alphaObjects(t), map[string]any{"metadata": map[string]any{"name": "x"}}))
+		require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+		w.run(t, time.Minute)
+		require.Empty(t, w.plans())
+		require.Equal(t, create.ReasonErrorPreventedUnpacking+": "+want, unpackFailed(w))
+		w.requireNothingIsAsked(t)
+	}
+}
+
 // TestObjectsWithoutAGroupAreInstalled: a bundle names the kinds of its objects without their groups, as OLM accepts it.
 func TestObjectsWithoutAGroupAreInstalled(t *testing.T) {
 	for _, asProperties := range []bool{false, true} {

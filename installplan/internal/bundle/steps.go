@@ -31,6 +31,9 @@ func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1
 			steps, err = nil, About(o.Name, err)
 		}
 	}()
+	if o.Bundle.Invalid != "" {
+		return nil, errors.New(o.Bundle.Invalid)
+	}
 	if o.Bundle.Objects, err = identifiedAll(o.Bundle.Objects); err != nil {
 		return nil, err
 	}
@@ -84,7 +87,7 @@ func About(operator string, err error) error {
 func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVersion, error) {
 	var found *v1alpha1.ClusterServiceVersion
 	for i, object := range o.Bundle.Objects {
-		if olmcore.KeyOf(object) == (olmcore.Key{}) {
+		if olmcore.KeyOf(object).Kind == "" {
 			return nil, fmt.Errorf("object %d of its bundle is nil or has no kind", i)
 		}
 		if olmcore.GVKOf(object).Kind != kinds.CSV {
