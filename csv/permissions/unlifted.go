@@ -50,7 +50,8 @@ func unlifted(in *Input, where scope) []olmcore.Diagnostic {
 	if len(found) == 0 {
 		return nil
 	}
-	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonRoleNotLifted, olmcore.RefOf(c), "", "%s", notLifted(found, c.Namespace, where))}
+	message := notLifted(found, c.Namespace, where)
+	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonRoleNotLifted, olmcore.RefOf(c), "", "%s", message)}
 }
 
 // isClaimedFor reports whether a Role or RoleBinding says that it belongs to a CSV: by its labels or an owner reference.
@@ -77,7 +78,8 @@ func notLifted(found []string, namespace string, where scope) string {
 	}
 	watched, advice := "all namespaces", "Create a ClusterRole and a ClusterRoleBinding with the same rules and subjects"
 	if !where.cluster {
-		watched, advice = "other namespaces", "Create a Role and a RoleBinding with the same rules and subjects in each namespace that the OperatorGroup targets"
+		watched = "other namespaces"
+		advice = "Create a Role and a RoleBinding with the same rules and subjects in each namespace that the OperatorGroup targets"
 	}
 	return fmt.Sprintf("the operator has no permission from %s outside namespace %s, although it watches %s: no InstallPlan created %s. %s",
 		strings.Join(found, ", "), namespace, watched, them, advice)

@@ -117,7 +117,8 @@ func TestManyRolesCreatedByHand(t *testing.T) {
 	got, err := permissions.Assess(w.settle(t).input(t))
 	require.NoError(t, err)
 	require.Len(t, got, 1)
-	require.Contains(t, got[0].Message, "from Role extra-00, Role extra-01, Role extra-02, Role extra-03, Role extra-04, 15 more outside namespace ns, ")
+	require.Contains(t, got[0].Message,
+		"from Role extra-00, Role extra-01, Role extra-02, Role extra-03, Role extra-04, 15 more outside namespace ns, ")
 }
 
 // TestRolesCreatedByHandAreReportedWithoutClusterRoles checks that a user who may read Roles of the namespace and nothing in

@@ -16,7 +16,8 @@ import (
 // TestObjectsOfABundleAreReadFromItsProperties checks that each property olm.bundle.object becomes an object, or makes the bundle
 // invalid with a message that names the property. A bundle with an image is unpacked then.
 func TestObjectsOfABundleAreReadFromItsProperties(t *testing.T) {
-	const configMap, before = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`, "property at index 3 of type olm.bundle.object: "
+	const configMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`
+	const before = "property at index 3 of type olm.bundle.object: "
 	value := func(text string) string {
 		data, err := json.Marshal(map[string][]byte{"data": []byte(text)})
 		require.NoError(t, err)
