@@ -49,6 +49,8 @@ func (r Report) String() string {
 
 // Event is what to record as a Kubernetes Event, in the words of client-go's event recorders.
 type Event struct {
+	// Regarding is the object that the Event is about. Its namespace is that of the Event. For a Namespace it is the
+	// Namespace itself, for any other cluster-scoped object it is empty.
 	Regarding corev1.ObjectReference
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
 	Type, Reason string
@@ -97,9 +99,13 @@ func nature(t olmcore.Transition) (kind, reason string) {
 const maxNote = 1024
 
 func event(target olmcore.Ref, kind, reason, note string) Event {
+	namespace := target.Namespace
+	if target.APIVersion == "v1" && target.Kind == "Namespace" {
+		namespace = target.Name // else the Event would be in namespace default, where the users of this one cannot read it
+	}
 	return Event{
 		Regarding: corev1.ObjectReference{
-			APIVersion: target.APIVersion, Kind: target.Kind, Namespace: target.Namespace, Name: target.Name,
+			APIVersion: target.APIVersion, Kind: target.Kind, Namespace: namespace, Name: target.Name,
 			UID: target.UID, ResourceVersion: target.ResourceVersion,
 		},
 		Type: kind, Reason: reason, Note: strings.ToValidUTF8(note[:min(len(note), maxNote)], ""),

@@ -53,6 +53,20 @@ func TestAReportInWords(t *testing.T) {
 	require.Len(t, cut.Note, 1023)
 }
 
+// TestEventsAboutANamespaceAreInIt checks that users who may read Events of their namespace alone see those about it.
+func TestEventsAboutANamespaceAreInIt(t *testing.T) {
+	regarding := func(target olmcore.Ref) corev1.ObjectReference {
+		report := controllers.Report{News: []olmcore.Diagnostic{{Reason: "R", Target: target}}}
+		return report.Events()[0].Regarding
+	}
+	require.Equal(t, corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: "ops", Name: "ops"},
+		regarding(olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: "ops"}))
+	require.Equal(t, corev1.ObjectReference{APIVersion: "example.com/v1", Kind: "Namespace", Name: "ops"},
+		regarding(olmcore.Ref{APIVersion: "example.com/v1", Kind: "Namespace", Name: "ops"}), "a kind of another group")
+	require.Equal(t, corev1.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "ops"},
+		regarding(olmcore.Ref{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "ops"}))
+}
+
 // TestAReportShowsNoExpectedError checks which failed writes a Report prints: the same that Run returns as an error.
 func TestAReportShowsNoExpectedError(t *testing.T) {
 	failed := func(err error) error { return &olmcore.ActionError{Action: update, Err: err} }

@@ -190,7 +190,8 @@ func TestTheProblemOfTheLowestStepIsTold(t *testing.T) {
 		maps.Copy(in.LastRun, ran("b", classes[1]))
 		require.Equal(t, "retrying execution due to error: error creating role a: no", statusOf(in, reconcile(t, in)).Message)
 		in.InstallPlan.Status.Plan = append(in.InstallPlan.Status.Plan, Step("", "", "v1", "Gizmo", "g", `{"metadata":{"name":"g"}}`))
-		require.Equal(t, "the InstallPlan contains invalid data", statusOf(in, reconcile(t, in)).Message)
+		require.Equal(t, "the InstallPlan contains invalid data: Gizmo g is of a kind that bundles may not contain",
+			statusOf(in, reconcile(t, in)).Message)
 	}
 }
 

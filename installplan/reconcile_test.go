@@ -230,6 +230,7 @@ func TestPhases(t *testing.T) {
 	unsupported := func() []*v1alpha1.Step {
 		return []*v1alpha1.Step{Step("", "", "v1", "Gizmo", "g", `{"metadata":{"name":"g"}}`)}
 	}
+	const gizmo = "the InstallPlan contains invalid data: Gizmo g is of a kind that bundles may not contain"
 	missing := func() []*v1alpha1.Step { return []*v1alpha1.Step{RoleStep("gone.v1", "r")} }
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	lastRun := func(class olmcore.ErrorClass) func(*installplan.Input) {
@@ -320,11 +321,11 @@ func TestPhases(t *testing.T) {
 			in: input(hopeless),
 			want: olmcore.Result{
 				Actions: only(hopeless, installplan.StateFailing, func(s *v1alpha1.InstallPlanStatus) {
-					fails("the InstallPlan contains invalid data")(s)
+					fails(gizmo)(s)
 					s.Plan[0].Status = v1alpha1.StepStatusUnsupportedResource
 				}),
-				Transitions: transition(hopeless, Failed, "InstallComponentFailed", "the InstallPlan contains invalid data"),
-				Diagnostics: warnings(hopeless, installplan.ReasonStepRefused, "the InstallPlan contains invalid data"),
+				Transitions: transition(hopeless, Failed, "InstallComponentFailed", gizmo),
+				Diagnostics: warnings(hopeless, installplan.ReasonStepRefused, gizmo),
 			},
 		},
 		"what is blocked for as long as the timeout fails the plan": {

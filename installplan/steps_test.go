@@ -130,11 +130,12 @@ func TestRefusals(t *testing.T) {
 		want     string
 		final    bool
 	}{
-		"no step":                 {step: nil, want: invalidData, final: true},
-		"no kind":                 {step: Step("", "", "v1", "", "x", `{}`), want: invalidData, final: true},
-		"no name":                 {step: Step("", "", "v1", "Role", "", `{}`), want: invalidData, final: true},
-		"a status that is none":   {step: WithStatus("Odd", RoleStep("", "r")), want: invalidData, final: true},
-		"an unsupported resource": {step: WithStatus("UnsupportedResource", RoleStep("", "r")), want: invalidData, final: true},
+		"no step":               {step: nil, want: invalidData, final: true},
+		"no kind":               {step: Step("", "", "v1", "", "x", `{}`), want: invalidData, final: true},
+		"no name":               {step: Step("", "", "v1", "Role", "", `{}`), want: invalidData, final: true},
+		"a status that is none": {step: WithStatus("Odd", RoleStep("", "r")), want: invalidData, final: true},
+		"an unsupported resource": {step: WithStatus("UnsupportedResource", RoleStep("", "r")),
+			want: invalidData + ": Role r is of a kind that bundles may not contain", final: true},
 		"a bundle that was not unpacked": {
 			step: Step("", "", "v1", "Service", "x", `{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"c","catalogSourceNamespace":"olm","replaces":"","properties":"{}"}`),
 			want: "error finding unpacked bundle configmap for ref {ConfigMap h olm c olm  {}}: configmaps \"h\" not found",
@@ -153,7 +154,8 @@ func TestRefusals(t *testing.T) {
 			want: "CRD APIVersion from manifest not supported: apiextensions.k8s.io/v7", final: true},
 		"a CRD version that is gone": {step: Step("", "", "v1", "CustomResourceDefinition", "x", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`),
 			want: "api-server resource not found installing CustomResourceDefinition x: GroupVersionKind apiextensions.k8s.io/v1beta1, Kind=CustomResourceDefinition not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
-		"a kind that is not supported": {step: generic("Gizmo", "example.com/v1"), want: invalidData, final: true},
+		"a kind that is not supported": {step: generic("Gizmo", "example.com/v1"),
+			want: invalidData + ": Gizmo x is of a kind that bundles may not contain", final: true},
 		"a version that is not served": {step: generic("ServiceMonitor", "monitoring.coreos.com/v1"),
 			want: "api-server resource not found installing ServiceMonitor x: GroupVersionKind monitoring.coreos.com/v1, Kind=ServiceMonitor not found on the cluster. This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information."},
 		"a kind that its version does not have": {step: generic("ServiceMonitor", "policy/v1"),
@@ -485,7 +487,7 @@ func TestSupportedKinds(t *testing.T) {
 			}
 			require.Equal(t, []string{status}, Describe(r))
 			require.Equal(t, v1alpha1.StepStatusUnsupportedResource, statusOf(in, r).Plan[0].Status)
-			require.Equal(t, "the InstallPlan contains invalid data", statusOf(in, r).Message)
+			require.Equal(t, "the InstallPlan contains invalid data: "+kind+" x is of a kind that bundles may not contain", statusOf(in, r).Message)
 		})
 	}
 }

@@ -68,6 +68,9 @@ type Bundle struct {
 	Properties []Property
 	// Objects are the manifests, the ClusterServiceVersion among them, in the bundle's order.
 	Objects []Object
+	// Invalid says why Objects are not all of the bundle, for example because one cannot be read. Such a bundle is not
+	// installed. It is empty for a valid bundle.
+	Invalid string
 }
 
 // Property is one typed fact about a bundle, e.g. olm.package.

@@ -64,6 +64,9 @@ func (w *world) install() {
 		o.SetUID(types.UID("uid-" + olmcore.RefOf(o).Kind + o.GetName()))
 		o.SetResourceVersion("1")
 		o.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(w.csv)})
+		if o.GetLabels() != nil {
+			o.GetLabels()[olmcore.LabelManaged] = "true"
+		}
 		switch o := o.(type) {
 		case *corev1.ServiceAccount:
 			w.account = o

@@ -58,12 +58,11 @@ func gatherRoles(reads *read.Reads, in *Input, grants []grant, where scope) {
 	names, accounts := namesAndAccounts(grants)
 	in.ServiceAccounts = read.Named[*corev1.ServiceAccount](reads, c.Namespace, accounts)
 	copies := []olmcore.Observed[*v1alpha1.ClusterServiceVersion]{in.Copies}
-	labelled := labels.SelectorFromSet(owned.By(c).Labels())
 	roles := []olmcore.Observed[*rbacv1.Role]{
-		read.Named[*rbacv1.Role](reads, c.Namespace, names), read.List[*rbacv1.Role](reads, c.Namespace, labelled),
+		read.Named[*rbacv1.Role](reads, c.Namespace, names), claimed[*rbacv1.Role](reads, c),
 	}
 	bindings := []olmcore.Observed[*rbacv1.RoleBinding]{
-		read.Named[*rbacv1.RoleBinding](reads, c.Namespace, names), read.List[*rbacv1.RoleBinding](reads, c.Namespace, labelled),
+		read.Named[*rbacv1.RoleBinding](reads, c.Namespace, names), claimed[*rbacv1.RoleBinding](reads, c),
 	}
 	for _, namespace := range where.namespaces {
 		owner := owned.By(c)
@@ -77,6 +76,11 @@ func gatherRoles(reads *read.Reads, in *Input, grants []grant, where scope) {
 	}
 	in.Copies = read.Only(read.Join(copies...), func(o *v1alpha1.ClusterServiceVersion) bool { return copied.From(copied.Home(c), o) })
 	in.Roles, in.RoleBindings = read.Join(roles...), read.Join(bindings...)
+}
+
+// claimed reads the objects in the namespace of a CSV that say that they belong to it.
+func claimed[T olmcore.Object](reads *read.Reads, c *v1alpha1.ClusterServiceVersion) olmcore.Observed[T] {
+	return read.Only(read.List[T](reads, c.Namespace, nil), func(o T) bool { return isClaimedFor(c, o) })
 }
 
 // gatherClusterRoles reads what may have been lifted, what else the ServiceAccounts have in the cluster, and the

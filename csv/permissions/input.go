@@ -38,8 +38,8 @@ type Input struct {
 	// group targets other namespaces, as are Roles and RoleBindings.
 	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
 	// Roles and RoleBindings are those that an InstallPlan makes for spec.install.spec.permissions, those in the operator's
-	// namespace with the owner labels of the ClusterServiceVersion, and in the target namespaces those of the same names
-	// and those that were copied there.
+	// namespace with the owner labels of the ClusterServiceVersion or an owner reference to it, and in the target namespaces
+	// those of the same names and those that were copied there.
 	Roles        olmcore.Observed[*rbacv1.Role]
 	RoleBindings olmcore.Observed[*rbacv1.RoleBinding]
 	// ClusterRoles and ClusterRoleBindings are those with the names of these Roles, those with the owner labels of the

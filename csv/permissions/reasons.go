@@ -34,10 +34,10 @@ const (
 	// APIServices of others, or is one of Kubernetes. Assess says so at any time, Reconcile beside writes: an operator
 	// whose definitions were made by hand is at rest. Have an InstallPlan install it, or make the ClusterRoles by hand.
 	ReasonAPINotRecorded = "APINotRecorded"
-	// ReasonRoleNotLifted: a Role or RoleBinding in the operator's namespace carries the owner labels of the
-	// ClusterServiceVersion, but its InstallPlan did not create it. It holds in that namespace only, although the operator
-	// watches others. Assess reports it at any time, Reconcile only beside writes. Declare the rules under
-	// spec.install.spec.permissions or clusterPermissions of the bundle, or create a ClusterRole and a ClusterRoleBinding
-	// for the operator's ServiceAccount.
+	// ReasonRoleNotLifted means that a Role or RoleBinding in the operator's namespace has the owner labels of the
+	// ClusterServiceVersion or an owner reference to it, but no InstallPlan created it. It grants nothing outside that
+	// namespace, although the operator watches others. Assess reports it at any time, Reconcile only beside writes. Declare
+	// the rules under spec.install.spec.permissions or clusterPermissions of the bundle, or create a ClusterRole and a
+	// ClusterRoleBinding for the operator's ServiceAccount.
 	ReasonRoleNotLifted = "RoleNotLifted"
 )

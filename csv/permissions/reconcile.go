@@ -72,8 +72,8 @@ func assess(in *Input) (res olmcore.Result, explained []olmcore.Diagnostic) {
 	unread := unreadToLift(in, grants, where)
 	if len(unread) == 0 && where.known {
 		next = lift(in, observed, grants, where)
-		explained = unlifted(in, where)
 	}
+	explained = unlifted(in, where)
 	if more := unreadToProvide(in, apis); len(more) > 0 {
 		unread = append(unread, more...)
 	} else {

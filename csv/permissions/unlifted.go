@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -17,9 +18,10 @@ import (
 // maxUnlifted is how many Roles and RoleBindings a Diagnostic names at most.
 const maxUnlifted = 5
 
-// unlifted reports the Roles and RoleBindings in the operator's namespace that carry the owner labels of the CSV,
-// although its InstallPlan did not create them. OLM also grants them where the operator watches. Everyone who may write
-// Roles in the namespace may write these labels, so they are granted nowhere else.
+// unlifted reports the Roles and RoleBindings in the operator's namespace that claim to belong to the CSV, by its owner
+// labels or an owner reference, although no InstallPlan created them. OLM also grants those with the labels where the
+// operator watches. Everyone who may write Roles in the namespace may write these labels, so they are granted nowhere
+// else. A list that was not read is not judged.
 func unlifted(in *Input, where scope) []olmcore.Diagnostic {
 	c := in.ClusterServiceVersion
 	planned, err := olmcore.PermissionObjects(c)
@@ -32,32 +34,53 @@ func unlifted(in *Input, where scope) []olmcore.Diagnostic {
 	}
 	isByHand := func(o metav1.Object) bool {
 		return o.GetNamespace() == c.Namespace && o.GetDeletionTimestamp() == nil && o.GetLabels()[olmcore.LabelCopiedFrom] == "" &&
-			owned.By(c).Owns(o.GetLabels()) && !olmcore.OwnedBy(o, c.UID) && !names.Has(o.GetName())
+			isClaimedFor(c, o) && !isInstalledFor(c, o) && !names.Has(o.GetName())
 	}
 	var found []string
 	for _, r := range in.Roles.Items {
-		if isByHand(r) {
+		if in.Roles.Complete && isByHand(r) {
 			found = append(found, "Role "+r.Name)
 		}
 	}
 	for _, b := range in.RoleBindings.Items {
-		if isByHand(b) {
+		if in.RoleBindings.Complete && isByHand(b) {
 			found = append(found, "RoleBinding "+b.Name)
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
+	message := notLifted(found, c.Namespace, where)
+	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonRoleNotLifted, olmcore.RefOf(c), "", "%s", message)}
+}
+
+// isClaimedFor reports whether a Role or RoleBinding says that it belongs to a CSV: by its labels or an owner reference.
+func isClaimedFor(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
+	return owned.By(c).Owns(o.GetLabels()) || olmcore.OwnedBy(o, c.UID)
+}
+
+// isInstalledFor reports whether an InstallPlan or a controller created a Role or RoleBinding for a CSV: both add the
+// label olm.managed to what they make the CSV an owner of.
+func isInstalledFor(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
+	return olmcore.OwnedBy(o, c.UID) && o.GetLabels()[olmcore.LabelManaged] == "true"
+}
+
+// notLifted is the message about objects that are granted in one namespace only.
+func notLifted(found []string, namespace string, where scope) string {
 	slices.Sort(found)
 	found = slices.Compact(found)
+	them := "them"
+	if len(found) == 1 {
+		them = "it"
+	}
 	if more := len(found) - maxUnlifted; more > 0 {
 		found = append(found[:maxUnlifted], fmt.Sprintf("%d more", more))
 	}
-	target := "in all namespaces"
-	const pattern = "%s: granted in namespace %s only, and not %s, because the InstallPlan of this ClusterServiceVersion did not create them"
+	watched, advice := "all namespaces", "Create a ClusterRole and a ClusterRoleBinding with the same rules and subjects"
 	if !where.cluster {
-		target = "in the namespaces that its OperatorGroup targets"
+		watched = "other namespaces"
+		advice = "Create a Role and a RoleBinding with the same rules and subjects in each namespace that the OperatorGroup targets"
 	}
-	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonRoleNotLifted, olmcore.RefOf(c), "",
-		pattern, strings.Join(found, ", "), c.Namespace, target)}
+	return fmt.Sprintf("the operator has no permission from %s outside namespace %s, although it watches %s: no InstallPlan created %s. %s",
+		strings.Join(found, ", "), namespace, watched, them, advice)
 }

@@ -80,7 +80,7 @@ func TestASubscriptionReportsABundleThatCannotBeInstalled(t *testing.T) {
 		"the CSV has no apiVersion": {func(objects []map[string]any) []map[string]any {
 			delete(objects[0], "apiVersion")
 			return objects
-		}, "operator alpha.v1.0.0: bundle CSV alpha.v1.0.0 missing APIVersion"},
+		}, "bundle CSV alpha.v1.0.0 missing APIVersion"},
 		"there are two CSVs": {func(objects []map[string]any) []map[string]any {
 			return append(objects, objects[0])
 		}, "operator alpha.v1.0.0: its bundle has more than one ClusterServiceVersion"},
@@ -110,7 +110,7 @@ func TestASubscriptionReportsABundleThatCannotBeInstalled(t *testing.T) {
 				w.run(t, time.Minute)
 				require.Empty(t, w.plans())
 				got := unpackFailed(w)
-				require.True(t, strings.HasPrefix(got, create.ReasonBundleInvalid+": "+c.want), got)
+				require.True(t, strings.HasPrefix(got, create.ReasonErrorPreventedUnpacking+": "+c.want), got)
 				for _, e := range w.driver.Events {
 					require.False(t, e.Diagnostic != nil && e.Diagnostic.Target.Namespace == "", "%v", e)
 				}
@@ -123,6 +123,22 @@ func TestASubscriptionReportsABundleThatCannotBeInstalled(t *testing.T) {
 				require.Empty(t, unpackFailed(w))
 			})
 		}
+	}
+}
+
+// TestABundleWithAnUnreadableObjectIsNotInstalled checks that no object of a bundle is left out silently.
+func TestABundleWithAnUnreadableObjectIsNotInstalled(t *testing.T) {
+	for asProperties, want := range map[bool]string{
+		false: "operator alpha.v1.0.0: object 2 of its bundle is nil or has no kind",
+		true:  "operator alpha.v1.0.0: property at index 3 of type olm.bundle.object: the object has no kind",
+	} {
+		w := newWorld(t)
+		w.serveObjects(t, "", asProperties, append(alphaObjects(t), map[string]any{"metadata": map[string]any{"name": "x"}}))
+		require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+		w.run(t, time.Minute)
+		require.Empty(t, w.plans())
+		require.Equal(t, create.ReasonErrorPreventedUnpacking+": "+want, unpackFailed(w))
+		w.requireNothingIsAsked(t)
 	}
 }
 

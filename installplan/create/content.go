@@ -42,7 +42,8 @@ func contentOf(in Input) (c content, pending []v1alpha1.BundleLookup, problems [
 	refuse := func(of []string, format string, args ...any) {
 		problem := in.diagnose(of, olmcore.Error, ReasonBundleInvalid, "%s", report.Clip(fmt.Sprintf(format, args...)))
 		problems = append(problems, problem)
-		c.refused = olmcore.Cause{Reason: problem.Reason, Message: strings.TrimPrefix(c.refused.Message+"; "+problem.Message, "; ")}
+		message := strings.TrimPrefix(c.refused.Message+"; "+problem.Message, "; ")
+		c.refused = olmcore.Cause{Reason: ReasonErrorPreventedUnpacking, Message: message}
 	}
 	operators := slices.Clone(in.Resolution.Operators)
 	slices.SortStableFunc(operators, func(a, b olmcore.Operator) int { return strings.Compare(a.Name, b.Name) })

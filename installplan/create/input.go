@@ -52,8 +52,8 @@ type Outcome struct {
 	// Lookups are the bundle images that must be unpacked first, sorted by operator; see package unpack. As long as
 	// there is one, no plan is made.
 	Lookups []v1alpha1.BundleLookup
-	// Refused is why no plan can be made from the resolution: ReasonBundleInvalid or ReasonPlanTooLarge. It is zero if a plan can be
-	// made, or need not be.
+	// Refused is why no plan can be made from the resolution, in the words of the condition BundleUnpackFailed. Its reason is
+	// ReasonErrorPreventedUnpacking or ReasonPlanTooLarge. It is zero if a plan can be made, or need not be.
 	Refused olmcore.Cause
 }
 

@@ -13,6 +13,10 @@ const (
 	ReasonPlanReady = "PlanReady"
 )
 
+// ReasonErrorPreventedUnpacking is OLM's reason of the condition BundleUnpackFailed of Subscriptions whose bundle cannot be
+// installed. Outcome.Refused has it. The author corrects the bundle that the message names.
+const ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
+
 // Reasons of diagnostics.
 const (
 	// ReasonStaleResolution: the resolution was made for other Subscriptions than exist now. The caller resolves again.
@@ -20,7 +24,7 @@ const (
 	// ReasonBundleNotUnpacked: a bundle is known by its image alone. The caller unpacks it; see package unpack.
 	ReasonBundleNotUnpacked = report.BundleNotUnpacked
 	// ReasonBundleInvalid means that a bundle cannot be installed. The message names the object and the problem, and the Subscriptions
-	// have it as the condition BundleUnpackFailed. The author of the bundle corrects it.
+	// have it as the condition BundleUnpackFailed with the reason ErrorPreventedUnpacking. The author of the bundle corrects it.
 	ReasonBundleInvalid = report.BundleInvalid
 	// ReasonPreviousPlanFailed: a plan of the same content failed, and another would fail the same way. The user
 	// removes the cause that the plan states, or deletes it.

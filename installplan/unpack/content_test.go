@@ -153,7 +153,7 @@ func TestManifestsWithoutKindOrVersion(t *testing.T) {
 // TestVersionWithoutAPIVersionIsRefused is what is wrong with its image, and said as OLM does.
 func TestVersionWithoutAPIVersionIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ from, message string }{
-		"no apiVersion": {"", "operator etcd.v1: bundle CSV etcd.v1 missing APIVersion"},
+		"no apiVersion": {"", "bundle CSV etcd.v1 missing APIVersion"},
 		"no group":      {"apiVersion: v1alpha1", ""},
 		"another group": {"apiVersion: app.coreos.com/v1alpha1", ""},
 	} {

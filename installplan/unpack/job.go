@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
@@ -100,10 +101,7 @@ func (out *Outcome) runJob(in Input, t target) {
 			out.Requeue(left)
 			return
 		}
-		failed = &batchv1.JobCondition{
-			LastTransitionTime: complete.LastTransitionTime, Reason: ReasonBundleEmpty,
-			Message: fmt.Sprintf("unpack job finished but %s/%s holds no bundle", t.namespace, t.name),
-		}
+		failed = &batchv1.JobCondition{LastTransitionTime: complete.LastTransitionTime, Reason: ReasonBundleEmpty, Message: t.empty(in.ConfigMap)}
 	}
 	if left := remaining(failed.LastTransitionTime, interval, in.Now); left > 0 {
 		out.condition(in.Now, v1alpha1.BundleLookupFailed, failed.Reason, failed.Message)
@@ -112,6 +110,15 @@ func (out *Outcome) runJob(in Input, t target) {
 	}
 	out.Actions = append(out.Actions, t.create(t.job(nextName(in.Jobs.Items, t.name), timeout), ReasonRetried))
 	out.notStarted(in.Now)
+}
+
+// empty is the message about a Job that ended well and left no bundle.
+func (t target) empty(cm *corev1.ConfigMap) string {
+	message := fmt.Sprintf("unpack job finished but %s/%s holds no bundle", t.namespace, t.name)
+	if why := bundle.Incomplete(cm); why != "" {
+		message += ": " + why
+	}
+	return message
 }
 
 // remaining is what is left of d since then; a clock that was moved back counts as no time passed.

@@ -25,7 +25,8 @@ const (
 	ReasonImageUnavailable = "UnpackImageUnavailable"
 	// ReasonNameTaken: an unmanaged object has the name of one that unpacks the bundle. The user removes it.
 	ReasonNameTaken = "UnpackNameTaken"
-	// ReasonBundleEmpty: the Job ended well and its ConfigMap holds no bundle.
+	// ReasonBundleEmpty means that the Job ended well, and its ConfigMap has no ClusterServiceVersion that can be read. The message
+	// names the file that contains one, and the error. The author of the bundle corrects it.
 	ReasonBundleEmpty = "BundleEmpty"
 	// ReasonBundleInvalid: the bundle cannot be installed; the message says why.
 	ReasonBundleInvalid = report.BundleInvalid

@@ -79,7 +79,7 @@ func bundleOf(in Input, content bundle.Content) (*olmcore.Bundle, error) {
 	}
 	operator := olmcore.Operator{Name: cmp.Or(in.Lookup.Identifier, content.Version()), Replaces: in.Lookup.Replaces, Bundle: unpacked}
 	if _, err := bundle.Version(operator, in.ConfigMap.Namespace); err != nil {
-		return nil, fmt.Errorf("operator %s: %w", operator.Name, err)
+		return nil, bundle.About(operator.Name, err)
 	}
 	return &unpacked, nil
 }

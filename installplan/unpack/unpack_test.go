@@ -34,6 +34,8 @@ func TestBundle(t *testing.T) {
 			in.Pods.Items[0].Labels = map[string]string{"job-name": BundleName}
 		}
 	}
+	const empty = "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"
+	finished := withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))
 	for name, c := range map[string]struct {
 		in         unpack.Input
 		want       []string
@@ -105,6 +107,24 @@ func TestBundle(t *testing.T) {
 			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"}},
 		"a bundle without a version": {in: unpacking(t, loaded(map[string]string{"x.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: x}"}), withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
 			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"}},
+		"a version that cannot be decoded": {in: unpacking(t, loaded(map[string]string{
+			"a.yaml": "kind: Service\napiVersion: v1\nmetadata: {name: x}", "csv.yaml": strings.Replace(EtcdCSV, "spec: {", "spec: {version: latest, ", 1)}), finished), requeue: 4 * time.Minute,
+			conditions: []string{notStarted, empty + ": csv.yaml: invalid input: " +
+				`ClusterServiceVersion cannot be decoded: Invalid character(s) found in major number "0latest"`}},
+		"a version that is no YAML": {in: unpacking(t, loaded(map[string]string{
+			"csv.yaml": "kind: ClusterServiceVersion\n\tspec: {"}), finished), requeue: 4 * time.Minute,
+			conditions: []string{notStarted, empty + ": csv.yaml: yaml: line 2: " +
+				"found a tab character that violates indentation"}},
+		"a version that is the second document": {in: unpacking(t, loaded(map[string]string{
+			"x.yaml": "kind: Service\napiVersion: v1\nmetadata: {name: x}\n---\n" + EtcdCSV}), finished), requeue: 4 * time.Minute,
+			conditions: []string{notStarted, empty + ": " +
+				"x.yaml holds more than one document, and only the first one counts"}},
+		"a version that cannot be inflated": {in: unpacking(t, func(in *unpack.Input) {
+			in.ConfigMap = Filled(nil)
+			in.ConfigMap.Annotations["olm.contentEncoding"] = "gzip+base64"
+			in.ConfigMap.BinaryData = map[string][]byte{"csv.yaml": []byte("x")}
+		}, finished), requeue: 4 * time.Minute,
+			conditions: []string{notStarted, empty + ": csv.yaml: unexpected EOF"}},
 		"the bundle is there":              {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}))},
 		"the bundle is there, not the Job": {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}), func(in *unpack.Input) { in.Role, in.RoleBinding, in.ServiceAccount = nil, nil, nil })},
 		"a bundle of another version": {in: unpacking(t, loaded(map[string]string{"csv.yaml": EtcdCSV}), func(in *unpack.Input) { in.Lookup.Identifier = "etcd.v2" }),

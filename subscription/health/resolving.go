@@ -31,12 +31,12 @@ var obstacles = []obstacle{
 	{Type: v1alpha1.SubscriptionBundleUnpacking, Phase: Unpacking, late: unpackLate},
 }
 
-// refusals are the situations of a condition BundleUnpackFailed that is not about an image, by its reason. The first two are reasons of
+// refusals are the situations of a condition BundleUnpackFailed that is not about an image, by its reason. PlanTooLarge is a reason of
 // installplan/create.
 var refusals = map[string]situation{
-	"BundleInvalid": bundleInvalid,
-	"PlanTooLarge":  planTooLarge,
+	subscription.ReasonErrorPreventedUnpacking: bundleInvalid,
 	subscription.ReasonEnsureInstallPlanFailed: planNotWritten,
+	"PlanTooLarge": planTooLarge,
 }
 
 // resolution is about what keeps a resolution from becoming a plan.
@@ -49,6 +49,10 @@ func (n *namespace) resolution(v *subscription.Verdict) (f finding, blocks bool)
 		if o.Type == v1alpha1.SubscriptionBundleUnpackFailed {
 			f.now = cmp.Or(refusals[f.Reason], f.now)
 		}
+		f.Object = olmcore.RefOf(v.Subscription).Unversioned()
+		if o.Type == v1alpha1.SubscriptionResolutionFailed || f.Phase == "" && n.blocked {
+			f.Object = olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
+		}
 		if f.Phase == "" {
 			f.Phase = n.failure(v)
 			if n.blocked {
@@ -58,7 +62,6 @@ func (n *namespace) resolution(v *subscription.Verdict) (f finding, blocks bool)
 				f.now = noOperatorGroup
 			}
 		}
-		f.Object = olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
 		return f, true
 	}
 	return f, false

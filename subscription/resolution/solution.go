@@ -5,6 +5,8 @@ package resolution
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/olmcore/olm/internal/yamljson"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
@@ -174,7 +177,10 @@ func replacedByOther(p *service, s *model.Subscription) bool {
 }
 
 // published is what of a bundle reaches the cluster: the properties without those that only carry manifests, and the
-// manifests.
+// manifests. If one of these cannot be read, the bundle is unpacked from its image, or is invalid if it has none.
+//
+// Source: operator-registry alpha/declcfg, readBundleObjects.
+// Differs: there a property that cannot be read makes the whole catalog unreadable.
 func published(e *content.Entry) olmcore.Bundle {
 	b := olmcore.Bundle{Image: e.Image, Objects: e.Objects, Properties: e.Properties}
 	inline := func(property olmcore.Property) bool {
@@ -184,27 +190,59 @@ func published(e *content.Entry) olmcore.Bundle {
 		return b
 	}
 	b.Properties = slices.DeleteFunc(slices.Clone(e.Properties), inline)
-	for _, property := range e.Properties {
-		var manifest struct{ Data []byte }
-		if property.Type != content.PropertyBundleObject || len(e.Objects) > 0 || json.Unmarshal(property.Value, &manifest) != nil {
+	if len(e.Objects) > 0 {
+		return b
+	}
+	for i, property := range e.Properties {
+		if property.Type != content.PropertyBundleObject {
 			continue
 		}
-		if o := objectOf(manifest.Data); o != nil {
+		o, err := objectOf(property.Value)
+		switch {
+		case err == nil:
 			b.Objects = append(b.Objects, o)
+		case b.Image != "":
+			b.Objects = nil
+			return b
+		case b.Invalid == "":
+			b.Invalid = fmt.Sprintf("property at index %d of type %s: %s", i, property.Type, err)
 		}
 	}
 	return b
 }
 
-// objectOf decodes a manifest. One that names no apiVersion, or that its Go type cannot hold, stays untyped: whoever makes the
-// InstallPlan reports what is wrong with it. It returns nil for a text that is no JSON object with a kind.
-func objectOf(data []byte) olmcore.Object {
+// bundleObject is the value of a property olm.bundle.object.
+type bundleObject struct {
+	// Data is a manifest. It is base64 in JSON.
+	Data []byte `json:"data"`
+}
+
+// objectOf decodes the manifest in the value of a property olm.bundle.object, which is JSON or YAML. A manifest that names no
+// apiVersion, or that its Go type cannot hold, stays untyped: whoever makes the InstallPlan reports what is wrong with it.
+func objectOf(value json.RawMessage) (olmcore.Object, error) {
+	var manifest bundleObject
+	if err := json.Unmarshal(value, &manifest); err != nil {
+		return nil, err
+	}
+	data := manifest.Data
+	if len(data) == 0 {
+		return nil, errors.New("it has no data")
+	}
+	if !json.Valid(data) {
+		var err error
+		if data, err = yamljson.Convert(data); err != nil {
+			return nil, err
+		}
+	}
 	if o, err := olmcore.Decode(data); err == nil {
-		return o
+		return o, nil
 	}
 	u := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(data, &u.Object); err != nil || u.GetKind() == "" {
-		return nil
+	if err := utiljson.Unmarshal(data, &u.Object); err != nil {
+		return nil, errors.New("the manifest is not an object")
 	}
-	return u
+	if u.GetKind() == "" {
+		return nil, errors.New("the object has no kind")
+	}
+	return u, nil
 }

@@ -263,7 +263,7 @@ func answerFor(name string, result resolution.Result) *answer {
 			line += ", for " + strings.Join(o.RequiredBy, " and ")
 		}
 		a.Install = append(a.Install, line)
-		unknown = unknown || len(o.Bundle.Objects) == 0
+		unknown = unknown || len(o.Bundle.Objects) == 0 && o.Bundle.Invalid == ""
 	}
 	if unknown {
 		a.Note = notUnpacked

@@ -173,6 +173,30 @@ func Complete(cm *corev1.ConfigMap, image string) (content Content, ok bool) {
 	return content, content.Version() != ""
 }
 
+// Incomplete returns why a ConfigMap that a bundle image was unpacked into has no ClusterServiceVersion; empty if its files
+// contain none.
+func Incomplete(cm *corev1.ConfigMap) string {
+	if cm == nil {
+		return ""
+	}
+	files, err := FilesOf(cm)
+	if err != nil {
+		return report.Clip(err.Error())
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !bytes.Contains(files[name], []byte(kinds.CSV)) {
+			continue
+		}
+		switch _, _, extra, err := decode(files[name]); {
+		case err != nil:
+			return report.Clip(fmt.Sprintf("%s: %s", name, err))
+		case extra:
+			return name + " holds more than one document, and only the first one counts"
+		}
+	}
+	return ""
+}
+
 // decode returns what a file of a bundle describes, nil when it is well formed and describes nothing, the keys that are
 // spelt in another case, and whether more documents follow.
 func decode(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra bool, err error) {

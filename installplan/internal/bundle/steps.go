@@ -28,9 +28,12 @@ type Manifest = func(object olmcore.Object, bare bool) (string, error)
 func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1.Step, err error) {
 	defer func() {
 		if err != nil {
-			steps, err = nil, fmt.Errorf("operator %s: %w", o.Name, err)
+			steps, err = nil, About(o.Name, err)
 		}
 	}()
+	if o.Bundle.Invalid != "" {
+		return nil, errors.New(o.Bundle.Invalid)
+	}
 	if o.Bundle.Objects, err = identifiedAll(o.Bundle.Objects); err != nil {
 		return nil, err
 	}
@@ -63,12 +66,28 @@ func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1
 	return steps, nil
 }
 
+// messageOfOLM is an error with the text that OLM has for it.
+type messageOfOLM string
+
+// Error implements error.
+func (m messageOfOLM) Error() string { return string(m) }
+
+// About returns the error of a function of this package with the name of the operator. A message of OLM, which names the bundle,
+// stays as it is.
+func About(operator string, err error) error {
+	var ofOLM messageOfOLM
+	if errors.As(err, &ofOLM) {
+		return ofOLM
+	}
+	return fmt.Errorf("operator %s: %w", operator, err)
+}
+
 // Version returns the ClusterServiceVersion of an operator's bundle as it is to be created in a namespace. The error
 // says why the bundle cannot be installed.
 func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVersion, error) {
 	var found *v1alpha1.ClusterServiceVersion
 	for i, object := range o.Bundle.Objects {
-		if olmcore.KeyOf(object) == (olmcore.Key{}) {
+		if olmcore.KeyOf(object).Kind == "" {
 			return nil, fmt.Errorf("object %d of its bundle is nil or has no kind", i)
 		}
 		if olmcore.GVKOf(object).Kind != kinds.CSV {
@@ -89,7 +108,7 @@ func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVers
 	case found == nil:
 		return nil, errors.New("its bundle has no ClusterServiceVersion")
 	case found.APIVersion == "" && found.Kind != "":
-		return nil, fmt.Errorf("bundle CSV %s missing APIVersion", found.Name)
+		return nil, messageOfOLM("bundle CSV " + found.Name + " missing APIVersion")
 	case found.Name != o.Name:
 		return nil, fmt.Errorf("its bundle's ClusterServiceVersion is named %q", found.Name)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,9 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 			return keep, true
 		}
 		return refused, true
+	case v1alpha1.StepStatusUnsupportedResource:
+		refused.Message = unsupported(s)
+		return refused, true
 	default:
 		return refused, true
 	}
@@ -52,6 +56,11 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 		keep.Outcome, keep.Message = Waiting, finishDeleting(key)
 	}
 	return keep, true
+}
+
+// unsupported is the message about a step of a kind that plans do not install. It begins with OLM's message, which names no object.
+func unsupported(s *v1alpha1.Step) string {
+	return fmt.Sprintf("%s: %s %s is of a kind that bundles may not contain", InvalidPlan, s.Resource.Kind, s.Resource.Name)
 }
 
 // describe reads what the step at an index wants; without a target the Verdict says what is wrong. What there is to say
@@ -167,7 +176,7 @@ func checkKind(s *v1alpha1.Step, k kinds.Kind, gvk schema.GroupVersionKind) Verd
 // why it cannot be applied now.
 func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (k kinds.Kind, v Verdict) {
 	if !kinds.IsSupported(w.SupportedKinds, s.Resource.Kind) {
-		return k, Verdict{Outcome: Invalid, NotServed: true, Status: v1alpha1.StepStatusUnsupportedResource, Message: InvalidPlan}
+		return k, Verdict{Outcome: Invalid, NotServed: true, Status: v1alpha1.StepStatusUnsupportedResource, Message: unsupported(s)}
 	}
 	if gvk.Kind != s.Resource.Kind {
 		return k, invalid("error parsing step manifest: %s: kind is %s", s.Resource.Name, gvk.GroupKind())
@@ -289,7 +298,7 @@ func contentOf(w *world, key types.NamespacedName, inflated *int) *content {
 	}
 	if c.known == nil {
 		if c.Content = bundle.ContentOf(cm, files); c.Version() == "" {
-			return unusable("bundle has no ClusterServiceVersion")
+			return unusable(strings.TrimSuffix("bundle has no ClusterServiceVersion: "+bundle.Incomplete(cm), ": "))
 		}
 	}
 	return c

@@ -189,7 +189,7 @@ func TestInstallPlansFail(t *testing.T) {
 	})
 	tell(t, "when a kind is none that a bundle may hold", func(s *story) {
 		begin(s, brings(`{apiVersion: batch/v1, kind: CronJob, metadata: {name: alpha}}`))
-		failed(s, "the InstallPlan contains invalid data")
+		failed(s, "the InstallPlan contains invalid data: CronJob alpha is of a kind that bundles may not contain")
 		require.Contains(s, steps(s.plan("alpha")), "CronJob alpha: UnsupportedResource")
 	})
 	tell(t, "when an object of that name is not OLM's, until it is handed over", func(s *story) {
@@ -228,7 +228,7 @@ func TestInstallPlansFail(t *testing.T) {
 	})
 	tell(t, "and one that failed and is deleted is made anew", func(s *story) {
 		begin(s, brings(`{apiVersion: batch/v1, kind: CronJob, metadata: {name: alpha}}`))
-		failed(s, "the InstallPlan contains invalid data")
+		failed(s, "the InstallPlan contains invalid data: CronJob alpha is of a kind that bundles may not contain")
 		s.serve("community", alphaWith())
 		remove[*v1alpha1.InstallPlan](s, s.plan("alpha").Name)
 		s.touch("community")

@@ -71,9 +71,9 @@ func chainOf(ctx context.Context, w *world.World, s *v1alpha1.Subscription, of r
 	switch {
 	case of.Healthy():
 		mark = good
-	case of.Object != nil && (of.Object.Kind == "Namespace" || of.Object.Kind == v1alpha1.CatalogSourceKind):
-		// what it is resolved from is no object of the chain
-		mark, state = waits, of.Reason
+	case of.Object != nil && slices.Contains([]string{"Namespace", v1alpha1.CatalogSourceKind, v1alpha1.SubscriptionKind}, of.Object.Kind):
+		// the Subscription itself blocks, or something that it is resolved from and that is no object of the chain
+		mark, state = waits, cmp.Or(of.Reason, state)
 		if severity(of.Phase) == 2 {
 			mark = bad
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,6 +115,54 @@ func TestAKindThatMayNotBeReadIsNotRead(t *testing.T) {
 	require.Equal(t, 2, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "\nerror: subscriptions.operators.coreos.com were not read: the API server says ")
+}
+
+// TestWhyReportsRolesThatAreNotLiftedOnlyIfItMayReadThem checks that the line about permissions needs no right in the
+// cluster, and that it is left out without an error where Roles and RoleBindings may not be listed.
+func TestWhyReportsRolesThatAreNotLiftedOnlyIfItMayReadThem(t *testing.T) {
+	const file = "../../testdata/permissions.yaml"
+	s, flags := live(t, objectsOf(t, file)...)
+	why := append([]string{"why", "backup", "-n", "tools"}, flags...)
+	code, complete, errs := run(t, "", "why", "backup", "-f", file, "--complete")
+	require.Zero(t, code, errs)
+	lines := strings.SplitAfter(complete, "\n")
+	i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Permissions ") })
+	require.Positive(t, i)
+	line := lines[i]
+	nothing := strings.Replace(complete, line, "To do          Nothing.\n", 1)
+	ofRole := strings.Replace(strings.Replace(complete, ", RoleBinding backup-extra", "", 1), "created them", "created it", 1)
+
+	for name, c := range map[string]struct {
+		forbidden []string
+		want      string
+	}{
+		"nothing":                {nil, complete},
+		"cluster-scoped kinds":   {[]string{"clusterroles", "clusterrolebindings", "customresourcedefinitions", "apiservices"}, complete},
+		"RoleBindings":           {[]string{"rolebindings"}, ofRole},
+		"Roles and RoleBindings": {[]string{"roles", "rolebindings"}, nothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.Authorize = func(what authorizationv1.ResourceAttributes) bool { return !slices.Contains(c.forbidden, what.Resource) }
+			code, out, errs := run(t, "", why...)
+			require.Zero(t, code, errs)
+			require.Empty(t, errs)
+			require.Equal(t, c.want, out)
+		})
+	}
+
+	s.Authorize = nil
+	code, out, errs := run(t, "", append(why, "-o", "json", "--exit-code")...)
+	require.Zero(t, code, errs)
+	require.NotContains(t, out, "backup-extra")
+
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	documents := strings.Split(string(text), "\n---\n")
+	withoutRoles := strings.Join(documents[:len(documents)-2], "\n---\n")
+	code, out, errs = run(t, withoutRoles, "why", "backup", "-f", "-")
+	require.Zero(t, code, errs)
+	require.Empty(t, errs, "files need no Roles")
+	require.Equal(t, nothing, out)
 }
 
 func TestAKindThatIsNotServedIsNotRead(t *testing.T) {

@@ -54,13 +54,17 @@ func readBy(packages ...string) []schema.GroupVersionKind {
 	return kinds
 }
 
-// open reads the objects of some kinds from where the flags say. What was not read is said on stderr.
-func (r *root) open(ctx context.Context, kinds []schema.GroupVersionKind) (*world.World, error) {
+// open reads the objects of some kinds from where the flags say. It prints on stderr which of them were not read, but for
+// the optional kinds.
+func (r *root) open(ctx context.Context, kinds []schema.GroupVersionKind, optional ...schema.GroupVersionKind) (*world.World, error) {
 	told, done := progress(r.ErrOut)
-	w, err := r.read(ctx, kinds, told)
+	w, err := r.read(ctx, slices.Concat(kinds, optional), told)
 	done()
 	if err != nil {
 		return nil, err
+	}
+	for _, gvk := range optional {
+		delete(w.Unread, gvk.GroupKind())
 	}
 	for _, problem := range w.Problems {
 		fmt.Fprintln(r.ErrOut, "warning: "+text.Line(problem, 500))

@@ -26,7 +26,8 @@ func whyCommand(r *root) *cobra.Command {
 		Long: `What blocks one object, since when, and what to do.
 
 NAME is a Subscription; else a ClusterServiceVersion, an InstallPlan, a CatalogSource or a package.
-TYPE is subscription (sub), installplan (ip), csv or catalogsource (catsrc).`,
+TYPE is subscription (sub), installplan (ip), csv or catalogsource (catsrc).
+If the Roles and RoleBindings of the namespace can be listed, the answer also names those that an operator needs elsewhere, too.`,
 		Example: `  kubectl olm why etcd
   kubectl olm why csv/etcdoperator.v0.9.4 -o json
   kubectl olm why catsrc/community -n olm`,
@@ -52,10 +53,12 @@ type answer struct {
 	chain []link
 	// waiting are the Subscriptions that are concerned.
 	waiting []string
+	// permissions is about Roles that do not hold wherever the operator watches.
+	permissions string
 }
 
 func (r *root) why(ctx context.Context, of object) error {
-	w, err := r.open(ctx, statusKinds)
+	w, err := r.open(ctx, statusKinds, permissionKinds...)
 	if err != nil {
 		return err
 	}
@@ -175,6 +178,9 @@ func (l *lookup) answer(ctx context.Context, o olmcore.Object) (answer, error) {
 			a.waiting = append(a.waiting, fmt.Sprintf("%s/%s (%s)", s.Namespace, s.Name, reports[i].Phase))
 		}
 	}
+	if a.permissions, err = l.missingPermissions(ctx, o); err != nil {
+		return answer{}, err
+	}
 	if len(subs) == 1 {
 		a.chain = chainOf(ctx, l.world, subs[0], reports[0].Report)
 	}
@@ -240,7 +246,7 @@ func (a answer) text(p text.Palette, w *world.World) string {
 	}
 	for _, line := range []struct{ name, text string }{
 		{blocked, object}, {"Reason", a.Reason}, {"Message", a.Message}, {"Since", since}, {"To do", a.advice()}, {"Command", a.command()},
-		{"Subscriptions", strings.Join(a.waiting, ", ")},
+		{"Permissions", a.permissions}, {"Subscriptions", strings.Join(a.waiting, ", ")},
 	} {
 		if line.text != "" {
 			fmt.Fprintf(&b, "%-14s %s\n", line.name, text.Line(line.text, textWidth))
@@ -258,6 +264,8 @@ func (a answer) advice() string {
 	switch {
 	case a.Advice != "":
 		return a.Advice
+	case a.permissions != "":
+		return "" // the line about permissions says it
 	case a.Healthy():
 		return "Nothing."
 	}
