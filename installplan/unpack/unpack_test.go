@@ -108,7 +108,8 @@ func TestBundle(t *testing.T) {
 		"a bundle without a version": {in: unpacking(t, loaded(map[string]string{"x.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: x}"}), withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
 			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"}},
 		"a version that cannot be decoded": {in: unpacking(t, loaded(map[string]string{
-			"a.yaml": "kind: Service\napiVersion: v1\nmetadata: {name: x}", "csv.yaml": strings.Replace(EtcdCSV, "spec: {", "spec: {version: latest, ", 1)}), finished), requeue: 4 * time.Minute,
+			"a.yaml":   "kind: Service\napiVersion: v1\nmetadata: {name: x}",
+			"csv.yaml": strings.Replace(EtcdCSV, "spec: {", "spec: {version: latest, ", 1)}), finished), requeue: 4 * time.Minute,
 			conditions: []string{notStarted, empty + ": csv.yaml: invalid input: " +
 				`ClusterServiceVersion cannot be decoded: Invalid character(s) found in major number "0latest"`}},
 		"a version that is no YAML": {in: unpacking(t, loaded(map[string]string{
