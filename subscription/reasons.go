@@ -17,8 +17,8 @@ const (
 	ReasonUnpackingInProgress = "UnpackingInProgress"
 	// ReasonBundleUnpackFailed: a bundle image could not be unpacked. The message says which, why, and when it is retried.
 	ReasonBundleUnpackFailed = "BundleUnpackFailed"
-	// ReasonErrorPreventedUnpacking means that a bundle cannot be installed, or that nothing could be unpacked. Correct the bundle or
-	// what else the message names. A Diagnostic with this reason is retried.
+	// ReasonErrorPreventedUnpacking means that a bundle cannot be unpacked or installed. Correct the bundle, or remove the cause that the
+	// message names. A Diagnostic with this reason means that the unpacking is retried.
 	ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
 	// ReasonEnsureInstallPlanFailed: the InstallPlan could not be written. It is tried again by itself.
 	ReasonEnsureInstallPlanFailed = "EnsureInstallPlanFailed"

@@ -13,8 +13,8 @@ const (
 	ReasonPlanReady = "PlanReady"
 )
 
-// ReasonErrorPreventedUnpacking is OLM's reason of the condition BundleUnpackFailed of Subscriptions whose bundle cannot be
-// installed. Outcome.Refused has it. The author corrects the bundle that the message names.
+// ReasonErrorPreventedUnpacking means that the bundle of a Subscription cannot be installed. Outcome.Refused has this reason, and so
+// has the condition BundleUnpackFailed, as in OLM. The author corrects the bundle that the message names.
 const ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
 
 // Reasons of diagnostics.

@@ -142,7 +142,9 @@ func TestWhyReportsRolesThatAreNotLiftedOnlyIfItMayReadThem(t *testing.T) {
 		"Roles and RoleBindings": {[]string{"roles", "rolebindings"}, nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.Authorize = func(what authorizationv1.ResourceAttributes) bool { return !slices.Contains(c.forbidden, what.Resource) }
+			s.Authorize = func(what authorizationv1.ResourceAttributes) bool {
+				return !slices.Contains(c.forbidden, what.Resource)
+			}
 			code, out, errs := run(t, "", why...)
 			require.Zero(t, code, errs)
 			require.Empty(t, errs)
