@@ -334,7 +334,7 @@ func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.
 	return out.Result, nil
 }
 
-// notUnpacked returns why no plan is made if nothing unpacks the bundle images that it needs.
+// notUnpacked returns the reason and the message for bundle images that a plan needs and that nothing unpacks.
 func notUnpacked(found []olmcore.Diagnostic) olmcore.Cause {
 	var messages []string
 	for _, d := range found {

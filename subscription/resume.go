@@ -38,7 +38,10 @@ func (j *judgement) resume() {
 	if old := j.csvs[c.Spec.Replaces]; old != nil && !old.IsCopied() && old.DeletionTimestamp == nil {
 		j.Status.InstalledCSV = old.Name
 	}
-	j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: "the InstallPlan of " + c.Name + " was deleted before it installed everything"}
+	j.cause = olmcore.Cause{
+		Reason:  ReasonReferenceCleared,
+		Message: "the InstallPlan of " + c.Name + " was deleted before it installed everything",
+	}
 }
 
 // goBack makes a Subscription whose version is gone after its plan failed follow the version of its package that was being

@@ -109,5 +109,7 @@ var advices = map[situation]string{
 
 // fill writes the advice for a situation; empty for none.
 func (f *finding) fill(s situation) string {
-	return strings.NewReplacer("{object}", f.Object.String(), "{subscription}", f.Subscription.String(), "{what}", f.what, "{remove}", f.remove).Replace(advices[s])
+	return strings.NewReplacer(
+		"{object}", f.Object.String(), "{subscription}", f.Subscription.String(), "{what}", f.what, "{remove}", f.remove,
+	).Replace(advices[s])
 }

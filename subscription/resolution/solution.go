@@ -217,8 +217,8 @@ type bundleObject struct {
 	Data []byte `json:"data"`
 }
 
-// objectOf decodes the manifest in the value of a property olm.bundle.object, which is JSON or YAML. A manifest that names no
-// apiVersion, or that its Go type cannot hold, stays untyped: whoever makes the InstallPlan reports what is wrong with it.
+// objectOf decodes the manifest in the value of a property olm.bundle.object, which is JSON or YAML. It returns an unstructured
+// object if the manifest has no apiVersion or does not fit its Go type. Package installplan/create reports the problem.
 func objectOf(value json.RawMessage) (olmcore.Object, error) {
 	var manifest bundleObject
 	if err := json.Unmarshal(value, &manifest); err != nil {

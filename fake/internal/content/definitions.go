@@ -22,7 +22,9 @@ func definition(crd *apiextensionsv1.CustomResourceDefinition) (problems field.E
 		problems = append(problems, field.NotSupported(spec.Child("scope"), scope, scopes))
 	}
 	names := &crd.Spec.Names
-	for name, value := range map[string]string{"kind": names.Kind, "listKind": names.ListKind, "singular": names.Singular, "plural": names.Plural} {
+	for name, value := range map[string]string{
+		"kind": names.Kind, "listKind": names.ListKind, "singular": names.Singular, "plural": names.Plural,
+	} {
 		if value == "" {
 			continue
 		}

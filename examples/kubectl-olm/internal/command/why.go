@@ -27,7 +27,7 @@ func whyCommand(r *root) *cobra.Command {
 
 NAME is a Subscription; else a ClusterServiceVersion, an InstallPlan, a CatalogSource or a package.
 TYPE is subscription (sub), installplan (ip), csv or catalogsource (catsrc).
-If the Roles and RoleBindings of the namespace can be listed, the answer also names those that an operator needs elsewhere, too.`,
+If the Roles and RoleBindings of the namespace can be listed, the answer also names those that do not apply in every namespace that the operator watches.`,
 		Example: `  kubectl olm why etcd
   kubectl olm why csv/etcdoperator.v0.9.4 -o json
   kubectl olm why catsrc/community -n olm`,
