@@ -27,7 +27,7 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	isEverywhere := false
 	switch x := o.(type) {
 	case *v1alpha1.InstallPlan:
-		return []types.NamespacedName{{Namespace: x.Namespace, Name: x.Name}}
+		return []types.NamespacedName{{Namespace: x.Namespace}, {Namespace: x.Namespace, Name: x.Name}}
 	case *corev1.Namespace:
 		return []types.NamespacedName{{Namespace: x.Name}}
 	case *operatorsv1.OperatorGroup:

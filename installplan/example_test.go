@@ -115,6 +115,6 @@ func ExampleAffected() {
 	fmt.Println(installplan.Affected(waitingPlan()[0]))
 	fmt.Println(installplan.Affected(waitingPlan()[1]))
 	// Output:
-	// [ops/install-x]
+	// [ops/ ops/install-x]
 	// [ops/]
 }

@@ -27,7 +27,7 @@ func (d *decision) heal(in *Input) {
 	d.state = StateFailed
 	plan := in.InstallPlan
 	switch {
-	case plan.Status.AttenuatedServiceAccountRef != nil && in.RBACChanged:
+	case plan.Status.AttenuatedServiceAccountRef != nil && in.RBACChanged && !in.isReplaced():
 		d.restart()
 	case !in.isRetried() || in.unread() != "":
 	case step.IsRefusal(plan.Status.Message):
@@ -165,15 +165,18 @@ func (in *Input) failedAt() time.Time {
 	return time.Time{}
 }
 
-// isRetried reports whether a failed plan is tried again: a Subscription refers to it, or it created a version that was
-// never installed and no later plan took its place.
+// isRetried reports whether a failed plan is tried again: a Subscription references it, or it created a version that was
+// never installed. A plan is not tried again once later plans with steps contain all of its packages.
 func (in *Input) isRetried() bool {
 	plan := in.InstallPlan
 	isWithdrawn := plan.Spec.Approval == v1alpha1.ApprovalManual && !plan.Spec.Approved
-	if isWithdrawn || plan.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason == ReasonSuperseded {
-		return false
-	}
-	return in.isNeeded() || in.isHalfMade()
+	return !isWithdrawn && !in.isReplaced() && (in.isNeeded() || in.isHalfMade())
+}
+
+// isReplaced reports whether the plan was superseded, or later plans with steps contain all of its packages.
+func (in *Input) isReplaced() bool {
+	_, all := relation.TakenOver(in.InstallPlan, in.RelatedPlans.Items, false)
+	return all || relation.IsSuperseded(in.InstallPlan)
 }
 
 // isNeeded reports whether a Subscription refers to the very plan.
@@ -187,7 +190,7 @@ func (in *Input) isNeeded() bool {
 // steps that the plan did not apply. A version that was deleted is not created again.
 func (in *Input) isHalfMade() bool {
 	plan := in.InstallPlan
-	if len(plan.Spec.ClusterServiceVersionNames) == 0 || !relation.Applied(plan) || relation.Successor(plan, in.Subscriptions.Items) != "" {
+	if len(plan.Spec.ClusterServiceVersionNames) == 0 || !relation.Applied(plan) {
 		return false
 	}
 	for _, name := range plan.Spec.ClusterServiceVersionNames {

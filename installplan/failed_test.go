@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -316,18 +317,17 @@ func TestHalfMadeVersionIsFinished(t *testing.T) {
 		sub     *v1alpha1.Subscription
 		want    installplan.State
 	}{
-		"without a phase":         {Created, phase(v1alpha1.CSVPhaseNone), nil, installplan.StateRetried},
-		"pending":                 {Created, phase(v1alpha1.CSVPhasePending), nil, installplan.StateRetried},
-		"set up":                  {Created, phase(v1alpha1.CSVPhaseSucceeded), nil, installplan.StateFailed},
-		"another one":             {Created, func(c *v1alpha1.ClusterServiceVersion) { c.Name = "a.v2" }, nil, installplan.StateFailed},
-		"a copy":                  {Created, func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }, nil, installplan.StateFailed},
-		"one that goes":           {Created, func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }, nil, installplan.StateFailed},
-		"failed, never installed": {Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseFailed), nil, installplan.StateRetried},
-		"failed later":            {Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed), nil, installplan.StateFailed},
-		"pending again":           {Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhasePending), nil, installplan.StateFailed},
-		"its Subscription refers to a later plan": {Created, phase(v1alpha1.CSVPhasePending), follows("a", "install-y", 2), installplan.StateFailed},
-		"its Subscription refers to no plan":      {Created, phase(v1alpha1.CSVPhasePending), Subscription("a"), installplan.StateRetried},
-		"nothing was applied":                     {Unknown, phase(v1alpha1.CSVPhaseNone), nil, installplan.StateFailed},
+		"without a phase":                    {Created, phase(v1alpha1.CSVPhaseNone), nil, installplan.StateRetried},
+		"pending":                            {Created, phase(v1alpha1.CSVPhasePending), nil, installplan.StateRetried},
+		"set up":                             {Created, phase(v1alpha1.CSVPhaseSucceeded), nil, installplan.StateFailed},
+		"another one":                        {Created, func(c *v1alpha1.ClusterServiceVersion) { c.Name = "a.v2" }, nil, installplan.StateFailed},
+		"a copy":                             {Created, func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }, nil, installplan.StateFailed},
+		"one that goes":                      {Created, func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }, nil, installplan.StateFailed},
+		"failed, never installed":            {Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseFailed), nil, installplan.StateRetried},
+		"failed later":                       {Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed), nil, installplan.StateFailed},
+		"pending again":                      {Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhasePending), nil, installplan.StateFailed},
+		"its Subscription refers to no plan": {Created, phase(v1alpha1.CSVPhasePending), Subscription("a"), installplan.StateRetried},
+		"nothing was applied":                {Unknown, phase(v1alpha1.CSVPhaseNone), nil, installplan.StateFailed},
 	} {
 		p := Plan(Failed, []*v1alpha1.Step{WithStatus(c.applied, CSVStep("a.v1"))}, OwnedBy(Subscription("a")), func(p *v1alpha1.InstallPlan) {
 			p.Status.Conditions = []v1alpha1.InstallPlanCondition{{Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue, LastTransitionTime: Ago(10 * time.Minute)}}
@@ -338,4 +338,57 @@ func TestHalfMadeVersionIsFinished(t *testing.T) {
 		}
 		require.Equal(t, c.want, assess(t, in).State, name)
 	}
+}
+
+// TestFailedPlanIsNotRetriedAfterLaterPlans checks that a failed plan stays Failed once later plans with steps contain all of its
+// packages, even if a Subscription still references it.
+func TestFailedPlanIsNotRetriedAfterLaterPlans(t *testing.T) {
+	packages := func(list string) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) { p.Annotations = map[string]string{olmcore.KeyPrefix + "packages": list} }
+	}
+	later := func(name, pkg string, steps ...*v1alpha1.Step) *v1alpha1.InstallPlan {
+		p := Plan(RequiresApproval, steps)
+		p.ObjectMeta, p.Spec.Generation = Meta(name), 2
+		packages(pkg)(p)
+		return p
+	}
+	ofA := func(v string) *v1alpha1.Step { return versionOfPackage("a."+v, "a") }
+	ofB := func(v string) *v1alpha1.Step { return versionOfPackage("b."+v, "b") }
+	for name, c := range map[string]struct {
+		steps []*v1alpha1.Step
+		later []*v1alpha1.InstallPlan
+		want  installplan.State
+	}{
+		"no later plan":       {[]*v1alpha1.Step{ofA("v1")}, nil, installplan.StateRetried},
+		"one with steps":      {[]*v1alpha1.Step{ofA("v1")}, []*v1alpha1.InstallPlan{later("install-y", "a", ofA("v2"))}, installplan.StateFailed},
+		"one without steps":   {[]*v1alpha1.Step{ofA("v1")}, []*v1alpha1.InstallPlan{later("install-y", "a")}, installplan.StateRetried},
+		"one of two packages": {[]*v1alpha1.Step{ofA("v1"), ofB("v1")}, []*v1alpha1.InstallPlan{later("install-y", "a", ofA("v2"))}, installplan.StateRetried},
+		"one plan for each package": {
+			[]*v1alpha1.Step{ofA("v1"), ofB("v1")},
+			[]*v1alpha1.InstallPlan{later("install-y", "a", ofA("v2")), later("install-z", "b", ofB("v2"))}, installplan.StateFailed,
+		},
+		"one of a different package": {[]*v1alpha1.Step{ofA("v1")}, []*v1alpha1.InstallPlan{later("install-y", "b", ofB("v2"))}, installplan.StateRetried},
+	} {
+		p := Plan(Failed, c.steps, func(p *v1alpha1.InstallPlan) {
+			p.Status.Message = "error creating csv a.v1: no"
+			p.Status.Conditions = []v1alpha1.InstallPlanCondition{{
+				Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue, LastTransitionTime: Ago(10 * time.Minute),
+			}}
+		})
+		sub := Subscription("a", RefersTo(p.Name), Current("a.v1"))
+		OwnedBy(sub)(p)
+		in := input(p, with(sub), func(in *installplan.Input) {
+			in.RelatedPlans = olmcore.Found(c.later...)
+			in.ClusterServiceVersions = olmcore.Found(CSV("a.v1"), CSV("b.v1"))
+		})
+		require.Equal(t, c.want, assess(t, in).State, name)
+	}
+}
+
+// versionOfPackage is the step of a version whose properties name its package.
+func versionOfPackage(name, pkg string) *v1alpha1.Step {
+	properties := `{\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"` + pkg + `\",\"version\":\"1.0.0\"}}]}`
+	s := CSVStep(name)
+	s.Resource.Manifest = strings.Replace(s.Resource.Manifest, `"metadata":{`, `"metadata":{"annotations":{"operatorframework.io/properties":"`+properties+`"},`, 1)
+	return s
 }

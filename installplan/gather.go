@@ -42,6 +42,10 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	g.in.Namespace, g.err = olmcore.ObserveNamed[*corev1.Namespace](ctx, r, "", key.Namespace)
 	g.subscriptions()
 	g.needed("who needs an InstallPlan")
+	if g.in.mayStart() {
+		g.in.RelatedPlans = g.relatedPlans()
+		g.needed("which InstallPlans contain the same packages")
+	}
 	if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed && plan.DeletionTimestamp == nil && !g.in.isNeeded() && relation.Applied(plan) {
 		g.versions(plan.Spec.ClusterServiceVersionNames)
 		g.needed("whether an InstallPlan that failed installed its versions")
@@ -65,6 +69,21 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	return g.in, nil
 }
 
+// mayStart reports whether the plan may start, run or be tried again, so that the order of plans matters.
+func (in *Input) mayStart() bool {
+	plan := in.InstallPlan
+	if plan.DeletionTimestamp != nil || !relation.HasSteps(plan) || relation.IsSuperseded(plan) {
+		return false
+	}
+	switch plan.Status.Phase {
+	case v1alpha1.InstallPlanPhaseComplete:
+		return false
+	case v1alpha1.InstallPlanPhaseFailed:
+		return in.isNeeded() || relation.Applied(plan) || plan.Status.AttenuatedServiceAccountRef != nil
+	}
+	return true
+}
+
 // looksAtSteps reports whether Reconcile may look beyond the plan and its Subscriptions.
 func (in *Input) looksAtSteps() bool {
 	plan := in.InstallPlan
@@ -74,7 +93,7 @@ func (in *Input) looksAtSteps() bool {
 	case plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
 		return in.isRetried()
 	}
-	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && in.successor() == ""
+	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && in.successor() == nil
 }
 
 // gatherer reads the parts of an Input. After the first read that fails it reads nothing more.
@@ -125,6 +144,13 @@ func (g *gatherer) plans(namespace string) (plans olmcore.Observed[*v1alpha1.Ins
 		plans, g.err = olmcore.Observe[*v1alpha1.InstallPlan](g.ctx, g.r, namespace, nil)
 	}
 	return plans
+}
+
+// relatedPlans reads the other plans of the namespace that may be earlier or later than the plan.
+func (g *gatherer) relatedPlans() olmcore.Observed[*v1alpha1.InstallPlan] {
+	return olmcore.Found(slices.DeleteFunc(list[*v1alpha1.InstallPlan](g, g.plan.Namespace), func(p *v1alpha1.InstallPlan) bool {
+		return !relation.MayConcern(g.plan, p)
+	})...)
 }
 
 // subscriptions reads the Subscriptions of the namespace; where the Reader keeps an index, those that are tied to the

@@ -58,6 +58,7 @@ func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](version), Alongside: olmcore.Found[*v1alpha1.ClusterServiceVersion](neighbour),
 		CustomResourceDefinitions: got.CustomResourceDefinitions, Objects: olmcore.Found[olmcore.Object](role, renamed, thing),
 		ConfigMaps: olmcore.Found[*corev1.ConfigMap](), PullSecrets: olmcore.Found[*corev1.Secret](pull), CatalogSources: olmcore.Found[*v1alpha1.CatalogSource](catalog), ServiceAccount: account, Config: config,
+		RelatedPlans: olmcore.Found[*v1alpha1.InstallPlan](),
 	}, got)
 	require.Len(t, got.CustomResourceDefinitions.Items, 1)
 	require.Zero(t, r.Kinds["ServiceMonitor"], "a kind that is not served is not asked for")
@@ -175,7 +176,7 @@ func TestAffected(t *testing.T) {
 		object olmcore.Object
 		want   []types.NamespacedName
 	}{
-		"a plan":                            {Plan(Complete, nil), []types.NamespacedName{key}},
+		"a plan":                            {Plan(Complete, nil), []types.NamespacedName{{Namespace: NS}, key}},
 		"a namespace":                       {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: NS}}, inNamespace},
 		"a Subscription":                    {Subscription("x"), inNamespace},
 		"a group":                           {Group(), inNamespace},

@@ -31,6 +31,7 @@ import (
 func input(p *v1alpha1.InstallPlan, change ...func(*installplan.Input)) installplan.Input {
 	in := installplan.Input{
 		Now: Noon, InstallPlan: p, Subscriptions: olmcore.Found[*v1alpha1.Subscription](), OperatorGroups: olmcore.Found(Group()),
+		RelatedPlans:              olmcore.Found[*v1alpha1.InstallPlan](),
 		ClusterServiceVersions:    olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 		CustomResourceDefinitions: olmcore.Found[*apiextensionsv1.CustomResourceDefinition](),
 		Alongside:                 olmcore.Found[*v1alpha1.ClusterServiceVersion](), Objects: olmcore.Found[olmcore.Object](),

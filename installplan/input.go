@@ -56,6 +56,9 @@ type Input struct {
 	CatalogSources olmcore.Observed[*v1alpha1.CatalogSource]
 	// ServiceAccount is the one that the plan's attenuatedServiceAccountRef names; nil when it does not exist.
 	ServiceAccount *corev1.ServiceAccount
+	// RelatedPlans are the other InstallPlans of the plan's namespace that contain a package of the plan. Plans with a common
+	// package run one after the other. Gathered only for a plan that has steps and may still run.
+	RelatedPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// OtherPlans are all other InstallPlans, of all namespaces, that need one of ConfigMaps; where they were not read, a
 	// deleted plan leaves its bundles to package sweep. Looked at, and gathered, only for a plan with ConfigMaps that is being deleted.
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
@@ -115,6 +118,7 @@ func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	olmcore.CoverObjects(&c, in.PullSecrets)
 	olmcore.CoverObjects(&c, in.CatalogSources)
 	olmcore.CoverObject(&c, in.ServiceAccount)
+	olmcore.CoverObjects(&c, in.RelatedPlans)
 	olmcore.CoverObjects(&c, in.OtherPlans)
 	olmcore.CoverFunc(&c, in.CustomResources, func(a, b olmcore.Observed[ResourceVerdict]) bool { return apiequality.Semantic.DeepEqual(a, b) })
 	olmcore.CoverMap(&c, in.LastRun)
@@ -164,6 +168,7 @@ func (in *Input) validate() error {
 		olmcore.ValidateList("ConfigMaps", in.ConfigMaps),
 		olmcore.ValidateList("PullSecrets", in.PullSecrets),
 		olmcore.ValidateList("CatalogSources", in.CatalogSources),
+		olmcore.ValidateList("RelatedPlans", in.RelatedPlans, here),
 		olmcore.ValidateList("OtherPlans", in.OtherPlans),
 		in.validateObjects(),
 	); err != nil {
@@ -201,6 +206,8 @@ func (in *Input) validateObjects() error {
 // unread names a list that steps are judged by and that was not read; empty for none.
 func (in *Input) unread() string {
 	switch {
+	case !in.RelatedPlans.Complete:
+		return "RelatedPlans"
 	case !in.OperatorGroups.Complete:
 		return "OperatorGroups"
 	case !in.ClusterServiceVersions.Complete:

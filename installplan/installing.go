@@ -34,6 +34,7 @@ func (d *decision) evaluate(in *Input, preflight bool) step.Evaluation {
 	for i, v := range in.CustomResources.Items {
 		resources[i] = step.ResourceVerdict(v)
 	}
+	takenOver, _ := relation.TakenOver(in.InstallPlan, in.RelatedPlans.Items, true)
 	e := step.Evaluate(step.Input{
 		Now: in.Now, Plan: in.InstallPlan, Preflight: preflight, HasAccount: in.ServiceAccount != nil,
 		Subscriptions: in.Subscriptions.Items, ClusterServiceVersions: in.ClusterServiceVersions.Items,
@@ -42,7 +43,7 @@ func (d *decision) evaluate(in *Input, preflight bool) step.Evaluation {
 		Objects: in.Objects.Items, ConfigMaps: in.ConfigMaps.Items,
 		PullSecrets: in.PullSecrets.Items, CatalogSources: in.CatalogSources.Items, LastRun: in.LastRun, Memory: in.Unpacked,
 		OLMNamespace: in.Config.olmNamespace(), GlobalNamespace: in.Config.globalNamespace(),
-		OverwriteUnmanaged: in.Config.OverwriteUnmanaged, CopyAnySecret: in.Config.CopyAnySecret,
+		TakenOver: takenOver, OverwriteUnmanaged: in.Config.OverwriteUnmanaged, CopyAnySecret: in.Config.CopyAnySecret,
 		ChangeOwnedCRDs: in.Config.ChangeOwnedCRDs, SupportedKinds: in.Config.SupportedKinds,
 	})
 	d.result.Diagnostics = append(d.result.Diagnostics, e.Diagnostics...)
@@ -66,8 +67,10 @@ func (d *decision) install(in *Input) {
 	}
 	d.result.Requeue(retryInterval)
 	if d.status.StartTime == nil {
-		d.state = StateStarting
-		d.status.StartTime = new(olmcore.Timestamp(in.Now))
+		if !d.waitForEarlier(in) {
+			d.state = StateStarting
+			d.status.StartTime, d.status.Message = new(olmcore.Timestamp(in.Now)), ""
+		}
 		return
 	}
 	e := d.evaluate(in, false)
@@ -174,7 +177,13 @@ type problem struct {
 // of this round are recorded. Of several problems the one of the lowest step comes first; what can never pass comes
 // before everything else. It says which objects were written and cannot be read.
 func (d *decision) findProblems(in *Input, e step.Evaluation) (found []problem) {
+	isAwaited := in.isAwaited()
 	for i, v := range e.Verdicts {
+		if v.Outcome == step.Waiting && v.Deadline.IsZero() && isAwaited {
+			if until := in.InstallPlan.Status.StartTime.Add(transientTimeout); !in.Now.Before(until) {
+				found = append(found, problem{step: i, reason: ReasonStepRefused, message: v.Message, deadline: until, answered: true})
+			}
+		}
 		if !v.Refused() {
 			continue
 		}
@@ -222,9 +231,10 @@ func (in *Input) failure(t *step.Target, last olmcore.LastResult) problem {
 		return since.Add(timeout)
 	}
 	p := problem{step: t.Steps[0], reason: ReasonStepFailed, message: explain(t, last.Message), answered: true}
-	p.endless = last.Class == olmcore.Forbidden || last.Count < minTries
+	isForbidden := last.Class == olmcore.Forbidden
+	p.endless = isForbidden && !in.isAwaited() || last.Count < minTries
 	p.deadline = after(last.First, in.installTimeout())
-	if last.Class == olmcore.Transient || last.Class == olmcore.Webhook {
+	if isForbidden || last.Class == olmcore.Transient || last.Class == olmcore.Webhook {
 		p.deadline = after(last.First, transientTimeout)
 	}
 	if last.Tries > max(last.Count, minTries) && last.Class != olmcore.Forbidden {

@@ -62,7 +62,8 @@ func TestUpgradeBringsWhatItsBundleHas(t *testing.T) {
 				require.Equal(t, o.Name, version.Spec.DisplayName)
 				require.Equal(t, o.Replaces, version.Spec.Replaces)
 			}
-			remove := func(name string) {
+			remove := func(name string) { // as package csv does after its cleanup
+				require.NoError(t, fake.Edit(cluster, NS, name, func(v *v1alpha1.ClusterServiceVersion) { v.Finalizers = nil }))
 				require.NoError(t, cluster.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](cluster, NS, name)).Unversioned()))
 				require.NoError(t, cluster.Settle())
 			}

@@ -3,6 +3,7 @@
 package installplan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -527,54 +528,34 @@ func TestVersionIsNotMadeBesideAnotherUpgradeChain(t *testing.T) {
 	}
 }
 
-// TestOfTwoPlansThatRunTheFirstWins: a's plan of v2 is approved when b's plan comes, which brings a v3 that replaces
-// another version. The Subscription a stays with its own; both plans run. Only one version of a is made, and once that
-// one goes the other plan heals.
-func TestOfTwoPlansThatRunTheFirstWins(t *testing.T) {
-	bundle := func(v, replaces string) olmcore.Operator {
-		o := operatorOf("a", v)
-		o.Replaces = replaces
-		version := o.Bundle.Objects[0].(*v1alpha1.ClusterServiceVersion)
-		version.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "things.example.com", Version: "v1", Kind: "Thing"}}
-		o.Bundle.Objects = append(o.Bundle.Objects, CRDObject("v1"))
-		return o
-	}
-	for name, newerFirst := range map[string]bool{"the newer one first": true, "the older one first": false} {
+// TestNewerOfTwoPlansRuns: a's plan of v1 waits for its approval when b's plan is created, which installs a v3 that replaces another
+// version. Whichever is approved first, only the newer one is executed.
+func TestNewerOfTwoPlansRuns(t *testing.T) {
+	for name, newerFirst := range map[string]bool{"the newer one is approved first": true, "the older one is approved first": false} {
 		t.Run(name, func(t *testing.T) {
 			sub := UserSubscription("a")
 			sub.Spec.InstallPlanApproval = v1alpha1.ApprovalManual
 			c := World(t, sub)
-			run := func(d time.Duration, controllers ...fake.Controller) {
-				driver := &fake.Driver{Cluster: c, Controllers: controllers}
-				require.NoError(t, driver.RunFor(t.Context(), d))
-			}
-			run(time.Minute, makers(Installs(bundle("v1", "")), Things))
+			driven(t, c, time.Minute, makers(Installs(operatorOf("a", "v1")), Things))
 			older := onlyPlan(t, c)
-			reference := fake.Find[*v1alpha1.Subscription](c, NS, "a").Status
 			require.NoError(t, c.Create(UserSubscription("b")))
-			run(time.Minute, makers(Installs(bundle("v3", "a.v2"), operatorOf("b", "v1")), Things))
-			require.NoError(t, fake.Edit(c, NS, "a", func(s *v1alpha1.Subscription) { s.Status = reference }))
+			next := makers(Installs(operatorOf("a", "v3"), operatorOf("b", "v1")), Things)
+			driven(t, c, time.Minute, next)
 			newer := planNamed(t, c, fake.Find[*v1alpha1.Subscription](c, NS, "b").Status.InstallPlanRef.Name)
 
-			first, second, made, kept := older, newer, "a.v1", "a.v3"
+			approved := []*v1alpha1.InstallPlan{older, newer}
 			if newerFirst {
-				first, second, made, kept = newer, older, "a.v3", "a.v1"
+				slices.Reverse(approved)
 			}
-			for _, p := range []*v1alpha1.InstallPlan{first, second} {
+			for _, p := range approved {
 				require.NoError(t, fake.Edit(c, NS, p.Name, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
-				run(10*time.Minute, plans(Things))
+				driven(t, c, 10*time.Minute, next, plans(Things))
 			}
-			require.Equal(t, Complete, planNamed(t, c, first.Name).Status.Phase)
-			require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, made))
-			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, kept))
-			last := planNamed(t, c, second.Name).Status
-			require.Equal(t, Failed, last.Phase)
-			require.Equal(t, "pre-existing CRD owners found for CRD things.example.com of CSV "+kept+", which does not replace "+made, last.Message)
-
-			require.NoError(t, c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, made))))
-			run(10*time.Minute, plans(Things))
-			require.Equal(t, Complete, planNamed(t, c, second.Name).Status.Phase)
-			require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, kept))
+			require.Equal(t, Failed, planNamed(t, c, older.Name).Status.Phase)
+			require.Equal(t, "superseded by InstallPlan "+newer.Name, planNamed(t, c, older.Name).Status.Message)
+			require.Equal(t, Complete, planNamed(t, c, newer.Name).Status.Phase)
+			require.NotNil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, "a.v3"))
+			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, NS, "a.v1"))
 		})
 	}
 }

@@ -71,10 +71,16 @@ const (
 	// ReasonPendingPlanCouldBeAutomatic: the plan waits for approval although no Subscription that owns it asks for
 	// that any more. The user approves it.
 	ReasonPendingPlanCouldBeAutomatic = "PendingPlanCouldBeAutomatic"
-	// ReasonSuperseded: no Subscription refers to the plan, and those that it was made for refer to later ones, so it
-	// is not executed, whether it is approved or not. Its condition Installed has this reason and names the latest. The
-	// user approves that one.
-	ReasonSuperseded = "Superseded"
+	// ReasonSuperseded means that the plan is not executed, whether it is approved or not. A later plan installs a version of the
+	// same package, or the plan never got steps and no Subscription waits for it. The condition Installed has this reason and
+	// names the later plan. The user approves that one.
+	ReasonSuperseded = report.Superseded
+	// ReasonEarlierPlanUnfinished means that the plan waits for an earlier InstallPlan that contains the same package. Plans of one
+	// package run one after the other. Nothing to do for the user unless the earlier plan needs something.
+	ReasonEarlierPlanUnfinished = report.EarlierPlanUnfinished
+	// ReasonSubscriptionExists means that a step would create a Subscription for a dependency, and another Subscription of the
+	// namespace names the same package. The step is skipped. Nothing to do for the user.
+	ReasonSubscriptionExists = report.SubscriptionExists
 	// ReasonUnmanagedObjectUpdated: a step describes an object that was there before and was not handed to OLM; it gets
 	// the content, but no owner, so that removing the operator leaves it.
 	ReasonUnmanagedObjectUpdated = report.UnmanagedObjectUpdated

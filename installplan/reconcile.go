@@ -119,8 +119,8 @@ func (d *decision) advance(in *Input) {
 		d.heal(in)
 		return
 	}
-	if by := in.successor(); by != "" {
-		d.supersede(in, by)
+	if by := in.successor(); by != nil {
+		d.supersede(in, relation.SupersededBy(by.Name))
 		return
 	}
 	if !d.check(in) {

@@ -74,7 +74,8 @@ func TestGates(t *testing.T) {
 	overdue := Plan(Installing, steps(), func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(time.Minute) })
 	pending := Plan(RequiresApproval, steps(), func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })
 	running := Plan(Installing, steps())
-	bare := Plan(None, nil)
+	bare := Plan(None, nil, OwnedBy(a))
+	bareWaits := Subscription("a", RefersTo("install-x"), Current("a.v1"))
 	young := Plan(None, nil, func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *Ago(time.Minute) })
 	unowned, unheld, unfilled := Plan(Installing, steps(), OwnedBy(a), Held), Plan(Installing, steps(), OwnedBy(a)), Plan(None, nil, OwnedBy(a))
 	holding := Plan(Complete, steps(), func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{"other", installplan.Finalizer} })
@@ -151,8 +152,8 @@ func TestGates(t *testing.T) {
 			in:   input(young),
 			want: olmcore.Result{RequeueAfter: 4 * time.Minute},
 		},
-		"an old plan without status is reported": {
-			in: input(bare),
+		"an old plan without steps that a Subscription waits for is reported": {
+			in: input(bare, with(bareWaits)),
 			want: olmcore.Result{Diagnostics: []olmcore.Diagnostic{diagnostic(bare, olmcore.Warning, installplan.ReasonPlanWithoutStatus, "status.plan",
 				"the plan has no steps 5m0s after its creation")}},
 		},
@@ -282,7 +283,9 @@ func TestPhases(t *testing.T) {
 	createCSV := func() olmcore.Action {
 		c := CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) {
 			c.TypeMeta = metav1.TypeMeta{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion"}
-			c.ObjectMeta = metav1.ObjectMeta{Namespace: NS, Name: "a.v1", Labels: map[string]string{"olm.managed": "true"}}
+			c.ObjectMeta = metav1.ObjectMeta{
+				Namespace: NS, Name: "a.v1", Labels: map[string]string{"olm.managed": "true"}, Finalizers: []string{olmcore.FinalizerCSVCleanup},
+			}
 			c.Spec.DisplayName = "Cool"
 		})
 		return olmcore.CreateOf(c, olmcore.Cause{Reason: installplan.ReasonStepAbsent, Message: "ClusterServiceVersion is absent"})

@@ -3,6 +3,7 @@
 package installplan_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -231,23 +232,24 @@ func TestSupersededPlanIsNotExecuted(t *testing.T) {
 			first := onlyPlan(t, c)
 			require.Equal(t, RequiresApproval, first.Status.Phase)
 			require.NoError(t, c.Create(UserSubscription("b")))
-			run(makers(Installs(operatorOf("a", "v3"), operatorOf("b", "v1")), Things))
+			next := makers(Installs(operatorOf("a", "v3"), operatorOf("b", "v1")), Things)
+			run(next)
 			if wait {
-				run(plans(Things))
+				run(plans(Things), next)
 				require.Equal(t, Failed, planNamed(t, c, first.Name).Status.Phase)
 			}
 			for _, p := range everyPlan(t, c) {
 				require.NoError(t, fake.Edit(c, NS, p.Name, approve))
 			}
-			run(plans(Things))
-			next := fake.Find[*v1alpha1.Subscription](c, NS, "a").Status.InstallPlanRef.Name
+			run(plans(Things), next)
+			second := fake.Find[*v1alpha1.Subscription](c, NS, "a").Status.InstallPlanRef.Name
 			first = planNamed(t, c, first.Name)
 			require.Equal(t, Failed, first.Status.Phase)
-			require.Equal(t, "superseded by InstallPlan "+next, first.Status.Message)
+			require.Equal(t, "superseded by InstallPlan "+second, first.Status.Message)
 			require.EqualValues(t, "Superseded", first.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason)
 			require.Equal(t, first.Status.Message, first.Status.GetCondition(v1alpha1.InstallPlanInstalled).Message)
 			require.Nil(t, first.Status.StartTime)
-			require.Equal(t, Complete, planNamed(t, c, next).Status.Phase)
+			require.Equal(t, Complete, planNamed(t, c, second).Status.Phase)
 			versions, err := olmcore.List[*v1alpha1.ClusterServiceVersion](t.Context(), c, NS, nil)
 			require.NoError(t, err)
 			require.Len(t, versions, 2)
@@ -256,10 +258,10 @@ func TestSupersededPlanIsNotExecuted(t *testing.T) {
 	}
 }
 
-// TestWhichPlansAreSuperseded has each relation that a plan of generation 2 may have to the Subscriptions of its packages.
+// TestWhichPlansAreSuperseded checks which later plans end a plan of generation 2 that has not started.
 func TestWhichPlansAreSuperseded(t *testing.T) {
-	const unclear = ""
-	packages := func(list string) func(*v1alpha1.InstallPlan) {
+	type change = func(*v1alpha1.InstallPlan)
+	packages := func(list string) change {
 		return func(p *v1alpha1.InstallPlan) {
 			p.Annotations = map[string]string{olmcore.KeyPrefix + "packages": list}
 			for _, pkg := range []string{"a", "b"} {
@@ -267,64 +269,99 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 			}
 		}
 	}
-	properties := func(text string) func(*v1alpha1.InstallPlan) {
-		return func(p *v1alpha1.InstallPlan) {
-			p.Status.Plan[0].Resource.Manifest = text
-		}
+	properties := func(text string) change {
+		return func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = text }
 	}
-	generated := Subscription("b", func(s *v1alpha1.Subscription) {
-		s.Annotations = map[string]string{installplan.AnnotationGeneratedBy: "install-x"}
-	})
-	unowned := Subscription("d", func(s *v1alpha1.Subscription) { s.Status.InstallPlanGeneration = 9 })
+	later := func(name string, generation int, more ...change) *v1alpha1.InstallPlan {
+		p := Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v2")})
+		p.ObjectMeta, p.Spec.Generation = Meta(name), generation
+		for _, f := range more {
+			f(p)
+		}
+		return p
+	}
+	ofA := packages("a")
+	started := func(p *v1alpha1.InstallPlan) { p.Status.StartTime = Ago(time.Second) }
+	noSteps := func(p *v1alpha1.InstallPlan) { p.Status.Plan, p.Status.Phase = nil, None }
+	deleted := func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(time.Second) }
+	ended := func(p *v1alpha1.InstallPlan) {
+		p.Status.Phase = Failed
+		p.Status.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, "Superseded", "superseded by InstallPlan install-z")}
+	}
+	failed := func(p *v1alpha1.InstallPlan) { p.Status.Phase = Failed; started(p) }
+	both := func(f, g change) change { return func(p *v1alpha1.InstallPlan) { f(p); g(p) } }
+	generation := func(n int) change { return func(p *v1alpha1.InstallPlan) { p.Spec.Generation = n } }
+	applied := func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Status = NotPresent }
+	olmsVersion := properties(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1","annotations":` +
+		`{"operatorframework.io/properties":"{\"properties\":[{\"type\":\"x\",\"value\":\"y\"},` +
+		`{\"type\":\"olm.package\",\"value\":{\"packageName\":\"a\",\"version\":\"1\"}}]}"}}}`)
+	olmsImage := properties(`{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","replaces":"",` +
+		`"properties":"{\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"a\",\"version\":\"1\"}}]}"}`)
+	type list = []*v1alpha1.InstallPlan
+	type subscriptions = []*v1alpha1.Subscription
+	const no = ""
 	for name, c := range map[string]struct {
-		change func(*v1alpha1.InstallPlan)
-		subs   []*v1alpha1.Subscription
+		change change
+		later  list
+		subs   subscriptions
 		by     string
 	}{
-		"its Subscription moved on":                   {packages("a"), []*v1alpha1.Subscription{follows("a", "install-y", 3)}, "install-y"},
-		"both moved on, to the same":                  {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("b", "install-y", 3)}, "install-y"},
-		"each to one of its own: the latest is named": {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("b", "install-z", 4)}, "install-z"},
-		"two of one generation: the first by name":    {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-z", 3), follows("b", "install-y", 3)}, "install-y"},
-		"others do not count":                         {packages("a"), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-1", 1), unowned}, "install-y"},
-		"one still refers to it":                      {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("b", "install-x", 2)}, unclear},
-		"one is elsewhere, earlier":                   {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("b", "install-1", 1)}, unclear},
-		"one does not refer to any":                   {packages("a,b"), []*v1alpha1.Subscription{follows("a", "install-y", 3), Subscription("b")}, unclear},
-		"it made one that does not refer yet":         {packages("a"), []*v1alpha1.Subscription{follows("a", "install-y", 3), generated}, unclear},
-		"its Subscription is gone":                    {packages("a"), []*v1alpha1.Subscription{follows("c", "install-y", 3)}, unclear},
-		"an unknown generation":                       {func(p *v1alpha1.InstallPlan) { packages("a")(p); p.Spec.Generation = 0 }, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
-		"a step was applied":                          {func(p *v1alpha1.InstallPlan) { packages("a")(p); p.Status.Plan[0].Status = NotPresent }, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
-		"it started, and a write may have been lost": {func(p *v1alpha1.InstallPlan) {
-			packages("a")(p)
-			p.Status.StartTime = Ago(time.Second)
-		}, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
-		"OLM's plan, packages from the version's properties": {properties(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1","annotations":{"operatorframework.io/properties":"{\"properties\":[{\"type\":\"x\",\"value\":\"y\"},{\"type\":\"olm.package\",\"value\":{\"packageName\":\"a\",\"version\":\"1\"}}]}"}}}`),
-			[]*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-1", 1)}, "install-y"},
-		"OLM's plan of an image": {properties(`{"kind":"ConfigMap","name":"h","namespace":"olm","catalogSourceName":"cool","catalogSourceNamespace":"olm","replaces":"","properties":"{\"properties\":[{\"type\":\"olm.package\",\"value\":{\"packageName\":\"a\",\"version\":\"1\"}}]}"}`),
-			[]*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-1", 1)}, "install-y"},
-		"nothing names packages: all owners moved on":  {OwnedBy(Subscription("a"), Subscription("c")), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-y", 3)}, "install-y"},
-		"nothing names packages: an owner stayed":      {OwnedBy(Subscription("a"), Subscription("c")), []*v1alpha1.Subscription{follows("a", "install-y", 3), follows("c", "install-1", 1)}, unclear},
-		"nothing names packages, and it has no owners": {func(*v1alpha1.InstallPlan) {}, []*v1alpha1.Subscription{follows("a", "install-y", 3)}, unclear},
+		"a later plan of the package has steps":                 {ofA, list{later("install-y", 3, ofA)}, nil, "install-y"},
+		"a later plan has one of the packages":                  {packages("a,b"), list{later("install-y", 3, packages("b,c"))}, nil, "install-y"},
+		"its Subscription still references it":                  {ofA, list{later("install-y", 3, ofA)}, subscriptions{follows("a", "install-x", 2)}, "install-y"},
+		"the newest of several plans is named":                  {packages("a,b"), list{later("install-z", 4, packages("b")), later("install-y", 3, ofA)}, nil, "install-z"},
+		"two later plans have one generation":                   {ofA, list{later("install-z", 3, ofA), later("install-y", 3, ofA)}, nil, "install-z"},
+		"the name decides between plans of one generation":      {ofA, list{later("install-y", 2, ofA)}, nil, "install-y"},
+		"the other plan of its generation comes first by name":  {ofA, list{later("install-a", 2, ofA)}, nil, no},
+		"the later plan has failed after its start":             {ofA, list{later("install-y", 3, ofA, failed)}, nil, "install-y"},
+		"the later plan has no steps":                           {ofA, list{later("install-y", 3, ofA, noSteps)}, nil, no},
+		"a plan without steps is newer than the one with steps": {ofA, list{later("install-z", 4, ofA, noSteps), later("install-y", 3, ofA)}, nil, "install-y"},
+		"the later plan has other packages":                     {ofA, list{later("install-y", 3, packages("b"))}, nil, no},
+		"the later plan is being deleted":                       {ofA, list{later("install-y", 3, ofA, deleted)}, nil, no},
+		"the later plan was superseded":                         {ofA, list{later("install-y", 3, ofA, ended)}, nil, no},
+		"there is no later plan":                                {ofA, nil, subscriptions{follows("a", "install-y", 3)}, no},
+		"its generation is unknown":                             {both(ofA, generation(0)), list{later("install-y", 3, ofA)}, nil, no},
+		"its generation is huge":                                {both(ofA, generation(math.MaxInt)), list{later("install-y", 3, ofA)}, nil, no},
+		"the generation of the other plan is huge":              {ofA, list{later("install-y", math.MaxInt, ofA)}, nil, no},
+		"it has applied a step":                                 {both(ofA, applied), list{later("install-y", 3, ofA)}, nil, no},
+		"it has started":                                        {both(ofA, started), list{later("install-y", 3, ofA)}, nil, no},
+		"it and the later plan have started":                    {both(ofA, started), list{later("install-y", 3, ofA, started)}, nil, "install-y"},
+		"OLM's plan names its packages in properties":           {olmsVersion, list{later("install-y", 3, ofA)}, nil, "install-y"},
+		"OLM's plan of an unpacked bundle":                      {olmsImage, list{later("install-y", 3, ofA)}, nil, "install-y"},
+		"it names no packages, and an owner references the later plan": {
+			OwnedBy(Subscription("a"), Subscription("c")), list{later("install-y", 3)},
+			subscriptions{follows("a", "install-y", 3), follows("c", "install-1", 1)}, "install-y",
+		},
+		"it names no packages, and its owner references it": {
+			OwnedBy(Subscription("a")), list{later("install-y", 3)}, subscriptions{follows("a", "install-x", 2), follows("c", "install-y", 3)}, no,
+		},
+		"it names no packages and has no owners": {
+			func(*v1alpha1.InstallPlan) {}, list{later("install-y", 3)}, subscriptions{follows("a", "install-y", 3)}, no,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for phase, approved := range map[v1alpha1.InstallPlanPhase]bool{RequiresApproval: false, Installing: true} {
-				p := Plan(phase, []*v1alpha1.Step{CSVStep("a.v1")}, c.change, func(p *v1alpha1.InstallPlan) {
-					p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, approved
-					if p.Spec.Generation != 0 {
-						p.Spec.Generation = 2
-					}
-				})
+				p := Plan(phase, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) {
+					p.Spec.Approval, p.Spec.Approved, p.Spec.Generation = v1alpha1.ApprovalManual, approved, 2
+				}, c.change)
 				in := input(p, func(in *installplan.Input) {
-					in.Subscriptions, in.OperatorGroups = olmcore.Found(c.subs...), olmcore.Found[*operatorsv1.OperatorGroup]()
+					in.RelatedPlans, in.Subscriptions = olmcore.Found(c.later...), olmcore.Found(c.subs...)
+					in.OperatorGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
 				})
+				for _, s := range c.subs { // its relations are in order
+					if s.Status.InstallPlanRef.Name == p.Name {
+						OwnedBy(s)(p)
+					}
+				}
 				require.NoError(t, invariant.Laws(reconcileResult, in))
 				r := reconcile(t, in)
-				if c.by == "" {
+				if c.by == no {
 					require.NotEqual(t, Failed, statusOf(in, r).Phase)
 					continue
 				}
 				require.Equal(t, installplan.StateSuperseded, assess(t, in).State)
 				Same(t, []string{"updateStatus InstallPlan ops/install-x (PlanProgressed)"}, Describe(r))
-				want := p.Status
+				want := *p.Status.DeepCopy()
 				want.Phase, want.Message = Failed, "superseded by InstallPlan "+c.by
 				want.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, installplan.ReasonSuperseded, want.Message)}
 				Same(t, want, statusOf(in, r))
@@ -345,7 +382,7 @@ func TestGoingBackToAnOlderVersionIsANewPlan(t *testing.T) {
 	sub.Spec.InstallPlanApproval = v1alpha1.ApprovalManual
 	c := World(t, sub)
 	for _, v := range []string{"v2", "v3", "v2"} {
-		driven(t, c, time.Minute, makers(Installs(operatorOf("a", v)), Things))
+		driven(t, c, time.Minute, makers(Installs(operatorOf("a", v)), Things), plans(Things))
 	}
 	require.Len(t, everyPlan(t, c), 3)
 	require.Equal(t, 3, fake.Find[*v1alpha1.Subscription](c, NS, "a").Status.InstallPlanGeneration)

@@ -23,7 +23,7 @@ const (
 	StateFailed                State = "Failed"                // a step was refused or failed for too long
 	StateTryingAgain           State = "TryingAgain"           // it failed, and its open steps are tried again. Its phase stays Failed
 	StateRetried               State = "Retried"               // it failed, and the cause is gone
-	StateSuperseded            State = "Superseded"            // no Subscription refers to it, and another plan took its place, just now
+	StateSuperseded            State = "Superseded"            // a later plan replaces it, or no Subscription waits for it, just now
 	StateCheckFailed           State = "CheckFailed"           // the namespace's OperatorGroup stands in the way
 	StateServiceAccountChanged State = "ServiceAccountChanged" // the account it runs under is recorded first
 	StatePhaseUnknown          State = "PhaseUnknown"          // its phase is empty or none that exists
@@ -51,6 +51,7 @@ func Phases() olmcore.Graph[v1alpha1.InstallPlanPhase] {
 	return olmcore.Graph[v1alpha1.InstallPlanPhase]{
 		{From: none, To: waiting},
 		{From: none, To: installing},
+		{From: none, To: failed, By: string(StateSuperseded)},
 		{From: waiting, To: installing, By: string(StateApproved)},
 		{From: waiting, To: failed, By: string(StateSuperseded)},
 		{From: installing, To: waiting, By: string(StateWithdrawn)},

@@ -35,13 +35,18 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 		p.Status.AttenuatedServiceAccountRef = olmReference("scoped")
 	}))
 	retried.RBACChanged = true
+	overtaken := func(in *installplan.Input) {
+		later := Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v2")})
+		later.ObjectMeta, later.Spec.Generation = Meta("install-y"), 2
+		in.RelatedPlans = olmcore.Found(later)
+	}
 	taken := map[installplan.State]bool{"": true}
 	for _, in := range []installplan.Input{
 		input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, asked(true))),
 		input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, asked(false))),
 		input(done, with(CSV("a.v1"))), input(blocked), retried,
-		input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(Subscription("a"))), with(follows("a", "install-y", 2))),
-		input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(Subscription("a"))), with(follows("a", "install-y", 2))),
+		input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(Subscription("a"))), with(follows("a", "install-y", 2)), overtaken),
+		input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(Subscription("a"))), with(follows("a", "install-y", 2)), overtaken),
 	} {
 		a := assess(t, in)
 		require.Contains(t, installplan.Phases(), edge(in.InstallPlan.Status.Phase, a.Phase, a.State))

@@ -302,8 +302,10 @@ func TestOneStep(t *testing.T) {
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{Present}, phase: Complete},
 		"an optional step that was left out": {steps: []*v1alpha1.Step{optional(WithStatus(v1alpha1.StepStatusNotCreated, thing("v1")))},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, phase: Complete},
-		"a step that was left out and is not optional": {steps: []*v1alpha1.Step{WithStatus(v1alpha1.StepStatusNotCreated, thing("v1"))},
-			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, message: "the InstallPlan contains invalid data", phase: Failed},
+		"a step that was left out and is not optional": {
+			steps:   []*v1alpha1.Step{WithStatus(v1alpha1.StepStatusNotCreated, thing("v1"))},
+			actions: []string{status}, statuses: []v1alpha1.StepStatus{v1alpha1.StepStatusNotCreated}, phase: Complete,
+		},
 		"an optional step that is refused for another reason": {steps: []*v1alpha1.Step{optional(Step("", "", "v1", "Role", "x", `{}`))},
 			actions: []string{status}, statuses: []v1alpha1.StepStatus{Unknown}, message: "error parsing step manifest: x: it has no metadata", phase: Failed},
 		"a namespace in the manifest of what has none": {steps: []*v1alpha1.Step{Step("", rbac, "v1", "ClusterRole", "x", `{"metadata":{"name":"x","namespace":"there"}}`)},
@@ -394,7 +396,7 @@ func TestPlansAreExecuted(t *testing.T) {
 		"a Service, then its version": {
 			steps: []*v1alpha1.Step{written(t, "a.v1", service), written(t, "a.v1", versionText)},
 			want: []string{
-				`{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {namespace: ops, name: a.v1, labels: {olm.managed: "true"}},
+				`{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {namespace: ops, name: a.v1, labels: {olm.managed: "true"}, finalizers: [operators.coreos.com/csv-cleanup]},
 					spec: {displayName: Cool, install: {strategy: deployment, spec: {deployments: null}}, apiservicedefinitions: {}, cleanup: {enabled: false}, customresourcedefinitions: {}, provider: {}, version: 0.0.0}}`,
 				`{apiVersion: v1, kind: Service, metadata: {namespace: ops, name: s, labels: {olm.managed: "true"}, owners: [ClusterServiceVersion a.v1]},
 					spec: {type: ClusterIP, clusterIP: None, clusterIPs: [None], internalTrafficPolicy: Cluster, ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, ports: [{port: 80, protocol: TCP, targetPort: 80}], sessionAffinity: None}}`,

@@ -19,48 +19,112 @@ import (
 // failed of.
 const checkInterval = 30 * time.Second
 
-// withoutSteps is the round of a plan that has no steps.
+// withoutSteps is the round of a plan that has no steps. A plan that no Subscription waits for ends after relation.OrphanGrace. The
+// end is a write of the status, so the API server decides between the end and the steps that another controller may write.
 func (d *decision) withoutSteps(in *Input) {
 	plan := in.InstallPlan
-	d.state = StateWithoutStatus
-	if plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
+	left := plan.CreationTimestamp.Add(relation.OrphanGrace).Sub(in.Now)
+	reason := ""
+	if plan.Status.Phase == v1alpha1.InstallPlanPhaseNone {
+		reason = in.notAwaited()
+	}
+	switch d.state = StateWithoutStatus; {
+	case plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
 		d.state = StateFailed
-	} else if left := plan.CreationTimestamp.Add(relation.OrphanGrace).Sub(in.Now); left > 0 {
+	case left > 0:
 		d.result.Requeue(left)
-	} else {
+	case reason != "":
+		d.supersede(in, reason)
+	default:
 		d.say(olmcore.Warning, ReasonPlanWithoutStatus, "status.plan", "the plan has no steps %s after its creation", relation.OrphanGrace)
 	}
 }
 
-// successor returns the name of the plan that superseded the plan, empty when none did. A plan that started is not
-// superseded, as a step of it may have been applied: half an operator helps less than two versions.
-func (in *Input) successor() string {
-	plan := in.InstallPlan
-	if relation.Terminal(plan) || plan.Spec.Generation <= 0 || len(plan.Status.Plan) == 0 || !relation.Untouched(plan) {
+// notAwaited returns why no Subscription waits for the steps of the plan. It returns "" if one does, if a Subscription may
+// reference an earlier plan of the same name, or if a user approved the plan and no Subscription references it yet.
+func (in *Input) notAwaited() string {
+	plan, isReferenced := in.InstallPlan, false
+	for _, s := range in.Subscriptions.Items {
+		switch {
+		case !relation.Needs(s, plan) || s.DeletionTimestamp != nil:
+		case !relation.RefersExactly(s, plan) || !relation.HasVersion(s):
+			return ""
+		default:
+			isReferenced = true
+		}
+	}
+	isApproved := plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved
+	switch {
+	case isReferenced:
+		return "what it was made for came another way"
+	case isApproved:
 		return ""
 	}
-	return relation.Successor(plan, in.Subscriptions.Items)
+	return "no Subscription references it"
 }
 
-// supersede ends a plan whose place another one took: it is never executed, approved or not.
-func (d *decision) supersede(in *Input, by string) {
+// later returns the plans that the plan has to make way for, newest first.
+func (in *Input) later() []*v1alpha1.InstallPlan {
+	return relation.Later(in.InstallPlan, in.RelatedPlans.Items, in.Subscriptions.Items)
+}
+
+// isAwaited reports whether a later plan waits for the plan, so that no step of it may wait without end.
+func (in *Input) isAwaited() bool { return len(in.later()) > 0 }
+
+// successor returns the plan that supersedes the plan, nil for none. A plan that has not started is superseded by any later plan
+// that has steps. A plan that has started is superseded once later plans have started for all of its versions. A later plan
+// without steps may never get them; package create supersedes what is in its way when it gets them.
+func (in *Input) successor() *v1alpha1.InstallPlan {
+	plan, later := in.InstallPlan, in.later()
+	if relation.Terminal(plan) || !relation.HasSteps(plan) || len(later) == 0 {
+		return nil
+	}
+	if _, all := relation.TakenOver(plan, in.RelatedPlans.Items, true); all {
+		return later[0]
+	}
+	if i := slices.IndexFunc(later, relation.HasSteps); i >= 0 && relation.Untouched(plan) {
+		return later[i]
+	}
+	return nil
+}
+
+// supersede ends the plan. Its open steps are not applied any more, whether the plan is approved or not.
+func (d *decision) supersede(in *Input, message string) {
 	d.state, d.reason = StateSuperseded, ReasonSuperseded
-	d.status.Phase, d.status.Message = v1alpha1.InstallPlanPhaseFailed, "superseded by InstallPlan "+by
-	d.setCondition(in, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, ReasonSuperseded, d.status.Message)
-	d.say(olmcore.Info, ReasonSuperseded, "", "no Subscription refers to it, InstallPlan %s took its place", by)
+	removeConditions(&d.status, isRetrying)
+	relation.Supersede(&d.status, message, in.Now)
+	d.say(olmcore.Info, ReasonSuperseded, "", "%s", message)
+}
+
+// waitForEarlier reports whether the plan may not start, because an earlier plan with a common package is not finished.
+func (d *decision) waitForEarlier(in *Input) bool {
+	earlier := relation.Earlier(in.InstallPlan, in.RelatedPlans.Items, in.Subscriptions.Items)
+	if len(earlier) == 0 {
+		return false
+	}
+	message := relation.Unfinished(earlier)
+	d.state, d.status.Message = StateWaiting, message
+	d.say(olmcore.Info, ReasonEarlierPlanUnfinished, "", "%s", message)
+	d.result.Requeue(checkInterval)
+	return true
 }
 
 // check reports whether the OperatorGroup of the namespace lets a plan go on, and records what it finds.
 func (d *decision) check(in *Input) bool {
-	account, problem := relation.AccountOf(in.OperatorGroups.Items)
-	if problem == "" {
-		problem = relation.AccountChange(in.InstallPlan, account)
+	account, text := relation.AccountOf(in.OperatorGroups.Items)
+	if text == "" {
+		text = relation.AccountChange(in.InstallPlan, account)
 	}
-	if problem != "" {
+	if text != "" {
 		d.state = StateCheckFailed
-		d.setCondition(in, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, string(v1alpha1.InstallPlanReasonInstallCheckFailed), problem)
-		d.say(olmcore.Warning, ReasonInstallCheckFailed, "", "%s", problem)
+		d.setCondition(in, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, string(v1alpha1.InstallPlanReasonInstallCheckFailed), text)
+		d.say(olmcore.Warning, ReasonInstallCheckFailed, "", "%s", text)
 		d.result.Requeue(checkInterval)
+		since := conditionOf(&d.status, v1alpha1.InstallPlanInstalled).LastTransitionTime
+		isOverdue := since != nil && !in.Now.Before(since.Add(transientTimeout))
+		if d.status.Phase == v1alpha1.InstallPlanPhaseInstalling && isOverdue && in.isAwaited() {
+			d.fail(in, problem{reason: ReasonInstallCheckFailed, message: text})
+		}
 		return false
 	}
 	removeConditions(&d.status, func(c v1alpha1.InstallPlanCondition) bool {

@@ -36,6 +36,8 @@ const (
 	LabelGroupPrefix = "olm.operatorgroup.uid/"
 	// KeyPrefix starts annotation and label keys of our own.
 	KeyPrefix = "olmcore/"
+	// FinalizerCSVCleanup holds a ClusterServiceVersion until its cleanup is done. OLM uses the same finalizer since 0.27.
+	FinalizerCSVCleanup = "operators.coreos.com/csv-cleanup"
 )
 
 // ComponentLabelKey returns the label key that ties an object to a Subscription's package:

@@ -293,8 +293,9 @@ func (j *judgement) facts() facts {
 	case said.Reason == ReasonErrorPreventedResolution && strings.HasPrefix(said.Message, "found ") && strings.HasSuffix(said.Message, " operatorGroups, expected 1"):
 		f.resolution = absent // nothing else takes that back while the Subscription waits for its plan
 	}
-	if d != nil && d.Failure != nil && a.speaks {
-		f.resolution = failureWant(d.Failure) // says more than the namespace's
+	// A failure in an answer that does not hold any more is not published: two managers would overwrite each other without end.
+	if d != nil && d.Failure != nil && (a.failed || a.succeeded) {
+		f.resolution = failureWant(d.Failure) // more exact than that of the namespace
 	}
 	return f
 }

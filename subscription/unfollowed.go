@@ -41,11 +41,12 @@ func waitsForApproval(p *v1alpha1.InstallPlan) bool {
 	return p != nil && !p.Spec.Approved && (stageOf(p) == StageNotYetReconciled || stageOf(p) == StageRequiresApproval)
 }
 
-// mayHaveInstalled reports whether a plan may have installed a version that a Subscription does not know of: it was made
-// for the Subscription and was executed, and the Subscription refers to none, or to one that waits for its approval.
-func mayHaveInstalled(p *v1alpha1.InstallPlan, s *v1alpha1.Subscription, referred *v1alpha1.InstallPlan) bool {
-	return s.DeletionTimestamp == nil && (s.Status.InstallPlanRef == nil || waitsForApproval(referred)) &&
-		olmcore.OwnedBy(p, s.UID) && relation.Executed(p)
+// mayHaveInstalled reports whether a plan may have installed a version that the Subscription does not follow. The plan belongs to
+// the Subscription and was executed, and the plan that the Subscription references, if any, waits for its approval or has no
+// steps. A plan gets no steps as long as the namespace cannot be resolved.
+func mayHaveInstalled(p *v1alpha1.InstallPlan, s *v1alpha1.Subscription, referenced *v1alpha1.InstallPlan) bool {
+	isFree := s.Status.InstallPlanRef == nil || waitsForApproval(referenced) || referenced != nil && relation.Statusless(referenced)
+	return isFree && s.DeletionTimestamp == nil && olmcore.OwnedBy(p, s.UID) && relation.Executed(p)
 }
 
 // followInstalled makes a Subscription follow a version of its package that its own plan installed and that belongs to
@@ -99,7 +100,7 @@ func (j *judgement) followReplacement() {
 	}
 	j.cause = olmcore.Cause{Reason: ReasonReplacementFollowed, Message: "ClusterServiceVersion " + next.Name + " replaced " + f.CurrentCSV}
 	f.CurrentCSV = next.Name
-	if plan := j.bringer(func(*v1alpha1.InstallPlan) bool { return true }); plan != nil {
+	if plan := j.bringer(relation.Executed); plan != nil {
 		j.refer(plan)
 		j.look()
 	}

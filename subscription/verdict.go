@@ -101,6 +101,7 @@ func (n *namespace) judge(v *Verdict) {
 	if j.CSV == nil {
 		j.followReplacement()
 	}
+	j.leaveSuperseded()
 	j.forgetMissing()
 	j.resume()
 	if j.CSV == nil {
@@ -139,6 +140,7 @@ func (j *judgement) followAnswer() {
 	case j.blocked != "", a.failed, a.speaks && (d == nil || d.Failure != nil):
 	case !a.applies || j.Subscription.DeletionTimestamp != nil || d == nil || !d.Changed || d.CurrentCSV == "":
 		j.catchUp()
+	case a.isHeld():
 	case a.plan == nil:
 		s.CurrentCSV = d.CurrentCSV
 	case s.CurrentCSV == d.CurrentCSV && s.InstallPlanRef != nil && relation.SamePlan(s.InstallPlanRef, a.plan.UID, a.plan.Name): // carried out
@@ -147,10 +149,47 @@ func (j *judgement) followAnswer() {
 	}
 }
 
-// catchUp moves a Subscription that waits for a version to the plan of the answer when that one brings the version too
-// and the plan that it refers to does not run: one that never got its content, one that waits for its approval, one
-// that failed. No later resolution decides about it again, and of two plans that wait the newer one has what the older
-// one may not have any more: the versions of all others.
+// isHeld reports whether the answer has to wait because a Subscription that it changes keeps its plan for now. All Subscriptions
+// that one answer changes move together. The plan of the answer gets no steps before that.
+func (a *answer) isHeld() bool {
+	for _, d := range a.decisions {
+		s := a.n.subNamed[d.Name]
+		if s != nil && d.Changed && s.Status.CurrentCSV != d.CurrentCSV && a.n.keepsPlan(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepsPlan reports whether a Subscription keeps the plan that it references, whatever an answer says.
+//
+//  1. A plan that has steps is kept until it is Complete or Failed, is gone, or has applied every step of the Subscription's
+//     version. A plan that has started must not lose its Subscription, because nothing would follow the version that it installs.
+//     A plan that has not started ends as superseded if a later plan replaces it.
+//  2. A version that the plan has just installed is recorded first: the answer was computed without it.
+//
+// Source: none. Differs: OLM moves a Subscription as soon as its version exists, whether its plan is finished or not.
+func (n *namespace) keepsPlan(of *v1alpha1.Subscription) bool {
+	s := &of.Status
+	if s.InstallPlanRef == nil || of.DeletionTimestamp != nil {
+		return false
+	}
+	plan := n.planNamed[s.InstallPlanRef.Name]
+	if plan == nil || !relation.SamePlan(s.InstallPlanRef, plan.UID, plan.Name) || plan.DeletionTimestamp != nil || len(plan.Status.Plan) == 0 {
+		return false
+	}
+	if !relation.Over(plan) && stageOf(plan) != StageUnknown && !relation.HasInstalled(plan, s.CurrentCSV) {
+		return true
+	}
+	if s.CurrentCSV == s.InstalledCSV || !slices.Contains(plan.Spec.ClusterServiceVersionNames, s.CurrentCSV) {
+		return false
+	}
+	isRecent := since(relation.InstalledAt(plan), n.now) < n.grace
+	return n.csvs[s.CurrentCSV] != nil || plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && isRecent
+}
+
+// catchUp moves a Subscription that waits for a version to the plan of the answer if that plan installs the version, too, and
+// the plan that the Subscription references never got its steps or failed. No later resolution decides about it again.
 func (j *judgement) catchUp() {
 	plan, ref, csv := j.answer.plan, j.Status.InstallPlanRef, j.Status.CurrentCSV
 	if plan == nil || !j.answer.applies || ref == nil || csv == "" || j.Subscription.DeletionTimestamp != nil ||
@@ -158,18 +197,16 @@ func (j *judgement) catchUp() {
 		return
 	}
 	old := j.planNamed[ref.Name]
-	if old == nil || !relation.SamePlan(ref, old.UID, old.Name) {
+	if old == nil || !relation.SamePlan(ref, old.UID, old.Name) || j.keepsPlan(j.Subscription) || j.answer.isHeld() {
 		return
 	}
-	why, stage := "", stageOf(old)
+	why := ""
 	switch {
 	case relation.Statusless(old):
 		why = "never got its steps"
 	case !j.answer.speaks || relation.Over(plan) || plan.Spec.Generation <= old.Spec.Generation || j.csvs[csv] != nil:
-	case stage == StageFailed:
+	case stageOf(old) == StageFailed:
 		why = "failed"
-	case waitsForApproval(old):
-		why = "is older and waits for its approval"
 	}
 	if why != "" {
 		j.waitFor(csv, plan, ReasonReferenceWritten, "InstallPlan "+plan.Name+" brings "+csv+" instead of "+ref.Name+", which "+why)
@@ -258,32 +295,66 @@ func (j *judgement) state() {
 	}
 }
 
-// forgetMissing forgets a missing plan that is gone for good while the Subscription waits for it. A CSV that is there
-// is kept instead: to forget it would orphan it. So is a version that was installed and removed after its plan was.
-// Where a later plan of this Subscription brings the version, it refers to that one instead: else the version would be
-// installed all the same, and without a Subscription.
+// forgetMissing forgets a plan that is gone for good, or that was superseded, while the Subscription waits for it. If a later plan
+// of this Subscription installs the version, the Subscription references that plan instead. Otherwise the version would be
+// installed and nothing would follow it. A version that exists is kept, and so is one that was installed and removed after its
+// plan was.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, InstallPlanNotFound. Differs:
-// whether the conditions change does not matter while the version was never installed; absence has to last, or to be
-// witnessed, first.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, InstallPlanNotFound. Differs: a change of the
+// conditions does not matter while the version was never installed. The absence has to last, or to be observed, first.
 func (j *judgement) forgetMissing() {
-	const pending = v1alpha1.SubscriptionStateUpgradePending
-	f := &j.Status
-	isAwaited := j.Subscription.Status.State == pending || j.Plan.Recorded == StageFailed
-	if !j.Plan.Lasting || f.State != pending || !isAwaited || j.Plan.Outlived {
+	const pending, failed = v1alpha1.SubscriptionStateUpgradePending, v1alpha1.SubscriptionStateFailed
+	f, recorded := &j.Status, j.Subscription.Status.State
+	isSuperseded := j.CSV == nil && !j.isMoved() && j.Plan.Plan != nil && relation.IsSuperseded(j.Plan.Plan)
+	isAwaited := recorded == pending || j.Plan.Recorded == StageFailed
+	if isSuperseded {
+		isAwaited = recorded == pending || recorded == failed
+		if f.State == failed {
+			f.State = pending // nothing failed
+		}
+	}
+	isGone := j.Plan.Lasting && !j.Plan.Outlived
+	if !isGone && !isSuperseded || f.State != pending || !isAwaited {
 		return
 	}
 	next := j.bringer(func(p *v1alpha1.InstallPlan) bool {
-		return !relation.SamePlan(f.InstallPlanRef, p.UID, p.Name) && olmcore.OwnedBy(p, j.Subscription.UID)
+		isOther := !relation.SamePlan(f.InstallPlanRef, p.UID, p.Name)
+		return isOther && olmcore.OwnedBy(p, j.Subscription.UID) && !(isSuperseded && relation.Statusless(p))
 	})
 	if next == nil {
 		j.forget()
 		j.goBack()
 		return
 	}
-	j.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + next.Name + " brings " + f.CurrentCSV +
-		" instead of " + f.InstallPlanRef.Name + ", which is gone"}
+	reason := "which is gone"
+	if isSuperseded {
+		reason = "which was superseded"
+	}
+	j.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: "InstallPlan " + next.Name + " installs " + f.CurrentCSV +
+		" instead of " + f.InstallPlanRef.Name + ", " + reason}
 	j.refer(next)
+	j.look()
+}
+
+// leaveSuperseded makes a Subscription that has its version, and whose plan was superseded before it started, reference the newest
+// plan that may have installed the version, or no plan. That such a plan was not needed is no failure of the Subscription.
+func (j *judgement) leaveSuperseded() {
+	f, old := &j.Status, j.Plan.Plan
+	if j.CSV == nil || old == nil || j.isMoved() || !relation.IsSuperseded(old) || relation.Executed(old) || j.Plan.Stage != StageFailed {
+		return
+	}
+	next := j.newestPlan(func(p *v1alpha1.InstallPlan) bool {
+		isExecuted := relation.Executed(p) && stageOf(p) != StageFailed
+		return isExecuted && olmcore.OwnedBy(p, j.Subscription.UID) && slices.Contains(p.Spec.ClusterServiceVersionNames, f.CurrentCSV)
+	})
+	message := "InstallPlan " + old.Name + " was not needed for " + f.CurrentCSV
+	if next == nil {
+		f.InstallPlanRef = nil
+		j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: message}
+	} else {
+		j.refer(next)
+		j.cause = olmcore.Cause{Reason: ReasonReferenceWritten, Message: message + ", which InstallPlan " + next.Name + " installed"}
+	}
 	j.look()
 }
 

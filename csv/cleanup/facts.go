@@ -20,7 +20,7 @@ import (
 )
 
 // Finalizer holds a ClusterServiceVersion until its cleanup is done.
-const Finalizer = "operators.coreos.com/csv-cleanup"
+const Finalizer = olmcore.FinalizerCSVCleanup
 
 // The annotations that steer a cleanup.
 const (

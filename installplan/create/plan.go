@@ -92,9 +92,11 @@ func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 	if len(r.manual()) > 0 && plan.Spec.Approval != v1alpha1.ApprovalManual && relation.Untouched(plan) {
 		cause = relation.AskForApproval(after)
 	}
-	await := func(format string, args ...any) {
-		result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonReferencesAwaited, olmcore.RefOf(plan), "", format, args...))
+	await := func(reason, format string, args ...any) {
+		result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, reason, olmcore.RefOf(plan), "", format, args...))
 	}
+	earlier := relation.Earlier(plan, r.plans, r.subscriptions)
+	unstarted := slices.IndexFunc(earlier, relation.Untouched)
 	switch awaited, referred := r.awaited(plan); {
 	case !sameRelations(plan, after):
 		if after.Spec.ClusterServiceVersionNames == nil {
@@ -102,10 +104,14 @@ func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 		}
 		result.Actions = append(result.Actions, olmcore.UpdateOf(plan, after, cause))
 	case len(plan.Status.Plan)+len(plan.Status.BundleLookups) > 0:
+	case len(awaited) == 0 && !referred:
+		await(ReasonReferencesAwaited, "no Subscription refers to the plan yet")
+	case unstarted >= 0:
+		supersede(&result, earlier[unstarted], plan, r.Now)
+	case len(earlier) > 0:
+		await(installplan.ReasonEarlierPlanUnfinished, "%s", relation.Unfinished(earlier))
 	case len(awaited) > 0:
-		await("Subscription %s does not refer to the plan yet", namesOf(awaited))
-	case !referred:
-		await("no Subscription refers to the plan yet")
+		await(ReasonReferencesAwaited, "Subscription %s does not refer to the plan yet", namesOf(awaited))
 	default: // what starts the plan
 		after = plan.DeepCopy()
 		status := &after.Status
@@ -121,6 +127,18 @@ func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 	return result
 }
 
+// supersede ends an earlier plan of which nothing is applied. Only the caller knows that the later plan can get its steps. The API
+// server rejects the write if the earlier plan has started meanwhile.
+func supersede(result *olmcore.Result, earlier, later *v1alpha1.InstallPlan, now time.Time) {
+	after := earlier.DeepCopy()
+	relation.Supersede(&after.Status, relation.SupersededBy(later.Name), now)
+	cause := olmcore.Cause{Reason: installplan.ReasonSuperseded, Message: after.Status.Message}
+	result.Actions = append(result.Actions, olmcore.UpdateStatusOf(earlier, after, cause))
+	t := olmcore.Moved(olmcore.RefOf(earlier), "Phase", string(earlier.Status.Phase), string(after.Status.Phase), now)
+	t.Reason, t.Message = installplan.ReasonSuperseded, after.Status.Message
+	result.Transitions = append(result.Transitions, t)
+}
+
 func sameRelations(a, b *v1alpha1.InstallPlan) bool {
 	return a.Spec.Approval == b.Spec.Approval && a.Spec.Approved == b.Spec.Approved &&
 		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, olmcore.SameOwnerReference) &&
@@ -132,7 +150,7 @@ func sameRelations(a, b *v1alpha1.InstallPlan) bool {
 func (r request) existing() *v1alpha1.InstallPlan {
 	var same []*v1alpha1.InstallPlan
 	for _, p := range r.plans {
-		superseded := !relation.Terminal(p) && p.Spec.Generation > 0 && relation.Successor(p, r.subscriptions) != ""
+		superseded := relation.IsSuperseded(p) || !relation.Terminal(p) && len(relation.Later(p, r.plans, r.subscriptions)) > 0
 		if p.DeletionTimestamp == nil && p.Annotations[relation.ContentHash] == r.hash && !superseded && r.holds(p) {
 			same = append(same, p)
 		}
@@ -235,10 +253,12 @@ func (r request) planName(generation int) string {
 // nextName returns the first free name of a generation above all that exist or existed.
 func (r request) nextName() (name string, generation int) {
 	for _, p := range r.plans {
-		generation = max(generation, p.Spec.Generation)
+		generation = max(generation, relation.Generation(p))
 	}
 	for _, s := range r.subscriptions {
-		generation = max(generation, s.Status.InstallPlanGeneration)
+		if g := s.Status.InstallPlanGeneration; g < relation.MaxGeneration {
+			generation = max(generation, g)
+		}
 	}
 	for taken := true; taken; {
 		generation++

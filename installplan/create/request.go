@@ -116,7 +116,11 @@ func (r request) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic)
 			found = append(found, r.diagnose([]string{s.Name}, olmcore.Warning, ReasonLabelImpossible, "Subscription %s: %s", s.Name, err))
 		}
 	}
-	relation.Relate(plan, r.subscriptions, involved)
+	var packages []string
+	for _, o := range r.Resolution.Operators {
+		packages = append(packages, o.Package)
+	}
+	relation.Relate(plan, r.subscriptions, involved, packages...)
 	if !r.Config.DisableFinalizer {
 		relation.AddFinalizer(plan)
 	}
@@ -144,13 +148,13 @@ func (r request) awaited(plan *v1alpha1.InstallPlan) (awaited []*v1alpha1.Subscr
 	return awaited, referred
 }
 
-// lostPlan reports that a Subscription waits for a version of this plan and refers to one that does not exist: it is
-// about to refer to this one, or to forget the version, and were that installed meanwhile it would be without a
-// Subscription for ever.
+// lostPlan reports whether a Subscription waits for a version of this plan and references a plan that does not exist or was
+// superseded. It is about to reference this plan, or to forget the version. If the version were installed before that, no
+// Subscription would follow it.
 func (r request) lostPlan(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return s.Status.InstallPlanRef != nil && s.Status.State == v1alpha1.SubscriptionStateUpgradePending &&
 		s.Status.InstalledCSV != s.Status.CurrentCSV && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) &&
-		!slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return relation.RefersTo(s, p) })
+		!slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return relation.RefersTo(s, p) && !relation.IsSuperseded(p) })
 }
 
 func namesOf(subscriptions []*v1alpha1.Subscription) string {

@@ -3,7 +3,6 @@
 package relation
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -15,11 +14,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Relate makes Subscriptions owners of a plan, which it writes to, and ties it to the packages of those that are
-// involved, in the memory that the annotations keep too. It only adds, but for duplicates and references to earlier
-// incarnations of an owner.
-func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscription) {
-	uids, packages := list(plan, Contributors), list(plan, Packages)
+// Relate makes Subscriptions owners of a plan, which it writes to, and labels the plan with the packages of the involved
+// Subscriptions. The annotations record both, and the packages of dependencies, which may have no Subscription yet. Relate only
+// adds. It removes duplicates and references to earlier incarnations of an owner.
+func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscription, dependencies ...string) {
+	uids, packages := list(plan, Contributors), append(list(plan, Packages), dependencies...)
 	var recreated []*v1alpha1.Subscription
 	for _, s := range owners {
 		uids = append(uids, string(s.UID))
@@ -31,15 +30,15 @@ func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscriptio
 	}
 	plan.OwnerReferences, _ = olmcore.AddOwnerReferences(plan.OwnerReferences, referencesTo(owners))
 	plan.OwnerReferences, _ = olmcore.RepairOwnerReferences(plan.OwnerReferences, referencesTo(recreated))
-	for _, pkg := range unlabelled(plan, involved) {
-		key, _ := olmcore.ComponentLabelKey(pkg, plan.Namespace)
-		plan.Labels, _ = olmcore.MergeLabels(plan.Labels, map[string]string{key: ""})
-	}
 	for _, s := range involved {
 		packages = append(packages, PackageOf(s))
 	}
 	remember(plan, Contributors, uids)
 	remember(plan, Packages, packages)
+	for _, pkg := range unlabelled(plan, involved) {
+		key, _ := olmcore.ComponentLabelKey(pkg, plan.Namespace)
+		plan.Labels, _ = olmcore.MergeLabels(plan.Labels, map[string]string{key: ""})
+	}
 }
 
 func remember(plan *v1alpha1.InstallPlan, annotation string, values []string) {
@@ -177,7 +176,7 @@ func (t Ties) Of(plan *v1alpha1.InstallPlan) []*v1alpha1.Subscription {
 			switch {
 			case s == nil:
 			case s.Resource.Kind == kinds.Subscription:
-				add(s.Resource.Name, manifest.NameOf(s))
+				add(s.Resource.Name, manifest.NameOf(s), GeneratedPackage(s))
 			default:
 				add(s.Resolving, s.Resource.Name)
 			}
@@ -185,48 +184,4 @@ func (t Ties) Of(plan *v1alpha1.InstallPlan) []*v1alpha1.Subscription {
 	}
 	slices.SortFunc(found, func(a, b *v1alpha1.Subscription) int { return strings.Compare(a.Name, b.Name) })
 	return slices.Compact(found)
-}
-
-// Successor returns the name of the plan that superseded a plan, empty when none did: no Subscription refers to the
-// plan, and all those that it was made for refer to plans of a later generation; of several the latest counts. As
-// Subscriptions only move to later plans, a stale list cannot say so by mistake.
-func Successor(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) string {
-	packages := packagesOf(plan)
-	var latest *v1alpha1.Subscription
-	for _, s := range subscriptions {
-		madeFor := slices.Contains(packages, PackageOf(s)) || len(packages) == 0 && olmcore.OwnedBy(plan, s.UID)
-		switch {
-		case Needs(s, plan), madeFor && (s.Status.InstallPlanRef == nil || s.Status.InstallPlanGeneration <= plan.Spec.Generation):
-			return ""
-		case madeFor && (latest == nil || cmp.Or(cmp.Compare(latest.Status.InstallPlanGeneration, s.Status.InstallPlanGeneration),
-			strings.Compare(s.Status.InstallPlanRef.Name, latest.Status.InstallPlanRef.Name)) < 0):
-			latest = s
-		}
-	}
-	if latest == nil {
-		return ""
-	}
-	return latest.Status.InstallPlanRef.Name
-}
-
-// packagesOf returns the packages that a plan installs: those of its annotation, else those that the properties of its
-// versions name, as OLM writes them.
-func packagesOf(plan *v1alpha1.InstallPlan) []string {
-	packages := list(plan, Packages)
-	if len(packages) > 0 {
-		return packages
-	}
-	for _, s := range plan.Status.Plan {
-		if s == nil || s.Resource.Kind != kinds.CSV {
-			continue
-		}
-		text := ""
-		if ref, ok := manifest.ParseRef(s.Resource.Manifest); ok {
-			text = ref.Properties
-		} else if m, err := manifest.Parse(s.Resource.Manifest); err == nil {
-			text, _ = manifest.Strings(m.Metadata(), "annotations")[olmcore.AnnotationProperties].(string)
-		}
-		packages = append(packages, olmcore.PackagesOf(text)...)
-	}
-	return packages
 }

@@ -17,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/installplan/internal/input"
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -59,10 +61,35 @@ func Needs(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return ref.Name == plan.Name || plan.UID != "" && ref.UID == plan.UID
 }
 
+// HasVersion reports whether a Subscription has the version that it follows, so that it waits for no plan.
+func HasVersion(s *v1alpha1.Subscription) bool {
+	status := &s.Status
+	return status.State == v1alpha1.SubscriptionStateAtLatest && status.CurrentCSV != "" && status.InstalledCSV == status.CurrentCSV
+}
+
 // Involves reports whether a Subscription's own package is part of the plan.
 func Involves(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool {
-	return RefersTo(s, plan) || s.Annotations[GeneratedBy] == plan.Name ||
+	return RefersTo(s, plan) || s.Annotations[GeneratedBy] == plan.Name || takesPlaceInPlan(plan, s) ||
 		!Terminal(plan) && s.Status.CurrentCSV != "" && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV)
+}
+
+// takesPlaceInPlan reports whether the plan did not create a Subscription because this one names the same package. The plan then
+// installs the version for this Subscription, unless it has another one.
+func takesPlaceInPlan(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool {
+	return !Terminal(plan) && s.Status.CurrentCSV == "" && slices.ContainsFunc(plan.Status.Plan, func(step *v1alpha1.Step) bool {
+		isSkipped := step != nil && step.Resource.Kind == kinds.Subscription && step.Status == v1alpha1.StepStatusNotCreated
+		return isSkipped && PackageOf(s) != "" && GeneratedPackage(step) == PackageOf(s)
+	})
+}
+
+// GeneratedPackage returns the package of the Subscription that a step creates, "" if the manifest names none.
+func GeneratedPackage(s *v1alpha1.Step) string {
+	m, err := manifest.Parse(s.Resource.Manifest)
+	if err != nil {
+		return ""
+	}
+	name, _ := manifest.Fields(m.Object, "spec")["name"].(string)
+	return name
 }
 
 // MustOwn reports whether the plan was made for a Subscription, which therefore is to own it.

@@ -32,15 +32,18 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	if s.Resource.Kind == "" || s.Resource.Name == "" {
 		return refused, true
 	}
+	if w.TakenOver[s.Resolving] {
+		if !olmcore.IsStepDone(s) {
+			keep.Status = v1alpha1.StepStatusNotCreated
+		}
+		return keep, true
+	}
 	switch s.Status {
 	case v1alpha1.StepStatusUnknown, v1alpha1.StepStatusNotPresent, v1alpha1.StepStatusWaitingForAPI:
 		return Verdict{}, false
 	case v1alpha1.StepStatusCreated, v1alpha1.StepStatusPresent:
 	case v1alpha1.StepStatusNotCreated:
-		if s.Optional {
-			return keep, true
-		}
-		return refused, true
+		return keep, true
 	case v1alpha1.StepStatusUnsupportedResource:
 		refused.Message = unsupported(s)
 		return refused, true

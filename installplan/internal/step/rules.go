@@ -67,7 +67,12 @@ func versionRule(w *world, t *Target) Verdict {
 		}
 	}
 	if t.Observed == nil {
-		return create(w, t, want.DeepCopy())
+		want = want.DeepCopy()
+		// A version that is deleted before the CSV controller has seen it leaves nothing behind.
+		if !slices.Contains(want.Finalizers, olmcore.FinalizerCSVCleanup) {
+			want.Finalizers = append(want.Finalizers, olmcore.FinalizerCSVCleanup)
+		}
+		return create(w, t, want)
 	}
 	have := t.Observed.(*v1alpha1.ClusterServiceVersion)
 	if have.IsCopied() {
@@ -110,12 +115,18 @@ func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed b
 	return Verdict{}
 }
 
-// subscriptionRule: a Subscription is made with the name of the plan, never changed.
+// subscriptionRule creates a Subscription with the name of the plan and never changes it. If another Subscription of the namespace
+// names the same package, the plan creates none: of two Subscriptions to one package, one would never reach its channel head.
 func subscriptionRule(w *world, t *Target) Verdict {
 	if t.Observed != nil {
 		return Verdict{Outcome: Done}
 	}
 	want := withMetadata(t.desired.Object)
+	pkg, _ := manifest.Fields(want, "spec")["name"].(string)
+	if other := w.subscriptionTo(pkg, t.Key.Name); other != nil {
+		return Verdict{Outcome: Done, Status: v1alpha1.StepStatusNotCreated}.saying(w.about(t.Steps[0], olmcore.Info, report.SubscriptionExists,
+			"Subscription %s is not created: Subscription %s names package %s, too", t.Key.Name, other.Name, pkg))
+	}
 	metadata := manifest.Fields(want, "metadata")
 	annotations := manifest.Strings(metadata, "annotations")
 	annotations[relation.GeneratedBy] = w.Plan.Name

@@ -17,6 +17,7 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -42,6 +43,9 @@ type Input struct {
 	CatalogSources            []*v1alpha1.CatalogSource
 	LastRun                   olmcore.LastResults
 	Memory                    *Memory
+
+	// TakenOver names the ClusterServiceVersions that a later plan replaces. Their open steps are not applied.
+	TakenOver map[string]bool
 
 	OLMNamespace, GlobalNamespace                      string
 	OverwriteUnmanaged, CopyAnySecret, ChangeOwnedCRDs bool
@@ -87,13 +91,50 @@ func newWorld(in Input) *world {
 		case s.Resource.Kind == kinds.CSV:
 			w.planned[s.Resource.Name] = true
 		case s.Resource.Kind == kinds.Subscription && s.Resolving != "":
-			if m, err := manifest.Parse(s.Resource.Manifest); err == nil {
-				pkg, _ := manifest.Fields(m.Object, "spec")["name"].(string)
+			if pkg := relation.GeneratedPackage(s); pkg != "" {
 				w.packages[s.Resolving] = append(w.packages[s.Resolving], pkg)
 			}
 		}
 	}
+	w.skipVersions()
 	return w
+}
+
+// skipVersions marks the versions that the plan would install for a generated Subscription although another Subscription has
+// another version of the package. Two versions would stay beside each other, and nothing would follow the one of the plan.
+func (w *world) skipVersions() {
+	skipped := maps.Clone(w.TakenOver)
+	for _, s := range w.Plan.Status.Plan {
+		if s == nil || s.Resource.Kind != kinds.Subscription || w.here(s.Resolving) != nil {
+			continue
+		}
+		other := w.subscriptionTo(relation.GeneratedPackage(s), manifest.NameOf(s))
+		if other == nil || other.Status.CurrentCSV == "" || other.Status.CurrentCSV == s.Resolving || other.Status.InstalledCSV == s.Resolving {
+			continue
+		}
+		if skipped == nil {
+			skipped = map[string]bool{}
+		}
+		skipped[s.Resolving] = true
+	}
+	w.TakenOver = skipped
+}
+
+// subscriptionTo returns a Subscription of the namespace to a package that has another name, nil if there is none. A Subscription
+// with that name takes precedence, because the plan created it.
+func (w *world) subscriptionTo(pkg, name string) (other *v1alpha1.Subscription) {
+	if pkg == "" {
+		return nil
+	}
+	for _, s := range w.Subscriptions {
+		switch {
+		case s.Name == name:
+			return nil
+		case s.DeletionTimestamp == nil && relation.PackageOf(s) == pkg && (other == nil || s.Name < other.Name):
+			other = s
+		}
+	}
+	return other
 }
 
 func index[O olmcore.Object](w *world, list []O) {

@@ -72,6 +72,20 @@ func Statusless(p *v1alpha1.InstallPlan) bool {
 	return p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0 && len(p.Status.BundleLookups) == 0
 }
 
+// HasInstalled reports whether a plan contains steps for a ClusterServiceVersion and has applied all of them.
+func HasInstalled(p *v1alpha1.InstallPlan, csv string) bool {
+	found := false
+	for _, s := range p.Status.Plan {
+		if s != nil && s.Resolving == csv {
+			found = true
+			if !olmcore.IsStepDone(s) {
+				return false
+			}
+		}
+	}
+	return found
+}
+
 // Over reports whether a plan is complete or failed.
 func Over(p *v1alpha1.InstallPlan) bool {
 	return p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
@@ -79,7 +93,7 @@ func Over(p *v1alpha1.InstallPlan) bool {
 
 // Executed reports whether steps of a plan may have been applied.
 func Executed(p *v1alpha1.InstallPlan) bool {
-	return p.Status.Phase == v1alpha1.InstallPlanPhaseInstalling || Over(p) && !IsSuperseded(p)
+	return p.Status.Phase == v1alpha1.InstallPlanPhaseInstalling || Over(p) && (!IsSuperseded(p) || p.Status.StartTime != nil)
 }
 
 // Installed returns the plan's Installed condition, an Unknown one when there is none.

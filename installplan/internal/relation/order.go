@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package relation
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// InstallPlans that contain versions of the same package run one after the other, in the order of their generations. Plans
+// without a common package do not wait for each other. The order is decided from plans alone: a cache that shows the later
+// plan also shows every older write to plans, while a cache of Subscriptions may be older.
+
+// MaxGeneration is the highest generation that orders plans. A plan with a higher one was not created by a resolution: no plan
+// is earlier or later than it, and generations are not counted from it.
+const MaxGeneration = math.MaxInt32
+
+// Generation returns the generation that orders a plan, 0 if it has none.
+func Generation(plan *v1alpha1.InstallPlan) int {
+	if g := plan.Spec.Generation; g > 0 && g <= MaxGeneration {
+		return g
+	}
+	return 0
+}
+
+// compareOrder orders plans by generation. Two controllers with stale caches may create two plans of one generation; then the
+// creation time and the name decide.
+func compareOrder(a, b *v1alpha1.InstallPlan) int {
+	return cmp.Or(
+		cmp.Compare(Generation(a), Generation(b)),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		strings.Compare(a.Name, b.Name),
+	)
+}
+
+// Later returns the plans that a plan has to make way for, newest first. A later plan contains a package of the plan for which
+// the plan has not applied all steps. If the plan names no packages, a Subscription that owns the plan has to reference the
+// later one. Plans that are being deleted or were superseded are left out.
+func Later(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (later []*v1alpha1.InstallPlan) {
+	if Generation(plan) == 0 {
+		return nil
+	}
+	packages := packagesOf(plan)
+	for _, p := range plans {
+		isLater := Generation(p) > 0 && compareOrder(plan, p) < 0 && p.UID != plan.UID
+		if !isLater || p.DeletionTimestamp != nil || IsSuperseded(p) {
+			continue
+		}
+		isConcerned := hasOpenSteps(plan, Shared(packages, p))
+		if len(packages) == 0 {
+			isConcerned = isReferencedByOwner(p, plan, subscriptions)
+		}
+		if isConcerned {
+			later = append(later, p)
+		}
+	}
+	slices.SortFunc(later, func(a, b *v1alpha1.InstallPlan) int { return compareOrder(b, a) })
+	return later
+}
+
+// Earlier returns the plans that have to end before a plan gets its steps or starts, sorted by name. They wait for approval or
+// run, and the plan is later than they are.
+func Earlier(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (earlier []*v1alpha1.InstallPlan) {
+	only := []*v1alpha1.InstallPlan{plan}
+	for _, p := range plans {
+		isOpen := p.Status.Phase == v1alpha1.InstallPlanPhaseInstalling ||
+			p.Status.Phase == v1alpha1.InstallPlanPhaseRequiresApproval && Untouched(p)
+		if isOpen && p.DeletionTimestamp == nil && HasSteps(p) && len(Later(p, only, subscriptions)) > 0 {
+			earlier = append(earlier, p)
+		}
+	}
+	slices.SortFunc(earlier, func(a, b *v1alpha1.InstallPlan) int { return strings.Compare(a.Name, b.Name) })
+	return earlier
+}
+
+// Unfinished is the message about the earlier plans that a plan waits for.
+func Unfinished(earlier []*v1alpha1.InstallPlan) string {
+	names := make([]string, len(earlier))
+	for i, p := range earlier {
+		names[i] = p.Name
+	}
+	if len(names) == 1 {
+		return "InstallPlan " + names[0] + " is not finished"
+	}
+	return "InstallPlans " + strings.Join(names, ", ") + " are not finished"
+}
+
+// MayConcern reports whether another plan may be earlier or later than a plan: both are in one namespace and contain a common
+// package, or one of them names no package.
+func MayConcern(plan, other *v1alpha1.InstallPlan) bool {
+	if plan.Namespace != other.Namespace || plan.UID == other.UID {
+		return false
+	}
+	packages, others := packagesOf(plan), packagesOf(other)
+	return len(packages) == 0 || len(others) == 0 || slices.ContainsFunc(packages, func(name string) bool { return slices.Contains(others, name) })
+}
+
+// HasSteps reports whether the status of a plan contains steps.
+func HasSteps(plan *v1alpha1.InstallPlan) bool { return len(plan.Status.Plan) > 0 }
+
+// Shared returns those of the packages that a plan contains.
+func Shared(packages []string, plan *v1alpha1.InstallPlan) (shared []string) {
+	if len(packages) == 0 {
+		return nil
+	}
+	others := packagesOf(plan)
+	for _, name := range packages {
+		if slices.Contains(others, name) {
+			shared = append(shared, name)
+		}
+	}
+	return shared
+}
+
+// hasOpenSteps reports whether a plan contains a step for one of the packages that it has not applied. A plan that has not
+// started is open for each of its packages.
+func hasOpenSteps(plan *v1alpha1.InstallPlan, packages []string) bool {
+	if len(packages) == 0 {
+		return false
+	}
+	if Untouched(plan) {
+		return true
+	}
+	versions := VersionsOf(plan, packages)
+	return slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool {
+		return s == nil || (versions[s.Resolving] || s.Resolving == "") && !olmcore.IsStepDone(s)
+	})
+}
+
+// VersionsOf returns the names of the ClusterServiceVersions of a plan. The value is true if the version belongs to one of the
+// packages, or if its package is unknown.
+func VersionsOf(plan *v1alpha1.InstallPlan, packages []string) map[string]bool {
+	versions := map[string]bool{}
+	for _, s := range plan.Status.Plan {
+		if s == nil || s.Resource.Kind != kinds.CSV {
+			continue
+		}
+		own := packagesOfStep(s)
+		versions[s.Resource.Name] = len(own) == 0 || slices.ContainsFunc(own, func(name string) bool { return slices.Contains(packages, name) })
+	}
+	return versions
+}
+
+// TakenOver returns the ClusterServiceVersions of a plan that later plans with steps replace: the plan applies no more steps for
+// them. A later plan replaces all versions of the packages that it contains. all reports whether those are all versions of the
+// plan. If started is set, only later plans that have started count.
+func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, started bool) (versions map[string]bool, all bool) {
+	if Generation(plan) == 0 {
+		return nil, false
+	}
+	packages := packagesOf(plan)
+	var shared []string
+	for _, p := range plans {
+		isLater := Generation(p) > 0 && compareOrder(plan, p) < 0 && p.UID != plan.UID && p.DeletionTimestamp == nil
+		if isLater && !IsSuperseded(p) && HasSteps(p) && (!started || p.Status.StartTime != nil) {
+			shared = append(shared, Shared(packages, p)...)
+		}
+	}
+	if len(shared) == 0 {
+		return nil, false
+	}
+	versions, all = VersionsOf(plan, shared), true
+	for _, isShared := range versions {
+		all = all && isShared
+	}
+	return versions, all && len(versions) > 0
+}
+
+// isReferencedByOwner reports whether a Subscription that owns a plan references a later one.
+func isReferencedByOwner(later, plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
+	return slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool { return olmcore.OwnedBy(plan, s.UID) && RefersTo(s, later) })
+}
+
+// SupersededBy is the message of a plan that a later one superseded.
+func SupersededBy(later string) string { return "superseded by InstallPlan " + later }
+
+// Supersede ends a plan, whose status it changes, before or while it runs. The phase becomes Failed, and the condition Installed
+// has the reason Superseded.
+func Supersede(status *v1alpha1.InstallPlanStatus, message string, now time.Time) {
+	at := olmcore.Timestamp(now)
+	status.Phase, status.Message = v1alpha1.InstallPlanPhaseFailed, message
+	status.SetCondition(v1alpha1.InstallPlanCondition{
+		Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse, Reason: report.Superseded, Message: message,
+		LastUpdateTime: &at, LastTransitionTime: &at,
+	})
+}
+
+// IsSuperseded reports whether a plan ended because later plans replaced it, or because it was not needed.
+func IsSuperseded(plan *v1alpha1.InstallPlan) bool {
+	return plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed &&
+		plan.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason == report.Superseded
+}
+
+// packagesOf returns the packages that a plan installs: those of its annotation, or those that the properties of its
+// ClusterServiceVersions name.
+func packagesOf(plan *v1alpha1.InstallPlan) (packages []string) {
+	if packages = list(plan, Packages); len(packages) > 0 {
+		return packages
+	}
+	for _, s := range plan.Status.Plan {
+		if s != nil && s.Resource.Kind == kinds.CSV {
+			packages = append(packages, packagesOfStep(s)...)
+		}
+	}
+	return packages
+}
+
+// packagesOfStep returns the packages that the properties of a ClusterServiceVersion name.
+func packagesOfStep(s *v1alpha1.Step) []string {
+	text := ""
+	if ref, ok := manifest.ParseRef(s.Resource.Manifest); ok {
+		text = ref.Properties
+	} else if m, err := manifest.Parse(s.Resource.Manifest); err == nil {
+		text, _ = manifest.Strings(m.Metadata(), "annotations")[olmcore.AnnotationProperties].(string)
+	}
+	return olmcore.PackagesOf(text)
+}
