@@ -376,6 +376,82 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 	}
 }
 
+// TestPlanWithoutStepsEndsIfNobodyWaits checks when a plan that never got its steps ends. A plan that a Subscription waits for is kept,
+// with the approval that it may have.
+func TestPlanWithoutStepsEndsIfNobodyWaits(t *testing.T) {
+	const elsewhere, nobody = "what it was made for came another way", "no Subscription references it"
+	type subscription = *v1alpha1.Subscription
+	type change = func(*v1alpha1.InstallPlan)
+	has := func(name string, more ...func(subscription)) subscription {
+		s := Subscription(name, append([]func(subscription){RefersTo("install-x"), Current(name + ".v1")}, more...)...)
+		s.Status.InstalledCSV, s.Status.State = s.Status.CurrentCSV, v1alpha1.SubscriptionStateAtLatest
+		return s
+	}
+	waits := func(name string) subscription {
+		s := has(name)
+		s.Status.InstalledCSV, s.Status.State = "", v1alpha1.SubscriptionStateUpgradePending
+		return s
+	}
+	changed := func(s subscription, change func(subscription)) subscription { change(s); return s }
+	upgrades := changed(has("a"), func(s subscription) {
+		s.Status.CurrentCSV, s.Status.State = "a.v2", v1alpha1.SubscriptionStateUpgradePending
+	})
+	withoutUID := changed(has("a"), func(s subscription) { s.Status.InstallPlanRef.UID = "" })
+	ofEarlier := changed(has("a"), func(s subscription) { s.Status.InstallPlanRef.UID = "earlier" })
+	deleted := changed(waits("b"), func(s subscription) { s.DeletionTimestamp, s.Finalizers = Ago(time.Second), []string{"x"} })
+	age := func(d time.Duration) change {
+		return func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *Ago(d) }
+	}
+	old := age(time.Hour)
+	approval := func(approved bool) change {
+		return func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, approved }
+	}
+	lookups := func(p *v1alpha1.InstallPlan) { p.Status.BundleLookups = []v1alpha1.BundleLookup{{}} }
+	oddPhase := func(p *v1alpha1.InstallPlan) { p.Status.Phase = "Odd" }
+	for name, c := range map[string]struct {
+		subs    []subscription
+		changes []change
+		message string
+	}{
+		"its Subscription has its version":             {[]subscription{has("a")}, []change{age(5 * time.Minute)}, elsewhere},
+		"both Subscriptions have their versions":       {[]subscription{has("a"), has("b")}, []change{old}, elsewhere},
+		"a deleted Subscription waits":                 {[]subscription{has("a"), deleted}, []change{old}, elsewhere},
+		"the approved plan is not needed":              {[]subscription{has("a")}, []change{old, approval(true)}, elsewhere},
+		"no Subscription references it":                {[]subscription{has("a", RefersTo("install-y"))}, []change{old}, nobody},
+		"no Subscription exists":                       {nil, []change{old}, nobody},
+		"only a deleted Subscription references it":    {[]subscription{deleted}, []change{old}, nobody},
+		"it waits for approval, unreferenced":          {nil, []change{old, approval(false)}, nobody},
+		"a user approved it, and nobody references it": {nil, []change{old, approval(true)}, ""},
+		"it is young":                                 {[]subscription{has("a")}, []change{age(5*time.Minute - time.Second)}, ""},
+		"it is young and unreferenced":                {nil, []change{age(5*time.Minute - time.Second)}, ""},
+		"one of two Subscriptions waits":              {[]subscription{has("a"), waits("b")}, []change{old}, ""},
+		"its Subscription waits for the next version": {[]subscription{upgrades}, []change{old}, ""},
+		"the reference has no UID":                    {[]subscription{withoutUID}, []change{old}, ""},
+		"the reference is to an earlier plan":         {[]subscription{ofEarlier}, []change{old}, ""},
+		"one reference may be to an earlier plan":     {[]subscription{has("b"), ofEarlier}, []change{old}, ""},
+		"its bundles are unpacked":                    {[]subscription{has("a")}, []change{old, lookups}, ""},
+		"its phase is unknown":                        {[]subscription{has("a")}, []change{old, oddPhase}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Plan("", nil, append([]change{OwnedBy(c.subs...)}, c.changes...)...)
+			in := input(p, func(in *installplan.Input) { in.Subscriptions = olmcore.Found(c.subs...) })
+			require.NoError(t, invariant.Laws(reconcileResult, in))
+			r := reconcile(t, in)
+			if c.message == "" {
+				require.NotEqual(t, installplan.StateSuperseded, assess(t, in).State)
+				require.NotEqual(t, Failed, statusOf(in, r).Phase)
+				return
+			}
+			require.Equal(t, installplan.StateSuperseded, assess(t, in).State)
+			Same(t, []string{"updateStatus InstallPlan ops/install-x (PlanProgressed)"}, Describe(r))
+			require.Equal(t, Failed, statusOf(in, r).Phase)
+			want := []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, "Superseded", c.message)}
+			Same(t, want, statusOf(in, r).Conditions)
+			require.NotEmpty(t, r.Actions[0].(olmcore.UpdateStatus).Target.ResourceVersion, "the API server decides")
+		})
+	}
+}
+
 // TestGoingBackToAnOlderVersionIsANewPlan: the catalog takes its newer version back.
 func TestGoingBackToAnOlderVersionIsANewPlan(t *testing.T) {
 	sub := UserSubscription("a")

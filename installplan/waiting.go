@@ -9,6 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/report"
@@ -120,10 +121,8 @@ func (d *decision) check(in *Input) bool {
 		d.setCondition(in, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, string(v1alpha1.InstallPlanReasonInstallCheckFailed), text)
 		d.say(olmcore.Warning, ReasonInstallCheckFailed, "", "%s", text)
 		d.result.Requeue(checkInterval)
-		since := conditionOf(&d.status, v1alpha1.InstallPlanInstalled).LastTransitionTime
-		isOverdue := since != nil && !in.Now.Before(since.Add(transientTimeout))
-		if d.status.Phase == v1alpha1.InstallPlanPhaseInstalling && isOverdue && in.isAwaited() {
-			d.fail(in, problem{reason: ReasonInstallCheckFailed, message: text})
+		if d.status.Phase == v1alpha1.InstallPlanPhaseInstalling && d.status.StartTime != nil && in.isAwaited() {
+			d.failAfter(in, conditionOf(&d.status, v1alpha1.InstallPlanInstalled).LastTransitionTime, text)
 		}
 		return false
 	}
@@ -137,6 +136,18 @@ func (d *decision) check(in *Input) bool {
 		return false
 	}
 	return true
+}
+
+// failAfter ends a plan whose check has failed for transientTimeout, because a later plan waits for it.
+func (d *decision) failAfter(in *Input, since *metav1.Time, message string) {
+	if since == nil {
+		return
+	}
+	if left := since.Add(transientTimeout).Sub(in.Now); left > 0 {
+		d.result.Requeue(left)
+		return
+	}
+	d.fail(in, problem{reason: ReasonInstallCheckFailed, message: message})
 }
 
 // awaitApproval is the round of a plan in phase RequiresApproval.

@@ -103,6 +103,22 @@ func TestASubscriptionThatGoesGetsNoPlan(t *testing.T) {
 	require.Empty(t, reconcile(t, in).Actions)
 }
 
+// TestAFailureThatDoesNotHoldAnyMoreIsNotRepeated: another controller resolved the namespace since, and the Subscription
+// waits for the plan of that. Two controllers would take each other's condition back for ever.
+func TestAFailureThatDoesNotHoldAnyMoreIsNotRepeated(t *testing.T) {
+	sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
+	in := inputOf(sub, newPlan("p", "RequiresApproval", manual(1)))
+	in.Resolution = bring(in, "etcd.v1")
+	in.Resolution.Resolution.Observed[0].Generation--
+	in.Resolution.Resolution.Failure = &olmcore.ResolutionFailure{Unsatisfiable: true, Message: "no channel x"}
+	in.Resolution.Resolution.Decisions[0].Failure = in.Resolution.Resolution.Failure
+	require.Empty(t, reconcile(t, in).Actions)
+
+	in.Resolution.Resolution.Observed[0].Generation++
+	got := statusOf(t, in, reconcile(t, in), "a")
+	require.Equal(t, "constraints not satisfiable: no channel x", got.GetCondition(v1alpha1.SubscriptionResolutionFailed).Message)
+}
+
 func TestNothingIsDoneWithAStaleResolution(t *testing.T) {
 	plan := newPlan("p", "", empty)
 	for name, change := range map[string]func(in *subscription.Input){

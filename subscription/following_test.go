@@ -4,6 +4,7 @@ package subscription_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -131,6 +132,9 @@ func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 		"while it waits for the approval of a newer one": {
 			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), brought, v1, plan("q", "RequiresApproval", 2, "etcd.v2", manual(1))}, healed,
 		},
+		"while it waits for the steps of a newer one, approved or not": {
+			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), brought, v1, plan("q", "", 2, "etcd.v2", manual(2), empty)}, healed,
+		},
 		"not while a newer one is under way": {
 			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), brought, v1, plan("q", "Installing", 2, "etcd.v2")}, "etcd.v2  UpgradePending q",
 		},
@@ -176,6 +180,48 @@ func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 			in := gathered(t, tc.objects)
 			out := reconcile(t, in)
 			require.Equal(t, tc.want, followed(statusOf(t, in, out, "a")))
+			carryOut(&in, out)
+			require.Empty(t, reconcile(t, in).Actions, "at rest after one write")
+		})
+	}
+}
+
+// TestASubscriptionThatHasItsVersionLeavesAPlanThatWasNotNeeded: another writer brought the version, or an earlier plan did.
+func TestASubscriptionThatHasItsVersionLeavesAPlanThatWasNotNeeded(t *testing.T) {
+	ended := installedIs(corev1.ConditionFalse, "Superseded", "what it was made for came another way", 8)
+	unstarted := func(p *v1alpha1.InstallPlan) { p.Status.Plan, p.Status.StartTime = nil, nil }
+	begun := func(p *v1alpha1.InstallPlan) { p.Status.StartTime = secondp(3) }
+	stranger := func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil }
+	has := newSub("a", follows("q", "etcd.v1"), installed, pending("InstallPlanNotYetReconciled", 6))
+	there := newCSV("etcd.v1")
+	for name, tc := range map[string]struct {
+		objects []olmcore.Object
+		plan    string // of the reference
+		failed  bool   // the condition
+	}{
+		"for none":                          {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended)}, "", false},
+		"for none that another one owns":    {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete", stranger)}, "", false},
+		"for none that failed":              {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Failed", failed(8), begun)}, "", false},
+		"for none that was not executed":    {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "RequiresApproval")}, "", false},
+		"for the one that brought it":       {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete")}, "p", false},
+		"not one that started":              {[]olmcore.Object{has, there, newPlan("q", "Failed", ended, begun), newPlan("p", "Complete")}, "q", true},
+		"not one that failed":               {[]olmcore.Object{has, there, newPlan("q", "Failed", failed(8), begun), newPlan("p", "Complete")}, "q", true},
+		"not one that may get its steps":    {[]olmcore.Object{has, there, newPlan("q", "", empty), newPlan("p", "Complete")}, "q", false},
+		"without its version it forgets it": {[]olmcore.Object{newSub("a", follows("q", "etcd.v1")), newPlan("q", "Failed", unstarted, ended)}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := gathered(t, tc.objects)
+			out := reconcile(t, in)
+			s := statusOf(t, in, out, "a")
+			got := ""
+			if s.InstallPlanRef != nil {
+				got = s.InstallPlanRef.Name
+			}
+			require.Equal(t, tc.plan, got)
+			require.Equal(t, tc.failed, s.GetCondition(v1alpha1.SubscriptionInstallPlanFailed).Status == corev1.ConditionTrue)
+			if slices.Contains(tc.objects, olmcore.Object(there)) {
+				require.Equal(t, "etcd.v1 etcd.v1 AtLatestKnown", s.CurrentCSV+" "+s.InstalledCSV+" "+string(s.State))
+			}
 			carryOut(&in, out)
 			require.Empty(t, reconcile(t, in).Actions, "at rest after one write")
 		})

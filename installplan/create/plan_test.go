@@ -5,6 +5,7 @@ package create_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -76,6 +77,68 @@ func TestPlanIsMadeInTwoRounds(t *testing.T) {
 	settled := Planned(t, in)
 	require.True(t, settled.Empty())
 	require.Equal(t, waits.Plan, settled.Plan)
+}
+
+// TestPlanGetsStepsAfterEarlierPlans checks what a new plan does while an earlier plan of the same package is unfinished. "a" waits for
+// a version of the earlier plan, so it forgets that version before the new plan installs it.
+func TestPlanGetsStepsAfterEarlierPlans(t *testing.T) {
+	a, b := Subscription("a", RefersTo("install-x"), Current("a.v1")), Subscription("b")
+	a.Status.State = v1alpha1.SubscriptionStateUpgradePending
+	in := CreateInput([]*v1alpha1.Subscription{a, b}, Operator("a"), Operator("b"))
+	in.Resolution.Decisions = []olmcore.SubscriptionDecision{{Name: "a", CurrentCSV: "a.v1"}, {Name: "b", CurrentCSV: "b.v1", Changed: true}}
+	in.Resolution.Observed = []olmcore.SubscriptionFingerprint{olmcore.FingerprintOf(a), olmcore.FingerprintOf(b)}
+	earlier := func(change ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {
+		return Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, append([]func(*v1alpha1.InstallPlan){func(p *v1alpha1.InstallPlan) {
+			p.Spec.Generation, p.Annotations = 1, map[string]string{"olmcore/packages": "a"}
+		}}, change...)...)
+	}
+	in.InstallPlans = olmcore.Found(earlier())
+	p := Made(t, Planned(t, in))
+	in.Subscriptions = olmcore.Found(append(Referring([]*v1alpha1.Subscription{b}, p), a)...)
+
+	started := func(p *v1alpha1.InstallPlan) { p.Status.Phase, p.Status.StartTime = Installing, Ago(time.Minute) }
+	applied := func(p *v1alpha1.InstallPlan) { started(p); p.Status.Plan[0].Status = Created }
+	superseded := func(p *v1alpha1.InstallPlan) {
+		p.Status.Phase = Failed
+		p.Status.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, "Superseded", "superseded by InstallPlan "+p.Name)}
+	}
+	for _, c := range []struct {
+		name    string
+		earlier *v1alpha1.InstallPlan
+		want    string
+	}{
+		{"the earlier plan waits for approval", earlier(), "[updateStatus InstallPlan ops/install-x (Superseded)]"},
+		{"the earlier plan has started", earlier(started), "EarlierPlanUnfinished: InstallPlan install-x is not finished"},
+		{"the earlier plan was superseded", earlier(superseded), "ReferencesAwaited: Subscription a does not refer to the plan yet"},
+		{"the earlier plan has applied its steps", earlier(applied), "[updateStatus InstallPlan ops/" + p.Name + " (PlanReady)]"},
+		{"the earlier plan has other packages", earlier(started, func(p *v1alpha1.InstallPlan) { p.Annotations = map[string]string{"olmcore/packages": "c"} }),
+			"[updateStatus InstallPlan ops/" + p.Name + " (PlanReady)]"},
+		{"the phase of the earlier plan is unknown", earlier(started, func(p *v1alpha1.InstallPlan) { p.Status.Phase = "Odd" }),
+			"[updateStatus InstallPlan ops/" + p.Name + " (PlanReady)]"},
+		{"the earlier plan is being deleted", earlier(started, Held, func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(time.Second) }),
+			"[updateStatus InstallPlan ops/" + p.Name + " (PlanReady)]"},
+		{"a user set the earlier plan back to RequiresApproval", earlier(started, func(p *v1alpha1.InstallPlan) { p.Status.Phase = RequiresApproval }),
+			"[updateStatus InstallPlan ops/" + p.Name + " (PlanReady)]"},
+	} {
+		in.InstallPlans = olmcore.Found(c.earlier, p)
+		require.Equal(t, c.want, says(Planned(t, in)), c.name)
+	}
+}
+
+// TestHugeGenerationsDoNotCount checks that a plan or a Subscription with an absurd generation does not exhaust the numbers.
+func TestHugeGenerationsDoNotCount(t *testing.T) {
+	a := Subscription("a")
+	a.Status.InstallPlanGeneration = math.MaxInt
+	in := CreateInput([]*v1alpha1.Subscription{a}, Operator("a"))
+	in.InstallPlans = olmcore.Found(Plan(Complete, nil, func(p *v1alpha1.InstallPlan) { p.Spec.Generation = math.MaxInt }))
+	require.Equal(t, 1, Made(t, Planned(t, in)).Spec.Generation)
+}
+
+func says(out create.Outcome) string {
+	if len(out.Actions) > 0 || len(out.Diagnostics) == 0 {
+		return fmt.Sprint(Describe(out.Result))
+	}
+	return out.Diagnostics[0].Reason + ": " + out.Diagnostics[0].Message
 }
 
 // TestFindsThePlanOfItsContent has the rule by which a plan is found again.

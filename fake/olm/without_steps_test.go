@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package olm_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/installplan"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
+)
+
+// withoutSteps is a world in which alpha refers to a plan that did not get its steps before something happened.
+func withoutSteps(t *testing.T, happens func(*world)) (*world, *v1alpha1.InstallPlan) {
+	w, packages := newWorld(t), map[string]resolution.Package{}
+	w.offer(t, packages, "alpha", resolution.ChannelEntry{Name: csvName("alpha", 1)})
+	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalManual))
+	w.run(t, time.Minute)
+	plan := w.plans()[0]
+	require.NoError(t, fake.Edit(w.cluster, namespace, plan.Name, func(p *v1alpha1.InstallPlan) { p.Status = v1alpha1.InstallPlanStatus{} }))
+	happens(w)
+	w.olm.CatalogsChanged()
+	w.run(t, time.Minute)
+	return w, plan
+}
+
+func (w *world) channel(t *testing.T, name string) {
+	require.NoError(t, fake.Edit(w.cluster, namespace, "alpha", func(s *v1alpha1.Subscription) { s.Spec.Channel = name }))
+}
+
+// TestAPlanWithoutStepsKeepsItsApproval: the namespace cannot be resolved any more, and says so. Once it can be again, the
+// plan gets its steps and is carried out as it was approved.
+func TestAPlanWithoutStepsKeepsItsApproval(t *testing.T) {
+	w, plan := withoutSteps(t, func(w *world) { w.channel(t, "nosuch") })
+	require.NoError(t, w.approveAll())
+	w.run(t, 24*time.Hour)
+	left := w.plans()[0]
+	require.Equal(t, plan.UID, left.UID)
+	require.Empty(t, left.Status.Phase)
+	alpha := w.status("alpha")
+	require.Equal(t, plan.UID, alpha.InstallPlanRef.UID)
+	require.Equal(t, corev1.ConditionTrue, alpha.GetCondition(v1alpha1.SubscriptionResolutionFailed).Status, "it says why")
+
+	w.channel(t, "stable")
+	w.run(t, 10*time.Minute)
+	require.Len(t, w.plans(), 1)
+	require.Equal(t, plan.UID, w.plans()[0].UID)
+	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, w.plans()[0].Status.Phase)
+	w.requireInstalled(t, "alpha")
+}
+
+// TestAPlanWithoutStepsWhoseVersionCameAnotherWayEnds: a user creates the version by hand. Neither the plan nor the
+// Subscription says for ever that something is pending, and another plan follows when there is a newer version.
+func TestAPlanWithoutStepsWhoseVersionCameAnotherWayEnds(t *testing.T) {
+	w, plan := withoutSteps(t, func(w *world) {
+		for _, o := range w.bundle("alpha", 1) {
+			if o = o.DeepCopyObject().(olmcore.Object); o.GetNamespace() == "" {
+				o.SetNamespace(namespace)
+			}
+			require.NoError(t, w.cluster.Create(o))
+		}
+	})
+	w.run(t, 10*time.Minute)
+	ended := w.plans()[0]
+	require.Equal(t, plan.UID, ended.UID)
+	require.Equal(t, v1alpha1.InstallPlanPhaseFailed, ended.Status.Phase)
+	require.Equal(t, "what it was made for came another way", ended.Status.Message)
+	alpha := w.status("alpha")
+	require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, alpha.State)
+	require.Equal(t, csvName("alpha", 1), alpha.InstalledCSV)
+	require.Nil(t, alpha.InstallPlanRef)
+	for _, c := range alpha.Conditions {
+		require.Equal(t, corev1.ConditionFalse, c.Status, "%s", c.Type)
+	}
+}
+
+// TestStepsAndTheEndOfAPlanMeetAtTheAPIServer: one controller ends the plan while another one, whose cache is older, writes
+// the steps. Whoever comes second is refused.
+func TestStepsAndTheEndOfAPlanMeetAtTheAPIServer(t *testing.T) {
+	for _, first := range []string{"steps", "end"} {
+		t.Run(first+" first", func(t *testing.T) {
+			w, packages := newWorld(t), map[string]resolution.Package{}
+			w.offer(t, packages, "alpha", resolution.ChannelEntry{Name: csvName("alpha", 1)})
+			require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+			w.run(t, time.Minute)
+			steps := w.plans()[0].Status
+			require.NoError(t, fake.Edit(w.cluster, namespace, w.plans()[0].Name, func(p *v1alpha1.InstallPlan) { p.Status = v1alpha1.InstallPlanStatus{} }))
+
+			seen := w.plans()[0]
+			filled := seen.DeepCopy()
+			filled.Status = steps
+			in, err := installplan.Gather(w.ctx, w.cluster.View("direct"), types.NamespacedName{Namespace: namespace, Name: seen.Name}, installplan.Config{})
+			require.NoError(t, err)
+			in.Now = w.cluster.Now().Add(time.Hour)
+			out, err := installplan.Reconcile(in)
+			require.NoError(t, err)
+			require.Len(t, out.Actions, 1)
+			writes := []olmcore.Action{out.Actions[0], olmcore.UpdateStatusOf(seen, filled, olmcore.Cause{Reason: "PlanReady"})}
+			if first == "steps" {
+				writes[0], writes[1] = writes[1], writes[0]
+			}
+			require.NoError(t, w.cluster.Do(w.ctx, writes[0]))
+			require.True(t, apierrors.IsConflict(w.cluster.Do(w.ctx, writes[1])))
+			require.Equal(t, first == "end", len(w.plans()[0].Status.Plan) == 0)
+		})
+	}
+}
