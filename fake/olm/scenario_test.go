@@ -4,6 +4,7 @@ package olm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/controllers"
@@ -142,6 +144,17 @@ func (w *workers) commands() map[string]scenario.Command {
 			w.heads[a[0]] = version
 			return "", err
 		},
+		// reject KIND: the API server rejects every write of the kind. allow: it accepts all writes again.
+		"reject": func(s *scenario.World, a args, _ []byte) (string, error) {
+			s.Cluster.Authorize = func(_ *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
+				if target.Kind == a[0] {
+					return apierrors.NewInternalError(errors.New("failed calling webhook"))
+				}
+				return nil
+			}
+			return "", nil
+		},
+		"allow": func(s *scenario.World, _ args, _ []byte) (string, error) { s.Cluster.Authorize = nil; return "", nil },
 		// approve: every plan that waits for it.
 		"approve": func(*scenario.World, args, []byte) (string, error) { return "", w.approveAll() },
 		// resolver lists-again|solves
