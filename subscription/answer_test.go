@@ -103,9 +103,9 @@ func TestASubscriptionThatGoesGetsNoPlan(t *testing.T) {
 	require.Empty(t, reconcile(t, in).Actions)
 }
 
-// TestAFailureThatDoesNotHoldAnyMoreIsNotRepeated: another controller resolved the namespace since, and the Subscription
-// waits for the plan of that. Two controllers would take each other's condition back for ever.
-func TestAFailureThatDoesNotHoldAnyMoreIsNotRepeated(t *testing.T) {
+// TestStaleFailureIsNotPublished: another manager has resolved the namespace since, and the Subscription waits for the plan of that
+// answer. If the old failure were published, two managers would overwrite each other's condition without end.
+func TestStaleFailureIsNotPublished(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
 	in := inputOf(sub, newPlan("p", "RequiresApproval", manual(1)))
 	in.Resolution = bring(in, "etcd.v1")

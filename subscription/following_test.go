@@ -35,9 +35,12 @@ func TestASubscriptionFollowsWhatReplacedItsVersion(t *testing.T) {
 		objects []olmcore.Object
 		want    string // currentCSV, installedCSV, state, plan
 	}{
-		"with the plan that brought it":             {objects: []olmcore.Object{stale, older, newer, v2}, want: moved},
-		"its own plan may be gone":                  {objects: []olmcore.Object{stale, newer, v2}, want: moved},
-		"the other plan may be gone":                {objects: []olmcore.Object{stale, older, v2}, want: "etcd.v2 etcd.v2 AtLatestKnown p"},
+		"with the plan that brought it": {objects: []olmcore.Object{stale, older, newer, v2}, want: moved},
+		"its own plan may be gone":      {objects: []olmcore.Object{stale, newer, v2}, want: moved},
+		"the other plan may be gone":    {objects: []olmcore.Object{stale, older, v2}, want: "etcd.v2 etcd.v2 AtLatestKnown p"},
+		"with a plan that was never executed": {
+			objects: []olmcore.Object{stale, older, newPlan("q", "", empty, brings("etcd.v2", 2)), v2}, want: "etcd.v2 etcd.v2 AtLatestKnown p",
+		},
 		"its own version was not seen when it came": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1")), older, newer, v2}, want: moved},
 		"it refers to no plan yet":                  {objects: []olmcore.Object{newSub("a", generated), older, newer, v2}, want: "etcd.v2 etcd.v2 AtLatestKnown p"},
 		"not any version when it names none": {
@@ -132,6 +135,15 @@ func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 		"while it waits for the approval of a newer one": {
 			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), brought, v1, plan("q", "RequiresApproval", 2, "etcd.v2", manual(1))}, healed,
 		},
+		"of its generated Subscription, after the plan was deleted": {
+			[]olmcore.Object{newSub("a", generated("gone", "etcd.v1")), v1}, "etcd.v1 etcd.v1 AtLatestKnown ",
+		},
+		"not of a generated Subscription if another package has the version": {
+			[]olmcore.Object{newSub("a", generated("gone", "etcd.v1")), newCSV("etcd.v1", of("other"))}, wedged,
+		},
+		"not of a generated Subscription if another one follows the version": {
+			[]olmcore.Object{newSub("a", generated("gone", "etcd.v1")), newSub("b", follows("p", "etcd.v1")), brought, v1}, wedged,
+		},
 		"while it waits for the steps of a newer one, approved or not": {
 			[]olmcore.Object{newSub("a", follows("q", "etcd.v2")), brought, v1, plan("q", "", 2, "etcd.v2", manual(2), empty)}, healed,
 		},
@@ -186,8 +198,9 @@ func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 	}
 }
 
-// TestASubscriptionThatHasItsVersionLeavesAPlanThatWasNotNeeded: another writer brought the version, or an earlier plan did.
-func TestASubscriptionThatHasItsVersionLeavesAPlanThatWasNotNeeded(t *testing.T) {
+// TestSubscriptionLeavesAPlanThatWasNotNeeded checks which plan a Subscription references once it has its version and its plan was
+// superseded. Another writer or an earlier plan installed the version.
+func TestSubscriptionLeavesAPlanThatWasNotNeeded(t *testing.T) {
 	ended := installedIs(corev1.ConditionFalse, "Superseded", "what it was made for came another way", 8)
 	unstarted := func(p *v1alpha1.InstallPlan) { p.Status.Plan, p.Status.StartTime = nil, nil }
 	begun := func(p *v1alpha1.InstallPlan) { p.Status.StartTime = secondp(3) }
@@ -199,15 +212,15 @@ func TestASubscriptionThatHasItsVersionLeavesAPlanThatWasNotNeeded(t *testing.T)
 		plan    string // of the reference
 		failed  bool   // the condition
 	}{
-		"for none":                          {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended)}, "", false},
-		"for none that another one owns":    {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete", stranger)}, "", false},
-		"for none that failed":              {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Failed", failed(8), begun)}, "", false},
-		"for none that was not executed":    {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "RequiresApproval")}, "", false},
-		"for the one that brought it":       {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete")}, "p", false},
-		"not one that started":              {[]olmcore.Object{has, there, newPlan("q", "Failed", ended, begun), newPlan("p", "Complete")}, "q", true},
-		"not one that failed":               {[]olmcore.Object{has, there, newPlan("q", "Failed", failed(8), begun), newPlan("p", "Complete")}, "q", true},
-		"not one that may get its steps":    {[]olmcore.Object{has, there, newPlan("q", "", empty), newPlan("p", "Complete")}, "q", false},
-		"without its version it forgets it": {[]olmcore.Object{newSub("a", follows("q", "etcd.v1")), newPlan("q", "Failed", unstarted, ended)}, "", false},
+		"no other plan exists":                     {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended)}, "", false},
+		"another Subscription owns the other plan": {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete", stranger)}, "", false},
+		"the other plan failed":                    {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Failed", failed(8), begun)}, "", false},
+		"the other plan was not executed":          {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "RequiresApproval")}, "", false},
+		"the other plan installed the version":     {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete")}, "p", false},
+		"its plan was superseded after its start":  {[]olmcore.Object{has, there, newPlan("q", "Failed", ended, begun), newPlan("p", "Complete")}, "q", true},
+		"its plan failed":                          {[]olmcore.Object{has, there, newPlan("q", "Failed", failed(8), begun), newPlan("p", "Complete")}, "q", true},
+		"its plan may get its steps":               {[]olmcore.Object{has, there, newPlan("q", "", empty), newPlan("p", "Complete")}, "q", false},
+		"it does not have its version":             {[]olmcore.Object{newSub("a", follows("q", "etcd.v1")), newPlan("q", "Failed", unstarted, ended)}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := gathered(t, tc.objects)
@@ -225,5 +238,12 @@ func TestASubscriptionThatHasItsVersionLeavesAPlanThatWasNotNeeded(t *testing.T)
 			carryOut(&in, out)
 			require.Empty(t, reconcile(t, in).Actions, "at rest after one write")
 		})
+	}
+}
+
+// generated makes a Subscription one that a plan created for a dependency.
+func generated(plan, csv string) func(*v1alpha1.Subscription) {
+	return func(s *v1alpha1.Subscription) {
+		s.Annotations, s.Spec.StartingCSV = map[string]string{"olm.generated-by": plan}, csv
 	}
 }

@@ -64,25 +64,29 @@ func (j *judgement) followInstalled() bool {
 		referred = j.planNamed[ref.Name]
 	}
 	plan := j.newestPlan(func(p *v1alpha1.InstallPlan) bool {
-		return mayHaveInstalled(p, s, referred) && j.unfollowedOf(p) != nil
+		return mayHaveInstalled(p, s, referred) && j.unfollowedVersion(p) != ""
 	})
 	if plan != nil {
-		csv := j.unfollowedOf(plan).Name
+		csv := j.unfollowedVersion(plan)
 		j.waitFor(csv, plan, ReasonInstalledFollowed, "InstallPlan "+plan.Name+" installed "+csv+", which no Subscription follows")
 	}
 	return plan != nil
 }
 
-// unfollowedOf returns the version of the Subscription's package that a plan names and no Subscription follows, or nil;
-// none that is being replaced, which goes.
-func (j *judgement) unfollowedOf(p *v1alpha1.InstallPlan) *v1alpha1.ClusterServiceVersion {
-	for _, name := range p.Spec.ClusterServiceVersionNames {
-		c := j.unfollowed[name]
-		if c != nil && !j.replaced[name] && slices.Contains(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties]), j.Subscription.Spec.Package) {
-			return c
-		}
+// unfollowedVersion returns the first version of a plan for which isUnfollowed is true, or "".
+func (j *judgement) unfollowedVersion(p *v1alpha1.InstallPlan) string {
+	i := slices.IndexFunc(p.Spec.ClusterServiceVersionNames, j.isUnfollowed)
+	if i < 0 {
+		return ""
 	}
-	return nil
+	return p.Spec.ClusterServiceVersionNames[i]
+}
+
+// isUnfollowed reports whether a version exists that belongs to the Subscription's package and that no Subscription follows. A
+// version that is being replaced does not count.
+func (j *judgement) isUnfollowed(name string) bool {
+	c := j.unfollowed[name]
+	return c != nil && !j.replaced[name] && slices.Contains(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties]), j.Subscription.Spec.Package)
 }
 
 // followReplacement makes a Subscription follow the version that replaced its own, when the replacement came with a

@@ -216,7 +216,8 @@ func (j *judgement) catchUp() {
 // adopt makes a Subscription that a plan's step created, and that refers to no plan, refer to that one.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureSubscriptionInstallPlanState. Differs: a
-// plan that can bring nothing any more is not adopted, and one that is not there stops no other Subscription.
+// plan that can bring nothing any more is not adopted, and one that is not there stops no other Subscription. If the plan is gone
+// and its version exists, the Subscription follows the version.
 func (j *judgement) adopt() {
 	const path = "metadata.annotations"
 	s, name := j.Subscription, j.Subscription.Annotations[relation.AnnotationGeneratedBy]
@@ -224,7 +225,11 @@ func (j *judgement) adopt() {
 		return
 	}
 	plan := j.planNamed[name]
-	if plan == nil {
+	if plan == nil && j.isUnfollowed(s.Spec.StartingCSV) {
+		// The plan was deleted after it installed the version. Nothing else would ever follow the version.
+		j.Status.CurrentCSV = s.Spec.StartingCSV
+		j.cause = olmcore.Cause{Reason: ReasonInstalledFollowed, Message: "InstallPlan " + name + " installed " + s.Spec.StartingCSV + " and is gone"}
+	} else if plan == nil {
 		j.report(olmcore.Info, ReasonGeneratedByDangling, path, "the plan %s that generated this Subscription is not there", name)
 	} else if csv := j.stillBrings(plan); csv == "" {
 		j.report(olmcore.Info, ReasonGeneratedByStale, path, "the plan %s that generated this Subscription can bring nothing any more", name)

@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// withoutSteps is a world in which alpha refers to a plan that did not get its steps before something happened.
+// withoutSteps returns a world in which alpha references a plan that had no steps when something happened.
 func withoutSteps(t *testing.T, happens func(*world)) (*world, *v1alpha1.InstallPlan) {
 	w, packages := newWorld(t), map[string]resolution.Package{}
 	w.offer(t, packages, "alpha", resolution.ChannelEntry{Name: csvName("alpha", 1)})
@@ -36,9 +36,9 @@ func (w *world) channel(t *testing.T, name string) {
 	require.NoError(t, fake.Edit(w.cluster, namespace, "alpha", func(s *v1alpha1.Subscription) { s.Spec.Channel = name }))
 }
 
-// TestAPlanWithoutStepsKeepsItsApproval: the namespace cannot be resolved any more, and says so. Once it can be again, the
-// plan gets its steps and is carried out as it was approved.
-func TestAPlanWithoutStepsKeepsItsApproval(t *testing.T) {
+// TestPlanWithoutStepsKeepsItsApproval: the namespace cannot be resolved, and alpha's condition says so. Once the namespace can be
+// resolved again, the plan gets its steps and is executed as approved.
+func TestPlanWithoutStepsKeepsItsApproval(t *testing.T) {
 	w, plan := withoutSteps(t, func(w *world) { w.channel(t, "nosuch") })
 	require.NoError(t, w.approveAll())
 	w.run(t, 24*time.Hour)
@@ -47,7 +47,7 @@ func TestAPlanWithoutStepsKeepsItsApproval(t *testing.T) {
 	require.Empty(t, left.Status.Phase)
 	alpha := w.status("alpha")
 	require.Equal(t, plan.UID, alpha.InstallPlanRef.UID)
-	require.Equal(t, corev1.ConditionTrue, alpha.GetCondition(v1alpha1.SubscriptionResolutionFailed).Status, "it says why")
+	require.Equal(t, corev1.ConditionTrue, alpha.GetCondition(v1alpha1.SubscriptionResolutionFailed).Status, "the cause is published")
 
 	w.channel(t, "stable")
 	w.run(t, 10*time.Minute)
@@ -57,9 +57,9 @@ func TestAPlanWithoutStepsKeepsItsApproval(t *testing.T) {
 	w.requireInstalled(t, "alpha")
 }
 
-// TestAPlanWithoutStepsWhoseVersionCameAnotherWayEnds: a user creates the version by hand. Neither the plan nor the
-// Subscription says for ever that something is pending, and another plan follows when there is a newer version.
-func TestAPlanWithoutStepsWhoseVersionCameAnotherWayEnds(t *testing.T) {
+// TestPlanWithoutStepsEndsAfterAManualInstallation: a user creates the version by hand. The plan ends, and the Subscription does not
+// report a pending plan any more.
+func TestPlanWithoutStepsEndsAfterAManualInstallation(t *testing.T) {
 	w, plan := withoutSteps(t, func(w *world) {
 		for _, o := range w.bundle("alpha", 1) {
 			if o = o.DeepCopyObject().(olmcore.Object); o.GetNamespace() == "" {
@@ -82,8 +82,8 @@ func TestAPlanWithoutStepsWhoseVersionCameAnotherWayEnds(t *testing.T) {
 	}
 }
 
-// TestStepsAndTheEndOfAPlanMeetAtTheAPIServer: one controller ends the plan while another one, whose cache is older, writes
-// the steps. Whoever comes second is refused.
+// TestStepsAndTheEndOfAPlanMeetAtTheAPIServer: one manager ends the plan while another one, whose cache is older, writes the steps.
+// The API server rejects the second write.
 func TestStepsAndTheEndOfAPlanMeetAtTheAPIServer(t *testing.T) {
 	for _, first := range []string{"steps", "end"} {
 		t.Run(first+" first", func(t *testing.T) {
