@@ -18,8 +18,15 @@
 //	                                                             ^-- cause gone, rights given,-----+
 //	                                                                 trouble is over
 //
-// A plan that no Subscription refers to any more, as they refer to a later one, goes from where it waits to Failed, reason
-// Superseded, and is never executed.
+// Plans that contain a common package run one after the other, in the order of spec.generation:
+//
+//  1. A later plan supersedes the earlier plans of which nothing is applied. They become Failed, with reason Superseded.
+//  2. It gets its steps, and starts, once the earlier plans that have started are finished with its packages.
+//  3. While it waits, no step of an earlier plan may wait without end.
+//  4. If both have started, the earlier plan skips its open steps for the packages of the later one.
+//
+// A plan without steps ends, with reason Superseded, five minutes after its creation if no Subscription waits for it. While one
+// waits, the plan is kept, with its approval. It gets its steps once the namespace can be resolved again.
 //
 // What a plan's status says was observed. startTime is stored in a round of its own before the first object of a step is
 // written, a step is Created or Present once its object was seen, and Complete is written in a round that writes nothing
