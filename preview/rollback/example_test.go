@@ -42,7 +42,7 @@ func ExampleRun() {
 	// until ClusterServiceVersion vault.v2.0.0 is gone
 	// updateStatus Subscription ops/vault
 	// until the Subscription is resolved to vault.v1.0.0
-	// update InstallPlan ops/install-ujoliefcsk
-	// until InstallPlan install-ujoliefcsk is carried out
+	// update InstallPlan ops/install-sclq7moovc
+	// until InstallPlan install-sclq7moovc is carried out
 	// at the end:  <nil>
 }
