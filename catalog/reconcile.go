@@ -85,6 +85,9 @@ func (r *report) outcome() (out Outcome) {
 	leftovers, wait := r.leftovers()
 	out.Actions = append(out.Actions, leftovers...)
 	write := !equality.Semantic.DeepEqual(status, r.CatalogSource.Status)
+	if !write || r.kept.named {
+		out.Actions = append(out.Actions, r.kept.record(r.CatalogSource)...) // the CatalogSource is written once
+	}
 	if r.backoff > 0 && !write && len(out.Actions) == len(r.creates) {
 		out.Actions = nil
 	}
