@@ -158,7 +158,7 @@ func Moved(target Ref, machine, from, to string, now time.Time) Transition {
 const ReasonHistoryGap = "HistoryGap"
 
 // ClockTolerance is how far the clocks of two managers, and those of a manager and the API server, may differ. Within it no
-// certificate is used before clients trust it, and two managers agree on a status. A clock that differs more can shorten or
+// certificate is used before clients trust it, and two managers agree on the status of a CatalogSource. A clock can shorten or
 // prolong grace periods; docs/running.md says which.
 const ClockTolerance = 60 * time.Second
 
