@@ -230,7 +230,11 @@ func checkLeft(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 				require.True(t, kept || predecessor, "%s is no owner of %s any more", ref.Name, a.Target)
 			}
 			if a.Target.Kind == "Pod" {
-				require.Equal(t, before.(*corev1.Pod).Spec, after.(*corev1.Pod).Spec, "more than labels")
+				require.Equal(t, before.(*corev1.Pod).Spec, after.(*corev1.Pod).Spec, "more than metadata")
+				if a.Cause.Reason == catalog.ReasonPodKept {
+					require.Equal(t, before.GetLabels(), after.GetLabels())
+					continue
+				}
 				require.True(t, maps.Equal(before.GetAnnotations(), after.GetAnnotations()))
 			}
 		case olmcore.Delete:
@@ -383,7 +387,7 @@ func checkStatus(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 		if a.NextPoll.IsZero() {
 			return
 		}
-		require.False(t, poll.After(in.Now))
+		require.False(t, poll.After(in.Now.Add(olmcore.ClockTolerance)))
 		if had := before.LatestImageRegistryPoll; had != nil && !had.After(in.Now) {
 			require.False(t, poll.Time.Before(had.Time), "a poll was taken back")
 		}
@@ -526,6 +530,11 @@ func checkSafety(t require.TestingT, in catalog.Input, out catalog.Outcome, repl
 				require.LessOrEqual(t, running, 2*replicas, "too many Pods")
 			}
 		case olmcore.Update:
+			if target.Kind == v1alpha1.CatalogSourceKind {
+				require.Equal(t, catalog.ReasonPodKept, cause.Reason)
+				require.Equal(t, in.CatalogSource.UID, target.UID)
+				continue
+			}
 			requireOwn(t, in, a.Before, target)
 		case olmcore.Delete:
 			if target.Kind != "Pod" {
@@ -534,6 +543,11 @@ func checkSafety(t require.TestingT, in catalog.Input, out catalog.Outcome, repl
 			}
 			i := slices.IndexFunc(in.Pods.Items, func(p *corev1.Pod) bool { return p.Name == target.Name })
 			requireOwn(t, in, in.Pods.Items[i], target)
+			if serving[target.Name] && cause.Reason != catalog.ReasonSourceTypeChanged && cause.Reason != catalog.ReasonPodDisrupted {
+				kept := keptOf(in)
+				require.NotEqual(t, kept, target.Name, "the kept Pod is deleted: %s", cause.Message)
+				require.True(t, serving[kept], "%s is deleted and no Pod that serves is kept: %s", target.Name, cause.Message)
+			}
 			delete(serving, target.Name)
 			require.False(t, served && len(serving) == 0 && cause.Reason != catalog.ReasonSourceTypeChanged, "%s of the last Pod that serves: %s", verb, cause.Message)
 		}
@@ -556,6 +570,16 @@ func requireOwn(t require.TestingT, in catalog.Input, o olmcore.Object, target o
 	orphan := len(refs) == 0 && o.GetLabels()["olm.managed"] == "true" && target.Kind != "ServiceAccount"
 	heir := len(refs) == 1 && refs[0].Kind == "CatalogSource" && refs[0].Name == in.CatalogSource.Name
 	require.True(t, olmcore.OwnedBy(o, in.CatalogSource.UID) || orphan || heir, "%s is somebody else's", target)
+}
+
+// keptOf returns the name of the Pod that the CatalogSource names as the one that stays.
+func keptOf(in catalog.Input) string {
+	for _, pod := range in.Pods.Items {
+		if string(pod.UID) == in.CatalogSource.Annotations[catalog.AnnotationKeptPod] {
+			return pod.Name
+		}
+	}
+	return ""
 }
 
 func checkEdge(t require.TestingT, in catalog.Input) {

@@ -44,8 +44,8 @@ func (f *facts) connectionRequest() ConnectionRequest {
 // link is the connection that the status records and the conditions follow from. Two controllers have a client each and one
 // status, so each takes over what the other wrote unless its own client knows better: it connected later, or lost its
 // connection later than the recorded one was made. Where neither is connected the later one of unconnected counts. So the
-// status only moves forward, and they do not write against each other, unless their clients disagree and their clocks do:
-// then for as long as those differ.
+// status only moves forward, and they do not write against each other, unless their clients disagree and their clocks
+// differ by more than olmcore.ClockTolerance: then for as long as those differ.
 type link struct {
 	address   string // empty while nothing is known of a connection
 	state     string
@@ -110,14 +110,14 @@ func laterLink(have link, own *Connection, now time.Time) link {
 		// Another client lost its connection, or the status was changed. The other one may be all there is by now, and this
 		// one may go next: both get the grace period.
 		left := have.connected.Add(connectionGrace).Sub(now)
-		if left > 0 && !have.connected.After(now) {
+		if left > 0 && !isFuture(have.connected.Time, now) {
 			have.wait = olmcore.Nearest(have.wait, left)
 			return have
 		}
 		mine.connected = olmcore.Timestamp(now)
 		return mine
 	case have.state == stateReady:
-		if since := own.LastTransition; !since.IsZero() && since.Truncate(time.Second).Before(have.connected.Time) && !have.connected.After(now) {
+		if since := own.LastTransition; !since.IsZero() && since.Truncate(time.Second).Before(have.connected.Time) && !isFuture(have.connected.Time, now) {
 			return have
 		}
 		return mine

@@ -42,20 +42,21 @@ func (s standing) runsPods() bool { return s.mode == modeImage || s.mode == mode
 
 // facts are an Input, observed and classified. They are read-only.
 type facts struct {
-	Input             // the caller's, with the annotations applied to Config, and without a ConfigMap that is not used
-	unusable []string // the annotations that cannot be used
-	standing standing
-	registry registry.Registry
-	taken    string // which object that is needed is unmanaged or owned by another, empty for none
-	pods     podList
-	poll     pollSchedule
-	link     link
+	Input              // the caller's, with the annotations applied to Config, and without a ConfigMap that is not used
+	unapplied Input    // the caller's as it is
+	unusable  []string // the annotations that cannot be used
+	standing  standing
+	registry  registry.Registry
+	taken     string // which object that is needed is unmanaged or owned by another, empty for none
+	pods      podList
+	poll      pollSchedule
+	link      link
 }
 
 // observe classifies an Input. The classes of Pods are those of the table.
 func observe(in Input, table []traits) *facts {
 	cs := in.CatalogSource
-	f := &facts{Input: in}
+	f := &facts{Input: in, unapplied: in}
 	f.Config, f.unusable = in.Config.applied(cs)
 	if cm := in.ConfigMap; !registry.FromConfigMap(cs) || cm != nil && (cm.Name != cs.Spec.ConfigMap || cm.Namespace != cs.Namespace) {
 		f.ConfigMap = nil

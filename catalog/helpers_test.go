@@ -159,11 +159,12 @@ func (w *stormyWorld) reconcile(who int) func(*rapid.T) {
 	return func(t *rapid.T) { w.reconcileAs(t, who) }
 }
 
-// reconcile is Reconcile of a changed converged input, checked for safety and laws.
+// reconcile is Reconcile of a changed converged input, checked for safety and laws. The Pod that stays is recorded.
 func reconcile(t *testing.T, base catalog.Input, change func(*catalog.Input)) catalog.Outcome {
 	t.Helper()
 	in := invariant.Clone(base)
 	change(&in)
+	in = recorded(t, in)
 	out := answer(t, in)
 	require.NoError(t, invariant.Laws(result, in))
 	checkSafety(t, in, out, 5)
@@ -503,4 +504,36 @@ func bystander() *corev1.Pod {
 func podOf(t *testing.T, cs *v1alpha1.CatalogSource, enforce string, config catalog.Config) *corev1.Pod {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pod-security.kubernetes.io/enforce": enforce}}}
 	return first(t, cs, namespace, config)["Pod"].(*corev1.Pod)
+}
+
+// recorded is an input in which the Pod that stays is recorded, if a decision on it deletes Pods that serve.
+func recorded(t require.TestingT, in catalog.Input) catalog.Input {
+	next := invariant.Clone(in)
+	for range 3 { // a status may be written before
+		for _, action := range answer(t, next).Actions {
+			switch a := action.(type) {
+			case olmcore.UpdateStatus:
+				next.CatalogSource = a.After.(*v1alpha1.CatalogSource)
+			case olmcore.Update:
+				if a.Cause.Reason == catalog.ReasonPodKept {
+					recordKept(&next, a.After)
+				}
+			}
+		}
+	}
+	after := invariant.Clone(in)
+	after.CatalogSource.Annotations = next.CatalogSource.Annotations
+	after.Pods.Items = next.Pods.Items
+	return after
+}
+
+// recordKept replaces an object of an input by what was written.
+func recordKept(in *catalog.Input, after olmcore.Object) {
+	switch o := after.(type) {
+	case *v1alpha1.CatalogSource:
+		in.CatalogSource = o
+	case *corev1.Pod:
+		i := slices.IndexFunc(in.Pods.Items, func(p *corev1.Pod) bool { return p.Name == o.Name })
+		in.Pods.Items[i] = o
+	}
 }

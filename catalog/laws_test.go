@@ -116,6 +116,7 @@ func numbers() (all []invariant.Ignore) {
 	for _, path := range [][]string{
 		{"metadata", "name"}, {"metadata", "uid"}, // it tells the name
 		{"metadata", "annotations", "olmcore/replaces"}, {"metadata", "annotations", "olmcore/cause"}, {"metadata", "annotations", "olmcore/purpose"},
+		{"metadata", "annotations", "olmcore/kept-pod-number"},
 		{"spec", "nodeName"}, {"spec", "affinity"}, {"spec", "topologySpreadConstraints"},
 	} {
 		all = append(all, invariant.Ignore{Kind: schema.GroupKind{Kind: "Pod"}, Path: path})
@@ -129,6 +130,7 @@ func numbers() (all []invariant.Ignore) {
 	}
 	return append(all,
 		invariant.Ignore{Kind: schema.GroupKind{Kind: "Pod"}, Path: []string{"metadata", "labels", "catalogsource.operators.coreos.com/update"}, Equal: []string{""}},
+		invariant.Ignore{Kind: catalogSource, Path: []string{"metadata", "annotations", "olmcore/kept-pod"}}, // it holds a UID
 		// A state that passed while its write was lost is not recorded afterwards.
 		invariant.Ignore{Kind: catalogSource, Path: []string{"status", "conditions", "*", "lastTransitionTime"}},
 	)

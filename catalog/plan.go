@@ -20,29 +20,28 @@ type plan struct {
 	creates  []registry.PodRequest
 	promotes []*registryPod
 	deletes  []olmcore.Delete
-	keep     []*registryPod // finished Pods that remember how often the start failed
-	phase    string         // the Reason of ConditionProgressing while something is under way
-	halt     string         // the one that says why nothing is
-	verdict  pollVerdict    // what the last poll came to
-	refused  string         // the API server's refusal of the next Pod
-	backoff  time.Duration  // how long the next try waits then
-	wait     time.Duration  // until a decision that waits may be taken; 0: none does
+	pending  []pendingDelete // those of Pods that serve, before the kept Pod is recorded
+	kept     keptPod         // what must be written before they are deleted
+	keep     []*registryPod  // finished Pods that remember how often the start failed
+	phase    string          // the Reason of ConditionProgressing while something is under way
+	halt     string          // the one that says why nothing is
+	verdict  pollVerdict     // what the last poll came to
+	refused  string          // the API server's refusal of the next Pod
+	backoff  time.Duration   // how long the next try waits then
+	wait     time.Duration   // until a decision that waits may be taken; 0: none does
 }
 
 func (pl *plan) promote(list ...*registryPod) { pl.promotes = append(pl.promotes, list...) }
 
-func (pl *plan) delete(grace int64, reason, why string, list ...*registryPod) {
-	for _, p := range list {
-		if !pl.dooms(p) {
-			// It names the version that was judged: one that changed since may serve by now.
-			cause := olmcore.Cause{Reason: reason, Message: why}
-			pl.deletes = append(pl.deletes, olmcore.Delete{Target: olmcore.RefOf(p.Pod), GracePeriodSeconds: new(grace), Cause: cause})
-		}
-	}
+// deleteOf returns the deletion of a Pod. It names the version that was judged: one that changed since may serve by now.
+func deleteOf(p *registryPod, grace int64, reason, why string) olmcore.Delete {
+	cause := olmcore.Cause{Reason: reason, Message: why}
+	return olmcore.Delete{Target: olmcore.RefOf(p.Pod), GracePeriodSeconds: new(grace), Cause: cause}
 }
 
 func (pl *plan) dooms(p *registryPod) bool {
-	return slices.ContainsFunc(pl.deletes, func(d olmcore.Delete) bool { return d.Target.Name == p.Name })
+	return slices.ContainsFunc(pl.deletes, func(d olmcore.Delete) bool { return d.Target.Name == p.Name }) ||
+		slices.ContainsFunc(pl.pending, func(d pendingDelete) bool { return d.pod == p })
 }
 
 // under sets what is under way, stop why nothing is.
@@ -54,6 +53,20 @@ func (pl *plan) waitFor(d time.Duration) { pl.wait = olmcore.Nearest(pl.wait, d)
 type planner struct {
 	*facts
 	plan
+}
+
+// delete deletes Pods. Those that serve wait until the Pod that stays is recorded, see planPending.
+func (pl *planner) delete(grace int64, reason, why string, list ...*registryPod) {
+	for _, p := range list {
+		if pl.dooms(p) {
+			continue
+		}
+		if action := deleteOf(p, grace, reason, why); pl.needsKept(p) {
+			pl.pending = append(pl.pending, pendingDelete{pod: p, action: action})
+		} else {
+			pl.deletes = append(pl.deletes, action)
+		}
+	}
 }
 
 func planPods(f *facts) plan {
@@ -82,6 +95,7 @@ func planPods(f *facts) plan {
 	pl.heedRefusal()
 	pl.planCleanup()
 	pl.planSurplus()
+	pl.planPending()
 	for _, p := range f.pods.live(roleServing) {
 		if p.Labels[olmcore.LabelManaged] != "true" && !pl.dooms(p) {
 			pl.promote(p) // the Service does not select it
@@ -288,7 +302,7 @@ func (pl *planner) candidateBackoff() (waits bool, left time.Duration) {
 // trimOutdated keeps the best Pods of another spec, as many as asked for: more would leave no room for the new ones.
 func (pl *planner) trimOutdated() {
 	outdated := pl.pods.oldSpec()
-	slices.SortFunc(outdated, byWorth)
+	pl.rank(outdated)
 	surplus := outdated[min(pl.Config.Replicas, len(outdated)):]
 	pl.delete(1, ReasonPodSurplus, "better Pods of the same old spec serve", surplus...)
 }

@@ -56,7 +56,7 @@ func (f *facts) observePoll() pollSchedule {
 		return s
 	}
 	today := now.UTC().Truncate(time.Second)
-	if s.Last.After(now) {
+	if isFuture(s.Last, now) {
 		s.Last = today
 	}
 	delay := time.Duration(f.Jitter * float64(interval) / 10).Truncate(time.Second)
@@ -65,8 +65,8 @@ func (f *facts) observePoll() pollSchedule {
 	ahead := false
 	for _, p := range f.pods.choose(func(p *registryPod) bool { return p.Owned && p.madeToPoll() }) {
 		switch created := p.CreationTimestamp.Time; {
-		case created.After(now):
-			s.Wait = olmcore.Nearest(s.Wait, created.Sub(now))
+		case isFuture(created, now):
+			s.Wait = olmcore.Nearest(s.Wait, created.Sub(now.Add(olmcore.ClockTolerance)))
 			ahead = ahead || p.Role == roleCandidate
 		case created.After(s.Last):
 			s.Last = created
@@ -88,7 +88,7 @@ func (f *facts) untilPoll(last time.Time, interval time.Duration) time.Duration 
 	switch {
 	case last.IsZero() && f.CatalogSource.CreationTimestamp.IsZero():
 		return 0 // nothing else would ever make it due
-	case base.After(f.Now):
+	case isFuture(base, f.Now):
 		base = f.Now
 	}
 	return base.Add(interval).Sub(f.Now)

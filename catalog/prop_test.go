@@ -24,8 +24,8 @@ import (
 )
 
 // rounds is the number of reconciles in which a CatalogSource comes to rest while the world stands still: candidates, their
-// promotion, the end of the old Pods, the status.
-const rounds = 6
+// promotion, the record of what stays, the end of the old Pods, the status.
+const rounds = 8
 
 func TestAnythingMayFailAndTheCatalogServesAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

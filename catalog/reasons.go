@@ -78,6 +78,7 @@ const (
 	ReasonPodOutdated       = "PodOutdated"                 // the Pod was made from another spec
 	ReasonPodDisrupted      = "PodDisrupted"                // the Pod is about to be evicted
 	ReasonPodSurplus        = "PodSurplus"                  // better Pods serve already
+	ReasonPodKept           = "PodKept"                     // the Pod stays while others that serve are deleted; this is recorded before
 	ReasonPodReplaced       = "PodReplaced"                 // a replacement of the lost Pod serves
 	ReasonContentDiffers    = "ContentDiffers"              // other Pods serve newer content of the same image
 	ReasonCandidateReady    = "CandidateReady"              // the Pod may take over

@@ -68,14 +68,14 @@ func reconcile(in Input, table []traits) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
 	}
-	out := newReport(observe(in, table)).outcome()
+	out := newReport(observe(in, table)).outcome(table)
 	if out.Empty() && out.Connection == (ConnectionRequest{}) && !out.Notify.InvalidateSnapshot {
 		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
 }
 
-func (r *report) outcome() (out Outcome) {
+func (r *report) outcome(table []traits) (out Outcome) {
 	status := r.status()
 	out.Connection, out.Notify = r.connectionRequest(), r.notify(status.GRPCConnectionState)
 	if r.standing.runsPods() {
@@ -84,7 +84,10 @@ func (r *report) outcome() (out Outcome) {
 	out.Actions = append(out.Actions, r.podActions()...)
 	leftovers, wait := r.leftovers()
 	out.Actions = append(out.Actions, leftovers...)
-	write := !equality.Semantic.DeepEqual(status, r.CatalogSource.Status)
+	write := !equality.Semantic.DeepEqual(status, r.CatalogSource.Status) && !r.isPublishedAhead(table)
+	if !write || r.kept.named {
+		out.Actions = append(out.Actions, r.kept.record(r.CatalogSource)...) // the CatalogSource is written once
+	}
 	if r.backoff > 0 && !write && len(out.Actions) == len(r.creates) {
 		out.Actions = nil
 	}

@@ -44,6 +44,7 @@ func TestReconcile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := invariant.Clone(base)
 			change(&in)
+			in = recorded(t, in)
 			out := answer(t, in)
 			got[name] = describe(t, out)
 			if diff := cmp.Diff(want[name], got[name]); diff != "" && !update {

@@ -157,8 +157,9 @@ func (pl *planner) planCleanup() {
 		case removeLost:
 			forced = pl.removeLost(p, forced) || forced
 		case removeDisrupted:
-			if pl.Config.ForceDelete == ForceDeleteUpstream && p.is(corev1.DisruptionTarget) && !p.forced() {
-				pl.delete(0, ReasonPodDisrupted, "the Pod is a target of disruption", p)
+			if pl.Config.ForceDelete == ForceDeleteUpstream && p.is(corev1.DisruptionTarget) && !p.forced() && !pl.dooms(p) {
+				// The policy is OLM's, which deletes the Pod whether another serves or not.
+				pl.deletes = append(pl.deletes, deleteOf(p, 0, ReasonPodDisrupted, "the Pod is a target of disruption"))
 			}
 		case removeStuck:
 			if p.Role == roleServing && (l.Ready > 0 || p != newestStuck) {
@@ -267,7 +268,7 @@ func (pl *planner) planSurplus() {
 		})...)
 		ranked = slices.DeleteFunc(ranked, other)
 	}
-	slices.SortFunc(ranked, byWorth)
+	pl.rank(ranked)
 	spreadHosts(ranked, n)
 	steady := 0
 	for _, p := range ranked {

@@ -10,6 +10,8 @@ import (
 	"encoding/pem"
 	"slices"
 	"time"
+
+	"github.com/olmcore/olm/olmcore"
 )
 
 // Types of PEM blocks; that of a private key may follow the name of its algorithm.
@@ -96,7 +98,9 @@ func (b Bundle) Without(goes func(Authority) bool) Bundle {
 }
 
 // HasExpired reports whether nothing that the authority signed is valid any more.
-func (a Authority) HasExpired(now time.Time) bool { return now.After(a.NotAfter) }
+func (a Authority) HasExpired(now time.Time) bool {
+	return now.After(a.NotAfter.Add(olmcore.ClockTolerance))
+}
 
 // Hash is what OLM's annotation olmcahash has for the certificate of an authority: the SHA-256 of its PEM, in hex. Empty
 // for none.

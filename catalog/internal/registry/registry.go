@@ -37,6 +37,8 @@ const (
 	KeyReplaces = olmcore.KeyPrefix + "replaces" // the UID of the Pod that it replaces
 	KeyCause    = olmcore.KeyPrefix + "cause"    // why it replaces that
 
+	KeyKeptNumber = olmcore.KeyPrefix + "kept-pod-number" // the Pod stays while those with lower numbers are deleted
+
 	keyConfigMapHash = olmcore.KeyPrefix + "config-map-hash"
 	keyPullSecrets   = olmcore.KeyPrefix + "pull-secrets"
 )

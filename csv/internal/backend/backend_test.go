@@ -160,10 +160,10 @@ func TestStepsOfARotation(t *testing.T) {
 		},
 		"the next waits until API servers know that they do": {
 			source: sourceOf(secretOf("cool.v1", old, next, trustedFor(3*time.Second)), running(old.CAPEM, 2), trusts(next.CAPEM)),
-			wait:   7 * time.Second,
+			wait:   backend.TrustGrace - 3*time.Second,
 		},
 		"then it follows": {
-			source:  sourceOf(secretOf("cool.v1", old, next, trustedFor(10*time.Second)), running(old.CAPEM, 2), trusts(next.CAPEM)),
+			source:  sourceOf(secretOf("cool.v1", old, next, trustedFor(backend.TrustGrace)), running(old.CAPEM, 2), trusts(next.CAPEM)),
 			install: []string{follows},
 		},
 		"a note of a time to come does not count": {

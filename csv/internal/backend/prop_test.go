@@ -16,12 +16,14 @@ import (
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/owned"
 	_ "github.com/olmcore/olm/internal/seeded"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // manager is a controller with a cache of its own, and the writes that it has not run yet.
 type manager struct {
 	view  state
 	queue []write
+	skew  time.Duration // how far its clock is ahead
 }
 
 // steps of a history, as often as they are in the list.
@@ -36,6 +38,9 @@ func TestNoClientEverDistrustsAPod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		managers := []*manager{{view: w.snapshot()}, {view: w.snapshot()}}
+		for _, m := range managers {
+			m.skew = rapid.SampledFrom([]time.Duration{0, olmcore.ClockTolerance / 2, olmcore.ClockTolerance}).Draw(t, "skew")
+		}
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			i := rapid.IntRange(0, 1).Draw(t, "manager")
 			step := rapid.SampledFrom(steps).Draw(t, "step")
@@ -50,6 +55,7 @@ func TestNoClientEverDistrustsAPod(t *testing.T) {
 }
 
 func (w *world) step(step string, m *manager) {
+	w.skew = m.skew
 	switch step {
 	case "whole":
 		wholePass(w, m)

@@ -154,9 +154,12 @@ func (r *rotation) step() (after record, why string) {
 	return r.record, ""
 }
 
-// TrustGrace is how long all clients have to trust the next certificate before Pods serve with it: API servers learn of a
-// client's bundle through caches of their own.
-const TrustGrace = 10 * time.Second
+// cacheGrace is how old the caches may be through which API servers learn of a client's bundle.
+const cacheGrace = 10 * time.Second
+
+// TrustGrace is how long all clients have to trust the next certificate before Pods serve with it. Another manager may have
+// written when that began, and its clock may be behind.
+const TrustGrace = cacheGrace + olmcore.ClockTolerance
 
 // follow makes the next certificate, which all clients trust, the current one. Where Pods serve with another it notes when
 // it found that they do, and waits.

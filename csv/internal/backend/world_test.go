@@ -60,7 +60,9 @@ type world struct {
 	version int // of all objects
 	pods    []*pod
 	issued  int
-	// known are the clients as the API server knows them, from a cache that is older by less than TrustGrace.
+	// skew is how far the clock of the manager that works is ahead.
+	skew time.Duration
+	// known are the clients as the API server knows them, from a cache that is older by less than cacheLag.
 	known   map[string]client
 	learned time.Time
 	said    []string
@@ -109,7 +111,7 @@ type write struct {
 
 // pass is what a manager with a view of the world does.
 func (w *world) pass(s state) (writes []write, plan backend.Plan) {
-	source := backend.Source{CSV: s.version, Now: w.now, Objects: &serving.Objects{}}
+	source := backend.Source{CSV: s.version, Now: w.now.Add(w.skew), Objects: &serving.Objects{}}
 	if s.secret != nil {
 		source.Objects.Secrets = olmcore.Found(s.secret)
 	}
@@ -305,10 +307,13 @@ func (w *world) renewAt() time.Time {
 	return certificate.Inspect(certificate.FromData(w.secret.Data), certificate.Hosts(service, namespace), w.now).RenewAt
 }
 
-// advance lets time pass. What the API server knows is never older than TrustGrace.
+// cacheLag is how old what the API server knows may be.
+const cacheLag = 10 * time.Second
+
+// advance lets time pass. What the API server knows is never older than cacheLag.
 func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
-	if w.now.Sub(w.learned) >= backend.TrustGrace {
+	if w.now.Sub(w.learned) >= cacheLag {
 		w.learn()
 	}
 }
