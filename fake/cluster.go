@@ -64,6 +64,8 @@ type Cluster struct {
 	// revisions of Deployments, by UID.
 	revisions map[types.UID]revision
 	started   map[types.UID]started // Deployments whose Pods mount something
+	// handshakes are those that succeeded.
+	handshakes handshakes
 
 	views   []*View
 	logs    map[schema.GroupKind]*eventLog
@@ -89,7 +91,9 @@ func NewCluster(start time.Time) *Cluster {
 
 		revisions: map[types.UID]revision{},
 		started:   map[types.UID]started{},
-		logs:      map[schema.GroupKind]*eventLog{},
+
+		handshakes: handshakes{},
+		logs:       map[schema.GroupKind]*eventLog{},
 	}
 	for _, k := range builtinKinds() {
 		c.tables[k.groupKind()] = newTable(k)

@@ -44,18 +44,14 @@ func (s *Safety) Check() error {
 	if err := ignored(s.Ignore).validate(); err != nil {
 		return err
 	}
-	snapshot, err := s.Cluster.Snapshot()
-	if err != nil {
-		return err
-	}
-	plans, planErr := s.checkPlans(snapshot)
-	csvs, csvErr := s.checkCSVs(snapshot)
+	plans, planErr := s.checkPlans()
+	csvs, csvErr := s.checkCSVs()
 	s.plans, s.csvs = plans, csvs
 	return errors.Join(planErr, csvErr)
 }
 
-func (s *Safety) checkPlans(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.InstallPlan, error) {
-	found, err := olmcore.List[*v1alpha1.InstallPlan](context.Background(), now, "", nil)
+func (s *Safety) checkPlans() (map[types.UID]*v1alpha1.InstallPlan, error) {
+	found, err := olmcore.List[*v1alpha1.InstallPlan](context.Background(), s.Cluster, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +67,7 @@ func (s *Safety) checkPlans(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Inst
 			continue
 		}
 		for _, ref := range before.OwnerReferences {
-			if !olmcore.OwnedBy(p, ref.UID) && isSubscriptionOf(now, p.Namespace, ref) {
+			if !olmcore.OwnedBy(p, ref.UID) && isSubscriptionOf(s.Cluster, p.Namespace, ref) {
 				broken = append(broken, fmt.Errorf("InstallPlan %s/%s lost its owner %s %s", p.Namespace, p.Name, ref.Kind, ref.Name))
 			}
 		}
@@ -93,13 +89,13 @@ func (s *Safety) checkPlans(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Inst
 
 // isSubscriptionOf reports whether an owner reference leads to a Subscription of the namespace that exists. Any other owner
 // in another namespace, as a tenant may name one, is taken away by the garbage collector.
-func isSubscriptionOf(now *olmcore.Snapshot, namespace string, ref metav1.OwnerReference) bool {
-	o, ok := now.FindUID(ref.UID).(*v1alpha1.Subscription)
-	return ok && ref.Kind == v1alpha1.SubscriptionKind && o.Namespace == namespace && o.Name == ref.Name
+func isSubscriptionOf(c *fake.Cluster, namespace string, ref metav1.OwnerReference) bool {
+	o := fake.Find[*v1alpha1.Subscription](c, namespace, ref.Name)
+	return o != nil && ref.Kind == v1alpha1.SubscriptionKind && o.UID == ref.UID
 }
 
-func (s *Safety) checkCSVs(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.ClusterServiceVersion, error) {
-	found, err := olmcore.List[*v1alpha1.ClusterServiceVersion](context.Background(), now, "", nil)
+func (s *Safety) checkCSVs() (map[types.UID]*v1alpha1.ClusterServiceVersion, error) {
+	found, err := olmcore.List[*v1alpha1.ClusterServiceVersion](context.Background(), s.Cluster, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +111,7 @@ func (s *Safety) checkCSVs(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Clust
 		if before, seen := s.doomed[uid]; seen {
 			doomed[uid] = before
 		} else if c.DeletionTimestamp != nil {
-			doomed[uid] = clusterRBAC(now, c)
+			doomed[uid] = clusterRBAC(s.Cluster, c)
 		}
 	}
 	var broken []error
@@ -124,7 +120,7 @@ func (s *Safety) checkCSVs(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Clust
 			continue
 		}
 		for _, o := range s.doomed[uid] {
-			if left := now.FindUID(o.GetUID()); left != nil && !ignored(s.Ignore).whole(olmcore.KeyOf(left)) && ownerOf(c).Owns(left.GetLabels()) {
+			if left := stillThere(s.Cluster, o); left != nil && !ignored(s.Ignore).whole(olmcore.KeyOf(left)) && ownerOf(c).Owns(left.GetLabels()) {
 				broken = append(broken, fmt.Errorf("ClusterServiceVersion %s/%s is gone and left %s behind", c.Namespace, c.Name, olmcore.KeyOf(o)))
 			}
 		}
@@ -135,8 +131,8 @@ func (s *Safety) checkCSVs(now *olmcore.Snapshot) (map[types.UID]*v1alpha1.Clust
 }
 
 // clusterRBAC returns the ClusterRoles and ClusterRoleBindings of a CSV.
-func clusterRBAC(now *olmcore.Snapshot, c *v1alpha1.ClusterServiceVersion) (own []olmcore.Object) {
-	for _, o := range now.Objects() {
+func clusterRBAC(cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersion) (own []olmcore.Object) {
+	for _, o := range cluster.Objects() {
 		switch o.(type) {
 		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
 			if ownerOf(c).Owns(o.GetLabels()) {
@@ -145,6 +141,15 @@ func clusterRBAC(now *olmcore.Snapshot, c *v1alpha1.ClusterServiceVersion) (own 
 		}
 	}
 	return own
+}
+
+// stillThere returns an object as it is now, nil when it is gone.
+func stillThere(c *fake.Cluster, o olmcore.Object) olmcore.Object {
+	now, err := c.Get(context.Background(), olmcore.GVKOf(o), o.GetNamespace(), o.GetName())
+	if err != nil || now.GetUID() != o.GetUID() {
+		return nil
+	}
+	return now
 }
 
 func ownerOf(c *v1alpha1.ClusterServiceVersion) olmcore.Owner {
