@@ -125,6 +125,7 @@ var rights = []right{
 	{InstallPlan, "", "serviceaccounts", "impersonate", nil},
 
 	{Sweep, operators, "installplans", "patch delete", nil},
+	{Sweep, operators, "subscriptions", "patch", nil}, // olm.generated-by is removed when its InstallPlan is gone
 
 	{Group, operators, "operatorgroups operatorgroups/status", "patch", nil},
 	{Group, "", "namespaces serviceaccounts", "patch", nil},
