@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -37,7 +38,11 @@ type manager struct {
 	skew    time.Duration
 	faults  []writeFault
 	crashed bool
-	at      item // what is worked on
+	// catalogs has the content of the catalog that this manager has read.
+	catalogs controllers.Catalogs
+	// frozen are the kinds whose cache stands still, until when.
+	frozen map[schema.GroupKind]time.Time
+	at     item // what is worked on
 }
 
 // item is one key of one of a manager's controllers.
@@ -58,7 +63,7 @@ func (m *manager) start() {
 	player := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true, Operators: true,
 		Issuer: issuer{m, fake.Issuer{Seed: m.name}}}}
 	player.CSV.Cleanup.SweepDelete = h.Sweeps
-	h.catalogs.Serve(&player.Options)
+	m.catalogs.Serve(&player.Options)
 	player.Controllers() // plays the gRPC clients
 	m.set = controllers.New(&player.Options)
 	for i := range m.set.Controllers {
@@ -67,12 +72,14 @@ func (m *manager) start() {
 	if h.Options.Controllers != nil {
 		m.set.Controllers = append(m.set.Controllers, h.Options.Controllers()...)
 	}
+	m.frozen = map[schema.GroupKind]time.Time{}
 	m.view.Restart()
 	m.view.Watch = m.watch
 	m.runners = m.set.Runners(m.view, m)
 	for _, r := range m.runners {
 		r.Cached = func(schema.GroupVersionKind, string) bool { return true }
 	}
+	m.catalogs.Content[catalogKey] = h.content
 	m.queue, m.queued, m.timers, m.fails = nil, map[item]bool{}, map[item]time.Time{}, map[item]int{}
 	m.faults, m.crashed = nil, false
 	m.resync()
@@ -116,6 +123,35 @@ func (m *manager) watch(old, next olmcore.Object) {
 }
 
 func (m *manager) now() time.Time { return m.history.Cluster.Now().Add(m.skew) }
+
+// behind returns the kinds of which the cache can take in an event now.
+func (m *manager) behind() []schema.GroupVersionKind {
+	if len(m.frozen) == 0 {
+		return m.view.Behind()
+	}
+	return slices.DeleteFunc(m.view.Behind(), func(gvk schema.GroupVersionKind) bool {
+		return m.frozen[gvk.GroupKind()].After(m.history.Cluster.Now())
+	})
+}
+
+// sync brings the cache to the present, except for the kinds that stand still.
+func (m *manager) sync() {
+	if len(m.frozen) == 0 {
+		m.view.Sync()
+		return
+	}
+	for _, gvk := range m.behind() {
+		m.view.SyncKind(gvk)
+	}
+}
+
+// readCatalog reads the content that the catalog has now.
+func (m *manager) readCatalog() {
+	if m.catalogs.Content[catalogKey] != m.history.content {
+		m.catalogs.Content[catalogKey] = m.history.content
+		m.resync()
+	}
+}
 
 // due moves what waited for a time into the queue.
 func (m *manager) due() {
@@ -175,12 +211,18 @@ func (m *manager) Do(ctx context.Context, a olmcore.Action) error {
 	switch {
 	case isRefused(h, verb, target.Kind):
 		err = errPolicy
+	case h.races.refuses(h, verb, target) != nil:
+		err = h.races.refuses(h, verb, target)
 	case mode == fake.FailWithoutEffect:
 		err = apierrors.NewInternalError(fmt.Errorf("injected failure of %s %s", verb, target))
 	case mode == fake.Conflict:
 		err = apierrors.NewConflict(schema.GroupResource{Resource: target.Kind}, target.Name, errors.New("injected"))
 	default:
-		err = h.Cluster.Do(ctx, a)
+		pod, problem := checkDeletion(m, a)
+		if err = h.Cluster.Do(ctx, a); err == nil {
+			h.must(problem)
+			h.must(noteDeletion(m, a, pod))
+		}
 	}
 	switch mode {
 	case fake.Crash:

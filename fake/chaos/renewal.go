@@ -82,6 +82,9 @@ func noteCertificates(h *History) {
 		case len(seen) == 0:
 		case h.Cluster.Now().After(seen[len(seen)-1].notAfter.Add(-certificate.RenewBefore - time.Hour)):
 			h.Figures.Renewals++
+			if h.Races && !h.Spoils && !h.Deletes {
+				checkTrust(h, s)
+			}
 		default:
 			h.Figures.OtherCertificates++
 		}

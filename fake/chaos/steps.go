@@ -30,7 +30,7 @@ type Step struct {
 
 // Steps returns all that may happen in such a history, the Options' own last.
 func Steps(o Options) []Step {
-	return slices.DeleteFunc(slices.Concat(allSteps(), o.Steps), func(s Step) bool { return !o.has(s.Only) })
+	return slices.DeleteFunc(slices.Concat(allSteps(), raceSteps(), o.Steps), func(s Step) bool { return !o.has(s.Only) })
 }
 
 // Draw chooses one of some steps, by their weights.
@@ -90,7 +90,8 @@ func allSteps() []Step {
 
 // has reports whether a history has all of another setting.
 func (s Setting) has(some Setting) bool {
-	return (s.Approves || !some.Approves) && (s.Deletes || !some.Deletes) && (s.Attacks || !some.Attacks) && (s.Spoils || !some.Spoils) && (s.Serves || !some.Serves)
+	return (s.Approves || !some.Approves) && (s.Deletes || !some.Deletes) && (s.Attacks || !some.Attacks) &&
+		(s.Spoils || !some.Spoils) && (s.Serves || !some.Serves) && (s.Races || !some.Races)
 }
 
 func pick[T any](r Choices, from []T) T { return from[r.IntN(len(from))] }
@@ -114,7 +115,7 @@ func stepBusy(h *History, r Choices) {
 		if m.down || h.problem != nil {
 			return
 		}
-		if behind := m.view.Behind(); len(behind) > 0 && r.IntN(2) == 0 {
+		if behind := m.behind(); len(behind) > 0 && r.IntN(2) == 0 {
 			m.view.Next(pick(r, behind))
 		}
 		m.work(r.IntN)
@@ -124,12 +125,12 @@ func stepBusy(h *History, r Choices) {
 
 func stepEvent(h *History, r Choices) {
 	m := pick(r, h.managers)
-	if behind := m.view.Behind(); len(behind) > 0 {
+	if behind := m.behind(); len(behind) > 0 {
 		m.view.Next(pick(r, behind))
 	}
 }
 
-func stepSync(h *History, r Choices) { pick(r, h.managers).view.Sync() }
+func stepSync(h *History, r Choices) { pick(r, h.managers).sync() }
 
 func stepDeadline(h *History, r Choices) {
 	if at, ok := pick(r, h.managers).nextTimer(); ok && at.After(h.Cluster.Now()) && at.Sub(h.Cluster.Now()) < time.Hour {
@@ -166,6 +167,9 @@ func stepDowntime(h *History, r Choices) {
 func stepClock(h *History, r Choices) {
 	h.Figures.ClockJumps++
 	jumps := []time.Duration{0, 0, time.Second, -time.Second, 5 * time.Minute, -5 * time.Minute, time.Hour, -time.Hour}
+	if h.Races {
+		jumps = []time.Duration{0, -ClockTolerance / 2, -10 * time.Second, 10 * time.Second, ClockTolerance / 2}
+	}
 	pick(r, h.managers).skew = pick(r, jumps)
 }
 
@@ -208,21 +212,6 @@ func stepApprove(h *History, _ Choices) {
 	}
 }
 
-const maxVersions = 6
-
-func stepPublish(h *History, r Choices) {
-	name := pick(r, packages)
-	if h.heads[name] == maxVersions {
-		return
-	}
-	h.Figures.Published++
-	h.heads[name]++
-	h.build()
-	for _, m := range h.managers {
-		m.resync()
-	}
-}
-
 func stepDeleteWorkload(h *History, r Choices) {
 	var all []olmcore.Object
 	for _, o := range h.Cluster.Objects() {
@@ -249,9 +238,18 @@ func stepDelete(h *History, r Choices) {
 		all = objects(listed[*operatorsv1.OperatorGroup](h))
 	}
 	if len(all) > 0 {
-		h.Figures.Deletions++
-		_ = h.Cluster.Delete(olmcore.RefOf(pick(r, all)).Unversioned())
+		deleteAsUser(h, pick(r, all))
 	}
+}
+
+// deleteAsUser deletes an object, whatever it has become.
+func deleteAsUser(h *History, o olmcore.Object) {
+	h.Figures.Deletions++
+	h.say("  %s", olmcore.KeyOf(o))
+	if s, is := o.(*v1alpha1.Subscription); is {
+		h.races.unsubscribed[s.Namespace+"/"+s.Spec.Package] = true
+	}
+	_ = h.Cluster.Delete(olmcore.RefOf(o).Unversioned())
 }
 
 func objects[T olmcore.Object](typed []T) []olmcore.Object {

@@ -5,10 +5,10 @@ package chaos
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -59,8 +59,17 @@ var (
 type Figures struct {
 	Histories, Steps, Reconciles, Writes, Effects, Faults, Crashes, Errors, InvalidInputs  int
 	Plans, Completed, Approvals, Published, Deletions, Downtimes, ClockJumps, NodeFailures int
+	Withdrawn, Refusals                                                                    int
 	Attacks, Spoils, Certificates, Renewals, OtherCertificates, Orphans, Checks            int
 	Simulated                                                                              time.Duration
+}
+
+// Add adds the figures of another history.
+func (f *Figures) Add(other *Figures) {
+	sum, more := reflect.ValueOf(f).Elem(), reflect.ValueOf(other).Elem()
+	for i := range sum.NumField() {
+		sum.Field(i).SetInt(sum.Field(i).Int() + more.Field(i).Int())
+	}
 }
 
 // Setting says what a history begins with, and who does what in it.
@@ -78,6 +87,10 @@ type Setting struct {
 	Attacks bool
 	// Spoils: a user spoils what operators need to serve and to be seen.
 	Spoils bool
+	// Races: InstallPlans overtake each other. Versions are published and withdrawn while plans run, writes of their steps
+	// are refused for minutes, the cache of one kind stands still while the others go on, and the clocks of the managers
+	// differ by no more than ClockTolerance.
+	Races bool
 }
 
 // Options are the parts of a history that are yours. The zero value is OLM alone, where only Automatic Subscriptions come to
@@ -110,8 +123,9 @@ type History struct {
 	Options Options
 	Setting
 	managers []*manager
-	catalogs controllers.Catalogs
-	heads    map[string]int
+	// offers are the versions of each package that the catalog offers, content is what it is made of.
+	offers  map[string]*offer
+	content *resolution.Catalog
 	// targets are the target namespaces of each tenant's OperatorGroup.
 	targets map[string][]string
 	safety  *invariant.Safety
@@ -124,6 +138,8 @@ type History struct {
 	issuerFails bool
 	// policy: the API server refuses changes of who calls operators at this time.
 	policy bool
+	// races is what a history with Races remembers.
+	races races
 	// connects: gRPC clients connect, which a CatalogSource says.
 	connects bool
 	problem  error
@@ -141,7 +157,7 @@ const logged = 150
 func New(o Options) *History {
 	h := &History{
 		Cluster: fake.NewCluster(beginning), Figures: cmp.Or(o.Figures, &Figures{}), Setting: o.Setting, Options: o,
-		heads: map[string]int{}, targets: maps.Clone(watchedBy), refused: map[string]bool{}, certificates: map[olmcore.Key][]seenCertificate{},
+		offers: map[string]*offer{}, targets: maps.Clone(watchedBy), refused: map[string]bool{}, certificates: map[olmcore.Key][]seenCertificate{},
 	}
 	h.Figures.Histories++
 	c := h.Cluster
@@ -149,19 +165,15 @@ func New(o Options) *History {
 	c.Authorize = authorize
 	c.Webhooks = c.Serving(nil)
 	h.safety = &invariant.Safety{Cluster: c}
+	h.races = newRaces()
 	for _, p := range packages {
-		h.heads[p] = 1
+		h.offers[p] = &offer{channel: "stable", versions: []version{{number: 1}}}
 	}
-	h.catalogs = controllers.Catalogs{GlobalNamespace: "olm", Content: map[types.NamespacedName]*resolution.Catalog{}}
 	h.build()
 	h.must(c.AddNode("a", nil))
 	h.must(c.AddNode("b", nil))
 	h.must(c.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}))
-	h.must(c.Create(&v1alpha1.CatalogSource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "olm", Name: "community"},
-		Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "registry.example.com/catalog:latest",
-			GrpcPodConfig: &v1alpha1.GrpcPodConfig{SecurityContextConfig: v1alpha1.Restricted}},
-	}))
+	createCatalog(h)
 	for _, ns := range tenants {
 		h.createGroup(ns)
 	}
@@ -174,12 +186,16 @@ func New(o Options) *History {
 	}
 	for i := range 2 {
 		m := &manager{history: h, name: fmt.Sprint("manager ", i)}
+		m.catalogs = controllers.Catalogs{GlobalNamespace: "olm", Content: map[types.NamespacedName]*resolution.Catalog{}}
 		m.view = c.View(m.name)
 		h.managers = append(h.managers, m)
 		m.start()
 	}
 	if h.Serves {
 		installServing(h)
+	}
+	if h.Races {
+		startRaces(h)
 	}
 	return h
 }
@@ -213,6 +229,14 @@ func authorize(as *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) e
 		return nil
 	}
 	return apierrors.NewForbidden(schema.GroupResource{Resource: target.Kind}, target.Name, errors.New("not in this namespace"))
+}
+
+func createCatalog(h *History) {
+	_ = h.Cluster.Create(&v1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: catalogKey.Namespace, Name: catalogKey.Name},
+		Spec: v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: "registry.example.com/catalog:latest",
+			GrpcPodConfig: &v1alpha1.GrpcPodConfig{SecurityContextConfig: v1alpha1.Restricted}},
+	})
 }
 
 func (h *History) createGroup(ns string) {
@@ -262,42 +286,6 @@ func (h *History) remember() {
 			h.untouched[key] = o.GetResourceVersion()
 		}
 	}
-}
-
-// build makes the catalog's content from the heads.
-func (h *History) build() {
-	var all []resolution.Package
-	for _, name := range packages {
-		p := resolution.Package{Name: name, DefaultChannel: "stable"}
-		var entries []resolution.ChannelEntry
-		for v := 1; v <= h.heads[name]; v++ {
-			e := resolution.ChannelEntry{Name: operators.Name(name, v)}
-			if v > 1 {
-				e.Replaces = operators.Name(name, v-1)
-			}
-			entries = append(entries, e)
-			p.Bundles = append(p.Bundles, resolution.Bundle{Name: e.Name, Bundle: olmcore.Bundle{Objects: operators.Bundle(name, v), Properties: properties(name, v)}})
-		}
-		p.Channels = []resolution.Channel{{Name: "stable", Entries: entries}}
-		all = append(all, p)
-	}
-	content, problems := resolution.Build(all)
-	if len(problems) > 0 {
-		panic(fmt.Sprint(problems))
-	}
-	h.catalogs.Content[types.NamespacedName{Namespace: "olm", Name: "community"}] = content
-}
-
-func properties(name string, version int) []olmcore.Property {
-	value := func(format string, args ...any) json.RawMessage { return json.RawMessage(fmt.Sprintf(format, args...)) }
-	all := []olmcore.Property{
-		{Type: resolution.PropertyPackage, Value: value(`{"packageName":%q,"version":"%d.0.0"}`, name, version)},
-		{Type: resolution.PropertyGVK, Value: value(`{"group":"example.com","version":"v1","kind":%q}`, name)},
-	}
-	if name == "gamma" {
-		all = append(all, olmcore.Property{Type: resolution.PropertyGVKRequired, Value: value(`{"group":"example.com","version":"v1","kind":"alpha"}`)})
-	}
-	return all
 }
 
 // must notes an error that no history may have.
@@ -353,6 +341,7 @@ func (h *History) check() {
 	}
 	checkServing(h)
 	checkRights(h)
+	checkRaces(h)
 	for key, version := range h.untouched {
 		o, err := h.Cluster.Get(context.Background(), schema.GroupVersionKind{Group: key.Group, Kind: key.Kind}, key.Namespace, key.Name)
 		switch {

@@ -18,7 +18,7 @@ import (
 func Name(pkg string, version int) string { return fmt.Sprintf("%s.v%d.0.0", pkg, version) }
 
 // kept are the versions whose manifests are made once: those that the worlds publish.
-const kept = 6
+const kept = 12
 
 var bundles = sync.OnceValue(func() map[string][]olmcore.Object {
 	all := map[string][]olmcore.Object{}
@@ -95,6 +95,11 @@ spec:
   scope: Namespaced
   names: {kind: PKG, listKind: PKGList, plural: PKGs, singular: PKG}
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: PKG-settings}
+data: {version: "VERSION"}
 `
 
 // special are the manifests of packages with more than a Deployment. From one version to the next delta gains and loses a
