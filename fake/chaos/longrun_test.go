@@ -39,9 +39,8 @@ const (
 // world must come to rest: with what is wanted installed, and the managers writing nothing, whatever they remember.
 func TestTheWholeWorld(t *testing.T) {
 	steps, began := number(t, stepsVariable, defaultSteps), time.Now()
-	r := explore(uint64(number(t, seedVariable, defaultSeed)), steps, false)
+	r := explore(t, uint64(number(t, seedVariable, defaultSeed)), steps, false)
 	for i, p := range r.problems {
-		t.Errorf("history %d: %v", p.seed, p.problem)
 		if i == 0 {
 			shortest, failed, same := shrink(p, shrinkTime)
 			t.Errorf("%d of its steps are enough (%+v): %v\nto repeat: %s=%d %s=%d go test ./fake/chaos -run %s\n%s", len(shortest),
@@ -74,7 +73,7 @@ type result struct {
 
 // explore runs the histories of a seed and of those after it, as many at once as there are processors, until there were so
 // many steps; or, where it stops, a problem.
-func explore(seed uint64, steps int, stops bool) (all result) {
+func explore(t *testing.T, seed uint64, steps int, stops bool) (all result) {
 	var (
 		mu    sync.Mutex
 		wg    sync.WaitGroup
@@ -103,6 +102,7 @@ func explore(seed uint64, steps int, stops bool) (all result) {
 					of.heals = h.Figures.Steps == len(of.steps)
 					of.steps = of.steps[:h.Figures.Steps]
 					all.problems = append(all.problems, of)
+					t.Logf("history %d, step %d: %v", of.seed, h.Figures.Steps, problem)
 				}
 				mu.Unlock()
 			}
