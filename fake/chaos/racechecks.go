@@ -212,7 +212,7 @@ func requireFollowed(h *History) {
 		switch {
 		case other != "":
 			h.must(fmt.Errorf("%s and %s are side by side in namespace %s in the end: %s %s", other, c.Name, c.Namespace, c.Status.Phase, c.Status.Reason))
-		case !followed[c.Namespace+"/"+c.Name]:
+		case !followed[c.Namespace+"/"+c.Name] && !h.races.disturbed[c.Namespace]:
 			h.must(fmt.Errorf("no Subscription follows %s/%s in the end, which is %s", c.Namespace, c.Name, c.Status.Phase))
 		}
 		versions[c.Namespace+"/"+pkg] = c.Name
@@ -233,7 +233,7 @@ func requireHead(h *History, s *v1alpha1.Subscription) {
 	if s.Status.State == v1alpha1.SubscriptionStateAtLatest && s.Status.InstalledCSV == head && c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded {
 		return
 	}
-	if c != nil && slices.Contains(stuck(h), c) {
+	if h.races.disturbed[s.Namespace] && (hasCause(h, s) || c != nil && slices.Contains(stuck(h), c)) {
 		return
 	}
 	phase := v1alpha1.ClusterServiceVersionPhase("absent")
@@ -242,4 +242,21 @@ func requireHead(h *History, s *v1alpha1.Subscription) {
 	}
 	h.must(fmt.Errorf("%s/%s does not reach %s, which is %s, in the end: %s, installed %s, %+v", s.Namespace, s.Name, head, phase,
 		s.Status.State, s.Status.InstalledCSV, s.Status))
+}
+
+// causes are the conditions that say why a Subscription does not have the newest version.
+var causes = []v1alpha1.SubscriptionConditionType{v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionInstallPlanFailed,
+	v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionBundleUnpackFailed}
+
+// hasCause reports whether a Subscription, or another one of its namespace, says what is in the way. A namespace is resolved as
+// a whole.
+func hasCause(h *History, of *v1alpha1.Subscription) bool {
+	for _, s := range listed[*v1alpha1.Subscription](h) {
+		for _, kind := range causes {
+			if s.Namespace == of.Namespace && s.Status.GetCondition(kind).Status == corev1.ConditionTrue {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -32,6 +32,8 @@ type races struct {
 	deleted map[types.UID]int
 	// unsubscribed are the packages whose Subscriptions users deleted, by namespace.
 	unsubscribed map[string]bool
+	// disturbed are the namespaces in which users deleted InstallPlans or versions, which may leave half an installation.
+	disturbed map[string]bool
 	// settings are the versions of the packages' ConfigMaps.
 	settings map[olmcore.Key]int
 	// trusts is what each client of an operator trusted, and since when.
@@ -45,7 +47,7 @@ type refusal struct {
 
 func newRaces() races {
 	return races{refusals: map[olmcore.Key]refusal{}, kept: map[types.UID]olmcore.Key{}, since: map[types.UID]types.UID{},
-		deleted: map[types.UID]int{}, settings: map[olmcore.Key]int{}, unsubscribed: map[string]bool{}, trusts: map[string][]trust{}}
+		deleted: map[types.UID]int{}, settings: map[olmcore.Key]int{}, unsubscribed: map[string]bool{}, disturbed: map[string]bool{}, trusts: map[string][]trust{}}
 }
 
 // raceSteps are the steps of a history with Races. They are many compared with the others, so that the same things happen to

@@ -246,8 +246,11 @@ func stepDelete(h *History, r Choices) {
 func deleteAsUser(h *History, o olmcore.Object) {
 	h.Figures.Deletions++
 	h.say("  %s", olmcore.KeyOf(o))
-	if s, is := o.(*v1alpha1.Subscription); is {
-		h.races.unsubscribed[s.Namespace+"/"+s.Spec.Package] = true
+	switch o := o.(type) {
+	case *v1alpha1.Subscription:
+		h.races.unsubscribed[o.Namespace+"/"+o.Spec.Package] = true
+	case *v1alpha1.InstallPlan, *v1alpha1.ClusterServiceVersion:
+		h.races.disturbed[o.GetNamespace()] = true
 	}
 	_ = h.Cluster.Delete(olmcore.RefOf(o).Unversioned())
 }
