@@ -37,9 +37,8 @@ type Safety struct {
 //   - an InstallPlan lost the owner reference to a Subscription that still exists,
 //   - an InstallPlan lost a component label,
 //   - an InstallPlan left Complete, or is installed without approval,
-//   - a ClusterServiceVersion that had the clean-up finalizer is gone and left a
-//     ClusterRole or ClusterRoleBinding behind that was its own when it was deleted.
-//     One that another manager makes after that is the InstallPlan's to repair.
+//   - a ClusterServiceVersion is gone and left a ClusterRole or ClusterRoleBinding behind that was its own when it was
+//     deleted. One that another manager creates after that is left to the sweep.
 func (s *Safety) Check() error {
 	if err := ignored(s.Ignore).validate(); err != nil {
 		return err
@@ -116,11 +115,15 @@ func (s *Safety) checkCSVs() (map[types.UID]*v1alpha1.ClusterServiceVersion, err
 	}
 	var broken []error
 	for uid, c := range s.csvs {
-		if next[uid] != nil || !slices.Contains(c.Finalizers, "operators.coreos.com/csv-cleanup") {
+		if next[uid] != nil {
 			continue
 		}
-		for _, o := range s.doomed[uid] {
-			if left := stillThere(s.Cluster, o); left != nil && !ignored(s.Ignore).whole(olmcore.KeyOf(left)) && ownerOf(c).Owns(left.GetLabels()) {
+		left := s.doomed[uid]
+		if !slices.Contains(c.Finalizers, "operators.coreos.com/csv-cleanup") && c.DeletionTimestamp == nil {
+			left = clusterRBAC(s.Cluster, c) // it went at once
+		}
+		for _, o := range left {
+			if o = stillThere(s.Cluster, o); o != nil && !ignored(s.Ignore).whole(olmcore.KeyOf(o)) && ownerOf(c).Owns(o.GetLabels()) {
 				broken = append(broken, fmt.Errorf("ClusterServiceVersion %s/%s is gone and left %s behind", c.Namespace, c.Name, olmcore.KeyOf(o)))
 			}
 		}
