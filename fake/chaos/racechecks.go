@@ -13,6 +13,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -138,8 +139,12 @@ func noteTrust(h *History) {
 // checkTrust requires, as a certificate takes the place of one that neared its end, that API servers whose caches are
 // trustDelay old trust it.
 func checkTrust(h *History, secret *corev1.Secret) {
+	name := strings.TrimSuffix(secret.Name, "-service-cert")
+	if fake.Find[*appsv1.Deployment](h.Cluster, secret.Namespace, name) == nil {
+		return // no Pod serves
+	}
 	authority := strings.TrimSpace(string(secret.Data[certificate.CAKey]))
-	service := types.NamespacedName{Namespace: secret.Namespace, Name: strings.TrimSuffix(secret.Name, "-service-cert") + "-service"}
+	service := types.NamespacedName{Namespace: secret.Namespace, Name: name + "-service"}
 	for _, key := range slices.Sorted(maps.Keys(h.races.trusts)) {
 		all := h.races.trusts[key]
 		for i, t := range all {
