@@ -26,4 +26,11 @@
 // the four namespaces of [Tenants], whose users subscribe to them. Two managers run all of OLM's controllers and yours, each
 // with its own View, queue, memory and clock. A namespace of an attacker, and one of objects that nothing has a reason to
 // touch.
+//
+// # Races
+//
+// In a history with Races in its [Setting], versions are published and withdrawn while InstallPlans run, writes are refused
+// for minutes, the cache of one kind stands still, and the clocks of the managers differ by up to [ClockTolerance]. The world
+// then also requires that InstallPlans run in their order, that nothing goes back to an older version, and that in the end
+// each ClusterServiceVersion has a Subscription.
 package chaos
