@@ -5,7 +5,10 @@ package chaos
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/fake/internal/operators"
@@ -86,7 +89,7 @@ func (h *History) build() {
 			if v.withdrawn {
 				continue
 			}
-			bundle := olmcore.Bundle{Objects: operators.Bundle(name, v.number), Properties: h.properties(name, v.number)}
+			bundle := olmcore.Bundle{Objects: h.objects(name, v.number), Properties: h.properties(name, v.number)}
 			p.Bundles = append(p.Bundles, resolution.Bundle{Name: operators.Name(name, v.number), Bundle: bundle})
 		}
 		all = append(all, p)
@@ -97,6 +100,21 @@ func (h *History) build() {
 	}
 	h.content = content
 }
+
+// objects are those of a version: with Races also a ConfigMap, which shows what version wrote it last.
+func (h *History) objects(name string, number int) []olmcore.Object {
+	objects := operators.Bundle(name, number)
+	if !h.Races {
+		return objects
+	}
+	return append(slices.Clone(objects), &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Name: name + settingsSuffix}, Data: map[string]string{"version": fmt.Sprint(number)},
+	})
+}
+
+// settingsSuffix ends the name of the ConfigMap of a package.
+const settingsSuffix = "-settings"
 
 func (h *History) properties(name string, version int) []olmcore.Property {
 	value := func(format string, args ...any) json.RawMessage { return json.RawMessage(fmt.Sprintf(format, args...)) }

@@ -39,7 +39,7 @@ func checkRaces(h *History) {
 // checkSettings requires that the ConfigMap of a package never goes back to an older version while a newer one is installed.
 func checkSettings(h *History) {
 	for _, cm := range listed[*corev1.ConfigMap](h) {
-		pkg, is := strings.CutSuffix(cm.Name, "-settings")
+		pkg, is := strings.CutSuffix(cm.Name, settingsSuffix)
 		if !is {
 			continue
 		}

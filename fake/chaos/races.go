@@ -67,6 +67,7 @@ func raceSteps() []Step {
 		{Name: "a registry Pod is deleted", Weight: 4, Do: stepDeleteRegistryPod},
 		{Name: "a node fails, and heals soon", Weight: 6, Do: stepNode},
 		{Name: "nothing happens for an hour", Weight: 1, Do: stepQuiet},
+		{Name: "a new version is deleted", Weight: 12, Only: Setting{Deletes: true}, Do: stepDeleteNewVersion},
 		{Name: "any object of OLM is deleted", Weight: 12, Only: Setting{Deletes: true}, Do: stepDeleteAny},
 	}
 	for i := range all {
@@ -272,6 +273,19 @@ func stepDeleteAny(h *History, r Choices) {
 		return
 	}
 	deleteAsUser(h, pick(r, all))
+}
+
+// stepDeleteNewVersion deletes a version that no manager has written the status of yet.
+func stepDeleteNewVersion(h *History, r Choices) {
+	var all []olmcore.Object
+	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
+		if c.Status.Phase == v1alpha1.CSVPhaseNone {
+			all = append(all, c)
+		}
+	}
+	if len(all) > 0 {
+		deleteAsUser(h, pick(r, all))
+	}
 }
 
 // stepQuiet: what is wrong stays wrong, but nothing new happens, and caches are not stale. The managers must not write at one

@@ -95,11 +95,6 @@ spec:
   scope: Namespaced
   names: {kind: PKG, listKind: PKGList, plural: PKGs, singular: PKG}
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: PKG-settings}
-data: {version: "VERSION"}
 `
 
 // special are the manifests of packages with more than a Deployment. From one version to the next delta gains and loses a
