@@ -104,7 +104,7 @@ func TestAMutantIsFound(t *testing.T) {
 }
 
 // recordTime is how long a shorter history of a mutant is searched.
-const recordTime = 4 * time.Minute
+const recordTime = 2 * time.Minute
 
 func mutantName(file string) string { return strings.TrimSuffix(filepath.Base(file), ".patch") }
 
