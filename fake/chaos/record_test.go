@@ -99,5 +99,8 @@ func writeHistory(file string, problem error, steps []step, of chaos.Options, he
 	for _, s := range steps {
 		fmt.Fprintf(&b, "%d %s\n", s.seed, s.Name)
 	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // a folder of the repository
+		return err
+	}
 	return os.WriteFile(file, []byte(b.String()), 0o644) //nolint:gosec // a file of the repository
 }
