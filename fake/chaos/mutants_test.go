@@ -36,13 +36,11 @@ const (
 	root = "../.."
 )
 
-// TestMutantsApply checks that each mutant is a patch of today's code, and that a history of it is recorded.
+// TestMutantsApply checks that each mutant is a patch of today's code, and that each recorded history is that of a mutant.
 func TestMutantsApply(t *testing.T) {
 	for _, file := range filesIn(t, mutants, ".patch") {
 		t.Run(mutantName(file), func(t *testing.T) {
 			require.NotEmpty(t, patched(t, file))
-			require.FileExists(t, historyOfMutant(file), "record it: %s=1 %s=%s go test ./fake/chaos -run TestMutantsAreFound",
-				updateVariable, mutantsVariable, mutantName(file))
 		})
 	}
 	for _, file := range filesIn(t, recorded, ".txt") {
