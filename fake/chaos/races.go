@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -67,7 +68,7 @@ func raceSteps() []Step {
 		{Name: "a registry Pod is deleted", Weight: 4, Do: stepDeleteRegistryPod},
 		{Name: "a node fails, and heals soon", Weight: 6, Do: stepNode},
 		{Name: "nothing happens for an hour", Weight: 1, Do: stepQuiet},
-		{Name: "a new version is deleted", Weight: 12, Only: Setting{Deletes: true}, Do: stepDeleteNewVersion},
+		{Name: "a new version is deleted", Weight: 40, Only: Setting{Deletes: true}, Do: stepDeleteNewVersion},
 		{Name: "any object of OLM is deleted", Weight: 12, Only: Setting{Deletes: true}, Do: stepDeleteAny},
 	}
 	for i := range all {
@@ -275,11 +276,17 @@ func stepDeleteAny(h *History, r Choices) {
 	deleteAsUser(h, pick(r, all))
 }
 
-// stepDeleteNewVersion deletes a version that no manager has written the status of yet.
+// stepDeleteNewVersion deletes a version whose ClusterRoles exist, and whose status no manager has written yet.
 func stepDeleteNewVersion(h *History, r Choices) {
+	roles := map[string]bool{}
+	for _, o := range h.Cluster.Objects() {
+		if role, is := o.(*rbacv1.ClusterRole); is {
+			roles[role.Labels["olm.owner.namespace"]+"/"+role.Labels[olmcore.LabelOwner]] = true
+		}
+	}
 	var all []olmcore.Object
 	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
-		if c.Status.Phase == v1alpha1.CSVPhaseNone {
+		if c.Status.Phase == v1alpha1.CSVPhaseNone && roles[c.Namespace+"/"+c.Name] {
 			all = append(all, c)
 		}
 	}
