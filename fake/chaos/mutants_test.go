@@ -72,6 +72,9 @@ func TestMutantsAreFound(t *testing.T) {
 			found, isFound := runMutant(t, binary, "TestAMutantIsFound", searchVariable+"="+record, seedVariable+"="+seedOf(t, file))
 			require.True(t, isFound, "the random world does not find the mutant:\n%s", found)
 			t.Logf("built in %s: %s", built, lineWith(found, "found"))
+			steps, of, heals := readHistory(t, historyOfMutant(file))
+			_, problem := live(of, steps, heals)
+			require.NoError(t, problem, "the recorded history has a problem without the mutant: it is one of the code, or of the world")
 			replayed, fails := runMutant(t, binary, "TestRecordedHistories/^"+name+"$")
 			require.True(t, fails && strings.Contains(replayed, "--- FAIL: TestRecordedHistories/"+name),
 				"the recorded history does not find the mutant any more; record another: %s=1 %s=%s go test ./fake/chaos -run %s\n%s",

@@ -215,11 +215,12 @@ func requireFollowed(h *History) {
 			continue
 		}
 		pkg, _ := packageOf(c.Name)
+		isLeft := h.races.disturbed[c.Namespace] || h.races.unsubscribed[c.Namespace+"/"+pkg]
 		other := versions[c.Namespace+"/"+pkg]
 		switch {
-		case other != "" && !h.races.disturbed[c.Namespace]:
+		case other != "" && !isLeft:
 			h.must(fmt.Errorf("%s and %s are side by side in namespace %s in the end: %s %s", other, c.Name, c.Namespace, c.Status.Phase, c.Status.Reason))
-		case !followed[c.Namespace+"/"+c.Name] && !h.races.disturbed[c.Namespace]:
+		case !followed[c.Namespace+"/"+c.Name] && !isLeft:
 			h.must(fmt.Errorf("no Subscription follows %s/%s in the end, which is %s", c.Namespace, c.Name, c.Status.Phase))
 		}
 		versions[c.Namespace+"/"+pkg] = c.Name
@@ -240,7 +241,7 @@ func requireHead(h *History, s *v1alpha1.Subscription) {
 	if s.Status.State == v1alpha1.SubscriptionStateAtLatest && s.Status.InstalledCSV == head && c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded {
 		return
 	}
-	if h.races.disturbed[s.Namespace] && (hasCause(h, s) || c != nil && slices.Contains(stuck(h), c)) {
+	if (h.races.disturbed[s.Namespace] || len(h.races.unsubscribed) > 0) && (hasCause(h, s) || c != nil && slices.Contains(stuck(h), c)) {
 		return
 	}
 	phase := v1alpha1.ClusterServiceVersionPhase("absent")
