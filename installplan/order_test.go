@@ -10,6 +10,8 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/fake/invariant"
@@ -224,6 +226,39 @@ func TestGeneratedSubscriptionIsCreatedOnce(t *testing.T) {
 				}
 			}
 			require.Equal(t, c.actions, created)
+		})
+	}
+}
+
+// TestObjectsFollowARecreatedVersion checks that the objects of applied steps get the owner of a version that was deleted and created
+// again while the plan was running.
+func TestObjectsFollowARecreatedVersion(t *testing.T) {
+	owned := func(uid types.UID) func(*rbacv1.Role) {
+		return func(r *rbacv1.Role) {
+			r.Labels = map[string]string{"olm.managed": "true"}
+			r.OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "a.v1", UID: uid}}
+		}
+	}
+	for name, c := range map[string]struct {
+		change  func(*rbacv1.Role)
+		actions []string
+	}{
+		"the owner is the version":             {owned("uid-a.v1"), nil},
+		"the owner is the version before":      {owned("uid-before"), []string{"update Role ops/role (StepDiffers)"}},
+		"garbage collection removed the owner": {func(r *rbacv1.Role) { owned("")(r); r.OwnerReferences = nil }, []string{"update Role ops/role (StepDiffers)"}},
+		"the object is unmanaged":              {func(*rbacv1.Role) {}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := planOfPackages("install-x", 1, "a", Installing, startedAgo(time.Minute), func(p *v1alpha1.InstallPlan) {
+				p.Status.Plan = []*v1alpha1.Step{
+					WithStatus(Created, versionOfPackage("a.v1", "a")), WithStatus(Created, RoleStep("a.v1", "role")), RoleStep("a.v1", "open"),
+				}
+			})
+			role := &rbacv1.Role{ObjectMeta: Meta("role"), Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}
+			c.change(role)
+			in := input(plan, with(CSV("a.v1"), role))
+			require.NoError(t, invariant.Laws(reconcileResult, in))
+			require.Equal(t, append(c.actions, "create Role ops/open (StepAbsent)"), Describe(reconcile(t, in))[1:])
 		})
 	}
 }

@@ -57,8 +57,22 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	}
 	if o.GetDeletionTimestamp() != nil {
 		keep.Outcome, keep.Message = Waiting, finishDeleting(key)
+	} else if w.namesOldVersion(o, s) {
+		return Verdict{}, false
 	}
 	return keep, true
+}
+
+// namesOldVersion reports whether the object of a step does not name the step's ClusterServiceVersion as its owner, although that
+// version exists: somebody deleted the version while the plan was running, and the plan created it again with another UID. The
+// version does not accept an object of another owner, and garbage collection would delete the object.
+func (w *world) namesOldVersion(o olmcore.Object, s *v1alpha1.Step) bool {
+	version, kind := w.here(s.Resolving), kinds.Known[s.Resource.Kind]
+	if version == nil || version.DeletionTimestamp != nil || !isManaged(o) {
+		return false
+	}
+	uid := o.GetLabels()[olmcore.LabelOwnerUID]
+	return kind.Owned && !olmcore.OwnedBy(o, version.UID) || kind.Labelled && uid != "" && uid != string(version.UID)
 }
 
 // unsupported is the message about a step of a kind that plans do not install. It begins with OLM's message, which names no object.
