@@ -79,7 +79,8 @@ func lacksOwnObjects(c *v1alpha1.ClusterServiceVersion) bool {
 			return r.Status != v1alpha1.RequirementStatusReasonPresent
 		case "CustomResourceDefinition":
 			isOwned := slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == r.Name })
-			return isOwned && r.Status == v1alpha1.RequirementStatusReasonNotPresent
+			isOpen := r.Status == v1alpha1.RequirementStatusReasonNotPresent || r.Status == v1alpha1.RequirementStatusReasonPresentNotSatisfied
+			return isOwned && isOpen
 		}
 		return false
 	})

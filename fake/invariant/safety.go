@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -38,7 +39,8 @@ type Safety struct {
 //   - an InstallPlan lost a component label,
 //   - an InstallPlan left Complete, or is installed without approval,
 //   - a ClusterServiceVersion is gone and left a ClusterRole or ClusterRoleBinding behind that was its own when it was
-//     deleted. One that another manager creates after that is left to the sweep.
+//     deleted. An object that another manager creates in the minute before the deletion, or after it, is left to the sweep: the
+//     cache of the manager that cleans up may not show it.
 func (s *Safety) Check() error {
 	if err := ignored(s.Ignore).validate(); err != nil {
 		return err
@@ -110,7 +112,7 @@ func (s *Safety) checkCSVs() (map[types.UID]*v1alpha1.ClusterServiceVersion, err
 		if before, seen := s.doomed[uid]; seen {
 			doomed[uid] = before
 		} else if c.DeletionTimestamp != nil {
-			doomed[uid] = clusterRBAC(s.Cluster, c)
+			doomed[uid] = visible(clusterRBAC(s.Cluster, c), c.DeletionTimestamp.Time)
 		}
 	}
 	var broken []error
@@ -144,6 +146,14 @@ func clusterRBAC(cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersion) (own 
 		}
 	}
 	return own
+}
+
+// cacheLag is how old an object has to be so that the cache of every manager shows it.
+const cacheLag = time.Minute
+
+// visible returns the objects that were created at least cacheLag before a time.
+func visible(objects []olmcore.Object, at time.Time) []olmcore.Object {
+	return slices.DeleteFunc(objects, func(o olmcore.Object) bool { return o.GetCreationTimestamp().Add(cacheLag).After(at) })
 }
 
 // stillThere returns an object as it is now, nil when it is gone.

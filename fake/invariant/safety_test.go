@@ -65,15 +65,17 @@ func TestWhichOwnersAPlanMayNotLose(t *testing.T) {
 	}
 }
 
-// TestWhatACSVMayNotLeaveBehind: what it had when it was deleted. What another manager
-// with a stale cache makes after that, an InstallPlan or a sweep takes care of.
+// TestWhatACSVMayNotLeaveBehind checks that a deleted version leaves none of its older objects behind. Objects that another manager
+// with a stale cache creates around the deletion are left to the sweep.
 func TestWhatACSVMayNotLeaveBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		late bool
+		age  time.Duration
 		want string
 	}{
-		"a ClusterRole of its own":            {want: "ClusterServiceVersion ns/a is gone and left ClusterRole a behind"},
-		"one that is made after its deletion": {late: true},
+		"a ClusterRole of its own":         {age: time.Minute, want: "ClusterServiceVersion ns/a is gone and left ClusterRole a behind"},
+		"one created just before deletion": {age: time.Minute - time.Second},
+		"one created after the deletion":   {late: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
@@ -89,6 +91,7 @@ func TestWhatACSVMayNotLeaveBehind(t *testing.T) {
 			if !c.late {
 				require.NoError(t, cluster.Create(role))
 			}
+			cluster.Advance(c.age)
 			require.NoError(t, safety.Check())
 			require.NoError(t, cluster.Delete(olmcore.RefOf(live).Unversioned()))
 			require.NoError(t, safety.Check())
