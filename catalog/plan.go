@@ -33,10 +33,11 @@ type plan struct {
 
 func (pl *plan) promote(list ...*registryPod) { pl.promotes = append(pl.promotes, list...) }
 
-// deleteOf returns the deletion of a Pod. It names the version that was judged: one that changed since may serve by now.
+// deleteOf returns the deletion of a Pod, at the version that was judged: one that changed since may serve by now.
 func deleteOf(p *registryPod, grace int64, reason, why string) olmcore.Delete {
-	cause := olmcore.Cause{Reason: reason, Message: why}
-	return olmcore.Delete{Target: olmcore.RefOf(p.Pod), GracePeriodSeconds: new(grace), Cause: cause}
+	action := olmcore.DeleteOf(p.Pod, olmcore.Cause{Reason: reason, Message: why})
+	action.GracePeriodSeconds = new(grace)
+	return action
 }
 
 func (pl *plan) dooms(p *registryPod) bool {

@@ -143,8 +143,7 @@ func (r *report) leftovers() (actions []olmcore.Action, wait time.Duration) {
 	}
 	for _, o := range append(unneeded, r.registry.Leftovers()...) {
 		if o != olmcore.Object(r.registry.Observed.Budget) || address { // else it goes with the replicas, see Repair
-			// What changed since it was judged may be of use again.
-			actions = append(actions, olmcore.Delete{Target: olmcore.RefOf(o), Cause: cause})
+			actions = append(actions, olmcore.DeleteOf(o, cause))
 		}
 	}
 	if len(actions) == 0 || r.available.Status == metav1.ConditionTrue {

@@ -93,7 +93,7 @@ const (
 	operators, rbac, scheduling               = "operators.coreos.com", rbacv1.GroupName, "scheduling.k8s.io"
 
 	inNamespaces, everywhere = "roles rolebindings", "roles rolebindings clusterroles clusterrolebindings"
-	consoleResources         = "consoleclidownloads consolelinks consolequickstarts consoleyamlsamples"
+	consoleResources         = "consoleclidownloads consolelinks consoleplugins consolequickstarts consoleyamlsamples"
 	webhooks                 = "mutatingwebhookconfigurations validatingwebhookconfigurations"
 )
 

@@ -73,7 +73,7 @@ func TestAKeyWaitsUntilTheCacheShowsItsWrites(t *testing.T) {
 	uncached := olmcore.UpdateOf(configMap("3"), configMap("3"), why)
 	uncached.Target.APIVersion, uncached.Target.Kind = "scheduling.k8s.io/v1", "PriorityClass"
 	before, after := []olmcore.Object{configMap("3")}, []olmcore.Object{configMap("4")}
-	remove, versioned := olmcore.DeleteOf(configMap("3"), why), olmcore.Delete{Target: olmcore.RefOf(configMap("3")), Cause: why}
+	remove, byUID := olmcore.DeleteOf(configMap("3"), why), olmcore.Delete{Target: olmcore.RefOf(configMap("3")).Unversioned(), Cause: why}
 	going, newer := configMap("4"), configMap("4")
 	going.DeletionTimestamp, newer.UID = new(metav1.NewTime(noon)), "2"
 	terminating, another := []olmcore.Object{going}, []olmcore.Object{newer}
@@ -99,8 +99,8 @@ func TestAKeyWaitsUntilTheCacheShowsItsWrites(t *testing.T) {
 		"a delete that is under way":               {action: remove, cache: terminating},
 		"a delete that is done":                    {action: remove},
 		"a delete whose name was taken again":      {action: remove, cache: another},
-		"a delete that met another write":          {action: versioned, writeErr: apierrors.NewConflict(resource, "a", nil), cache: before, waits: true},
-		"a delete that met another object":         {action: remove, writeErr: apierrors.NewConflict(resource, "a", nil)},
+		"a delete that met another write":          {action: remove, writeErr: apierrors.NewConflict(resource, "a", nil), cache: before, waits: true},
+		"a delete that met another object":         {action: byUID, writeErr: apierrors.NewConflict(resource, "a", nil)},
 		"a delete that failed":                     {action: remove, writeErr: apierrors.NewInternalError(errUnread), cache: before},
 		"a kind that is not cached":                {action: uncached},
 	} {

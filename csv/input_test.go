@@ -200,7 +200,7 @@ func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
 // snapshotWithout is a Snapshot of objects in which all kinds that the library knows, and more, were read but one.
 func snapshotWithout(t *testing.T, without string, objects []olmcore.Object, more ...schema.GroupKind) *olmcore.Snapshot {
 	t.Helper()
-	for _, kind := range []string{"ConsoleCLIDownload", "ConsoleLink", "ConsoleQuickStart", "ConsoleYAMLSample"} {
+	for _, kind := range []string{"ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin", "ConsoleQuickStart", "ConsoleYAMLSample"} {
 		more = append(more, schema.GroupKind{Group: "console.openshift.io", Kind: kind})
 	}
 	for _, kind := range olmcore.Kinds() {

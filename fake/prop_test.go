@@ -94,10 +94,17 @@ func (m *storeModel) update(t *rapid.T, before *corev1.ConfigMap, value string) 
 
 func (m *storeModel) remove(t *rapid.T, seen *corev1.ConfigMap) {
 	live := fake.Find[*corev1.ConfigMap](m.Cluster, "ns", seen.Name)
-	err := m.Do(t.Context(), olmcore.DeleteOf(seen, olmcore.Cause{}))
-	deleted := live != nil && live.UID == seen.UID
+	remove := olmcore.DeleteOf(seen, olmcore.Cause{})
+	anyVersion := rapid.Bool().Draw(t, "any version")
+	if anyVersion {
+		remove.Target = remove.Target.Unversioned()
+	}
+	err := m.Do(t.Context(), remove)
+	same := live != nil && live.UID == seen.UID
+	deleted := same && (anyVersion || live.ResourceVersion == seen.ResourceVersion)
 	require.Equal(t, deleted, err == nil, "%v", err)
-	require.Equal(t, !deleted, olmcore.Classify(err) == olmcore.Gone)
+	require.Equal(t, !same, olmcore.Classify(err) == olmcore.Gone, "%v", err)
+	require.Equal(t, same && !deleted, olmcore.Classify(err) == olmcore.Conflict, "%v", err)
 	if deleted {
 		delete(m.data, seen.Name)
 	}

@@ -28,6 +28,10 @@ const (
 	retryingPrefix = "retrying execution due to error: "
 )
 
+// refusedRetry is the time until a write is tried again that permissions or a webhook refused. A round without writes
+// follows every retryInterval, so that no other step and no deadline waits for it.
+var refusedRetry = olmcore.Backoff{Base: retryInterval, Max: time.Minute}
+
 // evaluate judges every step of the plan before anything is applied. preflight: nothing is applied in this round.
 func (d *decision) evaluate(in *Input, preflight bool) step.Evaluation {
 	resources := make([]step.ResourceVerdict, len(in.CustomResources.Items))
@@ -92,7 +96,23 @@ func (d *decision) install(in *Input) {
 	} else {
 		d.progress(in, e)
 	}
-	d.actions = e.Actions()
+	if d.actions = e.Actions(); !d.changesStatus(in.InstallPlan) && backOff(in, d.actions) {
+		d.actions = nil
+	}
+}
+
+// backOff reports whether the API server refused each of some writes a short while ago. If one of them is due, or the round
+// has another write, all are tried: an adapter forgets the outcome of writes that a round leaves out.
+func backOff(in *Input, actions []olmcore.Action) bool {
+	for _, a := range actions {
+		_, target, _ := a.Describe()
+		last := in.LastRun[target.Key()]
+		isRefused := last.Class == olmcore.Forbidden || last.Class == olmcore.Webhook
+		if !isRefused || in.Now.Before(last.Last) || in.Now.Sub(last.Last) >= refusedRetry.After(last.Count) {
+			return false
+		}
+	}
+	return true
 }
 
 // retryLater is a round with problems for which there is time left.

@@ -154,14 +154,20 @@ func (d *decision) say(severity olmcore.Severity, reason, path, format string, a
 	d.result.Diagnostics = append(d.result.Diagnostics, olmcore.Diagnose(severity, reason, d.target, path, format, args...))
 }
 
+// changesStatus reports whether the status of the plan has to be written.
+func (d *decision) changesStatus(plan *v1alpha1.InstallPlan) bool {
+	for i, status := range d.steps {
+		if plan.Status.Plan[i] != nil && plan.Status.Plan[i].Status != status {
+			return true
+		}
+	}
+	return !apiequality.Semantic.DeepEqual(plan.Status, d.status)
+}
+
 // outcome returns the result, with the write of the status and the transition where there are any.
 func (d *decision) outcome(in *Input) olmcore.Result {
 	plan, result := in.InstallPlan, d.result
-	changed := !apiequality.Semantic.DeepEqual(plan.Status, d.status)
-	for i, status := range d.steps {
-		changed = changed || plan.Status.Plan[i] != nil && plan.Status.Plan[i].Status != status
-	}
-	if changed {
+	if d.changesStatus(plan) {
 		next := *plan
 		next.Status = d.status
 		after := next.DeepCopy()

@@ -65,8 +65,9 @@ type UpdateStatus struct {
 	As            *corev1.ObjectReference
 }
 
-// Delete asks for the object with Target's UID to go. GracePeriodSeconds nil and PropagationPolicy empty mean the API
-// server's defaults. An object that is gone already counts as done.
+// Delete asks for the deletion of the object that Target names. Target's UID and, if set, its resourceVersion are
+// preconditions. GracePeriodSeconds nil and PropagationPolicy empty mean the API server's defaults. An object that is
+// gone already counts as done.
 type Delete struct {
 	Target             Ref
 	GracePeriodSeconds *int64
@@ -121,10 +122,10 @@ func UpdateStatusOf(before, after Object, why Cause) UpdateStatus {
 	return UpdateStatus{Target: RefOf(before), Before: before, After: after, Cause: why}
 }
 
-// DeleteOf returns the Delete of an observed object, with its UID as precondition. Where the reason may have passed by
-// the time it runs, set the resourceVersion too: Target = RefOf(o).
+// DeleteOf returns the Delete of an observed object, with the observed UID and resourceVersion as preconditions. An object
+// that changed after it was read is not deleted: the write fails with a Conflict, and the deletion is decided again.
 func DeleteOf(o Object, why Cause) Delete {
-	return Delete{Target: RefOf(o).Unversioned(), Cause: why}
+	return Delete{Target: RefOf(o), Cause: why}
 }
 
 // StatusOf returns the object whose status the actions write, of type T: the typed view of a result's status.

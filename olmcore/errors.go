@@ -5,6 +5,7 @@ package olmcore
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,6 +181,20 @@ func LastResultsOf(previous LastResults, actions []Action, runErr error, now tim
 		}
 	}
 	return next
+}
+
+// ConflictsLast moves the actions whose last try met a Conflict behind the others, and keeps the order otherwise. A
+// Conflict stops Run, so an object that changes all the time would keep the actions behind it from running. Use
+// it for actions that do not depend on each other.
+func (r LastResults) ConflictsLast(actions []Action) {
+	met := func(a Action) int {
+		_, target, _ := a.Describe()
+		if r[target.Key()].Class == Conflict {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(actions, func(a, b Action) int { return met(a) - met(b) })
 }
 
 func lastResultOf(last LastResult, err error, now time.Time) LastResult {

@@ -199,3 +199,14 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 	require.EqualError(t, &olmcore.InputError{Field: "spec.image", Problem: "is empty"}, "invalid input: spec.image is empty")
 	require.EqualError(t, &olmcore.ActionError{Action: create("a"), Err: errors.New("no")}, "create Pod ns/a: no")
 }
+
+// TestConflictsLastKeepsTheOrderOfTheOthers checks that actions that met a Conflict come last, and that nothing else moves.
+func TestConflictsLastKeepsTheOrderOfTheOthers(t *testing.T) {
+	actions := []olmcore.Action{remove("a"), remove("b"), remove("c"), remove("d")}
+	key := func(name string) olmcore.Key { return olmcore.KeyOf(pod(name)) }
+	last := olmcore.LastResults{key("a"): {Class: olmcore.Conflict}, key("b"): {Class: olmcore.Forbidden}, key("c"): {Class: olmcore.Conflict}}
+	last.ConflictsLast(actions)
+	require.Equal(t, []olmcore.Action{remove("b"), remove("d"), remove("a"), remove("c")}, actions)
+	olmcore.LastResults(nil).ConflictsLast(actions)
+	require.Equal(t, []olmcore.Action{remove("b"), remove("d"), remove("a"), remove("c")}, actions)
+}

@@ -26,9 +26,7 @@ func TestApply(t *testing.T) {
 	now := stored("1", "5", "a", "Pending")
 	moved, running := stored("1", "5", "b", "Pending"), stored("1", "5", "a", "Running")
 	update, status := olmcore.UpdateOf(now, moved, why), olmcore.UpdateStatusOf(now, running, why)
-	deleted := olmcore.DeleteOf(now, why)
-	versioned := deleted
-	versioned.Target = olmcore.RefOf(now)
+	deleted, byUID := olmcore.DeleteOf(now, why), olmcore.Delete{Target: olmcore.RefOf(now).Unversioned(), Cause: why}
 	for name, tt := range map[string]struct {
 		action  olmcore.Action
 		current *corev1.Pod
@@ -44,8 +42,8 @@ func TestApply(t *testing.T) {
 		"status":                        {action: status, current: now, want: running},
 		"status of another version":     {action: status, current: stored("1", "6", "a", ""), refused: apierrors.IsConflict},
 		"delete":                        {action: deleted, current: now},
-		"delete of a later version":     {action: deleted, current: stored("1", "6", "a", "")},
-		"delete of one version":         {action: versioned, current: stored("1", "6", "a", ""), refused: apierrors.IsConflict},
+		"delete of another version":     {action: deleted, current: stored("1", "6", "a", ""), refused: apierrors.IsConflict},
+		"delete of any version":         {action: byUID, current: stored("1", "6", "a", "")},
 		"delete of what is gone":        {action: deleted, refused: apierrors.IsNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,9 +62,9 @@ func PlanDeletion(in Input) (olmcore.Result, error) {
 	}
 	for _, p := range n.plans {
 		if doomed[p.Name] {
-			action := olmcore.DeleteOf(p, olmcore.Cause{Reason: ReasonSubscriptionDeleted, Message: "every Subscription that the plan is for is being deleted"})
-			action.Target = olmcore.RefOf(p)
-			deletions = append(deletions, action)
+			deletions = append(deletions, olmcore.DeleteOf(p, olmcore.Cause{
+				Reason: ReasonSubscriptionDeleted, Message: "every Subscription that the plan is for is being deleted",
+			}))
 		}
 	}
 	out.Actions = append(deletions, releases...)

@@ -158,6 +158,7 @@ func hold(f *facts, p progress) Outcome {
 	}
 	if len(out.Actions) > 0 {
 		out.Actions = append(slices.Clone(p.givenUp), out.Actions...)
+		f.LastRun.ConflictsLast(out.Actions)
 	}
 	return out
 }

@@ -199,10 +199,9 @@ func (l limits) judge(f *facts, t target) target {
 func deletionOf(f *facts, o olmcore.Object) target {
 	t := target{ref: olmcore.RefOf(o), deleted: o.GetDeletionTimestamp(), why: "deleting"}
 	if t.deleted == nil {
-		t.write = olmcore.Delete{
-			Target: t.ref.Unversioned(), PropagationPolicy: metav1.DeletePropagationBackground,
-			Cause: olmcore.Cause{Reason: ReasonCleanup, Message: "ClusterServiceVersion " + f.c.Name + " is being deleted"},
-		}
+		remove := olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonCleanup, Message: "ClusterServiceVersion " + f.c.Name + " is being deleted"})
+		remove.PropagationPolicy = metav1.DeletePropagationBackground
+		t.write = remove
 		return t
 	}
 	t.why = "Terminating"

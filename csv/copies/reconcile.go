@@ -70,6 +70,7 @@ func decide(in Input) (res olmcore.Result, err error) {
 		res.Actions = append(res.Actions, f.event(&res)...)
 	}
 	slices.SortFunc(res.Actions, deployment.ByTarget)
+	f.LastRun.ConflictsLast(res.Actions)
 	f.holdRefused(&res)
 	return res, nil
 }

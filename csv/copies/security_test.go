@@ -12,6 +12,25 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+// TestACopyThatChangesHoldsUpNoOther checks that a copy whose deletion met a Conflict is deleted after all others: a
+// Conflict stops the run, and a tenant may change the copy in his namespace at any time.
+func TestACopyThatChangesHoldsUpNoOther(t *testing.T) {
+	in := world("a", "b")
+	in.Sources = olmcore.Found[*version]()
+	namespaces := func(in copies.Input) (all []string) {
+		for _, a := range reconciled(t, in).Actions {
+			_, target, _ := a.Describe()
+			all = append(all, target.Namespace)
+		}
+		return all
+	}
+	before := namespaces(in)
+	require.Greater(t, len(before), 1)
+	_, first, _ := reconciled(t, in).Actions[0].Describe()
+	in.LastRun = olmcore.LastResults{first.Key(): {Class: olmcore.Conflict, Count: 1, First: now, Last: now}}
+	require.Equal(t, append(before[1:], before[0]), namespaces(in))
+}
+
 // TestAForgedCopyReachesNothingElse: a tenant writes a ClusterServiceVersion with labels, annotations, status and owners
 // of his choice into his namespace. Under whatever keys it is looked at, all that is written because of it is itself.
 func TestAForgedCopyReachesNothingElse(t *testing.T) {

@@ -69,9 +69,9 @@ func (d desired) compare(x index, res *olmcore.Result) {
 	case have.GetDeletionTimestamp() != nil: // the next one is made once it is gone
 	case contentOf(have).RoleRef != contentOf(d.object).RoleRef: // which cannot be changed
 		if d.recreated {
-			res.Actions = append(res.Actions, olmcore.Delete{Target: olmcore.RefOf(have).Unversioned(), Cause: olmcore.Cause{
-				Reason: d.why.Reason, Message: "it binds another role than that of the permission",
-			}, As: d.as})
+			remove := olmcore.DeleteOf(have, olmcore.Cause{Reason: d.why.Reason, Message: "it binds another role than that of the permission"})
+			remove.As = d.as
+			res.Actions = append(res.Actions, remove)
 		}
 	default:
 		if after, changed := d.over(have); changed {

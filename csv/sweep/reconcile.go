@@ -39,8 +39,8 @@ const (
 
 // Reconcile finds cluster-scoped objects whose owner labels name a ClusterServiceVersion or OperatorGroup that does not
 // exist, and labels on namespaces of groups that do not exist. It reports them as Diagnostics and, with
-// Config.SweepDelete, removes them. An object younger than ten minutes, and one whose owner an unfinished InstallPlan
-// is about to create, is left alone, and so is one that another ClusterServiceVersion needs. An Outcome with nothing but a
+// Config.SweepDelete, removes them. It leaves an object alone that is younger than ten minutes, whose owner an InstallPlan
+// creates or created in the last ten minutes, or that another ClusterServiceVersion needs. An Outcome with nothing but a
 // Checkpoint, or a time, means that nothing was left behind. The error is an *olmcore.InputError.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
@@ -71,8 +71,8 @@ func decide(in *Input) (res olmcore.Result) {
 			res.Actions = append(res.Actions, o.removal)
 		}
 	}
-	if len(orphans) > maxReported {
-		say(ReasonOrphaned, olmcore.Ref{}, "", "there are more than %d; the rest comes with the next sweep", maxReported)
+	if more := len(orphans) - maxReported; more > 0 {
+		say(ReasonOrphaned, olmcore.Ref{}, "", "%d more objects have no owner and are reported once these are deleted", more)
 	}
 	return res
 }
@@ -86,7 +86,7 @@ type orphan struct {
 
 func compareOrphans(a, b orphan) int { return a.ref.Compare(b.ref) }
 
-// knownOwners are the owners that exist, and those that InstallPlans are about to create.
+// knownOwners returns the owners that exist, and those that InstallPlans in progress are about to create.
 func knownOwners(in *Input) map[olmcore.Owner]bool {
 	owners := map[olmcore.Owner]bool{}
 	for _, c := range in.ClusterServiceVersions.Items {
@@ -98,12 +98,40 @@ func knownOwners(in *Input) map[olmcore.Owner]bool {
 		owners[owned.ByGroup(g)] = true
 	}
 	for _, p := range in.InstallPlans.Items {
-		if p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
+		if !isFinished(p) {
+			for _, owner := range installedBy(p) {
+				owners[owner] = true
+			}
+		}
+	}
+	return owners
+}
+
+// recentOwners returns the owners that an InstallPlan created less than minAge ago, each with the time that is left until
+// their absence counts. A cache may show that the plan finished before it shows what the plan created.
+func recentOwners(in *Input) map[olmcore.Owner]time.Duration {
+	recent := map[olmcore.Owner]time.Duration{}
+	for _, p := range in.InstallPlans.Items {
+		installed := p.Status.GetCondition(v1alpha1.InstallPlanInstalled)
+		if !isFinished(p) || installed.LastTransitionTime.IsZero() {
 			continue
 		}
-		for _, name := range p.Spec.ClusterServiceVersionNames {
-			owners[olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: p.Namespace, Name: name}] = true
+		left := minAge - owned.Since(installed.LastTransitionTime, in.Now)
+		for _, owner := range installedBy(p) {
+			recent[owner] = max(recent[owner], left)
 		}
+	}
+	return recent
+}
+
+func isFinished(p *v1alpha1.InstallPlan) bool {
+	return p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
+}
+
+// installedBy returns the ClusterServiceVersions of an InstallPlan as owners.
+func installedBy(p *v1alpha1.InstallPlan) (owners []olmcore.Owner) {
+	for _, name := range p.Spec.ClusterServiceVersionNames {
+		owners = append(owners, olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: p.Namespace, Name: name})
 	}
 	return owners
 }
@@ -111,7 +139,7 @@ func knownOwners(in *Input) map[olmcore.Owner]bool {
 // orphanedObjects returns the objects whose owner does not exist, and when the next one that is too young is old
 // enough.
 func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
-	owners := knownOwners(in)
+	owners, recent := knownOwners(in), recentOwners(in)
 	var young olmcore.Result
 	var sharers *shared.Index
 	for _, o := range in.Objects.Items {
@@ -129,7 +157,7 @@ func orphanedObjects(in *Input) (orphans []orphan, wait time.Duration) {
 			continue // another needs it
 		}
 		created := o.GetCreationTimestamp()
-		if left := minAge - owned.Since(&created, in.Now); left > 0 {
+		if left := max(minAge-owned.Since(&created, in.Now), recent[owner]); left > 0 {
 			young.Requeue(left)
 			continue
 		}

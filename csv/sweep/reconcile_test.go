@@ -208,7 +208,7 @@ func TestManyOrphansComeInPortions(t *testing.T) {
 	res := reconciled(t, in).Result
 	require.Len(t, res.Actions, 100)
 	require.Len(t, res.Diagnostics, 101)
-	require.Equal(t, "there are more than 100; the rest comes with the next sweep", res.Diagnostics[100].Message)
+	require.Equal(t, "50 more objects have no owner and are reported once these are deleted", res.Diagnostics[100].Message)
 }
 
 // TestGatherMarksWhatWasNotRead, and Reconcile does nothing.
@@ -276,6 +276,36 @@ func TestAnObjectThatAnotherNeedsIsNoOrphan(t *testing.T) {
 				in.InstallPlans.Items = append(in.InstallPlans.Items, p)
 			}
 			require.Equal(t, c.stays, len(reconciled(t, in).Actions) == 0)
+		})
+	}
+}
+
+// TestAFinishedPlanIsTrustedForAWhile checks that objects of a version stay whose plan finished a short while ago: a cache
+// may show the finished plan before it shows the version.
+func TestAFinishedPlanIsTrustedForAWhile(t *testing.T) {
+	for name, tt := range map[string]struct {
+		finished time.Duration
+		want     []string
+		requeue  time.Duration
+	}{
+		"just now":      {time.Minute, nil, 9 * time.Minute},
+		"ten minutes":   {10 * time.Minute, []string{"delete ClusterRole role"}, 0},
+		"in the future": {-time.Hour, nil, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := cluster()
+			lost := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "lost.v1"}
+			in.Objects.Items = append(in.Objects.Items, &rbacv1.ClusterRole{ObjectMeta: orphan("role", lost)})
+			p := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", ResourceVersion: "1"}}
+			p.Spec.ClusterServiceVersionNames, p.Status.Phase = []string{"lost.v1"}, v1alpha1.InstallPlanPhaseComplete
+			p.Status.Conditions = []v1alpha1.InstallPlanCondition{{
+				Type: v1alpha1.InstallPlanInstalled, Status: corev1.ConditionTrue, LastTransitionTime: ago(tt.finished),
+			}}
+			in.InstallPlans.Items = append(in.InstallPlans.Items, p)
+			require.NoError(t, invariant.Laws(reconcile, in))
+			res := reconciled(t, in).Result
+			require.Equal(t, tt.want, csvtest.Writes(res.Actions))
+			require.Equal(t, tt.requeue, res.RequeueAfter)
 		})
 	}
 }

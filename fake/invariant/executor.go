@@ -190,9 +190,7 @@ func (c *executorCheck) staleStatus() error {
 }
 
 func (c *executorCheck) staleDelete() error {
-	stale := olmcore.DeleteOf(c.first, checkCause)
-	stale.Target = olmcore.RefOf(c.first)
-	return expect(c.x.Do(c.ctx, stale), apierrors.IsConflict)
+	return expect(c.x.Do(c.ctx, olmcore.DeleteOf(c.first, checkCause)), apierrors.IsConflict)
 }
 
 func (c *executorCheck) updateGone() error {

@@ -157,11 +157,13 @@ func upserting(c *fake.Cluster, a olmcore.Action) error {
 }
 
 func lingering(c *fake.Cluster, a olmcore.Action) error {
-	if d, ok := a.(olmcore.Delete); ok && d.Target.UID != "00000000-0000-0000-0000-000000000000" && d.Target.ResourceVersion == "" {
-		if s := fake.Find[*v1alpha1.Subscription](c, "ns", d.Target.Name); s != nil {
+	if d, ok := a.(olmcore.Delete); ok {
+		if s := fake.Find[*v1alpha1.Subscription](c, "ns", d.Target.Name); s != nil && olmcore.RefOf(s) == d.Target {
 			if err := fake.Edit(c, "ns", d.Target.Name, func(s *v1alpha1.Subscription) { s.Finalizers = []string{"example.com/held"} }); err != nil {
 				return err
 			}
+			d.Target = d.Target.Unversioned()
+			a = d
 		}
 	}
 	return c.Do(context.Background(), a)

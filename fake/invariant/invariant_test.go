@@ -93,10 +93,18 @@ func TestEachLawCatchesWhoBreaksIt(t *testing.T) {
 			result.Actions = append(result.Actions, result.Actions...)
 			return result, err
 		},
-		"without a complete target":   update(func(u *olmcore.Update) { u.Target.Kind = "" }),
-		"without a reason":            update(func(u *olmcore.Update) { u.Cause = olmcore.Cause{} }),
-		"without a UID":               update(func(u *olmcore.Update) { u.Target.UID = "" }),
-		"without a resourceVersion":   update(func(u *olmcore.Update) { u.Target.ResourceVersion = "" }),
+		"without a complete target": update(func(u *olmcore.Update) { u.Target.Kind = "" }),
+		"without a reason":          update(func(u *olmcore.Update) { u.Cause = olmcore.Cause{} }),
+		"without a UID":             update(func(u *olmcore.Update) { u.Target.UID = "" }),
+		"without a resourceVersion": update(func(u *olmcore.Update) { u.Target.ResourceVersion = "" }),
+		"delete of ConfigMap ns/a without a resourceVersion": func(in input) (olmcore.Result, error) {
+			result, err := label(in)
+			for i, a := range result.Actions {
+				_, target, cause := a.Describe()
+				result.Actions[i] = olmcore.Delete{Target: target.Unversioned(), Cause: cause}
+			}
+			return result, err
+		},
 		"not recordable":              update(func(u *olmcore.Update) { u.After = nil }),
 		"an error that is no breach ": func(input) (olmcore.Result, error) { return olmcore.Result{}, context.Canceled },
 	} {

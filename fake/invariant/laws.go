@@ -120,8 +120,9 @@ func ShiftInvariant[In any](f Func[In], in In) error {
 	return nil
 }
 
-// Separate checks that a result has one action for each object at most, each
-// with a target, a reason, and a UID on every action but Create.
+// Separate checks that a result has at most one action for each object, and that each action has a target and a reason.
+// Every action except Create also needs the UID and the resourceVersion that were observed: what an object says may
+// change between the read and the write, and a Delete cannot be undone.
 func Separate(result olmcore.Result) error {
 	seen := map[olmcore.Key]olmcore.Verb{}
 	for _, a := range result.Actions {
@@ -137,7 +138,7 @@ func Separate(result olmcore.Result) error {
 			return fmt.Errorf("not separate: %s of %s without a reason", verb, target)
 		case verb != olmcore.VerbCreate && target.UID == "":
 			return fmt.Errorf("not separate: %s of %s without a UID", verb, target)
-		case (verb == olmcore.VerbUpdate || verb == olmcore.VerbUpdateStatus) && target.ResourceVersion == "":
+		case verb != olmcore.VerbCreate && target.ResourceVersion == "":
 			return fmt.Errorf("not separate: %s of %s without a resourceVersion", verb, target)
 		}
 	}

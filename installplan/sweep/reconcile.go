@@ -176,9 +176,7 @@ func deleteOld(n namespace, f *findings) (gone map[types.UID]bool) {
 			continue
 		}
 		gone[p.UID] = true
-		action := olmcore.DeleteOf(p, cause)
-		action.Target = olmcore.RefOf(p)
-		f.Actions = append(f.Actions, action)
+		f.Actions = append(f.Actions, olmcore.DeleteOf(p, cause))
 	}
 	if active > keep {
 		f.warn(ReasonTooManyActivePlans, n.object(), "%d InstallPlans of namespace %s wait or run", active, n.Namespace)

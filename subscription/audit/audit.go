@@ -322,7 +322,7 @@ func removalOf(p *v1alpha1.InstallPlan) []olmcore.Action {
 	if !relation.Writable(p) {
 		return nil
 	}
-	return []olmcore.Action{olmcore.Delete{Target: olmcore.RefOf(p), Cause: olmcore.Cause{Reason: RelationRepaired, Message: "no Subscription needs the InstallPlan"}}}
+	return []olmcore.Action{olmcore.DeleteOf(p, olmcore.Cause{Reason: RelationRepaired, Message: "no Subscription needs the InstallPlan"})}
 }
 
 // changeOf changes a plan as it was seen; nothing when it cannot be addressed.

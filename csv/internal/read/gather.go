@@ -204,6 +204,7 @@ var clusterKinds = []schema.GroupVersionKind{
 	schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
 	consoleGroup.WithKind("ConsoleCLIDownload"),
 	consoleGroup.WithKind("ConsoleLink"),
+	consoleGroup.WithKind("ConsolePlugin"),
 	consoleGroup.WithKind("ConsoleQuickStart"),
 	consoleGroup.WithKind("ConsoleYAMLSample"),
 }

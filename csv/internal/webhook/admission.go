@@ -87,11 +87,9 @@ func (f *facts) removals() []olmcore.Action {
 	}
 	var actions []olmcore.Action
 	for _, o := range gone {
-		a := olmcore.DeleteOf(o, olmcore.Cause{
+		actions = append(actions, olmcore.DeleteOf(o, olmcore.Cause{
 			Reason: ReasonRemovedFromSpec, Message: "ClusterServiceVersion " + f.CSV.Name + " does not describe webhook " + f.from(o).generateName + " any more",
-		})
-		a.Target = olmcore.RefOf(o) // its label may change
-		actions = append(actions, a)
+		}))
 	}
 	return actions
 }

@@ -85,7 +85,6 @@ func LookedUp(lookup v1alpha1.BundleLookup) types.NamespacedName {
 // Delete asks for the deletion of an unpacked bundle; what unpacked it follows by ownership.
 func Delete(cm *corev1.ConfigMap, reason, message string) olmcore.Delete {
 	action := olmcore.DeleteOf(cm, olmcore.Cause{Reason: reason, Message: message})
-	action.Target = olmcore.RefOf(cm)
 	action.PropagationPolicy = metav1.DeletePropagationBackground
 	return action
 }

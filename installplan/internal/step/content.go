@@ -149,10 +149,9 @@ func replace(w *world, t *Target, managed bool, field string) Verdict {
 	if !managed || isOthers(w, t) {
 		return blocked("%s %s%s%s%s", t.Key.Kind, t.Key.Name, immutableMiddle, field, immutableSuffix)
 	}
-	return Verdict{Status: v1alpha1.StepStatusUnknown, Action: olmcore.Delete{
-		Target: olmcore.RefOf(t.Observed), As: w.identity(t.Kind),
-		Cause: olmcore.Cause{Reason: report.StepImmutable, Message: field + " differs and cannot be changed"},
-	}}
+	remove := olmcore.DeleteOf(t.Observed, olmcore.Cause{Reason: report.StepImmutable, Message: field + " differs and cannot be changed"})
+	remove.As = w.identity(t.Kind)
+	return Verdict{Status: v1alpha1.StepStatusUnknown, Action: remove}
 }
 
 // taken reports that this plan wrote the object in the last round, and that another plan did so since then: two plans
