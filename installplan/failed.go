@@ -28,7 +28,7 @@ func (d *decision) heal(in *Input) {
 	plan := in.InstallPlan
 	switch {
 	case plan.Status.AttenuatedServiceAccountRef != nil && in.RBACChanged && !in.isReplaced():
-		d.restart()
+		d.restart(in)
 	case !in.isRetried() || in.unread() != "":
 	case step.IsRefusal(plan.Status.Message):
 		d.checkAgain(in)
@@ -37,9 +37,20 @@ func (d *decision) heal(in *Input) {
 	}
 }
 
-// restart takes a failed plan back to Installing.
-func (d *decision) restart() {
+// restart takes a failed plan back to Installing. Later plans did not wait for the failed plan, so its open steps for their packages
+// are skipped for good.
+func (d *decision) restart(in *Input) {
 	d.state = StateRetried
+	takenOver, _ := relation.TakenOver(in.InstallPlan, in.RelatedPlans.Items, false)
+	d.steps = make([]v1alpha1.StepStatus, len(in.InstallPlan.Status.Plan))
+	for i, s := range in.InstallPlan.Status.Plan {
+		if s == nil {
+			continue
+		}
+		if d.steps[i] = s.Status; takenOver[s.Resolving] && !olmcore.IsStepDone(s) {
+			d.steps[i] = v1alpha1.StepStatusNotCreated
+		}
+	}
 	d.status.Phase, d.status.StartTime, d.status.Message = v1alpha1.InstallPlanPhaseInstalling, nil, ""
 	removeConditions(&d.status, isRetrying)
 	d.result.Requeue(retryInterval)
@@ -53,7 +64,7 @@ func (d *decision) checkAgain(in *Input) {
 	})
 	switch {
 	case !isRefused:
-		d.restart()
+		d.restart(in)
 	case len(d.changes) > 0:
 		d.result.Requeue(checkInterval) // custom resources are not watched
 	}
@@ -75,10 +86,10 @@ func (d *decision) tryAgain(in *Input) {
 		d.state = StateFailed
 		return
 	case tries.failure == nil && (tries.accepted || isDone(e)):
-		d.restart()
+		d.restart(in)
 		return
 	case left <= 0 && !apiequality.Semantic.DeepEqual(account, in.InstallPlan.Status.AttenuatedServiceAccountRef):
-		d.restart() // the account is recorded before anything is written
+		d.restart(in) // the account is recorded before anything is written
 		return
 	case left <= 0 && len(e.Actions()) > 0:
 		d.state, d.actions = StateTryingAgain, e.Actions()

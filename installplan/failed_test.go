@@ -392,3 +392,27 @@ func versionOfPackage(name, pkg string) *v1alpha1.Step {
 	s.Resource.Manifest = strings.Replace(s.Resource.Manifest, `"metadata":{`, `"metadata":{"annotations":{"operatorframework.io/properties":"`+properties+`"},`, 1)
 	return s
 }
+
+// TestRetriedPlanSkipsStepsOfLaterPlans checks that a failed plan that starts again applies no more steps for the packages of later
+// plans, which did not wait for it.
+func TestRetriedPlanSkipsStepsOfLaterPlans(t *testing.T) {
+	plan := planOfPackages("install-x", 1, "a,b", Failed, startedAgo(time.Hour), func(p *v1alpha1.InstallPlan) {
+		p.Status.Plan = []*v1alpha1.Step{
+			WithStatus(Created, versionOfPackage("a.v1", "a")), RoleStep("a.v1", "role"), WithStatus(Created, versionOfPackage("b.v1", "b")),
+		}
+		p.Spec.ClusterServiceVersionNames = []string{"a.v1", "b.v1"}
+		p.Status.Message = "error creating csv b.v1: no"
+		p.Status.Conditions = []v1alpha1.InstallPlanCondition{{
+			Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue, LastTransitionTime: Ago(10 * time.Minute),
+		}}
+	})
+	sub := Subscription("b", RefersTo(plan.Name), Current("b.v1"))
+	OwnedBy(sub)(plan)
+	in := input(plan, with(sub), func(in *installplan.Input) {
+		in.RelatedPlans = olmcore.Found(planOfPackages("install-y", 2, "a", RequiresApproval))
+		in.ClusterServiceVersions = olmcore.Found(CSV("a.v1"), CSV("b.v1"))
+	})
+	r := reconcile(t, in)
+	require.Equal(t, installplan.StateRetried, assess(t, in).State)
+	require.Equal(t, []v1alpha1.StepStatus{Created, v1alpha1.StepStatusNotCreated, Created}, Statuses(statusOf(in, r)))
+}

@@ -38,7 +38,8 @@ func (d *decision) evaluate(in *Input, preflight bool) step.Evaluation {
 	for i, v := range in.CustomResources.Items {
 		resources[i] = step.ResourceVerdict(v)
 	}
-	takenOver, _ := relation.TakenOver(in.InstallPlan, in.RelatedPlans.Items, true)
+	isRunning := in.InstallPlan.Status.Phase != v1alpha1.InstallPlanPhaseFailed
+	takenOver, _ := relation.TakenOver(in.InstallPlan, in.RelatedPlans.Items, isRunning)
 	e := step.Evaluate(step.Input{
 		Now: in.Now, Plan: in.InstallPlan, Preflight: preflight, HasAccount: in.ServiceAccount != nil,
 		Subscriptions: in.Subscriptions.Items, ClusterServiceVersions: in.ClusterServiceVersions.Items,

@@ -45,6 +45,7 @@ func (h *History) heal() {
 		if h.Approves {
 			stepApprove(h, nil)
 		}
+		deleteWedged(h)
 		if h.runFor(settleTime / maxVersions); h.problem != nil {
 			return
 		}

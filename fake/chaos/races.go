@@ -325,11 +325,13 @@ func endRaces(h *History) {
 	createCatalog(h)
 	requireKept(h)
 	endUnsubscribed(h)
-	deleteWedged(h)
 }
 
 // deleteWedged deletes each InstallPlan that is Complete and whose version a user deleted: that is how it is installed again.
 func deleteWedged(h *History) {
+	if !h.Races {
+		return
+	}
 	for _, s := range listed[*v1alpha1.Subscription](h) {
 		if s.Status.InstallPlanRef == nil || fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, s.Namespace, s.Status.CurrentCSV) != nil {
 			continue

@@ -64,7 +64,7 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 }
 
 // namesOldVersion reports whether the object of a step does not name the step's ClusterServiceVersion as its owner, although that
-// version exists: somebody deleted the version while the plan was running, and the plan created it again with another UID. The
+// version exists: a user deleted the version while the plan was running, and the plan created it again with another UID. The
 // version does not accept an object of another owner, and garbage collection would delete the object.
 func (w *world) namesOldVersion(o olmcore.Object, s *v1alpha1.Step) bool {
 	version, kind := w.here(s.Resolving), kinds.Known[s.Resource.Kind]
