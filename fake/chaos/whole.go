@@ -181,7 +181,9 @@ func requireCopies(h *History) {
 		disabled = !config.CopiedCSVsAreEnabled()
 	}
 	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
-		if c.IsCopied() || c.IsUncopiable() || c.DeletionTimestamp != nil {
+		// A version whose successor was left half installed by a user stays Replacing, and is not copied again.
+		isLeft := h.Races && h.races.disturbed[c.Namespace] && c.Status.Phase == v1alpha1.CSVPhaseReplacing
+		if c.IsCopied() || c.IsUncopiable() || c.DeletionTimestamp != nil || isLeft {
 			continue
 		}
 		all := h.targets[c.Namespace] == nil
