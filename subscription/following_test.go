@@ -206,13 +206,18 @@ func TestSubscriptionLeavesAPlanThatWasNotNeeded(t *testing.T) {
 	begun := func(p *v1alpha1.InstallPlan) { p.Status.StartTime = secondp(3) }
 	stranger := func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil }
 	has := newSub("a", follows("q", "etcd.v1"), installed, pending("InstallPlanNotYetReconciled", 6))
-	there := newCSV("etcd.v1")
+	there, halfMade := newCSV("etcd.v1"), newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Status.Phase = v1alpha1.CSVPhasePending
+		c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "etcds.example.com"}}
+		c.Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "CustomResourceDefinition", Name: "etcds.example.com", Status: "NotPresent"}}
+	})
 	for name, tc := range map[string]struct {
 		objects []olmcore.Object
 		plan    string // of the reference
 		failed  bool   // the condition
 	}{
 		"no other plan exists":                     {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended)}, "", false},
+		"the version lacks its definition":         {[]olmcore.Object{has, halfMade, newPlan("q", "Failed", unstarted, ended)}, "", false},
 		"another Subscription owns the other plan": {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete", stranger)}, "", false},
 		"the other plan failed":                    {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Failed", failed(8), begun)}, "", false},
 		"the other plan was not executed":          {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "RequiresApproval")}, "", false},

@@ -33,15 +33,18 @@ func (j *judgement) resume() {
 		j.Requeue(recheck)
 		return
 	}
+	j.installAgain(c, "the InstallPlan of "+c.Name+" was deleted before it installed everything")
+}
+
+// installAgain makes a Subscription forget a version that was never installed, so that the namespace is resolved again and a new plan
+// does the open steps.
+func (j *judgement) installAgain(c *v1alpha1.ClusterServiceVersion, message string) {
 	j.forget()
 	j.CSV, j.Status.InstalledCSV = nil, ""
 	if old := j.csvs[c.Spec.Replaces]; old != nil && !old.IsCopied() && old.DeletionTimestamp == nil {
 		j.Status.InstalledCSV = old.Name
 	}
-	j.cause = olmcore.Cause{
-		Reason:  ReasonReferenceCleared,
-		Message: "the InstallPlan of " + c.Name + " was deleted before it installed everything",
-	}
+	j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: message}
 }
 
 // goBack makes a Subscription whose version is gone after its plan failed follow the version of its package that was being

@@ -136,7 +136,12 @@ func stuck(h *History) (all []*v1alpha1.ClusterServiceVersion) {
 
 // requireServed: in the end the API server reaches whatever it calls, and calls what the installed versions say.
 func requireServed(h *History) {
+	isHalfInstalled := h.Races && len(stuck(h)) > 0
 	for _, line := range linesOf(h.Cluster.CheckServing()) {
+		// A version that is Replacing renews no certificates, and its successor was left half installed by a user.
+		if isHalfInstalled && strings.Contains(line, "certificate has expired") {
+			continue
+		}
 		if strings.Contains(line, "x509") || !isStuckWithout(h, line) {
 			h.must(fmt.Errorf("what is called does not answer in the end: %s", line))
 		}
