@@ -117,7 +117,8 @@ func laterLink(have link, own *Connection, now time.Time) link {
 		mine.connected = olmcore.Timestamp(now)
 		return mine
 	case have.state == stateReady:
-		if since := own.LastTransition; !since.IsZero() && since.Truncate(time.Second).Before(have.connected.Time) && !isFuture(have.connected.Time, now) {
+		since, connected := own.LastTransition, have.connected.Time
+		if !since.IsZero() && since.Truncate(time.Second).Before(connected) && !isFuture(connected, now) {
 			return have
 		}
 		return mine

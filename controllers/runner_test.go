@@ -99,10 +99,12 @@ func TestAKeyWaitsUntilTheCacheShowsItsWrites(t *testing.T) {
 		"a delete that is under way":               {action: remove, cache: terminating},
 		"a delete that is done":                    {action: remove},
 		"a delete whose name was taken again":      {action: remove, cache: another},
-		"a delete that met another write":          {action: remove, writeErr: apierrors.NewConflict(resource, "a", nil), cache: before, waits: true},
-		"a delete that met another object":         {action: byUID, writeErr: apierrors.NewConflict(resource, "a", nil)},
-		"a delete that failed":                     {action: remove, writeErr: apierrors.NewInternalError(errUnread), cache: before},
-		"a kind that is not cached":                {action: uncached},
+		"a delete that met another write": {
+			action: remove, writeErr: apierrors.NewConflict(resource, "a", nil), cache: before, waits: true,
+		},
+		"a delete that met another object": {action: byUID, writeErr: apierrors.NewConflict(resource, "a", nil)},
+		"a delete that failed":             {action: remove, writeErr: apierrors.NewInternalError(errUnread), cache: before},
+		"a kind that is not cached":        {action: uncached},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRuns()

@@ -317,15 +317,26 @@ func TestHalfMadeVersionIsFinished(t *testing.T) {
 		sub     *v1alpha1.Subscription
 		want    installplan.State
 	}{
-		"without a phase":                    {Created, phase(v1alpha1.CSVPhaseNone), nil, installplan.StateRetried},
-		"pending":                            {Created, phase(v1alpha1.CSVPhasePending), nil, installplan.StateRetried},
-		"set up":                             {Created, phase(v1alpha1.CSVPhaseSucceeded), nil, installplan.StateFailed},
-		"another one":                        {Created, func(c *v1alpha1.ClusterServiceVersion) { c.Name = "a.v2" }, nil, installplan.StateFailed},
-		"a copy":                             {Created, func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }, nil, installplan.StateFailed},
-		"one that goes":                      {Created, func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }, nil, installplan.StateFailed},
-		"failed, never installed":            {Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseFailed), nil, installplan.StateRetried},
-		"failed later":                       {Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed), nil, installplan.StateFailed},
-		"pending again":                      {Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhasePending), nil, installplan.StateFailed},
+		"without a phase": {Created, phase(v1alpha1.CSVPhaseNone), nil, installplan.StateRetried},
+		"pending":         {Created, phase(v1alpha1.CSVPhasePending), nil, installplan.StateRetried},
+		"set up":          {Created, phase(v1alpha1.CSVPhaseSucceeded), nil, installplan.StateFailed},
+		"another one": {
+			Created, func(c *v1alpha1.ClusterServiceVersion) { c.Name = "a.v2" }, nil, installplan.StateFailed,
+		},
+		"a copy": {
+			Created, func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }, nil,
+			installplan.StateFailed,
+		},
+		"one that goes": {
+			Created, func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }, nil, installplan.StateFailed,
+		},
+		"failed, never installed": {Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseFailed), nil, installplan.StateRetried},
+		"failed later": {
+			Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed), nil, installplan.StateFailed,
+		},
+		"pending again": {
+			Created, after(v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhasePending), nil, installplan.StateFailed,
+		},
 		"its Subscription refers to no plan": {Created, phase(v1alpha1.CSVPhasePending), Subscription("a"), installplan.StateRetried},
 		"nothing was applied":                {Unknown, phase(v1alpha1.CSVPhaseNone), nil, installplan.StateFailed},
 	} {
@@ -359,15 +370,21 @@ func TestFailedPlanIsNotRetriedAfterLaterPlans(t *testing.T) {
 		later []*v1alpha1.InstallPlan
 		want  installplan.State
 	}{
-		"no later plan":       {[]*v1alpha1.Step{ofA("v1")}, nil, installplan.StateRetried},
-		"one with steps":      {[]*v1alpha1.Step{ofA("v1")}, []*v1alpha1.InstallPlan{later("install-y", "a", ofA("v2"))}, installplan.StateFailed},
-		"one without steps":   {[]*v1alpha1.Step{ofA("v1")}, []*v1alpha1.InstallPlan{later("install-y", "a")}, installplan.StateRetried},
-		"one of two packages": {[]*v1alpha1.Step{ofA("v1"), ofB("v1")}, []*v1alpha1.InstallPlan{later("install-y", "a", ofA("v2"))}, installplan.StateRetried},
+		"no later plan": {[]*v1alpha1.Step{ofA("v1")}, nil, installplan.StateRetried},
+		"one with steps": {
+			[]*v1alpha1.Step{ofA("v1")}, []*v1alpha1.InstallPlan{later("install-y", "a", ofA("v2"))}, installplan.StateFailed,
+		},
+		"one without steps": {[]*v1alpha1.Step{ofA("v1")}, []*v1alpha1.InstallPlan{later("install-y", "a")}, installplan.StateRetried},
+		"one of two packages": {
+			[]*v1alpha1.Step{ofA("v1"), ofB("v1")}, []*v1alpha1.InstallPlan{later("install-y", "a", ofA("v2"))}, installplan.StateRetried,
+		},
 		"one plan for each package": {
 			[]*v1alpha1.Step{ofA("v1"), ofB("v1")},
 			[]*v1alpha1.InstallPlan{later("install-y", "a", ofA("v2")), later("install-z", "b", ofB("v2"))}, installplan.StateFailed,
 		},
-		"one of a different package": {[]*v1alpha1.Step{ofA("v1")}, []*v1alpha1.InstallPlan{later("install-y", "b", ofB("v2"))}, installplan.StateRetried},
+		"one of a different package": {
+			[]*v1alpha1.Step{ofA("v1")}, []*v1alpha1.InstallPlan{later("install-y", "b", ofB("v2"))}, installplan.StateRetried,
+		},
 	} {
 		p := Plan(Failed, c.steps, func(p *v1alpha1.InstallPlan) {
 			p.Status.Message = "error creating csv a.v1: no"

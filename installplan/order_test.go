@@ -25,7 +25,9 @@ const notCreated = v1alpha1.StepStatusNotCreated
 type planChange = func(*v1alpha1.InstallPlan)
 
 // planOfPackages returns a plan with a generation that contains packages, as package create writes it.
-func planOfPackages(name string, generation int, packages string, phase v1alpha1.InstallPlanPhase, changes ...planChange) *v1alpha1.InstallPlan {
+func planOfPackages(
+	name string, generation int, packages string, phase v1alpha1.InstallPlanPhase, changes ...planChange,
+) *v1alpha1.InstallPlan {
 	p := Plan(phase, []*v1alpha1.Step{versionOfPackage("a.v"+string(rune('0'+generation)), "a")})
 	p.ObjectMeta, p.Spec.Generation = Meta(name), generation
 	p.Annotations = map[string]string{olmcore.KeyPrefix + "packages": packages}
@@ -56,17 +58,25 @@ func TestPlanStartsAfterEarlierPlans(t *testing.T) {
 		state   installplan.State
 		message string
 	}{
-		"the earlier plan runs":               {planOfPackages("install-w", 1, "a", Installing, startedAgo(time.Minute)), installplan.StateWaiting, waits},
+		"the earlier plan runs": {
+			planOfPackages("install-w", 1, "a", Installing, startedAgo(time.Minute)), installplan.StateWaiting, waits,
+		},
 		"the earlier plan waits for approval": {planOfPackages("install-w", 1, "a", RequiresApproval), installplan.StateWaiting, waits},
-		"the earlier plan is complete":        {planOfPackages("install-w", 1, "a", Complete, startedAgo(time.Minute)), installplan.StateStarting, ""},
-		"the earlier plan has failed":         {planOfPackages("install-w", 1, "a", Failed, startedAgo(time.Minute)), installplan.StateStarting, ""},
-		"the earlier plan has no steps":       {planOfPackages("install-w", 1, "a", None, withoutSteps), installplan.StateStarting, ""},
+		"the earlier plan is complete": {
+			planOfPackages("install-w", 1, "a", Complete, startedAgo(time.Minute)), installplan.StateStarting, "",
+		},
+		"the earlier plan has failed": {
+			planOfPackages("install-w", 1, "a", Failed, startedAgo(time.Minute)), installplan.StateStarting, "",
+		},
+		"the earlier plan has no steps": {planOfPackages("install-w", 1, "a", None, withoutSteps), installplan.StateStarting, ""},
 		"the earlier plan has other packages": {planOfPackages("install-w", 1, "b", Installing, func(p *v1alpha1.InstallPlan) {
 			startedAgo(time.Minute)(p)
 			p.Status.Plan = []*v1alpha1.Step{versionOfPackage("b.v1", "b")}
 		}), installplan.StateStarting, ""},
-		"the earlier plan is of the same generation": {planOfPackages("install-w", 2, "a", Installing, startedAgo(time.Minute)), installplan.StateWaiting, waits},
-		"the other plan is later":                    {planOfPackages("install-y", 3, "a", None, withoutSteps), installplan.StateStarting, ""},
+		"the earlier plan is of the same generation": {
+			planOfPackages("install-w", 2, "a", Installing, startedAgo(time.Minute)), installplan.StateWaiting, waits,
+		},
+		"the other plan is later": {planOfPackages("install-y", 3, "a", None, withoutSteps), installplan.StateStarting, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(planOfPackages("install-x", 2, "a", Installing), func(in *installplan.Input) { in.RelatedPlans = olmcore.Found(c.other) })
@@ -204,13 +214,31 @@ func TestGeneratedSubscriptionIsCreatedOnce(t *testing.T) {
 		want    []v1alpha1.StepStatus
 		actions []string
 	}{
-		"no other Subscription":                      {nil, []v1alpha1.StepStatus{NotPresent, NotPresent}, []string{createVersion, createSubscription}},
-		"a Subscription to another package":          {[]*v1alpha1.Subscription{named("b", "b")}, []v1alpha1.StepStatus{NotPresent, NotPresent}, []string{createVersion, createSubscription}},
-		"a Subscription that is being deleted":       {[]*v1alpha1.Subscription{named("mine", "a", deleted)}, []v1alpha1.StepStatus{NotPresent, NotPresent}, []string{createVersion, createSubscription}},
-		"a Subscription without a version":           {[]*v1alpha1.Subscription{named("mine", "a")}, []v1alpha1.StepStatus{NotPresent, notCreated}, []string{createVersion}},
-		"a Subscription with the same version":       {[]*v1alpha1.Subscription{named("mine", "a", Current("a.v1"))}, []v1alpha1.StepStatus{NotPresent, notCreated}, []string{createVersion}},
-		"a Subscription with another version":        {[]*v1alpha1.Subscription{named("mine", "a", Current("a.v9"))}, []v1alpha1.StepStatus{notCreated, notCreated}, nil},
-		"the plan's own Subscription exists already": {[]*v1alpha1.Subscription{named("mine", "a"), named("a-stable-cool", "a")}, []v1alpha1.StepStatus{NotPresent, Present}, []string{createVersion}},
+		"no other Subscription": {
+			nil, []v1alpha1.StepStatus{NotPresent, NotPresent}, []string{createVersion, createSubscription},
+		},
+		"a Subscription to another package": {
+			[]*v1alpha1.Subscription{named("b", "b")}, []v1alpha1.StepStatus{NotPresent, NotPresent},
+			[]string{createVersion, createSubscription},
+		},
+		"a Subscription that is being deleted": {
+			[]*v1alpha1.Subscription{named("mine", "a", deleted)}, []v1alpha1.StepStatus{NotPresent, NotPresent},
+			[]string{createVersion, createSubscription},
+		},
+		"a Subscription without a version": {
+			[]*v1alpha1.Subscription{named("mine", "a")}, []v1alpha1.StepStatus{NotPresent, notCreated}, []string{createVersion},
+		},
+		"a Subscription with the same version": {
+			[]*v1alpha1.Subscription{named("mine", "a", Current("a.v1"))}, []v1alpha1.StepStatus{NotPresent, notCreated},
+			[]string{createVersion},
+		},
+		"a Subscription with another version": {
+			[]*v1alpha1.Subscription{named("mine", "a", Current("a.v9"))}, []v1alpha1.StepStatus{notCreated, notCreated}, nil,
+		},
+		"the plan's own Subscription exists already": {
+			[]*v1alpha1.Subscription{named("mine", "a"), named("a-stable-cool", "a")}, []v1alpha1.StepStatus{NotPresent, Present},
+			[]string{createVersion},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plan()
@@ -243,10 +271,12 @@ func TestObjectsFollowARecreatedVersion(t *testing.T) {
 		change  func(*rbacv1.Role)
 		actions []string
 	}{
-		"the owner is the version":             {owned("uid-a.v1"), nil},
-		"the owner is the version before":      {owned("uid-before"), []string{"update Role ops/role (StepDiffers)"}},
-		"garbage collection removed the owner": {func(r *rbacv1.Role) { owned("")(r); r.OwnerReferences = nil }, []string{"update Role ops/role (StepDiffers)"}},
-		"the object is unmanaged":              {func(*rbacv1.Role) {}, nil},
+		"the owner is the version":        {owned("uid-a.v1"), nil},
+		"the owner is the version before": {owned("uid-before"), []string{"update Role ops/role (StepDiffers)"}},
+		"garbage collection removed the owner": {
+			func(r *rbacv1.Role) { owned("")(r); r.OwnerReferences = nil }, []string{"update Role ops/role (StepDiffers)"},
+		},
+		"the object is unmanaged": {func(*rbacv1.Role) {}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := planOfPackages("install-x", 1, "a", Installing, startedAgo(time.Minute), func(p *v1alpha1.InstallPlan) {

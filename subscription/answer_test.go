@@ -391,10 +391,20 @@ func TestAWaitingSubscriptionFollowsTheNewestPlan(t *testing.T) {
 		alone     bool // the answer changes no Subscription
 		want      string
 	}{
-		"the old one waits":                          {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "", empty, at(2), both), want: "old"},
-		"both wait by now":                           {old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "RequiresApproval", manual(1), at(2), both), want: "old"},
-		"the old one has no phase":                   {old: newPlan("old", "", manual(1)), made: newPlan("p", "", empty, at(2), both), want: "old"},
-		"the old one was superseded":                 {old: newPlan("old", "Failed", installedIs(corev1.ConditionFalse, "Superseded", "superseded by InstallPlan p", 9)), made: newPlan("p", "", empty, at(2), both), want: "p"},
+		"the old one waits": {
+			old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "", empty, at(2), both), want: "old",
+		},
+		"both wait by now": {
+			old: newPlan("old", "RequiresApproval", manual(1)), made: newPlan("p", "RequiresApproval", manual(1), at(2), both),
+			want: "old",
+		},
+		"the old one has no phase": {
+			old: newPlan("old", "", manual(1)), made: newPlan("p", "", empty, at(2), both), want: "old",
+		},
+		"the old one was superseded": {
+			old:  newPlan("old", "Failed", installedIs(corev1.ConditionFalse, "Superseded", "superseded by InstallPlan p", 9)),
+			made: newPlan("p", "", empty, at(2), both), want: "p",
+		},
 		"the old one failed":                         {old: newPlan("old", "Failed", broken), made: newPlan("p", "", empty, at(2), both), want: "p"},
 		"the old one is approved":                    {old: newPlan("old", "RequiresApproval", manual(2)), made: newPlan("p", "", empty, at(2), both), want: "old"},
 		"the old one runs":                           {old: newPlan("old", "Installing", manual(2), started(9)), made: newPlan("p", "", empty, at(2), both), want: "old"},

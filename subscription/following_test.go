@@ -216,16 +216,30 @@ func TestSubscriptionLeavesAPlanThatWasNotNeeded(t *testing.T) {
 		plan    string // of the reference
 		failed  bool   // the condition
 	}{
-		"no other plan exists":                     {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended)}, "", false},
-		"the version lacks its definition":         {[]olmcore.Object{has, halfMade, newPlan("q", "Failed", unstarted, ended)}, "", false},
-		"another Subscription owns the other plan": {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete", stranger)}, "", false},
-		"the other plan failed":                    {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Failed", failed(8), begun)}, "", false},
-		"the other plan was not executed":          {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "RequiresApproval")}, "", false},
-		"the other plan installed the version":     {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete")}, "p", false},
-		"its plan was superseded after its start":  {[]olmcore.Object{has, there, newPlan("q", "Failed", ended, begun), newPlan("p", "Complete")}, "q", true},
-		"its plan failed":                          {[]olmcore.Object{has, there, newPlan("q", "Failed", failed(8), begun), newPlan("p", "Complete")}, "q", true},
-		"its plan may get its steps":               {[]olmcore.Object{has, there, newPlan("q", "", empty), newPlan("p", "Complete")}, "q", false},
-		"it does not have its version":             {[]olmcore.Object{newSub("a", follows("q", "etcd.v1")), newPlan("q", "Failed", unstarted, ended)}, "", false},
+		"no other plan exists":             {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended)}, "", false},
+		"the version lacks its definition": {[]olmcore.Object{has, halfMade, newPlan("q", "Failed", unstarted, ended)}, "", false},
+		"another Subscription owns the other plan": {
+			[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete", stranger)}, "", false,
+		},
+		"the other plan failed": {
+			[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Failed", failed(8), begun)}, "", false,
+		},
+		"the other plan was not executed": {
+			[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "RequiresApproval")}, "", false,
+		},
+		"the other plan installed the version": {
+			[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete")}, "p", false,
+		},
+		"its plan was superseded after its start": {
+			[]olmcore.Object{has, there, newPlan("q", "Failed", ended, begun), newPlan("p", "Complete")}, "q", true,
+		},
+		"its plan failed": {
+			[]olmcore.Object{has, there, newPlan("q", "Failed", failed(8), begun), newPlan("p", "Complete")}, "q", true,
+		},
+		"its plan may get its steps": {[]olmcore.Object{has, there, newPlan("q", "", empty), newPlan("p", "Complete")}, "q", false},
+		"it does not have its version": {
+			[]olmcore.Object{newSub("a", follows("q", "etcd.v1")), newPlan("q", "Failed", unstarted, ended)}, "", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := gathered(t, tc.objects)

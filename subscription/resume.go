@@ -19,7 +19,7 @@ import (
 // Differs: OLM installs nothing more until the version is deleted, too.
 func (j *judgement) resume() {
 	c := j.CSV
-	if c == nil || j.Plan.Stage != StageMissing || !olmcore.NeverInstalled(c) || !j.isPartlyInstalled(c) {
+	if c == nil || j.Plan.Stage != StageMissing || !olmcore.NeverInstalled(c) || !isPartlyInstalled(j.Subscription, c) {
 		return
 	}
 	if c.Status.Phase == v1alpha1.CSVPhaseFailed && j.failForward { // the namespace is resolved to a newer version
@@ -66,9 +66,9 @@ func (j *judgement) goBack() {
 
 // isPartlyInstalled reports whether the deleted plan of a version left steps open. The Subscription recorded that the plan
 // failed. If it recorded only that the plan is missing, as OLM does, the version has to lack an object that its bundle contains.
-func (j *judgement) isPartlyInstalled(c *v1alpha1.ClusterServiceVersion) bool {
+func isPartlyInstalled(s *v1alpha1.Subscription, c *v1alpha1.ClusterServiceVersion) bool {
 	isTrue := func(t v1alpha1.SubscriptionConditionType) bool {
-		return j.Subscription.Status.GetCondition(t).Status == corev1.ConditionTrue
+		return s.Status.GetCondition(t).Status == corev1.ConditionTrue
 	}
 	return isTrue(v1alpha1.SubscriptionInstallPlanFailed) || isTrue(v1alpha1.SubscriptionInstallPlanMissing) && lacksOwnObjects(c)
 }

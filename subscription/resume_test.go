@@ -70,9 +70,14 @@ func TestWhichVersionsGetANewPlan(t *testing.T) {
 		"the version is being deleted":             {version: unfinished(deleted), others: []olmcore.Object{old}, want: "etcd.v0"},
 		"another plan contains another version":    {version: unfinished(), others: []olmcore.Object{old, newPlan("q", "Complete", done(9), contains("etcd.v7"))}, want: "etcd.v0"},
 
-		"nothing says that the plan failed": {version: unfinished(), others: []olmcore.Object{old}, condition: v1alpha1.SubscriptionInstallPlanPending, want: kept},
+		"nothing says that the plan failed": {
+			version: unfinished(), others: []olmcore.Object{old}, condition: v1alpha1.SubscriptionInstallPlanPending, want: kept,
+		},
 		"the plan is missing, nothing else": {version: unfinished(), others: []olmcore.Object{old}, condition: missing, want: kept},
-		"missing, its definition is absent": {version: unfinished(lacks("CustomResourceDefinition", "etcds.example.com", "NotPresent")), others: []olmcore.Object{old}, condition: missing, want: "etcd.v0"},
+		"missing, its definition is absent": {
+			version: unfinished(lacks("CustomResourceDefinition", "etcds.example.com", "NotPresent")), others: []olmcore.Object{old},
+			condition: missing, want: "etcd.v0",
+		},
 		"missing, its definition is outdated": {
 			version: unfinished(lacks("CustomResourceDefinition", "etcds.example.com", "PresentNotSatisfied")), others: []olmcore.Object{old}, condition: missing, want: "etcd.v0",
 		},

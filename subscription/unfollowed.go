@@ -86,7 +86,10 @@ func (j *judgement) unfollowedVersion(p *v1alpha1.InstallPlan) string {
 // version that is being replaced does not count.
 func (j *judgement) isUnfollowed(name string) bool {
 	c := j.unfollowed[name]
-	return c != nil && !j.replaced[name] && slices.Contains(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties]), j.Subscription.Spec.Package)
+	if c == nil || j.replaced[name] {
+		return false
+	}
+	return slices.Contains(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties]), j.Subscription.Spec.Package)
 }
 
 // followReplacement makes a Subscription follow the version that replaced its own, when the replacement came with a

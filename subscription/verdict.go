@@ -175,7 +175,10 @@ func (n *namespace) keepsPlan(of *v1alpha1.Subscription) bool {
 		return false
 	}
 	plan := n.planNamed[s.InstallPlanRef.Name]
-	if plan == nil || !relation.SamePlan(s.InstallPlanRef, plan.UID, plan.Name) || plan.DeletionTimestamp != nil || len(plan.Status.Plan) == 0 {
+	if plan == nil || !relation.SamePlan(s.InstallPlanRef, plan.UID, plan.Name) {
+		return false
+	}
+	if plan.DeletionTimestamp != nil || len(plan.Status.Plan) == 0 {
 		return false
 	}
 	if !relation.Over(plan) && stageOf(plan) != StageUnknown && !relation.HasInstalled(plan, s.CurrentCSV) {
@@ -228,7 +231,8 @@ func (j *judgement) adopt() {
 	if plan == nil && j.isUnfollowed(s.Spec.StartingCSV) {
 		// The plan was deleted after it installed the version. Nothing else would ever follow the version.
 		j.Status.CurrentCSV = s.Spec.StartingCSV
-		j.cause = olmcore.Cause{Reason: ReasonInstalledFollowed, Message: "InstallPlan " + name + " installed " + s.Spec.StartingCSV + " and is gone"}
+		message := "InstallPlan " + name + " installed " + s.Spec.StartingCSV + " and is gone"
+		j.cause = olmcore.Cause{Reason: ReasonInstalledFollowed, Message: message}
 	} else if plan == nil {
 		j.report(olmcore.Info, ReasonGeneratedByDangling, path, "the plan %s that generated this Subscription is not there", name)
 	} else if csv := j.stillBrings(plan); csv == "" {

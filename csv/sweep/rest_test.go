@@ -62,13 +62,21 @@ func TestWhatIsNotWatchedIsReadOnlyAfterAChange(t *testing.T) {
 		said    int
 	}
 	for name, looks := range map[string][]look{
-		"nothing changes": {{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, rests, false, 0}, {69 * time.Minute, rests, false, 0}},
+		"nothing changes": {
+			{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {20 * time.Minute, rests, false, 0},
+			{69 * time.Minute, rests, false, 0},
+		},
 		"nothing changes for an hour": {
 			{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {70 * time.Minute, rests, false, 0}, {71 * time.Minute, rests, true, 0},
-			{72 * time.Minute, rests, false, 0}, {130 * time.Minute, rests, false, 0}, {132 * time.Minute, rests, false, 0}, {133 * time.Minute, rests, true, 0},
+			{
+				72 * time.Minute, rests, false, 0}, {130 * time.Minute, rests, false, 0}, {132 * time.Minute, rests, false,
+				0}, {133 * time.Minute, rests, true, 0},
 		},
 		"a write comes hours later": {
-			{0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {5 * time.Hour, append(slices.Clone(rests), priority("late", "lost.v1")), false, 0},
+			{
+				0, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {5 * time.Hour,
+				append(slices.Clone(rests), priority("late", "lost.v1")), false, 0,
+			},
 			{6 * time.Hour, append(slices.Clone(rests), priority("late", "lost.v1")), true, 1},
 		},
 		"it is looked at often":               {{0, rests, true, 0}, {time.Minute, rests, true, 0}, {9 * time.Minute, rests, true, 0}, {10 * time.Minute, rests, true, 0}, {11 * time.Minute, rests, false, 0}},

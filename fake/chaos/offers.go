@@ -123,7 +123,8 @@ func (h *History) properties(name string, version int) []olmcore.Property {
 		{Type: resolution.PropertyGVK, Value: value(`{"group":"example.com","version":"v1","kind":%q}`, name)},
 	}
 	if name == "gamma" || h.Races && name == "beta" && version%2 == 0 {
-		all = append(all, olmcore.Property{Type: resolution.PropertyGVKRequired, Value: value(`{"group":"example.com","version":"v1","kind":"alpha"}`)})
+		required := value(`{"group":"example.com","version":"v1","kind":"alpha"}`)
+		all = append(all, olmcore.Property{Type: resolution.PropertyGVKRequired, Value: required})
 	}
 	return all
 }

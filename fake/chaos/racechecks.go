@@ -75,7 +75,8 @@ func checkDeletion(m *manager, a olmcore.Action) (*corev1.Pod, error) {
 		return nil, nil
 	}
 	o, err := h.Cluster.Get(context.Background(), target.GVK(), target.Namespace, target.Name)
-	if err != nil || target.UID != "" && target.UID != o.GetUID() || target.ResourceVersion != "" && target.ResourceVersion != o.GetResourceVersion() {
+	isOther := err == nil && target.UID != "" && target.UID != o.GetUID()
+	if err != nil || isOther || target.ResourceVersion != "" && target.ResourceVersion != o.GetResourceVersion() {
 		return nil, nil // nothing is deleted
 	}
 	if _, kept := h.races.kept[o.GetUID()]; kept {
@@ -219,7 +220,8 @@ func requireFollowed(h *History) {
 		other := versions[c.Namespace+"/"+pkg]
 		switch {
 		case other != "" && !isLeft:
-			h.must(fmt.Errorf("%s and %s are side by side in namespace %s in the end: %s %s", other, c.Name, c.Namespace, c.Status.Phase, c.Status.Reason))
+			h.must(fmt.Errorf("%s and %s are side by side in namespace %s in the end: %s %s",
+				other, c.Name, c.Namespace, c.Status.Phase, c.Status.Reason))
 		case !followed[c.Namespace+"/"+c.Name] && !isLeft:
 			h.must(fmt.Errorf("no Subscription follows %s/%s in the end, which is %s", c.Namespace, c.Name, c.Status.Phase))
 		}
@@ -238,7 +240,8 @@ func requireHead(h *History, s *v1alpha1.Subscription) {
 		h.must(fmt.Errorf("%s/%s is AtLatestKnown and waits for its InstallPlan in the end: %s", s.Namespace, s.Name, pending.Reason))
 	}
 	c := fake.Find[*v1alpha1.ClusterServiceVersion](h.Cluster, s.Namespace, head)
-	if s.Status.State == v1alpha1.SubscriptionStateAtLatest && s.Status.InstalledCSV == head && c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded {
+	hasHead := s.Status.State == v1alpha1.SubscriptionStateAtLatest && s.Status.InstalledCSV == head
+	if hasHead && c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded {
 		return
 	}
 	if (h.races.disturbed[s.Namespace] || len(h.races.unsubscribed) > 0) && (hasCause(h, s) || c != nil && slices.Contains(stuck(h), c)) {

@@ -48,7 +48,8 @@ type refusal struct {
 
 func newRaces() races {
 	return races{refusals: map[olmcore.Key]refusal{}, kept: map[types.UID]olmcore.Key{}, since: map[types.UID]types.UID{},
-		deleted: map[types.UID]int{}, settings: map[olmcore.Key]int{}, unsubscribed: map[string]bool{}, disturbed: map[string]bool{}, trusts: map[string][]trust{}}
+		deleted: map[types.UID]int{}, settings: map[olmcore.Key]int{}, unsubscribed: map[string]bool{},
+		disturbed: map[string]bool{}, trusts: map[string][]trust{}}
 }
 
 // raceSteps are the steps of a history with Races. They are many compared with the others, so that the same things happen to
@@ -164,7 +165,8 @@ func stepRefuse(h *History, r Choices) {
 	var open []olmcore.Key
 	for _, p := range listed[*v1alpha1.InstallPlan](h) {
 		for _, s := range p.Status.Plan {
-			if p.Status.Phase != v1alpha1.InstallPlanPhaseComplete && s != nil && (s.Status == v1alpha1.StepStatusUnknown || s.Status == v1alpha1.StepStatusNotPresent) {
+			isOpen := s != nil && (s.Status == v1alpha1.StepStatusUnknown || s.Status == v1alpha1.StepStatusNotPresent)
+			if isOpen && p.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
 				open = append(open, objectOfStep(p, s))
 			}
 		}

@@ -47,7 +47,9 @@ func compareOrder(a, b *v1alpha1.InstallPlan) int {
 // Later returns the plans that a plan has to make way for, newest first. A later plan contains a package of the plan for which
 // the plan has not applied all steps. If the plan names no packages, a Subscription that owns the plan has to reference the
 // later one. Plans that are being deleted or were superseded are left out.
-func Later(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (later []*v1alpha1.InstallPlan) {
+func Later(
+	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (later []*v1alpha1.InstallPlan,
+) {
 	if Generation(plan) == 0 {
 		return nil
 	}
@@ -71,7 +73,9 @@ func Later(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscripti
 
 // Earlier returns the plans that have to end before a plan gets its steps or starts, sorted by name. They wait for approval or
 // run, and the plan is later than they are.
-func Earlier(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (earlier []*v1alpha1.InstallPlan) {
+func Earlier(
+	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (earlier []*v1alpha1.InstallPlan,
+) {
 	only := []*v1alpha1.InstallPlan{plan}
 	for _, p := range plans {
 		isOpen := p.Status.Phase == v1alpha1.InstallPlanPhaseInstalling ||
@@ -103,7 +107,8 @@ func MayConcern(plan, other *v1alpha1.InstallPlan) bool {
 		return false
 	}
 	packages, others := packagesOf(plan), packagesOf(other)
-	return len(packages) == 0 || len(others) == 0 || slices.ContainsFunc(packages, func(name string) bool { return slices.Contains(others, name) })
+	isShared := func(name string) bool { return slices.Contains(others, name) }
+	return len(packages) == 0 || len(others) == 0 || slices.ContainsFunc(packages, isShared)
 }
 
 // HasSteps reports whether the status of a plan contains steps.
@@ -179,7 +184,9 @@ func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, starte
 
 // isReferencedByOwner reports whether a Subscription that owns a plan references a later one.
 func isReferencedByOwner(later, plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
-	return slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool { return olmcore.OwnedBy(plan, s.UID) && RefersTo(s, later) })
+	return slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool {
+		return olmcore.OwnedBy(plan, s.UID) && RefersTo(s, later)
+	})
 }
 
 // SupersededBy is the message of a plan that a later one superseded.
