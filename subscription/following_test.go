@@ -207,17 +207,20 @@ func TestSubscriptionLeavesAPlanThatWasNotNeeded(t *testing.T) {
 	stranger := func(p *v1alpha1.InstallPlan) { p.OwnerReferences = nil }
 	has := newSub("a", follows("q", "etcd.v1"), installed, pending("InstallPlanNotYetReconciled", 6))
 	there, halfMade := newCSV("etcd.v1"), newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
-		c.Status.Phase = v1alpha1.CSVPhasePending
+		c.Labels, c.Status.Phase = map[string]string{"olm.managed": "true"}, v1alpha1.CSVPhasePending
 		c.Spec.CustomResourceDefinitions.Owned = []v1alpha1.CRDDescription{{Name: "etcds.example.com"}}
 		c.Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "CustomResourceDefinition", Name: "etcds.example.com", Status: "NotPresent"}}
 	})
+	byHand := halfMade.DeepCopy()
+	byHand.Labels = nil
 	for name, tc := range map[string]struct {
 		objects []olmcore.Object
 		plan    string // of the reference
 		failed  bool   // the condition
 	}{
-		"no other plan exists":             {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended)}, "", false},
-		"the version lacks its definition": {[]olmcore.Object{has, halfMade, newPlan("q", "Failed", unstarted, ended)}, "", false},
+		"no other plan exists":                   {[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended)}, "", false},
+		"the version lacks its definition":       {[]olmcore.Object{has, halfMade, newPlan("q", "Failed", unstarted, ended)}, "", false},
+		"a version by hand lacks its definition": {[]olmcore.Object{has, byHand, newPlan("q", "Failed", unstarted, ended)}, "", false},
 		"another Subscription owns the other plan": {
 			[]olmcore.Object{has, there, newPlan("q", "Failed", unstarted, ended), newPlan("p", "Complete", stranger)}, "", false,
 		},
@@ -251,7 +254,7 @@ func TestSubscriptionLeavesAPlanThatWasNotNeeded(t *testing.T) {
 			}
 			require.Equal(t, tc.plan, got)
 			require.Equal(t, tc.failed, s.GetCondition(v1alpha1.SubscriptionInstallPlanFailed).Status == corev1.ConditionTrue)
-			if slices.Contains(tc.objects, olmcore.Object(there)) {
+			if slices.Contains(tc.objects, olmcore.Object(there)) || slices.Contains(tc.objects, olmcore.Object(byHand)) {
 				require.Equal(t, "etcd.v1 etcd.v1 AtLatestKnown", s.CurrentCSV+" "+s.InstalledCSV+" "+string(s.State))
 			}
 			carryOut(&in, out)

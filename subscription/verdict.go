@@ -346,8 +346,8 @@ func (j *judgement) forgetMissing() {
 }
 
 // leaveSuperseded makes a Subscription that has its version, and whose plan was superseded before it started, reference the newest
-// plan that may have installed the version, or no plan. That such a plan was not needed is no failure of the Subscription. If the
-// version exists but lacks objects of its own bundle, it is installed again.
+// plan that may have installed the version, or no plan. That such a plan was not needed is no failure of the Subscription. If an
+// earlier plan created the version and was deleted before it created all objects of the bundle, the version is installed again.
 func (j *judgement) leaveSuperseded() {
 	f, old := &j.Status, j.Plan.Plan
 	if j.CSV == nil || old == nil || j.isMoved() || !relation.IsSuperseded(old) || relation.Executed(old) || j.Plan.Stage != StageFailed {
@@ -358,7 +358,8 @@ func (j *judgement) leaveSuperseded() {
 		return isExecuted && olmcore.OwnedBy(p, j.Subscription.UID) && slices.Contains(p.Spec.ClusterServiceVersionNames, f.CurrentCSV)
 	})
 	message := "InstallPlan " + old.Name + " was not needed for " + f.CurrentCSV
-	if next == nil && olmcore.NeverInstalled(j.CSV) && lacksOwnObjects(j.CSV) {
+	isOfPlan := j.CSV.Labels[olmcore.LabelManaged] == "true"
+	if next == nil && isOfPlan && olmcore.NeverInstalled(j.CSV) && lacksOwnObjects(j.CSV) {
 		j.installAgain(j.CSV, "InstallPlan "+old.Name+" ended before it installed everything of "+f.CurrentCSV)
 		return
 	}
