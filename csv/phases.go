@@ -206,13 +206,14 @@ func install(f *facts) (decision, bool) {
 }
 
 // installAgain repeats an installation that failed, from Failed. What the API server called invalid is not written again until it
-// changes; other failures are tried again with backoff. If the operator becomes healthy meanwhile, the CSV is Succeeded.
+// changes; other failures are tried again with backoff. If the operator becomes healthy meanwhile, the CSV is Succeeded, unless
+// what failed is a repair that Succeeded would ask for again at once.
 func installAgain(f *facts) (decision, bool) {
 	if f.csv.Status.Reason != v1alpha1.CSVReasonComponentFailed && !f.refused {
 		return decision{}, false
 	}
 	d, state := f.health(v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentFailed)
-	if state == deployment.Healthy && d.Phase == v1alpha1.CSVPhaseSucceeded {
+	if state == deployment.Healthy && d.Phase == v1alpha1.CSVPhaseSucceeded && !f.needsRepair() {
 		d.actions = f.trust()
 		return f.untilRenewal(d), true
 	}

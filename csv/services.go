@@ -188,6 +188,12 @@ func certificatesDue(f *facts) (decision, bool) {
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsCertRotation, message), true
 }
 
+// needsRepair reports whether a Succeeded CSV would be installed again for the sake of its certificates or APIServices.
+func (s services) needsRepair() bool {
+	problem, _ := s.apis.Issue()
+	return s.certificates.Renew != "" || problem != ""
+}
+
 // disruptedPace is how often an APIService is looked at whose Pods are on their way.
 const disruptedPace = 10 * time.Second
 
@@ -233,8 +239,11 @@ func (f *facts) settled() []olmcore.Action {
 	return slices.Concat(deployment.Removals(f.csv, f.Deployments.Items), f.certificates.Settle)
 }
 
-// untilRenewal looks again when the next certificate must be replaced.
+// untilRenewal looks again when the next certificate must be replaced. A CSV that leaves Failed says when that is.
 func (f *facts) untilRenewal(d decision) decision {
+	if f.phase == v1alpha1.CSVPhaseFailed && d.Phase == v1alpha1.CSVPhaseSucceeded {
+		d.renewAt = renewal(f.csv.Status.CertsRotateAt, f.certificates.RenewAt)
+	}
 	if at := f.certificates.RenewAt; !at.IsZero() {
 		d.RequeueAfter = soonest(d.RequeueAfter, max(time.Second, at.Sub(f.Now)))
 	}
