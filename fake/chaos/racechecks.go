@@ -244,7 +244,12 @@ func requireHead(h *History, s *v1alpha1.Subscription) {
 	if hasHead && c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded {
 		return
 	}
-	if (h.races.disturbed[s.Namespace] || len(h.races.unsubscribed) > 0) && (hasCause(h, s) || c != nil && slices.Contains(stuck(h), c)) {
+	// A version whose Subscription was deleted stays, and may be in the way of its namespace. What it owns of the cluster may be
+	// in the way of any namespace.
+	isUnsubscribed := func(key string) bool { return strings.HasPrefix(key, s.Namespace+"/") }
+	isDisturbed := h.races.disturbed[s.Namespace] || slices.ContainsFunc(slices.Collect(maps.Keys(h.races.unsubscribed)), isUnsubscribed)
+	isStuck := c != nil && slices.Contains(stuck(h), c)
+	if isDisturbed && hasCause(h, s) || isStuck && (isDisturbed || len(h.races.unsubscribed) > 0) {
 		return
 	}
 	phase := v1alpha1.ClusterServiceVersionPhase("absent")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -181,21 +182,22 @@ func requireServed(h *History) {
 
 // requireCopies: in the end the copies are where their originals' groups and the OLMConfig want them, and nowhere else.
 func requireCopies(h *History) {
-	want, disabled := map[string]bool{}, false
+	want, optional, disabled := map[string]bool{}, map[string]bool{}, false
 	if config := fake.Find[*operatorsv1.OLMConfig](h.Cluster, "", "cluster"); config != nil {
 		disabled = !config.CopiedCSVsAreEnabled()
 	}
 	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
 		// A version whose successor was left half installed by a user stays Replacing, and is not copied again.
 		isLeft := h.Races && h.races.disturbed[c.Namespace] && c.Status.Phase == v1alpha1.CSVPhaseReplacing
-		if c.IsCopied() || c.IsUncopiable() || c.DeletionTimestamp != nil || isLeft {
+		if c.IsCopied() || c.IsUncopiable() || c.DeletionTimestamp != nil {
 			continue
 		}
 		all := h.targets[c.Namespace] == nil
 		for _, o := range h.Cluster.Objects() {
 			ns, is := o.(*corev1.Namespace)
 			if is && ns.DeletionTimestamp == nil && ns.Name != c.Namespace && (all && !disabled || slices.Contains(h.targets[c.Namespace], ns.Name)) {
-				want[ns.Name+"/"+c.Name+" of "+c.Namespace] = true
+				key := ns.Name + "/" + c.Name + " of " + c.Namespace
+				want[key], optional[key] = true, isLeft
 			}
 		}
 	}
@@ -212,6 +214,7 @@ func requireCopies(h *History) {
 			delete(want, key)
 		}
 	}
+	maps.DeleteFunc(want, func(key string, _ bool) bool { return optional[key] })
 	if len(want) > 0 {
 		h.must(fmt.Errorf("copies are missing in the end: %v", want))
 	}
