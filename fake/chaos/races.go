@@ -68,6 +68,7 @@ func raceSteps() []Step {
 		{Name: "a copy becomes a user's own", Weight: 6, Do: stepKeepCopy},
 		{Name: "a registry Pod is deleted", Weight: 4, Do: stepDeleteRegistryPod},
 		{Name: "a node fails, and heals soon", Weight: 6, Do: stepNode},
+		{Name: "a node returns, which one manager does not see", Weight: 3, Do: stepNodeReturns},
 		{Name: "nothing happens for an hour", Weight: 1, Do: stepQuiet},
 		{Name: "a new version is deleted", Weight: 40, Only: Setting{Deletes: true}, Do: stepDeleteNewVersion},
 		{Name: "any object of OLM is deleted", Weight: 12, Only: Setting{Deletes: true}, Do: stepDeleteAny},
@@ -258,6 +259,22 @@ func stepDeleteRegistryPod(h *History, r Choices) {
 	if pods := registryPods(h); len(pods) > 0 {
 		_ = h.Cluster.Delete(olmcore.RefOf(pick(r, pods)).Unversioned())
 	}
+}
+
+// stepNodeReturns: the node of a registry Pod is gone until another Pod serves. As it returns, both Pods serve, and the managers
+// disagree about the node.
+func stepNodeReturns(h *History, r Choices) {
+	pods := slices.DeleteFunc(registryPods(h), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" })
+	if len(pods) == 0 {
+		return
+	}
+	h.Figures.NodeFailures++
+	node := pick(r, pods).Spec.NodeName
+	h.must(h.Cluster.FailNode(node))
+	h.runFor(beforeTheEnd(h, 10*time.Minute))
+	pick(r, h.managers).frozen[schema.GroupKind{Kind: "Node"}] = h.Cluster.Now().Add(2 * time.Minute)
+	h.must(h.Cluster.HealNode(node))
+	h.Cluster.Advance(time.Duration(r.IntN(60)) * time.Second)
 }
 
 // stepDeleteAny deletes an object that OLM looks after, or the CatalogSource, which is made again at once.
