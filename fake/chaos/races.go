@@ -68,7 +68,7 @@ func raceSteps() []Step {
 		{Name: "a copy becomes a user's own", Weight: 6, Do: stepKeepCopy},
 		{Name: "a registry Pod is deleted", Weight: 4, Do: stepDeleteRegistryPod},
 		{Name: "a node fails, and heals soon", Weight: 6, Do: stepNode},
-		{Name: "a node returns, which one manager does not see", Weight: 3, Do: stepNodeReturns},
+		{Name: "a registry Pod is surplus, and a node returns", Weight: 3, Do: stepSurplusPod},
 		{Name: "nothing happens for an hour", Weight: 1, Do: stepQuiet},
 		{Name: "a new version is deleted", Weight: 40, Only: Setting{Deletes: true}, Do: stepDeleteNewVersion},
 		{Name: "any object of OLM is deleted", Weight: 12, Only: Setting{Deletes: true}, Do: stepDeleteAny},
@@ -261,20 +261,29 @@ func stepDeleteRegistryPod(h *History, r Choices) {
 	}
 }
 
-// stepNodeReturns: the node of a registry Pod is gone until another Pod serves. As it returns, both Pods serve, and the managers
-// disagree about the node.
-func stepNodeReturns(h *History, r Choices) {
-	pods := slices.DeleteFunc(registryPods(h), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" })
-	if len(pods) == 0 {
-		return
+// stepSurplusPod: two registry Pods serve, and one of them is not wanted any more. The node of one has just returned, which the
+// cache of one manager does not show. So the managers may prefer different Pods.
+func stepSurplusPod(h *History, r Choices) {
+	setReplicas := func(replicas string) {
+		h.must(fake.Edit(h.Cluster, catalogKey.Namespace, catalogKey.Name, func(c *v1alpha1.CatalogSource) {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "olmcore/replicas", replicas)
+		}))
+	}
+	setReplicas("2")
+	h.runFor(beforeTheEnd(h, 5*time.Minute))
+	m, node := pick(r, h.managers), pick(r, []string{"a", "b"})
+	m.sync()
+	for _, kind := range []string{"Pod", "Node"} {
+		m.frozen[schema.GroupKind{Kind: kind}] = h.Cluster.Now().Add(3 * time.Minute)
 	}
 	h.Figures.NodeFailures++
-	node := pick(r, pods).Spec.NodeName
 	h.must(h.Cluster.FailNode(node))
-	h.runFor(beforeTheEnd(h, 10*time.Minute))
-	pick(r, h.managers).frozen[schema.GroupKind{Kind: "Node"}] = h.Cluster.Now().Add(2 * time.Minute)
+	h.advance(fake.NodeMonitorGrace + time.Second)
+	h.must(h.Cluster.Settle())
 	h.must(h.Cluster.HealNode(node))
-	h.Cluster.Advance(time.Duration(r.IntN(60)) * time.Second)
+	h.advance(time.Duration(1+r.IntN(10)) * time.Second)
+	h.must(h.Cluster.Settle())
+	setReplicas("1")
 }
 
 // stepDeleteAny deletes an object that OLM looks after, or the CatalogSource, which is made again at once.
