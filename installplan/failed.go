@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/olmcore/olm/installplan/internal/relation"
@@ -30,7 +31,7 @@ func (d *decision) heal(in *Input) {
 	case plan.Status.AttenuatedServiceAccountRef != nil && in.RBACChanged && !in.isReplaced():
 		d.restart(in)
 	case !in.isRetried() || in.unread() != "":
-	case step.IsRefusal(plan.Status.Message):
+	case !in.isRejected() && step.IsRefusal(plan.Status.Message):
 		d.checkAgain(in)
 	default:
 		d.tryAgain(in)
@@ -158,6 +159,13 @@ func (in *Input) isStated(f *failedWrite) bool {
 	message := in.InstallPlan.Status.Message
 	return message == report.Clip(explain(f.target, f.last.Message)) ||
 		f.last.Class == olmcore.Transient && strings.HasPrefix(message, explain(f.target, ""))
+}
+
+// isRejected reports whether the plan failed because the API server rejected a write. Its message then is that of the API server or of
+// a webhook, whose wording means nothing here.
+func (in *Input) isRejected() bool {
+	c := conditionOf(&in.InstallPlan.Status, ConditionRetrying)
+	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == ReasonStepFailed
 }
 
 // failedAt returns when the plan failed, the zero time if its status does not contain that.

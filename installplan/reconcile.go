@@ -109,6 +109,9 @@ func decide(in *Input, assessing bool) decision {
 		d.status, d.steps, d.actions = plan.Status, nil, nil
 		d.release(in, olmcore.Cause{Reason: ReasonPlanDone, Message: "every step is applied"})
 		d.result.Requeue(retryInterval)
+		if backOff(in, d.result.Actions) {
+			d.result.Actions = nil
+		}
 	}
 	return d
 }
