@@ -53,6 +53,7 @@ func (h *History) heal() {
 	renewNow(h)
 	requireWanted(h)
 	requireFollowed(h)
+	requireFinishedPlans(h)
 	requireServed(h)
 	requireCopies(h)
 	requireOwners(h)

@@ -232,6 +232,27 @@ func requireFollowed(h *History) {
 	}
 }
 
+// requireFinishedPlans: in the end each InstallPlan has ended. Only in a namespace that cannot be resolved because of what users
+// deleted may a plan go on waiting for a Subscription that references it.
+func requireFinishedPlans(h *History) {
+	if !h.Races {
+		return
+	}
+	referenced := map[string]*v1alpha1.Subscription{}
+	for _, s := range listed[*v1alpha1.Subscription](h) {
+		if s.Status.InstallPlanRef != nil {
+			referenced[s.Namespace+"/"+s.Status.InstallPlanRef.Name] = s
+		}
+	}
+	for _, p := range listed[*v1alpha1.InstallPlan](h) {
+		s := referenced[p.Namespace+"/"+p.Name]
+		hasEnded := p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
+		if !hasEnded && (s == nil || !h.races.disturbed[p.Namespace] || !hasCause(h, s)) {
+			h.must(fmt.Errorf("InstallPlan %s/%s is %q in the end: %s", p.Namespace, p.Name, p.Status.Phase, p.Status.Message))
+		}
+	}
+}
+
 // requireHead requires that a Subscription has the newest version, or says why not.
 func requireHead(h *History, s *v1alpha1.Subscription) {
 	head := operators.Name(s.Spec.Package, h.offers[s.Spec.Package].head())

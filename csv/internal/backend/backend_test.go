@@ -414,6 +414,25 @@ func TestMount(t *testing.T) {
 	require.Equal(t, "441iHG4r5TsDiYfSVLpo4wBhduJqbOBYUlKjbm", hash)
 }
 
+// TestPodsServeWithATrustedCertificateOnly checks that API servers whose caches are 10 s old trust a certificate when Pods serve with
+// it, even if the manager that noted since when it is trusted has a clock that is behind by the tolerance.
+func TestPodsServeWithATrustedCertificateOnly(t *testing.T) {
+	old, next := madeOnce("old"), madeOnce("next")
+	at := func(secret *corev1.Secret, clock time.Time) *corev1.Secret {
+		source := sourceOf(secret, running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM))
+		source.Now = clock
+		return written(backend.Of(source))
+	}
+	for _, fraction := range []time.Duration{0, time.Millisecond, 500 * time.Millisecond, time.Second - 1} {
+		began := now.Add(fraction)
+		noted := at(secretOf("cool.v1", old, next), began)
+		require.Equal(t, now.Format(time.RFC3339), noted.Annotations["olmcore/next-trusted-since"])
+		early := began.Add(10*time.Second - 1).Add(olmcore.ClockTolerance)
+		require.True(t, at(noted, early) == nil, "%s after the second began", fraction)
+		require.Equal(t, next.CertPEM, at(noted, early.Add(2*time.Second)).Data[corev1.TLSCertKey])
+	}
+}
+
 // TestALeafOfTheSameAuthorityRollsTheDeployment: its hash would not tell.
 func TestALeafOfTheSameAuthorityRollsTheDeployment(t *testing.T) {
 	old := madeOnce("old")

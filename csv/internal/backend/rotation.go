@@ -158,8 +158,8 @@ func (r *rotation) step() (after record, why string) {
 const cacheGrace = 10 * time.Second
 
 // TrustGrace is how long all clients have to trust the next certificate before Pods serve with it. Another manager may have
-// written when that began, and its clock may be behind.
-const TrustGrace = cacheGrace + olmcore.ClockTolerance
+// written when that began, and its clock may be behind. The time that is written has no fraction of a second.
+const TrustGrace = cacheGrace + olmcore.ClockTolerance + time.Second
 
 // follow makes the next certificate, which all clients trust, the current one. Where Pods serve with another it notes when
 // it found that they do, and waits.
