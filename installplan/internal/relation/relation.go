@@ -28,7 +28,7 @@ const (
 	GeneratedBy = "olm.generated-by"
 	// Contributors is the annotation of a plan that remembers the UIDs of the Subscriptions that it was made for,
 	// Packages the one for their packages; lists separated by commas.
-	Contributors = olmcore.KeyPrefix + "contributors"
+	Contributors = olmcore.AnnotationContributors
 	Packages     = olmcore.KeyPrefix + "packages"
 	// ContentHash is the annotation of a plan that identifies what it installs.
 	ContentHash = olmcore.KeyPrefix + "content-hash"

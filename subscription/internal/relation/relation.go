@@ -29,7 +29,6 @@ const (
 	// AnnotationContentHash is on a plan that package installplan made: the hash of what it brings.
 	AnnotationContentHash = olmcore.KeyPrefix + "content-hash"
 
-	annotationContributors = olmcore.KeyPrefix + "contributors"
 	// reasonSuperseded and conditionRetrying are what package installplan writes on a plan whose place a later one
 	// took, and on one that failed for a passing reason.
 	reasonSuperseded  = "Superseded"
@@ -64,7 +63,7 @@ func Refers(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 func Contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	return Refers(s, p) || s.Annotations[AnnotationGeneratedBy] == p.Name && s.Status.InstallPlanRef == nil ||
 		!Over(p) && s.Status.CurrentCSV != "" && slices.Contains(p.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) ||
-		slices.Contains(strings.Split(p.Annotations[annotationContributors], ","), string(s.UID))
+		slices.Contains(strings.Split(p.Annotations[olmcore.AnnotationContributors], ","), string(s.UID))
 }
 
 // Statusless reports whether a plan was created but never given its content, so that it never runs.
