@@ -51,6 +51,9 @@ type Config struct {
 	// that take nothing away from others; the annotation olmcore/changeable-by on it names namespaces, separated by
 	// commas, whose plans may change it regardless.
 	ChangeOwnedCRDs bool `json:"changeOwnedCRDs,omitempty"`
+	// SeparatePlans: Subscriptions that do not depend on each other get InstallPlans of their own. An Automatic Subscription then
+	// does not wait until a plan is approved for an unrelated Manual one. False: one plan for all of a namespace, as in OLM.
+	SeparatePlans bool `json:"separatePlans,omitempty"`
 	// MaxStatusBytes bounds the serialised status of a new plan. 0 = 1 MiB.
 	MaxStatusBytes int `json:"maxStatusBytes,omitempty"`
 	// MaxInstallPlans is how many plans of a namespace package sweep keeps as history. 0 = 5.
@@ -88,6 +91,7 @@ func (c Config) Equal(d Config) bool {
 		c.InstallTimeout == d.InstallTimeout && c.DisableFinalizer == d.DisableFinalizer &&
 		c.OLMNamespace == d.OLMNamespace && c.GlobalNamespace == d.GlobalNamespace &&
 		c.OverwriteUnmanaged == d.OverwriteUnmanaged && c.CopyAnySecret == d.CopyAnySecret && c.ChangeOwnedCRDs == d.ChangeOwnedCRDs &&
+		c.SeparatePlans == d.SeparatePlans &&
 		c.MaxStatusBytes == d.MaxStatusBytes && c.MaxInstallPlans == d.MaxInstallPlans &&
 		c.OPMImage == d.OPMImage && c.UtilImage == d.UtilImage && c.RunAsUser == d.RunAsUser
 }

@@ -24,6 +24,9 @@ type Input struct {
 	Namespace string
 	// Resolution says what to install.
 	Resolution olmcore.Resolution
+	// Owners are the names of the Subscriptions that the plan is made for, as in Set.Subscriptions; Resolution is that of the same
+	// Set. nil: all Subscriptions of the namespace, as in OLM.
+	Owners []string
 	// Subscriptions and InstallPlans of the namespace, all of them.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	InstallPlans  olmcore.Observed[*v1alpha1.InstallPlan]

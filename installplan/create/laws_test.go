@@ -65,11 +65,30 @@ func anyCreateInput(t *rapid.T) create.Input {
 	return in
 }
 
+// anySetInput is the Input of one set of such a resolution.
+func anySetInput(t *rapid.T) create.Input {
+	in := anyCreateInput(t)
+	if sets := create.Sets(in.Resolution); len(sets) > 0 {
+		set := rapid.SampledFrom(sets).Draw(t, "set")
+		in.Resolution, in.Owners = set.Resolution, set.Subscriptions
+	}
+	return in
+}
+
 func createLaws(t *rapid.T) {
 	in := anyCreateInput(t)
 	if err := invariant.Laws(createResult, in); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestLawsOfSets are those of a plan that is made for one set of Subscriptions.
+func TestLawsOfSets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		if err := invariant.Laws(createResult, anySetInput(t)); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func createResult(in create.Input) (olmcore.Result, error) {

@@ -145,13 +145,13 @@ func sameRelations(a, b *v1alpha1.InstallPlan) bool {
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// existing returns the plan of the content that is to be used, nil when there must be a new one: the latest that is not
-// done, else the latest of all, as long as a Subscription refers to its failure or all that it installed exists.
+// existing returns the plan of the content that is to be used, nil when there must be a new one, as for one that other sets share:
+// the latest that is not done, else the latest of all, as long as a Subscription refers to its failure or all that it installed exists.
 func (r request) existing() *v1alpha1.InstallPlan {
 	var same []*v1alpha1.InstallPlan
 	for _, p := range r.plans {
 		superseded := relation.IsSuperseded(p) || !relation.Terminal(p) && len(relation.Later(p, r.plans, r.subscriptions)) > 0
-		if p.DeletionTimestamp == nil && p.Annotations[relation.ContentHash] == r.hash && !superseded && r.holds(p) {
+		if p.DeletionTimestamp == nil && p.Annotations[relation.ContentHash] == r.hash && !superseded && r.holds(p) && !r.isShared(p) {
 			same = append(same, p)
 		}
 	}

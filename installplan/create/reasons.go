@@ -34,7 +34,7 @@ const (
 	// serves the bundle as an image.
 	ReasonPlanTooLarge = "PlanTooLarge"
 	// ReasonManualBecauseOf: the plan needs approval because of a Subscription that it does not change. The user
-	// approves it, or gives that Subscription a namespace of its own.
+	// approves it, gives that Subscription a namespace of its own, or sets Config.SeparatePlans.
 	ReasonManualBecauseOf = "ManualBecauseOf"
 	// ReasonLabelImpossible: a package's name gives no label key. The user finds the plan by its owners.
 	ReasonLabelImpossible = "LabelImpossible"

@@ -23,6 +23,7 @@ type request struct {
 	subscriptions []*v1alpha1.Subscription
 	plans         []*v1alpha1.InstallPlan
 	decisions     map[string]olmcore.SubscriptionDecision // by Subscription
+	owners        map[string]bool                         // names of the Subscriptions that the plan is made for; nil: all
 }
 
 func newRequest(in Input, c content) request {
@@ -33,7 +34,21 @@ func newRequest(in Input, c content) request {
 	for _, d := range in.Resolution.Decisions {
 		r.decisions[d.Name] = d
 	}
+	if in.Owners != nil {
+		r.owners = map[string]bool{}
+	}
+	for _, name := range in.Owners {
+		r.owners[name] = true
+	}
 	return r
+}
+
+// isOwner reports whether the plan is made for the Subscription of a name.
+func (r request) isOwner(name string) bool { return r.owners == nil || r.owners[name] }
+
+// isShared reports whether a plan was made for other sets of Subscriptions, too. The plan of this set replaces it.
+func (r request) isShared(p *v1alpha1.InstallPlan) bool {
+	return r.owners != nil && olmcore.IsSharedPlan(p, r.subscriptions, r.isOwner)
 }
 
 // diagnose returns a Diagnostic about the first of the named Subscriptions that exists, else about the first Subscription of the
@@ -48,10 +63,10 @@ func (in *Input) diagnose(of []string, severity olmcore.Severity, reason, format
 	return olmcore.Diagnose(severity, reason, about, "", format, args...)
 }
 
-// changed reports whether the resolution gives a Subscription a new version.
+// changed reports whether the resolution gives a Subscription a new version with this plan.
 func (r request) changed(s *v1alpha1.Subscription) bool {
 	d := r.decisions[s.Name]
-	return d.Changed && d.CurrentCSV != "" && d.Failure == nil
+	return r.isOwner(s.Name) && d.Changed && d.CurrentCSV != "" && d.Failure == nil
 }
 
 // wanted reports whether a Subscription will refer to a plan of this resolution: one that it changes, or one whose plan
@@ -71,23 +86,32 @@ func (r request) wanted() bool {
 }
 
 // stranded reports that a Subscription waits for one of the versions and refers to a plan, other than the one with the
-// given UID, that has no steps and will get none, as the resolution is another by now.
+// given UID, that has no steps and will get none, as the resolution is another by now, or that other sets of Subscriptions share.
 func (r request) stranded(s *v1alpha1.Subscription, versions []string, plan types.UID) bool {
-	return slices.Contains(versions, s.Status.CurrentCSV) && slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool {
-		return p.UID != plan && relation.RefersTo(s, p) && p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0
+	return r.waitsWith(s, versions, plan, func(p *v1alpha1.InstallPlan) bool {
+		return p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0 || r.isShared(p)
 	})
 }
 
+// waitsWith reports whether a Subscription of the plan waits for one of the versions and refers to a plan, other than the one with
+// the given UID, for which is returns true.
+func (r request) waitsWith(s *v1alpha1.Subscription, versions []string, plan types.UID, is func(*v1alpha1.InstallPlan) bool) bool {
+	return r.isOwner(s.Name) && slices.Contains(versions, s.Status.CurrentCSV) &&
+		slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return p.UID != plan && relation.RefersTo(s, p) && is(p) })
+}
+
 // stale reports whether the resolution was made for other Subscriptions than those of the snapshot. What the resolution
-// itself changed in one that refers to the plan by now does not count. The plan may be nil.
+// itself changed in one that refers to the plan by now does not count, and neither does what it changed in one of another set, which
+// follows another plan. The plan may be nil.
 func (r request) stale(plan *v1alpha1.InstallPlan) bool {
 	observed, now := map[string]olmcore.SubscriptionFingerprint{}, map[string]olmcore.SubscriptionFingerprint{}
 	for _, f := range r.Resolution.Observed {
 		observed[f.Name] = f
 	}
 	for _, s := range r.subscriptions {
-		f := olmcore.FingerprintOf(s)
-		if plan != nil && relation.RefersTo(s, plan) && f.CurrentCSV == r.decisions[s.Name].CurrentCSV {
+		f, d := olmcore.FingerprintOf(s), r.decisions[s.Name]
+		isMoved := plan != nil && relation.RefersTo(s, plan) || d.Changed && !r.isOwner(s.Name)
+		if isMoved && f.CurrentCSV == d.CurrentCSV {
 			f.CurrentCSV = observed[s.Name].CurrentCSV
 		}
 		now[s.Name] = f
@@ -98,16 +122,19 @@ func (r request) stale(plan *v1alpha1.InstallPlan) bool {
 // involves reports whether a Subscription's own operator is in the plan.
 func (r request) involves(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return plan.UID != "" && relation.RefersTo(s, plan) || r.changed(s) ||
-		slices.ContainsFunc(r.Resolution.Operators, func(o olmcore.Operator) bool {
+		r.isOwner(s.Name) && slices.ContainsFunc(r.Resolution.Operators, func(o olmcore.Operator) bool {
 			return slices.Contains(o.For, s.Name) || o.Name == s.Status.CurrentCSV || o.Package != "" && o.Package == relation.PackageOf(s)
 		})
 }
 
 // relate gives a plan, which it writes to, its owners, labels, the annotations that remember both, and its finalizer. All
-// Subscriptions of the namespace own it. The Diagnostics name labels that are impossible.
+// Subscriptions of the namespace own it, or all of the set. The Diagnostics name labels that are impossible.
 func (r request) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic) {
-	var involved []*v1alpha1.Subscription
+	var owners, involved []*v1alpha1.Subscription
 	for _, s := range r.subscriptions {
+		if r.isOwner(s.Name) {
+			owners = append(owners, s)
+		}
 		if !r.involves(s, plan) {
 			continue
 		}
@@ -120,28 +147,36 @@ func (r request) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic)
 	for _, o := range r.Resolution.Operators {
 		packages = append(packages, o.Package)
 	}
-	relation.Relate(plan, r.subscriptions, involved, packages...)
+	relation.Relate(plan, owners, involved, packages...)
+	switch {
+	case r.owners == nil: // all Subscriptions own it from now on
+		delete(plan.Annotations, olmcore.AnnotationSeparatePlan)
+	case relation.Untouched(plan) && !(plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved):
+		plan.Annotations, _ = olmcore.MergeLabels(plan.Annotations, map[string]string{olmcore.AnnotationSeparatePlan: "true"})
+	}
 	if !r.Config.DisableFinalizer {
 		relation.AddFinalizer(plan)
 	}
 	return found
 }
 
-// manual returns the Subscriptions that want to approve: one makes every plan of the namespace wait.
+// manual returns the Subscriptions that want to approve: one makes every plan of the namespace wait, or every plan of its set.
 func (r request) manual() []*v1alpha1.Subscription {
-	return slices.DeleteFunc(slices.Clone(r.subscriptions), func(s *v1alpha1.Subscription) bool { return !relation.WantsManual(s) })
+	return slices.DeleteFunc(slices.Clone(r.subscriptions), func(s *v1alpha1.Subscription) bool {
+		return !r.isOwner(s.Name) || !relation.WantsManual(s)
+	})
 }
 
 // awaited returns the Subscriptions that do not refer to the plan by its UID yet and will: those that the resolution
-// changes, and those whose plan is gone before it installed the version that this one installs. It reports whether any
-// Subscription does refer to it. One that is being deleted never will.
+// changes, those whose plan is gone before it installed the version that this one installs, and those that leave a plan which other
+// sets share. It reports whether any Subscription does refer to it. One that is being deleted never will.
 func (r request) awaited(plan *v1alpha1.InstallPlan) (awaited []*v1alpha1.Subscription, referred bool) {
 	for _, s := range r.subscriptions {
 		switch {
 		case s.DeletionTimestamp != nil:
 		case relation.RefersExactly(s, plan):
 			referred = true
-		case r.changed(s) || r.lostPlan(s, plan):
+		case r.changed(s) || r.lostPlan(s, plan) || r.waitsWith(s, plan.Spec.ClusterServiceVersionNames, plan.UID, r.isShared):
 			awaited = append(awaited, s)
 		}
 	}
