@@ -3,14 +3,13 @@
 package subscription
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
 const (
@@ -37,15 +36,14 @@ type answer struct {
 	wait  time.Duration
 	// stale: it was computed from other Subscriptions, and is not carried out yet.
 	stale bool
-	// failed: there is no solution. succeeded: there is one; applies: its decisions can be written. speaks: one of them
-	// changes something or failed.
-	failed, succeeded, applies, speaks bool
-	resolution                         want // ResolutionFailed
-	unpacking, unpackFailed            want
+	// failed: there is no solution. succeeded: there is one. speaks: one of the decisions changes something or failed.
+	failed, succeeded, speaks bool
+	resolution                want // ResolutionFailed
 	// unpackError is why nothing could be unpacked for now.
 	unpackError string
-	plan        *v1alpha1.InstallPlan
 	decisions   map[string]*olmcore.SubscriptionDecision
+	parts       []*part
+	partNamed   map[string]*part // by Subscription
 }
 
 // newAnswer returns what a Resolution means; nil is none.
@@ -59,6 +57,7 @@ func newAnswer(n *namespace, in *Resolved) answer {
 		a.decisions[d.Name] = d
 		a.speaks = a.speaks || d.Changed || d.Failure != nil
 	}
+	a.divide()
 	if !a.isFresh() {
 		a.again, a.stale = ResolveStale, in.Resolution.Failure != nil || a.hasUndone()
 		return a
@@ -72,63 +71,10 @@ func newAnswer(n *namespace, in *Resolved) answer {
 		return a
 	}
 	a.succeeded, a.resolution = true, absent
-	a.unpack()
-	if len(in.Resolution.Operators) == 0 || in.Plan.Name == "" {
-		a.applies = len(in.Resolution.Operators) == 0
-		return a
-	}
-	p := n.planNamed[in.Plan.Name]
-	if p != nil && (in.Plan.UID != "" && p.UID != in.Plan.UID || p.DeletionTimestamp != nil || n.window.gone(p.UID, "")) {
-		p = nil
-	}
-	switch a.plan = p; {
-	case p == nil:
-		a.planNotVisible()
-	case a.isSpent():
-		a.again = ResolvePlanGone
-	default:
-		a.applies = true
+	for _, p := range a.parts {
+		p.carry()
 	}
 	return a
-}
-
-// isSpent reports whether an answer was carried out to its end before a Subscription was made to forget it: the plan is
-// complete, what it brought is gone, and the Subscription was written after the resolution. To carry such an answer out
-// again would bring nothing.
-func (a *answer) isSpent() bool {
-	if a.plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
-		return false
-	}
-	for _, d := range a.decisions {
-		s := a.n.subNamed[d.Name]
-		if d.Changed && a.n.csvs[d.CurrentCSV] == nil && s != nil && s.Status.InstallPlanRef == nil &&
-			(a.in.At.IsZero() || !s.Status.LastUpdated.Time.Before(a.in.At.Truncate(time.Second))) {
-			return true
-		}
-	}
-	return false
-}
-
-// planNotVisible waits for a plan that was just made, and gives the answer up when it stays away while it is needed.
-func (a *answer) planNotVisible() {
-	if !a.hasUndone() {
-		return
-	}
-	start := a.in.At
-	if start.IsZero() {
-		for _, s := range a.n.subs {
-			start = relation.Latest(start, s.Status.LastUpdated.Time)
-		}
-	}
-	left := a.n.grace - since(start, a.n.now)
-	switch {
-	case a.n.live || a.n.window.gone(a.in.Plan.UID, a.in.Plan.Name), !start.IsZero() && left <= 0:
-		a.again = ResolvePlanGone
-	case start.IsZero():
-		a.wait = recheck
-	default:
-		a.wait = min(recheck, left)
-	}
 }
 
 // failureWant returns what ResolutionFailed says of a failure.
@@ -162,8 +108,15 @@ func (a *answer) retryAfter(pause time.Duration) {
 	left := a.in.At.Add(pause).Sub(a.n.now)
 	if left <= 0 || left > 2*pause { // the clock went back: what is left would be a pause for ever
 		a.again = ResolveRetry
-	} else if a.wait == 0 || left < a.wait {
-		a.wait = left
+	} else {
+		a.waitAtMost(left)
+	}
+}
+
+// waitAtMost makes the next look at the answer come no later than after a pause.
+func (a *answer) waitAtMost(pause time.Duration) {
+	if a.wait == 0 || pause < a.wait {
+		a.wait = pause
 	}
 }
 
@@ -184,7 +137,7 @@ func (a *answer) isFresh() bool {
 			return false
 		case is == *was:
 			continue
-		case d == nil || !d.Changed || is.CurrentCSV != d.CurrentCSV || !a.isReached(s):
+		case d == nil || !d.Changed || is.CurrentCSV != d.CurrentCSV || !a.partOf(s.Name).isReached(s):
 			return false
 		}
 		if is.CurrentCSV = was.CurrentCSV; is != *was {
@@ -194,89 +147,9 @@ func (a *answer) isFresh() bool {
 	return true
 }
 
-// isReached reports whether a Subscription that has the version of a decision can have it from this answer: another one
-// may bring the same version by another plan.
-func (a *answer) isReached(s *v1alpha1.Subscription) bool {
-	ref, plan := s.Status.InstallPlanRef, a.in.Plan
-	return len(a.in.Resolution.Operators) == 0 || ref != nil && plan.Name != "" && relation.SamePlan(ref, plan.UID, plan.Name)
-}
-
 // hasUndone reports whether a decision is not carried out yet.
 func (a *answer) hasUndone() bool {
-	for _, d := range a.decisions {
-		s := a.n.subNamed[d.Name]
-		switch {
-		case !d.Changed:
-		case s == nil:
-			return true
-		case s.Status.InstalledCSV == d.CurrentCSV:
-		case s.Status.CurrentCSV != d.CurrentCSV:
-			return true
-		default:
-			if ref := s.Status.InstallPlanRef; a.in.Plan.Name != "" && (ref == nil || ref.Name != a.in.Plan.Name) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// unpack sets what the Subscriptions say of the bundles of an answer.
-//
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: a failure is
-// tried again every time, not only the first; BundleUnpacking and BundleUnpackFailed are never both there.
-func (a *answer) unpack() {
-	u := a.in.Unpacking
-	a.unpacking, a.unpackFailed = absent, absent
-	switch {
-	case a.in.PlanError != "":
-		a.unpackFailed = present(ReasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+a.in.PlanError)
-		a.retry(&olmcore.ResolutionFailure{})
-	case a.in.PlanRefused.Reason != "":
-		a.unpackFailed = present(a.in.PlanRefused.Reason, a.in.PlanRefused.Message)
-	case u == nil && len(a.in.Resolution.Operators) > 0 && a.in.Plan.Name == "":
-		a.unpacking, a.unpackFailed = want{}, want{}
-	case u == nil:
-	case u.Failure != nil && u.Failure.Transient:
-		a.unpacking, a.unpackFailed, a.unpackError = want{}, want{}, u.Failure.Message
-		a.retry(&olmcore.ResolutionFailure{}) // as after any other error
-	case u.Failure != nil:
-		a.unpackFailed = present(ReasonErrorPreventedUnpacking, u.Failure.Message)
-	default:
-		a.lookups()
-	}
-}
-
-// lookups sets what the lookups add up to: a failure, the first one; else progress; else nothing.
-func (a *answer) lookups() {
-	pending, hint := false, ""
-	for _, lookup := range a.in.Unpacking.Lookups {
-		for _, c := range lookup.Conditions {
-			switch {
-			case c.Status != corev1.ConditionTrue:
-			case c.Type == v1alpha1.BundleLookupFailed:
-				a.retryAfter(unpackRetry)
-				message := "Bundle unpacking failed - " + c.Reason + ": " + c.Message
-				if !strings.Contains(c.Message, "Auto-retry") && !strings.Contains(c.Message, "Common causes") {
-					message += ". " + unpackGuidance
-				}
-				a.unpackFailed = present(ReasonBundleUnpackFailed, message)
-				return
-			case c.Type == v1alpha1.BundleLookupPending:
-				pending = true
-				if hint == "" && c.Reason == "JobIncomplete" &&
-					(strings.Contains(c.Message, "ImagePullBackOff") || strings.Contains(c.Message, "ErrImagePull")) {
-					hint = "an image cannot be pulled: " + c.Message
-				}
-			}
-		}
-	}
-	if pending {
-		a.unpacking = present(ReasonUnpackingInProgress, hint)
-		if a.wait == 0 || unpackRecheck < a.wait {
-			a.wait = unpackRecheck
-		}
-	}
+	return slices.ContainsFunc(a.parts, (*part).hasUndone)
 }
 
 // facts returns what the answer says of one Subscription.
@@ -289,7 +162,8 @@ func (j *judgement) facts() facts {
 		f.resolution = present(ReasonErrorPreventedResolution, j.blocked)
 		return f
 	case a.failed, a.succeeded:
-		f.resolution, f.unpacking, f.unpackFailed = a.resolution, a.unpacking, a.unpackFailed
+		p := a.partOf(j.Subscription.Name)
+		f.resolution, f.unpacking, f.unpackFailed = a.resolution, p.unpacking, p.unpackFailed
 	case said.Reason == ReasonErrorPreventedResolution && strings.HasPrefix(said.Message, "found ") && strings.HasSuffix(said.Message, " operatorGroups, expected 1"):
 		f.resolution = absent // nothing else takes that back while the Subscription waits for its plan
 	}

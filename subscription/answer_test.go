@@ -20,7 +20,8 @@ import (
 // bring is a resolution of what is in the Input that changes the Subscriptions named to a CSV, with the plan "p" made
 // for it.
 func bring(in subscription.Input, csv string, names ...string) *subscription.Resolved {
-	r := &subscription.Resolved{Resolution: resolutionOf(in), Plan: olmcore.RefOf(newPlan("p", ""))}
+	r := &subscription.Resolved{Resolution: resolutionOf(in)}
+	r.Plan = olmcore.RefOf(newPlan("p", ""))
 	r.Resolution.Operators = []olmcore.Operator{{Name: csv, Package: "etcd"}}
 	for i := range r.Resolution.Decisions {
 		for _, name := range names {

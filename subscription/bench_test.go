@@ -116,6 +116,11 @@ func TestTheCheckpointIsSound(t *testing.T) {
 	require.NotNil(t, reconcile(t, in).Checkpoint)
 	require.NoError(t, invariant.CheckpointSound(subscription.Reconcile, in))
 	require.NoError(t, invariant.CheckpointCovers(subscription.Reconcile, in, "Resolution: Resolution: Generated")) // that is InstallPlans' to read
+	in.SeparatePlans = true
+	in.Resolution.Parts = []subscription.Part{{Subscriptions: []string{"subscription-0000"}, PlanProgress: in.Resolution.PlanProgress}}
+	require.NotNil(t, reconcile(t, in).Checkpoint)
+	require.NoError(t, invariant.CheckpointSound(subscription.Reconcile, in))
+	require.NoError(t, invariant.CheckpointCovers(subscription.Reconcile, in, "Resolution: Resolution: Generated"))
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)
 		for range 3 { // nearer to rest

@@ -53,6 +53,10 @@ type Input struct {
 	// Live says that InstallPlans was read from the API server and not from a cache, so that what is not there does not
 	// exist. Optional.
 	Live bool
+	// SeparatePlans says that the caller makes a plan for each set of Subscriptions that depend on each other, as
+	// installplan.Config.SeparatePlans demands. An InstallPlan that several sets share, and of which nothing is applied, then keeps no
+	// Subscription: the namespace is resolved, and each set moves to a plan of its own. Optional.
+	SeparatePlans bool
 	// Observations are the versions of this namespace's InstallPlans that a watch or a direct read delivered, in the
 	// order in which they arrived: the observation window. The versions of one plan are ordered by their
 	// resourceVersions; the order of arrival counts where those cannot be compared, the time never. At least those
@@ -81,14 +85,30 @@ type Observation struct {
 // Resolved is the answer to a ResolveRequest. What it points to must not be changed once it was handed in.
 type Resolved struct {
 	Resolution olmcore.Resolution
-	// Plan is the InstallPlan that was made or met for the resolution; zero when there is nothing to install or it does
-	// not exist yet. With an empty UID it is matched by name.
-	Plan olmcore.Ref
+	// PlanProgress is that of the one plan of the resolution. It is ignored if there are Parts.
+	PlanProgress
+	// Parts are the sets of Subscriptions that have plans of their own; see Input.SeparatePlans. A Subscription is in one Part at
+	// most. For one that is in none the resolution installs nothing. Optional.
+	Parts []Part
 	// At is when the resolution ended and Attempts how many failed in a row, of the resolution itself, of unpacking, or
 	// of writing its plan. They time the next try after a failure; without At there is none until the caller leaves the
 	// answer out. Optional.
 	At       time.Time
 	Attempts int
+}
+
+// Part is one set of Subscriptions that has a plan of its own, and how far that plan is.
+type Part struct {
+	// Subscriptions are the names of the Subscriptions of the set.
+	Subscriptions []string
+	PlanProgress
+}
+
+// PlanProgress is how far the plan of a resolution, or of a part of it, is made.
+type PlanProgress struct {
+	// Plan is the InstallPlan that was made or met for the resolution; zero when there is nothing to install or it does
+	// not exist yet. With an empty UID it is matched by name.
+	Plan olmcore.Ref
 	// Unpacking is how far the bundles of the resolution are unpacked; nil when they need not be. Optional.
 	Unpacking *Unpacking
 	// PlanError is why the InstallPlan could not be written, empty when it could: the error of the create action of
@@ -150,6 +170,7 @@ func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	in.Catalogs.cover(&c)
 	in.Resolution.cover(&c)
 	olmcore.CoverValue(&c, in.Live)
+	olmcore.CoverValue(&c, in.SeparatePlans)
 	olmcore.CoverValues(&c, in.Observations)
 	olmcore.CoverValue(&c, in.Histories != nil)
 	olmcore.CoverMap(&c, in.Histories)
@@ -165,14 +186,23 @@ func (r *Resolved) cover(c *olmcore.Coverage) {
 	olmcore.CoverValue(c, len(r.Resolution.Operators) > 0)
 	olmcore.CoverFunc(c, r.Resolution.Decisions, func(a, b []olmcore.SubscriptionDecision) bool { return slices.EqualFunc(a, b, sameDecision) })
 	olmcore.CoverFunc(c, r.Resolution.Failure, sameFailure)
-	olmcore.CoverValue(c, r.Plan)
 	olmcore.CoverFunc(c, r.At, time.Time.Equal)
 	olmcore.CoverValue(c, r.Attempts)
-	olmcore.CoverValue(c, r.PlanError)
-	olmcore.CoverValue(c, r.PlanRefused)
-	if olmcore.CoverValue(c, r.Unpacking != nil); r.Unpacking != nil {
-		olmcore.CoverFunc(c, r.Unpacking.Failure, sameFailure)
-		olmcore.CoverFunc(c, r.Unpacking.Lookups, func(a, b []v1alpha1.BundleLookup) bool {
+	r.PlanProgress.cover(c)
+	olmcore.CoverValue(c, len(r.Parts))
+	for i := range r.Parts {
+		olmcore.CoverValues(c, r.Parts[i].Subscriptions)
+		r.Parts[i].cover(c)
+	}
+}
+
+func (p *PlanProgress) cover(c *olmcore.Coverage) {
+	olmcore.CoverValue(c, p.Plan)
+	olmcore.CoverValue(c, p.PlanError)
+	olmcore.CoverValue(c, p.PlanRefused)
+	if olmcore.CoverValue(c, p.Unpacking != nil); p.Unpacking != nil {
+		olmcore.CoverFunc(c, p.Unpacking.Failure, sameFailure)
+		olmcore.CoverFunc(c, p.Unpacking.Lookups, func(a, b []v1alpha1.BundleLookup) bool {
 			return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
 		})
 	}
@@ -234,6 +264,16 @@ func (in *Input) validate() error {
 			return &olmcore.InputError{Field: "Resolution.Resolution.Decisions", Problem: "holds " + d.Name + " twice"}
 		}
 		seen[d.Name] = true
+	}
+	clear(seen)
+	for i, p := range in.Resolution.Parts {
+		for _, name := range p.Subscriptions {
+			if seen[name] {
+				field := fmt.Sprintf("Resolution.Parts[%d].Subscriptions", i)
+				return &olmcore.InputError{Field: field, Problem: "contains " + name + ", which is already in a part"}
+			}
+			seen[name] = true
+		}
 	}
 	return nil
 }

@@ -62,6 +62,9 @@ func TestBreachesOfContractNameTheField(t *testing.T) {
 		"Catalogs.Sources was not read": func(in *subscription.Input) { in.Catalogs = &subscription.Catalogs{} },
 		"Observations[0].Plan":          func(in *subscription.Input) { in.Observations = []subscription.Observation{{}} },
 		"Resolution.Attempts":           func(in *subscription.Input) { in.Resolution = &subscription.Resolved{Attempts: -1} },
+		"Resolution.Parts[1].Subscriptions": func(in *subscription.Input) {
+			in.Resolution = &subscription.Resolved{Parts: []subscription.Part{{Subscriptions: []string{"a"}}, {Subscriptions: []string{"b", "a"}}}}
+		},
 		"Catalogs.Sources[2]": func(in *subscription.Input) { // as it was handed in, not as it is sorted
 			in.Catalogs = sources(newCatalog("olm", "b", true), newCatalog("olm", "a", true), newCatalog("olm", "", true))
 		},
@@ -139,7 +142,16 @@ var oddInputs = map[string]func(*subscription.Input){
 		in.Resolution = bring(*in, "x", "a")
 		in.Resolution.Resolution.Decisions[0].Name = "unrelated"
 	},
-	"a decision for an empty CSV": func(in *subscription.Input) { in.Resolution = bring(*in, "", "a") },
+	"a part of other Subscriptions": func(in *subscription.Input) {
+		in.Resolution = bring(*in, "x", "a")
+		in.Resolution.Parts = []subscription.Part{{Subscriptions: []string{"unrelated"}, PlanProgress: in.Resolution.PlanProgress}}
+	},
+	"a part that is empty": func(in *subscription.Input) {
+		in.Resolution = bring(*in, "x", "a")
+		in.Resolution.Parts, in.SeparatePlans = []subscription.Part{{}}, true
+	},
+	"plans that are separate, and no answer": func(in *subscription.Input) { in.SeparatePlans = true },
+	"a decision for an empty CSV":            func(in *subscription.Input) { in.Resolution = bring(*in, "", "a") },
 	"a failure without words": func(in *subscription.Input) {
 		in.Resolution = bring(*in, "x", "a")
 		in.Resolution.Resolution.Failure = &olmcore.ResolutionFailure{}

@@ -21,6 +21,7 @@ type namespace struct {
 	grace        time.Duration // how long a plan may be invisible, and how far a cache may be stale
 	live         bool
 	reinstalls   bool
+	isSeparate   bool // Input.SeparatePlans
 	table        []conditionRow
 	subs         []*v1alpha1.Subscription
 	subNamed     map[string]*v1alpha1.Subscription
@@ -45,7 +46,8 @@ func newNamespace(in *Input, table []conditionRow) (*namespace, error) {
 	}
 	n := &namespace{
 		now: in.Now, name: in.Namespace, grace: cmp.Or(in.Config.MissingGrace, DefaultMissingGrace), live: in.Live,
-		reinstalls: in.Config.ReinstallMissingCSV, table: table, histories: in.Histories, catalogs: newCatalogs(in.Catalogs),
+		reinstalls: in.Config.ReinstallMissingCSV, isSeparate: in.SeparatePlans,
+		table: table, histories: in.Histories, catalogs: newCatalogs(in.Catalogs),
 		subs: relation.Sorted(in.Subscriptions.Items), subNamed: relation.ByName(in.Subscriptions.Items),
 		plans: relation.Sorted(in.InstallPlans.Items), planNamed: relation.ByName(in.InstallPlans.Items),
 		csvs: relation.ByName(in.ClusterServiceVersions.Items), window: newWindow(in.Namespace, in.Observations),

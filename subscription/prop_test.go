@@ -173,8 +173,26 @@ func drawNamespace(t *rapid.T) subscription.Input {
 				Unsatisfiable: rapid.Bool().Draw(t, "unsatisfiable"), Transient: rapid.Bool().Draw(t, "transient"), Message: "no",
 			}
 		}
+		drawParts(t, &in)
 	}
 	return in
+}
+
+// drawParts may divide the answer of a namespace into parts: a and b wait for one plan, or b waits for a plan of its own.
+func drawParts(t *rapid.T, in *subscription.Input) {
+	in.SeparatePlans = rapid.IntRange(0, 2).Draw(t, "separate") == 0
+	first := subscription.Part{PlanProgress: in.Resolution.PlanProgress}
+	second := subscription.Part{Subscriptions: []string{"b"}, PlanProgress: subscription.PlanProgress{Plan: olmcore.RefOf(newPlan("q", ""))}}
+	switch {
+	case !in.SeparatePlans:
+	case rapid.Bool().Draw(t, "one set"):
+		first.Subscriptions = []string{"a", "b"}
+		in.Resolution.Parts = []subscription.Part{first}
+	default:
+		first.Subscriptions = []string{"a"}
+		second.PlanError = rapid.SampledFrom([]string{"", "no"}).Draw(t, "plan error")
+		in.Resolution.Parts = []subscription.Part{first, second}
+	}
 }
 
 // TestANamespaceComesToRest: writing what is asked for, and letting time pass, ends with nothing to write and nothing

@@ -83,7 +83,8 @@ func TestUnpackingShows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(tc.sub)
-			in.Resolution = &subscription.Resolved{Resolution: resolutionOf(in), At: now, Unpacking: &subscription.Unpacking{}}
+			in.Resolution = &subscription.Resolved{Resolution: resolutionOf(in), At: now}
+			in.Resolution.Unpacking = &subscription.Unpacking{}
 			in.Resolution.Resolution.Operators = []olmcore.Operator{{Name: "etcd.v1"}}
 			in.Resolution.Resolution.Decisions[0].Changed, in.Resolution.Resolution.Decisions[0].CurrentCSV = true, "etcd.v1"
 			tc.change(in.Resolution)

@@ -135,37 +135,27 @@ func (j *judgement) forget() {
 // as the resolution succeeded.
 func (j *judgement) followAnswer() {
 	a, s := &j.answer, &j.Status
-	d := a.decisions[j.Subscription.Name]
+	d, p := a.decisions[j.Subscription.Name], a.partOf(j.Subscription.Name)
 	switch {
 	case j.blocked != "", a.failed, a.speaks && (d == nil || d.Failure != nil):
-	case !a.applies || j.Subscription.DeletionTimestamp != nil || d == nil || !d.Changed || d.CurrentCSV == "":
+	case !p.applies || j.Subscription.DeletionTimestamp != nil || d == nil || !d.Changed || d.CurrentCSV == "":
 		j.catchUp()
-	case a.isHeld():
-	case a.plan == nil:
+	case p.isHeld():
+	case p.plan == nil:
 		s.CurrentCSV = d.CurrentCSV
-	case s.CurrentCSV == d.CurrentCSV && s.InstallPlanRef != nil && relation.SamePlan(s.InstallPlanRef, a.plan.UID, a.plan.Name): // carried out
+	case s.CurrentCSV == d.CurrentCSV && s.InstallPlanRef != nil && relation.SamePlan(s.InstallPlanRef, p.plan.UID, p.plan.Name):
+		// It is carried out.
 	default:
-		j.waitFor(d.CurrentCSV, a.plan, ReasonReferenceWritten, "InstallPlan "+a.plan.Name+" brings "+d.CurrentCSV)
+		j.waitFor(d.CurrentCSV, p.plan, ReasonReferenceWritten, "InstallPlan "+p.plan.Name+" brings "+d.CurrentCSV)
 	}
-}
-
-// isHeld reports whether the answer has to wait because a Subscription that it changes keeps its plan for now. All Subscriptions
-// that one answer changes move together. The plan of the answer gets no steps before that.
-func (a *answer) isHeld() bool {
-	for _, d := range a.decisions {
-		s := a.n.subNamed[d.Name]
-		if s != nil && d.Changed && s.Status.CurrentCSV != d.CurrentCSV && a.n.keepsPlan(s) {
-			return true
-		}
-	}
-	return false
 }
 
 // keepsPlan reports whether a Subscription keeps the plan that it references, whatever an answer says.
 //
 //  1. A plan that has steps is kept until it is Complete or Failed, is gone, or has applied every step of the Subscription's
 //     version. A plan that has started must not lose its Subscription, because nothing would follow the version that it installs.
-//     A plan that has not started ends as superseded if a later plan replaces it.
+//     A plan that has not started ends as superseded if a later plan replaces it. With Input.SeparatePlans, one that other sets of
+//     Subscriptions share keeps none.
 //  2. A version that the plan has just installed is recorded first: the answer was computed without it.
 //
 // Source: none. Differs: OLM moves a Subscription as soon as its version exists, whether its plan is finished or not.
@@ -181,7 +171,7 @@ func (n *namespace) keepsPlan(of *v1alpha1.Subscription) bool {
 	if plan.DeletionTimestamp != nil || len(plan.Status.Plan) == 0 {
 		return false
 	}
-	if !relation.Over(plan) && stageOf(plan) != StageUnknown && !relation.HasInstalled(plan, s.CurrentCSV) {
+	if !n.isShared(plan, of) && !relation.Over(plan) && stageOf(plan) != StageUnknown && !relation.HasInstalled(plan, s.CurrentCSV) {
 		return true
 	}
 	if s.CurrentCSV == s.InstalledCSV || !slices.Contains(plan.Spec.ClusterServiceVersionNames, s.CurrentCSV) {
@@ -192,22 +182,26 @@ func (n *namespace) keepsPlan(of *v1alpha1.Subscription) bool {
 }
 
 // catchUp moves a Subscription that waits for a version to the plan of the answer if that plan installs the version, too, and
-// the plan that the Subscription references never got its steps or failed. No later resolution decides about it again.
+// the plan that the Subscription references never got its steps, failed, or is shared with other sets of Subscriptions. No later
+// resolution decides about it again.
 func (j *judgement) catchUp() {
-	plan, ref, csv := j.answer.plan, j.Status.InstallPlanRef, j.Status.CurrentCSV
-	if plan == nil || !j.answer.applies || ref == nil || csv == "" || j.Subscription.DeletionTimestamp != nil ||
+	p, ref, csv := j.answer.partOf(j.Subscription.Name), j.Status.InstallPlanRef, j.Status.CurrentCSV
+	plan := p.plan
+	if plan == nil || !p.applies || ref == nil || csv == "" || j.Subscription.DeletionTimestamp != nil ||
 		relation.SamePlan(ref, plan.UID, plan.Name) || !slices.Contains(plan.Spec.ClusterServiceVersionNames, csv) {
 		return
 	}
 	old := j.planNamed[ref.Name]
-	if old == nil || !relation.SamePlan(ref, old.UID, old.Name) || j.keepsPlan(j.Subscription) || j.answer.isHeld() {
+	if old == nil || !relation.SamePlan(ref, old.UID, old.Name) || j.keepsPlan(j.Subscription) || p.isHeld() {
 		return
 	}
 	why := ""
 	switch {
 	case relation.Statusless(old):
 		why = "never got its steps"
-	case !j.answer.speaks || relation.Over(plan) || plan.Spec.Generation <= old.Spec.Generation || j.csvs[csv] != nil:
+	case j.isShared(old, j.Subscription) && !relation.Over(plan) && plan.Spec.Generation > old.Spec.Generation:
+		why = "also contains versions for other Subscriptions"
+	case !p.speaks || relation.Over(plan) || plan.Spec.Generation <= old.Spec.Generation || j.csvs[csv] != nil:
 	case stageOf(old) == StageFailed:
 		why = "failed"
 	}
@@ -468,13 +462,14 @@ func (j *judgement) reportCatalogs(h *catalogsHealth, known bool) {
 // or that may only be invisible, or is being deleted.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: a plan that was
-// created but never got its content does not count as one to wait for.
+// created but never got its content does not count as one to wait for, nor does, with Input.SeparatePlans, one that other sets of
+// Subscriptions share.
 func (j *judgement) waits() bool {
 	if j.Subscription.DeletionTimestamp != nil || j.Plan.Stage == StageUnverified {
 		return true
 	}
 	return j.Status.InstallPlanRef != nil && !j.Plan.Invalid && j.Status.State == v1alpha1.SubscriptionStateUpgradePending &&
-		(j.Plan.Plan == nil || !relation.Statusless(j.Plan.Plan))
+		(j.Plan.Plan == nil || !relation.Statusless(j.Plan.Plan) && !j.isShared(j.Plan.Plan, j.Subscription))
 }
 
 // observedCause returns what a status write is for that follows what was observed.

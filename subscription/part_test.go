@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// twoParts is an answer by which a gets etcd.v1 with plan p and b gets etcd.v2 with plan q.
+func twoParts(objects ...olmcore.Object) subscription.Input {
+	in := inputOf(objects...)
+	in.SeparatePlans, in.Resolution = true, bring(in, "etcd.v1", "a")
+	r := in.Resolution
+	r.At = now
+	r.Resolution.Operators = append(r.Resolution.Operators, olmcore.Operator{Name: "etcd.v2"})
+	for i := range r.Resolution.Decisions {
+		if d := &r.Resolution.Decisions[i]; d.Name == "b" {
+			d.CurrentCSV, d.Changed = "etcd.v2", true
+		}
+	}
+	r.Parts = []subscription.Part{
+		{Subscriptions: []string{"a"}, PlanProgress: subscription.PlanProgress{Plan: olmcore.RefOf(newPlan("p", ""))}},
+		{Subscriptions: []string{"b"}, PlanProgress: subscription.PlanProgress{Plan: olmcore.RefOf(newPlan("q", ""))}},
+	}
+	return in
+}
+
+func ownedBy(name string) func(*v1alpha1.InstallPlan) {
+	return func(p *v1alpha1.InstallPlan) {
+		p.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(newSub(name))}
+		p.Annotations = map[string]string{olmcore.AnnotationSeparatePlan: "true"}
+	}
+}
+
+func TestEachPartIsCarriedOutByItsOwnPlan(t *testing.T) {
+	in := twoParts(newSub("a"), newSub("b"), newSub("c"), newPlan("p", "", empty, ownedBy("a")), newPlan("q", "", empty, ownedBy("b")))
+	out := reconcile(t, in)
+	require.Equal(t, "p", statusOf(t, in, out, "a").InstallPlanRef.Name)
+	require.Equal(t, "etcd.v1", statusOf(t, in, out, "a").CurrentCSV)
+	require.Equal(t, "q", statusOf(t, in, out, "b").InstallPlanRef.Name)
+	require.Equal(t, "etcd.v2", statusOf(t, in, out, "b").CurrentCSV)
+	require.Nil(t, statusOf(t, in, out, "c").InstallPlanRef, "it is in no set")
+}
+
+// TestPartWaitsForNoOther: a moves to its plan whatever is in the way of b. The conditions of a say nothing about b.
+func TestPartWaitsForNoOther(t *testing.T) {
+	lookup := v1alpha1.BundleLookup{Conditions: []v1alpha1.BundleLookupCondition{
+		{Type: v1alpha1.BundleLookupFailed, Status: "True", Reason: "JobFailed", Message: "no"},
+	}}
+	held := newSub("b", follows("old", "etcd.v1"))
+	type progress = subscription.PlanProgress
+	for name, tc := range map[string]struct {
+		b      *v1alpha1.Subscription
+		of     progress
+		reason string
+	}{
+		"its plan is not visible":       {newSub("b"), progress{Plan: olmcore.RefOf(newPlan("r", ""))}, ""},
+		"its plan could not be written": {newSub("b"), progress{PlanError: "no"}, "EnsureInstallPlanFailed"},
+		"its plan is refused":           {newSub("b"), progress{PlanRefused: olmcore.Cause{Reason: "PlanTooLarge"}}, "PlanTooLarge"},
+		"its bundle cannot be unpacked": {
+			newSub("b"), progress{Unpacking: &subscription.Unpacking{Lookups: []v1alpha1.BundleLookup{lookup}}}, "BundleUnpackFailed",
+		},
+		"it keeps the plan that it has": {held, progress{Plan: olmcore.RefOf(newPlan("q", ""))}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := newPlan("old", "Installing", started(3), ownedBy("b"))
+			in := twoParts(newSub("a"), tc.b, old, newPlan("p", "", empty, ownedBy("a")), newPlan("q", "", empty, ownedBy("b")))
+			in.Resolution.Parts[1].PlanProgress = tc.of
+			out := reconcile(t, in)
+			a, b := statusOf(t, in, out, "a"), statusOf(t, in, out, "b")
+			require.Equal(t, "p", a.InstallPlanRef.Name)
+			require.NotEqual(t, "etcd.v2", b.CurrentCSV)
+			failed := v1alpha1.SubscriptionBundleUnpackFailed
+			require.Empty(t, a.GetCondition(failed).Reason)
+			require.Equal(t, tc.reason, b.GetCondition(failed).Reason)
+		})
+	}
+}
+
+// TestPartsAreOfOneObservation: the answer does not hold for any part if a Subscription is another, unless the answer changed it.
+func TestPartsAreOfOneObservation(t *testing.T) {
+	plans := []olmcore.Object{newPlan("p", "", empty, ownedBy("a")), newPlan("q", "", empty, ownedBy("b"))}
+	in := twoParts(append(plans, newSub("a"), newSub("b"))...)
+	in.Subscriptions.Items[1] = newSub("b", follows("q", "etcd.v2"))
+	require.Equal(t, "p", statusOf(t, in, reconcile(t, in), "a").InstallPlanRef.Name, "b was moved to its plan")
+	for name, b := range map[string]*v1alpha1.Subscription{
+		"another plan has its version": newSub("b", follows("p", "etcd.v2")),
+		"another version":              newSub("b", follows("q", "etcd.v3")),
+		"another spec":                 newSub("b", func(s *v1alpha1.Subscription) { s.Generation = 7 }),
+	} {
+		in.Subscriptions.Items[1] = b
+		require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef, name)
+	}
+}
+
+// TestSharedPlanKeepsNoSubscription: a and b wait for one plan of which nothing is applied. Each moves to the plan of its part. Without
+// the option, once the plan has started, and without an answer that holds, they stay.
+func TestSharedPlanKeepsNoSubscription(t *testing.T) {
+	shared := func(p *v1alpha1.InstallPlan) {
+		p.OwnerReferences = append(p.OwnerReferences, olmcore.OwnerReferenceTo(newSub("b")))
+		p.Spec.ClusterServiceVersionNames = []string{"etcd.v1", "etcd.v2"}
+		p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false
+		p.Status.Plan[0].Status = v1alpha1.StepStatusUnknown
+	}
+	for name, tc := range map[string]struct {
+		change func(*subscription.Input)
+		moves  bool
+	}{
+		"the option":         {func(*subscription.Input) {}, true},
+		"without the option": {func(in *subscription.Input) { in.SeparatePlans = false }, false},
+		"approved":           {func(in *subscription.Input) { in.InstallPlans.Items[0].Spec.Approved = true }, false},
+		"started":            {func(in *subscription.Input) { started(3)(in.InstallPlans.Items[0]) }, false},
+		"no answer":          {func(in *subscription.Input) { in.Resolution = nil }, false},
+		"an old answer":      {func(in *subscription.Input) { in.Subscriptions.Items[0].Generation = 7 }, false},
+		"a failure": {func(in *subscription.Input) {
+			in.Resolution.Resolution.Failure = &olmcore.ResolutionFailure{Message: "no"}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := func(version string) func(*v1alpha1.InstallPlan) {
+				return func(p *v1alpha1.InstallPlan) {
+					p.Spec.Generation, p.Spec.ClusterServiceVersionNames = 2, []string{version}
+				}
+			}
+			in := twoParts(
+				newSub("a", follows("old", "etcd.v1")), newSub("b", follows("old", "etcd.v2")), newPlan("old", "RequiresApproval", shared),
+				newPlan("p", "", empty, ownedBy("a"), next("etcd.v1")), newPlan("q", "", empty, ownedBy("b"), next("etcd.v2")))
+			for i := range in.Resolution.Resolution.Decisions {
+				in.Resolution.Resolution.Decisions[i].Changed = false
+			}
+			tc.change(&in)
+			out := reconcile(t, in)
+			a, b := statusOf(t, in, out, "a"), statusOf(t, in, out, "b")
+			require.Equal(t, tc.moves, a.InstallPlanRef.Name == "p", a.InstallPlanRef.Name)
+			require.Equal(t, tc.moves, b.InstallPlanRef.Name == "q", b.InstallPlanRef.Name)
+			require.Equal(t, "etcd.v1", a.CurrentCSV)
+			require.Equal(t, "etcd.v2", b.CurrentCSV)
+		})
+	}
+}
