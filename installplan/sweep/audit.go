@@ -129,13 +129,16 @@ func auditSubscription(n namespace, s *v1alpha1.Subscription, f *findings) {
 
 // auditCollisions reports plans that were made twice.
 func auditCollisions(plans []plan, f *findings) {
-	generations, contents := make(map[int]string, len(plans)), map[string]string{}
+	generations, contents := make(map[int]*v1alpha1.InstallPlan, len(plans)), map[string]string{}
 	for _, tied := range plans {
 		p := tied.InstallPlan
-		if other, taken := generations[p.Spec.Generation]; taken && p.Spec.Generation > 0 {
-			f.warn(ReasonPlansCollide, p, "InstallPlan %s has generation %d too", other, p.Spec.Generation)
-		} else {
-			generations[p.Spec.Generation] = p.Name
+		other := generations[p.Spec.Generation]
+		switch {
+		case other == nil || p.Spec.Generation <= 0:
+			generations[p.Spec.Generation] = p
+		case olmcore.IsSeparatePlan(p) && olmcore.IsSeparatePlan(other) && !relation.MayConcern(p, other): // made from one resolution
+		default:
+			f.warn(ReasonPlansCollide, p, "InstallPlan %s has generation %d too", other.Name, p.Spec.Generation)
 		}
 		hash := p.Annotations[relation.ContentHash]
 		if hash == "" || relation.Terminal(p) {

@@ -70,7 +70,6 @@ type audit struct {
 	byName     map[string]*v1alpha1.Subscription
 	planNamed  map[string]*v1alpha1.InstallPlan
 	keys       map[string]string // component label keys by the name of the Subscription
-	manual     []string          // the names of those that ask for approvals
 	findings   []Finding
 }
 
@@ -86,9 +85,6 @@ func newAudit(in subscription.Input) *audit {
 		a.byUID[s.UID] = s
 		if s.Spec != nil && s.Spec.Package != "" {
 			a.keys[s.Name], _ = olmcore.ComponentLabelKey(s.Spec.Package, a.namespace) // empty for none
-		}
-		if asksForApproval(s) {
-			a.manual = append(a.manual, s.Name)
 		}
 	}
 	return a
@@ -156,7 +152,7 @@ func (a *audit) labels(owned []olmcore.Object, previous map[types.UID][]string) 
 // plan audits one plan: its owners, labels and use. A person decides what to do; the rest is package installplan's part.
 func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	created, isOver, isManual := p.CreationTimestamp.Time, relation.Over(p), p.Spec.Approval == v1alpha1.ApprovalManual
-	isOwned := a.owners(p)
+	isOwned, manual := a.owners(p), a.manualOf(p)
 	referenced, latest, newest, isOvertaken := false, "", p, true
 	for _, s := range a.subs {
 		refers, contributes, owns := relation.Refers(s, p), relation.Contributes(s, p), olmcore.OwnedBy(p, s.UID)
@@ -179,9 +175,9 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 		case isOver || !refers:
 		case asks && !isManual:
 			a.add(p, olmcore.Info, time.Time{}, ApprovalDrift, "spec.approval", "the plan runs although Subscription %s asks for approvals by now", s.Name)
-		case !asks && isManual && len(a.manual) > 0:
+		case !asks && isManual && len(manual) > 0:
 			a.add(s, olmcore.Info, time.Time{}, ApprovalForcedBy, "spec.installPlanApproval",
-				"InstallPlan %s has to be approved because of Subscription %s", p.Name, strings.Join(a.manual, ", "))
+				"InstallPlan %s has to be approved because of Subscription %s", p.Name, strings.Join(manual, ", "))
 		}
 	}
 	if isOver {
@@ -206,10 +202,21 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 		a.add(p, olmcore.Warning, created, OrphanPlan, "metadata.ownerReferences", "no Subscription refers to the plan or owns it").
 			repair(false, removalOf(p)...)
 	}
-	if isManual && referenced && !p.Spec.Approved && len(a.manual) == 0 {
+	if isManual && referenced && !p.Spec.Approved && len(manual) == 0 {
 		a.add(p, olmcore.Warning, created, ApprovalDrift, "spec.approval", "the plan waits for an approval that no Subscription asks for any more").
 			repair(false, changeOf(p, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true })...)
 	}
+}
+
+// manualOf returns the names of the Subscriptions because of which a plan needs an approval: all of the namespace that ask for
+// approvals, or those among the owners of a plan that was made for one set of Subscriptions.
+func (a *audit) manualOf(p *v1alpha1.InstallPlan) (names []string) {
+	for _, s := range a.subs {
+		if asksForApproval(s) && (!olmcore.IsSeparatePlan(p) || olmcore.OwnedBy(p, s.UID)) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // owners audits the references of a plan to Subscriptions, and reports whether one that exists owns it.
@@ -259,12 +266,16 @@ func asksForApproval(s *v1alpha1.Subscription) bool {
 
 // planPairs audits what plans have in common with each other.
 func (a *audit) planPairs() {
-	generations, versions := map[int]string{}, map[string][]*v1alpha1.InstallPlan{}
+	generations, versions := map[int]*v1alpha1.InstallPlan{}, map[string][]*v1alpha1.InstallPlan{}
 	for _, p := range a.plans {
-		if other, found := generations[p.Spec.Generation]; found && p.Spec.Generation > 0 {
-			a.add(p, olmcore.Info, time.Time{}, GenerationDuplicate, "spec.generation", "InstallPlan %s has generation %d too", other, p.Spec.Generation)
-		} else {
-			generations[p.Spec.Generation] = p.Name
+		other := generations[p.Spec.Generation]
+		switch {
+		case other == nil || p.Spec.Generation <= 0:
+			generations[p.Spec.Generation] = p
+		case areOfDifferentSets(p, other): // one resolution gave them the same generation
+		default:
+			a.add(p, olmcore.Info, time.Time{}, GenerationDuplicate, "spec.generation",
+				"InstallPlan %s has generation %d too", other.Name, p.Spec.Generation)
 		}
 		names := slices.Clone(p.Spec.ClusterServiceVersionNames)
 		slices.Sort(names)
@@ -281,6 +292,12 @@ func (a *audit) planPairs() {
 		}
 		versions[content] = append(versions[content], p)
 	}
+}
+
+// areOfDifferentSets reports whether two plans were made for different sets of Subscriptions, so that their order does not matter.
+func areOfDifferentSets(p, other *v1alpha1.InstallPlan) bool {
+	ownsBoth := func(r metav1.OwnerReference) bool { return olmcore.OwnedBy(other, r.UID) }
+	return olmcore.IsSeparatePlan(p) && olmcore.IsSeparatePlan(other) && !slices.ContainsFunc(p.OwnerReferences, ownsBoth)
 }
 
 // withoutDuplicate deletes a plan that brings the same as others, or else all the others; nothing when a Subscription

@@ -51,6 +51,10 @@ func TestAudit(t *testing.T) {
 		p.Spec.ClusterServiceVersionNames, p.Spec.Generation = []string{"vault.v1"}, 2
 	}
 	asks := func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = v1alpha1.ApprovalManual }
+	ofSet := func(p *v1alpha1.InstallPlan) {
+		p.Annotations = map[string]string{olmcore.AnnotationSeparatePlan: "true"}
+	}
+	ofBoth := labelledPlan("p", "RequiresApproval", manual(1), ofSet, owns(newSub("a"), vault("b")))
 	old := newSub("a")
 	old.UID = "a-earlier"
 	oldVault := vault("b")
@@ -142,6 +146,15 @@ func TestAudit(t *testing.T) {
 		"InvalidSpec":                     {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec.CatalogSource = "" })}, target: "Subscription a"},
 		"InvalidSpec/approval":            {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = "Perhaps" })}, target: "Subscription a"},
 		"InvalidSpec/none":                {objects: []olmcore.Object{newSub("a", func(s *v1alpha1.Subscription) { s.Spec = nil })}, target: "Subscription a"},
+		"GenerationDuplicate/set": {
+			objects: []olmcore.Object{latest, etcd, labelledPlan("p", "Complete", ofSet), labelledPlan("q", "Complete", ofSet)},
+			target:  "InstallPlan q",
+		},
+		"ApprovalDrift/set": {
+			objects: []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), ofSet), vault("b", asks)},
+			target:  "InstallPlan p", repair: true,
+		},
+		"ApprovalForcedBy/set": {objects: []olmcore.Object{waits, ofBoth, vault("b", asks)}, target: "Subscription a"},
 		"DeprecationUnknown": {objects: []olmcore.Object{newSub("a", follows("p", "etcd.v1"), installed, withCondition("BundleDeprecated", "", "b", 6)), etcd, done}, target: "Subscription a",
 			change: func(in *subscription.Input) {
 				in.Catalogs = &subscription.Catalogs{Sources: olmcore.Found[*v1alpha1.CatalogSource]()}
@@ -199,6 +212,12 @@ func TestWhatIsNoFinding(t *testing.T) {
 		p.OwnerReferences = append(p.OwnerReferences, olmcore.OwnerReferenceTo(vault("b")))
 	}
 	second := func(p *v1alpha1.InstallPlan) { p.Spec.Generation = 2 }
+	ofSet := func(p *v1alpha1.InstallPlan) {
+		p.Annotations = map[string]string{olmcore.AnnotationSeparatePlan: "true"}
+	}
+	ofVault := func(p *v1alpha1.InstallPlan) {
+		p.OwnerReferences = []metav1.OwnerReference{olmcore.OwnerReferenceTo(vault("b"))}
+	}
 	for name, tc := range map[string]struct {
 		code    string
 		objects []olmcore.Object
@@ -212,6 +231,12 @@ func TestWhatIsNoFinding(t *testing.T) {
 		"who asks is deleted": {"ApprovalForcedBy", []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1)), vault("b", asks, func(s *v1alpha1.Subscription) {
 			s.DeletionTimestamp = secondp(9)
 		})}},
+		"who asks is of another set": {"ApprovalForcedBy", []olmcore.Object{
+			waits, labelledPlan("p", "RequiresApproval", manual(1), ofSet), vault("b", asks),
+		}},
+		"two sets of one resolution": {"GenerationDuplicate", []olmcore.Object{
+			runs, vault("b"), labelledPlan("p", "Installing", started(3), ofSet), newPlan("q", "Complete", ofSet, ofVault),
+		}},
 		"a plan that needs no approval and is not approved": {"ApprovalDrift", []olmcore.Object{runs, labelledPlan("p", "Installing", started(3), func(p *v1alpha1.InstallPlan) { p.Spec.Approved = false })}},
 		"an owner of another kind by that name": {"OwnerStaleUID", []olmcore.Object{waits, labelledPlan("p", "RequiresApproval", manual(1), func(p *v1alpha1.InstallPlan) {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "other"}}

@@ -48,7 +48,8 @@ const (
 	// ApprovalDrift: a plan waits for an approval that no Subscription asks for any more. Approve or delete it. Or it
 	// runs, and by now one asks for approvals: that counts for the next one.
 	ApprovalDrift = "ApprovalDrift"
-	// ApprovalForcedBy: an Automatic Subscription waits because another one is Manual. Approve the plan, or separate them.
+	// ApprovalForcedBy: an Automatic Subscription waits because another one is Manual. Approve the plan. If they do not
+	// depend on each other, give one a namespace of its own, or set installPlan.separatePlans of the controllers.
 	ApprovalForcedBy = "ApprovalForcedBy"
 	// SamePackage: two Subscriptions follow one package. Delete one.
 	SamePackage = "SamePackage"
