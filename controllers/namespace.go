@@ -35,9 +35,9 @@ type namespaces struct {
 type namespace struct {
 	histories map[types.UID]subscription.History
 	answer    *subscription.Resolved
-	planKey   olmcore.Key // of the plan that was asked for last
-	asked     string      // the fingerprint of the last request
-	basis     string      // what the answer depends on besides the Subscriptions
+	planKeys  []olmcore.Key // of the plans that were asked for last, one for each part of the answer
+	asked     string        // the fingerprint of the last request
+	basis     string        // what the answer depends on besides the Subscriptions
 	seen      []subscription.Observation
 	outdated  bool // a catalog changed since the answer, and there is no fingerprint that says whether it holds
 }
@@ -173,7 +173,8 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, p *pass) (olmc
 	if err := s.check(ctx, r, key.Namespace, n); err != nil {
 		return olmcore.Result{}, err
 	}
-	planned, err := s.plan(ctx, r, key.Namespace, now, n)
+	plans := planner{Set: s, reader: r, namespace: key.Namespace, now: now}
+	planned, err := plans.plan(ctx, n)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
@@ -185,7 +186,7 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, p *pass) (olmc
 		return olmcore.Result{}, err
 	}
 	in.Now, in.Histories, in.Observations, in.Resolution = now, n.histories, seen, n.answer
-	in.Live, in.Checkpoint = s.options.Live, p.checkpoint
+	in.Live, in.SeparatePlans, in.Checkpoint = s.options.Live, s.options.InstallPlan.SeparatePlans, p.checkpoint
 	out, err := subscription.Reconcile(in)
 	if err != nil {
 		return olmcore.Result{}, err
@@ -200,7 +201,7 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, p *pass) (olmc
 			return olmcore.Result{}, err
 		}
 		if n.answer = answer; answer != nil {
-			if planned, err = s.plan(ctx, r, key.Namespace, now, n); err != nil {
+			if planned, err = plans.plan(ctx, n); err != nil {
 				return olmcore.Result{}, err
 			}
 			in.Resolution = n.answer
@@ -251,22 +252,6 @@ func (s *Set) knownCatalogs(ctx context.Context, r olmcore.Reader, namespace str
 	return subscription.GatherCatalogs(ctx, r, namespace, s.options.globalNamespace())
 }
 
-// learn notes why the plan of the answer could not be written. An answer that was handed out is not written to.
-func (n *namespace) learn(last olmcore.LastResults) {
-	if n.answer == nil || n.planKey == (olmcore.Key{}) {
-		return
-	}
-	problem := ""
-	if outcome, ran := last[n.planKey]; ran && outcome.Class != olmcore.ClassNone {
-		problem = outcome.Message
-	}
-	if problem != n.answer.PlanError {
-		next := *n.answer
-		next.PlanError = problem
-		n.answer = &next
-	}
-}
-
 // answer asks the resolver and counts its failures; while it does not know, the answer is the last one, nil if there is none.
 func (s *Set) answer(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest, before *subscription.Resolved, now time.Time) (*subscription.Resolved, error) {
 	resolution, err := s.options.Resolve(ctx, r, request)
@@ -277,60 +262,159 @@ func (s *Set) answer(ctx context.Context, r olmcore.Reader, request subscription
 		return nil, err
 	}
 	answer := &subscription.Resolved{Resolution: resolution, At: now}
-	if before != nil && (failed(resolution) && failed(before.Resolution) || before.PlanError != "") {
+	if before != nil && (failed(resolution) && failed(before.Resolution) || slices.ContainsFunc(progressOf(before), wasRejected)) {
 		answer.Attempts = before.Attempts + 1
 	}
 	return answer, nil
 }
+
+func wasRejected(p *subscription.PlanProgress) bool { return p.PlanError != "" }
 
 // failed reports whether a resolution failed, or did for one of its Subscriptions.
 func failed(r olmcore.Resolution) bool {
 	return r.Failure != nil || slices.ContainsFunc(r.Decisions, func(d olmcore.SubscriptionDecision) bool { return d.Failure != nil })
 }
 
-// plan returns what create.Plan needs for the answer that is there, and keeps the plan's reference for the Subscriptions.
-func (s *Set) plan(ctx context.Context, r olmcore.Reader, name string, now time.Time, n *namespace) (olmcore.Result, error) {
+// planner makes the plans of one namespace, and unpacks their bundles.
+type planner struct {
+	*Set
+	reader    olmcore.Reader
+	namespace string
+	now       time.Time
+}
+
+// learn notes why the plans of the answer could not be written. An answer that was handed out is not written to.
+func (n *namespace) learn(last olmcore.LastResults) {
 	if n.answer == nil {
-		return olmcore.Result{}, nil
+		return
 	}
-	in, err := create.Gather(ctx, r, name, n.answer.Resolution, s.options.planConfig())
+	next := copyOf(n.answer)
+	for i, of := range progressOf(next) {
+		if i >= len(n.planKeys) || n.planKeys[i] == (olmcore.Key{}) {
+			continue
+		}
+		problem := ""
+		if outcome, ran := last[n.planKeys[i]]; ran && outcome.Class != olmcore.ClassNone {
+			problem = outcome.Message
+		}
+		if problem != of.PlanError {
+			of.PlanError, n.answer = problem, next
+		}
+	}
+}
+
+// copyOf returns a copy of an answer whose PlanProgress and Parts may be written to.
+func copyOf(answer *subscription.Resolved) *subscription.Resolved {
+	next := *answer
+	next.Parts = slices.Clone(answer.Parts)
+	return &next
+}
+
+// progressOf returns how far the plans of an answer are: that of each part, or the one of all.
+func progressOf(answer *subscription.Resolved) (all []*subscription.PlanProgress) {
+	if len(answer.Parts) == 0 {
+		return []*subscription.PlanProgress{&answer.PlanProgress}
+	}
+	for i := range answer.Parts {
+		all = append(all, &answer.Parts[i].PlanProgress)
+	}
+	return all
+}
+
+// plan returns what create.Plan needs for the answer that is there, and keeps the plans' references for the Subscriptions.
+func (p *planner) plan(ctx context.Context, n *namespace) (result olmcore.Result, err error) {
+	if n.answer == nil {
+		return result, nil
+	}
+	in, err := create.Gather(ctx, p.reader, p.namespace, n.answer.Resolution, p.options.planConfig())
 	if err != nil {
-		return olmcore.Result{}, err
+		return result, err
 	}
-	in.Now = now
+	in.Now = p.now
+	next := copyOf(n.answer)
+	sets := setsOf(next, p.options.InstallPlan.SeparatePlans)
+	keys, progress := make([]olmcore.Key, len(sets)), progressOf(next)
+	for i, set := range sets {
+		in.Resolution, in.Owners = set.Resolution, set.Subscriptions
+		more, err := p.planSet(ctx, in, progress[i])
+		if err != nil {
+			return olmcore.Result{}, err
+		}
+		if updatesSamePlan(more, result) {
+			continue // both end the plan that they replace: this one goes on once that is done
+		}
+		keys[i] = createdPlan(more)
+		more.Diagnostics = slices.DeleteFunc(more.Diagnostics, func(d olmcore.Diagnostic) bool { return slices.Contains(result.Diagnostics, d) })
+		add(&result, more)
+	}
+	n.answer, n.planKeys = next, keys
+	return result, nil
+}
+
+// setsOf returns what plans are made of: the whole answer, or its sets of Subscriptions, for which it gives the answer parts.
+func setsOf(answer *subscription.Resolved, isSeparate bool) []create.Set {
+	if !isSeparate || len(answer.Resolution.Operators)+len(answer.Resolution.Generated) == 0 {
+		answer.Parts = nil
+		return []create.Set{{Resolution: answer.Resolution}}
+	}
+	sets := create.Sets(answer.Resolution)
+	if len(answer.Parts) != len(sets) {
+		answer.Parts = make([]subscription.Part, len(sets))
+	}
+	for i := range sets {
+		answer.Parts[i].Subscriptions = sets[i].Subscriptions
+	}
+	return sets
+}
+
+// updatesSamePlan reports whether a Result writes an InstallPlan that another one writes.
+func updatesSamePlan(r, other olmcore.Result) bool {
+	return slices.ContainsFunc(r.Actions, func(a olmcore.Action) bool {
+		_, target, _ := a.Describe()
+		return target.GVK() == installPlanKind && slices.ContainsFunc(other.Actions, func(b olmcore.Action) bool {
+			_, written, _ := b.Describe()
+			return written.Key() == target.Key()
+		})
+	})
+}
+
+// createdPlan returns the key of the InstallPlan that a Result creates, the zero Key for none.
+func createdPlan(r olmcore.Result) olmcore.Key {
+	for _, a := range r.Actions {
+		if create, ok := a.(olmcore.Create); ok && create.Target.GVK() == installPlanKind {
+			return create.Target.Key()
+		}
+	}
+	return olmcore.Key{}
+}
+
+// planSet returns what create.Plan needs for one set of Subscriptions, or for all of them, and notes how far their plan is.
+func (p *planner) planSet(ctx context.Context, in create.Input, progress *subscription.PlanProgress) (olmcore.Result, error) {
 	out, err := create.Plan(in)
 	if err != nil {
 		return olmcore.Result{}, err
 	}
-	n.planKey = olmcore.Key{}
-	for _, a := range out.Actions {
-		if create, ok := a.(olmcore.Create); ok {
-			n.planKey = create.Target.Key()
-		}
+	if createdPlan(out.Result) == (olmcore.Key{}) {
+		progress.PlanError = "" // whoever made it, the plan is there, or none is needed
 	}
-	next := *n.answer
-	if n.planKey == (olmcore.Key{}) {
-		next.PlanError = "" // whoever made it, the plan is there, or none is needed
+	progress.PlanRefused = out.Refused
+	if progress.PlanRefused.Reason == "" && len(out.Lookups) > 0 && !p.options.unpacks() && p.options.Asked == nil {
+		progress.PlanRefused = notUnpacked(out.Diagnostics)
 	}
-	next.PlanRefused = out.Refused
-	if next.PlanRefused.Reason == "" && len(out.Lookups) > 0 && !s.options.unpacks() && s.options.Asked == nil {
-		next.PlanRefused = notUnpacked(out.Diagnostics)
-	}
-	if s.options.unpacks() {
-		next.Unpacking = &subscription.Unpacking{}
+	if p.options.unpacks() {
+		progress.Unpacking = &subscription.Unpacking{}
 	}
 	for _, lookup := range out.Lookups {
-		if lookup, err = s.unpack(ctx, r, name, lookup, now, &out.Result); err != nil {
+		if lookup, err = p.unpack(ctx, lookup, &out.Result); err != nil {
 			return olmcore.Result{}, err
 		}
-		if next.Unpacking != nil {
-			next.Unpacking.Lookups = append(next.Unpacking.Lookups, lookup)
+		if progress.Unpacking != nil {
+			progress.Unpacking.Lookups = append(progress.Unpacking.Lookups, lookup)
 		}
 	}
 	if out.Plan.Name != "" {
-		next.Plan = out.Plan
+		progress.Plan = out.Plan
 	}
-	n.answer = &next
 	return out.Result, nil
 }
 
@@ -353,16 +437,16 @@ func (o *Options) unpacks() bool {
 
 // unpack adds what unpacks one bundle image, and returns how far that is; without the images that do it the lookup
 // stays a question.
-func (s *Set) unpack(ctx context.Context, r olmcore.Reader, name string, lookup v1alpha1.BundleLookup, now time.Time, result *olmcore.Result) (v1alpha1.BundleLookup, error) {
-	s.ask(InstallPlan, types.NamespacedName{Namespace: name}, lookup)
-	if !s.options.unpacks() {
+func (p *planner) unpack(ctx context.Context, lookup v1alpha1.BundleLookup, result *olmcore.Result) (v1alpha1.BundleLookup, error) {
+	p.ask(InstallPlan, types.NamespacedName{Namespace: p.namespace}, lookup)
+	if !p.options.unpacks() {
 		return lookup, nil
 	}
-	in, err := unpack.Gather(ctx, r, name, lookup, s.options.planConfig())
+	in, err := unpack.Gather(ctx, p.reader, p.namespace, lookup, p.options.planConfig())
 	if err != nil {
 		return lookup, err
 	}
-	in.Now = now
+	in.Now = p.now
 	out, err := unpack.Bundle(in)
 	if err != nil {
 		return lookup, err

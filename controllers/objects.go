@@ -187,8 +187,9 @@ func (s *Set) installPlan(ctx context.Context, r olmcore.Reader, p *pass) (olmco
 			return olmcore.Result{}, err
 		}
 	}
+	plans := planner{Set: s, reader: r, namespace: p.key.Namespace, now: p.now}
 	for _, lookup := range out.LostBundles {
-		if _, err := s.unpack(ctx, r, p.key.Namespace, lookup, p.now, &out.Result); err != nil {
+		if _, err := plans.unpack(ctx, lookup, &out.Result); err != nil {
 			return olmcore.Result{}, err
 		}
 	}
