@@ -129,7 +129,7 @@ var errChanged = errors.New("changed")
 
 // shown shows what approving a plan does.
 func (a *approval) shown(ctx context.Context, plan types.NamespacedName) (preview.Preview, error) {
-	p, err := preview.Run(ctx, a.reader, plan, a.world.Now, a.options)
+	p, err := preview.Run(ctx, a.reader, plan, a.world.Now, a.optionsIn(ctx, plan.Namespace))
 	if err != nil {
 		return p, notRead(err, a.root)
 	}

@@ -8,7 +8,15 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/olmcore"
 )
+
+// OptionsIn returns the options with which a namespace is previewed.
+func OptionsIn(ctx context.Context, r olmcore.Reader, namespace string) controllers.Options {
+	return (&site{reader: r}).optionsIn(ctx, namespace)
+}
 
 // RunAtTerminal is Run where the input is a terminal, and where nothing takes long.
 func RunAtTerminal(ctx context.Context, args []string, streams genericiooptions.IOStreams, clock func() time.Time) int {

@@ -22,7 +22,7 @@ import (
 // where a definition is as the cluster has it: what an earlier hop changes cannot be asked about yet.
 func (s *site) hops(ctx context.Context, namespace, subscription string) (report.Hops, error) {
 	all := report.Hops{Namespace: namespace, Subscription: subscription, NotRead: []string{}}
-	in, err := preview.GatherNamespace(ctx, s.reader, namespace, s.world.Now, s.options)
+	in, err := preview.GatherNamespace(ctx, s.reader, namespace, s.world.Now, s.optionsIn(ctx, namespace))
 	if err != nil {
 		return all, err
 	}

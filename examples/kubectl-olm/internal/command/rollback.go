@@ -104,7 +104,7 @@ func (w *way) advice(ctx context.Context) (rollback.Advice, error) {
 	if w.cluster != nil {
 		now = w.clock()
 	}
-	return rollback.Run(ctx, w.reader, w.of, w.to, w.acceptLoss, now, w.options)
+	return rollback.Run(ctx, w.reader, w.of, w.to, w.acceptLoss, now, w.optionsIn(ctx, w.of.Namespace))
 }
 
 // refused is the error for a way that is not advised; it names the versions that there were.
@@ -116,7 +116,7 @@ func (w *way) refused(ctx context.Context, advice rollback.Advice) error {
 	case len(w.catalogs.Content) == 0 && advice.To != "" && !w.exists(ctx, advice.To):
 		problem += ". Of a version that is gone the content of its catalog is needed: --catalog or --registry"
 	}
-	in, err := preview.GatherNamespace(ctx, w.reader, w.of.Namespace, w.world.Now, w.options)
+	in, err := preview.GatherNamespace(ctx, w.reader, w.of.Namespace, w.world.Now, w.optionsIn(ctx, w.of.Namespace))
 	if err != nil {
 		return errors.New(problem)
 	}

@@ -5,7 +5,9 @@ package command
 import (
 	"cmp"
 	"context"
+	"slices"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/controllers"
@@ -64,4 +66,17 @@ func (r *root) newSite(ctx context.Context, kinds []schema.GroupVersionKind) (*s
 	s.cluster.FieldManager = "kubectl-olm"
 	s.reader, s.options.KubernetesVersion, s.options.Judge = s.cluster, s.cluster.Version, crvalidation.Live(s.cluster)
 	return s, nil
+}
+
+// optionsIn returns the options of the controllers in a namespace, as far as its objects show them. If the newest InstallPlan was made
+// for one set of Subscriptions, the controllers make separate plans. A preview reports by itself if no InstallPlan can be read.
+func (s *site) optionsIn(ctx context.Context, namespace string) controllers.Options {
+	options := s.options
+	plans, err := olmcore.List[*v1alpha1.InstallPlan](ctx, s.reader, namespace, nil)
+	if err != nil || len(plans) == 0 {
+		return options
+	}
+	newest := slices.MaxFunc(plans, func(a, b *v1alpha1.InstallPlan) int { return cmp.Compare(a.Spec.Generation, b.Spec.Generation) })
+	options.InstallPlan.SeparatePlans = olmcore.IsSeparatePlan(newest)
+	return options
 }
