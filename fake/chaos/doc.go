@@ -32,5 +32,6 @@
 // In a history with Races in its [Setting], versions are published and withdrawn while InstallPlans run, writes are refused
 // for minutes, the cache of one kind stands still, and the clocks of the managers differ by up to [ClockTolerance]. The world
 // then also requires that InstallPlans run in their order, that nothing goes back to an older version, and that in the end
-// each ClusterServiceVersion has a Subscription.
+// each ClusterServiceVersion has a Subscription. With Separates the managers make a plan for each set of Subscriptions that
+// depend on each other.
 package chaos

@@ -29,6 +29,7 @@ const (
 	seedVariable  = "OLMCORE_SEED"
 
 	defaultSteps    = 4000
+	separateSteps   = 1000
 	defaultSeed     = 20260110
 	stepsPerHistory = 1000
 )
@@ -38,8 +39,25 @@ const (
 // published and withdrawn while plans run. What must never happen is looked for after every step. Then all heals, and the
 // world must come to rest: with what is wanted installed, and the managers writing nothing, whatever they remember.
 func TestTheWholeWorld(t *testing.T) {
-	steps, began := number(t, stepsVariable, defaultSteps), time.Now()
-	r := explore(t, uint64(number(t, seedVariable, defaultSeed)), steps, false)
+	r := requireNoProblem(t, number(t, stepsVariable, defaultSteps), historyOf)
+	if r.Steps >= defaultSteps {
+		require.NotZero(t, r.Renewals, "certificates were renewed")
+	}
+}
+
+// TestSeparatePlansInTheWholeWorld runs the same histories, with a plan for each set of Subscriptions that depend on each other.
+func TestSeparatePlansInTheWholeWorld(t *testing.T) {
+	requireNoProblem(t, number(t, stepsVariable, separateSteps), func(seed uint64, n int) ([]step, chaos.Options) {
+		steps, of := historyOf(seed, n)
+		of.Separates = true
+		return steps, of
+	})
+}
+
+// requireNoProblem runs histories. Of the first that has a problem it prints the fewest steps that show it.
+func requireNoProblem(t *testing.T, steps int, draw drawn) result {
+	began := time.Now()
+	r := explore(t, uint64(number(t, seedVariable, defaultSeed)), steps, false, draw)
 	for i, p := range r.problems {
 		if i == 0 {
 			shortest, failed, same := shrink(p, shrinkTime)
@@ -48,12 +66,10 @@ func TestTheWholeWorld(t *testing.T) {
 		}
 	}
 	t.Logf("%d steps in %s: %+v", r.Steps, time.Since(began).Round(time.Second), r.Figures)
-	if steps >= defaultSteps {
-		require.NotZero(t, r.Renewals, "certificates were renewed")
-	}
 	if len(r.problems) > 0 {
 		t.Errorf("%d of %d histories had a problem", len(r.problems), r.Histories)
 	}
+	return r
 }
 
 // found is a history with a problem. heals: it showed when the world healed.
@@ -71,9 +87,12 @@ type result struct {
 	problems []found
 }
 
+// drawn returns so many steps of the history of a seed.
+type drawn func(seed uint64, n int) ([]step, chaos.Options)
+
 // explore runs the histories of a seed and of those after it, as many at once as there are processors, until there were so
 // many steps; or, where it stops, a problem.
-func explore(t *testing.T, seed uint64, steps int, stops bool) (all result) {
+func explore(t *testing.T, seed uint64, steps int, stops bool, draw drawn) (all result) {
 	var (
 		mu    sync.Mutex
 		wg    sync.WaitGroup
@@ -88,7 +107,7 @@ func explore(t *testing.T, seed uint64, steps int, stops bool) (all result) {
 		n := min(stepsPerHistory, steps-begun)
 		begun += n
 		of.seed = seed
-		of.steps, of.of = historyOf(seed, n)
+		of.steps, of.of = draw(seed, n)
 		seed++
 		return of, true
 	}

@@ -63,6 +63,7 @@ func (m *manager) start() {
 	player := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true, Operators: true,
 		Issuer: issuer{m, fake.Issuer{Seed: m.name}}}}
 	player.CSV.Cleanup.SweepDelete = h.Sweeps
+	player.InstallPlan.SeparatePlans = h.Separates
 	m.catalogs.Serve(&player.Options)
 	player.Controllers() // plays the gRPC clients
 	m.set = controllers.New(&player.Options)

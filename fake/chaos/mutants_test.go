@@ -89,7 +89,7 @@ func TestAMutantIsFound(t *testing.T) {
 	if record == "" {
 		t.Skip("it is part of TestMutantsAreFound")
 	}
-	first := explore(t, uint64(number(t, seedVariable, defaultSeed)), mutantSteps, true)
+	first := explore(t, uint64(number(t, seedVariable, defaultSeed)), mutantSteps, true, historyOf)
 	if len(first.problems) == 0 {
 		t.Logf("not found in %d steps", first.Steps)
 		return

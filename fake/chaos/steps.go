@@ -91,7 +91,8 @@ func allSteps() []Step {
 // has reports whether a history has all of another setting.
 func (s Setting) has(some Setting) bool {
 	return (s.Approves || !some.Approves) && (s.Deletes || !some.Deletes) && (s.Attacks || !some.Attacks) &&
-		(s.Spoils || !some.Spoils) && (s.Serves || !some.Serves) && (s.Races || !some.Races)
+		(s.Spoils || !some.Spoils) && (s.Serves || !some.Serves) && (s.Races || !some.Races) &&
+		(s.Separates || !some.Separates)
 }
 
 func pick[T any](r Choices, from []T) T { return from[r.IntN(len(from))] }

@@ -91,6 +91,8 @@ type Setting struct {
 	// are refused for minutes, the cache of one kind stands still while the others go on, and the clocks of the managers
 	// differ by no more than ClockTolerance.
 	Races bool
+	// Separates: an InstallPlan is made for each set of Subscriptions that depend on each other.
+	Separates bool
 }
 
 // Options are the parts of a history that are yours. The zero value is OLM alone, where only Automatic Subscriptions come to
