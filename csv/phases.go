@@ -250,8 +250,19 @@ func afterInstallation(f *facts, todo deployment.Installation) (d decision) {
 		d.Diagnostics = kindMismatches(f.csv, f.CustomResourceDefinitions.Items)
 		d.renewAt = renewal(f.csv.Status.CertsRotateAt, f.certificates.RenewAt)
 	}
+	if todo.Failure != "" && isToldLater(&f.csv.Status, todo.FailedAt) {
+		d.Reason, d.Message = f.csv.Status.Reason, f.csv.Status.Message
+	}
 	d.attempts = todo.Attempts
 	return d
+}
+
+// isToldLater reports whether a status tells of a failed installation that did not end before the given time. Each manager remembers
+// failures of its own: the one of the last try stays, or the managers would replace each other's message without end.
+func isToldLater(s *v1alpha1.ClusterServiceVersionStatus, failedAt time.Time) bool {
+	isInstallation := s.Reason == v1alpha1.CSVReasonComponentFailed || s.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
+	return s.Phase == v1alpha1.CSVPhaseFailed && isInstallation && !failedAt.IsZero() && s.LastUpdateTime != nil &&
+		!olmcore.Timestamp(failedAt).After(s.LastUpdateTime.Time)
 }
 
 // renewal returns when a certificate must be replaced, zero for never; nil where the status says that already.

@@ -239,13 +239,13 @@ func (f *facts) settled() []olmcore.Action {
 	return slices.Concat(deployment.Removals(f.csv, f.Deployments.Items), f.certificates.Settle)
 }
 
-// untilRenewal looks again when the next certificate must be replaced. A CSV that leaves Failed says when that is.
+// untilRenewal looks again when the replacement of the next certificate begins. A CSV that leaves Failed says when it is due.
 func (f *facts) untilRenewal(d decision) decision {
 	if f.phase == v1alpha1.CSVPhaseFailed && d.Phase == v1alpha1.CSVPhaseSucceeded {
 		d.renewAt = renewal(f.csv.Status.CertsRotateAt, f.certificates.RenewAt)
 	}
 	if at := f.certificates.RenewAt; !at.IsZero() {
-		d.RequeueAfter = soonest(d.RequeueAfter, max(time.Second, at.Sub(f.Now)))
+		d.RequeueAfter = soonest(d.RequeueAfter, max(time.Second, at.Add(olmcore.ClockTolerance).Sub(f.Now)))
 	}
 	return d
 }

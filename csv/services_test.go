@@ -262,7 +262,7 @@ func TestWhateverIsTakenAwayComesBack(t *testing.T) {
 			ref.UID = "" // each cluster is another one
 			require.NoError(t, cluster.Delete(ref))
 			require.NoError(t, driver.Settle(context.Background()))
-			cluster.Advance(10*time.Second + olmcore.ClockTolerance) // while the API server learns of the new authority
+			cluster.Advance(11*time.Second + olmcore.ClockTolerance) // while the API server learns of the new authority
 			require.NoError(t, driver.Settle(context.Background()))
 			live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
 			require.Equal(t, succeeded, live.Status.Phase, "%s\n%s", live.Status.Message, fake.Format(driver.Events))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -235,12 +236,22 @@ func (r *rotation) settle() olmcore.Action {
 // renew says why the certificate must be replaced, or that it is being replaced; empty when all is well.
 func (r *rotation) renew() string {
 	switch {
+	case r.startsLater():
+		return ""
 	case r.health.Problem != "":
 		return fmt.Sprintf("deployment %s: %s", r.deployment, r.health.Problem)
 	case !r.next.IsEmpty():
 		return fmt.Sprintf("deployment %s: the next certificate is not in use yet", r.deployment)
 	}
 	return ""
+}
+
+// startsLater reports whether the certificate is due for less than olmcore.ClockTolerance, and its replacement has not begun. To a
+// manager whose clock is behind it is not due yet. That manager would end an installation that the other one begins, without end.
+func (r *rotation) startsLater() bool {
+	phase := r.CSV.Status.Phase
+	isWaiting := phase == v1alpha1.CSVPhaseSucceeded || phase == v1alpha1.CSVPhaseFailed
+	return isWaiting && r.health.Valid && r.next.IsEmpty() && r.Now.Before(r.health.RenewAt.Add(olmcore.ClockTolerance))
 }
 
 // holder returns the operator beside the CSV that serves with the Secret, nil for none: names of Deployments that differ

@@ -36,6 +36,7 @@ var retry = olmcore.Backoff{Base: time.Second, Max: time.Minute}
 type Installation struct {
 	Actions      []olmcore.Action
 	Failure      string        // why the last try failed
+	FailedAt     time.Time     // when it failed, zero if the failure is no answer of the API server
 	NoRetry      bool          // trying again is no use
 	RequeueAfter time.Duration // when to look again without an event
 	Incomputable bool          // what should exist cannot be computed
@@ -116,7 +117,7 @@ func (i *Installation) afterLastTry(write olmcore.Action, tries Tries) (failed b
 	case tries.Again && left <= 0:
 		return false
 	}
-	*i = Installation{Failure: failure, NoRetry: isForbidden, RequeueAfter: left, Attempts: i.Attempts}
+	*i = Installation{Failure: failure, FailedAt: a.result.Last, NoRetry: isForbidden, RequeueAfter: left, Attempts: i.Attempts}
 	return true
 }
 
@@ -132,9 +133,9 @@ func (t Tries) Held() Installation {
 			continue
 		}
 		if left, permanent := t.left(a); permanent {
-			return Installation{Failure: a.result.Message, Attempts: t.Attempts}
+			return Installation{Failure: a.result.Message, FailedAt: a.result.Last, Attempts: t.Attempts}
 		} else if left > 0 {
-			return Installation{Failure: a.result.Message, RequeueAfter: left, Attempts: t.Attempts}
+			return Installation{Failure: a.result.Message, FailedAt: a.result.Last, RequeueAfter: left, Attempts: t.Attempts}
 		}
 	}
 	return Installation{}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv"
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestFailureOfTheLastTryStays checks that a manager replaces the message of another one only if its own try ended later. Each
+// manager remembers the failures of its own tries, so that two of them would otherwise replace each other's message without end.
+func TestFailureOfTheLastTryStays(t *testing.T) {
+	told := now.Add(-time.Hour)
+	for name, row := range map[string]struct {
+		tried time.Time
+		want  string
+	}{
+		"the own try ended before":             {told.Add(-time.Minute), "install strategy failed: quota"},
+		"the own try ended in the same second": {told.Add(time.Second / 2), "install strategy failed: quota"},
+		"the own try ended later":              {told.Add(time.Second), "install strategy failed: policy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(failed, v1alpha1.CSVReasonComponentFailed, "install strategy failed: quota")
+			in.ClusterServiceVersion.Status.LastUpdateTime = new(metav1.NewTime(told))
+			in.LastRun = olmcore.LastResults{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "cool"}: {
+				Class: olmcore.Invalid, Message: "policy", Count: 1, First: row.tried, Last: row.tried,
+			}}
+			out, err := csv.Reconcile(in)
+			require.NoError(t, err)
+			message := in.ClusterServiceVersion.Status.Message
+			if after, is := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions); is {
+				message = after.Status.Message
+			}
+			require.Equal(t, row.want, message)
+		})
+	}
+}
+
+// TestRenewalBeginsWhenEachClockAgrees checks that a version leaves Succeeded for a renewal so late that a manager whose clock is behind
+// by the tolerance finds the certificate due as well. Otherwise that manager would end the installation, and the other one
+// begin it again, without end.
+func TestRenewalBeginsWhenEachClockAgrees(t *testing.T) {
+	cluster, _ := install(t, called("cool.v1", 1))
+	well := calledIn(t, cluster)
+	due := well.Now.Add(certificate.Validity - certificate.RenewBefore)
+	at := func(clock time.Time, phase v1alpha1.ClusterServiceVersionPhase) csv.Outcome {
+		in := well
+		in.Now, in.ClusterServiceVersion = clock, well.ClusterServiceVersion.DeepCopy()
+		in.ClusterServiceVersion.Status.Phase = phase
+		return reconciled(t, in)
+	}
+	phaseAfter := func(out csv.Outcome) v1alpha1.ClusterServiceVersionPhase {
+		after, is := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+		require.True(t, is)
+		return after.Status.Phase
+	}
+	early := at(due.Add(olmcore.ClockTolerance-time.Second), succeeded)
+	require.Empty(t, early.Actions)
+	require.Equal(t, time.Second, early.RequeueAfter)
+	begins := due.Add(olmcore.ClockTolerance)
+	require.Equal(t, pending, phaseAfter(at(begins, succeeded)))
+	require.Len(t, at(begins.Add(-olmcore.ClockTolerance).Add(time.Second), installReady).Certificates, 1)
+	require.Equal(t, installing, phaseAfter(at(due.Add(-time.Second), installReady)), "the certificate is not due")
+}
