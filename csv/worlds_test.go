@@ -372,6 +372,26 @@ func groupsOf(c *fake.Cluster) []*operatorsv1.OperatorGroup {
 	return found
 }
 
+// changeGroups creates an OperatorGroup (0, 1), or deletes (2) or changes (3) one.
+func changeGroups(t *rapid.T, cluster *fake.Cluster, step int) {
+	groups := groupsOf(cluster)
+	if step > 1 && len(groups) == 0 {
+		return
+	}
+	if step == 2 {
+		require.NoError(t, cluster.Delete(refOf(groups[0])))
+		return
+	}
+	if step == 3 {
+		spec := drawSpec(t, groupSpecs(rapid.Bool().Draw(t, "fits")))
+		require.NoError(t, fake.Edit(cluster, "ns", groups[len(groups)-1].Name, func(g *operatorsv1.OperatorGroup) { g.Spec = spec }))
+		return
+	}
+	name := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")
+	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: drawSpec(t, groupSpecs(rapid.Bool().Draw(t, "fits")))}
+	require.NoError(t, ignoreExisting(cluster.Create(g)))
+}
+
 // TestGroupsMayChangeAtAnyMoment swaps, doubles, breaks and takes away the OperatorGroup while versions are installed
 // and upgraded. Nothing is installed without exactly one group that fits, and with one everything runs in the end,
 // watching what the group says.
@@ -393,21 +413,9 @@ func TestGroupsMayChangeAtAnyMoment(t *testing.T) {
 		v1 := fromFiles("v1.yaml")
 		require.NoError(t, cluster.Create(v1...))
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
-			groups := groupsOf(cluster)
-			switch rapid.IntRange(0, 6).Draw(t, "step") {
-			case 0, 1:
-				name := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")
-				g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: drawSpec(t, groupSpecs(rapid.Bool().Draw(t, "fits")))}
-				require.NoError(t, ignoreExisting(cluster.Create(g)))
-			case 2:
-				if len(groups) > 0 {
-					require.NoError(t, cluster.Delete(refOf(groups[0])))
-				}
-			case 3:
-				if len(groups) > 0 {
-					spec := drawSpec(t, groupSpecs(rapid.Bool().Draw(t, "fits")))
-					require.NoError(t, fake.Edit(cluster, "ns", groups[len(groups)-1].Name, func(g *operatorsv1.OperatorGroup) { g.Spec = spec }))
-				}
+			switch step := rapid.IntRange(0, 6).Draw(t, "step"); step {
+			case 0, 1, 2, 3:
+				changeGroups(t, cluster, step)
 			case 4:
 				for _, o := range fromFiles("rbac-v2.yaml", "v2.yaml") {
 					require.NoError(t, ignoreExisting(cluster.Create(o)))

@@ -41,8 +41,10 @@ type History struct {
 	// Published is the stage that the conditions were made to show at PublishedAt.
 	Published   Stage     `json:"published,omitempty"`
 	PublishedAt time.Time `json:"publishedAt,omitzero"`
-	// MissingSince is since when the plan has not been visible.
+	// MissingSince is the time since which the referenced plan has not been visible, MissingPlan the UID of that plan, or its
+	// name if the reference has no UID.
 	MissingSince time.Time `json:"missingSince,omitzero"`
+	MissingPlan  string    `json:"missingPlan,omitempty"`
 	// SuspectStage was seen first at SuspectSince and is not believed yet.
 	SuspectStage Stage     `json:"suspectStage,omitempty"`
 	SuspectSince time.Time `json:"suspectSince,omitzero"`

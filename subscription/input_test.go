@@ -128,7 +128,8 @@ var oddInputs = map[string]func(*subscription.Input){
 	"no last update": func(in *subscription.Input) { in.Subscriptions.Items[0].Status.LastUpdated.Time = time.Time{} },
 	"a history of the future": func(in *subscription.Input) {
 		h := known(subscription.StageFailed)
-		h.LastAt, h.PublishedAt, h.MissingSince, h.SuspectStage, h.SuspectSince = second(9999).Time, second(9999).Time, second(9999).Time, "Complete", second(9999).Time
+		h.LastAt, h.PublishedAt, h.SuspectStage, h.SuspectSince = second(9999).Time, second(9999).Time, "Complete", second(9999).Time
+		h.MissingSince, h.MissingPlan = second(9999).Time, "p-uid"
 		in.Histories = map[types.UID]subscription.History{"a-uid": h}
 	},
 	"an empty history": func(in *subscription.Input) { in.Histories = map[types.UID]subscription.History{"a-uid": {}} },

@@ -3,6 +3,7 @@
 package subscription_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
 	missingSince := func(n int) map[types.UID]subscription.History {
 		h := known(subscription.StageComplete)
 		if n > 0 {
-			h.MissingSince = second(n).Time
+			h.MissingSince, h.MissingPlan = second(n).Time, "p-uid"
 		}
 		return map[types.UID]subscription.History{"a-uid": h}
 	}
@@ -71,6 +72,34 @@ func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
 				require.Equal(t, []olmcore.Ref{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "InstallPlan", Namespace: ns, Name: "p", UID: "p-uid"}}, out.Verify)
 				require.Equal(t, subscription.GateNotNeeded, gateOf(t, in), "nothing is resolved for it meanwhile")
 			}
+		})
+	}
+}
+
+// TestTheGracePeriodStartsAgainForAnotherPlan checks that the time for which a deleted plan was missing does not count for
+// the plan that follows it: a cache may not show that one yet.
+func TestTheGracePeriodStartsAgainForAnotherPlan(t *testing.T) {
+	missing := known(subscription.StageMissing)
+	missing.MissingSince, missing.MissingPlan = second(20).Time, "p-uid"
+	cleared := known(subscription.StageNoPlan)
+	cleared.MissingSince, cleared.MissingPlan, cleared.PlanUID, cleared.PlanName = second(20).Time, "p-uid", "", ""
+	for name, history := range map[string]subscription.History{"the reference moved": missing, "there was no reference between": cleared} {
+		t.Run(name, func(t *testing.T) {
+			sub := newSub("a", follows("q", "etcd.v1"), pending("InstallPlanNotYetReconciled", 59),
+				func(s *v1alpha1.Subscription) { s.Status.LastUpdated = second(59) })
+			in := inputOf(sub)
+			in.Histories = map[types.UID]subscription.History{"a-uid": history}
+			out := reconcile(t, in)
+			require.Empty(t, out.Actions)
+			require.Empty(t, out.Transitions)
+			require.Equal(t, time.Second, out.RequeueAfter)
+
+			in.Histories, in.Now = out.Histories, in.Now.Add(subscription.DefaultMissingGrace)
+			require.Equal(t, second(60).Time, in.Histories["a-uid"].MissingSince)
+			out = reconcile(t, in)
+			require.True(t, slices.ContainsFunc(out.Transitions, func(tr olmcore.Transition) bool {
+				return tr.To == string(subscription.StageMissing)
+			}), "the grace period of this plan is over")
 		})
 	}
 }

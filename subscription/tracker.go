@@ -3,6 +3,7 @@
 package subscription
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -79,6 +80,7 @@ func (t *tracker) look() {
 	p, ref := &t.Plan, t.Status.InstallPlanRef
 	*p = PlanState{Stage: StageNoPlan, Recorded: p.Recorded, RecordedAt: p.RecordedAt, Outlived: p.Outlived}
 	if ref == nil {
+		t.after.MissingSince, t.after.MissingPlan = time.Time{}, ""
 		return
 	}
 	if p.Invalid = ref.Name == "" || ref.Kind != "" && ref.Kind != v1alpha1.InstallPlanKind || ref.Namespace != "" && ref.Namespace != t.name; p.Invalid {
@@ -92,7 +94,7 @@ func (t *tracker) look() {
 		t.miss()
 		return
 	}
-	t.after.MissingSince = time.Time{}
+	t.after.MissingSince, t.after.MissingPlan = time.Time{}, ""
 	p.Plan, p.UID, p.Replaced = plan, plan.UID, other
 	if other {
 		t.refer(plan)
@@ -107,7 +109,8 @@ func (t *tracker) look() {
 	}
 }
 
-// miss decides about a plan that is not visible: within the grace period a cache may be stale, then it was deleted.
+// miss decides about a plan that is not visible: within the grace period a cache may be stale, then it was deleted. The grace
+// period starts again when the Subscription references another plan.
 func (t *tracker) miss() {
 	p := &t.Plan
 	p.Stage = StageMissing
@@ -117,8 +120,9 @@ func (t *tracker) miss() {
 	}
 	start := t.Subscription.Status.LastUpdated.Time
 	if t.kept {
-		if t.after.MissingSince.IsZero() || t.after.MissingSince.After(t.now) { // the clock went back
-			t.after.MissingSince = instant(t.now)
+		missing := cmp.Or(string(p.UID), p.Name)
+		if t.after.MissingPlan != missing || t.after.MissingSince.IsZero() || t.after.MissingSince.After(t.now) { // the clock went back
+			t.after.MissingSince, t.after.MissingPlan = instant(t.now), missing
 		}
 		start = t.after.MissingSince
 	}

@@ -123,6 +123,10 @@ func stageName(plan *v1alpha1.InstallPlan) string {
 	return cmp.Or(string(plan.Status.Phase), string(subscription.StageNotYetReconciled))
 }
 
+func isSuperseded(plan *v1alpha1.InstallPlan) bool {
+	return plan.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason == "Superseded"
+}
+
 func (p *past) subscriptions() []*v1alpha1.Subscription {
 	list, err := olmcore.List[*v1alpha1.Subscription](context.Background(), p.c, ns, nil)
 	require.NoError(p.t, err)
@@ -290,9 +294,9 @@ func (p *past) approve() {
 	}
 }
 
-// move takes a plan one edge further, as the controller of plans does, at a second of its own.
+// move takes a plan one edge further, as the controller of plans does, at a second of its own. A superseded plan never goes on.
 func (p *past) move(plan *v1alpha1.InstallPlan, fails bool) (moved bool) {
-	if plan == nil || len(plan.Status.Plan) == 0 {
+	if plan == nil || len(plan.Status.Plan) == 0 || isSuperseded(plan) {
 		return false
 	}
 	p.advance(time.Second)

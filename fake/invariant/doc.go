@@ -10,6 +10,9 @@
 // bounded number of rounds, running an action twice does no harm, and losing any action, or everything behind it, leads to
 // the same end.
 //
+// [TwoManagers] runs two managers at once, and [TwoClocks] two managers whose clocks differ: they come to rest, and neither
+// takes back what the other one wrote.
+//
 // [CheckExecutor] tests an adapter's Executor against what olmcore.Run expects, [CheckReader] and [CheckBrokenReader] its
 // Reader against what the gatherers do.
 package invariant

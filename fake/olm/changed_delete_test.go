@@ -89,6 +89,38 @@ func TestACopyThatChangesIsDeletedAllTheSame(t *testing.T) {
 	requireNoFailure(t, d.Events)
 }
 
+// TestACopyWithoutItsLabelIsStillACopy checks that a copied ClusterServiceVersion whose annotation names another namespace
+// stays a copy without its label, as in OLM. It is deleted with its original. If the original exists, a whole copy replaces it.
+func TestACopyWithoutItsLabelIsStillACopy(t *testing.T) {
+	removeLabel := func(o olmcore.Object) { delete(o.(*v1alpha1.ClusterServiceVersion).Labels, olmcore.LabelCopiedFrom) }
+	c, err := manyTeams()
+	require.NoError(t, err)
+	d := &fake.Driver{Cluster: c, Controllers: (&olm.OLM{Disconnected: true}).Controllers()}
+	require.NoError(t, d.Settle(t.Context()))
+	var copies []olmcore.Key
+	for _, o := range c.Objects() {
+		if o.GetLabels()[olmcore.LabelCopiedFrom] != "" && olmcore.KeyOf(o).Kind == "ClusterServiceVersion" {
+			copies = append(copies, olmcore.KeyOf(o))
+		}
+	}
+	require.Len(t, copies, 2)
+	require.NoError(t, c.Edit(copies[0], removeLabel))
+	require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
+	whole := fake.Find[*v1alpha1.ClusterServiceVersion](c, copies[0].Namespace, copies[0].Name)
+	require.NotNil(t, whole)
+	require.Equal(t, "operators", whole.Labels[olmcore.LabelCopiedFrom])
+
+	changed := changeBeforeDelete(t, c, "ClusterServiceVersion", removeLabel)
+	original := fake.Find[*v1alpha1.ClusterServiceVersion](c, "operators", "mesh.v1")
+	require.NoError(t, c.Delete(olmcore.RefOf(original).Unversioned()))
+	require.NoError(t, d.RunFor(t.Context(), 5*time.Minute))
+	require.Len(t, *changed, 2)
+	for _, key := range copies {
+		require.False(t, exists(c, key), "%s", key)
+	}
+	requireNoFailure(t, d.Events)
+}
+
 // TestAnObjectThatChangesOwnerStays checks that cleanup and sweep do not delete a ClusterRole whose owner labels a user
 // removes after the decision.
 func TestAnObjectThatChangesOwnerStays(t *testing.T) {

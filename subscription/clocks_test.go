@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subscription_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription"
+)
+
+// clockRounds is the number of reconciles of each manager in which both come to rest while time stands still.
+const clockRounds = 20
+
+var clockPauses = []time.Duration{time.Second, 9 * time.Second, 20 * time.Second, 70 * time.Second, 4 * time.Minute}
+
+// TestTwoClocksAgreeOnEverySubscription runs two managers in turn whose clocks differ by up to the tolerance, in any
+// namespace. While time stands still, both stop to write.
+func TestTwoClocksAgreeOnEverySubscription(t *testing.T) {
+	passed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawNamespace(t)
+		c := fake.NewCluster(epoch)
+		c.AutoCreateNamespaces = true
+		c.Advance(now.Sub(epoch))
+		require.NoError(t, c.Load(objectsOf(in)...))
+		c.Advance(rapid.SampledFrom([]time.Duration{0, 4 * time.Minute}).Draw(t, "later"))
+		clocks := invariant.TwoClocks{
+			Cluster: c, Rounds: clockRounds, Ahead: rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks"),
+		}
+		for who := range clocks.Managers {
+			e := &embedder{config: in.Config, forgetful: rapid.Bool().Draw(t, "forgetful")}
+			e.reset()
+			if in.Resolution != nil && rapid.Bool().Draw(t, "knows the answer") {
+				e.answers[ns] = in.Resolution
+			}
+			clocks.Managers[who] = []fake.Controller{e.controller()}
+		}
+		agree(t, &clocks)
+		passed += clocks.Passed
+	})
+	t.Logf("%d results waited for a deadline that the other clock had passed", passed)
+	require.NotZero(t, passed, "no decision depends on a clock")
+}
+
+// objectsOf returns the objects of an Input.
+func objectsOf(in subscription.Input) (objects []olmcore.Object) {
+	for _, s := range in.Subscriptions.Items {
+		objects = append(objects, s)
+	}
+	for _, p := range in.InstallPlans.Items {
+		objects = append(objects, p)
+	}
+	for _, c := range in.ClusterServiceVersions.Items {
+		objects = append(objects, c)
+	}
+	for _, g := range in.OperatorGroups.Items {
+		objects = append(objects, g)
+	}
+	if in.Catalogs != nil {
+		for _, s := range in.Catalogs.Sources.Items {
+			objects = append(objects, s)
+		}
+	}
+	return objects
+}
+
+// agree lets two managers come to rest several times, with pauses between.
+func agree(t *rapid.T, clocks *invariant.TwoClocks) {
+	for range rapid.IntRange(1, 4).Draw(t, "times") {
+		require.NoError(t, clocks.Agree(context.Background()))
+		require.NoError(t, clocks.Cluster.RunFor(rapid.SampledFrom(clockPauses).Draw(t, "pause")))
+		if rapid.Bool().Draw(t, "slowly") {
+			require.NoError(t, clocks.RunFor(context.Background(), 70*time.Second, 5*time.Second))
+		}
+	}
+}
+
+// TestTwoClocksAgreeWhateverHappens does the same after any history of plans, with the sweep of the namespace.
+func TestTwoClocksAgreeWhateverHappens(t *testing.T) {
+	passed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPast(t)
+		for _, name := range []string{"alpha", "beta"} {
+			p.subscribe(name, rapid.SampledFrom([]v1alpha1.Approval{v1alpha1.ApprovalManual, v1alpha1.ApprovalAutomatic}).Draw(t, "approval"))
+		}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			p.step()
+		}
+		p.c.Recover()
+		clocks := invariant.TwoClocks{
+			Cluster: p.c, Rounds: clockRounds, Ahead: rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks"),
+		}
+		for who, w := range p.workers {
+			clocks.Managers[who] = []fake.Controller{w.all[controllers.Subscription], w.all[controllers.Sweep]}
+		}
+		agree(t, &clocks)
+		passed += clocks.Passed
+	})
+	t.Logf("%d results waited for a deadline that the other clock had passed", passed)
+	require.NotZero(t, passed, "no decision depends on a clock")
+}
