@@ -48,8 +48,9 @@ type written struct {
 	state string
 }
 
-// maxContradictions is how often in a row a manager may restore what the other one replaced.
-const maxContradictions = 2
+// maxContradictions is how often in a row a manager may restore what the other one replaced. It may happen a few times until
+// the slower clock has passed a time that the other manager wrote, for example that of a connection.
+const maxContradictions = 4
 
 // Agree lets both managers reconcile everything in turn while time stands still. The error contains what they still write
 // after Rounds turns. Writes that the API server rejects do not count.
