@@ -193,13 +193,14 @@ func (f *facts) nodeOf(pod *corev1.Pod) (state NodeState, since time.Time) {
 		return NodeUnreachable, since
 	case !isReady:
 		return NodeNotReady, since
-	// A node that became ready for the first time has nothing to recover from.
-	case since.Add(nodeRecoveryWindow).Sub(f.Now) > 0 && since.Sub(node.CreationTimestamp.Time) > nodeRecoveryWindow:
-		return NodeRecovering, since
+	// A taint comes first: it is the same for managers whose clocks differ.
 	case slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return outOfService(t) || t.Effect == corev1.TaintEffectNoExecute && !tolerated(t, pod.Spec.Tolerations)
 	}):
 		return NodeLeaving, since
+	// A node that became ready for the first time has nothing to recover from.
+	case since.Add(nodeRecoveryWindow).Sub(f.Now) > 0 && since.Sub(node.CreationTimestamp.Time) > nodeRecoveryWindow:
+		return NodeRecovering, since
 	}
 	return NodeHealthy, since
 }

@@ -128,7 +128,10 @@ func TestClassOfAPod(t *testing.T) {
 			unready(in.Pods.Items[0])
 			node(in).Status.Conditions = nil
 		}, "Lost Unreachable NodeUnreachable"},
-		"a node that came back":           {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, 119*time.Second) }, "Serving Recovering for 1s"},
+		"a node that came back": {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, 119*time.Second) }, "Serving Recovering for 1s"},
+		"a tainted node that came back": {func(in *catalog.Input) {
+			setNode(in, corev1.ConditionTrue, 119*time.Second).Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoExecute}}
+		}, "Disrupted Leaving"},
 		"a node that came back for long":  {func(in *catalog.Input) { setNode(in, corev1.ConditionTrue, 120*time.Second) }, "Serving Healthy"},
 		"a young node ready after 2 min":  {young(120 * time.Second), "Serving Healthy"},
 		"a young node ready after longer": {young(121 * time.Second), "Serving Recovering for 1m0s"},
