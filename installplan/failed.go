@@ -39,16 +39,18 @@ func (d *decision) heal(in *Input) {
 }
 
 // restart takes a failed plan back to Installing. Later plans did not wait for the failed plan, so its open steps for their packages
-// are skipped for good.
+// are skipped for good. So are all steps of a version that a later one has replaced: it is not created again.
 func (d *decision) restart(in *Input) {
 	d.state = StateRetried
-	takenOver, _ := relation.TakenOver(in.InstallPlan, in.RelatedPlans.Items, false)
+	takenOver, _ := in.takenOver()
 	d.steps = make([]v1alpha1.StepStatus, len(in.InstallPlan.Status.Plan))
 	for i, s := range in.InstallPlan.Status.Plan {
 		if s == nil {
 			continue
 		}
-		if d.steps[i] = s.Status; takenOver[s.Resolving] && !olmcore.IsStepDone(s) {
+		exists := func(c *v1alpha1.ClusterServiceVersion) bool { return c.Name == s.Resolving }
+		isOpen := !olmcore.IsStepDone(s) || !slices.ContainsFunc(in.ClusterServiceVersions.Items, exists)
+		if d.steps[i] = s.Status; takenOver[s.Resolving] && isOpen {
 			d.steps[i] = v1alpha1.StepStatusNotCreated
 		}
 	}
@@ -194,8 +196,17 @@ func (in *Input) isRetried() bool {
 
 // isReplaced reports whether the plan was superseded, or later plans with steps contain all of its packages.
 func (in *Input) isReplaced() bool {
-	_, all := relation.TakenOver(in.InstallPlan, in.RelatedPlans.Items, false)
+	_, all := in.takenOver()
 	return all || relation.IsSuperseded(in.InstallPlan)
+}
+
+// takenOver returns the versions of the plan that other plans install instead, and whether those are all of them. Other plans wait
+// for a plan that runs, but not for one that failed.
+func (in *Input) takenOver() (versions map[string]bool, all bool) {
+	if in.InstallPlan.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
+		return relation.Outdated(in.InstallPlan, in.RelatedPlans.Items, in.Subscriptions.Items)
+	}
+	return relation.TakenOver(in.InstallPlan, in.RelatedPlans.Items)
 }
 
 // isNeeded reports whether a Subscription refers to the very plan.

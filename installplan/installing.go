@@ -38,8 +38,7 @@ func (d *decision) evaluate(in *Input, preflight bool) step.Evaluation {
 	for i, v := range in.CustomResources.Items {
 		resources[i] = step.ResourceVerdict(v)
 	}
-	isRunning := in.InstallPlan.Status.Phase != v1alpha1.InstallPlanPhaseFailed
-	takenOver, _ := relation.TakenOver(in.InstallPlan, in.RelatedPlans.Items, isRunning)
+	takenOver, _ := in.takenOver()
 	e := step.Evaluate(step.Input{
 		Now: in.Now, Plan: in.InstallPlan, Preflight: preflight, HasAccount: in.ServiceAccount != nil,
 		Subscriptions: in.Subscriptions.Items, ClusterServiceVersions: in.ClusterServiceVersions.Items,

@@ -142,6 +142,60 @@ func TestPlanLeavesStepsToLaterPlans(t *testing.T) {
 	}
 }
 
+// TestFailedPlanSkipsWhatItsSubscriptionsLeft checks that a failed plan which is restarted does not install the version of a
+// Subscription that follows a later plan, even if that plan was deleted.
+func TestFailedPlanSkipsWhatItsSubscriptionsLeft(t *testing.T) {
+	failed := planOfPackages("install-x", 1, "a,b", Failed, startedAgo(time.Hour), func(p *v1alpha1.InstallPlan) {
+		p.Status.Plan = []*v1alpha1.Step{
+			WithStatus(Unknown, versionOfPackage("a.v1", "a")), WithStatus(Created, versionOfPackage("b.v1", "b")),
+			WithStatus(Unknown, RoleStep("b.v1", "role")),
+		}
+		p.Spec.ClusterServiceVersionNames = []string{"a.v1", "b.v1"}
+		p.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: NS, Name: "account"}
+	})
+	follows := func(pkg, plan string, uid types.UID, generation int) *v1alpha1.Subscription {
+		return &v1alpha1.Subscription{
+			ObjectMeta: Meta(pkg), Spec: &v1alpha1.SubscriptionSpec{Package: pkg},
+			Status: v1alpha1.SubscriptionStatus{
+				InstallPlanRef:        &corev1.ObjectReference{Kind: v1alpha1.InstallPlanKind, Namespace: NS, Name: plan, UID: uid},
+				InstallPlanGeneration: generation,
+			},
+		}
+	}
+	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: Meta("b.v1")}
+	for name, c := range map[string]struct {
+		other    *v1alpha1.Subscription
+		versions []*v1alpha1.ClusterServiceVersion
+		want     []v1alpha1.StepStatus
+	}{
+		"it follows a later plan, and its version is gone": {
+			follows("b", "install-gone", "gone", 2), nil, []v1alpha1.StepStatus{Unknown, notCreated, notCreated},
+		},
+		"it follows a later plan, and its version exists": {
+			follows("b", "install-gone", "gone", 2), []*v1alpha1.ClusterServiceVersion{version}, []v1alpha1.StepStatus{Unknown, Created, notCreated},
+		},
+		"it follows the plan": {
+			follows("b", failed.Name, failed.UID, 2), nil, []v1alpha1.StepStatus{Unknown, Created, Unknown},
+		},
+		"the other plan is not later": {
+			follows("b", "install-gone", "gone", 1), nil, []v1alpha1.StepStatus{Unknown, Created, Unknown},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(failed, func(in *installplan.Input) {
+				in.Subscriptions = olmcore.Found(follows("a", failed.Name, failed.UID, 1), c.other)
+				in.ClusterServiceVersions, in.RBACChanged = olmcore.Found(c.versions...), true
+			})
+			repaired, isUpdate := reconcile(t, in).Actions[0].(olmcore.Update)
+			require.True(t, isUpdate, "the plan gets its owners first")
+			in.InstallPlan = repaired.After.(*v1alpha1.InstallPlan)
+			r := reconcile(t, in)
+			require.Equal(t, Installing, statusOf(in, r).Phase, Describe(r))
+			require.Equal(t, c.want, Statuses(statusOf(in, r)))
+		})
+	}
+}
+
 // TestNothingIsEndlessWhileALaterPlanWaits checks that a plan which would wait without end fails after ten minutes if a later plan
 // of the same package waits for it, and only then.
 func TestNothingIsEndlessWhileALaterPlanWaits(t *testing.T) {

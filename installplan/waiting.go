@@ -80,7 +80,7 @@ func (in *Input) successor() *v1alpha1.InstallPlan {
 	if relation.Terminal(plan) || !relation.HasSteps(plan) || len(later) == 0 {
 		return nil
 	}
-	if _, all := relation.TakenOver(plan, in.RelatedPlans.Items, true); all {
+	if _, all := relation.TakenOver(plan, in.RelatedPlans.Items); all {
 		return later[0]
 	}
 	if i := slices.IndexFunc(later, relation.HasSteps); i >= 0 && relation.Untouched(plan) {

@@ -157,27 +157,54 @@ func VersionsOf(plan *v1alpha1.InstallPlan, packages []string) map[string]bool {
 	return versions
 }
 
-// TakenOver returns the ClusterServiceVersions of a plan that later plans with steps replace: the plan applies no more steps for
-// them. A later plan replaces all versions of the packages that it contains. all reports whether those are all versions of the
-// plan. If started is set, only later plans that have started count.
-func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, started bool) (versions map[string]bool, all bool) {
-	if Generation(plan) == 0 {
-		return nil, false
+// TakenOver returns the ClusterServiceVersions of a plan that later plans replace which have started: the plan applies no more steps
+// for them. A later plan replaces all versions of the packages that it contains. all reports whether those are all versions of the
+// plan.
+func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (versions map[string]bool, all bool) {
+	return versionsIn(plan, packagesOfLater(plan, plans, true))
+}
+
+// Outdated is TakenOver for a plan that failed, for which later plans do not wait. A Subscription that references a plan of a higher
+// generation has left the failed plan for good, even if the later plan was deleted meanwhile. The versions of its package are
+// outdated as well.
+func Outdated(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (versions map[string]bool, all bool) {
+	packages := packagesOfLater(plan, plans, false)
+	for _, s := range subscriptions {
+		if s.Spec != nil && slices.Contains(packagesOf(plan), s.Spec.Package) && hasLeft(s, plan) {
+			packages = append(packages, s.Spec.Package)
+		}
 	}
-	packages := packagesOf(plan)
-	var shared []string
+	return versionsIn(plan, packages)
+}
+
+// packagesOfLater returns the packages of a plan that later plans with steps contain. If started is set, only later plans that have
+// started count.
+func packagesOfLater(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, started bool) (packages []string) {
+	if Generation(plan) == 0 {
+		return nil
+	}
 	for _, p := range plans {
 		isLater := Generation(p) > 0 && compareOrder(plan, p) < 0 && p.UID != plan.UID && p.DeletionTimestamp == nil
 		if isLater && !IsSuperseded(p) && HasSteps(p) && (!started || p.Status.StartTime != nil) {
-			shared = append(shared, Shared(packages, p)...)
+			packages = append(packages, Shared(packagesOf(plan), p)...)
 		}
 	}
-	if len(shared) == 0 {
+	return packages
+}
+
+// hasLeft reports whether a Subscription references another plan than the given one, of a higher generation.
+func hasLeft(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
+	return Generation(plan) > 0 && s.Status.InstallPlanRef != nil && !RefersTo(s, plan) && s.Status.InstallPlanGeneration > Generation(plan)
+}
+
+// versionsIn returns the versions of a plan that are of some packages, and whether those are all versions of the plan.
+func versionsIn(plan *v1alpha1.InstallPlan, packages []string) (versions map[string]bool, all bool) {
+	if len(packages) == 0 {
 		return nil, false
 	}
-	versions, all = VersionsOf(plan, shared), true
-	for _, isShared := range versions {
-		all = all && isShared
+	versions, all = VersionsOf(plan, packages), true
+	for _, is := range versions {
+		all = all && is
 	}
 	return versions, all && len(versions) > 0
 }
