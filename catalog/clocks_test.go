@@ -57,7 +57,9 @@ func TestTwoClocksAgreeOnEveryStatus(t *testing.T) {
 // connected returns the controller of a manager that has a gRPC client.
 func (w *stormyWorld) connected(t *rapid.T, who int) fake.Controller {
 	c := controller(w.config)
-	c.Reconcile = func(ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults) (olmcore.Result, error) {
+	c.Reconcile = func(
+		ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
+	) (olmcore.Result, error) {
 		in, err := catalog.Gather(ctx, r, key, w.config)
 		if err != nil {
 			return olmcore.Result{}, err

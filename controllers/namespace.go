@@ -340,9 +340,7 @@ func (p *planner) plan(ctx context.Context, n *namespace) (result olmcore.Result
 		if err != nil {
 			return olmcore.Result{}, err
 		}
-		if updatesSamePlan(more, result) {
-			continue // both end the plan that they replace: this one goes on once that is done
-		}
+		withoutWritten(&more, result) // two sets may end the plan that they replace
 		keys[i] = createdPlan(more)
 		more.Diagnostics = slices.DeleteFunc(more.Diagnostics, func(d olmcore.Diagnostic) bool { return slices.Contains(result.Diagnostics, d) })
 		add(&result, more)
@@ -358,6 +356,10 @@ func setsOf(answer *subscription.Resolved, isSeparate bool) []create.Set {
 		return []create.Set{{Resolution: answer.Resolution}}
 	}
 	sets := create.Sets(answer.Resolution)
+	if len(sets) == 1 && sets[0].Subscriptions == nil {
+		answer.Parts = nil
+		return sets
+	}
 	if len(answer.Parts) != len(sets) {
 		answer.Parts = make([]subscription.Part, len(sets))
 	}
@@ -367,15 +369,19 @@ func setsOf(answer *subscription.Resolved, isSeparate bool) []create.Set {
 	return sets
 }
 
-// updatesSamePlan reports whether a Result writes an InstallPlan that another one writes.
-func updatesSamePlan(r, other olmcore.Result) bool {
-	return slices.ContainsFunc(r.Actions, func(a olmcore.Action) bool {
+// withoutWritten removes from a Result what it writes of InstallPlans that another Result writes.
+func withoutWritten(r *olmcore.Result, other olmcore.Result) {
+	written := map[olmcore.Key]bool{}
+	for _, a := range other.Actions {
+		if _, target, _ := a.Describe(); target.GVK() == installPlanKind {
+			written[target.Key()] = true
+		}
+	}
+	r.Actions = slices.DeleteFunc(r.Actions, func(a olmcore.Action) bool {
 		_, target, _ := a.Describe()
-		return target.GVK() == installPlanKind && slices.ContainsFunc(other.Actions, func(b olmcore.Action) bool {
-			_, written, _ := b.Describe()
-			return written.Key() == target.Key()
-		})
+		return written[target.Key()]
 	})
+	r.Transitions = slices.DeleteFunc(r.Transitions, func(t olmcore.Transition) bool { return written[t.Target.Key()] })
 }
 
 // createdPlan returns the key of the InstallPlan that a Result creates, the zero Key for none.

@@ -250,19 +250,20 @@ func afterInstallation(f *facts, todo deployment.Installation) (d decision) {
 		d.Diagnostics = kindMismatches(f.csv, f.CustomResourceDefinitions.Items)
 		d.renewAt = renewal(f.csv.Status.CertsRotateAt, f.certificates.RenewAt)
 	}
-	if todo.Failure != "" && isToldLater(&f.csv.Status, todo.FailedAt) {
+	if todo.Failure != "" && isReportedLater(&f.csv.Status, todo.FailedAt, f.Now) {
 		d.Reason, d.Message = f.csv.Status.Reason, f.csv.Status.Message
 	}
 	d.attempts = todo.Attempts
 	return d
 }
 
-// isToldLater reports whether a status tells of a failed installation that did not end before the given time. Each manager remembers
-// failures of its own: the one of the last try stays, or the managers would replace each other's message without end.
-func isToldLater(s *v1alpha1.ClusterServiceVersionStatus, failedAt time.Time) bool {
+// isReportedLater reports whether a status contains a failed installation that ended no earlier than the given time. Two managers
+// remember different failures. Without this rule they would overwrite each other's message without end. A time that no clock within
+// olmcore.ClockTolerance can have written does not count.
+func isReportedLater(s *v1alpha1.ClusterServiceVersionStatus, failedAt, now time.Time) bool {
 	isInstallation := s.Reason == v1alpha1.CSVReasonComponentFailed || s.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
 	return s.Phase == v1alpha1.CSVPhaseFailed && isInstallation && !failedAt.IsZero() && s.LastUpdateTime != nil &&
-		!olmcore.Timestamp(failedAt).After(s.LastUpdateTime.Time)
+		!olmcore.Timestamp(failedAt).After(s.LastUpdateTime.Time) && s.LastUpdateTime.Sub(now) <= olmcore.ClockTolerance
 }
 
 // renewal returns when a certificate must be replaced, zero for never; nil where the status says that already.

@@ -239,7 +239,8 @@ func (f *facts) settled() []olmcore.Action {
 	return slices.Concat(deployment.Removals(f.csv, f.Deployments.Items), f.certificates.Settle)
 }
 
-// untilRenewal looks again when the replacement of the next certificate begins. A CSV that leaves Failed says when it is due.
+// untilRenewal looks again when the replacement of the next certificate begins. When the CSV leaves Failed,
+// it also updates status.certsRotateAt.
 func (f *facts) untilRenewal(d decision) decision {
 	if f.phase == v1alpha1.CSVPhaseFailed && d.Phase == v1alpha1.CSVPhaseSucceeded {
 		d.renewAt = renewal(f.csv.Status.CertsRotateAt, f.certificates.RenewAt)

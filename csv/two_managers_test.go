@@ -18,18 +18,20 @@ import (
 // TestFailureOfTheLastTryStays checks that a manager replaces the message of another one only if its own try ended later. Each
 // manager remembers the failures of its own tries, so that two of them would otherwise replace each other's message without end.
 func TestFailureOfTheLastTryStays(t *testing.T) {
-	told := now.Add(-time.Hour)
+	const quota, policy = "install strategy failed: quota", "install strategy failed: policy"
+	hourAgo, future := now.Add(-time.Hour), now.Add(olmcore.ClockTolerance+time.Second)
 	for name, row := range map[string]struct {
-		tried time.Time
-		want  string
+		written, tried time.Time
+		want           string
 	}{
-		"the own try ended before":             {told.Add(-time.Minute), "install strategy failed: quota"},
-		"the own try ended in the same second": {told.Add(time.Second / 2), "install strategy failed: quota"},
-		"the own try ended later":              {told.Add(time.Second), "install strategy failed: policy"},
+		"the own try ended before":             {hourAgo, hourAgo.Add(-time.Minute), quota},
+		"the own try ended in the same second": {hourAgo, hourAgo.Add(time.Second / 2), quota},
+		"the own try ended later":              {hourAgo, hourAgo.Add(time.Second), policy},
+		"the status was written in the future": {future, now.Add(-time.Second), policy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(failed, v1alpha1.CSVReasonComponentFailed, "install strategy failed: quota")
-			in.ClusterServiceVersion.Status.LastUpdateTime = new(metav1.NewTime(told))
+			in.ClusterServiceVersion.Status.LastUpdateTime = new(metav1.NewTime(row.written))
 			in.LastRun = olmcore.LastResults{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "cool"}: {
 				Class: olmcore.Invalid, Message: "policy", Count: 1, First: row.tried, Last: row.tried,
 			}}

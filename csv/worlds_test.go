@@ -388,7 +388,8 @@ func changeGroups(t *rapid.T, cluster *fake.Cluster, step int) {
 		return
 	}
 	name := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")
-	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: drawSpec(t, groupSpecs(rapid.Bool().Draw(t, "fits")))}
+	spec := drawSpec(t, groupSpecs(rapid.Bool().Draw(t, "fits")))
+	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: spec}
 	require.NoError(t, ignoreExisting(cluster.Create(g)))
 }
 

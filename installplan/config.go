@@ -51,8 +51,9 @@ type Config struct {
 	// that take nothing away from others; the annotation olmcore/changeable-by on it names namespaces, separated by
 	// commas, whose plans may change it regardless.
 	ChangeOwnedCRDs bool `json:"changeOwnedCRDs,omitempty"`
-	// SeparatePlans: Subscriptions that do not depend on each other get InstallPlans of their own. An Automatic Subscription then
-	// does not wait until a plan is approved for an unrelated Manual one. False: one plan for all of a namespace, as in OLM.
+	// SeparatePlans makes package controllers create one InstallPlan for each set of Subscriptions that depend on each other
+	// (create.Sets). An Automatic Subscription then does not wait for the approval of an unrelated one. Other callers pass each Set to
+	// create.Plan and set subscription.Input.SeparatePlans. false: one plan for each namespace, as in OLM.
 	SeparatePlans bool `json:"separatePlans,omitempty"`
 	// MaxStatusBytes bounds the serialised status of a new plan. 0 = 1 MiB.
 	MaxStatusBytes int `json:"maxStatusBytes,omitempty"`

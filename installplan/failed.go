@@ -42,7 +42,7 @@ func (d *decision) heal(in *Input) {
 // are skipped for good. So are all steps of a version that a later one has replaced: it is not created again.
 func (d *decision) restart(in *Input) {
 	d.state = StateRetried
-	takenOver, _ := in.takenOver()
+	takenOver, _ := takenOverIn(in)
 	d.steps = make([]v1alpha1.StepStatus, len(in.InstallPlan.Status.Plan))
 	for i, s := range in.InstallPlan.Status.Plan {
 		if s == nil {
@@ -196,13 +196,13 @@ func (in *Input) isRetried() bool {
 
 // isReplaced reports whether the plan was superseded, or later plans with steps contain all of its packages.
 func (in *Input) isReplaced() bool {
-	_, all := in.takenOver()
+	_, all := takenOverIn(in)
 	return all || relation.IsSuperseded(in.InstallPlan)
 }
 
-// takenOver returns the versions of the plan that other plans install instead, and whether those are all of them. Other plans wait
+// takenOverIn returns the versions of the plan that other plans install instead, and whether those are all of them. Other plans wait
 // for a plan that runs, but not for one that failed.
-func (in *Input) takenOver() (versions map[string]bool, all bool) {
+func takenOverIn(in *Input) (versions map[string]bool, all bool) {
 	if in.InstallPlan.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
 		return relation.Outdated(in.InstallPlan, in.RelatedPlans.Items, in.Subscriptions.Items)
 	}

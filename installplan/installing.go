@@ -38,7 +38,7 @@ func (d *decision) evaluate(in *Input, preflight bool) step.Evaluation {
 	for i, v := range in.CustomResources.Items {
 		resources[i] = step.ResourceVerdict(v)
 	}
-	takenOver, _ := in.takenOver()
+	takenOver, _ := takenOverIn(in)
 	e := step.Evaluate(step.Input{
 		Now: in.Now, Plan: in.InstallPlan, Preflight: preflight, HasAccount: in.ServiceAccount != nil,
 		Subscriptions: in.Subscriptions.Items, ClusterServiceVersions: in.ClusterServiceVersions.Items,

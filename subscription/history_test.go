@@ -5,6 +5,7 @@ package subscription_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -62,10 +63,10 @@ func TestWhatIsRemembered(t *testing.T) {
 		"a plan says something": {seen(at(i, 20, 5), shows(i, 20)), []olmcore.Object{waiting, saying},
 			seen(at(i, 20, 5), shows(i, 20), func(h *subscription.History) { h.LastMessage = 0xda79aab9 /* FNV-1a */ })},
 		"a plan is out of sight": {seen(at(complete, 30, 6), shows(complete, 30), finished), []olmcore.Object{latest, etcd},
-			seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.MissingSince, h.MissingPlan = now, "p-uid" })},
-		"it is gone": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.MissingSince, h.MissingPlan = epochPlus(40), "p-uid" }), []olmcore.Object{latest, etcd},
-			seen(at(missing, 60, 7), shows(missing, 60), finished, func(h *subscription.History) { h.MissingSince, h.MissingPlan = epochPlus(40), "p-uid" })},
-		"it is there again": {seen(at(complete, 30, 6), shows(complete, 30), finished, func(h *subscription.History) { h.MissingSince, h.MissingPlan = epochPlus(59), "p-uid" }), []olmcore.Object{latest, etcd, ended},
+			seen(at(complete, 30, 6), shows(complete, 30), finished, missingSince(now))},
+		"it is gone": {seen(at(complete, 30, 6), shows(complete, 30), finished, missingSince(epochPlus(40))), []olmcore.Object{latest, etcd},
+			seen(at(missing, 60, 7), shows(missing, 60), finished, missingSince(epochPlus(40)))},
+		"it is there again": {seen(at(complete, 30, 6), shows(complete, 30), finished, missingSince(epochPlus(59))), []olmcore.Object{latest, etcd, ended},
 			seen(at(complete, 30, 6), shows(complete, 30), finished)},
 		"it seems to go back": {seen(at(complete, 30, 6), shows(complete, 30)), []olmcore.Object{latest, etcd, running},
 			seen(at(complete, 30, 6), shows(complete, 30), func(h *subscription.History) { h.SuspectStage, h.SuspectSince = i, now })},
@@ -123,4 +124,9 @@ func TestAHistoryOfNoStageIsNotUsed(t *testing.T) {
 	out := reconcile(t, in)
 	require.Equal(t, "HistoryInvalid", reasons(out.Result))
 	require.Equal(t, subscription.StageInstalling, out.Histories["a-uid"].LastStage)
+}
+
+// missingSince returns a change of a History whose plan has not been visible since then.
+func missingSince(since time.Time) func(*subscription.History) {
+	return func(h *subscription.History) { h.MissingSince, h.MissingPlan = since, "p-uid" }
 }

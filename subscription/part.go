@@ -169,8 +169,8 @@ func (p *part) isHeld() bool {
 	})
 }
 
-// isShared reports whether the plan that a Subscription references was made for other sets of Subscriptions, too, so that it keeps
-// none of them. As long as no answer says what a set is, each Subscription is one.
+// isShared reports whether the plan that a Subscription references was made for other sets of Subscriptions, too, so that plans of
+// the sets are to supersede it. Without an answer that holds, each Subscription is a set of its own.
 func (n *namespace) isShared(plan *v1alpha1.InstallPlan, of *v1alpha1.Subscription) bool {
 	return n.isSeparate && olmcore.IsSharedPlan(plan, n.subs, func(name string) bool {
 		if name == of.Name || !n.answer.succeeded {

@@ -154,8 +154,7 @@ func (j *judgement) followAnswer() {
 //
 //  1. A plan that has steps is kept until it is Complete or Failed, is gone, or has applied every step of the Subscription's
 //     version. A plan that has started must not lose its Subscription, because nothing would follow the version that it installs.
-//     A plan that has not started ends as superseded if a later plan replaces it. With Input.SeparatePlans, one that other sets of
-//     Subscriptions share keeps none.
+//     A plan that has not started ends as superseded if a later plan replaces it.
 //  2. A version that the plan has just installed is recorded first: the answer was computed without it.
 //
 // Source: none. Differs: OLM moves a Subscription as soon as its version exists, whether its plan is finished or not.
@@ -171,7 +170,7 @@ func (n *namespace) keepsPlan(of *v1alpha1.Subscription) bool {
 	if plan.DeletionTimestamp != nil || len(plan.Status.Plan) == 0 {
 		return false
 	}
-	if !n.isShared(plan, of) && !relation.Over(plan) && stageOf(plan) != StageUnknown && !relation.HasInstalled(plan, s.CurrentCSV) {
+	if !relation.Over(plan) && stageOf(plan) != StageUnknown && !relation.HasInstalled(plan, s.CurrentCSV) {
 		return true
 	}
 	if s.CurrentCSV == s.InstalledCSV || !slices.Contains(plan.Spec.ClusterServiceVersionNames, s.CurrentCSV) {
@@ -182,8 +181,7 @@ func (n *namespace) keepsPlan(of *v1alpha1.Subscription) bool {
 }
 
 // catchUp moves a Subscription that waits for a version to the plan of the answer if that plan installs the version, too, and
-// the plan that the Subscription references never got its steps, failed, or is shared with other sets of Subscriptions. No later
-// resolution decides about it again.
+// the plan that the Subscription references never got its steps or failed. No later resolution decides about it again.
 func (j *judgement) catchUp() {
 	p, ref, csv := j.answer.partOf(j.Subscription.Name), j.Status.InstallPlanRef, j.Status.CurrentCSV
 	plan := p.plan
@@ -199,8 +197,6 @@ func (j *judgement) catchUp() {
 	switch {
 	case relation.Statusless(old):
 		why = "never got its steps"
-	case j.isShared(old, j.Subscription) && !relation.Over(plan) && plan.Spec.Generation > old.Spec.Generation:
-		why = "also contains versions for other Subscriptions"
 	case !p.speaks || relation.Over(plan) || plan.Spec.Generation <= old.Spec.Generation || j.csvs[csv] != nil:
 	case stageOf(old) == StageFailed:
 		why = "failed"
@@ -463,7 +459,7 @@ func (j *judgement) reportCatalogs(h *catalogsHealth, known bool) {
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: a plan that was
 // created but never got its content does not count as one to wait for, nor does, with Input.SeparatePlans, one that other sets of
-// Subscriptions share.
+// Subscriptions share: the plans of the sets supersede it.
 func (j *judgement) waits() bool {
 	if j.Subscription.DeletionTimestamp != nil || j.Plan.Stage == StageUnverified {
 		return true

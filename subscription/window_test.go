@@ -187,7 +187,7 @@ func TestAClockThatWentBackHoldsNothingUp(t *testing.T) {
 		plan   *v1alpha1.InstallPlan
 		want   map[int]string // by second
 	}{
-		"a plan that is out of sight": {shown: "Installing", change: func(h *subscription.History) { h.MissingSince, h.MissingPlan = future, "p-uid" },
+		"a plan that is out of sight": {shown: "Installing", change: missingSince(future),
 			want: map[int]string{60: "||Pending/Installing", 69: "||Pending/Installing", 70: "I>M:Inferred|DeletedBeforeObserved|"}},
 		"a suspicion": {shown: "Installing", change: func(h *subscription.History) { h.SuspectStage, h.SuspectSince = "RequiresApproval", future },
 			plan: newPlan("p", "RequiresApproval", manual(1)), want: map[int]string{60: "||Pending/Installing", 61: "I>A!|OutOfBandEdit|Pending/RequiresApproval"}},

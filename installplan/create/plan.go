@@ -96,7 +96,7 @@ func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 		result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, reason, olmcore.RefOf(plan), "", format, args...))
 	}
 	earlier := relation.Earlier(plan, r.plans, r.subscriptions)
-	unstarted := slices.IndexFunc(earlier, relation.Untouched)
+	unstarted := slices.IndexFunc(earlier, r.isReplaceable)
 	switch awaited, referred := r.awaited(plan); {
 	case !sameRelations(plan, after):
 		if after.Spec.ClusterServiceVersionNames == nil {
@@ -125,6 +125,13 @@ func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 		result.Transitions = append(result.Transitions, olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), r.Now))
 	}
 	return result
+}
+
+// isReplaceable reports whether an earlier plan gives way to a plan of this resolution, because nothing of it is applied. A plan that a
+// user approved for several sets of Subscriptions does not: the approval is for all of them.
+func (r request) isReplaceable(earlier *v1alpha1.InstallPlan) bool {
+	isApproved := earlier.Spec.Approval == v1alpha1.ApprovalManual && earlier.Spec.Approved
+	return relation.Untouched(earlier) && !(r.owners != nil && isApproved && !olmcore.IsSeparatePlan(earlier))
 }
 
 // supersede ends an earlier plan of which nothing is applied. Only the caller knows that the later plan can get its steps. The API

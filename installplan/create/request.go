@@ -85,19 +85,19 @@ func (r request) wanted() bool {
 	})
 }
 
-// stranded reports that a Subscription waits for one of the versions and refers to a plan, other than the one with the
-// given UID, that has no steps and will get none, as the resolution is another by now, or that other sets of Subscriptions share.
+// stranded reports whether a Subscription waits for one of the versions but references a plan that will not install it: one without
+// steps, or one that other sets share. The plan with the given UID does not count.
 func (r request) stranded(s *v1alpha1.Subscription, versions []string, plan types.UID) bool {
 	return r.waitsWith(s, versions, plan, func(p *v1alpha1.InstallPlan) bool {
 		return p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0 || r.isShared(p)
 	})
 }
 
-// waitsWith reports whether a Subscription of the plan waits for one of the versions and refers to a plan, other than the one with
-// the given UID, for which is returns true.
-func (r request) waitsWith(s *v1alpha1.Subscription, versions []string, plan types.UID, is func(*v1alpha1.InstallPlan) bool) bool {
+// waitsWith reports whether a Subscription of this set waits for one of the versions, and references a plan that matches accepts and
+// that does not have the given UID.
+func (r request) waitsWith(s *v1alpha1.Subscription, versions []string, plan types.UID, matches func(*v1alpha1.InstallPlan) bool) bool {
 	return r.isOwner(s.Name) && slices.Contains(versions, s.Status.CurrentCSV) &&
-		slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return p.UID != plan && relation.RefersTo(s, p) && is(p) })
+		slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return p.UID != plan && relation.RefersTo(s, p) && matches(p) })
 }
 
 // stale reports whether the resolution was made for other Subscriptions than those of the snapshot. What the resolution

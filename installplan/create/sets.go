@@ -11,13 +11,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Set is the part of a Resolution that one set of Subscriptions needs which depend on each other. It gets an InstallPlan of its
-// own; see installplan.Config.SeparatePlans.
+// Set is a part of a Resolution: the Subscriptions that depend on each other, and what they need. It gets an InstallPlan of its own;
+// see installplan.Config.SeparatePlans.
 type Set struct {
 	// Resolution contains the Operators and the Generated Subscriptions of the set. Observed and Decisions are those of the whole
 	// namespace.
 	Resolution olmcore.Resolution
-	// Subscriptions are the names of the Subscriptions of the set, sorted and at least one.
+	// Subscriptions are the names of the Subscriptions of the set, sorted. nil: all Subscriptions of the namespace.
 	Subscriptions []string
 }
 
@@ -68,7 +68,7 @@ func Sets(r olmcore.Resolution) []Set {
 		if len(names) == 0 {
 			return nil // no Subscription can refer to a plan
 		}
-		return []Set{{Resolution: r, Subscriptions: names}}
+		return []Set{{Resolution: r}}
 	}
 	return sets
 }

@@ -209,10 +209,11 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 }
 
 // manualOf returns the names of the Subscriptions because of which a plan needs an approval: all of the namespace that ask for
-// approvals, or those among the owners of a plan that was made for one set of Subscriptions.
+// approvals, or those that own or reference a plan that was made for one set of Subscriptions.
 func (a *audit) manualOf(p *v1alpha1.InstallPlan) (names []string) {
 	for _, s := range a.subs {
-		if asksForApproval(s) && (!olmcore.IsSeparatePlan(p) || olmcore.OwnedBy(p, s.UID)) {
+		isReferenced := s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.Name == p.Name
+		if asksForApproval(s) && (!olmcore.IsSeparatePlan(p) || olmcore.OwnedBy(p, s.UID) || isReferenced) {
 			names = append(names, s.Name)
 		}
 	}

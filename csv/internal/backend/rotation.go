@@ -246,8 +246,8 @@ func (r *rotation) renew() string {
 	return ""
 }
 
-// startsLater reports whether the certificate is due for less than olmcore.ClockTolerance, and its replacement has not begun. To a
-// manager whose clock is behind it is not due yet. That manager would end an installation that the other one begins, without end.
+// startsLater reports whether the renewal has not begun and must wait until every clock within olmcore.ClockTolerance finds the
+// certificate due. Otherwise a manager with a slow clock would end each installation that the other one begins.
 func (r *rotation) startsLater() bool {
 	phase := r.CSV.Status.Phase
 	isWaiting := phase == v1alpha1.CSVPhaseSucceeded || phase == v1alpha1.CSVPhaseFailed

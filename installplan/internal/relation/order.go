@@ -167,7 +167,9 @@ func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (versi
 // Outdated is TakenOver for a plan that failed, for which later plans do not wait. A Subscription that references a plan of a higher
 // generation has left the failed plan for good, even if the later plan was deleted meanwhile. The versions of its package are
 // outdated as well.
-func Outdated(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (versions map[string]bool, all bool) {
+func Outdated(
+	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription,
+) (versions map[string]bool, all bool) {
 	packages := packagesOfLater(plan, plans, false)
 	for _, s := range subscriptions {
 		if s.Spec != nil && slices.Contains(packagesOf(plan), s.Spec.Package) && hasLeft(s, plan) {
