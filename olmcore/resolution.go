@@ -144,10 +144,9 @@ func IsSeparatePlan(plan *v1alpha1.InstallPlan) bool {
 	return is
 }
 
-// IsSharedPlan reports whether a plan was made for other Subscriptions, too, than those whose names isInSet accepts, so that each
-// set of Subscriptions gets a plan of its own instead. A plan that has started, has ended or is being deleted is left alone. So is
-// a plan that a user approved: it is about to start, and another plan would need another approval. subscriptions are all
-// Subscriptions of the namespace.
+// IsSharedPlan reports whether a plan was made for more Subscriptions than those whose names isInSet accepts, and may still be replaced
+// by plans of their sets. It returns false for a plan that has started, has ended, is being deleted, was approved by a user, or was
+// made for one set. subscriptions contains all Subscriptions of the namespace.
 func IsSharedPlan(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, isInSet func(name string) bool) bool {
 	isOver := plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete || plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed
 	isApproved := plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved

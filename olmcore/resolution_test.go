@@ -28,7 +28,7 @@ func TestPackagesOfProperties(t *testing.T) {
 	}
 }
 
-// TestSharedPlans: which plans were made for other Subscriptions than a, and may still be replaced.
+// TestSharedPlans checks which plans were made for other Subscriptions than a, too, and may still be replaced.
 func TestSharedPlans(t *testing.T) {
 	subscription := func(name, plan string) *v1alpha1.Subscription {
 		s := &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid")}}

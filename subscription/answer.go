@@ -113,7 +113,7 @@ func (a *answer) retryAfter(pause time.Duration) {
 	}
 }
 
-// waitAtMost makes the next look at the answer come no later than after a pause.
+// waitAtMost lowers the time until the answer is checked again to the given pause.
 func (a *answer) waitAtMost(pause time.Duration) {
 	if a.wait == 0 || pause < a.wait {
 		a.wait = pause

@@ -72,7 +72,7 @@ func (a *answer) partOf(name string) *part {
 	return &part{a: a, in: &PlanProgress{}}
 }
 
-// carry finds out how far the plan of a part is.
+// carry finds the plan of a part, and sets whether its decisions can be written.
 func (p *part) carry() {
 	if p.unpack(); !p.installs || p.in.Plan.Name == "" {
 		p.applies = !p.installs
@@ -180,7 +180,7 @@ func (n *namespace) isShared(plan *v1alpha1.InstallPlan, of *v1alpha1.Subscripti
 	})
 }
 
-// unpack sets what the Subscriptions say of the bundles of a part.
+// unpack sets the conditions BundleUnpacking and BundleUnpackFailed of the Subscriptions of a part.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: a failure is
 // tried again every time, not only the first; BundleUnpacking and BundleUnpackFailed are never both there.

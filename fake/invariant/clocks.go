@@ -32,7 +32,7 @@ type TwoClocks struct {
 	Ahead [2]time.Duration
 	// Rounds is the number of turns of each manager after which both must be at rest.
 	Rounds int
-	// Passed counts the results of the slower clock that wait for a deadline which the faster clock has passed.
+	// Passed counts the deadlines that only the faster clock had passed. Zero means that the test exercised no clock.
 	Passed int
 
 	memory [2]map[string]olmcore.LastResults

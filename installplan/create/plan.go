@@ -152,8 +152,9 @@ func sameRelations(a, b *v1alpha1.InstallPlan) bool {
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// existing returns the plan of the content that is to be used, nil when there must be a new one, as for one that other sets share:
-// the latest that is not done, else the latest of all, as long as a Subscription refers to its failure or all that it installed exists.
+// existing returns the plan with this content that is used again, nil if a new plan is needed. It prefers the latest unfinished plan.
+// A finished plan is used only while a Subscription references its failure or all of its versions exist. A plan that other sets
+// share is never used.
 func (r request) existing() *v1alpha1.InstallPlan {
 	var same []*v1alpha1.InstallPlan
 	for _, p := range r.plans {
