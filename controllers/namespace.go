@@ -401,7 +401,7 @@ func (p *planner) planSet(ctx context.Context, in create.Input, progress *subscr
 		return olmcore.Result{}, err
 	}
 	if createdPlan(out.Result) == (olmcore.Key{}) {
-		progress.PlanError = "" // whoever made it, the plan is there, or none is needed
+		progress.PlanError = "" // the plan exists, or no plan is needed
 	}
 	progress.PlanRefused = out.Refused
 	if progress.PlanRefused.Reason == "" && len(out.Lookups) > 0 && !p.options.unpacks() && p.options.Asked == nil {

@@ -54,9 +54,9 @@ type Input struct {
 	// exist. Optional.
 	Live bool
 	// SeparatePlans says that the caller makes a plan for each set of Subscriptions that depend on each other, as
-	// installplan.Config.SeparatePlans demands. Subscriptions of several sets that wait for one InstallPlan of which nothing is
-	// applied then ask for a resolution. The plans of the sets supersede the shared one, and each Subscription moves to the plan of
-	// its set. Optional.
+	// installplan.Config.SeparatePlans demands. If Subscriptions of several sets wait for one InstallPlan that has not started, they
+	// ask for a resolution. The plans of the sets then supersede the shared plan, and each Subscription moves to the plan of its
+	// set. Optional.
 	SeparatePlans bool
 	// Observations are the versions of this namespace's InstallPlans that a watch or a direct read delivered, in the
 	// order in which they arrived: the observation window. The versions of one plan are ordered by their

@@ -100,8 +100,8 @@ func TestPartsAreOfOneObservation(t *testing.T) {
 	}
 }
 
-// TestSharedPlanKeepsItsSubscriptionsUntilItEnds checks that Subscriptions of several sets stay with one plan of which nothing is
-// applied, because it may have started unseen. The plans of the sets supersede it first.
+// TestSharedPlanKeepsItsSubscriptionsUntilItEnds checks that Subscriptions of several sets keep a shared plan that seems not to have
+// started: the cache may be stale. They leave the plan once it is superseded.
 func TestSharedPlanKeepsItsSubscriptionsUntilItEnds(t *testing.T) {
 	shared := func(p *v1alpha1.InstallPlan) {
 		p.OwnerReferences = append(p.OwnerReferences, olmcore.OwnerReferenceTo(newSub("b")))
