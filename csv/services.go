@@ -215,24 +215,30 @@ func (f *facts) health(to phase, reason v1alpha1.ConditionReason) (decision, dep
 	if to == v1alpha1.CSVPhaseInstalling {
 		absent = v1alpha1.CSVPhaseInstallReady
 	}
+	isRunning := state == deployment.Healthy || state == deployment.Waiting
 	switch webhooks, problem := f.webhooks.Health(); {
 	case apis == apiservice.NotUpdated:
 		return move(absent, reason, apisMissing), deployment.Missing
 	case webhooks == webhook.Failing:
 		return move(v1alpha1.CSVPhaseInstallReady, reason, "Webhook install failed: "+problem), deployment.Outdated
 	case webhooks == webhook.Missing:
-		return move(absent, reason, "webhooks not installed"), deployment.Missing
+		return move(absent, reason, webhooksMissing), deployment.Missing
 	case state == deployment.Healthy && len(f.certificates.Install) > 0:
 		_, target, _ := f.certificates.Install[0].Describe()
 		return move(v1alpha1.CSVPhaseInstallReady, reason, fmt.Sprintf("installing: %s %s is not as it should be", target.Kind, target.Name)), deployment.Outdated
-	// Last, as it may be for want of what the others write.
-	case apis == apiservice.NotServed && (state == deployment.Healthy || state == deployment.Waiting):
+	// Last, as these may be for want of what the others write.
+	case webhooks == webhook.Waiting && isRunning:
+		return move(to, reason, webhooksMissing), deployment.Waiting
+	case apis == apiservice.NotServed && isRunning:
 		return move(to, reason, apisMissing), deployment.Waiting
 	}
 	return judged(state, why, to, reason), state
 }
 
-const apisMissing = "apiServices not installed"
+const (
+	apisMissing     = "apiServices not installed"
+	webhooksMissing = "webhooks not installed"
+)
 
 // settled is what is still to be written once all of the operator is well.
 func (f *facts) settled() []olmcore.Action {

@@ -164,11 +164,20 @@ func IsConverter(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Annotations[AnnotationConvertedBy] == c.Namespace+"/"+c.Name
 }
 
+// Converter returns the CSV that made a CRD call its operator, the zero value if none did.
+func Converter(crd *apiextensionsv1.CustomResourceDefinition) types.NamespacedName {
+	namespace, name, ok := strings.Cut(crd.Annotations[AnnotationConvertedBy], "/")
+	if !ok {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
 // Converters returns the CSVs that a CRD came with, and the one that made it call its operator.
 func Converters(crd *apiextensionsv1.CustomResourceDefinition) []types.NamespacedName {
 	all := Alongside(crd)
-	if namespace, name, ok := strings.Cut(crd.Annotations[AnnotationConvertedBy], "/"); ok {
-		all = append(all, types.NamespacedName{Namespace: namespace, Name: name})
+	if converter := Converter(crd); converter.Name != "" {
+		all = append(all, converter)
 	}
 	return all
 }

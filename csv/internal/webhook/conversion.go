@@ -25,9 +25,22 @@ const defaultPath = "/"
 // converts reports whether all CRDs of a description are converted by a webhook, and those that call this CSV trust it.
 func (f *facts) converts(w *description) bool {
 	return !slices.ContainsFunc(w.ConversionCRDs, func(name string) bool {
-		config := clientConfig(f.crds[name])
-		return config == nil || len(config.CABundle) == 0 || f.calledBy(config) && !f.trusts(config.Service.Name, config.CABundle)
+		crd := f.crds[name]
+		config := clientConfig(crd)
+		return config == nil || len(config.CABundle) == 0 || f.calledBy(config) && !f.trusts(config.Service.Name, config.CABundle) ||
+			f.callsPredecessor(crd)
 	})
+}
+
+// callsPredecessor reports whether a CRD of this CSV still calls another Service of the namespace: that of the version before,
+// which is deleted with it. A CRD that no version was recorded on may be changed by a user once the CSV is Succeeded.
+func (f *facts) callsPredecessor(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	config := clientConfig(crd)
+	if config == nil || config.Service == nil || config.Service.Namespace != f.CSV.Namespace || f.calledBy(config) || f.notOurs(crd) != "" {
+		return false
+	}
+	converter := owned.Converter(crd)
+	return converter.Namespace == f.CSV.Namespace && converter.Name != f.CSV.Name || f.CSV.Status.Phase == v1alpha1.CSVPhaseInstalling
 }
 
 // clientConfig returns where a CRD makes the API server ask for conversions, nil for none.

@@ -45,6 +45,11 @@ func recorded(values ...string) func(crd *definition) {
 	}
 }
 
+// converter records which version made a CRD call its operator.
+func converter(version string) func(crd *definition) {
+	return func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, version) }
+}
+
 // TestConversion has, for a CRD, what an installation does about its conversion, or why it cannot, what is done without
 // one, and how it fares before.
 func TestConversion(t *testing.T) {
@@ -71,14 +76,24 @@ func TestConversion(t *testing.T) {
 		"by None": {crd: converted(func(crd *definition) {
 			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: "None"}
 		}), install: update, state: webhook.Failing},
-		"by half a webhook":                      {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook = nil }), install: update, state: webhook.Failing},
-		"by nothing":                             {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook.ClientConfig = nil }), install: update, state: webhook.Failing},
-		"on another path":                        {crd: converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Path = nil })), install: update, state: webhook.Installed},
-		"without port":                           {crd: converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Port = nil })), state: webhook.Installed},
-		"without a bundle":                       {crd: converted(trusting(nil)), install: update, trust: follow, state: webhook.Failing},
-		"with another authority":                 {crd: converted(trusting(second)), install: update, trust: follow, state: webhook.Failing},
-		"with two authorities":                   {crd: converted(trusting(append(second, first...))), install: update, trust: follow, state: webhook.Installed},
-		"by another service":                     {crd: converted(service("ns", "x")), install: update, state: webhook.Installed},
+		"by half a webhook":      {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook = nil }), install: update, state: webhook.Failing},
+		"by nothing":             {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook.ClientConfig = nil }), install: update, state: webhook.Failing},
+		"on another path":        {crd: converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Path = nil })), install: update, state: webhook.Installed},
+		"without port":           {crd: converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Port = nil })), state: webhook.Installed},
+		"without a bundle":       {crd: converted(trusting(nil)), install: update, trust: follow, state: webhook.Failing},
+		"with another authority": {crd: converted(trusting(second)), install: update, trust: follow, state: webhook.Failing},
+		"with two authorities":   {crd: converted(trusting(append(second, first...))), install: update, trust: follow, state: webhook.Installed},
+		"by another service":     {crd: converted(service("ns", "x")), install: update, state: webhook.Installed},
+		"by another service, while the version is being installed": {crd: converted(service("ns", "x")), source: func(s *webhook.Source) {
+			s.CSV.Status.Phase = csvtest.Installing
+		}, install: update, state: webhook.Failing},
+		"by the service of the version before": {crd: converted(service("ns", "x"), converter("ns/cool.v0")), install: update, state: webhook.Failing},
+		"by the service of the version before, while a certificate follows another": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
+			source: func(s *webhook.Source) { s.Backends = follower{first, second} }, state: webhook.Waiting},
+		"by another service, since this version was called": {crd: converted(service("ns", "x"), converter("ns/cool.v1")), install: update,
+			state: webhook.Installed},
+		"by the service of a version of another namespace": {crd: converted(service("ns", "x"), converter("other/cool.v0")), install: update,
+			state: webhook.Installed},
 		"by another namespace":                   {crd: converted(service("x", "cool-service")), install: update, state: webhook.Installed},
 		"by a URL":                               {crd: converted(url), install: update, state: webhook.Installed},
 		"in other versions":                      {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook.ConversionReviewVersions = []string{"v1beta1"} }), install: update, state: webhook.Installed},
@@ -86,7 +101,7 @@ func TestConversion(t *testing.T) {
 		"going":                                  {crd: converted(func(crd *definition) { crd.DeletionTimestamp = csvtest.Ago(0) }), problem: "CRD cools.example.com is being deleted", state: webhook.Installed},
 		"keeping unknown fields":                 {crd: converted(func(crd *definition) { crd.Spec.PreserveUnknownFields = true }), problem: preserves, state: webhook.Installed},
 		"one follows another":                    {crd: converted(), source: func(s *webhook.Source) { s.Backends = follower{first, second} }, install: update, trust: follow, state: webhook.Installed},
-		"one follows another, and nothing calls": {crd: plain, source: func(s *webhook.Source) { s.Backends = follower{first, second} }, state: webhook.Failing},
+		"one follows another, and nothing calls": {crd: plain, source: func(s *webhook.Source) { s.Backends = follower{first, second} }, state: webhook.Waiting},
 		"of another incarnation's namespace":     {crd: converted(recorded("other/cool.v1")), state: webhook.Installed},
 		"of another, and not ours yet":           {crd: crd("cools.example.com", recorded("z/b", "other/a")), problem: "CRD cools.example.com came with ClusterServiceVersion other/a", state: webhook.Failing},
 		"of another, and outdated":               {crd: converted(recorded("other/cool.v1"), trusting(second)), problem: "CRD cools.example.com came with ClusterServiceVersion other/cool.v1", state: webhook.Failing},

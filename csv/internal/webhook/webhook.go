@@ -77,7 +77,7 @@ func (f *facts) isMissing(w *description) bool {
 		return slices.ContainsFunc(w.ConversionCRDs, func(name string) bool {
 			crd := f.crds[name]
 			config := clientConfig(crd)
-			return crd != nil && f.notOurs(crd) == "" && !f.calledBy(config) && (config == nil || len(config.CABundle) == 0)
+			return crd != nil && f.notOurs(crd) == "" && !f.calledBy(config) && (config == nil || len(config.CABundle) == 0 || f.callsPredecessor(crd))
 		})
 	}
 	calls := func(o olmcore.Object) bool { return len(f.calls(o)) > 0 }
@@ -91,6 +91,7 @@ type State string
 const (
 	Installed   State = "Installed"   // all are as they should be
 	Missing     State = "Missing"     // one does not exist, or was made from something else
+	Waiting     State = "Waiting"     // one does not exist, and no new client may use the certificate before the rollout has ended
 	Failing     State = "Failing"     // something is in the way
 	NotObserved State = "NotObserved" // a list was not read
 )
@@ -108,12 +109,14 @@ func (s Source) Health() (State, string) {
 	}
 	for i := range f.CSV.Spec.WebhookDefinitions {
 		w := &f.CSV.Spec.WebhookDefinitions[i]
+		converts := w.Type == v1alpha1.ConversionWebhook
 		switch {
-		case w.Type == v1alpha1.ConversionWebhook:
-			if !f.converts(w) {
-				return Failing, "conversionWebhook not ready"
-			}
-		case !f.admits(w):
+		case converts && f.converts(w) || !converts && f.admits(w):
+		case f.isMissing(w) && f.bundle(backend.ServiceName(w.DeploymentName), nil) == nil:
+			return Waiting, ""
+		case converts:
+			return Failing, "conversionWebhook not ready"
+		default:
 			return Missing, ""
 		}
 	}
