@@ -73,20 +73,22 @@ func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
 	return crds
 }
 
-// notOurs says why the CRD may not be changed for this CSV, empty when it may: it came with it, or with another version of
-// the namespace, or no InstallPlan recorded whom it came with, and nothing but the controller writes for the namespace.
-// Whoever may write a CSV can name any CRD. Another version: the next one may have brought the CRD, and waits for this one;
-// after the one before, that of this one is yet to come.
+// notOurs returns why the CRD may not be changed for this CSV, or "" if it may: it came with this CSV, or with another version of
+// the namespace, or no InstallPlan recorded which CSV it came with, and nothing but the controller writes for the namespace.
+// Anybody who may write a CSV can name any CRD. Other versions: the next one may have brought the CRD, and waits for this one;
+// if it came with the version before, the InstallPlan of this one has not written it yet.
 func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	config := clientConfig(crd)
-	isNoNext := func(key types.NamespacedName) bool {
-		return key.Namespace != s.CSV.Namespace || key.Name == s.CSV.Spec.Replaces
+	others := owned.Alongside(crd)
+	isNext := func(key types.NamespacedName) bool {
+		return key.Namespace == s.CSV.Namespace && key.Name != s.CSV.Spec.Replaces && !s.isPrescribed()
 	}
-	switch others := owned.Alongside(crd); {
+	owners := slices.DeleteFunc(slices.Clone(others), isNext)
+	switch {
 	case owned.CameWith(s.CSV, crd):
 		return ""
-	case len(others) > 0 && (s.isPrescribed() || slices.ContainsFunc(others, isNoNext)):
-		first := slices.MinFunc(others, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	case len(owners) > 0:
+		first := slices.MinFunc(owners, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s", crd.Name, first)
 	case s.isPrescribed():
 		return fmt.Sprintf("no InstallPlan recorded on CRD %s that it came with this ClusterServiceVersion, and its OperatorGroup names a service account", crd.Name)
@@ -101,12 +103,12 @@ func (s Source) isPrescribed() bool {
 	return s.Account != nil || s.Group != nil && s.Group.Spec.ServiceAccountName != ""
 }
 
-// mayFollow reports whether a CRD that calls the CSV's operator may be made to trust its certificate, as it stays: also one
-// that came with the version before, while that of this one is yet to come.
+// mayFollow reports whether the caBundle of a CRD that calls the CSV's operator may be updated: also if the CRD came with another
+// version of the namespace, or was made call one, and this version's InstallPlan has not written the CRD yet. What InstallPlans of
+// other namespaces recorded on the CRD changes nothing: otherwise they could keep the API server from trusting this operator.
 func (s Source) mayFollow(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	isElsewhere := func(key types.NamespacedName) bool { return key.Namespace != s.CSV.Namespace }
-	others := owned.Alongside(crd)
-	return s.notOurs(crd) == "" || len(others) > 0 && !s.isPrescribed() && !slices.ContainsFunc(others, isElsewhere)
+	isHere := func(key types.NamespacedName) bool { return key.Namespace == s.CSV.Namespace }
+	return s.notOurs(crd) == "" || !s.isPrescribed() && slices.ContainsFunc(owned.Converters(crd), isHere)
 }
 
 // conversions returns what brings the conversions about, all checks first.

@@ -108,6 +108,15 @@ func TestConversion(t *testing.T) {
 		"of the next version":                    {crd: converted(recorded("ns/cool.v2"), trusting(second)), install: update, trust: follow, state: webhook.Failing},
 		"of the next version, with an account": {crd: converted(recorded("ns/cool.v2"), trusting(second)), source: limited,
 			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2", state: webhook.Failing},
+		"of the next version, and of another namespace": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), trust: follow,
+			problem: "CRD cools.example.com came with ClusterServiceVersion other/b", state: webhook.Failing},
+		"of the version before, and of another namespace": {crd: converted(recorded("ns/cool.v0", "other/b"), trusting(second)), trust: follow,
+			source:  func(s *webhook.Source) { s.CSV.Spec.Replaces = "cool.v0" },
+			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v0", state: webhook.Failing},
+		"of another namespace, made call the version before": {crd: converted(recorded("other/b"), converter("ns/cool.v0"), trusting(second)), trust: follow,
+			problem: "CRD cools.example.com came with ClusterServiceVersion other/b", state: webhook.Failing},
+		"of another namespace, with an account": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), source: limited,
+			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2", state: webhook.Failing},
 		"of two":                        {crd: converted(recorded("other/a", "ns/cool.v1"), trusting(second)), install: update, trust: follow, state: webhook.Failing},
 		"by labels":                     {crd: crd("cools.example.com", recorded(), func(crd *definition) { crd.Labels = csvtest.Ours("").Labels }), install: update, state: webhook.Failing},
 		"of nobody":                     {crd: crd("cools.example.com", recorded()), install: update, state: webhook.Failing},
@@ -368,5 +377,5 @@ func TestTheVersionBeforeLeavesTheConversionToTheNext(t *testing.T) {
 	require.Equal(t, []string{"update CustomResourceDefinition cools.example.com (Trust)"}, lines(s.Trust()))
 	s.Group.Spec.ServiceAccountName = "limited"
 	require.Empty(t, s.Trust())
-	require.Empty(t, source(next, converted(recorded("ns/cool.v1", "other/a"), trusting(second))).Trust())
+	require.Empty(t, source(next, converted(recorded("other/a"), trusting(second))).Trust())
 }
