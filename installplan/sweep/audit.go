@@ -15,6 +15,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -127,29 +128,39 @@ func auditSubscription(n namespace, s *v1alpha1.Subscription, f *findings) {
 	f.Actions = append(f.Actions, relation.Unmark(s, olmcore.Cause{Reason: ReasonGeneratedByDangling, Message: "the InstallPlan that generated it does not exist"}))
 }
 
-// auditCollisions reports plans that were made twice.
-func auditCollisions(plans []plan, f *findings) {
-	generations, contents := make(map[int]*v1alpha1.InstallPlan, len(plans)), map[string]string{}
-	for _, tied := range plans {
-		p := tied.InstallPlan
-		other := generations[p.Spec.Generation]
-		switch {
-		case other == nil || p.Spec.Generation <= 0:
-			generations[p.Spec.Generation] = p
-		case olmcore.IsSeparatePlan(p) && olmcore.IsSeparatePlan(other) && !relation.MayConcern(p, other): // made from one resolution
-		default:
-			f.warn(ReasonPlansCollide, p, "InstallPlan %s has generation %d too", other.Name, p.Spec.Generation)
-		}
-		hash := p.Annotations[relation.ContentHash]
-		if hash == "" || relation.Terminal(p) {
-			continue
-		}
-		if other, taken := contents[hash]; taken {
-			f.warn(ReasonPlansCollide, p, "InstallPlan %s has the same content and is not done either", other)
-		} else {
-			contents[hash] = p.Name
+// auditCollisions reports plans that were made twice: once for each set of plans that collide, as a finding about the last of them.
+func auditCollisions(kept []plan, f *findings) {
+	var all, unfinished []*v1alpha1.InstallPlan
+	for _, tied := range kept {
+		all = append(all, tied.InstallPlan)
+		if !relation.Terminal(tied.InstallPlan) {
+			unfinished = append(unfinished, tied.InstallPlan)
 		}
 	}
+	for _, set := range plans.OfOneGeneration(all, packagesOf) {
+		last := set[len(set)-1]
+		f.warn(ReasonPlansCollide, last, "%s generation %d too", plans.Names(set[:len(set)-1], "has", "have"), last.Spec.Generation)
+	}
+	for _, set := range plans.Colliding(unfinished, contentHash) {
+		others, last := set[:len(set)-1], set[len(set)-1]
+		const one, many = "has the same content and is not done either", "have the same content and are not done either"
+		f.warn(ReasonPlansCollide, last, "%s", plans.Names(others, one, many))
+	}
+}
+
+// packagesOf returns the packages by which a plan collides with others of its generation. One resolution gives plans of different sets
+// the same generation: separate plans collide only if they share a package. Any other plan, or one without packages, collides with all.
+func packagesOf(p *v1alpha1.InstallPlan) (packages []string, hasAll bool) {
+	packages = relation.PackagesOf(p)
+	return packages, !olmcore.IsSeparatePlan(p) || len(packages) == 0
+}
+
+// contentHash returns the hash by which a plan collides with others of the same content.
+func contentHash(p *v1alpha1.InstallPlan) (hashes []string, hasAll bool) {
+	if hash := p.Annotations[relation.ContentHash]; hash != "" {
+		hashes = []string{hash}
+	}
+	return hashes, false
 }
 
 // isCurrent reports whether a plan is Complete and one of its Subscriptions refers to it.

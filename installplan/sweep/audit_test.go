@@ -116,6 +116,78 @@ func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 	}
 }
 
+// TestPlansOfOneGenerationAreReportedOnceForEachSet checks that every two plans of a generation are compared, and that plans which
+// collide with each other are reported once, by name.
+func TestPlansOfOneGenerationAreReportedOnceForEachSet(t *testing.T) {
+	ofSet := func(number int, packages string) *v1alpha1.InstallPlan {
+		p := Owned(Numbered(number, Complete), Subscription("a"))
+		p.Spec.Generation = 1
+		p.Annotations = map[string]string{olmcore.AnnotationSeparatePlan: "true", "olmcore/packages": packages}
+		return p
+	}
+	shared := Owned(Numbered(4, Complete), Subscription("a"))
+	shared.Spec.Generation = 1
+	for name, c := range map[string]struct {
+		plans []olmcore.Object
+		want  map[string]string // messages by plan
+	}{
+		"three sets": {plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "b"), ofSet(3, "c")}},
+		"the last two share a package": {
+			plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "b"), ofSet(3, "b")},
+			want:  map[string]string{"install-3": "InstallPlan install-2 has generation 1 too"},
+		},
+		"three of one package": {
+			plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "a"), ofSet(3, "a")},
+			want:  map[string]string{"install-3": "InstallPlans install-1 and install-2 have generation 1 too"},
+		},
+		"the third joins two": {
+			plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "b"), ofSet(3, "a,b")},
+			want:  map[string]string{"install-3": "InstallPlans install-1 and install-2 have generation 1 too"},
+		},
+		"two packages twice": {
+			plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "b"), ofSet(3, "a"), ofSet(5, "b")},
+			want: map[string]string{
+				"install-3": "InstallPlan install-1 has generation 1 too", "install-5": "InstallPlan install-2 has generation 1 too",
+			},
+		},
+		"a plan of all sets": {
+			plans: []olmcore.Object{ofSet(1, "a"), ofSet(2, "b"), ofSet(3, "c"), shared},
+			want:  map[string]string{"install-4": "InstallPlans install-1, install-2 and install-3 have generation 1 too"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]string{}
+			for _, d := range Swept(t, SweepInput(append(c.plans, Subscription("a"))...)).Diagnostics {
+				if d.Reason == sweep.ReasonPlansCollide {
+					require.Empty(t, got[d.Target.Name])
+					got[d.Target.Name] = d.Message
+				}
+			}
+			require.Len(t, got, len(c.want))
+			for plan, message := range c.want {
+				require.Equal(t, message, got[plan])
+			}
+		})
+	}
+}
+
+// TestPlansOfOneContentAreReportedOnce checks that plans in progress with one content are reported once, by name.
+func TestPlansOfOneContentAreReportedOnce(t *testing.T) {
+	var objects []olmcore.Object
+	for number := range 3 {
+		p := Owned(Numbered(number+1, RequiresApproval), Subscription("a"))
+		p.Annotations = map[string]string{"olmcore/content-hash": "h"}
+		objects = append(objects, p)
+	}
+	var got []string
+	for _, d := range Swept(t, SweepInput(append(objects, Subscription("a"))...)).Diagnostics {
+		if d.Reason == sweep.ReasonPlansCollide {
+			got = append(got, d.Target.Name+": "+d.Message)
+		}
+	}
+	require.Equal(t, []string{"install-3: InstallPlans install-1 and install-2 have the same content and are not done either"}, got)
+}
+
 // TestWhatIsInOrderIsNotReported: what looks like a finding of the audit, and is none yet, or any more.
 func TestWhatIsInOrderIsNotReported(t *testing.T) {
 	inOrder := func(change ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {

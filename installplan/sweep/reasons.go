@@ -36,8 +36,8 @@ const (
 	ReasonGeneratedByDangling = "GeneratedByDangling"
 	// ReasonCurrentCSVNotInPlan: a Subscription's currentCSV is no version of its plan. Package subscription decides.
 	ReasonCurrentCSVNotInPlan = "CurrentCSVNotInPlan"
-	// ReasonPlansCollide: two plans have one generation, or two active plans one content. The user deletes the one that
-	// no Subscription refers to.
+	// ReasonPlansCollide: several plans have one generation, or several active plans one content. The user deletes those
+	// that no Subscription refers to.
 	ReasonPlansCollide = "PlansCollide"
 	// ReasonUnpackedBundleUnused: no plan refers to an unpacked bundle; it is deleted.
 	ReasonUnpackedBundleUnused = "UnpackedBundleUnused"

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 	"github.com/olmcore/olm/subscription/component"
@@ -267,17 +268,13 @@ func asksForApproval(s *v1alpha1.Subscription) bool {
 
 // planPairs audits what plans have in common with each other.
 func (a *audit) planPairs() {
-	generations, versions := map[int]*v1alpha1.InstallPlan{}, map[string][]*v1alpha1.InstallPlan{}
+	for _, set := range plans.OfOneGeneration(a.plans, ownersOf) {
+		last := set[len(set)-1]
+		a.add(last, olmcore.Info, time.Time{}, GenerationDuplicate, "spec.generation",
+			"%s generation %d too", plans.Names(set[:len(set)-1], "has", "have"), last.Spec.Generation)
+	}
+	versions := map[string][]*v1alpha1.InstallPlan{}
 	for _, p := range a.plans {
-		other := generations[p.Spec.Generation]
-		switch {
-		case other == nil || p.Spec.Generation <= 0:
-			generations[p.Spec.Generation] = p
-		case areOfDifferentSets(p, other): // one resolution gave them the same generation
-		default:
-			a.add(p, olmcore.Info, time.Time{}, GenerationDuplicate, "spec.generation",
-				"InstallPlan %s has generation %d too", other.Name, p.Spec.Generation)
-		}
 		names := slices.Clone(p.Spec.ClusterServiceVersionNames)
 		slices.Sort(names)
 		content := strings.Join(names, " ")
@@ -288,17 +285,20 @@ func (a *audit) planPairs() {
 			continue
 		}
 		if others := versions[content]; len(others) > 0 {
-			a.add(p, olmcore.Warning, p.CreationTimestamp.Time, ContentDuplicate, "spec.clusterServiceVersionNames", "InstallPlan %s brings the same versions", others[0].Name).
-				repair(false, a.withoutDuplicate(p, others)...)
+			a.add(p, olmcore.Warning, p.CreationTimestamp.Time, ContentDuplicate, "spec.clusterServiceVersionNames",
+				"%s the same versions", plans.Names(others, "brings", "bring")).repair(false, a.withoutDuplicate(p, others)...)
 		}
 		versions[content] = append(versions[content], p)
 	}
 }
 
-// areOfDifferentSets reports whether two plans were made for different sets of Subscriptions, so that their order does not matter.
-func areOfDifferentSets(p, other *v1alpha1.InstallPlan) bool {
-	ownsBoth := func(r metav1.OwnerReference) bool { return olmcore.OwnedBy(other, r.UID) }
-	return olmcore.IsSeparatePlan(p) && olmcore.IsSeparatePlan(other) && !slices.ContainsFunc(p.OwnerReferences, ownsBoth)
+// ownersOf returns the owners by which a plan collides with others of its generation. One resolution gives plans of different sets
+// the same generation: separate plans collide only if they share an owner. Any other plan collides with all.
+func ownersOf(p *v1alpha1.InstallPlan) (owners []string, hasAll bool) {
+	for _, r := range p.OwnerReferences {
+		owners = append(owners, string(r.UID))
+	}
+	return owners, !olmcore.IsSeparatePlan(p)
 }
 
 // withoutDuplicate deletes a plan that brings the same as others, or else all the others; nothing when a Subscription

@@ -203,6 +203,58 @@ func TestAudit(t *testing.T) {
 	}
 }
 
+// TestPlansOfOneGenerationAreReportedOnceForEachSet checks that every two plans of a generation are compared, and that plans which
+// collide with each other are reported once, by name.
+func TestPlansOfOneGenerationAreReportedOnceForEachSet(t *testing.T) {
+	ofSet := func(name string, owners ...*v1alpha1.Subscription) *v1alpha1.InstallPlan {
+		return newPlan(name, "Complete", func(p *v1alpha1.InstallPlan) {
+			p.Annotations, p.OwnerReferences = map[string]string{olmcore.AnnotationSeparatePlan: "true"}, nil
+			for _, s := range owners {
+				p.OwnerReferences = append(p.OwnerReferences, olmcore.OwnerReferenceTo(s))
+			}
+		})
+	}
+	a, b, c := newSub("a"), vault("b"), vault("c")
+	for name, tc := range map[string]struct {
+		plans []*v1alpha1.InstallPlan
+		want  []string // plan: message
+	}{
+		"three sets": {plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", c)}},
+		"the last two have one owner": {
+			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", b)},
+			want:  []string{"r: InstallPlan q has generation 1 too"},
+		},
+		"three have one owner": {
+			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", a), ofSet("r", a)},
+			want:  []string{"r: InstallPlans p and q have generation 1 too"},
+		},
+		"the third joins two": {
+			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", a, b)},
+			want:  []string{"r: InstallPlans p and q have generation 1 too"},
+		},
+		"two owners, each of two": {
+			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), ofSet("r", a), ofSet("s", b)},
+			want:  []string{"r: InstallPlan p has generation 1 too", "s: InstallPlan q has generation 1 too"},
+		},
+		"one is for all": {
+			plans: []*v1alpha1.InstallPlan{ofSet("p", a), ofSet("q", b), newPlan("r", "Complete")},
+			want:  []string{"r: InstallPlans p and q have generation 1 too"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(a, b, c)
+			in.InstallPlans.Items = append(in.InstallPlans.Items, tc.plans...)
+			var got []string
+			for _, f := range auditOf(t, answered(in)) {
+				if f.Reason == audit.GenerationDuplicate {
+					got = append(got, f.Target.Name+": "+f.Message)
+				}
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
 // TestWhatIsNoFinding has worlds that look like a finding of that code.
 func TestWhatIsNoFinding(t *testing.T) {
 	asks := func(s *v1alpha1.Subscription) { s.Spec.InstallPlanApproval = v1alpha1.ApprovalManual }

@@ -31,7 +31,7 @@ const (
 	AssociationDisagree = "AssociationDisagree"
 	// GenerationMismatch: status.installPlanGeneration is lower than the plan's. It is raised.
 	GenerationMismatch = "GenerationMismatch"
-	// GenerationDuplicate: two plans have one generation, so their order is not known. Nothing to do.
+	// GenerationDuplicate: several plans have one generation, so their order is not known. Nothing to do.
 	GenerationDuplicate = "GenerationDuplicate"
 	// ContentDuplicate: two plans in progress bring the same versions. Delete the one that no Subscription refers to.
 	ContentDuplicate = "ContentDuplicate"

@@ -53,7 +53,7 @@ func Later(
 	if Generation(plan) == 0 {
 		return nil
 	}
-	packages := packagesOf(plan)
+	packages := PackagesOf(plan)
 	for _, p := range plans {
 		isLater := Generation(p) > 0 && compareOrder(plan, p) < 0 && p.UID != plan.UID
 		if !isLater || p.DeletionTimestamp != nil || IsSuperseded(p) {
@@ -106,7 +106,7 @@ func MayConcern(plan, other *v1alpha1.InstallPlan) bool {
 	if plan.Namespace != other.Namespace || plan.UID == other.UID {
 		return false
 	}
-	packages, others := packagesOf(plan), packagesOf(other)
+	packages, others := PackagesOf(plan), PackagesOf(other)
 	isShared := func(name string) bool { return slices.Contains(others, name) }
 	return len(packages) == 0 || len(others) == 0 || slices.ContainsFunc(packages, isShared)
 }
@@ -119,7 +119,7 @@ func Shared(packages []string, plan *v1alpha1.InstallPlan) (shared []string) {
 	if len(packages) == 0 {
 		return nil
 	}
-	others := packagesOf(plan)
+	others := PackagesOf(plan)
 	for _, name := range packages {
 		if slices.Contains(others, name) {
 			shared = append(shared, name)
@@ -172,7 +172,7 @@ func Outdated(
 ) (versions map[string]bool, all bool) {
 	packages := packagesOfLater(plan, plans, false)
 	for _, s := range subscriptions {
-		if s.Spec != nil && slices.Contains(packagesOf(plan), s.Spec.Package) && hasLeft(s, plan) {
+		if s.Spec != nil && slices.Contains(PackagesOf(plan), s.Spec.Package) && hasLeft(s, plan) {
 			packages = append(packages, s.Spec.Package)
 		}
 	}
@@ -188,7 +188,7 @@ func packagesOfLater(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, 
 	for _, p := range plans {
 		isLater := Generation(p) > 0 && compareOrder(plan, p) < 0 && p.UID != plan.UID && p.DeletionTimestamp == nil
 		if isLater && !IsSuperseded(p) && HasSteps(p) && (!started || p.Status.StartTime != nil) {
-			packages = append(packages, Shared(packagesOf(plan), p)...)
+			packages = append(packages, Shared(PackagesOf(plan), p)...)
 		}
 	}
 	return packages
@@ -238,9 +238,9 @@ func IsSuperseded(plan *v1alpha1.InstallPlan) bool {
 		plan.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason == report.Superseded
 }
 
-// packagesOf returns the packages that a plan installs: those of its annotation, or those that the properties of its
+// PackagesOf returns the packages that a plan installs: those of its annotation, or those that the properties of its
 // ClusterServiceVersions name.
-func packagesOf(plan *v1alpha1.InstallPlan) (packages []string) {
+func PackagesOf(plan *v1alpha1.InstallPlan) (packages []string) {
 	if packages = list(plan, Packages); len(packages) > 0 {
 		return packages
 	}

@@ -171,7 +171,7 @@ func (t Ties) Of(plan *v1alpha1.InstallPlan) []*v1alpha1.Subscription {
 	}
 	if plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
 		add(plan.Spec.ClusterServiceVersionNames...)
-		add(packagesOf(plan)...)
+		add(PackagesOf(plan)...)
 		for _, s := range plan.Status.Plan {
 			switch {
 			case s == nil:
