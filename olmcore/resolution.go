@@ -5,10 +5,8 @@ package olmcore
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -134,44 +132,10 @@ func IsStepDone(s *v1alpha1.Step) bool {
 // Without it a plan may contain versions for Subscriptions that have nothing to do with each other.
 const AnnotationSeparatePlan = KeyPrefix + "separate-plan"
 
-// AnnotationContributors is the annotation of an InstallPlan that contains the UIDs of the Subscriptions that it was made for,
-// separated by commas.
-const AnnotationContributors = KeyPrefix + "contributors"
-
 // IsSeparatePlan reports whether an InstallPlan was made for one set of Subscriptions that depend on each other.
 func IsSeparatePlan(plan *v1alpha1.InstallPlan) bool {
 	_, is := plan.Annotations[AnnotationSeparatePlan]
 	return is
-}
-
-// IsSharedPlan reports whether a plan was made for more Subscriptions than those whose names isInSet accepts, and may still be replaced
-// by plans of their sets. It returns false for a plan that has started, has ended, is being deleted, was approved by a user, or was
-// made for one set. subscriptions contains all Subscriptions of the namespace.
-func IsSharedPlan(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, isInSet func(name string) bool) bool {
-	isOver := plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete || plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed
-	isApproved := plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved
-	hasStarted := plan.Status.StartTime != nil || slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool {
-		return s != nil && s.Status != v1alpha1.StepStatusUnknown
-	})
-	if isOver || isApproved || hasStarted || IsSeparatePlan(plan) || plan.DeletionTimestamp != nil {
-		return false
-	}
-	inSet := map[string]bool{"": true}
-	for _, s := range subscriptions {
-		if isInSet(s.Name) {
-			inSet[string(s.UID)] = true
-		} else if ref := s.Status.InstallPlanRef; ref != nil && ref.Name == plan.Name && (ref.UID == "" || ref.UID == plan.UID) {
-			return true
-		}
-	}
-	for _, uid := range strings.Split(plan.Annotations[AnnotationContributors], ",") {
-		if !inSet[uid] {
-			return true
-		}
-	}
-	return slices.ContainsFunc(plan.OwnerReferences, func(r metav1.OwnerReference) bool {
-		return r.Kind == v1alpha1.SubscriptionKind && !inSet[string(r.UID)]
-	})
 }
 
 // NeverInstalled reports whether the status of a ClusterServiceVersion proves that it was never Succeeded: it has no phase, is

@@ -10,6 +10,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
@@ -172,7 +173,7 @@ func (p *part) isHeld() bool {
 // isShared reports whether the plan that a Subscription references was made for other sets of Subscriptions, too, so that plans of
 // the sets are to supersede it. Without an answer that holds, each Subscription is a set of its own.
 func (n *namespace) isShared(plan *v1alpha1.InstallPlan, of *v1alpha1.Subscription) bool {
-	return n.isSeparate && olmcore.IsSharedPlan(plan, n.subs, func(name string) bool {
+	return n.isSeparate && plans.IsShared(plan, n.subs, func(name string) bool {
 		if name == of.Name || !n.answer.succeeded {
 			return name == of.Name
 		}

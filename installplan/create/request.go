@@ -12,6 +12,7 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -48,7 +49,7 @@ func (r request) isOwner(name string) bool { return r.owners == nil || r.owners[
 
 // isShared reports whether a plan was made for other sets of Subscriptions, too. The plan of this set replaces it.
 func (r request) isShared(p *v1alpha1.InstallPlan) bool {
-	return r.owners != nil && olmcore.IsSharedPlan(p, r.subscriptions, r.isOwner)
+	return r.owners != nil && plans.IsShared(p, r.subscriptions, r.isOwner)
 }
 
 // diagnose returns a Diagnostic about the first of the named Subscriptions that exists, else about the first Subscription of the

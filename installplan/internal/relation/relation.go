@@ -20,6 +20,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -28,7 +29,7 @@ const (
 	GeneratedBy = "olm.generated-by"
 	// Contributors is the annotation of a plan that remembers the UIDs of the Subscriptions that it was made for,
 	// Packages the one for their packages; lists separated by commas.
-	Contributors = olmcore.AnnotationContributors
+	Contributors = plans.AnnotationContributors
 	Packages     = olmcore.KeyPrefix + "packages"
 	// ContentHash is the annotation of a plan that identifies what it installs.
 	ContentHash = olmcore.KeyPrefix + "content-hash"

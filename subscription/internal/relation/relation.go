@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -63,7 +64,7 @@ func Refers(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 func Contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	return Refers(s, p) || s.Annotations[AnnotationGeneratedBy] == p.Name && s.Status.InstallPlanRef == nil ||
 		!Over(p) && s.Status.CurrentCSV != "" && slices.Contains(p.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) ||
-		slices.Contains(strings.Split(p.Annotations[olmcore.AnnotationContributors], ","), string(s.UID))
+		slices.Contains(strings.Split(p.Annotations[plans.AnnotationContributors], ","), string(s.UID))
 }
 
 // Statusless reports whether a plan was created but never given its content, so that it never runs.
