@@ -262,13 +262,16 @@ func (s *Set) answer(ctx context.Context, r olmcore.Reader, request subscription
 		return nil, err
 	}
 	answer := &subscription.Resolved{Resolution: resolution, At: now}
-	if before != nil && (failed(resolution) && failed(before.Resolution) || slices.ContainsFunc(progressOf(before), wasRejected)) {
+	if before != nil && (failed(resolution) && failed(before.Resolution) || slices.ContainsFunc(progressOf(before), hasFailed)) {
 		answer.Attempts = before.Attempts + 1
 	}
 	return answer, nil
 }
 
-func wasRejected(p *subscription.PlanProgress) bool { return p.PlanError != "" }
+// hasFailed reports whether a plan could not be written, or its bundles could not be unpacked.
+func hasFailed(p *subscription.PlanProgress) bool {
+	return p.PlanError != "" || p.Unpacking != nil && p.Unpacking.Failure != nil
+}
 
 // failed reports whether a resolution failed, or did for one of its Subscriptions.
 func failed(r olmcore.Resolution) bool {
@@ -326,16 +329,22 @@ func (p *planner) plan(ctx context.Context, n *namespace) (result olmcore.Result
 	if n.answer == nil {
 		return result, nil
 	}
-	in, err := create.Gather(ctx, p.reader, p.namespace, n.answer.Resolution, p.options.planConfig())
-	if err != nil {
-		return result, err
-	}
-	in.Now = p.now
+	whole, wholeErr := create.Gather(ctx, p.reader, p.namespace, n.answer.Resolution, p.options.planConfig())
 	next := copyOf(n.answer)
 	sets := setsOf(next, p.options.InstallPlan.SeparatePlans)
 	keys, progress := make([]olmcore.Key, len(sets)), progressOf(next)
 	for i, set := range sets {
-		in.Resolution, in.Owners = set.Resolution, set.Subscriptions
+		in, err := whole, wholeErr
+		if err != nil && len(sets) > 1 { // another set may need what could not be read
+			in, err = create.Gather(ctx, p.reader, p.namespace, set.Resolution, p.options.planConfig())
+		}
+		if err != nil {
+			if err := failSet(ctx, progress[i], set.Subscriptions, err); err != nil {
+				return olmcore.Result{}, err
+			}
+			continue
+		}
+		in.Now, in.Resolution, in.Owners = p.now, set.Resolution, set.Subscriptions
 		more, err := p.planSet(ctx, in, progress[i])
 		if err != nil {
 			return olmcore.Result{}, err
@@ -347,6 +356,18 @@ func (p *planner) plan(ctx context.Context, n *namespace) (result olmcore.Result
 	}
 	n.answer, n.planKeys = next, keys
 	return result, nil
+}
+
+// failSet notes an error as the unpack failure of one set, so that it holds up no other set. Trying again helps unless the input is
+// invalid. It returns the error if it is not of one set: there are no sets, the caller gave up, or a kind was not read.
+func failSet(ctx context.Context, progress *subscription.PlanProgress, set []string, err error) error {
+	if set == nil || ctx.Err() != nil || errors.Is(err, olmcore.ErrNotRead) {
+		return err
+	}
+	var invalid *olmcore.InputError
+	failure := &olmcore.ResolutionFailure{Transient: !errors.As(err, &invalid), Message: err.Error()}
+	progress.Unpacking = &subscription.Unpacking{Failure: failure}
+	return nil
 }
 
 // setsOf returns what plans are made of: the whole answer, or its sets of Subscriptions, for which it gives the answer parts.
@@ -407,12 +428,15 @@ func (p *planner) planSet(ctx context.Context, in create.Input, progress *subscr
 	if progress.PlanRefused.Reason == "" && len(out.Lookups) > 0 && !p.options.unpacks() && p.options.Asked == nil {
 		progress.PlanRefused = notUnpacked(out.Diagnostics)
 	}
-	if p.options.unpacks() {
+	if progress.Unpacking = nil; p.options.unpacks() {
 		progress.Unpacking = &subscription.Unpacking{}
 	}
 	for _, lookup := range out.Lookups {
 		if lookup, err = p.unpack(ctx, lookup, &out.Result); err != nil {
-			return olmcore.Result{}, err
+			if err := failSet(ctx, progress, in.Owners, err); err != nil {
+				return olmcore.Result{}, err
+			}
+			break
 		}
 		if progress.Unpacking != nil {
 			progress.Unpacking.Lookups = append(progress.Unpacking.Lookups, lookup)

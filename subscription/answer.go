@@ -39,11 +39,9 @@ type answer struct {
 	// failed: there is no solution. succeeded: there is one. speaks: one of the decisions changes something or failed.
 	failed, succeeded, speaks bool
 	resolution                want // ResolutionFailed
-	// unpackError is why nothing could be unpacked for now.
-	unpackError string
-	decisions   map[string]*olmcore.SubscriptionDecision
-	parts       []*part
-	partNamed   map[string]*part // by Subscription
+	decisions                 map[string]*olmcore.SubscriptionDecision
+	parts                     []*part
+	partNamed                 map[string]*part // by Subscription
 }
 
 // newAnswer returns what a Resolution means; nil is none.

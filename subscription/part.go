@@ -27,7 +27,9 @@ type part struct {
 	// applies: its decisions can be written. speaks: one of them changes something or failed.
 	applies, speaks         bool
 	unpacking, unpackFailed want
-	plan                    *v1alpha1.InstallPlan
+	// unpackError is why its bundles cannot be unpacked for now. It is reported and not published.
+	unpackError string
+	plan        *v1alpha1.InstallPlan
 }
 
 // divide makes the parts of an answer. A Subscription that is in none of the sets is a part without a plan.
@@ -71,6 +73,17 @@ func (a *answer) partOf(name string) *part {
 		return a.parts[0]
 	}
 	return &part{a: a, in: &PlanProgress{}}
+}
+
+// firstOf returns the first Subscription that a part decides about, or nil.
+func (n *namespace) firstOf(p *part) *v1alpha1.Subscription {
+	i := slices.IndexFunc(n.subs, func(s *v1alpha1.Subscription) bool {
+		return slices.ContainsFunc(p.decisions, func(d *olmcore.SubscriptionDecision) bool { return d.Name == s.Name })
+	})
+	if i < 0 {
+		return nil
+	}
+	return n.subs[i]
 }
 
 // carry finds the plan of a part, and sets whether its decisions can be written.
@@ -198,7 +211,7 @@ func (p *part) unpack() {
 		p.unpacking, p.unpackFailed = want{}, want{}
 	case u == nil:
 	case u.Failure != nil && u.Failure.Transient:
-		p.unpacking, p.unpackFailed, a.unpackError = want{}, want{}, u.Failure.Message
+		p.unpacking, p.unpackFailed, p.unpackError = want{}, want{}, u.Failure.Message
 		a.retry(&olmcore.ResolutionFailure{}) // as after any other error
 	case u.Failure != nil:
 		p.unpackFailed = present(ReasonErrorPreventedUnpacking, u.Failure.Message)

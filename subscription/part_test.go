@@ -4,6 +4,7 @@ package subscription_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -80,6 +81,47 @@ func TestPartWaitsForNoOther(t *testing.T) {
 			failed := v1alpha1.SubscriptionBundleUnpackFailed
 			require.Empty(t, a.GetCondition(failed).Reason)
 			require.Equal(t, tc.reason, b.GetCondition(failed).Reason)
+		})
+	}
+}
+
+// TestUnpackErrorsAreReportedForEachPart checks that the unpack errors of all parts are reported, each about a Subscription of its part,
+// and that they keep no part from its plan.
+func TestUnpackErrorsAreReportedForEachPart(t *testing.T) {
+	failing := func(message string) *subscription.Unpacking {
+		return &subscription.Unpacking{Failure: &olmcore.ResolutionFailure{Transient: true, Message: message}}
+	}
+	for name, tc := range map[string]struct {
+		a, b *subscription.Unpacking
+		want []string
+	}{
+		"the first": {a: failing("no"), want: []string{"a: bundle unpacking failed with an error: no"}},
+		"the last":  {b: failing("no"), want: []string{"b: bundle unpacking failed with an error: no"}},
+		"both": {
+			a: failing("no"), b: failing("never"),
+			want: []string{"a: bundle unpacking failed with an error: no", "b: bundle unpacking failed with an error: never"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := twoParts(newSub("a"), newSub("b"), newPlan("p", "", empty, ownedBy("a")), newPlan("q", "", empty, ownedBy("b")))
+			for i, unpacking := range []*subscription.Unpacking{tc.a, tc.b} {
+				if of := &in.Resolution.Parts[i].PlanProgress; unpacking != nil {
+					*of = subscription.PlanProgress{Unpacking: unpacking}
+				}
+			}
+			out := reconcile(t, in)
+			var got []string
+			for _, d := range out.Diagnostics {
+				if d.Reason == subscription.ReasonErrorPreventedUnpacking {
+					got = append(got, d.Target.Name+": "+d.Message)
+				}
+			}
+			require.Equal(t, tc.want, got)
+			require.Equal(t, tc.a == nil, statusOf(t, in, out, "a").InstallPlanRef != nil)
+			require.Equal(t, tc.b == nil, statusOf(t, in, out, "b").InstallPlanRef != nil)
+			carryOut(&in, out)
+			in.Now = now.Add(time.Second)
+			require.Equal(t, subscription.ResolveRetry, reconcile(t, in).Resolve.Reason)
 		})
 	}
 }

@@ -132,9 +132,7 @@ func (n *namespace) resolution(assessed *Assessment, transitions []olmcore.Trans
 	if len(ignored) > 0 {
 		say(olmcore.Info, ReasonObservationIgnored, "%d observations are of InstallPlans of other namespaces", len(ignored))
 	}
-	if a.unpackError != "" {
-		say(olmcore.Warning, ReasonErrorPreventedUnpacking, "bundle unpacking failed with an error: %s", a.unpackError)
-	}
+	r.Diagnostics = append(r.Diagnostics, n.unpackErrors()...)
 	if n.catalogs != nil && len(n.subs) > 0 {
 		if unprobed := n.catalogs.unprobed(); len(unprobed) > 0 {
 			r.Diagnostics = append(r.Diagnostics, unprobed...)
@@ -148,6 +146,20 @@ func (n *namespace) resolution(assessed *Assessment, transitions []olmcore.Trans
 		r.Requeue(a.wait)
 	}
 	return r
+}
+
+// unpackErrors returns a Diagnostic for each part of the answer whose bundles cannot be unpacked for now, about the first Subscription of
+// the part.
+func (n *namespace) unpackErrors() (found []olmcore.Diagnostic) {
+	for _, p := range n.answer.parts {
+		s := n.firstOf(p)
+		if p.unpackError == "" || s == nil {
+			continue
+		}
+		found = append(found, olmcore.Diagnose(olmcore.Warning, ReasonErrorPreventedUnpacking, olmcore.RefOf(s).Unversioned(), "",
+			"bundle unpacking failed with an error: %s", p.unpackError))
+	}
+	return found
 }
 
 func (n *namespace) request() *ResolveRequest {
