@@ -25,6 +25,8 @@ type Options struct {
 	Advance time.Duration
 	// Catalogs are resolved from; nil is none.
 	Catalogs *Catalogs
+	// SeparatePlans makes one InstallPlan for each set of Subscriptions that depend on each other.
+	SeparatePlans bool
 }
 
 // Run asks every package what it would do about the objects of a cluster. scopes are what these objects tell of; with
@@ -32,7 +34,7 @@ type Options struct {
 func Run(ctx context.Context, cluster *fake.Cluster, scopes []olmcore.Scope, o Options) (*Report, error) {
 	r := &runner{
 		ctx: ctx, cluster: cluster, reader: cluster, results: map[olmcore.Key]*Result{},
-		catalogs: cmp.Or(o.Catalogs, &Catalogs{}), secrets: secretsOf(cluster),
+		catalogs: cmp.Or(o.Catalogs, &Catalogs{}), secrets: secretsOf(cluster), separatePlans: o.SeparatePlans,
 	}
 	r.global = cmp.Or(r.catalogs.GlobalNamespace, MostNamed(r.subscriptions("")))
 	if o.Settle {

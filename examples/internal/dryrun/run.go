@@ -40,6 +40,8 @@ type runner struct {
 	issued bool
 	// catalogs answer what Subscriptions ask for, when there are any.
 	catalogs *Catalogs
+	// separatePlans is Options.SeparatePlans.
+	separatePlans bool
 	// secrets are not printed.
 	secrets secrets
 }
@@ -47,6 +49,7 @@ type runner struct {
 // newOLM returns the controllers and has their requests collected.
 func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) (*olm.OLM, error) {
 	o := &olm.OLM{Options: controllers.Options{KubernetesVersion: NewestKubernetes, IgnoreImageTemplates: true, Asked: asked, CatalogsOf: r.known, Live: true}, Disconnected: true}
+	o.InstallPlan.SeparatePlans = r.separatePlans
 	if len(r.catalogs.Content) > 0 {
 		o.Resolve, o.Fingerprint = r.resolve, r.fingerprint
 	}

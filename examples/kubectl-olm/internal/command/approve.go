@@ -40,6 +40,7 @@ needs --yes, which approves no plan that something stands in the way of.`,
 		},
 	}
 	w.flags(cmd)
+	r.separate.flags(cmd)
 	r.outputs(cmd, "table", "wide", "json", "yaml", "html")
 	return cmd
 }

@@ -13,9 +13,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// OptionsIn returns the options with which a namespace is previewed.
-func OptionsIn(ctx context.Context, r olmcore.Reader, namespace string) controllers.Options {
-	return (&site{reader: r}).optionsIn(ctx, namespace)
+// OptionsIn returns the options with which a namespace is previewed. separate is the value of --separate-plans, or empty.
+func OptionsIn(ctx context.Context, r olmcore.Reader, namespace, separate string) (controllers.Options, error) {
+	s := &site{reader: r}
+	if separate != "" {
+		if err := s.separate.Set(separate); err != nil {
+			return controllers.Options{}, err
+		}
+	}
+	return s.optionsIn(ctx, namespace), nil
 }
 
 // RunAtTerminal is Run where the input is a terminal, and where nothing takes long.

@@ -8,10 +8,12 @@ import (
 	"context"
 	"io"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
 
 	"github.com/olmcore/olm/examples/internal/dryrun"
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
+	"github.com/olmcore/olm/olmcore"
 )
 
 func nextCommand(r *root) *cobra.Command {
@@ -26,6 +28,7 @@ With --catalog or --registry it also says what Subscriptions resolve to.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.next(cmd.Context()) },
 	}
+	r.separate.flags(cmd)
 	r.outputs(cmd, "table", "json", "yaml")
 	return cmd
 }
@@ -43,9 +46,13 @@ func (r *root) next(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	plans, err := olmcore.List[*v1alpha1.InstallPlan](ctx, w, "", nil)
+	if err != nil {
+		plans = nil // the answer itself says what was not read
+	}
 	scopes := w.Scopes()
 	w.Read, w.Snapshot = nil, nil // the cluster has its own, and both together are large
-	found, err := dryrun.Run(ctx, cluster, scopes, dryrun.Options{Catalogs: &r.catalogs})
+	found, err := dryrun.Run(ctx, cluster, scopes, dryrun.Options{Catalogs: &r.catalogs, SeparatePlans: r.separate.isOn(plans)})
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ alone the hops are known, and what they bring is not.`,
 	cmd.Flags().BoolVar(&how.across, "across-channels", false, "the way may lead through other channels of the package")
 	cmd.Flags().BoolVar(&how.preview, "preview", false, "say what approving each hop would do")
 	cmd.MarkFlagsMutuallyExclusive("across-channels", "preview")
+	r.separate.flags(cmd)
 	r.outputs(cmd, "table", "wide", "json", "yaml", "mermaid", "html")
 	return cmd
 }
@@ -56,6 +57,8 @@ type following struct{ across, preview bool }
 // check refuses what does not fit together.
 func (f following) check(r *root, bundle string) error {
 	switch {
+	case !f.preview && r.separate != "":
+		return errors.New("--separate-plans needs --preview: a way has no InstallPlans")
 	case !f.preview && r.output == "wide":
 		return errors.New("-o wide needs --preview: a way has no more to show")
 	case f.preview && r.output == "mermaid":

@@ -51,6 +51,7 @@ needed: --catalog or --registry.`,
 	cmd.Flags().StringVar(&b.to, "to", "", "the ClusterServiceVersion to go back to (default: the one before)")
 	cmd.Flags().BoolVar(&b.acceptLoss, "accept-loss", false, "go although something is lost that does not come back")
 	cmd.Flags().DurationVar(&b.timeout, "timeout", 10*time.Minute, "how long one step may take")
+	r.separate.flags(cmd)
 	r.outputs(cmd, "table", "wide", "json", "yaml")
 	return cmd
 }

@@ -44,6 +44,7 @@ type root struct {
 	selector, now string
 	catalogs      dryrun.Catalogs
 	registries    []string
+	separate      separatePlans
 	output        string
 	color         string
 	exitCode      bool

@@ -5,7 +5,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,8 +25,9 @@ type site struct {
 	reader olmcore.Reader
 	// cluster writes; nil for files.
 	cluster *olmdynamic.Cluster
-	// options are those of the controllers that would carry it out.
-	options controllers.Options
+	// options are those of the controllers that would carry it out, separate what the user said about one of them.
+	options  controllers.Options
+	separate separatePlans
 }
 
 // writtenKinds are those in which the commands that write look for names.
@@ -47,7 +47,7 @@ func (r *root) newSite(ctx context.Context, kinds []schema.GroupVersionKind) (*s
 	if err := readContent(ctx, r, w, false); err != nil {
 		return nil, err
 	}
-	s := &site{world: w, reader: w}
+	s := &site{world: w, reader: w, separate: r.separate}
 	s.options = controllers.Options{
 		KubernetesVersion: dryrun.NewestKubernetes, Live: true,
 		GlobalNamespace: cmp.Or(r.catalogs.GlobalNamespace, controllers.DefaultGlobalNamespace),
@@ -68,15 +68,14 @@ func (r *root) newSite(ctx context.Context, kinds []schema.GroupVersionKind) (*s
 	return s, nil
 }
 
-// optionsIn returns the options of the controllers in a namespace, as far as its objects show them. If the newest InstallPlan was made
-// for one set of Subscriptions, the controllers make separate plans. A preview reports by itself if no InstallPlan can be read.
+// optionsIn returns the options of the controllers in a namespace: those that the user gave and, of what he did not, what its objects
+// show. A preview reports by itself if no InstallPlan can be read.
 func (s *site) optionsIn(ctx context.Context, namespace string) controllers.Options {
 	options := s.options
 	plans, err := olmcore.List[*v1alpha1.InstallPlan](ctx, s.reader, namespace, nil)
-	if err != nil || len(plans) == 0 {
-		return options
+	if err != nil {
+		plans = nil
 	}
-	newest := slices.MaxFunc(plans, func(a, b *v1alpha1.InstallPlan) int { return cmp.Compare(a.Spec.Generation, b.Spec.Generation) })
-	options.InstallPlan.SeparatePlans = olmcore.IsSeparatePlan(newest)
+	options.InstallPlan.SeparatePlans = s.separate.isOn(plans)
 	return options
 }
