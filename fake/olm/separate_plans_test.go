@@ -108,7 +108,7 @@ func requireWaits(t *testing.T, p *v1alpha1.InstallPlan, version, owner string) 
 	require.Equal(t, []string{owner}, owners(p))
 }
 
-// TestSubscriptionWaitsForAManualNeighbour: without the option one plan serves both Subscriptions, and is Manual.
+// TestSubscriptionWaitsForAManualNeighbour checks that one plan serves both Subscriptions without the option, and that it is Manual.
 func TestSubscriptionWaitsForAManualNeighbour(t *testing.T) {
 	w, _ := neighbours(t, false)
 	shared := w.planFor(t, "links")
@@ -119,7 +119,8 @@ func TestSubscriptionWaitsForAManualNeighbour(t *testing.T) {
 	require.EqualValues(t, v1alpha1.SubscriptionStateUpgradePending, w.status("links").State)
 }
 
-// TestSeparatePlansDoNotWaitForAManualNeighbour: with the option links is installed at once. mesh waits with a plan of its own.
+// TestSeparatePlansDoNotWaitForAManualNeighbour checks that links is installed at once with the option, and that mesh waits with a
+// plan of its own.
 func TestSeparatePlansDoNotWaitForAManualNeighbour(t *testing.T) {
 	w, content := neighbours(t, true)
 	w.requireInstalled(t, "links")
@@ -139,8 +140,8 @@ func TestSeparatePlansDoNotWaitForAManualNeighbour(t *testing.T) {
 	w.requireInstalled(t, "links", "mesh")
 }
 
-// TestSeparatePlansSupersedeASharedPlan: the shared plan exists when the option is switched on. links is installed, and mesh waits
-// with a plan of its own.
+// TestSeparatePlansSupersedeASharedPlan checks that links is installed and mesh waits with a plan of its own if the option is switched
+// on while both share a plan.
 func TestSeparatePlansSupersedeASharedPlan(t *testing.T) {
 	w, _ := neighbours(t, false)
 	shared := w.planFor(t, "links")
@@ -165,7 +166,8 @@ func TestSeparatePlansSupersedeASharedPlan(t *testing.T) {
 	w.requireInstalled(t, "links", "mesh")
 }
 
-// TestSeparatePlansLeaveAPinnedNeighbourBehind: the shared plan is Manual only because of mesh, which has nothing to install.
+// TestSeparatePlansLeaveAPinnedNeighbourBehind checks that links gets a plan that needs no approval if the shared plan is Manual only
+// because of mesh, which has nothing to install.
 func TestSeparatePlansLeaveAPinnedNeighbourBehind(t *testing.T) {
 	w, content := newWorld(t), map[string]resolution.Package{}
 	w.publish(t, content, "mesh", 1)
@@ -190,7 +192,8 @@ func TestSeparatePlansLeaveAPinnedNeighbourBehind(t *testing.T) {
 	require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, w.status("mesh").State)
 }
 
-// TestSharedPlanKeepsItsSubscriptionsWithoutCatalogContent: until there is an answer, the plan, its approval and the references stay.
+// TestSharedPlanKeepsItsSubscriptionsWithoutCatalogContent checks that the shared plan, its approval and the references to it stay
+// until there is a resolution.
 func TestSharedPlanKeepsItsSubscriptionsWithoutCatalogContent(t *testing.T) {
 	for _, approves := range []bool{false, true} {
 		t.Run(fmt.Sprintf("approved %v", approves), func(t *testing.T) {
@@ -223,7 +226,8 @@ func TestSharedPlanKeepsItsSubscriptionsWithoutCatalogContent(t *testing.T) {
 	}
 }
 
-// TestDependentSubscriptionsShareOnePlan: alpha requires beta, which is Manual. Their plan waits, and that of gamma does not.
+// TestDependentSubscriptionsShareOnePlan checks that alpha, which requires beta, shares a plan with it. beta is Manual, so their plan
+// waits. The plan of mesh does not.
 func TestDependentSubscriptionsShareOnePlan(t *testing.T) {
 	w, content := newWorld(t), map[string]resolution.Package{}
 	w.olm.InstallPlan.SeparatePlans = true
@@ -244,7 +248,8 @@ func TestDependentSubscriptionsShareOnePlan(t *testing.T) {
 	w.requireInstalled(t, "alpha", "beta", "mesh")
 }
 
-// TestSubscriptionsThatNeedOneBundleShareOnePlan: alpha and mesh are connected by beta, which no Subscription follows yet.
+// TestSubscriptionsThatNeedOneBundleShareOnePlan checks that alpha and mesh share a plan because both require beta, which no
+// Subscription follows yet.
 func TestSubscriptionsThatNeedOneBundleShareOnePlan(t *testing.T) {
 	w, content := newWorld(t), map[string]resolution.Package{}
 	w.olm.InstallPlan.SeparatePlans = true
@@ -275,8 +280,8 @@ func TestSubscriptionsThatNeedOneBundleShareOnePlan(t *testing.T) {
 	require.Equal(t, []string{"alpha", "beta-stable-community-olm", "mesh"}, owners(next))
 }
 
-// TestBrokenSetHoldsUpNoOther: the plan of one set cannot be made, for one of several reasons. links is installed, and only alpha
-// has the condition.
+// TestBrokenSetHoldsUpNoOther checks that links is installed, and that only alpha has the condition, if the plan of alpha cannot be
+// made.
 func TestBrokenSetHoldsUpNoOther(t *testing.T) {
 	image := olmcore.Bundle{Image: "registry.example.com/alpha:1"}
 	for name, tt := range map[string]struct {
@@ -347,7 +352,8 @@ func TestBrokenSetHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestBundleThatCannotBeUnpackedHoldsUpNoOtherSet: the Job of alpha fails again and again.
+// TestBundleThatCannotBeUnpackedHoldsUpNoOtherSet checks that links is installed while the Job that unpacks the bundle of alpha fails
+// again and again.
 func TestBundleThatCannotBeUnpackedHoldsUpNoOtherSet(t *testing.T) {
 	w := newWorld(t)
 	w.olm.InstallPlan = installplan.Config{OPMImage: "opm:1", UtilImage: "util:1", SeparatePlans: true}
