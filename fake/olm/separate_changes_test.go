@@ -252,10 +252,7 @@ func TestSetsThatSplitGetPlansOfTheirOwn(t *testing.T) {
 	for _, deletes := range []bool{false, true} {
 		for _, restarts := range []bool{false, true} {
 			t.Run(fmt.Sprintf("deleted %v, restarts %v", deletes, restarts), func(t *testing.T) {
-				w, content := newWorld(t), map[string]resolution.Package{}
-				w.olm.InstallPlan.SeparatePlans = true
-				w.publish(t, content, "beta", 1)
-				w.publish(t, content, "alpha", 1, "beta")
+				w, content := alphaRequiresBeta(t)
 				require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
 				require.NoError(t, w.subscribe("beta", v1alpha1.ApprovalManual))
 				w.runAll(t, restarts)

@@ -70,6 +70,15 @@ func neighbours(t *testing.T, isSeparate bool) (*world, map[string]resolution.Pa
 	return w, content
 }
 
+// alphaRequiresBeta returns a world with separate plans, and its catalog content, in which alpha requires beta. Nothing is subscribed yet.
+func alphaRequiresBeta(t *testing.T) (*world, map[string]resolution.Package) {
+	w, content := newWorld(t), map[string]resolution.Package{}
+	w.olm.InstallPlan.SeparatePlans = true
+	w.publish(t, content, "beta", 1)
+	w.publish(t, content, "alpha", 1, "beta")
+	return w, content
+}
+
 // restart makes the controllers forget everything and reconcile the namespace.
 func (w *world) restart(t require.TestingT) {
 	w.olm.Forget()
@@ -229,10 +238,7 @@ func TestSharedPlanKeepsItsSubscriptionsWithoutCatalogContent(t *testing.T) {
 // TestDependentSubscriptionsShareOnePlan checks that alpha, which requires beta, shares a plan with it. beta is Manual, so their plan
 // waits. The plan of mesh does not.
 func TestDependentSubscriptionsShareOnePlan(t *testing.T) {
-	w, content := newWorld(t), map[string]resolution.Package{}
-	w.olm.InstallPlan.SeparatePlans = true
-	w.publish(t, content, "beta", 1)
-	w.publish(t, content, "alpha", 1, "beta")
+	w, content := alphaRequiresBeta(t)
 	w.publish(t, content, "mesh", 1)
 	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
 	require.NoError(t, w.subscribe("beta", v1alpha1.ApprovalManual))
@@ -251,10 +257,7 @@ func TestDependentSubscriptionsShareOnePlan(t *testing.T) {
 // TestSubscriptionsThatNeedOneBundleShareOnePlan checks that alpha and mesh share a plan because both require beta, which no
 // Subscription follows yet.
 func TestSubscriptionsThatNeedOneBundleShareOnePlan(t *testing.T) {
-	w, content := newWorld(t), map[string]resolution.Package{}
-	w.olm.InstallPlan.SeparatePlans = true
-	w.publish(t, content, "beta", 1)
-	w.publish(t, content, "alpha", 1, "beta")
+	w, content := alphaRequiresBeta(t)
 	w.publish(t, content, "mesh", 1, "beta")
 	w.publish(t, content, "links", 1)
 	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
