@@ -6,10 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
@@ -36,25 +39,49 @@ type TwoClocks struct {
 	Passed int
 
 	memory [2]map[string]olmcore.LastResults
-	// states are the last states of each object, each with the manager that wrote it; contradictions counts how often a
-	// manager restored what the other one had replaced.
-	states         map[olmcore.Key][]written
-	contradictions map[olmcore.Key]int
+	// states are the states of each object in the order in which the managers wrote them. restored counts how often a manager wrote a
+	// state of its own again that the other one had replaced.
+	states   map[stateKey][]written
+	restored map[stateKey]int
+	// version is the resourceVersion of the cluster when the managers came to rest.
+	version string
 }
 
-// written is the state of an object without times, and the manager that wrote it.
+// stateKey is the key of the status of an object, or of the rest of it.
+type stateKey struct {
+	olmcore.Key
+	isStatus bool
+}
+
+// written is the state of an object without times, the manager that wrote it, when, and the write as a text.
 type written struct {
-	who   int
-	state string
+	who         int
+	at          time.Time
+	state, text string
 }
 
-// maxContradictions is how often in a row a manager may restore what the other one replaced. It may happen a few times until
-// the slower clock has passed a time that the other manager wrote, for example that of a connection.
-const maxContradictions = 4
+// memory is how long a state counts as one that was replaced. Managers disagree because of their clocks for as long as these differ.
+// What returns later may be due to a retry.
+const memory = 2 * olmcore.ClockTolerance
+
+// allowedRestores is how often the managers may restore states of an object of a kind that they had replaced. Kinds that are not listed
+// may not at all.
+var allowedRestores = map[schema.GroupKind]int{
+	// Until the slower clock has passed the time of a connection that the other manager wrote, both may replace it in turn.
+	{Group: v1alpha1.GroupName, Kind: v1alpha1.CatalogSourceKind}: 4,
+}
 
 // Agree lets both managers reconcile everything in turn while time stands still. The error contains what they still write
 // after Rounds turns. Writes that the API server rejects do not count.
 func (c *TwoClocks) Agree(ctx context.Context) error {
+	if c.version != c.Cluster.ResourceVersion() { // another client changed the cluster, so that an earlier state may be right again
+		c.states, c.restored = nil, nil
+	}
+	return c.agree(ctx)
+}
+
+func (c *TwoClocks) agree(ctx context.Context) error {
+	defer func() { c.version = c.Cluster.ResourceVersion() }()
 	var wrote []string
 	for range c.Rounds {
 		wrote = nil
@@ -111,49 +138,80 @@ func (c *TwoClocks) turn(ctx context.Context, who int) (wrote []olmcore.Action, 
 }
 
 // RunFor lets time go on in small steps, and lets both managers come to rest after each. They may not replace each other's
-// states of an object in turn.
+// states of an object in turn, whatever the number of these states.
 func (c *TwoClocks) RunFor(ctx context.Context, d, step time.Duration) error {
+	if err := c.Agree(ctx); err != nil {
+		return err
+	}
 	for ; d > 0; d -= step {
-		if err := c.Agree(ctx); err != nil {
-			return err
-		}
 		if err := c.Cluster.RunFor(step); err != nil {
 			return err
 		}
-	}
-	return c.Agree(ctx)
-}
-
-// contradicts remembers a write. The error says that a manager restored again and again what the other one had replaced.
-func (c *TwoClocks) contradicts(who int, action olmcore.Action) error {
-	_, target, _ := action.Describe()
-	key := target.Key()
-	state := stateAfter(action)
-	if state == "" {
-		delete(c.states, key)
-		return nil
-	}
-	if c.states == nil {
-		c.states, c.contradictions = map[olmcore.Key][]written{}, map[olmcore.Key]int{}
-	}
-	last := c.states[key]
-	c.states[key] = append(last[max(0, len(last)-1):], written{who, state})
-	if len(last) < 2 || last[0] != (written{who, state}) || last[1].who == who || last[1].state == state {
-		c.contradictions[key] = 0
-		return nil
-	}
-	if c.contradictions[key]++; c.contradictions[key] > maxContradictions {
-		return fmt.Errorf("managers whose clocks are %v ahead replace each other's state of %s:\n%s\n%s", c.Ahead, key, last[1].state, state)
+		if err := c.agree(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// stateAfter returns what an action writes without times, or nothing for a deletion.
+// contradicts remembers a write. The error says that a manager restored a state of an object more often than its kind allows.
+func (c *TwoClocks) contradicts(who int, action olmcore.Action) error {
+	_, target, _ := action.Describe()
+	_, isStatus := action.(olmcore.UpdateStatus)
+	key := stateKey{target.Key(), isStatus}
+	state := stateAfter(action)
+	if state == "" { // the object is another one
+		delete(c.states, stateKey{key.Key, true})
+		delete(c.states, stateKey{key.Key, false})
+		return nil
+	}
+	if c.states == nil {
+		c.states, c.restored = map[stateKey][]written{}, map[stateKey]int{}
+	}
+	list := append(c.states[key], written{who, c.Cluster.Now(), state, describeWrite(action)})
+	c.states[key] = list
+	if !isRestored(list) {
+		return nil
+	}
+	if c.restored[key]++; c.restored[key] <= allowedRestores[target.GVK().GroupKind()] {
+		return nil
+	}
+	return fmt.Errorf("managers whose clocks are %v ahead replace each other's states of %s:\n%s", c.Ahead, key.Key, lastWrites(list))
+}
+
+// isRestored reports whether the manager that wrote the last state wrote it before, and the other manager has replaced it or what came
+// after it. Managers that disagree without end repeat their states sooner or later, however many these are. A manager that writes a
+// state of the other one agrees with it.
+func isRestored(list []written) bool {
+	last := list[len(list)-1]
+	isOfBoth := false
+	for i := len(list) - 2; i >= 0 && last.at.Sub(list[i].at) <= memory; i-- {
+		switch {
+		case list[i].who != last.who:
+			isOfBoth = isOfBoth || list[i].state != last.state
+		case list[i].state == last.state:
+			return isOfBoth
+		}
+	}
+	return false
+}
+
+// lastWrites returns the last writes of an object, each with the manager that wrote it.
+func lastWrites(list []written) string {
+	var lines []string
+	for _, w := range list[max(0, len(list)-4):] {
+		lines = append(lines, fmt.Sprintf("manager %d: %s", w.who, w.text))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// stateAfter returns what an action writes without times: the status, or all but the status. It returns nothing for other actions.
 func stateAfter(action olmcore.Action) string {
 	var after olmcore.Object
+	isStatus := false
 	switch a := action.(type) {
 	case olmcore.UpdateStatus:
-		after = a.After
+		after, isStatus = a.After, true
 	case olmcore.Update:
 		after = a.After
 	default:
@@ -163,6 +221,10 @@ func stateAfter(action olmcore.Action) string {
 	if err != nil {
 		return ""
 	}
+	if metadata, ok := values["metadata"].(map[string]any); ok {
+		delete(metadata, "generation")
+	}
+	maps.DeleteFunc(values, func(field string, _ any) bool { return (field == "status") != isStatus })
 	(World{SettleTime: 1}).mask(values, nil)
 	text, err := json.Marshal(values)
 	if err != nil {

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invariant_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/fake/invariant"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// writer returns a manager that writes the states of a list into an object, one whenever the clock has moved on. An empty state writes
+// nothing.
+func writer(object olmcore.Object, states []string, write func(olmcore.Object, string)) fake.Controller {
+	turn, last := 0, time.Time{}
+	return fake.Controller{
+		Name: "writer", Kind: olmcore.RefOf(object).GVK().GroupKind(),
+		Keys: func(olmcore.Reader) []types.NamespacedName {
+			return []types.NamespacedName{{Namespace: "ops", Name: "a"}}
+		},
+		Reconcile: func(
+			ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults,
+		) (olmcore.Result, error) {
+			if now.Equal(last) || turn == len(states) {
+				return olmcore.Result{}, nil
+			}
+			last, turn = now, turn+1
+			before, err := r.Get(ctx, olmcore.RefOf(object).GVK(), key.Namespace, key.Name)
+			if err != nil || states[turn-1] == "" {
+				return olmcore.Result{}, err
+			}
+			after := before.DeepCopyObject().(olmcore.Object)
+			write(after, states[turn-1])
+			return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateStatusOf(before, after, olmcore.Cause{Reason: "Test"})}}, nil
+		},
+	}
+}
+
+// TestTwoClocksFindsStatesThatAreRestored checks which sequences of states of two managers TwoClocks accepts, for each kind.
+func TestTwoClocksFindsStatesThatAreRestored(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: "ops", Name: "a"}
+	kinds := map[string]struct {
+		object olmcore.Object
+		write  func(olmcore.Object, string)
+	}{
+		"CatalogSource": {&v1alpha1.CatalogSource{ObjectMeta: meta}, func(o olmcore.Object, state string) {
+			o.(*v1alpha1.CatalogSource).Status.Message = state
+		}},
+		"InstallPlan": {&v1alpha1.InstallPlan{ObjectMeta: meta}, func(o olmcore.Object, state string) {
+			o.(*v1alpha1.InstallPlan).Status.Message = state
+		}},
+	}
+	type list = []string
+	for name, tc := range map[string]struct {
+		first, second list // the states that each manager writes, one in each round
+		fails         map[string]bool
+	}{
+		"both write the same":              {first: list{"a", "b", "c"}, second: list{"a", "b", "c"}},
+		"one writes alone":                 {first: list{"a", "b", "a", "b", "a", "b", "a"}},
+		"each state is new":                {first: list{"a", "c", "e"}, second: list{"b", "d", "f"}},
+		"one takes the other's state over": {first: list{"a", "b", "", "c"}, second: list{"b", "", "c"}},
+		"a state is restored once":         {first: list{"a", "a"}, second: list{"b"}, fails: map[string]bool{"InstallPlan": true}},
+		"both restore theirs twice":        {first: list{"a", "a", "a"}, second: list{"b", "b", "b"}, fails: map[string]bool{"InstallPlan": true}},
+		"both restore theirs for long": {
+			first: list{"a", "a", "a", "a"}, second: list{"b", "b", "b", "b"},
+			fails: map[string]bool{"InstallPlan": true, "CatalogSource": true},
+		},
+		"three states in rotation": {
+			first: list{"a", "c", "b", "a", "c", "b"}, second: list{"b", "a", "c", "b", "a", "c"},
+			fails: map[string]bool{"InstallPlan": true, "CatalogSource": true},
+		},
+		"one manager rotates two states": {
+			first: list{"a", "c", "a", "c", "a", "c"}, second: list{"b", "b", "b", "b", "b", "b"},
+			fails: map[string]bool{"InstallPlan": true, "CatalogSource": true},
+		},
+	} {
+		for kind, of := range kinds {
+			t.Run(name+" of "+kind, func(t *testing.T) {
+				c := fake.NewCluster(time.Unix(1_800_000_000, 0))
+				c.AutoCreateNamespaces = true
+				require.NoError(t, c.Create(of.object.DeepCopyObject().(olmcore.Object)))
+				clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]fake.Controller{
+					{writer(of.object, tc.first, of.write)}, {writer(of.object, tc.second, of.write)},
+				}}
+				err := clocks.RunFor(t.Context(), 10*time.Second, time.Second)
+				if tc.fails[kind] {
+					require.ErrorContains(t, err, "replace each other's states of "+kind+" ops/a")
+				} else {
+					require.NoError(t, err)
+				}
+			})
+		}
+	}
+}
+
+// TestTwoClocksAllowsAStateThatAUserRestored checks that a state may return after another client changed the cluster.
+func TestTwoClocksAllowsAStateThatAUserRestored(t *testing.T) {
+	plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "a"}}
+	write := func(o olmcore.Object, state string) { o.(*v1alpha1.InstallPlan).Status.Message = state }
+	for _, changes := range []bool{false, true} {
+		c := fake.NewCluster(time.Unix(1_800_000_000, 0))
+		c.AutoCreateNamespaces = true
+		require.NoError(t, c.Create(plan.DeepCopy()))
+		clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]fake.Controller{
+			{writer(plan, []string{"a", "", "a"}, write)}, {writer(plan, []string{"", "b", ""}, write)},
+		}}
+		require.NoError(t, clocks.Agree(t.Context()))
+		c.Advance(time.Second)
+		require.NoError(t, clocks.Agree(t.Context()))
+		if changes {
+			require.NoError(t, fake.Edit(c, "ops", "a", func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true }))
+		}
+		c.Advance(time.Second)
+		if err := clocks.Agree(t.Context()); changes {
+			require.NoError(t, err)
+		} else {
+			require.Error(t, err)
+		}
+	}
+}
