@@ -15,7 +15,8 @@ const maxDeadlines = 16
 
 // isPublishedAhead reports whether the recorded status is the one that this manager would write within
 // olmcore.ClockTolerance if nothing else changes. A manager whose clock is ahead wrote it. It is kept, or the two would
-// rewrite the status in turn.
+// rewrite the status in turn. The gRPC client of this manager is taken as it is now: the other manager has its own client, and
+// clocks that differ do not make the two clients older.
 func (r *report) isPublishedAhead(table []traits) bool {
 	ahead := r
 	for range maxDeadlines {
@@ -26,7 +27,10 @@ func (r *report) isPublishedAhead(table []traits) bool {
 		if step <= 0 || later.Now.Sub(r.Now) > olmcore.ClockTolerance {
 			return false
 		}
-		ahead = newReport(observe(later, table))
+		f := observe(later, table)
+		f.link, f.clientNow = r.link, r.Now
+		f.link.wait = 0
+		ahead = newReport(f)
 		if equality.Semantic.DeepEqual(ahead.status(), r.CatalogSource.Status) {
 			return true
 		}

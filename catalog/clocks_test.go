@@ -4,6 +4,7 @@ package catalog_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -81,23 +82,33 @@ func (w *stormyWorld) connected(t *rapid.T, who int) fake.Controller {
 }
 
 // TestAVerdictOfAClockAheadIsKept lets a manager whose clock is ahead say that a Pod that is being deleted is lost with its
-// node. To the other one the grace period is not over.
+// node. To the other one the grace period is not over. That its own client lost the connection meanwhile changes nothing.
 func TestAVerdictOfAClockAheadIsKept(t *testing.T) {
 	for _, skew := range []time.Duration{olmcore.ClockTolerance / 2, olmcore.ClockTolerance} {
-		w := newWorld(t, catalog.Config{ForceDelete: catalog.ForceDeleteNever}, cool())
-		w.run(t, time.Hour)
-		pod := w.input(t).Pods.Items[0]
-		require.NoError(t, w.FailNode(pod.Spec.NodeName))
-		require.NoError(t, w.Cluster.RunFor(41*time.Second)) // it is unreachable for a second
-		require.NoError(t, w.Cluster.Delete(olmcore.RefOf(pod).Unversioned()))
-		for range rounds {
-			in := w.input(t)
-			in.Now = in.Now.Add(skew)
-			require.NoError(t, olmcore.Run(context.Background(), w.Cluster, answer(t, in).Actions))
-		}
-		require.Contains(t, w.input(t).CatalogSource.Status.Conditions[0].Message, "lost")
-		for _, action := range answer(t, w.input(t)).Actions {
-			require.NotEqual(t, olmcore.VerbUpdateStatus, verbOf(action), "the status is taken back")
+		for name, lost := range map[string]time.Duration{"no client": 0, "a client that lost its connection": 50 * time.Second} {
+			t.Run(fmt.Sprint(name, ", ", skew), func(t *testing.T) {
+				w := newWorld(t, catalog.Config{ForceDelete: catalog.ForceDeleteNever, Replicas: 2}, cool())
+				w.run(t, time.Hour)
+				input := func(ahead time.Duration) catalog.Input {
+					in := w.input(t)
+					if in.Now = in.Now.Add(ahead); lost > 0 {
+						in.Connection = &catalog.Connection{Address: "cool.olm.svc:50051", State: "TRANSIENT_FAILURE", LastTransition: in.Now.Add(-lost)}
+					}
+					return in
+				}
+				require.NoError(t, olmcore.Run(context.Background(), w.Cluster, answer(t, input(0)).Actions))
+				pod := w.input(t).Pods.Items[0]
+				require.NoError(t, w.FailNode(pod.Spec.NodeName))
+				require.NoError(t, w.Cluster.RunFor(41*time.Second)) // it is unreachable for a second
+				require.NoError(t, w.Cluster.Delete(olmcore.RefOf(pod).Unversioned()))
+				for range rounds {
+					require.NoError(t, olmcore.Run(context.Background(), w.Cluster, answer(t, input(skew)).Actions))
+				}
+				require.Contains(t, w.input(t).CatalogSource.Status.Conditions[0].Message, "lost")
+				for _, action := range answer(t, input(0)).Actions {
+					require.NotEqual(t, olmcore.VerbUpdateStatus, verbOf(action), "the status is taken back")
+				}
+			})
 		}
 	}
 }

@@ -145,8 +145,8 @@ func (f *facts) connectionFailure() (text string, wait time.Duration) {
 	if c == nil || c.Address != f.link.address || linkOf(c).isConnected() {
 		return "", 0
 	}
-	if left := c.LastTransition.Add(connectionGrace).Sub(f.Now); left > 0 {
-		return "", left
+	if due := c.LastTransition.Add(connectionGrace); due.After(f.clientNow) {
+		return "", max(0, due.Sub(f.Now))
 	}
 	if problem := c.problem(); problem != "" {
 		text += ", which began with: " + problem

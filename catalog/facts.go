@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -51,12 +52,15 @@ type facts struct {
 	pods      podList
 	poll      pollSchedule
 	link      link
+	// clientNow is the time at which the caller's gRPC client was in the state of Input.Connection: Now, unless a later status is
+	// predicted.
+	clientNow time.Time
 }
 
 // observe classifies an Input. The classes of Pods are those of the table.
 func observe(in Input, table []traits) *facts {
 	cs := in.CatalogSource
-	f := &facts{Input: in, unapplied: in}
+	f := &facts{Input: in, unapplied: in, clientNow: in.Now}
 	f.Config, f.unusable = in.Config.applied(cs)
 	if cm := in.ConfigMap; !registry.FromConfigMap(cs) || cm != nil && (cm.Name != cs.Spec.ConfigMap || cm.Namespace != cs.Namespace) {
 		f.ConfigMap = nil
