@@ -267,11 +267,11 @@ func TestFewerReplicasWhileNothingServes(t *testing.T) {
 	require.Equal(t, []string{"create a Pod PodOutdated", "delete " + base.Pods.Items[0].Name + " PodOutdated"}, done(out))
 }
 
-// TestThousandsOfPods: a controller without a computed name may have made any number of twins. Whatever became of them, one
+// TestHundredsOfPods: a controller without a computed name may have made any number of twins. Whatever became of them, one
 // decision deals with all.
-func TestThousandsOfPods(t *testing.T) {
+func TestHundredsOfPods(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
-	const n = 1500
+	const n = 300
 	for name, test := range map[string]struct {
 		change           func(i int, p *corev1.Pod)
 		creates, deletes int

@@ -177,7 +177,7 @@ func least(t *testing.T, namespace string, objects []olmcore.Object) (allocated 
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	allocated, results = costs(t, namespace, objects)
-	for range 5 {
+	for range 2 {
 		again, same := costs(t, namespace, objects)
 		require.Equal(t, results, same)
 		allocated = min(allocated, again)

@@ -156,10 +156,14 @@ func (m *manager) readCatalog() {
 
 // due moves what waited for a time into the queue.
 func (m *manager) due() {
-	for _, it := range sortedItems(m.timers) {
-		if !m.timers[it].After(m.history.Cluster.Now()) {
-			m.push(it)
+	now, due := m.history.Cluster.Now(), map[item]time.Time{}
+	for it, at := range m.timers {
+		if !at.After(now) {
+			due[it] = at
 		}
+	}
+	for _, it := range sortedItems(due) {
+		m.push(it)
 	}
 }
 

@@ -390,6 +390,9 @@ func (h *History) Story() []string {
 
 func sortedItems(timers map[item]time.Time) []item {
 	return slices.SortedFunc(maps.Keys(timers), func(a, b item) int {
-		return cmp.Or(timers[a].Compare(timers[b]), cmp.Compare(a.runner, b.runner), strings.Compare(a.key.String(), b.key.String()))
+		if order := cmp.Or(timers[a].Compare(timers[b]), cmp.Compare(a.runner, b.runner)); order != 0 {
+			return order
+		}
+		return strings.Compare(a.key.String(), b.key.String())
 	})
 }

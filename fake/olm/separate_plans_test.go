@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -301,7 +302,8 @@ func TestBrokenSetHoldsUpNoOther(t *testing.T) {
 		},
 		"a plan that is too large": {olmcore.Bundle{Objects: bundle("alpha", 1)}, "PlanTooLarge", func(w *world) {
 			large := bundle("alpha", 1)[0].DeepCopyObject().(*v1alpha1.ClusterServiceVersion)
-			large.Spec.Description = string(make([]byte, 1<<20))
+			w.olm.InstallPlan.MaxStatusBytes = 64 << 10
+			large.Spec.Description = strings.Repeat("x", 64<<10)
 			w.bundles = map[string][]olmcore.Object{csvName("alpha", 1): {large}}
 		}},
 		"a plan that the API server rejects": {olmcore.Bundle{Objects: bundle("alpha", 1)}, "EnsureInstallPlanFailed", func(w *world) {

@@ -28,12 +28,19 @@ const digestLength = 64
 // Differs: OLM unpacks every bundle that has an image.
 func fromImages(resolution olmcore.Resolution, namespace string, config installplan.Config) map[string]bool {
 	names := map[string]bool{}
+	for _, o := range resolution.Operators {
+		if hasImageAlone(o) {
+			names[o.Name] = true
+		}
+	}
+	if !slices.ContainsFunc(resolution.Operators, hasImageAndObjects) {
+		return names // no other bundle can be unpacked, whatever the size
+	}
 	limit, total := cmp.Or(config.MaxStatusBytes, installplan.DefaultMaxStatusBytes), 0
 	literal := map[string]int{}
 	var movable []olmcore.Operator
 	for _, o := range resolution.Operators {
-		if o.Bundle.Image != "" && len(o.Bundle.Objects) == 0 {
-			names[o.Name] = true
+		if hasImageAlone(o) {
 			continue
 		}
 		steps, err := bundle.Steps(o, namespace, bundle.Literal)
@@ -41,7 +48,7 @@ func fromImages(resolution olmcore.Resolution, namespace string, config installp
 			continue // which is reported where the plan is made
 		}
 		literal[o.Name] = bytesOf(steps, nil)
-		if total += literal[o.Name]; o.Bundle.Image != "" {
+		if total += literal[o.Name]; hasImageAndObjects(o) {
 			movable = append(movable, o)
 		}
 	}
@@ -76,6 +83,16 @@ func fromImages(resolution olmcore.Resolution, namespace string, config installp
 		total -= s.bytes
 	}
 	return names
+}
+
+// hasImageAlone reports whether the catalog describes an operator by the image of its bundle alone.
+func hasImageAlone(o olmcore.Operator) bool {
+	return o.Bundle.Image != "" && len(o.Bundle.Objects) == 0
+}
+
+// hasImageAndObjects reports whether the objects of an operator can also be read from the image of its bundle.
+func hasImageAndObjects(o olmcore.Operator) bool {
+	return o.Bundle.Image != "" && len(o.Bundle.Objects) > 0
 }
 
 // unpackedBytes returns the size in a plan of an operator whose objects are in an unpacked bundle: the steps that refer to its

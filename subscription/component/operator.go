@@ -11,6 +11,7 @@ package component
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -161,13 +162,11 @@ func richReference(o olmcore.Object) operatorsv1.RichReference {
 		}
 		return rich
 	}
-	var typed struct {
-		Status struct {
-			Conditions []operatorsv1.Condition `json:"conditions"`
-		} `json:"status"`
+	var status struct {
+		Conditions []operatorsv1.Condition `json:"conditions"`
 	}
-	if m, err := olmcore.ToMap(o); err == nil && runtime.DefaultUnstructuredConverter.FromUnstructured(m, &typed) == nil {
-		for _, c := range typed.Status.Conditions {
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(statusOf(o), &status) == nil {
+		for _, c := range status.Conditions {
 			if c.Type != "" && c.Status != "" {
 				c.LastUpdateTime, c.LastTransitionTime = timeOrNil(c.LastUpdateTime), timeOrNil(c.LastTransitionTime)
 				rich.Conditions = append(rich.Conditions, c)
@@ -175,6 +174,20 @@ func richReference(o olmcore.Object) operatorsv1.RichReference {
 		}
 	}
 	return rich
+}
+
+// statusOf returns the status of an object as JSON values, nil for none. The rest of a typed object, which may be large, is not
+// converted.
+func statusOf(o olmcore.Object) map[string]any {
+	if value := reflect.Indirect(reflect.ValueOf(o)); value.Kind() == reflect.Struct {
+		if field := value.FieldByName("Status"); field.Kind() == reflect.Struct && field.CanAddr() {
+			status, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(field.Addr().Interface())
+			return status
+		}
+	}
+	values, _ := olmcore.ToMap(o)
+	status, _ := values["status"].(map[string]any)
+	return status
 }
 
 // timeOrNil drops a time that says nothing, and what would not survive JSON of one that does.

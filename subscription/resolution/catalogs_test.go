@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/blang/semver/v4"
@@ -44,13 +45,20 @@ func readCatalog(t testing.TB, file string) []resolution.Package {
 	return packages
 }
 
+// publishedCatalogs are the catalogs that were read, by file. A test changes none of them.
+var publishedCatalogs sync.Map
+
 func publishedCatalog(t testing.TB, file string) *published {
 	t.Helper()
+	if c, known := publishedCatalogs.Load(file); known {
+		return c.(*published)
+	}
 	c := &published{packages: readCatalog(t, file), byName: map[string]*resolution.Package{}}
 	c.content, _ = resolution.Build(c.packages)
 	for i := range c.packages {
 		c.byName[c.packages[i].Name] = &c.packages[i]
 	}
+	publishedCatalogs.Store(file, c)
 	return c
 }
 
