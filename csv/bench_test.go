@@ -330,8 +330,8 @@ func binding(name, role, account string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// requireLinear asks for a cost that grows no faster than its input. Clocks are noisy, so allocations are counted; work of
-// another sort that grows with the square would not end.
+// requireLinear checks that the number of allocations grows no faster than the input. It counts allocations because times
+// depend on the machine.
 func requireLinear(t *testing.T, n int, prepare func(n int) (call func())) {
 	t.Helper()
 	one, four := testing.AllocsPerRun(1, prepare(n)), testing.AllocsPerRun(1, prepare(4*n))
