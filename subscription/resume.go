@@ -47,6 +47,35 @@ func (j *judgement) installAgain(c *v1alpha1.ClusterServiceVersion, message stri
 	j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: message}
 }
 
+// followRecorded makes a Subscription that has neither a plan nor status.currentCSV follow the version that status.installedCSV
+// records. A manager whose cache did not show the version can have cleared the other two after the plan was deleted. A version that
+// lacks objects of its bundle is installed again, because nothing else creates them.
+//
+// Source: none. Differs: OLM never clears status.currentCSV.
+func followRecorded(j *judgement) {
+	f, c := &j.Status, j.csvs[j.Status.InstalledCSV]
+	if f.InstallPlanRef != nil || f.CurrentCSV != "" || j.Subscription.DeletionTimestamp != nil || c == nil || !isFollowedByNoOther(j, c) {
+		return
+	}
+	if olmcore.NeverInstalled(c) && lacksOwnObjects(c) && j.csvs[c.Spec.Replaces] != nil {
+		j.installAgain(c, "the InstallPlan of "+c.Name+" was deleted before it installed everything")
+		return
+	}
+	f.CurrentCSV = c.Name
+	j.cause = olmcore.Cause{Reason: ReasonInstalledFollowed, Message: "status.installedCSV records " + c.Name + ", which no Subscription follows"}
+}
+
+// isFollowedByNoOther reports whether a version can be followed: no other Subscription does, and no other version replaces it.
+func isFollowedByNoOther(j *judgement, c *v1alpha1.ClusterServiceVersion) bool {
+	isReplaced := c.Status.Phase == v1alpha1.CSVPhaseReplacing || c.Status.Phase == v1alpha1.CSVPhaseDeleting || j.replaced[c.Name]
+	if c.IsCopied() || c.DeletionTimestamp != nil || isReplaced {
+		return false
+	}
+	return !slices.ContainsFunc(j.subs, func(s *v1alpha1.Subscription) bool {
+		return s.UID != j.Subscription.UID && (s.Status.CurrentCSV == c.Name || s.Status.InstalledCSV == c.Name)
+	})
+}
+
 // goBack makes a Subscription whose version is gone after its plan failed follow the version of its package that was being
 // replaced: the only one that is there and that no Subscription follows.
 func (j *judgement) goBack() {

@@ -189,3 +189,41 @@ func TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordedVersionIsFollowed checks that a Subscription whose status records an installed version, and neither status.currentCSV nor
+// a plan, follows that version again. A version that lacks objects of its bundle is installed again.
+func TestRecordedVersionIsFollowed(t *testing.T) {
+	type csv = v1alpha1.ClusterServiceVersion
+	version := func(name string, change ...func(*csv)) *csv {
+		return newCSV(name, append([]func(*csv){func(c *csv) { c.Status.Phase = v1alpha1.CSVPhaseSucceeded }}, change...)...)
+	}
+	unfinished := func(c *csv) {
+		c.Status.Phase, c.Spec.Replaces = v1alpha1.CSVPhasePending, "etcd.v0"
+		c.Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "ServiceAccount", Name: "etcd", Status: v1alpha1.RequirementStatusReasonNotPresent}}
+	}
+	old := version("etcd.v0", func(c *csv) { c.Status.Phase = v1alpha1.CSVPhaseReplacing })
+	following := newSub("b", follows("q", "etcd.v1"), installed)
+	plan := newPlan("q", "Complete", done(9), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"etcd.v1"} })
+	for name, tc := range map[string]struct {
+		objects            []olmcore.Object
+		current, installed string
+	}{
+		"the version is installed":               {[]olmcore.Object{version("etcd.v1")}, "etcd.v1", "etcd.v1"},
+		"the version waits for something":        {[]olmcore.Object{version("etcd.v1", func(c *csv) { c.Status.Phase = v1alpha1.CSVPhasePending })}, "etcd.v1", "etcd.v1"},
+		"the version lacks objects":              {[]olmcore.Object{old, version("etcd.v1", unfinished)}, "", "etcd.v0"},
+		"the first version lacks objects":        {[]olmcore.Object{version("etcd.v1", unfinished)}, "etcd.v1", "etcd.v1"},
+		"the version is gone":                    {nil, "", "etcd.v1"},
+		"the version is a copy":                  {[]olmcore.Object{version("etcd.v1", func(c *csv) { c.Labels[olmcore.LabelCopiedFrom] = "elsewhere" })}, "", "etcd.v1"},
+		"another version replaces it":            {[]olmcore.Object{version("etcd.v1"), version("etcd.v2", func(c *csv) { c.Spec.Replaces = "etcd.v1" })}, "", "etcd.v1"},
+		"the version is being replaced":          {[]olmcore.Object{version("etcd.v1", func(c *csv) { c.Status.Phase = v1alpha1.CSVPhaseReplacing })}, "", "etcd.v1"},
+		"another Subscription follows a version": {[]olmcore.Object{version("etcd.v1"), following, plan}, "", "etcd.v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(append(tc.objects, newSub("a", func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v1" }))...)
+			got := statusOf(t, in, reconcile(t, in), "a")
+			require.Nil(t, got.InstallPlanRef)
+			require.Equal(t, tc.current, got.CurrentCSV)
+			require.Equal(t, tc.installed, got.InstalledCSV)
+		})
+	}
+}

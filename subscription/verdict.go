@@ -94,6 +94,7 @@ func (n *namespace) judge(v *Verdict) {
 	if !j.followInstalled() {
 		if j.followAnswer(); v.Status.InstallPlanRef == nil {
 			j.adopt()
+			followRecorded(&j)
 		}
 	}
 	j.look()

@@ -57,7 +57,7 @@ func checkServing(h *History) {
 // hasExpiredMeanwhile reports whether a certificate has expired while a version was Replacing, because users deleted what its successor
 // needs. Such a version renews no certificates.
 func hasExpiredMeanwhile(h *History, line string) bool {
-	return h.Races && len(stuck(h)) > 0 && strings.Contains(line, "certificate has expired")
+	return len(stuck(h)) > 0 && strings.Contains(line, "certificate has expired")
 }
 
 func linesOf(err error) []string {
@@ -204,16 +204,23 @@ func requireCopies(h *History) {
 	}
 	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
 		// A version whose successor was left half installed by a user stays Replacing, and is not copied again.
-		isLeft := h.Races && h.races.disturbed[c.Namespace] && c.Status.Phase == v1alpha1.CSVPhaseReplacing
+		isLeft := h.Deletes && c.Status.Phase == v1alpha1.CSVPhaseReplacing
 		if c.IsCopied() || c.IsUncopiable() || c.DeletionTimestamp != nil {
 			continue
 		}
 		all := h.targets[c.Namespace] == nil
+		// Such a version keeps the namespaces of its OperatorGroup that it was installed with.
+		kept := strings.Split(c.Annotations["olm.targetNamespaces"], ",")
 		for _, o := range h.Cluster.Objects() {
 			ns, is := o.(*corev1.Namespace)
-			if is && ns.DeletionTimestamp == nil && ns.Name != c.Namespace && (all && !disabled || slices.Contains(h.targets[c.Namespace], ns.Name)) {
-				key := ns.Name + "/" + c.Name + " of " + c.Namespace
+			if !is || ns.DeletionTimestamp != nil || ns.Name == c.Namespace {
+				continue
+			}
+			key := ns.Name + "/" + c.Name + " of " + c.Namespace
+			if all && !disabled || slices.Contains(h.targets[c.Namespace], ns.Name) {
 				want[key], optional[key] = true, isLeft
+			} else if isLeft && slices.Contains(kept, ns.Name) {
+				want[key], optional[key] = true, true
 			}
 		}
 	}
