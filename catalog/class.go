@@ -222,7 +222,7 @@ func tolerated(taint corev1.Taint, tolerations []corev1.Toleration) bool {
 	})
 }
 
-// usable returns the Nodes on which a new Pod could run.
+// usable returns the Nodes on which a new Pod could run and stay. A Pod leaves a Node that is out of service, whatever it tolerates.
 func (f *facts) usable() (usable []*corev1.Node) {
 	var tolerations []corev1.Toleration
 	selector := map[string]string{corev1.LabelOSStable: "linux"}
@@ -235,7 +235,8 @@ func (f *facts) usable() (usable []*corev1.Node) {
 	selects := labels.SelectorFromSet(selector)
 	for _, n := range f.Nodes.Items {
 		repels := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-			return (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute) && !tolerated(t, tolerations)
+			isRefused := t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+			return outOfService(t) || isRefused && !tolerated(t, tolerations)
 		})
 		if !n.Spec.Unschedulable && nodeReady(n).Status == corev1.ConditionTrue && !repels && selects.Matches(labels.Set(n.Labels)) {
 			usable = append(usable, n)

@@ -501,3 +501,25 @@ func TestAStaleCacheMakesNoSecondPod(t *testing.T) {
 	require.Len(t, names(0), 2)
 	require.Equal(t, names(0), names(time.Minute))
 }
+
+// TestPodsStayIfEveryNodeIsOutOfService checks that a Pod is not replaced if a new Pod would have to leave its Node, too, even if the
+// Pods of the catalog tolerate every taint. Otherwise Pods would be created and deleted without end.
+func TestPodsStayIfEveryNodeIsOutOfService(t *testing.T) {
+	cs := cool()
+	cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}
+	w := newWorld(t, catalog.Config{}, cs)
+	w.run(t, time.Hour)
+	for _, node := range []string{"a", "b"} {
+		require.NoError(t, w.TaintNode(node, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}))
+	}
+	created := 0
+	w.Cluster.Authorize = func(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
+		if verb == olmcore.VerbCreate && target.Kind == "Pod" {
+			created++
+		}
+		return nil
+	}
+	w.run(t, time.Hour)
+	require.LessOrEqual(t, created, 1)
+	require.Len(t, w.input(t).Pods.Items, 1)
+}
