@@ -564,3 +564,27 @@ func TestAnAnswerThatWasCarriedOutIsSpent(t *testing.T) {
 		})
 	}
 }
+
+// TestSubscriptionsOfOneAnswerMoveTogether checks that a Subscription does not move to a new plan while another Subscription, which the
+// same answer changes, has to keep its plan. Otherwise the old plan could still install a version that the new plan skips.
+func TestSubscriptionsOfOneAnswerMoveTogether(t *testing.T) {
+	contains := func(version string) func(*v1alpha1.InstallPlan) {
+		return func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{version} }
+	}
+	for name, tc := range map[string]struct {
+		phase v1alpha1.InstallPlanPhase // of the plan that b references
+		want  string                    // the plan that a references afterwards
+	}{
+		"the other plan is in progress": {"Installing", "done"},
+		"the other plan has failed":     {"Failed", "p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(newSub("a", follows("done", "etcd.v0"), installed), newSub("b", follows("old", "vault.v1")), newCSV("etcd.v0"),
+				newPlan("done", "Complete", contains("etcd.v0")), newPlan("old", tc.phase, contains("vault.v1")), newPlan("p", "", empty))
+			in.Resolution = bring(in, "etcd.v1", "a", "b")
+			out := reconcile(t, in)
+			require.Equal(t, tc.want, statusOf(t, in, out, "a").InstallPlanRef.Name)
+			require.Equal(t, tc.want == "p", statusOf(t, in, out, "b").InstallPlanRef.Name == "p")
+		})
+	}
+}
