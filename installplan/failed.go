@@ -204,7 +204,7 @@ func (in *Input) isReplaced() bool {
 // for a plan that runs, but not for one that failed.
 func takenOverIn(in *Input) (versions map[string]bool, all bool) {
 	if in.InstallPlan.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
-		return relation.Outdated(in.InstallPlan, in.RelatedPlans.Items, in.Subscriptions.Items)
+		return relation.Outdated(in.InstallPlan, in.RelatedPlans.Items, in.Subscriptions.Items, in.ClusterServiceVersions.Items)
 	}
 	return relation.TakenOver(in.InstallPlan, in.RelatedPlans.Items)
 }

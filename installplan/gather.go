@@ -352,10 +352,10 @@ func (g *gatherer) pullSecret(name string) {
 }
 
 // namedVersions returns the ClusterServiceVersions that steps describe, resolve to or name as owners, and those that
-// definitions record. all: any may count.
+// definitions record. all: any may count. A version of another name may have replaced one of a plan that failed.
 func namedVersions(in *Input) (names sets.Set[string], all bool) {
 	plan := in.InstallPlan
-	names, all = sets.New[string](), mayNameVersions(in.ConfigMaps.Items)
+	names, all = sets.New[string](), plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed || mayNameVersions(in.ConfigMaps.Items)
 	for _, s := range plan.Status.Plan {
 		if s == nil {
 			continue

@@ -35,7 +35,7 @@ type Input struct {
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// ClusterServiceVersions of the plan's namespace, copies too: at least those that its steps describe, resolve to or
 	// name as owners, and that its CustomResourceDefinitions record. All of them when spec leaves one of its steps out,
-	// or when a definition converts by webhook.
+	// when a definition converts by webhook, or when the plan has failed.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// CustomResourceDefinitions that the plan's steps describe, and those that define the kinds of its other steps.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]

@@ -162,7 +162,12 @@ func TestFailedPlanSkipsWhatItsSubscriptionsLeft(t *testing.T) {
 			},
 		}
 	}
-	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: Meta("b.v1")}
+	replacing := func(name, old string) *v1alpha1.ClusterServiceVersion {
+		c := &v1alpha1.ClusterServiceVersion{ObjectMeta: Meta(name)}
+		c.Spec.Replaces = old
+		return c
+	}
+	version := replacing("b.v1", "")
 	for name, c := range map[string]struct {
 		other    *v1alpha1.Subscription
 		versions []*v1alpha1.ClusterServiceVersion
@@ -176,6 +181,23 @@ func TestFailedPlanSkipsWhatItsSubscriptionsLeft(t *testing.T) {
 		},
 		"it follows the plan": {
 			follows("b", failed.Name, failed.UID, 2), nil, []v1alpha1.StepStatus{Unknown, Created, Unknown},
+		},
+		"another version replaces its version": {
+			follows("b", failed.Name, failed.UID, 1), []*v1alpha1.ClusterServiceVersion{version, replacing("b.v2", "b.v1")},
+			[]v1alpha1.StepStatus{Unknown, Created, notCreated},
+		},
+		"another version replaces its version through a third one": {
+			follows("b", failed.Name, failed.UID, 1),
+			[]*v1alpha1.ClusterServiceVersion{version, replacing("b.v3", "b.v2"), replacing("b.v2", "b.v1")},
+			[]v1alpha1.StepStatus{Unknown, Created, notCreated},
+		},
+		"another version replaces its version, which is gone": {
+			follows("b", failed.Name, failed.UID, 1), []*v1alpha1.ClusterServiceVersion{replacing("b.v2", "b.v1")},
+			[]v1alpha1.StepStatus{Unknown, notCreated, notCreated},
+		},
+		"its version replaces another one": {
+			follows("b", failed.Name, failed.UID, 1), []*v1alpha1.ClusterServiceVersion{replacing("b.v1", "b.v0"), replacing("b.v0", "")},
+			[]v1alpha1.StepStatus{Unknown, Created, Unknown},
 		},
 		"the other plan is not later": {
 			follows("b", "install-gone", "gone", 1), nil, []v1alpha1.StepStatus{Unknown, Created, Unknown},

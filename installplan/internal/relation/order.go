@@ -166,9 +166,10 @@ func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (versi
 
 // Outdated is TakenOver for a plan that failed, for which later plans do not wait. A Subscription that references a plan of a higher
 // generation has left the failed plan for good, even if the later plan was deleted meanwhile. The versions of its package are
-// outdated as well.
+// outdated as well. So is a version that another version of the namespace replaces: the plan and the Subscription that brought the
+// other one may both be gone. csvs are all ClusterServiceVersions of the namespace.
 func Outdated(
-	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription,
+	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, csvs []*v1alpha1.ClusterServiceVersion,
 ) (versions map[string]bool, all bool) {
 	packages := packagesOfLater(plan, plans, false)
 	for _, s := range subscriptions {
@@ -176,7 +177,40 @@ func Outdated(
 			packages = append(packages, s.Spec.Package)
 		}
 	}
-	return versionsIn(plan, packages)
+	versions, all = versionsIn(plan, packages)
+	replaced := replacedBy(plan, csvs)
+	if len(replaced) == 0 {
+		return versions, all
+	}
+	outdated, all := map[string]bool{}, true
+	for _, s := range plan.Status.Plan {
+		if s != nil && s.Resource.Kind == kinds.CSV {
+			name := s.Resource.Name
+			outdated[name] = versions[name] || replaced[name]
+			all = all && outdated[name]
+		}
+	}
+	return outdated, all && len(outdated) > 0
+}
+
+// replacedBy returns the names of all versions that a version which is not of the plan replaces, directly or through other versions.
+func replacedBy(plan *v1alpha1.InstallPlan, csvs []*v1alpha1.ClusterServiceVersion) map[string]bool {
+	replaces := make(map[string]string, len(csvs))
+	for _, c := range csvs {
+		if !c.IsCopied() {
+			replaces[c.Name] = c.Spec.Replaces
+		}
+	}
+	replaced := map[string]bool{}
+	for _, c := range csvs {
+		if c.IsCopied() || c.DeletionTimestamp != nil || slices.Contains(plan.Spec.ClusterServiceVersionNames, c.Name) {
+			continue
+		}
+		for name := c.Spec.Replaces; name != "" && !replaced[name]; name = replaces[name] {
+			replaced[name] = true
+		}
+	}
+	return replaced
 }
 
 // packagesOfLater returns the packages of a plan that later plans with steps contain. If started is set, only later plans that have
