@@ -232,6 +232,13 @@ func requireFollowed(h *History) {
 	}
 }
 
+// isDisturbed reports whether users deleted InstallPlans, versions or Subscriptions of a namespace. A version whose Subscription was
+// deleted stays, and may keep its namespace from being resolved.
+func isDisturbed(h *History, namespace string) bool {
+	isUnsubscribed := func(key string) bool { return strings.HasPrefix(key, namespace+"/") }
+	return h.races.disturbed[namespace] || slices.ContainsFunc(slices.Collect(maps.Keys(h.races.unsubscribed)), isUnsubscribed)
+}
+
 // requireFinishedPlans: in the end each InstallPlan has ended. Only in a namespace that cannot be resolved because of what users
 // deleted may a plan go on waiting for a Subscription that references it.
 func requireFinishedPlans(h *History) {
@@ -247,7 +254,7 @@ func requireFinishedPlans(h *History) {
 	for _, p := range listed[*v1alpha1.InstallPlan](h) {
 		s := referenced[p.Namespace+"/"+p.Name]
 		hasEnded := p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
-		if !hasEnded && (s == nil || !h.races.disturbed[p.Namespace] || !hasCause(h, s)) {
+		if !hasEnded && (s == nil || !isDisturbed(h, p.Namespace) || !hasCause(h, s)) {
 			h.must(fmt.Errorf("InstallPlan %s/%s is %q in the end: %s", p.Namespace, p.Name, p.Status.Phase, p.Status.Message))
 		}
 	}
@@ -265,12 +272,9 @@ func requireHead(h *History, s *v1alpha1.Subscription) {
 	if hasHead && c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded {
 		return
 	}
-	// A version whose Subscription was deleted stays, and may be in the way of its namespace. What it owns of the cluster may be
-	// in the way of any namespace.
-	isUnsubscribed := func(key string) bool { return strings.HasPrefix(key, s.Namespace+"/") }
-	isDisturbed := h.races.disturbed[s.Namespace] || slices.ContainsFunc(slices.Collect(maps.Keys(h.races.unsubscribed)), isUnsubscribed)
+	// What a version without a Subscription owns of the cluster may be in the way of any namespace.
 	isStuck := c != nil && slices.Contains(stuck(h), c)
-	if isDisturbed && hasCause(h, s) || isStuck && (isDisturbed || len(h.races.unsubscribed) > 0) {
+	if isDisturbed(h, s.Namespace) && hasCause(h, s) || isStuck && (isDisturbed(h, s.Namespace) || len(h.races.unsubscribed) > 0) {
 		return
 	}
 	phase := v1alpha1.ClusterServiceVersionPhase("absent")
