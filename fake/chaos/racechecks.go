@@ -141,8 +141,9 @@ func noteTrust(h *History) {
 // trustDelay old trust it.
 func checkTrust(h *History, secret *corev1.Secret) {
 	name := strings.TrimSuffix(secret.Name, "-service-cert")
-	if fake.Find[*appsv1.Deployment](h.Cluster, secret.Namespace, name) == nil {
-		return // no Pod serves
+	d := fake.Find[*appsv1.Deployment](h.Cluster, secret.Namespace, name)
+	if d == nil || h.Cluster.Now().Sub(d.CreationTimestamp.Time) < trustDelay {
+		return // no Pod serves, or none did before, and the webhook did not answer anyway
 	}
 	authority := strings.TrimSpace(string(secret.Data[certificate.CAKey]))
 	service := types.NamespacedName{Namespace: secret.Namespace, Name: name + "-service"}
