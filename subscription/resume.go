@@ -62,7 +62,8 @@ func followRecorded(j *judgement) {
 		return
 	}
 	f.CurrentCSV = c.Name
-	j.cause = olmcore.Cause{Reason: ReasonInstalledFollowed, Message: "status.installedCSV records " + c.Name + ", which no Subscription follows"}
+	message := "status.installedCSV records " + c.Name + ", which no Subscription follows"
+	j.cause = olmcore.Cause{Reason: ReasonInstalledFollowed, Message: message}
 }
 
 // isFollowedByNoOther reports whether a version can be followed: no other Subscription does, and no other version replaces it.

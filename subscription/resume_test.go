@@ -199,7 +199,9 @@ func TestRecordedVersionIsFollowed(t *testing.T) {
 	}
 	unfinished := func(c *csv) {
 		c.Status.Phase, c.Spec.Replaces = v1alpha1.CSVPhasePending, "etcd.v0"
-		c.Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "ServiceAccount", Name: "etcd", Status: v1alpha1.RequirementStatusReasonNotPresent}}
+		c.Status.RequirementStatus = []v1alpha1.RequirementStatus{
+			{Kind: "ServiceAccount", Name: "etcd", Status: v1alpha1.RequirementStatusReasonNotPresent},
+		}
 	}
 	old := version("etcd.v0", func(c *csv) { c.Status.Phase = v1alpha1.CSVPhaseReplacing })
 	following := newSub("b", follows("q", "etcd.v1"), installed)
@@ -208,14 +210,22 @@ func TestRecordedVersionIsFollowed(t *testing.T) {
 		objects            []olmcore.Object
 		current, installed string
 	}{
-		"the version is installed":               {[]olmcore.Object{version("etcd.v1")}, "etcd.v1", "etcd.v1"},
-		"the version waits for something":        {[]olmcore.Object{version("etcd.v1", func(c *csv) { c.Status.Phase = v1alpha1.CSVPhasePending })}, "etcd.v1", "etcd.v1"},
-		"the version lacks objects":              {[]olmcore.Object{old, version("etcd.v1", unfinished)}, "", "etcd.v0"},
-		"the first version lacks objects":        {[]olmcore.Object{version("etcd.v1", unfinished)}, "etcd.v1", "etcd.v1"},
-		"the version is gone":                    {nil, "", "etcd.v1"},
-		"the version is a copy":                  {[]olmcore.Object{version("etcd.v1", func(c *csv) { c.Labels[olmcore.LabelCopiedFrom] = "elsewhere" })}, "", "etcd.v1"},
-		"another version replaces it":            {[]olmcore.Object{version("etcd.v1"), version("etcd.v2", func(c *csv) { c.Spec.Replaces = "etcd.v1" })}, "", "etcd.v1"},
-		"the version is being replaced":          {[]olmcore.Object{version("etcd.v1", func(c *csv) { c.Status.Phase = v1alpha1.CSVPhaseReplacing })}, "", "etcd.v1"},
+		"the version is installed": {[]olmcore.Object{version("etcd.v1")}, "etcd.v1", "etcd.v1"},
+		"the version waits for something": {
+			[]olmcore.Object{version("etcd.v1", func(c *csv) { c.Status.Phase = v1alpha1.CSVPhasePending })}, "etcd.v1", "etcd.v1",
+		},
+		"the version lacks objects":       {[]olmcore.Object{old, version("etcd.v1", unfinished)}, "", "etcd.v0"},
+		"the first version lacks objects": {[]olmcore.Object{version("etcd.v1", unfinished)}, "etcd.v1", "etcd.v1"},
+		"the version is gone":             {nil, "", "etcd.v1"},
+		"the version is a copy": {
+			[]olmcore.Object{version("etcd.v1", func(c *csv) { c.Labels[olmcore.LabelCopiedFrom] = "elsewhere" })}, "", "etcd.v1",
+		},
+		"another version replaces it": {
+			[]olmcore.Object{version("etcd.v1"), version("etcd.v2", func(c *csv) { c.Spec.Replaces = "etcd.v1" })}, "", "etcd.v1",
+		},
+		"the version is being replaced": {
+			[]olmcore.Object{version("etcd.v1", func(c *csv) { c.Status.Phase = v1alpha1.CSVPhaseReplacing })}, "", "etcd.v1",
+		},
 		"another Subscription follows a version": {[]olmcore.Object{version("etcd.v1"), following, plan}, "", "etcd.v1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,9 @@ func TestTwoClocksFindsStatesThatAreRestored(t *testing.T) {
 		"each state is new":                {first: list{"a", "c", "e"}, second: list{"b", "d", "f"}},
 		"one takes the other's state over": {first: list{"a", "b", "", "c"}, second: list{"b", "", "c"}},
 		"a state is restored once":         {first: list{"a", "a"}, second: list{"b"}, fails: map[string]bool{"InstallPlan": true}},
-		"both restore theirs twice":        {first: list{"a", "a", "a"}, second: list{"b", "b", "b"}, fails: map[string]bool{"InstallPlan": true}},
+		"both restore theirs twice": {
+			first: list{"a", "a", "a"}, second: list{"b", "b", "b"}, fails: map[string]bool{"InstallPlan": true},
+		},
 		"both restore theirs for long": {
 			first: list{"a", "a", "a", "a"}, second: list{"b", "b", "b", "b"},
 			fails: map[string]bool{"InstallPlan": true, "CatalogSource": true},

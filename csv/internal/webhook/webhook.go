@@ -77,7 +77,8 @@ func (f *facts) isMissing(w *description) bool {
 		return slices.ContainsFunc(w.ConversionCRDs, func(name string) bool {
 			crd := f.crds[name]
 			config := clientConfig(crd)
-			return crd != nil && f.notOurs(crd) == "" && !f.calledBy(config) && (config == nil || len(config.CABundle) == 0 || f.callsPredecessor(crd))
+			isOpen := config == nil || len(config.CABundle) == 0 || f.callsPredecessor(crd)
+			return crd != nil && f.notOurs(crd) == "" && !f.calledBy(config) && isOpen
 		})
 	}
 	calls := func(o olmcore.Object) bool { return len(f.calls(o)) > 0 }
