@@ -73,6 +73,15 @@ func TestOwnersOfAPlan(t *testing.T) {
 		r := reconcile(t, input(Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), with(a, d)))
 		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(d)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
 	})
+	t.Run("a stale list does not remove the owner that replaced a Subscription", func(t *testing.T) {
+		old := Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.CreationTimestamp = metav1.NewTime(Noon) })
+		again := Subscription("b", func(s *v1alpha1.Subscription) { s.UID = "uid-b-again" })
+		plan := Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("b.v1")}, OwnedBy(a, again), func(p *v1alpha1.InstallPlan) {
+			p.Annotations = map[string]string{"olmcore/contributors": string(a.UID) + "," + string(old.UID) + "," + string(again.UID)}
+		})
+		r := reconcile(t, input(plan, with(a, old)))
+		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(again), OwnerRef(old)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
+	})
 	t.Run("a Subscription that was made anew replaces its former self", func(t *testing.T) {
 		again := Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) {
 			s.UID, s.CreationTimestamp = "uid-b-again", metav1.NewTime(Noon)

@@ -18,13 +18,17 @@ import (
 // Subscriptions. The annotations record both, and the packages of dependencies, which may have no Subscription yet. Relate only
 // adds. It removes duplicates and references to earlier incarnations of an owner.
 func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscription, dependencies ...string) {
-	uids, packages := list(plan, Contributors), append(list(plan, Packages), dependencies...)
+	known, packages := list(plan, Contributors), append(list(plan, Packages), dependencies...)
+	var added []string
 	var recreated []*v1alpha1.Subscription
 	for _, s := range owners {
-		uids = append(uids, string(s.UID))
-		// A Subscription that is older than the plan cannot have replaced one of its owners: the list is stale, and the
-		// other reference is the live one.
-		if !s.CreationTimestamp.Before(&plan.CreationTimestamp) {
+		isKnown := slices.Contains(known, string(s.UID))
+		if !isKnown {
+			added = append(added, string(s.UID))
+		}
+		// A Subscription that is older than the plan, or that contributed to it before, cannot have replaced one of its owners:
+		// the list may be stale, and the other reference the live one.
+		if !isKnown && !s.CreationTimestamp.Before(&plan.CreationTimestamp) {
 			recreated = append(recreated, s)
 		}
 	}
@@ -33,7 +37,7 @@ func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscriptio
 	for _, s := range involved {
 		packages = append(packages, PackageOf(s))
 	}
-	remember(plan, Contributors, uids)
+	remember(plan, Contributors, append(known, added...))
 	remember(plan, Packages, packages)
 	for _, pkg := range unlabelled(plan, involved) {
 		key, _ := olmcore.ComponentLabelKey(pkg, plan.Namespace)
