@@ -308,7 +308,7 @@ func BenchmarkGatherManyDeployments(b *testing.B) {
 	}
 }
 
-// TestCostOfManyDeploymentsIsLinear: to read and assess a version costs the same for each of its Deployments, however many they are.
+// TestCostOfManyDeploymentsIsLinear checks that the cost to read and assess a version grows linearly with its Deployments.
 func TestCostOfManyDeploymentsIsLinear(t *testing.T) {
 	requireLinear(t, 2500, func(n int) func() {
 		snapshot, err := olmcore.NewSnapshot(manyDeployments(n), olmcore.Everything)

@@ -56,16 +56,16 @@ func onlyAdmitting(c *v1alpha1.ClusterServiceVersion) {
 func TestConversionMovesToTheNextDeployment(t *testing.T) {
 	secret := olmcore.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: "cool-next-service-cert"}
 	for name, row := range map[string]struct {
-		// isMarked reports whether the CRD says which version it was made call.
+		// isMarked: the CRD has the annotation olmcore/converted-by. isSecretDeleted: a user deletes the Secret of the next version.
 		isMarked, isSecretDeleted bool
 		change                    func(c *v1alpha1.ClusterServiceVersion)
 	}{
 		"of a version that the controller installed":                       {isMarked: true},
 		"of a version that OLM installed":                                  {},
 		"while nothing else is called":                                     {isMarked: true, isSecretDeleted: true, change: onlyConverting},
-		"while nothing else is called, of OLM":                             {isSecretDeleted: true, change: onlyConverting},
-		"of an APIService alone":                                           {isSecretDeleted: true, change: onlyServing},
-		"of admission webhooks":                                            {isSecretDeleted: true, change: onlyAdmitting},
+		"of OLM, while nothing else is called":                             {isSecretDeleted: true, change: onlyConverting},
+		"while only an APIService is called":                               {isSecretDeleted: true, change: onlyServing},
+		"while only admission webhooks are called":                         {isSecretDeleted: true, change: onlyAdmitting},
 		"while the certificate of the next version is replaced":            {isMarked: true, isSecretDeleted: true},
 		"of a version that OLM installed, while a certificate is replaced": {isSecretDeleted: true},
 	} {

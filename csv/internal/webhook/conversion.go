@@ -32,8 +32,9 @@ func (f *facts) converts(w *description) bool {
 	})
 }
 
-// callsPredecessor reports whether a CRD of this CSV still calls another Service of the namespace: that of the version before,
-// which is deleted with it. A CRD that no version was recorded on may be changed by a user once the CSV is Succeeded.
+// callsPredecessor reports whether a CRD of this CSV still calls the Service of the version before, which is deleted with that
+// version. If olmcore/converted-by names no version, any other Service of the namespace counts while the CSV is Installing. Once it
+// is Succeeded, a user may have chosen that Service.
 func (f *facts) callsPredecessor(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	config := clientConfig(crd)
 	if config == nil || config.Service == nil || config.Service.Namespace != f.CSV.Namespace || f.calledBy(config) || f.notOurs(crd) != "" {
