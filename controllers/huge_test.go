@@ -4,8 +4,6 @@ package controllers_test
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -141,79 +139,6 @@ func cluster(t *testing.T, objects []olmcore.Object) (indexedSnapshot, *controll
 		watched[k.GroupVersionKind] = nil
 	}
 	return indexedSnapshot{snapshot, &controllers.Indexes{Watched: watched}}, controllers.New(&controllers.Options{Sweeps: true, Operators: true})
-}
-
-// costs returns what all reconciles of a namespace allocate, and what they come to, in a cluster of two tenants.
-func costs(t *testing.T, namespace string, objects []olmcore.Object) (allocated int, results []string) {
-	r, set := cluster(t, objects)
-	var before, after runtime.MemStats
-	for _, c := range set.Controllers {
-		keys, err := c.Keys(t.Context(), r)
-		require.NoError(t, err)
-		for _, key := range keys {
-			if key.Namespace != namespace {
-				continue
-			}
-			runtime.ReadMemStats(&before)
-			result, err := c.Reconcile(t.Context(), r, key, noon, nil)
-			runtime.ReadMemStats(&after)
-			require.NoError(t, err)
-			allocated += int(after.TotalAlloc - before.TotalAlloc)
-			for _, a := range result.Actions {
-				verb, target, cause := a.Describe()
-				results = append(results, fmt.Sprint(c.Name, " ", key, " ", verb, " ", target, " ", cause.Message))
-			}
-			for _, d := range result.Diagnostics {
-				results = append(results, fmt.Sprint(c.Name, " ", key, " ", d.Reason, " ", d.Message))
-			}
-		}
-	}
-	return allocated, results
-}
-
-// least is the cost of the cheapest of some runs: what the process allocates once is no cost of an input. Pools keep what they
-// have: there is no garbage collection, and one processor.
-func least(t *testing.T, namespace string, objects []olmcore.Object) (allocated int, results []string) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	allocated, results = costs(t, namespace, objects)
-	for range 2 {
-		again, same := costs(t, namespace, objects)
-		require.Equal(t, results, same)
-		allocated = min(allocated, again)
-	}
-	return allocated, results
-}
-
-// TestATenantsHugeInputCostsWhatItIs: twice of it costs no more than 2.5 times the memory for all reconciles of its
-// namespace together, 4.5 times where each object is judged by all.
-func TestATenantsHugeInputCostsWhatItIs(t *testing.T) {
-	for _, h := range hugeInputs {
-		t.Run(h.name, func(t *testing.T) {
-			growth := 2.5
-			if h.square {
-				growth = 4.5
-			}
-			once, _ := least(t, "evil", h.objects(h.n))
-			twice, _ := least(t, "evil", h.objects(2*h.n))
-			t.Logf("%d: %d KB; %d: %d KB; %.2f times", h.n, once>>10, 2*h.n, twice>>10, float64(twice)/float64(once))
-			require.LessOrEqual(t, float64(twice), growth*float64(once))
-		})
-	}
-}
-
-// TestATenantsHugeInputCostsNoOther: another namespace comes to the same, and allocates as much as without it.
-func TestATenantsHugeInputCostsNoOther(t *testing.T) {
-	without, want := least(t, "victim", nil)
-	require.NotEmpty(t, want)
-	for _, h := range hugeInputs {
-		t.Run(h.name, func(t *testing.T) {
-			with, got := least(t, "victim", h.objects(2*h.n))
-			t.Logf("%d KB, with it %d KB", without>>10, with>>10)
-			require.Equal(t, want, got)
-			require.Less(t, with, 2*without) // the race detector allocates, too
-		})
-	}
 }
 
 // TestATenantsHugeInputWakesNoOther: a change of it concerns keys of its namespace alone.
