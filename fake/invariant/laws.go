@@ -23,34 +23,63 @@ type Func[In any] func(In) (olmcore.Result, error)
 // Recordable. The errors of the laws that do not hold are joined; nil means that all hold. An input that f refuses must be
 // refused every time.
 func Laws[In any](f Func[In], in In) error {
-	return errors.Join(
-		Deterministic(f, in), Pure(f, in), DeadlineSound(f, in), ShiftInvariant(f, in), resultLaws(f, in),
-	)
+	t := newTrial(f, in)
+	err := errors.Join(t.deterministic(), t.pure(), t.deadlineSound(), t.shiftInvariant())
+	if t.err != nil {
+		return err
+	}
+	return errors.Join(err, Separate(t.result), Recordable(t.result))
 }
 
-func resultLaws[In any](f Func[In], in In) error {
-	result, err := f(Clone(in))
-	if err != nil {
-		return nil
+// trial is a call of f, from which the laws start. They share what they need of it, so that f is called as few times as possible.
+type trial[In any] struct {
+	f      Func[In]
+	in     In // it is never handed to f
+	given  In // what was handed to f
+	result olmcore.Result
+	err    error
+	copied olmcore.Result // a copy of the result, made before f was called again
+
+	// shifted is what f returned for the input of another time; nil before it was called.
+	shifted *olmcore.Result
+	// shiftedErr is the error of that call.
+	shiftedErr error
+}
+
+func newTrial[In any](f Func[In], in In) *trial[In] {
+	t := &trial[In]{f: f, in: in, given: Clone(in)}
+	t.result, t.err = f(t.given)
+	t.copied = Clone(t.result)
+	return t
+}
+
+// shiftedBy is how far all times of the input are moved.
+const shiftedBy = 1234 * time.Hour
+
+// shift returns what f returns when all times of the input are moved.
+func (t *trial[In]) shift() (olmcore.Result, error) {
+	if t.shifted == nil {
+		result, err := t.f(Shift(t.in, shiftedBy))
+		t.shifted, t.shiftedErr = &result, err
 	}
-	return errors.Join(Separate(result), Recordable(result))
+	return *t.shifted, t.shiftedErr
 }
 
 // Deterministic checks that f returns the same when called again, and when the slices of its input come in another order.
-func Deterministic[In any](f Func[In], in In) error {
-	first, firstErr := f(Clone(in))
+func Deterministic[In any](f Func[In], in In) error { return newTrial(f, in).deterministic() }
+
+func (t *trial[In]) deterministic() error {
 	for seed := range uint64(3) {
-		again := Clone(in)
-		what := "called again"
+		again, what := Clone(t.in), "called again"
 		if seed > 0 {
-			again, what = Shuffle(in, seed), "with its input shuffled"
+			again, what = Shuffle(t.in, seed), "with its input shuffled"
 		}
-		second, secondErr := f(again)
-		if (firstErr == nil) != (secondErr == nil) {
-			return fmt.Errorf("not deterministic: %s it returned error %v, not %v", what, secondErr, firstErr)
+		second, secondErr := t.f(again)
+		if (t.err == nil) != (secondErr == nil) {
+			return fmt.Errorf("not deterministic: %s it returned error %v, not %v", what, secondErr, t.err)
 		}
-		if firstErr == nil && !equality.Semantic.DeepEqual(first, second) {
-			return fmt.Errorf("not deterministic: %s it returned\n%s\nnot\n%s", what, Describe(second), Describe(first))
+		if t.err == nil && !equality.Semantic.DeepEqual(t.copied, second) {
+			return fmt.Errorf("not deterministic: %s it returned\n%s\nnot\n%s", what, Describe(second), Describe(t.copied))
 		}
 	}
 	return nil
@@ -58,31 +87,30 @@ func Deterministic[In any](f Func[In], in In) error {
 
 // Pure checks that f leaves its input as it was, and that what it returned stays
 // as it is when f is called for another time.
-func Pure[In any](f Func[In], in In) error {
-	given := Clone(in)
-	want := Clone(in)
-	result, err := f(given)
-	if err != nil && !errors.Is(err, olmcore.ErrInvalidInput) {
-		return fmt.Errorf("not pure: an error that is no breach of contract: %w", err)
+func Pure[In any](f Func[In], in In) error { return newTrial(f, in).pure() }
+
+func (t *trial[In]) pure() error {
+	if t.err != nil && !errors.Is(t.err, olmcore.ErrInvalidInput) {
+		return fmt.Errorf("not pure: an error that is no breach of contract: %w", t.err)
 	}
-	if !reflect.DeepEqual(want, given) {
-		return fmt.Errorf("not pure: the input was changed%s", firstDifference(reflect.ValueOf(want), reflect.ValueOf(given), ""))
+	if !reflect.DeepEqual(t.in, t.given) {
+		return fmt.Errorf("not pure: the input was changed%s", firstDifference(reflect.ValueOf(t.in), reflect.ValueOf(t.given), ""))
 	}
-	kept := Clone(result)
-	if _, err := f(Shift(in, time.Hour)); err == nil && !equality.Semantic.DeepEqual(kept, result) {
-		return fmt.Errorf("not pure: what a call returned was changed by the next:\n%s\nnot\n%s", Describe(result), Describe(kept))
+	if _, err := t.shift(); err == nil && !equality.Semantic.DeepEqual(t.copied, t.result) {
+		return fmt.Errorf("not pure: what a call returned was changed by the next:\n%s\nnot\n%s", Describe(t.result), Describe(t.copied))
 	}
 	return nil
 }
 
 // DeadlineSound checks that a result that asks for nothing holds until its
 // deadline: with RequeueAfter d at every instant before Now+d, for ever when d is 0.
-func DeadlineSound[In any](f Func[In], in In) error {
-	result, err := f(Clone(in))
-	if err != nil || len(result.Actions) > 0 {
+func DeadlineSound[In any](f Func[In], in In) error { return newTrial(f, in).deadlineSound() }
+
+func (t *trial[In]) deadlineSound() error {
+	if t.err != nil || len(t.copied.Actions) > 0 {
 		return nil
 	}
-	now, until := nowOf(in), result.RequeueAfter
+	now, until := nowOf(t.in), t.copied.RequeueAfter
 	instants := []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 1000 * 24 * time.Hour}
 	if until > 0 {
 		instants = []time.Duration{time.Nanosecond, until / 3, until / 2, until - time.Second, until - time.Nanosecond}
@@ -91,11 +119,11 @@ func DeadlineSound[In any](f Func[In], in In) error {
 		if d <= 0 || until > 0 && d >= until {
 			continue
 		}
-		later, ok := at(Clone(in), now.Add(d))
+		later, ok := at(Clone(t.in), now.Add(d))
 		if !ok {
-			return fmt.Errorf("not deadline-sound: %T has no field Now", in)
+			return fmt.Errorf("not deadline-sound: %T has no field Now", t.in)
 		}
-		got, err := f(later)
+		got, err := t.f(later)
 		if err != nil || len(got.Actions) > 0 {
 			return fmt.Errorf("not deadline-sound: nothing to do with requeue after %s, but %s later: %v\n%s", until, d, err, Describe(got))
 		}
@@ -104,18 +132,18 @@ func DeadlineSound[In any](f Func[In], in In) error {
 }
 
 // ShiftInvariant checks that moving all times of the input equally moves all times of the result, and changes nothing else.
-func ShiftInvariant[In any](f Func[In], in In) error {
-	const d = 1234 * time.Hour
-	want, err := f(Clone(in))
-	if err != nil {
+func ShiftInvariant[In any](f Func[In], in In) error { return newTrial(f, in).shiftInvariant() }
+
+func (t *trial[In]) shiftInvariant() error {
+	if t.err != nil {
 		return nil
 	}
-	got, err := f(Shift(in, d))
+	got, err := t.shift()
 	if err != nil {
 		return fmt.Errorf("not shift-invariant: %w", err)
 	}
-	if want = Shift(want, d); !equality.Semantic.DeepEqual(want, got) {
-		return fmt.Errorf("not shift-invariant: moved by %s it returned\n%s\nnot\n%s", d, Describe(got), Describe(want))
+	if want := Shift(t.copied, shiftedBy); !equality.Semantic.DeepEqual(want, got) {
+		return fmt.Errorf("not shift-invariant: moved by %s it returned\n%s\nnot\n%s", shiftedBy, Describe(got), Describe(want))
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func Resumable(w World) error {
 						return loss.of(r.actions, i)
 					}
 					return r.actions
-				}, 3*w.Rounds, lossy.number)
+				}, 3*w.Rounds, lossy.number+1)
 				title := fmt.Sprintf("not resumable: round %d %s its %s of %s", lossy.number, loss.name, verb, target)
 				if err != nil {
 					return fmt.Errorf("%s: %w", title, err)
