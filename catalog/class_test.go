@@ -169,7 +169,7 @@ func TestClassOfAPod(t *testing.T) {
 			withoutNode(in)
 			in.Pods.Items[0].CreationTimestamp = metav1.NewTime(in.Now.Add(-10 * time.Second))
 			scheduled(in.Pods.Items[0], corev1.ConditionTrue, "", time.Time{})
-		}, "Serving Gone for 30s"},
+		}, "Serving Gone for 1m30s"},
 		"bound, with a reason of its past": {func(in *catalog.Input) {
 			unreadyFor(in, 0)
 			scheduled(in.Pods.Items[0], corev1.ConditionTrue, corev1.PodReasonUnschedulable, in.Now)

@@ -45,12 +45,26 @@ func TestWhichPodsAreForceDeleted(t *testing.T) {
 	another := func(in *catalog.Input) { addPod(in, "cool-zz", func(*corev1.Pod) {}) }
 	forced := func(in *catalog.Input) { in.Pods.Items[0].DeletionGracePeriodSeconds = new(int64(0)) }
 	const never, gone4ever, lost, upstream = catalog.ForceDeleteNever, catalog.ForceDeleteNodeGone, catalog.ForceDeleteNodeLost, catalog.ForceDeleteUpstream
+	scheduledAgo := func(d time.Duration) func(*catalog.Input) {
+		return func(in *catalog.Input) { scheduled(in.Pods.Items[0], corev1.ConditionTrue, "", in.Now.Add(-d)) }
+	}
+	stops := func(in *catalog.Input) { unready(in.Pods.Items[0]) }
 	type graces map[catalog.ForceDeletePolicy]string
 	for name, test := range map[string]struct {
 		change func(*catalog.Input)
 		want   graces
 	}{
-		"of a node gone":                   {nowhere, graces{never: "NodeGone 1", gone4ever: "NodeGone 0", lost: "NodeGone 0", upstream: "NodeGone 0"}},
+		"of a node gone": {nowhere, graces{never: "NodeGone 1", gone4ever: "NodeGone 0", lost: "NodeGone 0", upstream: "NodeGone 0"}},
+		// A clock may be ahead, and the cache of the Nodes stale: a Pod that is ready may serve on a Node that was just created.
+		"ready, of a node gone, 99 s after": {both(nowhere, scheduledAgo(99*time.Second)), graces{}},
+		"ready, of a node gone, 100 s after": {
+			both(nowhere, scheduledAgo(100*time.Second)),
+			graces{never: "NodeGone 1", gone4ever: "NodeGone 0", lost: "NodeGone 0", upstream: "NodeGone 0"},
+		},
+		"not ready, of a node gone, 40 s after": {
+			both(nowhere, scheduledAgo(40*time.Second), stops),
+			graces{never: "NodeGone 1", gone4ever: "NodeGone 0", lost: "NodeGone 0", upstream: "NodeGone 0"},
+		},
 		"of a node gone, being deleted":    {both(nowhere, deleted(0)), graces{gone4ever: "NodeGone 0", lost: "NodeGone 0", upstream: "NodeGone 0"}},
 		"of a node gone, forced already":   {both(nowhere, deleted(0), forced), graces{}},
 		"of a silent node":                 {silent, graces{}},

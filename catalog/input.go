@@ -168,7 +168,7 @@ type Config struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// NodeUnreachableGrace, NodeNotReadyGrace and NodeGoneGrace are how long a node may be silent, not ready, or missing
-	// before its Pods count as lost.
+	// before its Pods count as lost. A ready Pod of a missing node counts as lost olmcore.ClockTolerance later: the cache may be stale.
 	NodeUnreachableGrace time.Duration `json:"nodeUnreachableGrace,omitempty"`
 	NodeNotReadyGrace    time.Duration `json:"nodeNotReadyGrace,omitempty"`
 	NodeGoneGrace        time.Duration `json:"nodeGoneGrace,omitempty"`

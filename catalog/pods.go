@@ -129,7 +129,12 @@ func (f *facts) lost(p *registryPod) (reason string, wait time.Duration) {
 		return ReasonNodeOutOfService, 0
 	// The node controller takes Ready from the Pods of a silent node. While a Pod still has it, it counts as serving.
 	case p.Node == NodeGone || p.Node.doubtful() && !p.Ready:
-		if wait = p.NodeSince.Add(f.Config.grace(p.Node)).Sub(f.Now); wait <= 0 {
+		grace := f.Config.grace(p.Node)
+		if p.Ready {
+			// The Pod may serve on a Node that was just created, if the cache of the Nodes is stale and this clock is ahead.
+			grace += olmcore.ClockTolerance
+		}
+		if wait = p.NodeSince.Add(grace).Sub(f.Now); wait <= 0 {
 			return "Node" + string(p.Node), 0 // ReasonNodeGone, ReasonNodeUnreachable or ReasonNodeNotReady
 		}
 	}
