@@ -5,6 +5,7 @@ package catalog_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ func TestTwoClocksAgreeOnEveryStatus(t *testing.T) {
 	passed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
+		w.skew = rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks")
 		steps := w.steps()
 		delete(steps, "clock is set")
 		t.Repeat(steps)
@@ -39,7 +41,7 @@ func TestTwoClocksAgreeOnEveryStatus(t *testing.T) {
 			}
 		}))
 		clocks := invariant.TwoClocks{
-			Cluster: w.Cluster, Rounds: clockRounds, Ahead: rapid.SampledFrom(invariant.ClockPairs()).Draw(t, "clocks"),
+			Cluster: w.Cluster, Rounds: clockRounds, Ahead: w.skew,
 			Managers: [2][]fake.Controller{{w.connected(t, 0)}, {w.connected(t, 1)}},
 		}
 		for range rapid.IntRange(1, 4).Draw(t, "times") {
@@ -110,6 +112,34 @@ func TestAVerdictOfAClockAheadIsKept(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTwoClocksAgreeOnTheNewestContent moves the tag of the image in the second in which the Pods are created. To a manager whose
+// clock is ahead that second is over. It must not delete Pods for their content that the other manager creates again.
+func TestTwoClocksAgreeOnTheNewestContent(t *testing.T) {
+	const image = "quay.io/example/catalog:v3" // the names of its Pods follow from it
+	for _, ahead := range invariant.ClockPairs() {
+		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
+			cs := cool()
+			cs.Spec.Image = image
+			w := newWorld(t, catalog.Config{Replicas: 3}, cs)
+			require.NoError(t, w.AddNode("c", nil))
+			w.run(t, 0)
+			require.NoError(t, w.Drain("b"))
+			w.SetImage(image, "sha256:"+strings.Repeat("1", 64))
+			clocks := invariant.TwoClocks{
+				Cluster: w.Cluster, Rounds: clockRounds, Ahead: ahead,
+				Managers: [2][]fake.Controller{{controller(w.config)}, {controller(w.config)}},
+			}
+			require.NoError(t, clocks.Agree(t.Context()))
+			require.NoError(t, clocks.RunFor(t.Context(), 4*time.Minute, 20*time.Second))
+			pods := w.input(t).Pods.Items
+			require.Len(t, pods, 3)
+			for _, pod := range pods {
+				require.Contains(t, pod.Status.ContainerStatuses[0].ImageID, strings.Repeat("1", 64))
+			}
+		})
 	}
 }
 

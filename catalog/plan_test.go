@@ -69,7 +69,7 @@ func describeAs(in *catalog.Input, p *corev1.Pod, word string) {
 	case "unknown":
 		p.Status.ContainerStatuses[0].ImageID = ""
 	case "young":
-		p.CreationTimestamp = metav1.NewTime(in.Now.Add(-time.Minute))
+		p.CreationTimestamp = metav1.NewTime(in.Now.Add(-2 * time.Minute))
 	case "unmanaged":
 		delete(p.Labels, "olm.managed")
 	case "unschedulable":

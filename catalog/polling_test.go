@@ -169,18 +169,11 @@ func TestWhenAPollStarts(t *testing.T) {
 		"a candidate is about to end":    {probeOf("terminating unready"), "", "NeverPolled"},
 		"a candidate is of another spec": {probeOf("old unready"), "-cool-zz", "NeverPolled"},
 		"a candidate is lost":            {probeOf("lost unready"), "-cool-zz", "NeverPolled"},
-		"two found different content": {func(in *catalog.Input) {
-			probeOf("new")(in)
-			probeOf("newer")(in)
-			in.Pods.Items[2].Name, in.Pods.Items[2].UID = "cool-zzz", "zzz"
-		}, "-cool-zz", "NeverPolled"},
-		"two that were made in this second found different content": {func(in *catalog.Input) {
-			probeOf("new")(in)
-			probeOf("newer")(in)
-			in.Pods.Items[2].Name, in.Pods.Items[2].UID = "cool-zzz", "zzz"
-			in.Pods.Items[1].CreationTimestamp, in.Pods.Items[2].CreationTimestamp = olmcore.Timestamp(in.Now), olmcore.Timestamp(in.Now)
-		}, "", "NeverPolled"},
-		"its content is not known": {probeOf("unknown"), "", "NeverPolled"},
+		"two found different content":    {twoProbes(time.Hour, time.Minute), "-cool-zz", "NeverPolled"},
+		"two of this second":             {twoProbes(0, 0), "", "NeverPolled"},
+		"two of one second, 60 s ago":    {twoProbes(60*time.Second, 60*time.Second), "", "NeverPolled"},
+		"two of one second, 61 s ago":    {twoProbes(61*time.Second, 61*time.Second), "-cool-zz", "NeverPolled"},
+		"its content is not known":       {probeOf("unknown"), "", "NeverPolled"},
 	} {
 		in := invariant.Clone(base)
 		pollAgo(time.Hour, test.change)(&in)
@@ -188,6 +181,17 @@ func TestWhenAPollStarts(t *testing.T) {
 		require.Equal(t, test.want, moves(out), name)
 		require.NoError(t, invariant.Laws(result, in), name)
 		require.Equal(t, test.told, meta.FindStatusCondition(catalog.Assess(in).Conditions, catalog.ConditionUpdatePolled).Reason, name)
+	}
+}
+
+// twoProbes adds two Pods that found different content, and were created some time ago.
+func twoProbes(first, second time.Duration) func(*catalog.Input) {
+	return func(in *catalog.Input) {
+		probeOf("new")(in)
+		probeOf("newer")(in)
+		one, other := in.Pods.Items[1], in.Pods.Items[2]
+		other.Name, other.UID = "cool-zzz", "zzz"
+		one.CreationTimestamp, other.CreationTimestamp = olmcore.Timestamp(in.Now.Add(-first)), olmcore.Timestamp(in.Now.Add(-second))
 	}
 }
 

@@ -46,8 +46,10 @@ type stormyWorld struct {
 	// clients are the controllers' gRPC clients.
 	clients [2]*catalog.Connection
 	nodes   []string
-	// skew is how far the controllers' clocks are from the API server's.
-	skew time.Duration
+	// tried is the version of the cluster for which each controller was tried at rest.
+	tried [2]string
+	// skew is how far the clock of each controller is ahead of that of the API server.
+	skew [2]time.Duration
 }
 
 func drawWorld(t *rapid.T) *stormyWorld {
@@ -75,6 +77,9 @@ func drawWorld(t *rapid.T) *stormyWorld {
 	w.views = [2]*fake.View{w.View("catalog"), w.View("another")}
 	return w
 }
+
+// clock returns the time that the clock of a controller shows.
+func (w *stormyWorld) clock(who int) time.Time { return w.Now().Add(w.skew[who]) }
 
 // work is what happens while nothing disturbs the controllers: they hear of all changes, decide, and the cluster does what
 // it is told.
@@ -150,13 +155,14 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 		"outage 2":  w.outage,
 		"update":    w.update,
 		"client changes": func(t *rapid.T) {
-			client := w.clients[rapid.IntRange(0, 1).Draw(t, "whose")]
+			who := rapid.IntRange(0, 1).Draw(t, "whose")
+			client := w.clients[who]
 			if client == nil {
 				return
 			}
 			client.State = rapid.SampledFrom([]string{"IDLE", "CONNECTING", "READY", "TRANSIENT_FAILURE", "SHUTDOWN"}).Draw(t, "client")
-			if client.LastTransition = w.Now(); client.State == "READY" {
-				client.LastConnect = w.Now()
+			if client.LastTransition = w.clock(who); client.State == "READY" {
+				client.LastConnect = client.LastTransition
 			}
 		},
 		"another one": w.reconcile(1),
@@ -165,7 +171,8 @@ func (w *stormyWorld) steps() map[string]func(*rapid.T) {
 		"sync a bit":  w.syncSome,
 		"restart":     func(*rapid.T) { w.views[0].Restart(); w.last[0], w.checkpoint[0], w.clients[0] = nil, nil, nil },
 		"clock is set": func(t *rapid.T) {
-			w.skew = rapid.SampledFrom([]time.Duration{0, time.Hour, -time.Hour, time.Second, 1500 * time.Millisecond}).Draw(t, "skew")
+			skew := rapid.SampledFrom([]time.Duration{0, time.Hour, -time.Hour, time.Second, 1500 * time.Millisecond}).Draw(t, "skew")
+			w.skew = [2]time.Duration{skew, skew}
 		},
 		"settle":       func(t *rapid.T) { require.NoError(t, w.Settle()) },
 		"step":         func(*rapid.T) { w.Step() },
@@ -313,12 +320,16 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 		return // the cache does not have it yet
 	}
 	require.NoError(t, err)
-	in.Now, in.LastRun = w.Now().Add(w.skew), w.last[who]
+	in.Now, in.LastRun = w.clock(who), w.last[who]
 	if client := w.clients[who]; client != nil {
 		in.Connection = new(*client)
 	}
-	require.NoError(t, invariant.Laws(result, in))
 	out := answer(t, in)
+	// Of the inputs at rest that differ in their time alone the first one is tried.
+	if !out.Result.Empty() || w.tried[who] != w.ResourceVersion() {
+		require.NoError(t, invariant.Laws(result, in))
+		w.tried[who] = w.ResourceVersion()
+	}
 	remembering := in
 	remembering.Checkpoint = w.checkpoint[who]
 	again := answer(t, remembering)
@@ -333,7 +344,7 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 	w.checkpoint[who] = out.Checkpoint
 	switch out.Connection.Verb {
 	case catalog.ConnectionConnect:
-		w.clients[who] = &catalog.Connection{Address: out.Connection.Address, State: "IDLE", LastTransition: w.Now()}
+		w.clients[who] = &catalog.Connection{Address: out.Connection.Address, State: "IDLE", LastTransition: in.Now}
 	case catalog.ConnectionDrop:
 		w.clients[who] = nil
 	}

@@ -239,26 +239,33 @@ func (pl *planner) dropOlderContent() {
 	}
 }
 
-// contentIsOrdered reports whether it shows which content is newer. In the second in which Pods with several contents were
-// made it does not: what is deleted for its content might be made again with the same.
+// contentIsOrdered reports whether it shows which content is newer. Pods with different contents that were created in one second
+// do not show it: what is deleted for its content might be created again with the same content while that second lasts. To a
+// manager whose clock is ahead the second is over too early, so that all managers wait for olmcore.ClockTolerance longer.
 func (pl *planner) contentIsOrdered() bool {
-	second := pl.Now.Truncate(time.Second)
-	young := pl.pods.choose(func(p *registryPod) bool {
-		return p.Ready && p.Content != "" && p.CreationTimestamp.Truncate(time.Second).Equal(second)
-	})
-	if slices.ContainsFunc(young, func(p *registryPod) bool { return p.Content != young[0].Content }) {
-		pl.waitFor(second.Add(time.Second).Sub(pl.Now))
-		return false
+	contents := map[int64]string{} // by the second
+	var wait time.Duration
+	for _, p := range pl.pods.choose(func(p *registryPod) bool { return p.Ready && p.Content != "" }) {
+		created := p.CreationTimestamp.Truncate(time.Second)
+		left := created.Add(time.Second + olmcore.ClockTolerance).Sub(pl.Now)
+		if left <= 0 || isFuture(created, pl.Now) {
+			continue
+		}
+		if content, found := contents[created.Unix()]; found && content != p.Content {
+			wait = max(wait, left)
+		}
+		contents[created.Unix()] = p.Content
 	}
-	return true
+	pl.waitFor(wait)
+	return wait == 0
 }
 
-// planSurplus lets one content and the best Pods win, as many as asked for.
+// planSurplus lets one content and the best Pods win, as many as asked for. No Pod goes while it is not known which content is newer.
 func (pl *planner) planSurplus() {
 	l, n := &pl.pods, pl.Config.Replicas
 	other := func(p *registryPod) bool { return p.Ready && p.Content != l.Content && p.Content != "" }
-	mixed := slices.ContainsFunc(l.Items, func(p *registryPod) bool { return p.serves() && other(p) }) && pl.contentIsOrdered()
-	if l.Outdated > 0 || l.Current <= n && !mixed {
+	mixed := slices.ContainsFunc(l.Items, func(p *registryPod) bool { return p.serves() && other(p) })
+	if l.Outdated > 0 || l.Current <= n && !mixed || mixed && !pl.contentIsOrdered() {
 		return
 	}
 	ranked := l.live(roleServing)
