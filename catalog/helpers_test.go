@@ -510,15 +510,20 @@ func podOf(t *testing.T, cs *v1alpha1.CatalogSource, enforce string, config cata
 func recorded(t require.TestingT, in catalog.Input) catalog.Input {
 	next := invariant.Clone(in)
 	for range 3 { // a status may be written before
+		isChanged := false
 		for _, action := range answer(t, next).Actions {
 			switch a := action.(type) {
 			case olmcore.UpdateStatus:
-				next.CatalogSource = a.After.(*v1alpha1.CatalogSource)
+				next.CatalogSource, isChanged = a.After.(*v1alpha1.CatalogSource), true
 			case olmcore.Update:
 				if a.Cause.Reason == catalog.ReasonPodKept {
 					recordKept(&next, a.After)
+					isChanged = true
 				}
 			}
+		}
+		if !isChanged {
+			break
 		}
 	}
 	after := invariant.Clone(in)

@@ -149,6 +149,28 @@ func TestAForgedNumberDoesNotKeepASurplusPod(t *testing.T) {
 	}
 }
 
+// TestANodeThatRecoversKeepsTheRecordedPod lets the node of the recorded Pod be out of service, and recover before the two Pods that
+// are too many were deleted. Then the recorded Pod stays, and one Pod of each node is deleted.
+func TestANodeThatRecoversKeepsTheRecordedPod(t *testing.T) {
+	in := converged(t, catalog.Config{Replicas: 2}, cool())
+	first := in.Pods.Items[0]
+	addPod(&in, "cool-x", func(p *corev1.Pod) { p.UID, p.Spec.NodeName = "x", first.Spec.NodeName })
+	addPod(&in, "cool-y", func(p *corev1.Pod) { p.UID, p.Spec.NodeName = "y", in.Pods.Items[1].Spec.NodeName })
+	number(first, "1")
+	in.CatalogSource.Annotations = map[string]string{keptPod: string(first.UID)}
+	in = withStatus(t, in)
+	recovered := done(answer(t, in))
+	require.Equal(t, []string{"delete cool-x PodSurplus", "delete cool-y PodSurplus"}, recovered)
+
+	leaving := invariant.Clone(in)
+	off(setNode(&leaving, corev1.ConditionTrue, time.Hour))
+	leaving = withStatus(t, leaving)
+	out := answer(t, leaving)
+	require.Equal(t, []string{"update " + in.Pods.Items[1].Name + " PodKept"}, done(out))
+	checkPromises(t, leaving, out)
+	require.Equal(t, []string{"delete " + first.Name + " PodSurplus", "delete cool-x PodSurplus"}, done(answer(t, recorded(t, leaving))))
+}
+
 func number(pod *corev1.Pod, value string) {
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
