@@ -243,8 +243,8 @@ func requireCopies(h *History) {
 	}
 }
 
-// requireOwners: in the end nothing outside the namespaces of OLM belongs to a version that is gone. What a plan made with
-// a stale cache after the cleanup is left to the sweep: where it may not delete, it reports that.
+// requireOwners requires that in the end no object outside the namespaces of OLM belongs to a version that is gone. A manager with
+// a stale cache may create one after the cleanup. The sweep deletes it, or reports it if it may not delete.
 func requireOwners(h *History) {
 	reported := orphans(h)
 	for _, o := range h.Cluster.Objects() {
@@ -256,8 +256,7 @@ func requireOwners(h *History) {
 			continue
 		}
 		h.Figures.Orphans++
-		isOfPlan := strings.HasPrefix(o.GetName(), owner.Name+"-") && o.GetLabels()[olmcore.LabelCopiedFrom] == ""
-		if (h.Sweeps || !isOfPlan || !reported[olmcore.KeyOf(o)]) && !isLeftToStuck(h, o) {
+		if (h.Sweeps || !reported[olmcore.KeyOf(o)]) && !isLeftToStuck(h, o) {
 			h.must(fmt.Errorf("%s is of %s/%s, which is gone", olmcore.KeyOf(o), owner.Namespace, owner.Name))
 		}
 	}
