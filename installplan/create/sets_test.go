@@ -273,11 +273,11 @@ func TestPlansOfSetsAreAwaitedWithoutTheOption(t *testing.T) {
 		change  func(p *v1alpha1.InstallPlan)
 		awaited bool
 	}{
-		"they are new":             {func(*v1alpha1.InstallPlan) {}, true},
-		"they make no progress":    {func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *Ago(time.Hour) }, false},
-		"one is being deleted":     {func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(0) }, false},
-		"one failed":               {func(p *v1alpha1.InstallPlan) { p.Status.Phase = Failed }, false},
-		"one has another version":  {func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"b.v2"} }, false},
+		"they are new":               {func(*v1alpha1.InstallPlan) {}, true},
+		"they make no progress":      {func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *Ago(time.Hour) }, false},
+		"one is being deleted":       {func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(0) }, false},
+		"one failed":                 {func(p *v1alpha1.InstallPlan) { p.Status.Phase = Failed }, false},
+		"one has another version":    {func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"b.v2"} }, false},
 		"one was not made for a set": {func(p *v1alpha1.InstallPlan) { delete(p.Annotations, olmcore.AnnotationSeparatePlan) }, false},
 	} {
 		changed := made[1].DeepCopy()
