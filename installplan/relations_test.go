@@ -5,6 +5,7 @@ package installplan_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,12 +83,12 @@ func TestOwnersOfAPlan(t *testing.T) {
 		r := reconcile(t, input(plan, with(a, old)))
 		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(again), OwnerRef(old)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
 	})
-	t.Run("a Subscription that was made anew replaces its former self", func(t *testing.T) {
+	t.Run("a Subscription that was created again is added", func(t *testing.T) {
 		again := Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) {
 			s.UID, s.CreationTimestamp = "uid-b-again", metav1.NewTime(Noon)
 		})
 		r := reconcile(t, input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("b.v1")}, OwnedBy(a, b)), with(a, again)))
-		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(again)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
+		Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(b), OwnerRef(again)}, r.Actions[0].(olmcore.Update).After.GetOwnerReferences())
 	})
 	t.Run("a cache that is behind drops no newer owner", func(t *testing.T) {
 		old := Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) {
@@ -222,6 +223,46 @@ func TestReferenceMakesAnOwner(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAStaleListRemovesNoOwner: Subscription b was deleted and created again. One manager still lists the deleted one, which is also
+// newer than the plan. In either order no live owner is lost, and the garbage collector removes the reference to the deleted one.
+func TestAStaleListRemovesNoOwner(t *testing.T) {
+	for _, order := range [][]string{{"current", "stale"}, {"stale", "current"}, {"stale", "current", "stale"}} {
+		t.Run(strings.Join(order, " then "), func(t *testing.T) {
+			plan := Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("b.v1")})
+			c := World(t, UserSubscription("a"), plan)
+			subscribe := func() {
+				require.NoError(t, c.Create(UserSubscription("b")))
+				require.NoError(t, fake.Edit(c, NS, "b", func(s *v1alpha1.Subscription) { s.Status.CurrentCSV = "b.v1" }))
+			}
+			a := fake.Find[*v1alpha1.Subscription](c, NS, "a")
+			require.NoError(t, fake.Edit(c, NS, plan.Name, OwnedBy(a)))
+			c.Advance(time.Minute)
+			subscribe()
+			views := map[string]*fake.View{"stale": c.View("stale")}
+			b := fake.Find[*v1alpha1.Subscription](c, NS, "b")
+			require.NoError(t, c.Delete(olmcore.RefOf(b)))
+			c.Advance(time.Minute)
+			subscribe()
+			views["current"] = c.View("current")
+
+			safety := invariant.Safety{Cluster: c}
+			for _, manager := range order {
+				views[manager].SyncKind(v1alpha1.SchemeGroupVersion.WithKind("InstallPlan"))
+				key := types.NamespacedName{Namespace: NS, Name: plan.Name}
+				r, err := plans(installplan.Config{}).Reconcile(t.Context(), views[manager], key, c.Now(), nil)
+				require.NoError(t, err)
+				require.NotEmpty(t, r.Actions, manager)
+				require.NoError(t, olmcore.Run(t.Context(), c, r.Actions))
+				require.NoError(t, safety.Check())
+				require.NoError(t, c.Settle())
+				require.NoError(t, safety.Check())
+			}
+			b = fake.Find[*v1alpha1.Subscription](c, NS, "b")
+			Same(t, []metav1.OwnerReference{OwnerRef(a), OwnerRef(b)}, planNamed(t, c, plan.Name).OwnerReferences)
+		})
+	}
 }
 
 // TestSupersededPlanIsNotExecuted: a waits for a plan of v2 when v3 comes, and b with it. Approving both runs the

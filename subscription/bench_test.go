@@ -165,3 +165,15 @@ func BenchmarkOneChange(b *testing.B) {
 		measure(b, n, in)
 	}
 }
+
+// BenchmarkForgottenVersions measures a namespace whose plans were deleted and whose Subscriptions all lost status.currentCSV.
+func BenchmarkForgottenVersions(b *testing.B) {
+	for _, n := range []int{1000, 8000} {
+		in := convergedInput(n)
+		in.InstallPlans = olmcore.Found[*v1alpha1.InstallPlan]()
+		for _, s := range in.Subscriptions.Items {
+			s.Status.CurrentCSV, s.Status.InstallPlanRef = "", nil
+		}
+		measure(b, n, in)
+	}
+}

@@ -26,6 +26,7 @@ type namespace struct {
 	subs         []*v1alpha1.Subscription
 	subNamed     map[string]*v1alpha1.Subscription
 	csvs         map[string]*v1alpha1.ClusterServiceVersion
+	followers    map[string]int                             // how many Subscriptions follow a version
 	unfollowed   map[string]*v1alpha1.ClusterServiceVersion // those that no Subscription follows
 	replacements map[string]*v1alpha1.ClusterServiceVersion // of them, by what they replace
 	replaced     map[string]bool                            // what any CSV replaces
@@ -51,8 +52,14 @@ func newNamespace(in *Input, table []conditionRow) (*namespace, error) {
 		subs: relation.Sorted(in.Subscriptions.Items), subNamed: relation.ByName(in.Subscriptions.Items),
 		plans: relation.Sorted(in.InstallPlans.Items), planNamed: relation.ByName(in.InstallPlans.Items),
 		csvs: relation.ByName(in.ClusterServiceVersions.Items), window: newWindow(in.Namespace, in.Observations),
+		followers: map[string]int{},
 	}
-	n.unfollowed = unfollowed(n.csvs, n.subs)
+	for _, s := range n.subs {
+		for _, csv := range followedBy(s) {
+			n.followers[csv]++
+		}
+	}
+	n.unfollowed = unfollowed(n.csvs, n.followers)
 	n.replacements, n.replaced = replacements(n.unfollowed), map[string]bool{}
 	for _, c := range n.csvs {
 		n.replaced[c.Spec.Replaces] = n.replaced[c.Spec.Replaces] || !c.IsCopied()

@@ -72,9 +72,11 @@ func isFollowedByNoOther(j *judgement, c *v1alpha1.ClusterServiceVersion) bool {
 	if c.IsCopied() || c.DeletionTimestamp != nil || isReplaced {
 		return false
 	}
-	return !slices.ContainsFunc(j.subs, func(s *v1alpha1.Subscription) bool {
-		return s.UID != j.Subscription.UID && (s.Status.CurrentCSV == c.Name || s.Status.InstalledCSV == c.Name)
-	})
+	others := j.followers[c.Name]
+	if slices.Contains(followedBy(j.Subscription), c.Name) {
+		others--
+	}
+	return others == 0
 }
 
 // goBack makes a Subscription whose version is gone after its plan failed follow the version of its package that was being

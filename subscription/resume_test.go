@@ -205,6 +205,7 @@ func TestRecordedVersionIsFollowed(t *testing.T) {
 	}
 	old := version("etcd.v0", func(c *csv) { c.Status.Phase = v1alpha1.CSVPhaseReplacing })
 	following := newSub("b", follows("q", "etcd.v1"), installed)
+	upgrading := newSub("b", follows("q", "etcd.v2"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v1" })
 	plan := newPlan("q", "Complete", done(9), func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"etcd.v1"} })
 	for name, tc := range map[string]struct {
 		objects            []olmcore.Object
@@ -227,6 +228,7 @@ func TestRecordedVersionIsFollowed(t *testing.T) {
 			[]olmcore.Object{version("etcd.v1", func(c *csv) { c.Status.Phase = v1alpha1.CSVPhaseReplacing })}, "", "etcd.v1",
 		},
 		"another Subscription follows a version": {[]olmcore.Object{version("etcd.v1"), following, plan}, "", "etcd.v1"},
+		"another Subscription upgrades from it":  {[]olmcore.Object{version("etcd.v1"), upgrading, plan}, "", "etcd.v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(append(tc.objects, newSub("a", func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "etcd.v1" }))...)

@@ -11,14 +11,19 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// unfollowed returns the CSVs that no Subscription follows, by name: neither copies nor those that are being deleted.
-func unfollowed(csvs map[string]*v1alpha1.ClusterServiceVersion, subs []*v1alpha1.Subscription) map[string]*v1alpha1.ClusterServiceVersion {
-	found, followed := map[string]*v1alpha1.ClusterServiceVersion{}, map[string]bool{}
-	for _, s := range subs {
-		followed[s.Status.CurrentCSV], followed[s.Status.InstalledCSV] = true, true
+// followedBy returns the versions that a Subscription follows, each once.
+func followedBy(s *v1alpha1.Subscription) []string {
+	if s.Status.CurrentCSV == s.Status.InstalledCSV {
+		return []string{s.Status.CurrentCSV}
 	}
+	return []string{s.Status.CurrentCSV, s.Status.InstalledCSV}
+}
+
+// unfollowed returns the CSVs that no Subscription follows, by name: neither copies nor those that are being deleted.
+func unfollowed(csvs map[string]*v1alpha1.ClusterServiceVersion, followers map[string]int) map[string]*v1alpha1.ClusterServiceVersion {
+	found := map[string]*v1alpha1.ClusterServiceVersion{}
 	for name, c := range csvs {
-		if !followed[name] && c.DeletionTimestamp == nil && !c.IsCopied() {
+		if followers[name] == 0 && c.DeletionTimestamp == nil && !c.IsCopied() {
 			found[name] = c
 		}
 	}

@@ -33,6 +33,7 @@ func (h *History) heal() {
 			m.skew = 0
 		}
 	}
+	h.endRollout()
 	endRaces(h)
 	for _, node := range []string{"a", "b"} {
 		h.must(h.Cluster.HealNode(node))
@@ -149,6 +150,7 @@ func (h *History) workOff() {
 			if len(m.queue) > 0 {
 				idle = false
 				m.work(func(int) int { return 0 })
+				h.check() // after each manager: the other one may hide what this one did
 			}
 		}
 		if h.check(); idle || h.problem != nil {

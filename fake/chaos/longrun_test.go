@@ -45,12 +45,11 @@ func TestTheWholeWorld(t *testing.T) {
 	}
 }
 
-// TestSeparatePlansInTheWholeWorld runs the same histories, with a plan for each set of Subscriptions that depend on each other.
+// TestSeparatePlansInTheWholeWorld runs such histories with a plan for each set of Subscriptions that depend on each other. The option
+// changes while plans run, and one manager restarts with it before the other.
 func TestSeparatePlansInTheWholeWorld(t *testing.T) {
 	requireNoProblem(t, number(t, stepsVariable, separateSteps), func(seed uint64, n int) ([]step, chaos.Options) {
-		steps, of := historyOf(seed, n)
-		of.Separates = true
-		return steps, of
+		return drawHistory(seed, n, chaos.Setting{Approves: true, Separates: true})
 	})
 }
 
@@ -154,9 +153,15 @@ func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
 // historyOf draws the steps of a history.
 func historyOf(seed uint64, n int) ([]step, chaos.Options) {
+	return drawHistory(seed, n, chaos.Setting{Approves: true})
+}
+
+// drawHistory draws the rest of the setting of a history, and its steps.
+func drawHistory(seed uint64, n int, with chaos.Setting) ([]step, chaos.Options) {
 	r := random(seed)
-	of := chaos.Options{Setting: chaos.Setting{Approves: true,
-		Races: racesIn(seed), Serves: r.IntN(2) == 0, Sweeps: r.IntN(2) == 0, Deletes: r.IntN(2) == 0, Attacks: r.IntN(2) == 0, Spoils: r.IntN(2) == 0}}
+	with.Races, with.Serves, with.Sweeps = racesIn(seed), r.IntN(2) == 0, r.IntN(2) == 0
+	with.Deletes, with.Attacks, with.Spoils = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
+	of := chaos.Options{Setting: with}
 	kinds := chaos.Steps(of)
 	steps := make([]step, n)
 	for i := range steps {

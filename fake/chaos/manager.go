@@ -34,10 +34,12 @@ type manager struct {
 	timers map[item]time.Time
 	fails  map[item]int
 
-	down    bool
-	skew    time.Duration
-	faults  []writeFault
-	crashed bool
+	down bool
+	skew time.Duration
+	// isSeparate is the value of the option SeparatePlans that the process was started with.
+	isSeparate bool
+	faults     []writeFault
+	crashed    bool
 	// catalogs has the content of the catalog that this manager has read.
 	catalogs controllers.Catalogs
 	// frozen are the kinds whose cache stands still, until when.
@@ -63,7 +65,8 @@ func (m *manager) start() {
 	player := &olm.OLM{Options: controllers.Options{KubernetesVersion: "v1.36.2", Sweeps: true, Operators: true,
 		Issuer: issuer{m, fake.Issuer{Seed: m.name}}}}
 	player.CSV.Cleanup.SweepDelete = h.Sweeps
-	player.InstallPlan.SeparatePlans = h.Separates
+	m.isSeparate = h.isSeparate
+	player.InstallPlan.SeparatePlans = m.isSeparate
 	m.catalogs.Serve(&player.Options)
 	player.Controllers() // plays the gRPC clients
 	m.set = controllers.New(&player.Options)

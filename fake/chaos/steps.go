@@ -30,7 +30,7 @@ type Step struct {
 
 // Steps returns all that may happen in such a history, the Options' own last.
 func Steps(o Options) []Step {
-	return slices.DeleteFunc(slices.Concat(allSteps(), raceSteps(), o.Steps), func(s Step) bool { return !o.has(s.Only) })
+	return slices.DeleteFunc(slices.Concat(allSteps(), raceSteps(), optionSteps(), o.Steps), func(s Step) bool { return !o.has(s.Only) })
 }
 
 // Draw chooses one of some steps, by their weights.

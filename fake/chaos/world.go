@@ -59,7 +59,7 @@ var (
 type Figures struct {
 	Histories, Steps, Reconciles, Writes, Effects, Faults, Crashes, Errors, InvalidInputs  int
 	Plans, Completed, Approvals, Published, Deletions, Downtimes, ClockJumps, NodeFailures int
-	Withdrawn, Refusals                                                                    int
+	Withdrawn, Refusals, OptionChanges                                                     int
 	Attacks, Spoils, Certificates, Renewals, OtherCertificates, Orphans, Checks            int
 	Simulated                                                                              time.Duration
 }
@@ -91,7 +91,8 @@ type Setting struct {
 	// are refused for minutes, the cache of one kind stands still while the others go on, and the clocks of the managers
 	// differ by no more than ClockTolerance.
 	Races bool
-	// Separates: an InstallPlan is made for each set of Subscriptions that depend on each other.
+	// Separates: an InstallPlan is made for each set of Subscriptions that depend on each other. An administrator switches that off and
+	// on again, and the managers restart with the new value one after the other.
 	Separates bool
 }
 
@@ -136,6 +137,8 @@ type History struct {
 	untouched map[olmcore.Key]string
 	// certificates are those that Pods of the tenants may serve with, by Secret, the present one last.
 	certificates map[olmcore.Key][]seenCertificate
+	// isSeparate is the value of the option SeparatePlans with which a manager starts.
+	isSeparate bool
 	// issuerFails: no certificates are issued at this time.
 	issuerFails bool
 	// policy: the API server refuses changes of who calls operators at this time.
@@ -159,7 +162,7 @@ const logged = 150
 func New(o Options) *History {
 	h := &History{
 		Cluster: fake.NewCluster(beginning), Figures: cmp.Or(o.Figures, &Figures{}), Setting: o.Setting, Options: o,
-		offers: map[string]*offer{}, targets: maps.Clone(watchedBy), refused: map[string]bool{}, certificates: map[olmcore.Key][]seenCertificate{},
+		isSeparate: o.Separates, offers: map[string]*offer{}, targets: maps.Clone(watchedBy), refused: map[string]bool{}, certificates: map[olmcore.Key][]seenCertificate{},
 	}
 	h.Figures.Histories++
 	c := h.Cluster

@@ -62,7 +62,10 @@ func Plan(in Input) (out Outcome, err error) {
 			out.Diagnostics = append(out.Diagnostics, in.diagnose(nil, olmcore.Error, ReasonPlanTooLarge, "%s", problem))
 			return out, nil
 		}
-		if out.Result = r.notVisible(); out.Empty() {
+		if out.Result = r.awaitSets(); out.Empty() {
+			out.Result = r.notVisible()
+		}
+		if out.Empty() {
 			out.Result = r.newPlan()
 		}
 		return out, nil
@@ -79,7 +82,7 @@ func Plan(in Input) (out Outcome, err error) {
 		out.Diagnostics = append(out.Diagnostics, in.diagnose(out.Subscriptions, olmcore.Warning, ReasonPreviousPlanFailed,
 			"InstallPlan %s has this content and failed: %s", plan.Name, plan.Status.Message))
 	default:
-		out.Result = r.join(plan)
+		out.Result = r.inFormOf(plan).join(plan)
 	}
 	return out, nil
 }
@@ -222,6 +225,35 @@ func (r request) notVisible() (result olmcore.Result) {
 		if p.Annotations[relation.ContentHash] == r.hash && p.Status.Phase == v1alpha1.InstallPlanPhaseComplete && p.DeletionTimestamp == nil && done != nil {
 			await(done.Time, p, "it is complete and what it installed is not visible")
 		}
+	}
+	return result
+}
+
+// awaitSets waits, if the option SeparatePlans is off, for new plans of sets that together install all versions. A manager that still
+// has the option replaces a shared plan by such plans. If no manager has it any more, they make no progress and are replaced.
+func (r request) awaitSets() (result olmcore.Result) {
+	if r.owners != nil {
+		return result
+	}
+	missing := map[string]bool{}
+	for _, o := range r.Resolution.Operators {
+		missing[o.Name] = true
+	}
+	for _, p := range r.plans {
+		left := p.CreationTimestamp.Add(relation.OrphanGrace).Sub(r.Now)
+		isNew := olmcore.IsSeparatePlan(p) && !relation.Terminal(p) && p.DeletionTimestamp == nil && left > 0
+		if !isNew || !slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(name string) bool { return missing[name] }) {
+			continue
+		}
+		for _, name := range p.Spec.ClusterServiceVersionNames {
+			delete(missing, name)
+		}
+		result.Requeue(left)
+		result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonPlansOfSetsAwaited, olmcore.RefOf(p), "",
+			"the plan was made for one set of Subscriptions, and the option SeparatePlans is off"))
+	}
+	if len(missing) > 0 {
+		return olmcore.Result{}
 	}
 	return result
 }

@@ -44,6 +44,20 @@ func newRequest(in Input, c content) request {
 	return r
 }
 
+// inFormOf returns the request with the owners that a plan of its content may have. A plan that was made for one set of Subscriptions
+// stays one if the option SeparatePlans is off. Managers with different values of the option would change the plan in turns otherwise.
+func (r request) inFormOf(plan *v1alpha1.InstallPlan) request {
+	if r.owners != nil || !olmcore.IsSeparatePlan(plan) {
+		return r
+	}
+	owners := map[string]bool{}
+	for _, s := range r.subscriptions {
+		owners[s.Name] = olmcore.OwnedBy(plan, s.UID) || relation.MustOwn(plan, s) || r.changed(s)
+	}
+	r.owners = owners
+	return r
+}
+
 // isOwner reports whether the plan is made for the Subscription of a name.
 func (r request) isOwner(name string) bool { return r.owners == nil || r.owners[name] }
 
@@ -149,10 +163,7 @@ func (r request) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic)
 		packages = append(packages, o.Package)
 	}
 	relation.Relate(plan, owners, involved, packages...)
-	switch {
-	case r.owners == nil: // all Subscriptions own it from now on
-		delete(plan.Annotations, olmcore.AnnotationSeparatePlan)
-	case relation.Untouched(plan) && !(plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved):
+	if r.owners != nil && relation.Untouched(plan) && !(plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved) {
 		plan.Annotations, _ = olmcore.MergeLabels(plan.Annotations, map[string]string{olmcore.AnnotationSeparatePlan: "true"})
 	}
 	if !r.Config.DisableFinalizer {

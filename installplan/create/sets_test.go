@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -230,5 +231,65 @@ func TestPlanOfASetIsOwnedByItsSubscriptions(t *testing.T) {
 		changed := in
 		changed.Subscriptions = olmcore.Found(subs[0], subs[1], Subscription("c"))
 		require.Equal(t, create.ReasonStaleResolution, Planned(t, changed).Diagnostics[0].Reason)
+	}
+}
+
+// TestAPlanOfASetStaysOneWithoutTheOption checks that a manager without the option SeparatePlans changes neither owners, approval nor
+// annotation of a plan that was made for one set. A manager with the option would change them back.
+func TestAPlanOfASetStaysOneWithoutTheOption(t *testing.T) {
+	a := Subscription("a", func(s *v1alpha1.Subscription) { s.Spec.Package = "a" })
+	neighbour := Subscription("b", Manual, Current("b.v1"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "b.v1" })
+	in := CreateInput([]*v1alpha1.Subscription{a, neighbour}, Operator("a"))
+	set := in
+	sets := create.Sets(in.Resolution)
+	require.Len(t, sets, 1)
+	set.Resolution, set.Owners = sets[0].Resolution, []string{"a"}
+	plan := Made(t, Planned(t, set))
+	require.Equal(t, v1alpha1.ApprovalAutomatic, plan.Spec.Approval)
+
+	for name, one := range map[string]create.Input{"without the option": in, "with the option": set} {
+		one.InstallPlans = olmcore.Found(plan)
+		out := Planned(t, one)
+		require.Empty(t, Describe(out.Result), name)
+		require.Equal(t, []string{create.ReasonReferencesAwaited}, Reasons(out.Result), name)
+		require.Equal(t, []string{"a"}, out.Subscriptions, name)
+	}
+}
+
+// TestPlansOfSetsAreAwaitedWithoutTheOption checks that a manager without the option SeparatePlans creates no shared plan while new plans
+// of sets install the same versions. A manager with the option would replace the shared plan at once, and so on without end.
+func TestPlansOfSetsAreAwaitedWithoutTheOption(t *testing.T) {
+	in := CreateInput([]*v1alpha1.Subscription{Subscription("a"), Subscription("b")}, Operator("a"), Operator("b"))
+	var made []*v1alpha1.InstallPlan
+	for _, set := range create.Sets(in.Resolution) {
+		one := in
+		one.Resolution, one.Owners, one.InstallPlans = set.Resolution, set.Subscriptions, olmcore.Found(made...)
+		p := Made(t, Planned(t, one))
+		p.CreationTimestamp = *Ago(time.Second)
+		made = append(made, p)
+	}
+	require.Len(t, made, 2)
+	for name, tt := range map[string]struct {
+		change  func(p *v1alpha1.InstallPlan)
+		awaited bool
+	}{
+		"they are new":               {func(*v1alpha1.InstallPlan) {}, true},
+		"they make no progress":      {func(p *v1alpha1.InstallPlan) { p.CreationTimestamp = *Ago(time.Hour) }, false},
+		"one is being deleted":       {func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(0) }, false},
+		"one failed":                 {func(p *v1alpha1.InstallPlan) { p.Status.Phase = Failed }, false},
+		"one has another version":    {func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{"b.v2"} }, false},
+		"one was not made for a set": {func(p *v1alpha1.InstallPlan) { delete(p.Annotations, olmcore.AnnotationSeparatePlan) }, false},
+	} {
+		changed := made[1].DeepCopy()
+		tt.change(changed)
+		in.InstallPlans = olmcore.Found(made[0], changed)
+		out := Planned(t, in)
+		if tt.awaited {
+			require.Empty(t, out.Actions, name)
+			require.Equal(t, []string{create.ReasonPlansOfSetsAwaited, create.ReasonPlansOfSetsAwaited}, Reasons(out.Result), name)
+			require.NotZero(t, out.RequeueAfter, name)
+			continue
+		}
+		require.NotContains(t, Made(t, out).Annotations, olmcore.AnnotationSeparatePlan, name)
 	}
 }

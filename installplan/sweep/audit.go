@@ -84,7 +84,7 @@ func auditOwner(n namespace, p *v1alpha1.InstallPlan, s *v1alpha1.Subscription, 
 	if !s.CreationTimestamp.Before(&p.CreationTimestamp) && slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool {
 		return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name && r.UID != s.UID
 	}) {
-		f.warn(ReasonOwnerReferenceStale, p, "it is owned by an earlier Subscription %s", s.Name)
+		f.say(olmcore.Info, ReasonOwnerReferenceStale, p, "it is owned by an earlier Subscription %s", s.Name)
 	}
 }
 

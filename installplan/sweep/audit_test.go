@@ -54,7 +54,7 @@ var findings = map[string]struct {
 	"OwnerReferenceMissing": {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), Subscription("b"), Owned(Numbered(1, Complete), Subscription("b"))}},
 	"OwnerReferenceStale": {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), Owned(Numbered(1, Complete), Subscription("a", func(s *v1alpha1.Subscription) {
 		s.UID = "before"
-	}))}},
+	}))}, mend: collectGarbage},
 	"PlanWithoutOwner": {world: []olmcore.Object{Subscription("a", func(s *v1alpha1.Subscription) { s.CreationTimestamp = *Ago(200 * time.Hour) }),
 		Numbered(1, Complete, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/a.ops": ""} })}},
 	"ComponentLabelMissing": {world: []olmcore.Object{Subscription("a", RefersTo("install-1")), Owned(Numbered(1, Complete, func(p *v1alpha1.InstallPlan) {}), Subscription("a"))},
@@ -81,6 +81,15 @@ var findings = map[string]struct {
 		mend: func(in *sweep.Input) {
 			in.Steps = []sweep.StepObjects{{InstallPlan: "uid-install-1", Objects: []olmcore.Object{CSV("a.v1")}}}
 		}},
+}
+
+// collectGarbage removes references to Subscriptions that do not exist, as the garbage collector does.
+func collectGarbage(in *sweep.Input) {
+	for _, p := range in.InstallPlans.Items {
+		p.OwnerReferences = slices.DeleteFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool {
+			return !slices.ContainsFunc(in.Subscriptions.Items, func(s *v1alpha1.Subscription) bool { return s.UID == r.UID })
+		})
+	}
 }
 
 // TestEachFindingIsReportedAndRepaired: once the repair ran, or a user did what the reason says, the audit finds

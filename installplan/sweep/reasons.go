@@ -16,8 +16,8 @@ const (
 	ReasonTooManyActivePlans = "TooManyActivePlans"
 	// ReasonOwnerReferenceMissing: a Subscription belongs to a plan that it does not own; it is made an owner.
 	ReasonOwnerReferenceMissing = "OwnerReferenceMissing"
-	// ReasonOwnerReferenceStale: a plan is owned by an earlier Subscription of the same name; the reference is replaced
-	// once the new one belongs to the plan.
+	// ReasonOwnerReferenceStale: a plan is owned by an earlier Subscription of the same name. Kubernetes' garbage collector
+	// removes the reference once an existing Subscription owns the plan.
 	ReasonOwnerReferenceStale = "OwnerReferenceStale"
 	// ReasonOwnerReferenceDuplicate: a plan names one owner twice; it is named once.
 	ReasonOwnerReferenceDuplicate = "OwnerReferenceDuplicate"

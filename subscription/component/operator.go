@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -176,18 +177,29 @@ func richReference(o olmcore.Object) operatorsv1.RichReference {
 	return rich
 }
 
-// statusOf returns the status of an object as JSON values, nil for none. The rest of a typed object, which may be large, is not
-// converted.
+// statusOf returns the part of an object's status that holds its conditions, as JSON values. It is nil if there is none. The rest of
+// a typed object is not converted: it may be large, and a value that JSON cannot hold must not hide the conditions.
 func statusOf(o olmcore.Object) map[string]any {
-	if value := reflect.Indirect(reflect.ValueOf(o)); value.Kind() == reflect.Struct {
-		if field := value.FieldByName("Status"); field.Kind() == reflect.Struct && field.CanAddr() {
-			status, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(field.Addr().Interface())
-			return status
-		}
+	if u, is := o.(*unstructured.Unstructured); is {
+		status, _ := u.Object["status"].(map[string]any)
+		return status
 	}
-	values, _ := olmcore.ToMap(o)
-	status, _ := values["status"].(map[string]any)
+	conditions := fieldOf(fieldOf(reflect.Indirect(reflect.ValueOf(o)), "Status"), "Conditions")
+	if !conditions.IsValid() {
+		return nil
+	}
+	status, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
+		Conditions any `json:"conditions"`
+	}{conditions.Interface()})
 	return status
+}
+
+// fieldOf returns a field of a struct, or the zero Value if there is none.
+func fieldOf(value reflect.Value, name string) reflect.Value {
+	if value.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	return value.FieldByName(name)
 }
 
 // timeOrNil drops a time that says nothing, and what would not survive JSON of one that does.

@@ -17,7 +17,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -107,6 +109,36 @@ func TestAnOperatorObjectListsItsComponents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestConditionsAreListedBesideValuesThatCannotBeConverted checks that a value that JSON cannot hold, in the spec or in another part of
+// the status of a component, hides none of its conditions.
+func TestConditionsAreListedBesideValuesThatCannotBeConverted(t *testing.T) {
+	const invalid = "{"
+	definition := labelled(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "etcds.example.com"}})
+	definition.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Schema: &apiextensionsv1.CustomResourceValidation{
+		OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Default: &apiextensionsv1.JSON{Raw: []byte(invalid)}},
+	}}}
+	definition.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: "Established", Status: "True"}}
+	_, err := olmcore.ToMap(definition)
+	require.Error(t, err)
+
+	thing := labelled(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "x"},
+		"status": map[string]any{
+			"names":      []string{"no JSON value"},
+			"conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
+		},
+	}})
+	_, err = olmcore.ToMap(thing)
+	require.Error(t, err)
+
+	in := component.Input{Name: "etcd.ops", Operator: operatorObject(), Components: []olmcore.Object{definition, thing}}
+	out, err := component.Reconcile(in)
+	require.NoError(t, err)
+	after, isWritten := olmcore.StatusOf[*operatorsv1.Operator](out.Actions)
+	require.True(t, isWritten)
+	require.Equal(t, "CustomResourceDefinition etcds.example.com Established=True, Thing x Ready=True", refsOf(after))
 }
 
 // TestAnInvalidOperatorNameIsReported checks that an Operator object whose name the API server would reject is not created,

@@ -16,28 +16,18 @@ import (
 
 // Relate makes Subscriptions owners of a plan, which it writes to, and labels the plan with the packages of the involved
 // Subscriptions. The annotations record both, and the packages of dependencies, which may have no Subscription yet. Relate only
-// adds. It removes duplicates and references to earlier incarnations of an owner.
+// adds, and removes duplicates. The list of Subscriptions may be stale, so a reference to another Subscription of the same name may
+// be the live one. The garbage collector, which reads the live objects, removes a reference to a deleted Subscription.
 func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscription, dependencies ...string) {
-	known, packages := list(plan, Contributors), append(list(plan, Packages), dependencies...)
-	var added []string
-	var recreated []*v1alpha1.Subscription
+	uids, packages := list(plan, Contributors), append(list(plan, Packages), dependencies...)
 	for _, s := range owners {
-		isKnown := slices.Contains(known, string(s.UID))
-		if !isKnown {
-			added = append(added, string(s.UID))
-		}
-		// A Subscription that is older than the plan, or that contributed to it before, cannot have replaced one of its owners:
-		// the list may be stale, and the other reference the live one.
-		if !isKnown && !s.CreationTimestamp.Before(&plan.CreationTimestamp) {
-			recreated = append(recreated, s)
-		}
+		uids = append(uids, string(s.UID))
 	}
 	plan.OwnerReferences, _ = olmcore.AddOwnerReferences(plan.OwnerReferences, referencesTo(owners))
-	plan.OwnerReferences, _ = olmcore.RepairOwnerReferences(plan.OwnerReferences, referencesTo(recreated))
 	for _, s := range involved {
 		packages = append(packages, PackageOf(s))
 	}
-	remember(plan, Contributors, append(known, added...))
+	remember(plan, Contributors, uids)
 	remember(plan, Packages, packages)
 	for _, pkg := range unlabelled(plan, involved) {
 		key, _ := olmcore.ComponentLabelKey(pkg, plan.Namespace)
