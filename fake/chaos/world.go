@@ -162,7 +162,8 @@ const logged = 150
 func New(o Options) *History {
 	h := &History{
 		Cluster: fake.NewCluster(beginning), Figures: cmp.Or(o.Figures, &Figures{}), Setting: o.Setting, Options: o,
-		isSeparate: o.Separates, offers: map[string]*offer{}, targets: maps.Clone(watchedBy), refused: map[string]bool{}, certificates: map[olmcore.Key][]seenCertificate{},
+		isSeparate: o.Separates, offers: map[string]*offer{}, targets: maps.Clone(watchedBy), refused: map[string]bool{},
+		certificates: map[olmcore.Key][]seenCertificate{},
 	}
 	h.Figures.Histories++
 	c := h.Cluster
