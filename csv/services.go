@@ -43,7 +43,7 @@ func wasCalled(f *facts) bool {
 }
 
 func servicesOf(f *facts) services {
-	isKept := f.mayKeepCertificates()
+	isKept := mayKeepCertificates(f)
 	if !isCalled(f.csv) && !wasCalled(f) || f.isLeaving() && !isKept {
 		return services{}
 	}
@@ -87,7 +87,7 @@ func servicesUnread(f *facts) (decision, bool) {
 		lists = read.Missing(f.APIServices, "APIServices")
 	}
 	if isCalled(f.csv) && f.phase != v1alpha1.CSVPhasePending {
-		lists = append(lists, f.servingUnread()...)
+		lists = append(lists, servingUnread(f)...)
 	}
 	d, unread := f.unread(len(lists) == 0, strings.Join(lists[:min(1, len(lists))], ""))
 	if f.phase == v1alpha1.CSVPhasePending {
@@ -97,7 +97,7 @@ func servicesUnread(f *facts) (decision, bool) {
 }
 
 // servingUnread returns the names of the lists that were not read and that an operator needs which the API server calls.
-func (f *facts) servingUnread() []string {
+func servingUnread(f *facts) []string {
 	s := &f.Serving
 	return slices.Concat(
 		read.Missing(f.ServiceAccounts, "ServiceAccounts"),
@@ -266,14 +266,14 @@ func (f *facts) untilRenewal(d decision) decision {
 		d.renewAt = renewal(f.csv.Status.CertsRotateAt, f.certificates.RenewAt)
 	}
 	if at := f.certificates.RenewAt; !at.IsZero() {
-		d.RequeueAfter = soonest(d.RequeueAfter, f.untilRenewalBegins(at))
+		d.RequeueAfter = soonest(d.RequeueAfter, untilRenewalBegins(at, f.Now))
 	}
 	return d
 }
 
 // untilRenewalBegins returns the time until every clock within olmcore.ClockTolerance finds a certificate due.
-func (f *facts) untilRenewalBegins(at time.Time) time.Duration {
-	return max(time.Second, at.Add(olmcore.ClockTolerance).Sub(f.Now))
+func untilRenewalBegins(at, now time.Time) time.Duration {
+	return max(time.Second, at.Add(olmcore.ClockTolerance).Sub(now))
 }
 
 // soonest returns the shorter of two waits, of which 0 is none.

@@ -194,7 +194,7 @@ func decide(f *facts) decision {
 	if !decided {
 		d = f.stay()
 	}
-	d = f.keepCertificates(d)
+	d = keepCertificates(f, d)
 	if f.claim.Conflict != nil && (d.RequeueAfter == 0 || contestedPace < d.RequeueAfter) {
 		d.RequeueAfter = contestedPace
 	}

@@ -13,7 +13,7 @@ import (
 
 // mayKeepCertificates reports whether the operator may serve although the CSV is not installed: the CSV waits for its successor
 // or for its requirements. Without a confirmed OperatorGroup it is unknown which account may write, and nothing is written.
-func (f *facts) mayKeepCertificates() bool {
+func mayKeepCertificates(f *facts) bool {
 	waits := f.phase == v1alpha1.CSVPhasePending || f.phase == v1alpha1.CSVPhaseReplacing && f.Successor != nil && !f.Followed
 	_, confirmed := olmcore.AccountOf(f.group)
 	return waits && isCalled(f.csv) && f.group != nil && confirmed && specError(f.csv) == ""
@@ -23,15 +23,15 @@ func (f *facts) mayKeepCertificates() bool {
 // trust them.
 //
 // Differs: OLM does nothing for such a version, so that its webhooks and APIServices fail once its certificate expires.
-func (f *facts) keepCertificates(d decision) decision {
-	if d.Phase != f.phase || d.Rule == ruleNotObserved || !f.mayKeepCertificates() {
+func keepCertificates(f *facts, d decision) decision {
+	if d.Phase != f.phase || d.Rule == ruleNotObserved || !mayKeepCertificates(f) {
 		return d
 	}
 	lists := slices.Concat(
 		read.Missing(f.OperatorGroups, "OperatorGroups"), read.Missing(f.Deployments, "Deployments"),
-		read.Missing(f.CustomResourceDefinitions, "CustomResourceDefinitions"), read.Missing(f.APIServices, "APIServices"), f.servingUnread())
+		read.Missing(f.CustomResourceDefinitions, "CustomResourceDefinitions"), read.Missing(f.APIServices, "APIServices"), servingUnread(f))
 	if len(lists) > 0 {
-		return f.withoutUpkeep(d, lists[0])
+		return withoutUpkeep(f, d, lists[0])
 	}
 	u := f.certificates.Upkeep()
 	d.actions = slices.Concat(d.actions, u.Actions)
@@ -46,7 +46,7 @@ func (f *facts) keepCertificates(d decision) decision {
 	}
 	d.RequeueAfter = soonest(d.RequeueAfter, u.Wait)
 	if !u.RenewAt.IsZero() {
-		d.RequeueAfter = soonest(d.RequeueAfter, f.untilRenewalBegins(u.RenewAt))
+		d.RequeueAfter = soonest(d.RequeueAfter, untilRenewalBegins(u.RenewAt, f.Now))
 	}
 	// The status says when the next renewal is once the recorded time has passed.
 	if recorded := f.csv.Status.CertsRotateAt; recorded != nil && !recorded.After(f.Now) && u.RenewAt.After(f.Now) {
@@ -56,7 +56,7 @@ func (f *facts) keepCertificates(d decision) decision {
 }
 
 // withoutUpkeep adds to a decision that a list was not read. A Pending CSV needs the list only if it ran before.
-func (f *facts) withoutUpkeep(d decision, list string) decision {
+func withoutUpkeep(f *facts, d decision, list string) decision {
 	if f.phase == v1alpha1.CSVPhaseReplacing {
 		missing, _ := f.unread(false, list)
 		d.Diagnostics = slices.Concat(d.Diagnostics, missing.Diagnostics)
