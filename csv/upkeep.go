@@ -45,7 +45,8 @@ func keepCertificates(f *facts, d decision) decision {
 		d.RequeueAfter = soonest(d.RequeueAfter, certificatePace)
 	}
 	d.RequeueAfter = soonest(d.RequeueAfter, u.Wait)
-	if !u.RenewAt.IsZero() {
+	// A renewal that has begun waits for events, and for the deadlines above.
+	if u.RenewAt.Add(olmcore.ClockTolerance).After(f.Now) {
 		d.RequeueAfter = soonest(d.RequeueAfter, untilRenewalBegins(u.RenewAt, f.Now))
 	}
 	// The status says when the next renewal is once the recorded time has passed.

@@ -199,6 +199,25 @@ func TestUpkeepNeedsEveryList(t *testing.T) {
 	}
 }
 
+// TestRenewalThatCannotEndIsNotRepeatedAtOnce checks that a Replacing version does not reconcile every second while a policy
+// refuses that its clients trust the next certificate.
+func TestRenewalThatCannotEndIsNotRepeatedAtOnce(t *testing.T) {
+	cluster, driver := install(t, called("cool.v1", 1))
+	create(t, cluster, waitingSuccessor())
+	require.NoError(t, driver.RunFor(context.Background(), time.Hour))
+	cluster.Authorize = func(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
+		if verb == olmcore.VerbUpdate && target.Kind == "APIService" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "apiservices"}, target.Name, errors.New("a policy says no"))
+		}
+		return nil
+	}
+	cluster.Advance(certificate.Validity - certificate.RenewBefore)
+	require.NoError(t, driver.RunFor(context.Background(), 10*time.Minute))
+	in := calledIn(t, cluster)
+	require.NotEmpty(t, in.Serving.Secrets.Items[0].Data["next.tls.crt"])
+	require.Greater(t, reconciled(t, in).RequeueAfter, 30*time.Second)
+}
+
 // refuseDeployment makes the API server refuse one kind of write of a Deployment.
 func refuseDeployment(cluster *fake.Cluster, verb olmcore.Verb, name string) {
 	cluster.Authorize = func(_ *corev1.ObjectReference, asked olmcore.Verb, target olmcore.Ref) error {
