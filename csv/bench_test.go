@@ -310,7 +310,7 @@ func BenchmarkGatherManyDeployments(b *testing.B) {
 
 // TestCostOfManyDeploymentsIsLinear checks that the cost to read and assess a version grows linearly with its Deployments.
 func TestCostOfManyDeploymentsIsLinear(t *testing.T) {
-	requireLinear(t, 2500, func(n int) func() {
+	requireLinear(t, 400, func(n int) func() {
 		snapshot, err := olmcore.NewSnapshot(manyDeployments(n), olmcore.Everything)
 		require.NoError(t, err)
 		return func() {
@@ -382,7 +382,7 @@ func TestHugeInputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, phase := range []phaseName{pending, installReady, succeeded, failed, replacing} {
-				requireLinear(t, 1000, func(n int) func() {
+				requireLinear(t, 200, func(n int) func() {
 					in := input(phase, "RequirementsUnknown", "")
 					fill(&in, n)
 					for range 2 { // metadata, annotation of the group; then the phase
@@ -400,7 +400,7 @@ func TestHugeInputs(t *testing.T) {
 // TestGatherFollowsALongChain: however far the versions reach that replace each other, and in whatever order they are
 // listed.
 func TestGatherFollowsALongChain(t *testing.T) {
-	requireLinear(t, 5000, func(n int) func() {
+	requireLinear(t, 600, func(n int) func() {
 		objects := make([]olmcore.Object, n)
 		for i := range objects {
 			c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("chain.v%05d", i), UID: types.UID(fmt.Sprint(i))}}

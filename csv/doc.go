@@ -45,6 +45,11 @@
 // group lists the APIs that the CSV provides, and no other group that shares a namespace with it provides one of them.
 // A CSV that is Replacing or Deleting passes without the group.
 //
+// # Waiting
+//
+// A CSV that is Replacing, or Pending after it ran, still serves. Its certificates are renewed as long as its namespace has
+// exactly one OperatorGroup. Nothing else of it is installed.
+//
 // # Speed
 //
 // Hand Outcome.Checkpoint back in the next Input of the same CSV: then one at rest costs the comparison of

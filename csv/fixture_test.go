@@ -528,7 +528,23 @@ func installIn(t testing.TB, cluster *fake.Cluster, driver *fake.Driver, c *v1al
 	require.NoError(t, driver.Settle(context.Background()))
 }
 
+// publishedCSVs are what realCSVs read first.
+var publishedCSVs map[string]*v1alpha1.ClusterServiceVersion
+
+// realCSVs returns copies of the published CSVs, which are read once.
 func realCSVs(t testing.TB) map[string]*v1alpha1.ClusterServiceVersion {
+	t.Helper()
+	if publishedCSVs == nil {
+		publishedCSVs = readCSVs(t)
+	}
+	copies := map[string]*v1alpha1.ClusterServiceVersion{}
+	for name, c := range publishedCSVs {
+		copies[name] = c.DeepCopy()
+	}
+	return copies
+}
+
+func readCSVs(t testing.TB) map[string]*v1alpha1.ClusterServiceVersion {
 	t.Helper()
 	found := map[string]*v1alpha1.ClusterServiceVersion{}
 	add := func(objects []olmcore.Object) {

@@ -67,7 +67,7 @@ const (
 	ReasonCRDKindMismatch = "CRDKindMismatch"
 	// ReasonReplacesCycle: CSVs replace each other in a cycle; the newest is taken for the head. Correct spec.replaces.
 	ReasonReplacesCycle = "ReplacesCycle"
-	// ReasonCertificatesNeeded: Outcome.Certificates are to be issued before anything is installed. Answer them in
+	// ReasonCertificatesNeeded: Outcome.Certificates must be issued before anything is installed or renewed. Answer them in
 	// Input.Issued; package controllers does so with Options.Issuer.
 	ReasonCertificatesNeeded = "CertificatesNeeded"
 )

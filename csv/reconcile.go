@@ -103,11 +103,12 @@ func (f *facts) result(d decision) olmcore.Result {
 	reported := d.reported && !sameRequirements(s.RequirementStatus, report)
 	// The timeout of an installation needs a time to count from.
 	timeless := s.Phase == v1alpha1.CSVPhaseInstalling && s.LastTransitionTime == nil && d.Rule != ruleMetadata
-	if !said && !reported && !timeless {
+	renewed := d.renewAt != nil && d.Rule != ruleMetadata
+	if !said && !reported && !timeless && !renewed {
 		return res
 	}
 	after := *f.csv // what a status update does not write is shared with what was observed
-	if d.refresh && !said {
+	if (d.refresh || renewed) && !said {
 		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.Now))
 	} else {
 		owned.SetPhase(&after.Status, d.Phase, d.Reason, d.Message, f.Now)

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
@@ -42,7 +43,8 @@ func wasCalled(f *facts) bool {
 }
 
 func servicesOf(f *facts) services {
-	if !isCalled(f.csv) && !wasCalled(f) || f.isLeaving() {
+	isKept := mayKeepCertificates(f)
+	if !isCalled(f.csv) && !wasCalled(f) || f.isLeaving() && !isKept {
 		return services{}
 	}
 	account, _ := olmcore.AccountOf(f.group)
@@ -54,13 +56,16 @@ func servicesOf(f *facts) services {
 		},
 		webhooks: webhook.Source{CSV: f.csv, Group: f.group, Account: account, Objects: &f.Serving, CRDs: f.CustomResourceDefinitions.Items},
 	}
-	if !slices.Contains(running, f.phase) {
+	if !slices.Contains(running, f.phase) && !isKept {
 		return s
+	}
+	clients := append(s.webhooks.Clients(), apiservice.Clients(f.csv, f.APIServices.Items)...)
+	if isKept { // which makes no clients
+		clients = slices.DeleteFunc(clients, func(c backend.Client) bool { return c.Missing })
 	}
 	s.certificates = backend.Of(backend.Source{
 		CSV: f.csv, Account: account, Now: f.Now, Objects: &f.Serving, Deployments: f.Deployments.Items, Issued: f.Issued, Memory: f.Inspected,
-		Neighbours: f.Neighbours.Items, Relatives: f.Relatives,
-		Clients: append(s.webhooks.Clients(), apiservice.Clients(f.csv, f.APIServices.Items)...),
+		Neighbours: f.Neighbours.Items, Relatives: f.Relatives, Clients: clients,
 	})
 	s.apis.Backends, s.webhooks.Backends, s.apis.Memory = s.certificates, s.certificates, s.certificates.Memory
 	return s
@@ -82,19 +87,24 @@ func servicesUnread(f *facts) (decision, bool) {
 		lists = read.Missing(f.APIServices, "APIServices")
 	}
 	if isCalled(f.csv) && f.phase != v1alpha1.CSVPhasePending {
-		s := &f.Serving
-		lists = slices.Concat(lists,
-			read.Missing(f.ServiceAccounts, "ServiceAccounts"),
-			read.Missing(s.Services, "Services"), read.Missing(s.Secrets, "Secrets"), read.Missing(s.Roles, "Roles"),
-			read.Missing(s.RoleBindings, "RoleBindings"), read.Missing(s.ClusterRoleBindings, "ClusterRoleBindings"),
-			read.Missing(s.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
-			read.Missing(s.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"))
+		lists = append(lists, servingUnread(f)...)
 	}
 	d, unread := f.unread(len(lists) == 0, strings.Join(lists[:min(1, len(lists))], ""))
 	if f.phase == v1alpha1.CSVPhasePending {
 		d = reporting(d)
 	}
 	return d, unread
+}
+
+// servingUnread returns the names of the lists that were not read and that an operator needs which the API server calls.
+func servingUnread(f *facts) []string {
+	s := &f.Serving
+	return slices.Concat(
+		read.Missing(f.ServiceAccounts, "ServiceAccounts"),
+		read.Missing(s.Services, "Services"), read.Missing(s.Secrets, "Secrets"), read.Missing(s.Roles, "Roles"),
+		read.Missing(s.RoleBindings, "RoleBindings"), read.Missing(s.ClusterRoleBindings, "ClusterRoleBindings"),
+		read.Missing(s.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
+		read.Missing(s.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"))
 }
 
 // certificatePace is how soon a certificate that was not issued is asked for again.
@@ -147,15 +157,19 @@ func (f *facts) installation() deployment.Installation {
 
 // certificatesMissing says to the caller what nothing is installed without.
 func (f *facts) certificatesMissing() []olmcore.Diagnostic {
+	return certificatesNeeded(f.csv, f.certificates.Requests, "nothing is installed until certificates are issued for the deployments %s")
+}
+
+// certificatesNeeded returns the Diagnostic for some requests, nil for none. The format has a verb for the Deployments.
+func certificatesNeeded(c *version, requests []certificate.Request, format string) []olmcore.Diagnostic {
 	var names []string
-	for _, r := range f.certificates.Requests {
+	for _, r := range requests {
 		names = append(names, r.Deployment)
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonCertificatesNeeded, olmcore.RefOf(f.csv), "",
-		"nothing is installed until certificates are issued for the deployments %s", strings.Join(names, ", "))}
+	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonCertificatesNeeded, olmcore.RefOf(c), "", format, strings.Join(names, ", "))}
 }
 
 // apiServiceIssue leaves Succeeded when what was made for an owned APIService is not as it was.
@@ -252,9 +266,14 @@ func (f *facts) untilRenewal(d decision) decision {
 		d.renewAt = renewal(f.csv.Status.CertsRotateAt, f.certificates.RenewAt)
 	}
 	if at := f.certificates.RenewAt; !at.IsZero() {
-		d.RequeueAfter = soonest(d.RequeueAfter, max(time.Second, at.Add(olmcore.ClockTolerance).Sub(f.Now)))
+		d.RequeueAfter = soonest(d.RequeueAfter, untilRenewalBegins(at, f.Now))
 	}
 	return d
+}
+
+// untilRenewalBegins returns the time until every clock within olmcore.ClockTolerance finds a certificate due.
+func untilRenewalBegins(at, now time.Time) time.Duration {
+	return max(time.Second, at.Add(olmcore.ClockTolerance).Sub(now))
 }
 
 // soonest returns the shorter of two waits, of which 0 is none.

@@ -120,19 +120,19 @@ var (
 // gates are the rows that a CSV passes before its phase machine runs. One that is leaving needs no sound spec and no
 // OperatorGroup.
 var gates = []rule{
-	{"NotObserved", everyPhase, nil, neighboursUnread},
+	{ruleNotObserved, everyPhase, nil, neighboursUnread},
 	{ruleMetadata, everyPhase, nil, metadataOutdated},
 	{"TakenOver", notGoing, replacing, takenOver},
 	{"PermissionsRefused", failed, pending, permissionsRefused},
 	{"InvalidSpec", notGoing, failed, invalidSpec},
-	{"NotObserved", notGoing, nil, groupsUnread},
+	{ruleNotObserved, notGoing, nil, groupsUnread},
 	{"NoOperatorGroup", notGoing, failed, noGroup},
 	{"TooManyOperatorGroups", notGoing, failed, manyGroups},
 	{"OperatorGroupNotReady", notGoing, nil, groupNotReady},
 	{"NoTargetNamespaces", notGoing, failed, noTargets},
 	{"InvalidInstallModes", notGoing, failed, invalidModes},
 	{"UnsupportedOperatorGroup", notGoing, failed, unsupportedTargets},
-	{"NotObserved", notGoing, nil, otherGroupsUnread},
+	{ruleNotObserved, notGoing, nil, otherGroupsUnread},
 	{"APIConflict", notGoing, failed, apiConflict},
 	{"RemoveProvidedAPIs", notGoing, nil, removeAPIs},
 	{"AddProvidedAPIs", notGoing, nil, addAPIs},
@@ -141,29 +141,32 @@ var gates = []rule{
 // ruleMetadata is the row that writes the CSV's metadata, and so nothing else of it.
 const ruleMetadata = "MetadataOutdated"
 
+// ruleNotObserved is the row that waits for a list that was not read.
+const ruleNotObserved = "NotObserved"
+
 // rules are the rows of the phase machine behind the gates.
 var rules = []rule{
 	{"New", none, pending, firstSeen},
 
 	{"BeingReplaced", succeeded, replacing, giveWay},
 	{"FailForward", failed, replacing, failForward},
-	{"NotObserved", pending, nil, requirementsUnread},
+	{ruleNotObserved, pending, nil, requirementsUnread},
 	{"NotUpgradeable", pending, pending, notUpgradeable},
 	{"InvalidStrategy", alive, failed, invalidStrategy},
 	{"ServiceAccountMissing", running, nil, accountMissing},
-	{"NotObserved", succeeded, nil, servicesUnread},
+	{ruleNotObserved, succeeded, nil, servicesUnread},
 	{"APIServiceIssue", succeeded, failed, apiServiceIssue},
 	{"CertificatesDue", succeeded, pending, certificatesDue},
 	{"GatePassed", failed, pending, gatePassed},
-	{"NotObserved", slices.Concat(succeeded, failed), nil, requirementsUnread},
+	{ruleNotObserved, slices.Concat(succeeded, failed), nil, requirementsUnread},
 	{"UpgradeBegan", slices.Concat(pending, failed), replacing, upgradeBegan},
 	{"NeverRan", pending, replacing, neverRan},
 	{"RequirementsNotMet", succeeded, failed, requirementsLost},
 	{"RequirementsNotMet", slices.Concat(pending, failed), pending, requirementsUnmet},
-	{"NotObserved", alive, nil, deploymentsUnread},
-	{"NotObserved", pending, nil, servicesUnread},
+	{ruleNotObserved, alive, nil, deploymentsUnread},
+	{ruleNotObserved, pending, nil, servicesUnread},
 	{"Conflict", slices.Concat(pending, installReady, failed), failed, conflicting},
-	{"NotObserved", slices.Concat(installReady, installing, failed), nil, servicesUnread},
+	{ruleNotObserved, slices.Concat(installReady, installing, failed), nil, servicesUnread},
 	{"InstallAgain", failed, slices.Concat(installing, succeeded, failed), installAgain},
 	{"APIServicesReinstalled", failed, pending, apiServicesReinstalled},
 	{"CertificatesDue", failed, pending, certificatesDue},
@@ -191,6 +194,7 @@ func decide(f *facts) decision {
 	if !decided {
 		d = f.stay()
 	}
+	d = keepCertificates(f, d)
 	if f.claim.Conflict != nil && (d.RequeueAfter == 0 || contestedPace < d.RequeueAfter) {
 		d.RequeueAfter = contestedPace
 	}
@@ -299,7 +303,7 @@ func (f *facts) unread(read bool, list string) (decision, bool) {
 		return decision{}, false
 	}
 	d := f.waitFor(notReadPace)
-	d.Rule = "NotObserved"
+	d.Rule = ruleNotObserved
 	d.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(f.csv), "",
 		"the list of %s was not read, so nothing is decided", list)}
 	return d, true

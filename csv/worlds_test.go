@@ -41,19 +41,33 @@ import (
 const rounds = 16
 
 // fromFiles returns the objects of files of testdata.
+// filesRead are the objects of files of testdata, which are read once.
+var filesRead = map[string][]olmcore.Object{}
+
+// fromFiles returns copies of the objects of files.
 func fromFiles(names ...string) (all []olmcore.Object) {
 	for _, name := range names {
-		data, err := os.ReadFile("testdata/" + name)
-		if err != nil {
-			panic(err)
+		if filesRead[name] == nil {
+			filesRead[name] = readFile(name)
 		}
-		found, err := manifest.Read(name, bytes.NewReader(data))
-		if err != nil {
-			panic(err)
+		for _, o := range filesRead[name] {
+			all = append(all, o.DeepCopyObject().(olmcore.Object))
 		}
-		for _, o := range found {
-			all = append(all, o.Object)
-		}
+	}
+	return all
+}
+
+func readFile(name string) (all []olmcore.Object) {
+	data, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		panic(err)
+	}
+	found, err := manifest.Read(name, bytes.NewReader(data))
+	if err != nil {
+		panic(err)
+	}
+	for _, o := range found {
+		all = append(all, o.Object)
 	}
 	return all
 }

@@ -28,7 +28,7 @@ const (
 	stepsVariable = "OLMCORE_STEPS"
 	seedVariable  = "OLMCORE_SEED"
 
-	defaultSteps    = 4000
+	defaultSteps    = 2500
 	separateSteps   = 1000
 	defaultSeed     = 20260110
 	stepsPerHistory = 1000

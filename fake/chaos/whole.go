@@ -48,16 +48,10 @@ func checkServing(h *History) {
 	}
 	for _, line := range linesOf(h.Cluster.CheckServing()) {
 		isOnItsWay := h.Deletes || h.Spoils || strings.Contains(line, "no endpoints available")
-		if !hasExpiredMeanwhile(h, line) && (strings.Contains(line, "x509") || !isOnItsWay) {
+		if strings.Contains(line, "x509") || !isOnItsWay {
 			h.must(fmt.Errorf("what is called does not answer: %s", line))
 		}
 	}
-}
-
-// hasExpiredMeanwhile reports whether a certificate has expired while a version was Replacing, because users deleted what its successor
-// needs. Such a version renews no certificates.
-func hasExpiredMeanwhile(h *History, line string) bool {
-	return len(stuck(h)) > 0 && strings.Contains(line, "certificate has expired")
 }
 
 func linesOf(err error) []string {
@@ -156,9 +150,6 @@ func stuck(h *History) (all []*v1alpha1.ClusterServiceVersion) {
 // requireServed: in the end the API server reaches whatever it calls, and calls what the installed versions say.
 func requireServed(h *History) {
 	for _, line := range linesOf(h.Cluster.CheckServing()) {
-		if hasExpiredMeanwhile(h, line) {
-			continue
-		}
 		if strings.Contains(line, "x509") || !isStuckWithout(h, line) && !isLeftBehind(h, line) {
 			h.must(fmt.Errorf("what is called does not answer in the end: %s", line))
 		}

@@ -250,8 +250,8 @@ func (r *rotation) renew() string {
 // certificate due. Otherwise a manager with a slow clock would end each installation that the other one begins.
 func (r *rotation) startsLater() bool {
 	phase := r.CSV.Status.Phase
-	isWaiting := phase == v1alpha1.CSVPhaseSucceeded || phase == v1alpha1.CSVPhaseFailed
-	return isWaiting && r.health.Valid && r.next.IsEmpty() && r.Now.Before(r.health.RenewAt.Add(olmcore.ClockTolerance))
+	isInstalling := phase == v1alpha1.CSVPhaseInstallReady || phase == v1alpha1.CSVPhaseInstalling
+	return !isInstalling && r.health.Valid && r.next.IsEmpty() && r.Now.Before(r.health.RenewAt.Add(olmcore.ClockTolerance))
 }
 
 // holder returns the operator beside the CSV that serves with the Secret, nil for none: names of Deployments that differ

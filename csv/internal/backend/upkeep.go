@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backend
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Upkeep contains what keeps certificates valid without an installation.
+type Upkeep struct {
+	// Keeps reports whether the version owns a certificate. If it does not, it has no say in what clients trust.
+	Keeps    bool
+	Requests []certificate.Request
+	Actions  []olmcore.Action
+	// RenewAt is when the next certificate must be replaced, the zero time if none must.
+	RenewAt time.Time
+	// Wait is how long the first certificate must wait for the caches of API servers, 0 if none does.
+	Wait time.Duration
+}
+
+// Upkeep returns what keeps the certificates of a version valid that serves and is not installed: it waits for its successor,
+// or for its requirements. It writes the Secrets and Deployments that the version owns, and does not change their owners. A
+// version that installs becomes the owner of its Secrets first, so no two versions write the same certificate.
+func (p Plan) Upkeep() (u Upkeep) {
+	written := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(p.backends)) {
+		r := p.backends[name]
+		if written[CertificateName(name)] {
+			continue
+		}
+		written[CertificateName(name)] = true
+		if !r.isKept() {
+			if a := r.rollOut(); a != nil && r.isKeptByRelative() {
+				u.Actions = append(u.Actions, a)
+			}
+			continue
+		}
+		u.Keeps = true
+		if at := r.health.RenewAt; !at.IsZero() && (u.RenewAt.IsZero() || at.Before(u.RenewAt)) {
+			u.RenewAt = at
+		}
+		if wait := r.waits(); wait > 0 && (u.Wait == 0 || wait < u.Wait) {
+			u.Wait = wait
+		}
+		if request, needed := r.request(); needed && !r.isIssued && !r.startsLater() {
+			u.Requests = append(u.Requests, request)
+		}
+		if a := r.upkeep(); a != nil {
+			u.Actions = append(u.Actions, a)
+		}
+	}
+	return u
+}
+
+// isKept reports whether the CSV owns the Secret. A Secret that does not exist counts if the CSV owns the Deployment.
+func (r *rotation) isKept() bool {
+	if r.secret == nil {
+		return r.isDeployed()
+	}
+	isImmutable := r.secret.Immutable != nil && *r.secret.Immutable
+	return r.isOwned() && !isImmutable && r.secret.DeletionTimestamp == nil
+}
+
+// isKeptByRelative reports whether the Secret belongs to another version of the upgrade chain that could not update the
+// Deployment, but still renews the certificate.
+func (r *rotation) isKeptByRelative() bool {
+	return r.secret != nil && slices.ContainsFunc(r.Neighbours, func(other *owned.CSV) bool {
+		hasStopped := other.Status.Phase == v1alpha1.CSVPhasePending || other.Status.Phase == v1alpha1.CSVPhaseFailed
+		return r.Relatives.Has(other) && hasStopped && olmcore.OwnedBy(r.secret, other.UID)
+	})
+}
+
+// isDeployed reports whether the CSV owns the Deployment.
+func (r *rotation) isDeployed() bool {
+	return r.live != nil && r.live.DeletionTimestamp == nil && owned.Deployment(r.CSV, r.live)
+}
+
+// upkeep returns the next write of the Secret or of the Deployment, nil for none.
+func (r *rotation) upkeep() olmcore.Action {
+	after, why := r.step()
+	switch {
+	case r.secret == nil:
+		return r.install()
+	case why != "":
+		o := r.secret.DeepCopy()
+		after.writeTo(o)
+		return r.update(r.secret, o, ReasonCertificate, why)
+	}
+	if a := r.rollOut(); a != nil {
+		return a
+	}
+	return r.settle()
+}
+
+// rollOut replaces the Pods of a Deployment that were started with another certificate. The rest of the Deployment stays as
+// it is: the configuration of the Subscription may be that of the next version already.
+func (r *rotation) rollOut() olmcore.Action {
+	if !r.isDeployed() || !r.health.Valid {
+		return nil
+	}
+	annotations := maps.Clone(r.live.Spec.Template.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[annotationCAHash] = certificate.Hash(r.current.CAPEM)
+	annotations[annotationCertHash] = r.certHash
+	if r.certHash == "" {
+		delete(annotations, annotationCertHash)
+	}
+	if maps.Equal(annotations, r.live.Spec.Template.Annotations) {
+		return nil
+	}
+	o := r.live.DeepCopy()
+	o.Spec.Template.Annotations = annotations
+	return r.update(r.live, o, ReasonCertificate, "deployment "+o.Name+" was started with another certificate")
+}
