@@ -273,8 +273,10 @@ func requireHead(h *History, s *v1alpha1.Subscription) {
 	if hasHead && c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded {
 		return
 	}
-	// What a version without a Subscription owns of the cluster may be in the way of any namespace.
-	isStuck := c != nil && slices.Contains(stuck(h), c)
+	// A stuck version is not upgraded. What a version without a Subscription owns of the cluster may be in the way of any namespace.
+	isStuck := slices.ContainsFunc(stuck(h), func(c *v1alpha1.ClusterServiceVersion) bool {
+		return c.Namespace == s.Namespace && (c.Name == head || c.Name == s.Status.InstalledCSV)
+	})
 	if isDisturbed(h, s.Namespace) && hasCause(h, s) || isStuck && (isDisturbed(h, s.Namespace) || len(h.races.unsubscribed) > 0) {
 		return
 	}
