@@ -186,12 +186,13 @@ func (in *Input) failedAt() time.Time {
 	return time.Time{}
 }
 
-// isRetried reports whether a failed plan is tried again: a Subscription references it, or it created a version that was
-// never installed. A plan is not tried again once later plans with steps contain all of its packages.
+// isRetried reports whether a failed plan is tried again: a Subscription references it, it created a version that was never
+// installed, or it has not created the Subscription of a version. A plan is not tried again once later plans with steps contain all
+// of its packages.
 func (in *Input) isRetried() bool {
 	plan := in.InstallPlan
 	isWithdrawn := plan.Spec.Approval == v1alpha1.ApprovalManual && !plan.Spec.Approved
-	return !isWithdrawn && !in.isReplaced() && (in.isNeeded() || in.isHalfMade())
+	return !isWithdrawn && !in.isReplaced() && (in.isNeeded() || in.isHalfMade() || leavesUnfollowed(in))
 }
 
 // isReplaced reports whether the plan was superseded, or later plans with steps contain all of its packages.
@@ -224,12 +225,46 @@ func (in *Input) isHalfMade() bool {
 		return false
 	}
 	for _, name := range plan.Spec.ClusterServiceVersionNames {
-		exists := slices.ContainsFunc(in.ClusterServiceVersions.Items, func(c *v1alpha1.ClusterServiceVersion) bool {
-			return c.Name == name && !c.IsCopied() && c.DeletionTimestamp == nil && olmcore.NeverInstalled(c)
-		})
-		if !exists {
+		if c := versionNamed(in, name); c == nil || !olmcore.NeverInstalled(c) {
 			return false
 		}
 	}
 	return true
+}
+
+// leavesUnfollowed reports whether the plan created a version of a package that no Subscription names, and has not created the
+// Subscription for it. Without a Subscription the version is never upgraded, and versions that need a newer one are never
+// installed. Versions that other plans install instead do not count. A version that was deleted is not created again.
+func leavesUnfollowed(in *Input) bool {
+	takenOver, _ := takenOverIn(in)
+	for _, name := range in.InstallPlan.Spec.ClusterServiceVersionNames {
+		if !takenOver[name] && versionNamed(in, name) == nil {
+			return false
+		}
+	}
+	return slices.ContainsFunc(in.InstallPlan.Status.Plan, func(s *v1alpha1.Step) bool {
+		isOpen := s != nil && s.Resource.Kind == v1alpha1.SubscriptionKind && !olmcore.IsStepDone(s)
+		return isOpen && !takenOver[s.Resolving] && isUnfollowed(in, versionNamed(in, s.Resolving))
+	})
+}
+
+// isUnfollowed reports whether the package of a version is known, and no Subscription names it.
+func isUnfollowed(in *Input, c *v1alpha1.ClusterServiceVersion) bool {
+	if c == nil {
+		return false
+	}
+	packages := olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties])
+	return len(packages) > 0 && !slices.ContainsFunc(in.Subscriptions.Items, func(s *v1alpha1.Subscription) bool {
+		return s.Spec != nil && slices.Contains(packages, s.Spec.Package)
+	})
+}
+
+// versionNamed returns the version of a name if it exists, is no copy, and is not being deleted.
+func versionNamed(in *Input, name string) *v1alpha1.ClusterServiceVersion {
+	for _, c := range in.ClusterServiceVersions.Items {
+		if c.Name == name && !c.IsCopied() && c.DeletionTimestamp == nil {
+			return c
+		}
+	}
+	return nil
 }

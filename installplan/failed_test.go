@@ -433,3 +433,68 @@ func TestRetriedPlanSkipsStepsOfLaterPlans(t *testing.T) {
 	require.Equal(t, installplan.StateRetried, assess(t, in).State)
 	require.Equal(t, []v1alpha1.StepStatus{Created, v1alpha1.StepStatusNotCreated, Created}, Statuses(statusOf(in, r)))
 }
+
+// TestFailedPlanCreatesTheSubscriptionOfItsVersion checks that a failed plan which no Subscription references any more is tried again
+// as long as a version of it exists without a Subscription, and the plan has not created the Subscription for it.
+func TestFailedPlanCreatesTheSubscriptionOfItsVersion(t *testing.T) {
+	properties := func(c *v1alpha1.ClusterServiceVersion) {
+		c.Annotations = map[string]string{olmcore.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}]}`}
+		c.Status.Phase = v1alpha1.CSVPhaseSucceeded
+	}
+	change := func(f func(b *v1alpha1.ClusterServiceVersion)) func(*installplan.Input) {
+		return func(in *installplan.Input) { f(in.ClusterServiceVersions.Items[1]) }
+	}
+	later := planOfPackages("install-y", 2, "a", Complete)
+	for name, c := range map[string]struct {
+		change func(*installplan.Input)
+		want   installplan.State
+	}{
+		"no Subscription names the package": {func(*installplan.Input) {}, installplan.StateTryingAgain},
+		"a Subscription names the package":  {with(Subscription("b")), installplan.StateFailed},
+		"the version is gone": {
+			func(in *installplan.Input) { in.ClusterServiceVersions.Items = in.ClusterServiceVersions.Items[:1] }, installplan.StateFailed,
+		},
+		"the version is being deleted": {
+			change(func(b *v1alpha1.ClusterServiceVersion) { b.DeletionTimestamp = Ago(0) }), installplan.StateFailed,
+		},
+		"the version is a copy": {
+			change(func(b *v1alpha1.ClusterServiceVersion) { b.Labels = map[string]string{"olm.copiedFrom": "x"} }), installplan.StateFailed,
+		},
+		"the package is not known": {change(func(b *v1alpha1.ClusterServiceVersion) { b.Annotations = nil }), installplan.StateFailed},
+		"the Subscription was created": {
+			func(in *installplan.Input) { in.InstallPlan.Status.Plan[2].Status = Created }, installplan.StateFailed,
+		},
+		"another version of the plan was deleted": {func(in *installplan.Input) { in.RelatedPlans.Items = nil }, installplan.StateFailed},
+		"a later plan contains the package": {
+			func(in *installplan.Input) {
+				in.RelatedPlans = olmcore.Found(later, planOfPackages("install-z", 3, "b", RequiresApproval))
+			}, installplan.StateFailed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := planOfPackages("install-x", 1, "a,b", Failed, startedAgo(time.Hour), func(p *v1alpha1.InstallPlan) {
+				p.Status.Plan = []*v1alpha1.Step{
+					WithStatus(Created, versionOfPackage("a.v1", "a")), WithStatus(Created, versionOfPackage("b.v1", "b")),
+					Step("b.v1", "operators.coreos.com", "v1alpha1", v1alpha1.SubscriptionKind, "b-stable",
+						`{"metadata":{"name":"b-stable"},"spec":{"name":"b","channel":"stable","source":"cool","sourceNamespace":"olm"}}`),
+				}
+				p.Spec.ClusterServiceVersionNames = []string{"a.v1", "b.v1"}
+				p.Status.Message = "error creating subscription b-stable: no"
+				p.Status.Conditions = []v1alpha1.InstallPlanCondition{{
+					Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue, Reason: installplan.ReasonStepFailed, LastTransitionTime: Ago(10 * time.Minute),
+				}}
+			})
+			sub := Subscription("a", RefersTo(later.Name), Current("a.v2"))
+			OwnedBy(sub)(plan)
+			in := input(plan, with(sub), func(in *installplan.Input) {
+				in.RelatedPlans = olmcore.Found(later)
+				in.ClusterServiceVersions = olmcore.Found(CSV("a.v2"), CSV("b.v1", properties))
+			})
+			c.change(&in)
+			require.Equal(t, c.want, assess(t, in).State)
+			if r := reconcile(t, in); c.want == installplan.StateTryingAgain {
+				require.Equal(t, []string{"create Subscription ops/b-stable (StepAbsent)"}, Describe(r))
+			}
+		})
+	}
+}

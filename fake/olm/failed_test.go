@@ -20,6 +20,7 @@ import (
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/resolution"
 )
 
 // rejecting makes the API server answer every write of a kind with an error.
@@ -152,4 +153,62 @@ func usersDeployment() appsv1.DeploymentSpec {
 	labels := map[string]string{"app": "users"}
 	return appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}
+}
+
+// TestDependencyOfAFailedPlanIsFollowed: the API server rejects the Subscription for a dependency until its plan has failed, and a
+// later plan upgrades the version that needs the dependency. Once Subscriptions are accepted, the failed plan creates the one that it
+// has left. Without it the dependency could never be upgraded, and no version that needs a newer one could be installed.
+func TestDependencyOfAFailedPlanIsFollowed(t *testing.T) {
+	w := newWorld(t)
+	packages := map[string]resolution.Package{}
+	offer := func(betas int, needs ...int) {
+		var alpha, beta []resolution.ChannelEntry
+		for v := range needs {
+			alpha = append(alpha, resolution.ChannelEntry{Name: csvName("alpha", v+1), SkipRange: fmt.Sprintf("<%d.0.0", v+1)})
+		}
+		for v := range betas {
+			beta = append(beta, resolution.ChannelEntry{Name: csvName("beta", v+1), SkipRange: fmt.Sprintf("<%d.0.0", v+1)})
+		}
+		for i := range alpha[1:] {
+			alpha[i+1].Replaces = alpha[i].Name
+		}
+		for i := range beta[1:] {
+			beta[i+1].Replaces = beta[i].Name
+		}
+		packages["alpha"], packages["beta"] = packageOf("alpha", alpha...), packageOf("beta", beta...)
+		for v, least := range needs {
+			b := &packages["alpha"].Bundles[v]
+			b.Properties = append(b.Properties, olmcore.Property{
+				Type: resolution.PropertyPackageRequired, Value: fmt.Appendf(nil, `{"packageName":"beta","versionRange":">=%d.0.0"}`, least),
+			})
+		}
+		catalogs, err := catalogsOf(packages)
+		require.NoError(t, err)
+		catalogs.Serve(&w.olm.Options)
+	}
+	offer(1, 1)
+	rejected := true
+	w.cluster.Authorize = func(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
+		if rejected && verb == olmcore.VerbCreate && target.Kind == v1alpha1.SubscriptionKind {
+			return invalid(target)
+		}
+		return nil
+	}
+	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+	w.run(t, 5*time.Minute)
+	require.Equal(t, "alpha.v1.0.0 Succeeded, beta.v1.0.0 Succeeded", w.phases())
+	offer(1, 1, 1)
+	w.poke(t)
+	w.run(t, 20*time.Minute)
+	require.Equal(t, "alpha.v2.0.0 Succeeded, beta.v1.0.0 Succeeded", w.phases())
+
+	rejected = false
+	w.run(t, 30*time.Minute)
+	subs, err := olmcore.List[*v1alpha1.Subscription](t.Context(), w.cluster, namespace, nil)
+	require.NoError(t, err)
+	require.Len(t, subs, 2, "the dependency has a Subscription")
+	offer(2, 1, 1, 2)
+	w.poke(t)
+	w.run(t, 30*time.Minute)
+	require.Equal(t, "alpha.v3.0.0 Succeeded, beta.v2.0.0 Succeeded", w.phases())
 }
