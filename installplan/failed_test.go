@@ -438,7 +438,8 @@ func TestRetriedPlanSkipsStepsOfLaterPlans(t *testing.T) {
 // as long as a version of it exists without a Subscription, and the plan has not created the Subscription for it.
 func TestFailedPlanCreatesTheSubscriptionOfItsVersion(t *testing.T) {
 	properties := func(c *v1alpha1.ClusterServiceVersion) {
-		c.Annotations = map[string]string{olmcore.AnnotationProperties: `{"properties":[{"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}]}`}
+		const known = `{"properties":[{"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}]}`
+		c.Annotations = map[string]string{olmcore.AnnotationProperties: known}
 		c.Status.Phase = v1alpha1.CSVPhaseSucceeded
 	}
 	change := func(f func(b *v1alpha1.ClusterServiceVersion)) func(*installplan.Input) {
@@ -458,7 +459,8 @@ func TestFailedPlanCreatesTheSubscriptionOfItsVersion(t *testing.T) {
 			change(func(b *v1alpha1.ClusterServiceVersion) { b.DeletionTimestamp = Ago(0) }), installplan.StateFailed,
 		},
 		"the version is a copy": {
-			change(func(b *v1alpha1.ClusterServiceVersion) { b.Labels = map[string]string{"olm.copiedFrom": "x"} }), installplan.StateFailed,
+			change(func(b *v1alpha1.ClusterServiceVersion) { b.Labels = map[string]string{"olm.copiedFrom": "x"} }),
+			installplan.StateFailed,
 		},
 		"the package is not known": {change(func(b *v1alpha1.ClusterServiceVersion) { b.Annotations = nil }), installplan.StateFailed},
 		"the Subscription was created": {
@@ -481,7 +483,8 @@ func TestFailedPlanCreatesTheSubscriptionOfItsVersion(t *testing.T) {
 				p.Spec.ClusterServiceVersionNames = []string{"a.v1", "b.v1"}
 				p.Status.Message = "error creating subscription b-stable: no"
 				p.Status.Conditions = []v1alpha1.InstallPlanCondition{{
-					Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue, Reason: installplan.ReasonStepFailed, LastTransitionTime: Ago(10 * time.Minute),
+					Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue, Reason: installplan.ReasonStepFailed,
+					LastTransitionTime: Ago(10 * time.Minute),
 				}}
 			})
 			sub := Subscription("a", RefersTo(later.Name), Current("a.v2"))

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
 // resume forgets a plan that was deleted before it installed everything, if the version that it created was never installed.
@@ -94,6 +95,34 @@ func (j *judgement) goBack() {
 	if len(older) == 1 {
 		j.Status.InstalledCSV = older[0]
 	}
+}
+
+// leaveWithdrawn makes a Subscription that has an installed version leave a plan without steps, if the answer does not install the
+// version of the plan: the catalogs do not offer that upgrade any more. The plan keeps the Subscription for AuditGrace after its
+// creation, because the catalogs that two managers know may differ for a while.
+//
+// Source: none. Differs: OLM creates a plan with its steps.
+func leaveWithdrawn(j *judgement) {
+	f, a, ref := &j.Status, &j.answer, j.Status.InstallPlanRef
+	d := a.decisions[j.Subscription.Name]
+	isDecided := a.succeeded && d != nil && d.Failure == nil && !d.Changed
+	if !isDecided || ref == nil || j.csvs[f.CurrentCSV] != nil || j.csvs[f.InstalledCSV] == nil {
+		return
+	}
+	plan := j.planNamed[ref.Name]
+	if plan == nil || !relation.SamePlan(ref, plan.UID, plan.Name) || !relation.Statusless(plan) {
+		return
+	}
+	if slices.ContainsFunc(a.in.Resolution.Operators, func(o olmcore.Operator) bool { return o.Name == f.CurrentCSV }) {
+		return
+	}
+	if left := AuditGrace - since(plan.CreationTimestamp.Time, j.now); left > 0 {
+		j.Requeue(left)
+		return
+	}
+	message := "no catalog offers " + f.CurrentCSV + " as an upgrade of " + f.InstalledCSV + " any more, and InstallPlan " + plan.Name + " has no steps"
+	j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: message}
+	f.CurrentCSV, f.InstallPlanRef = f.InstalledCSV, nil
 }
 
 // isPartlyInstalled reports whether the deleted plan of a version left steps open. The Subscription recorded that the plan

@@ -141,6 +141,7 @@ func (j *judgement) followAnswer() {
 	case j.blocked != "", a.failed, a.speaks && (d == nil || d.Failure != nil):
 	case !p.applies || j.Subscription.DeletionTimestamp != nil || d == nil || !d.Changed || d.CurrentCSV == "":
 		j.catchUp()
+		leaveWithdrawn(j)
 	case p.isHeld():
 	case p.plan == nil:
 		s.CurrentCSV = d.CurrentCSV

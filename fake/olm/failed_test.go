@@ -179,7 +179,8 @@ func TestDependencyOfAFailedPlanIsFollowed(t *testing.T) {
 		for v, least := range needs {
 			b := &packages["alpha"].Bundles[v]
 			b.Properties = append(b.Properties, olmcore.Property{
-				Type: resolution.PropertyPackageRequired, Value: fmt.Appendf(nil, `{"packageName":"beta","versionRange":">=%d.0.0"}`, least),
+				Type:  resolution.PropertyPackageRequired,
+				Value: fmt.Appendf(nil, `{"packageName":"beta","versionRange":">=%d.0.0"}`, least),
 			})
 		}
 		catalogs, err := catalogsOf(packages)

@@ -3,6 +3,7 @@
 package olm_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -110,6 +111,57 @@ func TestStepsAndTheEndOfAPlanMeetAtTheAPIServer(t *testing.T) {
 			require.NoError(t, w.cluster.Do(w.ctx, writes[0]))
 			require.True(t, apierrors.IsConflict(w.cluster.Do(w.ctx, writes[1])))
 			require.Equal(t, first == "end", len(w.plans()[0].Status.Plan) == 0)
+		})
+	}
+}
+
+// TestPlanWithoutStepsEndsAfterItsUpgradeIsWithdrawn: a plan for an upgrade gets no steps, because the API server rejects writes of
+// its status. Meanwhile the catalog withdraws the upgrade: no version that it offers replaces the installed one. The Subscription
+// keeps the installed version and does not wait for the plan. Once the upgrade is offered again, it is installed.
+func TestPlanWithoutStepsEndsAfterItsUpgradeIsWithdrawn(t *testing.T) {
+	one, two := resolution.ChannelEntry{Name: csvName("alpha", 1)}, resolution.ChannelEntry{Name: csvName("alpha", 2)}
+	upgrade := two
+	upgrade.Replaces = one.Name
+	for name, later := range map[string][]resolution.ChannelEntry{
+		"the edge is withdrawn": {two}, "the version is withdrawn": {one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, packages := newWorld(t), map[string]resolution.Package{}
+			w.offer(t, packages, "alpha", one)
+			require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
+			w.run(t, time.Minute)
+			require.Equal(t, "alpha.v1.0.0 Succeeded", w.phases())
+			w.cluster.Authorize = func(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
+				if verb == olmcore.VerbUpdateStatus && target.Kind == v1alpha1.InstallPlanKind {
+					return apierrors.NewServiceUnavailable("busy")
+				}
+				return nil
+			}
+			w.offer(t, packages, "alpha", one, upgrade)
+			w.poke(t)
+			require.Equal(t, two.Name, w.status("alpha").CurrentCSV)
+			require.Empty(t, w.planOf(t, two.Name).Status.Plan)
+			content := packageOf("alpha", one, two)
+			content.Channels[0].Entries = later
+			content.Bundles = slices.DeleteFunc(content.Bundles, func(b resolution.Bundle) bool { return b.Name != later[0].Name })
+			packages["alpha"] = content
+			catalogs, err := catalogsOf(packages)
+			require.NoError(t, err)
+			catalogs.Serve(&w.olm.Options)
+			w.cluster.Authorize = nil
+			w.poke(t)
+			w.run(t, time.Hour)
+			alpha := w.status("alpha")
+			require.Equal(t, "alpha.v1.0.0 Succeeded", w.phases())
+			require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, alpha.State)
+			require.Nil(t, alpha.InstallPlanRef)
+			require.NotEqual(t, corev1.ConditionTrue, alpha.GetCondition(v1alpha1.SubscriptionInstallPlanPending).Status)
+			require.Equal(t, v1alpha1.InstallPlanPhaseFailed, w.planOf(t, two.Name).Status.Phase)
+
+			w.offer(t, packages, "alpha", one, upgrade)
+			w.poke(t)
+			w.run(t, 10*time.Minute)
+			require.Equal(t, "alpha.v2.0.0 Succeeded", w.phases())
 		})
 	}
 }
