@@ -45,10 +45,10 @@
 // group lists the APIs that the CSV provides, and no other group that shares a namespace with it provides one of them.
 // A CSV that is Replacing or Deleting passes without the group.
 //
-// # Waiting
+// # Certificates of waiting versions
 //
-// A CSV that is Replacing, or Pending after it ran, still serves. Its certificates are renewed as long as its namespace has
-// exactly one OperatorGroup. Nothing else of it is installed.
+// The Pods of a CSV that is Replacing, or Pending after it ran, keep serving. Reconcile renews its certificates if the namespace
+// has exactly one OperatorGroup. It installs nothing else.
 //
 // # Speed
 //

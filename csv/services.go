@@ -60,7 +60,7 @@ func servicesOf(f *facts) services {
 		return s
 	}
 	clients := append(s.webhooks.Clients(), apiservice.Clients(f.csv, f.APIServices.Items)...)
-	if isKept { // which makes no clients
+	if isKept { // a waiting version creates no clients, so it does not wait for missing ones
 		clients = slices.DeleteFunc(clients, func(c backend.Client) bool { return c.Missing })
 	}
 	s.certificates = backend.Of(backend.Source{
@@ -96,7 +96,7 @@ func servicesUnread(f *facts) (decision, bool) {
 	return d, unread
 }
 
-// servingUnread returns the names of the lists that were not read and that an operator needs which the API server calls.
+// servingUnread returns the names of the unread lists that a CSV with webhooks or APIServices needs.
 func servingUnread(f *facts) []string {
 	s := &f.Serving
 	return slices.Concat(
@@ -116,6 +116,11 @@ func (f *facts) trust() []olmcore.Action {
 		return nil
 	}
 	return slices.Concat(f.apis.Trust(), f.webhooks.Trust())
+}
+
+// updateBundles returns the updates of the caBundles of what exists and calls the operator.
+func (f *facts) updateBundles() []olmcore.Action {
+	return slices.Concat(f.apis.UpdateBundles(), f.webhooks.UpdateBundles())
 }
 
 // installation is what is left to do until all of the operator is installed: its certificates and who trusts them first,
@@ -160,7 +165,8 @@ func (f *facts) certificatesMissing() []olmcore.Diagnostic {
 	return certificatesNeeded(f.csv, f.certificates.Requests, "nothing is installed until certificates are issued for the deployments %s")
 }
 
-// certificatesNeeded returns the Diagnostic for some requests, nil for none. The format has a verb for the Deployments.
+// certificatesNeeded returns the Diagnostic for some requests, nil for none. format contains one %s for
+// the names of the Deployments.
 func certificatesNeeded(c *version, requests []certificate.Request, format string) []olmcore.Diagnostic {
 	var names []string
 	for _, r := range requests {
@@ -271,7 +277,8 @@ func (f *facts) untilRenewal(d decision) decision {
 	return d
 }
 
-// untilRenewalBegins returns the time until every clock within olmcore.ClockTolerance finds a certificate due.
+// untilRenewalBegins returns the time until the renewal may begin: until the certificate is due on every clock within
+// olmcore.ClockTolerance.
 func untilRenewalBegins(at, now time.Time) time.Duration {
 	return max(time.Second, at.Add(olmcore.ClockTolerance).Sub(now))
 }

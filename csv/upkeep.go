@@ -11,16 +11,16 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// mayKeepCertificates reports whether the operator may serve although the CSV is not installed: the CSV waits for its successor
-// or for its requirements. Without a confirmed OperatorGroup it is unknown which account may write, and nothing is written.
+// mayKeepCertificates reports whether the CSV is Pending or Replacing and its Pods may still serve. Without a confirmed OperatorGroup
+// it is unknown which account may write, and the result is false.
 func mayKeepCertificates(f *facts) bool {
 	waits := f.phase == v1alpha1.CSVPhasePending || f.phase == v1alpha1.CSVPhaseReplacing && f.Successor != nil && !f.Followed
 	_, confirmed := olmcore.AccountOf(f.group)
 	return waits && isCalled(f.csv) && f.group != nil && confirmed && specError(f.csv) == ""
 }
 
-// keepCertificates adds to a decision to wait what renews the certificates that the CSV owns, and what makes their clients
-// trust them.
+// keepCertificates adds the renewal of certificates to a decision that keeps the phase: requests, and updates of Secrets, Deployments
+// and caBundles.
 //
 // Differs: OLM does nothing for such a version, so that its webhooks and APIServices fail once its certificate expires.
 func keepCertificates(f *facts, d decision) decision {
@@ -38,8 +38,11 @@ func keepCertificates(f *facts, d decision) decision {
 	if !u.Keeps {
 		return d
 	}
-	d.actions, d.certificates = slices.Concat(d.actions, f.trust()), u.Requests
+	d.actions, d.certificates = slices.Concat(d.actions, f.updateBundles()), u.Requests
 	needed := certificatesNeeded(f.csv, u.Requests, "the deployments %s need new certificates")
+	if len(needed) > 0 && u.Problem != "" {
+		needed[0].Message += ": " + u.Problem
+	}
 	d.Diagnostics = slices.Concat(d.Diagnostics, needed)
 	if len(u.Requests) > 0 {
 		d.RequeueAfter = soonest(d.RequeueAfter, certificatePace)
@@ -49,7 +52,7 @@ func keepCertificates(f *facts, d decision) decision {
 	if u.RenewAt.Add(olmcore.ClockTolerance).After(f.Now) {
 		d.RequeueAfter = soonest(d.RequeueAfter, untilRenewalBegins(u.RenewAt, f.Now))
 	}
-	// The status says when the next renewal is once the recorded time has passed.
+	// status.certsRotateAt is updated after the recorded time has passed.
 	if recorded := f.csv.Status.CertsRotateAt; recorded != nil && !recorded.After(f.Now) && u.RenewAt.After(f.Now) {
 		d.renewAt = &u.RenewAt
 	}
@@ -58,10 +61,12 @@ func keepCertificates(f *facts, d decision) decision {
 
 // withoutUpkeep adds to a decision that a list was not read. A Pending CSV needs the list only if it ran before.
 func withoutUpkeep(f *facts, d decision, list string) decision {
-	if f.phase == v1alpha1.CSVPhaseReplacing {
-		missing, _ := f.unread(false, list)
-		d.Diagnostics = slices.Concat(d.Diagnostics, missing.Diagnostics)
-		d.RequeueAfter = soonest(d.RequeueAfter, missing.RequeueAfter)
+	if f.phase != v1alpha1.CSVPhaseReplacing && !f.hasRun() {
+		return d
 	}
+	unread := olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(f.csv), "",
+		"the list of %s was not read, so the certificates of the operator are not renewed", list)
+	d.Diagnostics = append(slices.Clip(d.Diagnostics), unread)
+	d.RequeueAfter = soonest(d.RequeueAfter, retryLimit)
 	return d
 }

@@ -235,7 +235,7 @@ func requireCopies(h *History) {
 }
 
 // requireOwners requires that in the end no object outside the namespaces of OLM belongs to a version that is gone. A manager with
-// a stale cache may create one after the cleanup. The sweep deletes it, or reports it if it may not delete.
+// a stale cache may create its roles and bindings after the cleanup. The sweep deletes them, or reports them if it may not delete.
 func requireOwners(h *History) {
 	reported := orphans(h)
 	for _, o := range h.Cluster.Objects() {
@@ -247,7 +247,8 @@ func requireOwners(h *History) {
 			continue
 		}
 		h.Figures.Orphans++
-		if (h.Sweeps || !reported[olmcore.KeyOf(o)]) && !isLeftToStuck(h, o) {
+		isOfRole := strings.HasPrefix(o.GetName(), owner.Name+"-") && (h.Races || o.GetLabels()[olmcore.LabelCopiedFrom] == "")
+		if (h.Sweeps || !isOfRole || !reported[olmcore.KeyOf(o)]) && !isLeftToStuck(h, o) {
 			h.must(fmt.Errorf("%s is of %s/%s, which is gone", olmcore.KeyOf(o), owner.Namespace, owner.Name))
 		}
 	}

@@ -184,7 +184,7 @@ func statusOf(o olmcore.Object) map[string]any {
 		status, _ := u.Object["status"].(map[string]any)
 		return status
 	}
-	conditions := fieldOf(fieldOf(reflect.Indirect(reflect.ValueOf(o)), "Status"), "Conditions")
+	conditions := fieldOf(fieldOf(reflect.ValueOf(o), "Status"), "Conditions")
 	if !conditions.IsValid() {
 		return nil
 	}
@@ -194,12 +194,21 @@ func statusOf(o olmcore.Object) map[string]any {
 	return status
 }
 
-// fieldOf returns a field of a struct, or the zero Value if there is none.
+// fieldOf returns a field of a struct or of the struct that a pointer points to, or the zero Value if there is none.
 func fieldOf(value reflect.Value, name string) reflect.Value {
+	value = reflect.Indirect(value)
 	if value.Kind() != reflect.Struct {
 		return reflect.Value{}
 	}
-	return value.FieldByName(name)
+	field, isThere := value.Type().FieldByName(name)
+	if !isThere || !field.IsExported() {
+		return reflect.Value{}
+	}
+	found, err := value.FieldByIndexErr(field.Index) // an error for a field of an embedded nil pointer
+	if err != nil {
+		return reflect.Value{}
+	}
+	return found
 }
 
 // timeOrNil drops a time that says nothing, and what would not survive JSON of one that does.

@@ -3,6 +3,7 @@
 package backend
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -14,20 +15,21 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Upkeep contains what keeps certificates valid without an installation.
+// Upkeep contains the requests and writes that renew the certificates of a version that is not being installed.
 type Upkeep struct {
-	// Keeps reports whether the version owns a certificate. If it does not, it has no say in what clients trust.
+	// Keeps reports whether the version owns a certificate. If it is false, the version updates no caBundle.
 	Keeps    bool
 	Requests []certificate.Request
 	Actions  []olmcore.Action
+	// Problem is what is wrong with an issued certificate, empty if nothing is.
+	Problem string
 	// RenewAt is when the next certificate must be replaced, the zero time if none must.
 	RenewAt time.Time
-	// Wait is how long the first certificate must wait for the caches of API servers, 0 if none does.
+	// Wait is the shortest time until a next certificate may be used. It is 0 if no certificate waits for the caches of API servers.
 	Wait time.Duration
 }
 
-// Upkeep returns what keeps the certificates of a version valid that serves and is not installed: it waits for its successor,
-// or for its requirements. It writes the Secrets and Deployments that the version owns, and does not change their owners. A
+// Upkeep returns the requests and writes that renew the certificates of a Replacing or Pending version whose Pods still serve. It writes the Secrets and Deployments that the version owns, and does not change their owners. A
 // version that installs becomes the owner of its Secrets first, so no two versions write the same certificate.
 func (p Plan) Upkeep() (u Upkeep) {
 	written := map[string]bool{}
@@ -51,7 +53,7 @@ func (p Plan) Upkeep() (u Upkeep) {
 			u.Wait = wait
 		}
 		if request, needed := r.request(); needed && !r.isIssued && !r.startsLater() {
-			u.Requests = append(u.Requests, request)
+			u.Requests, u.Problem = append(u.Requests, request), cmp.Or(u.Problem, r.issueProblem)
 		}
 		if a := r.upkeep(); a != nil {
 			u.Actions = append(u.Actions, a)
@@ -60,7 +62,8 @@ func (p Plan) Upkeep() (u Upkeep) {
 	return u
 }
 
-// isKept reports whether the CSV owns the Secret. A Secret that does not exist counts if the CSV owns the Deployment.
+// isKept reports whether the CSV owns the Secret. If the Secret does not exist, it reports whether the CSV owns the Deployment that
+// mounts it.
 func (r *rotation) isKept() bool {
 	if r.secret == nil {
 		return r.isDeployed()
@@ -78,9 +81,10 @@ func (r *rotation) isKeptByRelative() bool {
 	})
 }
 
-// isDeployed reports whether the CSV owns the Deployment.
+// isDeployed reports whether the CSV owns the Deployment, and its Pods mount the Secret.
 func (r *rotation) isDeployed() bool {
-	return r.live != nil && r.live.DeletionTimestamp == nil && owned.Deployment(r.CSV, r.live)
+	return r.live != nil && r.live.DeletionTimestamp == nil && owned.Deployment(r.CSV, r.live) &&
+		hasVolume(&r.live.Spec.Template.Spec, CertificateName(r.deployment))
 }
 
 // upkeep returns the next write of the Secret or of the Deployment, nil for none.
@@ -100,10 +104,11 @@ func (r *rotation) upkeep() olmcore.Action {
 	return r.settle()
 }
 
-// rollOut replaces the Pods of a Deployment that were started with another certificate. The rest of the Deployment stays as
-// it is: the configuration of the Subscription may be that of the next version already.
+// rollOut replaces the Pods of a Deployment that were started with an earlier certificate. It changes nothing else of the Deployment:
+// spec.config of the Subscription may already be meant for the successor. If the authority of the Pods is not known, the Secret was
+// read before a later certificate was stored in it.
 func (r *rotation) rollOut() olmcore.Action {
-	if !r.isDeployed() || !r.health.Valid {
+	if !r.isDeployed() || !r.health.Valid || !r.next.IsEmpty() || !r.knows(r.live.Spec.Template.Annotations[annotationCAHash]) {
 		return nil
 	}
 	annotations := maps.Clone(r.live.Spec.Template.Annotations)

@@ -227,25 +227,46 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 // Differs: OLM writes the namespaces at installations alone, so that the webhooks of a CSV whose OperatorGroup is made
 // anew are called for none.
 func (f *facts) follow(o olmcore.Object) olmcore.Action {
-	after, why := o, ""
-	changed := func() olmcore.Object {
+	after, why := f.withBundles(o)
+	if selector, ok := f.namespaces(); ok && slices.Contains(f.made[f.from(o)], o) {
+		for i, have := range selectors(o) {
+			if semantic.DeepEqual(cmp.Or(*have, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
+				continue
+			}
+			if after == o {
+				after = o.DeepCopyObject().(olmcore.Object)
+			}
+			*selectors(after)[i], why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
+		}
+	}
+	return f.updateTo(o, after, why)
+}
+
+// followBundles is follow for the caBundles alone.
+func (f *facts) followBundles(o olmcore.Object) olmcore.Action {
+	after, why := f.withBundles(o)
+	return f.updateTo(o, after, why)
+}
+
+// withBundles returns a configuration with the caBundles that it needs, and what was wrong with them. If nothing was, it returns the
+// configuration itself and "".
+func (f *facts) withBundles(o olmcore.Object) (after olmcore.Object, why string) {
+	after = o
+	for i, config := range f.calls(o) {
+		bundle := f.bundle(config.Service.Name, config.CABundle)
+		if bytes.Equal(bundle, config.CABundle) {
+			continue
+		}
 		if after == o {
 			after = o.DeepCopyObject().(olmcore.Object)
 		}
-		return after
+		f.calls(after)[i].CABundle, why = bundle, doesNotTrust
 	}
-	for i, config := range f.calls(o) {
-		if bundle := f.bundle(config.Service.Name, config.CABundle); !bytes.Equal(bundle, config.CABundle) {
-			f.calls(changed())[i].CABundle, why = bundle, doesNotTrust
-		}
-	}
-	if selector, ok := f.namespaces(); ok && slices.Contains(f.made[f.from(o)], o) {
-		for i, have := range selectors(o) {
-			if !semantic.DeepEqual(cmp.Or(*have, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
-				*selectors(changed())[i], why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
-			}
-		}
-	}
+	return after, why
+}
+
+// updateTo returns the update of a configuration, nil if there is no reason for one.
+func (f *facts) updateTo(o, after olmcore.Object, why string) olmcore.Action {
 	if why == "" {
 		return nil
 	}

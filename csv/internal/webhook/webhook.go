@@ -175,14 +175,29 @@ func (f *facts) trust() []olmcore.Action {
 	if len(actions) > 0 && Problem(f.CSV) != "" {
 		actions = nil // what is described is a mistake
 	}
-	goes := targets(actions)
+	actions = append(actions, f.updates(targets(actions), f.follow)...)
+	slices.SortFunc(actions, deployment.ByTarget)
+	return actions
+}
+
+// UpdateBundles returns the updates of the caBundles of all that calls the operator. It changes nothing else.
+func (s Source) UpdateBundles() []olmcore.Action {
+	f := factsOf(s)
+	actions := f.updates(nil, f.followBundles)
+	slices.SortFunc(actions, deployment.ByTarget)
+	return actions
+}
+
+// updates returns the updates of admission configurations, which update decides, and of the caBundles of conversions. Objects that
+// are deleted or reverted in the same round are left out.
+func (f *facts) updates(leftOut sets.Set[olmcore.Key], update func(olmcore.Object) olmcore.Action) (actions []olmcore.Action) {
 	for _, o := range f.all {
-		if a := f.follow(o); a != nil && !goes.Has(olmcore.KeyOf(o)) {
+		if a := update(o); a != nil && !leftOut.Has(olmcore.KeyOf(o)) {
 			actions = append(actions, a)
 		}
 	}
 	for _, crd := range f.converted() {
-		if goes.Has(olmcore.KeyOf(crd)) {
+		if leftOut.Has(olmcore.KeyOf(crd)) {
 			continue
 		}
 		config := clientConfig(crd)
@@ -192,6 +207,5 @@ func (f *facts) trust() []olmcore.Action {
 			actions = append(actions, olmcore.UpdateOf(crd, after, olmcore.Cause{Reason: ReasonTrust, Message: "CRD " + crd.Name + doesNotTrust}))
 		}
 	}
-	slices.SortFunc(actions, deployment.ByTarget)
 	return actions
 }
