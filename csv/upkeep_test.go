@@ -142,9 +142,9 @@ func TestReplacingVersionKeepsItsTargetNamespaces(t *testing.T) {
 	require.Empty(t, reconciled(t, in).Actions)
 }
 
-// TestWhatOLMLeftWaitingIsLeftAlone checks that nothing is written when the library takes over a cluster in which an upgrade
+// TestAdoptingAStuckUpgradeWritesNothing checks that nothing is written when the library takes over a cluster in which an upgrade
 // is stuck.
-func TestWhatOLMLeftWaitingIsLeftAlone(t *testing.T) {
+func TestAdoptingAStuckUpgradeWritesNothing(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	create(t, cluster, waitingSuccessor())
 	require.NoError(t, driver.RunFor(context.Background(), 10*time.Minute))
@@ -165,9 +165,46 @@ func TestWhatOLMLeftWaitingIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestUpkeepNeedsEveryList checks that nothing is written for a Replacing version from lists that were not read, and nothing
+// TestWaitingVersionIsOnlyRenewed checks what a Replacing version with valid certificates leaves alone.
+func TestWaitingVersionIsOnlyRenewed(t *testing.T) {
+	cluster, driver := install(t, called("cool.v1", 1))
+	create(t, cluster, waitingSuccessor())
+	require.NoError(t, driver.RunFor(context.Background(), 10*time.Minute))
+	for name, change := range map[string]func(in *csv.Input){
+		"the namespaces of its webhooks if its OperatorGroup changes": func(in *csv.Input) {
+			changed(&in.OperatorGroups, func(g *operatorsv1.OperatorGroup) {
+				g.UID, g.Spec.TargetNamespaces, g.Status.Namespaces = "created again", []string{"other"}, []string{"other"}
+			})
+		},
+		"webhooks and APIServices that its spec describes no more": func(in *csv.Input) {
+			c := in.ClusterServiceVersion.DeepCopy()
+			c.Spec.WebhookDefinitions, c.Spec.APIServiceDefinitions.Owned = c.Spec.WebhookDefinitions[:1], nil
+			in.ClusterServiceVersion = c
+		},
+		"a Deployment that does not mount the Secret": func(in *csv.Input) {
+			in.Serving.Secrets = olmcore.Found[*corev1.Secret]()
+			changed(&in.Deployments, func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.Volumes, d.Spec.Template.Annotations = nil, map[string]string{}
+			})
+		},
+		"a Deployment whose certificate the stale Secret does not contain yet": func(in *csv.Input) {
+			changed(&in.Deployments, func(d *appsv1.Deployment) { d.Spec.Template.Annotations["olmcahash"] = "later" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := calledIn(t, cluster)
+			require.Equal(t, replacing, in.ClusterServiceVersion.Status.Phase)
+			change(&in)
+			out := reconciled(t, in)
+			require.Empty(t, out.Actions, "%s", invariant.Describe(out.Result))
+			require.Empty(t, out.Certificates)
+		})
+	}
+}
+
+// TestCertificatesAreNotRenewedFromIncompleteLists checks that nothing is written for a Replacing version from lists that were not read, and nothing
 // without a single OperatorGroup whose account is known.
-func TestUpkeepNeedsEveryList(t *testing.T) {
+func TestCertificatesAreNotRenewedFromIncompleteLists(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	create(t, cluster, waitingSuccessor())
 	require.NoError(t, driver.RunFor(context.Background(), 10*time.Minute))
@@ -228,7 +265,8 @@ func refuseDeployment(cluster *fake.Cluster, verb olmcore.Verb, name string) {
 	}
 }
 
-// servesFor lets nearly twice the time pass for which a certificate is valid, and requires that the API server can always call the operator.
+// servesFor lets nearly twice the time pass for which a certificate is valid, and requires that the API server can always call the
+// operator.
 func servesFor(t *testing.T, cluster *fake.Cluster, driver *fake.Driver) {
 	t.Helper()
 	for range 2 {
