@@ -463,8 +463,8 @@ func takesAnything(n *corev1.Node) bool {
 }
 
 // checkBetterNode: no Pod that serves is deleted because its node is a better one, unless all nodes were bad and nothing
-// was touched. One that was to stand in for it may be. A deletion is taken as decided although the Pod that stays is not
-// recorded yet: a node that recovers may make the Pod stay that was recorded last, so that nothing is left to wait for.
+// was touched. One that was to stand in for it may be. A deletion also counts if it only
+// waits for the Pod that stays to be recorded.
 func checkBetterNode(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	if !slices.ContainsFunc(in.Nodes.Items, takesAnything) {
 		return

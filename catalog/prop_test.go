@@ -325,7 +325,7 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 		in.Connection = new(*client)
 	}
 	out := answer(t, in)
-	// Of the inputs at rest that differ in their time alone the first one is tried.
+	// At rest the laws are checked once for each version of the cluster.
 	if !out.Result.Empty() || w.tried[who] != w.ResourceVersion() {
 		require.NoError(t, invariant.Laws(result, in))
 		w.tried[who] = w.ResourceVersion()

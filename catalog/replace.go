@@ -239,9 +239,9 @@ func (pl *planner) dropOlderContent() {
 	}
 }
 
-// contentIsOrdered reports whether it shows which content is newer. Pods with different contents that were created in one second
-// do not show it: what is deleted for its content might be created again with the same content while that second lasts. To a
-// manager whose clock is ahead the second is over too early, so that all managers wait for olmcore.ClockTolerance longer.
+// contentIsOrdered reports whether creation times show which content is newer. Pods of different content that were created in the
+// same second do not show it: while that second lasts, a deleted Pod might be created again with the same content. A manager whose
+// clock is ahead would end the second too early, so every manager also waits for olmcore.ClockTolerance.
 func (pl *planner) contentIsOrdered() bool {
 	contents := map[int64]string{} // by the second
 	var wait time.Duration
@@ -260,7 +260,7 @@ func (pl *planner) contentIsOrdered() bool {
 	return wait == 0
 }
 
-// planSurplus lets one content and the best Pods win, as many as asked for. No Pod goes while it is not known which content is newer.
+// planSurplus deletes surplus Pods and keeps the best Pods of the newest content. It deletes none while the newest content is unknown.
 func (pl *planner) planSurplus() {
 	l, n := &pl.pods, pl.Config.Replicas
 	other := func(p *registryPod) bool { return p.Ready && p.Content != l.Content && p.Content != "" }

@@ -175,7 +175,8 @@ func certificatesNeeded(c *version, requests []certificate.Request, format strin
 	if len(names) == 0 {
 		return nil
 	}
-	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonCertificatesNeeded, olmcore.RefOf(c), "", format, strings.Join(names, ", "))}
+	needed := olmcore.Diagnose(olmcore.Info, ReasonCertificatesNeeded, olmcore.RefOf(c), "", format, strings.Join(names, ", "))
+	return []olmcore.Diagnostic{needed}
 }
 
 // apiServiceIssue leaves Succeeded when what was made for an owned APIService is not as it was.

@@ -202,8 +202,8 @@ func TestWaitingVersionIsOnlyRenewed(t *testing.T) {
 	}
 }
 
-// TestCertificatesAreNotRenewedFromIncompleteLists checks that nothing is written for a Replacing version from lists that were not read, and nothing
-// without a single OperatorGroup whose account is known.
+// TestCertificatesAreNotRenewedFromIncompleteLists checks that nothing is written for a Replacing version from lists that were not
+// read, and nothing without a single OperatorGroup whose account is known.
 func TestCertificatesAreNotRenewedFromIncompleteLists(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	create(t, cluster, waitingSuccessor())

@@ -40,8 +40,7 @@ import (
 // up.
 const rounds = 16
 
-// fromFiles returns the objects of files of testdata.
-// filesRead are the objects of files of testdata, which are read once.
+// filesRead contains the objects of files of testdata, which are read once.
 var filesRead = map[string][]olmcore.Object{}
 
 // fromFiles returns copies of the objects of files.

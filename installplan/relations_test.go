@@ -225,8 +225,8 @@ func TestReferenceMakesAnOwner(t *testing.T) {
 	})
 }
 
-// TestAStaleListRemovesNoOwner: Subscription b was deleted and created again. One manager still lists the deleted one, which is also
-// newer than the plan. In either order no live owner is lost, and the garbage collector removes the reference to the deleted one.
+// TestAStaleListRemovesNoOwner checks that a manager which still lists a deleted Subscription removes no reference to the Subscription
+// that was created again with the same name. The garbage collector removes the reference to the deleted one.
 func TestAStaleListRemovesNoOwner(t *testing.T) {
 	for _, order := range [][]string{{"current", "stale"}, {"stale", "current"}, {"stale", "current", "stale"}} {
 		t.Run(strings.Join(order, " then "), func(t *testing.T) {

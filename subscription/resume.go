@@ -3,6 +3,7 @@
 package subscription
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -120,8 +121,8 @@ func leaveWithdrawn(j *judgement) {
 		j.Requeue(left)
 		return
 	}
-	message := "no catalog offers " + f.CurrentCSV + " as an upgrade of " + f.InstalledCSV + " any more, and InstallPlan " + plan.Name + " has no steps"
-	j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: message}
+	j.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: fmt.Sprintf(
+		"no catalog offers %s as an upgrade of %s any more, and InstallPlan %s has no steps", f.CurrentCSV, f.InstalledCSV, plan.Name)}
 	f.CurrentCSV, f.InstallPlanRef = f.InstalledCSV, nil
 }
 

@@ -150,7 +150,7 @@ func (h *History) workOff() {
 			if len(m.queue) > 0 {
 				idle = false
 				m.work(func(int) int { return 0 })
-				h.check() // after each manager: the other one may hide what this one did
+				h.check() // after each manager: the next one may repair a fault of this one
 			}
 		}
 		if h.check(); idle || h.problem != nil {

@@ -91,8 +91,8 @@ type Setting struct {
 	// are refused for minutes, the cache of one kind stands still while the others go on, and the clocks of the managers
 	// differ by no more than ClockTolerance.
 	Races bool
-	// Separates: an InstallPlan is made for each set of Subscriptions that depend on each other. An administrator switches that off and
-	// on again, and the managers restart with the new value one after the other.
+	// Separates: an InstallPlan is made for each set of Subscriptions that depend on each other. An administrator changes
+	// that, and the managers restart with the new value one after the other.
 	Separates bool
 }
 

@@ -31,10 +31,10 @@ func Laws[In any](f Func[In], in In) error {
 	return errors.Join(err, Separate(t.result), Recordable(t.result))
 }
 
-// trial is a call of f, from which the laws start. They share what they need of it, so that f is called as few times as possible.
+// trial contains one call of f and its result, which all laws share.
 type trial[In any] struct {
 	f      Func[In]
-	in     In // it is never handed to f
+	in     In // never passed to f
 	given  In // what was handed to f
 	result olmcore.Result
 	err    error

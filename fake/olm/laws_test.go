@@ -27,7 +27,7 @@ type lawWorld struct{ before, begin func(*world) error }
 
 func nothing(*world) error { return nil }
 
-// lawWorlds are the worlds of the laws, by what goes on in them.
+// lawWorlds contains the worlds of the laws, by a description.
 var lawWorlds = map[string]lawWorld{
 	"a catalog starts":         {nothing, nothing},
 	"an operator is installed": {nothing, func(w *world) error { return w.subscribe("alpha", v1alpha1.ApprovalAutomatic) }},
@@ -73,6 +73,7 @@ func publishAlpha(w *world) error {
 // copyOf returns another world with the same objects.
 func copyOf(w *world) (*world, error) {
 	other := *w
+	other.driver = nil // it drives the other cluster
 	other.heads = maps.Clone(w.heads)
 	other.cluster = fake.NewCluster(w.cluster.Now())
 	other.cluster.AutoCreateNamespaces = true

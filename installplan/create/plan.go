@@ -82,7 +82,7 @@ func Plan(in Input) (out Outcome, err error) {
 		out.Diagnostics = append(out.Diagnostics, in.diagnose(out.Subscriptions, olmcore.Warning, ReasonPreviousPlanFailed,
 			"InstallPlan %s has this content and failed: %s", plan.Name, plan.Status.Message))
 	default:
-		out.Result = r.inFormOf(plan).join(plan)
+		out.Result = r.limitedToOwnersOf(plan).join(plan)
 	}
 	return out, nil
 }
@@ -229,8 +229,8 @@ func (r request) notVisible() (result olmcore.Result) {
 	return result
 }
 
-// awaitSets waits, if the option SeparatePlans is off, for new plans of sets that together install all versions. A manager that still
-// has the option replaces a shared plan by such plans. If no manager has it any more, they make no progress and are replaced.
+// awaitSets waits, if the option SeparatePlans is off, for recent plans of sets that together install every version of the resolution.
+// A manager that still has the option would replace a shared plan by such plans. The wait ends after OrphanGrace.
 func (r request) awaitSets() (result olmcore.Result) {
 	if r.owners != nil {
 		return result
@@ -250,7 +250,7 @@ func (r request) awaitSets() (result olmcore.Result) {
 		}
 		result.Requeue(left)
 		result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonPlansOfSetsAwaited, olmcore.RefOf(p), "",
-			"the plan was made for one set of Subscriptions, and the option SeparatePlans is off"))
+			"another manager created the InstallPlan for one set of Subscriptions; this manager waits for it up to 5 minutes"))
 	}
 	if len(missing) > 0 {
 		return olmcore.Result{}

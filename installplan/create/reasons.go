@@ -41,8 +41,8 @@ const (
 	// ReasonPlanNotVisible: a Subscription refers to the plan that is needed, or that is complete, and the plan or its
 	// versions do not exist. Plan waits for them, then makes the plan again. Nothing to do for the user.
 	ReasonPlanNotVisible = "PlanNotVisible"
-	// ReasonPlansOfSetsAwaited: new plans of sets install all versions, and Config.SeparatePlans is not set. Another manager made them
-	// with the option. Plan waits some minutes for them. Nothing to do for the user.
+	// ReasonPlansOfSetsAwaited: another manager, with Config.SeparatePlans, created plans that already install every version. This
+	// manager runs without the option and waits up to 5 minutes for them. Nothing to do for the user.
 	ReasonPlansOfSetsAwaited = "PlansOfSetsAwaited"
 	// ReasonReferencesAwaited: a Subscription that the plan changes does not refer to it, so its steps are not written
 	// yet. Nothing to do for the user.

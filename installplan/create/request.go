@@ -44,9 +44,9 @@ func newRequest(in Input, c content) request {
 	return r
 }
 
-// inFormOf returns the request with the owners that a plan of its content may have. A plan that was made for one set of Subscriptions
+// limitedToOwnersOf returns the request limited to the Subscriptions that may own a plan. A plan that was made for one set of Subscriptions
 // stays one if the option SeparatePlans is off. Managers with different values of the option would change the plan in turns otherwise.
-func (r request) inFormOf(plan *v1alpha1.InstallPlan) request {
+func (r request) limitedToOwnersOf(plan *v1alpha1.InstallPlan) request {
 	if r.owners != nil || !olmcore.IsSeparatePlan(plan) {
 		return r
 	}

@@ -29,8 +29,9 @@ type Upkeep struct {
 	Wait time.Duration
 }
 
-// Upkeep returns the requests and writes that renew the certificates of a Replacing or Pending version whose Pods still serve. It writes the Secrets and Deployments that the version owns, and does not change their owners. A
-// version that installs becomes the owner of its Secrets first, so no two versions write the same certificate.
+// Upkeep returns the requests and writes that renew the certificates of a Replacing or Pending version whose Pods still serve. It
+// writes the Secrets and Deployments that the version owns, and does not change their owners. A version that installs becomes the
+// owner of its Secrets first, so no two versions write the same certificate.
 func (p Plan) Upkeep() (u Upkeep) {
 	written := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(p.backends)) {

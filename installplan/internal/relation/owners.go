@@ -15,9 +15,9 @@ import (
 )
 
 // Relate makes Subscriptions owners of a plan, which it writes to, and labels the plan with the packages of the involved
-// Subscriptions. The annotations record both, and the packages of dependencies, which may have no Subscription yet. Relate only
-// adds, and removes duplicates. The list of Subscriptions may be stale, so a reference to another Subscription of the same name may
-// be the live one. The garbage collector, which reads the live objects, removes a reference to a deleted Subscription.
+// Subscriptions. The annotations record both, and the packages of dependencies, which may have no Subscription yet. Relate removes
+// duplicate references, and no others. The list of Subscriptions may be stale, so a reference to another Subscription of the same
+// name may be the live one. The garbage collector, which reads the live objects, removes a reference to a deleted Subscription.
 func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscription, dependencies ...string) {
 	uids, packages := list(plan, Contributors), append(list(plan, Packages), dependencies...)
 	for _, s := range owners {
