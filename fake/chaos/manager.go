@@ -44,6 +44,8 @@ type manager struct {
 	catalogs controllers.Catalogs
 	// frozen are the kinds whose cache stands still, until when.
 	frozen map[schema.GroupKind]time.Time
+	// current is when the cache was seen to be up to date the last time.
+	current time.Time
 	at     item // what is worked on
 }
 
@@ -78,6 +80,7 @@ func (m *manager) start() {
 	}
 	m.frozen = map[schema.GroupKind]time.Time{}
 	m.view.Restart()
+	m.current = h.Cluster.Now()
 	m.view.Watch = m.watch
 	m.runners = m.set.Runners(m.view, m)
 	for _, r := range m.runners {

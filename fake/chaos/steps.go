@@ -97,10 +97,26 @@ func (s Setting) has(some Setting) bool {
 
 func pick[T any](r Choices, from []T) T { return from[r.IntN(len(from))] }
 
+// maxLag is how long a cache may lag behind. csv/sweep deletes an object ten minutes after its creation if the cache does not contain
+// its owner, and a clock may be ahead by ClockTolerance.
+const maxLag = 8 * time.Minute
+
+// advance lets time pass. A cache that lagged behind for maxLag catches up.
 func (h *History) advance(d time.Duration) {
 	d = beforeTheEnd(h, d)
+	for _, m := range h.managers {
+		if len(m.view.Behind()) == 0 {
+			m.current = h.Cluster.Now()
+		}
+	}
 	h.Figures.Simulated += d
 	h.Cluster.Advance(d)
+	for _, m := range h.managers {
+		if !m.down && h.Cluster.Now().Sub(m.current) >= maxLag {
+			m.view.Sync()
+			m.current = h.Cluster.Now()
+		}
+	}
 }
 
 func stepWork(h *History, r Choices) {
