@@ -57,12 +57,12 @@ type stateKey struct {
 	isStatus bool
 }
 
-// written is the state of an object without times, the manager that wrote it, when, and the write as a text.
+// written is a state of an object without times: the manager that wrote it, when, and the write as a text.
 type written struct {
 	who         int
 	at          time.Time
 	state, text string
-	// number counts the writes of all objects.
+	// number counts the writes of all objects. isRestored is the result of the function isRestored for this write.
 	number     int
 	isRestored bool
 }
@@ -131,7 +131,7 @@ func (c *TwoClocks) turn(ctx context.Context, who int) (wrote []olmcore.Action, 
 			if result.RequeueAfter > 0 && result.RequeueAfter <= behind {
 				c.Passed++
 			}
-			last = olmcore.LastResultsOf(last, result.Actions, olmcore.Run(ctx, c.Cluster, result.Actions), now)
+			last, _ = olmcore.RunResult(ctx, c.Cluster, result, last, now) // the failures are in the last results
 			c.memory[who][name] = last
 			for _, action := range succeeded(result.Actions, last) {
 				wrote = append(wrote, action)
@@ -145,7 +145,8 @@ func (c *TwoClocks) turn(ctx context.Context, who int) (wrote []olmcore.Action, 
 }
 
 // RunFor lets time go on in small steps, and lets both managers come to rest after each. They may not replace each other's
-// states of an object in turn, whatever the number of these states.
+// states of an object in turn, whatever the number of these states. A state that names another object may return when the status of
+// that object has changed.
 func (c *TwoClocks) RunFor(ctx context.Context, d, step time.Duration) error {
 	if err := c.Agree(ctx); err != nil {
 		return err

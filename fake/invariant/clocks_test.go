@@ -195,5 +195,31 @@ func TestTwoClocksComparesVersionsWithoutTheirHistory(t *testing.T) {
 	clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]fake.Controller{
 		{writer(version, []string{"a", "a"}, write)}, {writer(version, []string{"b"}, write)},
 	}}
-	require.ErrorContains(t, clocks.RunFor(t.Context(), 10*time.Second, time.Second), "replace each other's states of ClusterServiceVersion ops/a")
+	err := clocks.RunFor(t.Context(), 10*time.Second, time.Second)
+	require.ErrorContains(t, err, "replace each other's states of ClusterServiceVersion ops/a")
+}
+
+// TestTwoClocksKeepsLastResultsWhileAManagerWaits checks that a manager that returns no actions still knows the results of its last
+// ones, as with every adapter.
+func TestTwoClocksKeepsLastResultsWhileAManagerWaits(t *testing.T) {
+	plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "a"}}
+	write := func(o olmcore.Object, state string) { o.(*v1alpha1.InstallPlan).Status.Message = state }
+	c := fake.NewCluster(time.Unix(1_800_000_000, 0))
+	c.AutoCreateNamespaces = true
+	require.NoError(t, c.Create(plan.DeepCopy()))
+	known := []bool{}
+	manager := writer(plan, []string{"x"}, write)
+	reconcile := manager.Reconcile
+	manager.Reconcile = func(
+		ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
+	) (olmcore.Result, error) {
+		_, isKnown := last[olmcore.KeyOf(plan)]
+		known = append(known, isKnown)
+		result, err := reconcile(ctx, r, key, now, last)
+		result.RequeueAfter = time.Minute
+		return result, err
+	}
+	clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]fake.Controller{{manager}, {}}}
+	require.NoError(t, clocks.RunFor(t.Context(), 2*time.Second, time.Second))
+	require.Equal(t, []bool{false, true, true, true}, known)
 }
