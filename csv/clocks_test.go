@@ -4,10 +4,13 @@ package csv_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -57,6 +60,39 @@ func TestTwoClocksAgreeOnEveryVersion(t *testing.T) {
 	})
 	t.Logf("%d results waited for a deadline that the other clock had passed", passed)
 	require.NotZero(t, passed, "no decision depends on a clock")
+}
+
+// TestTwoClocksAgreeOnASuccessorThatWaits runs two managers with different clocks while cool.v1 fails twice. Its installation takes
+// too long, and shortly afterwards its Deployment exceeds its progress deadline. The message of cool.v2 contains the reason of cool.v1.
+func TestTwoClocksAgreeOnASuccessorThatWaits(t *testing.T) {
+	for _, ahead := range invariant.ClockPairs() {
+		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
+			c, d := newWorld(csv.Config{})
+			require.NoError(t, c.Create(fromFiles("base.yaml")...))
+			require.NoError(t, c.RunFor(time.Second))
+			require.NoError(t, c.Create(fromFiles("v1.yaml")...))
+			for fake.Find[*appsv1.Deployment](c, "ns", "cool") == nil {
+				_, err := d.Round(t.Context())
+				require.NoError(t, err)
+			}
+			c.BreakDeployment("ns", "cool", "crash-looping")
+			require.NoError(t, c.RunFor(270*time.Second)) // no manager runs, so that cool.v1 is Installing late
+			require.NoError(t, c.Create(fromFiles("rbac-v2.yaml", "v2.yaml")...))
+
+			clocks := invariant.TwoClocks{
+				Cluster: c, Rounds: clockRounds, Ahead: ahead,
+				Managers: [2][]fake.Controller{controllers(csv.Config{}), controllers(csv.Config{})},
+			}
+			require.NoError(t, clocks.RunFor(t.Context(), 8*time.Minute, 5*time.Second))
+			var reasons []string
+			for _, condition := range fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1").Status.Conditions {
+				reasons = append(reasons, string(condition.Reason))
+			}
+			require.Equal(t, []string{"InstallCheckFailed", "ComponentUnhealthy", "InstallCheckFailed"}, reasons[max(0, len(reasons)-3):])
+			require.Equal(t, "requirements met; waiting for cool.v1 to be replaced (it is Failed/InstallCheckFailed)",
+				fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v2").Status.Message)
+		})
+	}
 }
 
 // TestTwoClocksAgreeOnEveryGroup does the same while OperatorGroups, some with a ServiceAccount that is missing, come and go.

@@ -179,7 +179,9 @@ func report(f *facts, p progress, out *Outcome) {
 		owned.SetPhase(&after.Status, v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonWaitingForCleanupToComplete, message, f.Now)
 	}
 	moved := s.Phase != after.Status.Phase || s.Reason != after.Status.Reason
-	if !moved && s.Message == after.Status.Message && equality.Semantic.DeepEqual(s.Cleanup, after.Status.Cleanup) {
+	isSame := !moved && equality.Semantic.DeepEqual(s.Cleanup, after.Status.Cleanup)
+	// A manager that has not tried yet keeps what another one reported of the same objects. Otherwise the two would write in turn.
+	if isSame && (s.Message == after.Status.Message || slices.ContainsFunc(p.targets, func(t target) bool { return t.untried })) {
 		return
 	}
 	if pause := statusPace - owned.Since(s.LastUpdateTime, f.Now); started && s.LastUpdateTime != nil && pause > 0 {

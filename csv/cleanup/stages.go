@@ -93,6 +93,7 @@ type target struct {
 	// another one is due, for the same reason as progress.givenUp.
 	done, leftBehind bool
 	wait             time.Duration
+	untried          bool // this manager does not know what became of the write
 }
 
 // skip says why an object, or a whole kind, is left behind.
@@ -166,7 +167,12 @@ func (l limits) judge(f *facts, t target) target {
 		}
 		t.wait = max(0, left)
 		return t
-	case t.write == nil || !tried || last.Class == olmcore.ClassNone || last.Last.Before(f.c.DeletionTimestamp.Time):
+	case t.write == nil:
+		return t
+	case !tried || last.Last.Before(f.c.DeletionTimestamp.Time):
+		t.untried = true
+		return t
+	case last.Class == olmcore.ClassNone:
 		return t
 	}
 	limit, pause := l.failing, olmcore.Backoff{Base: time.Second, Max: time.Minute}.After(last.Count)

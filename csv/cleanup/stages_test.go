@@ -354,6 +354,66 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 	}
 }
 
+// TestCleanupKeepsAPublishedMessageUntilItHasTried checks that a manager that has not yet tried a write keeps the message of another
+// manager that tried it. Without results, or with those from before the deletion, it knows less than that message says.
+func TestCleanupKeepsAPublishedMessageUntilItHasTried(t *testing.T) {
+	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
+	role.CreationTimestamp = *ago(2 * time.Hour)
+	forbidden := func(at *metav1.Time, why string) olmcore.LastResults {
+		return olmcore.LastResults{olmcore.KeyOf(role): {Class: olmcore.Forbidden, Message: why, Count: 1, First: at.Time, Last: at.Time}}
+	}
+	in := leaving()
+	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Minute)
+	in.Deployments.Items, in.ClusterObjects.Items = nil, []olmcore.Object{role}
+	in.LastRun = forbidden(ago(time.Minute), "no")
+	published, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](reconciled(t, in).Actions)
+	require.True(t, written)
+	require.Contains(t, published.Status.Message, "(refused: no)")
+	in.ClusterServiceVersion, in.Now = published, now.Add(time.Minute)
+	for name, tc := range map[string]struct {
+		last olmcore.LastResults
+		says string // what the new message contains, empty if none is written
+	}{
+		"no results":                         {nil, ""},
+		"results from before the deletion":   {forbidden(ago(20*time.Minute), "no"), ""},
+		"the same result":                    {forbidden(ago(0), "no"), ""},
+		"another result":                     {forbidden(ago(0), "never"), "(refused: never)"},
+		"the API server accepted the delete": {olmcore.LastResults{olmcore.KeyOf(role): {Count: 1, First: now, Last: now}}, "(deleting)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := in
+			in.LastRun = tc.last
+			out := reconciled(t, in)
+			require.Equal(t, []string{"ClusterRole role"}, deletions(out))
+			after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+			require.Equal(t, tc.says != "", written)
+			if written {
+				require.Contains(t, after.Status.Message, tc.says)
+			}
+		})
+	}
+}
+
+// TestCleanupOfASupersededVersionWritesItsStatusOnce checks that the status of a replaced version, which does not contain the message of
+// the cleanup, is not written again while the same object is refused.
+func TestCleanupOfASupersededVersionWritesItsStatusOnce(t *testing.T) {
+	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
+	role.CreationTimestamp = *ago(2 * time.Hour)
+	in := leaving()
+	hold(in.ClusterServiceVersion, deleting, "Replaced", "has been replaced", time.Minute)
+	in.Deployments.Items, in.ClusterObjects.Items = nil, []olmcore.Object{role}
+	for _, want := range []bool{true, false} {
+		in.LastRun = olmcore.LastResults{olmcore.KeyOf(role): {Class: olmcore.Forbidden, Message: "no", Count: 1, First: in.Now, Last: in.Now}}
+		in.Now = in.Now.Add(time.Minute)
+		out := reconciled(t, in)
+		after, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](out.Actions)
+		require.Equal(t, want, written)
+		if written {
+			in.ClusterServiceVersion = after
+		}
+	}
+}
+
 // TestWhatWillNotPassByItselfIsSaid when its next try is due.
 func TestWhatWillNotPassByItselfIsSaid(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}

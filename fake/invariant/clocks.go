@@ -9,10 +9,13 @@ import (
 	"maps"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
@@ -43,6 +46,7 @@ type TwoClocks struct {
 	// state of its own again that the other one had replaced.
 	states   map[stateKey][]written
 	restored map[stateKey]int
+	writes   int
 	// version is the resourceVersion of the cluster when the managers came to rest.
 	version string
 }
@@ -53,11 +57,14 @@ type stateKey struct {
 	isStatus bool
 }
 
-// written is the state of an object without times, the manager that wrote it, when, and the write as a text.
+// written is a state of an object without times: the manager that wrote it, when, and the write as a text.
 type written struct {
 	who         int
 	at          time.Time
 	state, text string
+	// number counts the writes of all objects. isRestored is the result of the function isRestored for this write.
+	number     int
+	isRestored bool
 }
 
 // memory is how long a state counts as one that was replaced. Managers disagree because of their clocks for as long as these differ.
@@ -124,7 +131,7 @@ func (c *TwoClocks) turn(ctx context.Context, who int) (wrote []olmcore.Action, 
 			if result.RequeueAfter > 0 && result.RequeueAfter <= behind {
 				c.Passed++
 			}
-			last = olmcore.LastResultsOf(last, result.Actions, olmcore.Run(ctx, c.Cluster, result.Actions), now)
+			last, _ = olmcore.RunResult(ctx, c.Cluster, result, last, now) // the failures are in the last results
 			c.memory[who][name] = last
 			for _, action := range succeeded(result.Actions, last) {
 				wrote = append(wrote, action)
@@ -138,7 +145,8 @@ func (c *TwoClocks) turn(ctx context.Context, who int) (wrote []olmcore.Action, 
 }
 
 // RunFor lets time go on in small steps, and lets both managers come to rest after each. They may not replace each other's
-// states of an object in turn, whatever the number of these states.
+// states of an object in turn, whatever the number of these states. A state that names another object may return when the status of
+// that object has changed.
 func (c *TwoClocks) RunFor(ctx context.Context, d, step time.Duration) error {
 	if err := c.Agree(ctx); err != nil {
 		return err
@@ -168,9 +176,12 @@ func (c *TwoClocks) contradicts(who int, action olmcore.Action) error {
 	if c.states == nil {
 		c.states, c.restored = map[stateKey][]written{}, map[stateKey]int{}
 	}
-	list := append(c.states[key], written{who, c.Cluster.Now(), state, describeWrite(action)})
+	c.writes++
+	list := append(c.states[key], written{who: who, at: c.Cluster.Now(), state: state, text: describeWrite(action), number: c.writes})
+	last := &list[len(list)-1]
+	last.isRestored = isRestored(list)
 	c.states[key] = list
-	if !isRestored(list) {
+	if !last.isRestored || c.follows(key, list) {
 		return nil
 	}
 	if c.restored[key]++; c.restored[key] <= allowedRestores[target.GVK().GroupKind()] {
@@ -196,6 +207,31 @@ func isRestored(list []written) bool {
 	return false
 }
 
+// follows reports whether the last state of an object contains the name of another object of its kind and namespace whose status
+// changed since the state before it. Then the message may repeat what that status says. A status that was itself restored does not
+// count: otherwise two objects could excuse each other without end.
+func (c *TwoClocks) follows(key stateKey, list []written) bool {
+	last, before := list[len(list)-1], list[len(list)-2]
+	names := namesIn(last.state)
+	for other, states := range c.states {
+		isOfKind := other.Group == key.Group && other.Kind == key.Kind && other.Namespace == key.Namespace
+		if !isOfKind || !other.isStatus || other.Name == key.Name || !names.Has(other.Name) {
+			continue
+		}
+		if latest := states[len(states)-1]; latest.number > before.number && !latest.isRestored {
+			return true
+		}
+	}
+	return false
+}
+
+// namesIn returns the words of a text that can be names of objects.
+func namesIn(text string) sets.Set[string] {
+	return sets.New(strings.FieldsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '.'
+	})...)
+}
+
 // lastWrites returns the last writes of an object, each with the manager that wrote it.
 func lastWrites(list []written) string {
 	var lines []string
@@ -206,6 +242,7 @@ func lastWrites(list []written) string {
 }
 
 // stateAfter returns what an action writes without times: the status, or all but the status. It returns nothing for other actions.
+// The history in the status of a ClusterServiceVersion does not count, as it makes each state a new one.
 func stateAfter(action olmcore.Action) string {
 	var after olmcore.Object
 	isStatus := false
@@ -225,6 +262,9 @@ func stateAfter(action olmcore.Action) string {
 		delete(metadata, "generation")
 	}
 	maps.DeleteFunc(values, func(field string, _ any) bool { return (field == "status") != isStatus })
+	if _, isVersion := after.(*v1alpha1.ClusterServiceVersion); isVersion && isStatus {
+		unstructured.RemoveNestedField(values, "status", "conditions")
+	}
 	(World{SettleTime: 1}).mask(values, nil)
 	text, err := json.Marshal(values)
 	if err != nil {

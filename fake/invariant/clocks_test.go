@@ -24,7 +24,7 @@ func writer(object olmcore.Object, states []string, write func(olmcore.Object, s
 	return fake.Controller{
 		Name: "writer", Kind: olmcore.RefOf(object).GVK().GroupKind(),
 		Keys: func(olmcore.Reader) []types.NamespacedName {
-			return []types.NamespacedName{{Namespace: "ops", Name: "a"}}
+			return []types.NamespacedName{{Namespace: "ops", Name: object.GetName()}}
 		},
 		Reconcile: func(
 			ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, _ olmcore.LastResults,
@@ -127,4 +127,99 @@ func TestTwoClocksAllowsAStateThatAUserRestored(t *testing.T) {
 			require.Error(t, err)
 		}
 	}
+}
+
+// TestTwoClocksAllowsAStateThatFollowsAnotherObject checks that plan b may restore its message if the message contains the name of plan
+// a, whose status changed in between.
+func TestTwoClocksAllowsAStateThatFollowsAnotherObject(t *testing.T) {
+	plan := func(name string) *v1alpha1.InstallPlan {
+		return &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: name}}
+	}
+	write := func(o olmcore.Object, state string) { o.(*v1alpha1.InstallPlan).Status.Message = state }
+	type manager struct{ a, b []string } // what a manager writes into each plan, one state in each round
+	for name, tc := range map[string]struct {
+		first, second manager
+		failing       string // the plan whose states are restored
+	}{
+		"plan a has a new status each time": {
+			manager{[]string{"x", "z"}, []string{"waits for a (1)", "waits for a (1)"}}, manager{[]string{"y"}, []string{"waits for a (2)"}}, "",
+		},
+		"plan a does not change": {
+			manager{[]string{"x", ""}, []string{"waits for a (1)", "waits for a (1)"}}, manager{[]string{""}, []string{"waits for a (2)"}}, "b",
+		},
+		"plan a changed only before": {
+			manager{[]string{"x", ""}, []string{"waits for a (1)", "waits for a (1)"}}, manager{[]string{"y"}, []string{"waits for a (2)"}}, "b",
+		},
+		"plan a is not named": {
+			manager{[]string{"x", "z"}, []string{"waits for another (1)", "waits for another (1)"}},
+			manager{[]string{"y"}, []string{"waits for another (2)"}}, "b",
+		},
+		"the status of plan a is restored, too": {
+			manager{[]string{"x", "x"}, []string{"waits for a (1)", "waits for a (1)"}}, manager{[]string{"y"}, []string{"waits for a (2)"}}, "a",
+		},
+		"each plan names the other one": {
+			manager{[]string{"before b (1)", "before b (1)"}, []string{"after a (1)", "after a (1)"}},
+			manager{[]string{"before b (2)"}, []string{"after a (2)"}}, "b",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewCluster(time.Unix(1_800_000_000, 0))
+			c.AutoCreateNamespaces = true
+			require.NoError(t, c.Create(plan("a"), plan("b")))
+			clocks := invariant.TwoClocks{Cluster: c, Rounds: 4}
+			for i, m := range []manager{tc.first, tc.second} {
+				clocks.Managers[i] = []fake.Controller{writer(plan("a"), m.a, write), writer(plan("b"), m.b, write)}
+				clocks.Managers[i][1].Name = "writer of b"
+			}
+			err := clocks.RunFor(t.Context(), 10*time.Second, time.Second)
+			if tc.failing == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, "replace each other's states of InstallPlan ops/"+tc.failing)
+			}
+		})
+	}
+}
+
+// TestTwoClocksComparesVersionsWithoutTheirHistory checks that a status of a ClusterServiceVersion counts as restored although the
+// history in it has grown.
+func TestTwoClocksComparesVersionsWithoutTheirHistory(t *testing.T) {
+	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "a"}}
+	write := func(o olmcore.Object, state string) {
+		s := &o.(*v1alpha1.ClusterServiceVersion).Status
+		s.Message, s.Conditions = state, append(s.Conditions, v1alpha1.ClusterServiceVersionCondition{Message: state})
+	}
+	c := fake.NewCluster(time.Unix(1_800_000_000, 0))
+	c.AutoCreateNamespaces = true
+	require.NoError(t, c.Create(version.DeepCopy()))
+	clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]fake.Controller{
+		{writer(version, []string{"a", "a"}, write)}, {writer(version, []string{"b"}, write)},
+	}}
+	err := clocks.RunFor(t.Context(), 10*time.Second, time.Second)
+	require.ErrorContains(t, err, "replace each other's states of ClusterServiceVersion ops/a")
+}
+
+// TestTwoClocksKeepsLastResultsWhileAManagerWaits checks that a manager that returns no actions still knows the results of its last
+// ones, as with every adapter.
+func TestTwoClocksKeepsLastResultsWhileAManagerWaits(t *testing.T) {
+	plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "a"}}
+	write := func(o olmcore.Object, state string) { o.(*v1alpha1.InstallPlan).Status.Message = state }
+	c := fake.NewCluster(time.Unix(1_800_000_000, 0))
+	c.AutoCreateNamespaces = true
+	require.NoError(t, c.Create(plan.DeepCopy()))
+	known := []bool{}
+	manager := writer(plan, []string{"x"}, write)
+	reconcile := manager.Reconcile
+	manager.Reconcile = func(
+		ctx context.Context, r olmcore.Reader, key types.NamespacedName, now time.Time, last olmcore.LastResults,
+	) (olmcore.Result, error) {
+		_, isKnown := last[olmcore.KeyOf(plan)]
+		known = append(known, isKnown)
+		result, err := reconcile(ctx, r, key, now, last)
+		result.RequeueAfter = time.Minute
+		return result, err
+	}
+	clocks := invariant.TwoClocks{Cluster: c, Rounds: 4, Managers: [2][]fake.Controller{{manager}, {}}}
+	require.NoError(t, clocks.RunFor(t.Context(), 2*time.Second, time.Second))
+	require.Equal(t, []bool{false, true, true, true}, known)
 }
