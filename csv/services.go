@@ -119,8 +119,8 @@ func (f *facts) trust() []olmcore.Action {
 }
 
 // updateBundles returns the updates of the caBundles of what exists and calls the operator.
-func (f *facts) updateBundles() []olmcore.Action {
-	return slices.Concat(f.apis.UpdateBundles(), f.webhooks.UpdateBundles())
+func updateBundles(f *facts) []olmcore.Action {
+	return slices.Concat(apiservice.UpdateBundles(f.apis), webhook.UpdateBundles(f.webhooks))
 }
 
 // installation is what is left to do until all of the operator is installed: its certificates and who trusts them first,

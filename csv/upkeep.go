@@ -38,7 +38,7 @@ func keepCertificates(f *facts, d decision) decision {
 	if !u.Keeps {
 		return d
 	}
-	d.actions, d.certificates = slices.Concat(d.actions, f.updateBundles()), u.Requests
+	d.actions, d.certificates = slices.Concat(d.actions, updateBundles(f)), u.Requests
 	needed := certificatesNeeded(f.csv, u.Requests, "the deployments %s need new certificates")
 	if len(needed) > 0 && u.Problem != "" {
 		needed[0].Message += ": " + u.Problem

@@ -127,11 +127,11 @@ func (s Source) isRight(a *api) bool {
 // Trust returns what keeps the APIServices that exist right without a new installation: they trust what Backends say, and
 // those that the CSV made and that its spec has no more go.
 func (s Source) Trust() []olmcore.Action {
-	return append(s.removals(), s.UpdateBundles()...)
+	return append(s.removals(), UpdateBundles(s)...)
 }
 
 // UpdateBundles returns the updates of the caBundles of the owned APIServices. It changes nothing else.
-func (s Source) UpdateBundles() (actions []olmcore.Action) {
+func UpdateBundles(s Source) (actions []olmcore.Action) {
 	for _, a := range s.apis() {
 		if a.live == nil || a.live.DeletionTimestamp != nil || a.live.Spec.InsecureSkipTLSVerify ||
 			!a.calls(s.CSV.Namespace) || !s.isAdoptable(a.live) {

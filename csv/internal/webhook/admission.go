@@ -227,7 +227,7 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 // Differs: OLM writes the namespaces at installations alone, so that the webhooks of a CSV whose OperatorGroup is made
 // anew are called for none.
 func (f *facts) follow(o olmcore.Object) olmcore.Action {
-	after, why := f.withBundles(o)
+	after, why := withBundles(f, o)
 	if selector, ok := f.namespaces(); ok && slices.Contains(f.made[f.from(o)], o) {
 		for i, have := range selectors(o) {
 			if semantic.DeepEqual(cmp.Or(*have, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
@@ -239,18 +239,18 @@ func (f *facts) follow(o olmcore.Object) olmcore.Action {
 			*selectors(after)[i], why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
 		}
 	}
-	return f.updateTo(o, after, why)
+	return updateTo(f, o, after, why)
 }
 
 // followBundles is follow for the caBundles alone.
-func (f *facts) followBundles(o olmcore.Object) olmcore.Action {
-	after, why := f.withBundles(o)
-	return f.updateTo(o, after, why)
+func followBundles(f *facts, o olmcore.Object) olmcore.Action {
+	after, why := withBundles(f, o)
+	return updateTo(f, o, after, why)
 }
 
 // withBundles returns a configuration with the caBundles that it needs, and what was wrong with them. If nothing was, it returns the
 // configuration itself and "".
-func (f *facts) withBundles(o olmcore.Object) (after olmcore.Object, why string) {
+func withBundles(f *facts, o olmcore.Object) (after olmcore.Object, why string) {
 	after = o
 	for i, config := range f.calls(o) {
 		bundle := f.bundle(config.Service.Name, config.CABundle)
@@ -266,7 +266,7 @@ func (f *facts) withBundles(o olmcore.Object) (after olmcore.Object, why string)
 }
 
 // updateTo returns the update of a configuration, nil if there is no reason for one.
-func (f *facts) updateTo(o, after olmcore.Object, why string) olmcore.Action {
+func updateTo(f *facts, o, after olmcore.Object, why string) olmcore.Action {
 	if why == "" {
 		return nil
 	}

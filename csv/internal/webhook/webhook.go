@@ -175,22 +175,22 @@ func (f *facts) trust() []olmcore.Action {
 	if len(actions) > 0 && Problem(f.CSV) != "" {
 		actions = nil // what is described is a mistake
 	}
-	actions = append(actions, f.updates(targets(actions), f.follow)...)
+	actions = append(actions, updates(f, targets(actions), f.follow)...)
 	slices.SortFunc(actions, deployment.ByTarget)
 	return actions
 }
 
 // UpdateBundles returns the updates of the caBundles of all that calls the operator. It changes nothing else.
-func (s Source) UpdateBundles() []olmcore.Action {
+func UpdateBundles(s Source) []olmcore.Action {
 	f := factsOf(s)
-	actions := f.updates(nil, f.followBundles)
+	actions := updates(f, nil, func(o olmcore.Object) olmcore.Action { return followBundles(f, o) })
 	slices.SortFunc(actions, deployment.ByTarget)
 	return actions
 }
 
 // updates returns the updates of admission configurations, which update decides, and of the caBundles of conversions. Objects that
 // are deleted or reverted in the same round are left out.
-func (f *facts) updates(leftOut sets.Set[olmcore.Key], update func(olmcore.Object) olmcore.Action) (actions []olmcore.Action) {
+func updates(f *facts, leftOut sets.Set[olmcore.Key], update func(olmcore.Object) olmcore.Action) (actions []olmcore.Action) {
 	for _, o := range f.all {
 		if a := update(o); a != nil && !leftOut.Has(olmcore.KeyOf(o)) {
 			actions = append(actions, a)
