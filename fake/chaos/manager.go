@@ -46,7 +46,7 @@ type manager struct {
 	frozen map[schema.GroupKind]time.Time
 	// current is when the cache was seen to be up to date the last time.
 	current time.Time
-	at     item // what is worked on
+	at      item // what is worked on
 }
 
 // item is one key of one of a manager's controllers.
