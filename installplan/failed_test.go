@@ -501,3 +501,53 @@ func TestFailedPlanCreatesTheSubscriptionOfItsVersion(t *testing.T) {
 		})
 	}
 }
+
+// TestFailedPlanInstallsTheVersionThatItsSubscriptionAwaits checks that a failed plan goes on to install a version whose Subscription
+// references the plan, if the later plan would create another Subscription to the package. That plan skips its own version.
+func TestFailedPlanInstallsTheVersionThatItsSubscriptionAwaits(t *testing.T) {
+	const manifest = `{"metadata":{"name":"%s"},"spec":{"name":"a","channel":"stable","source":"cool","sourceNamespace":"olm"}}`
+	for name, c := range map[string]struct {
+		generated string   // the name of the Subscription that the later plan creates
+		exists    []string // versions
+		current   string
+		want      []string
+	}{
+		"the later plan creates another Subscription": {"a-stable", nil, "a.v1", []string{"create ClusterServiceVersion ops/a.v1 (StepAbsent)"}},
+		"the later plan creates the same one":         {"a", nil, "a.v1", nil},
+		"the version of the later plan exists":        {"a-stable", []string{"a.v2"}, "a.v1", nil},
+		"the Subscription follows another version":    {"a-stable", nil, "a.v2", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := planOfPackages("install-x", 1, "a,b", Failed, startedAgo(time.Hour), func(p *v1alpha1.InstallPlan) {
+				p.Status.Plan = []*v1alpha1.Step{versionOfPackage("a.v1", "a"), WithStatus(Created, versionOfPackage("b.v1", "b"))}
+				p.Spec.ClusterServiceVersionNames = []string{"a.v1", "b.v1"}
+				p.Status.Message = "error creating csv a.v1: no"
+				p.Status.Conditions = []v1alpha1.InstallPlanCondition{{
+					Type: installplan.ConditionRetrying, Status: corev1.ConditionTrue, Reason: installplan.ReasonStepFailed,
+					LastTransitionTime: Ago(10 * time.Minute),
+				}}
+			})
+			later := planOfPackages("install-y", 2, "a", RequiresApproval, func(p *v1alpha1.InstallPlan) {
+				p.Status.Plan = append(p.Status.Plan, Step("a.v2", "operators.coreos.com", "v1alpha1", v1alpha1.SubscriptionKind, c.generated,
+					fmt.Sprintf(manifest, c.generated)))
+			})
+			sub := Subscription("a", RefersTo(plan.Name), Current(c.current), func(s *v1alpha1.Subscription) { s.Spec.Package = "a" })
+			OwnedBy(sub)(plan)
+			in := input(plan, with(sub), func(in *installplan.Input) {
+				in.RelatedPlans = olmcore.Found(later)
+				versions := []*v1alpha1.ClusterServiceVersion{CSV("b.v1")}
+				for _, name := range c.exists {
+					versions = append(versions, CSV(name))
+				}
+				in.ClusterServiceVersions = olmcore.Found(versions...)
+			})
+			var created []string
+			for _, action := range Describe(reconcile(t, in)) {
+				if strings.HasPrefix(action, "create ") {
+					created = append(created, action)
+				}
+			}
+			require.Equal(t, c.want, created)
+		})
+	}
+}

@@ -167,7 +167,8 @@ func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (versi
 // Outdated is TakenOver for a plan that failed, for which later plans do not wait. A Subscription that references a plan of a higher
 // generation has left the failed plan for good, even if the later plan was deleted meanwhile. The versions of its package are
 // outdated as well. So is a version that another version of the namespace replaces: the plan and the Subscription that brought the
-// other one may both be gone. csvs are all ClusterServiceVersions of the namespace.
+// other one may both be gone. A version that its Subscription awaits, and that no later plan installs instead, is not outdated. csvs
+// are all ClusterServiceVersions of the namespace.
 func Outdated(
 	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, csvs []*v1alpha1.ClusterServiceVersion,
 ) (versions map[string]bool, all bool) {
@@ -177,6 +178,7 @@ func Outdated(
 			packages = append(packages, s.Spec.Package)
 		}
 	}
+	packages = slices.DeleteFunc(packages, func(pkg string) bool { return isAwaited(plan, pkg, plans, subscriptions, csvs) })
 	versions, all = versionsIn(plan, packages)
 	replaced := replacedBy(plan, csvs)
 	if len(replaced) == 0 {
@@ -216,16 +218,61 @@ func replacedBy(plan *v1alpha1.InstallPlan, csvs []*v1alpha1.ClusterServiceVersi
 // packagesOfLater returns the packages of a plan that later plans with steps contain. If started is set, only later plans that have
 // started count.
 func packagesOfLater(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, started bool) (packages []string) {
+	for _, p := range plansAfter(plan, plans) {
+		if !started || p.Status.StartTime != nil {
+			packages = append(packages, Shared(PackagesOf(plan), p)...)
+		}
+	}
+	return packages
+}
+
+// plansAfter returns the plans with steps that follow a plan in order.
+func plansAfter(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (later []*v1alpha1.InstallPlan) {
 	if Generation(plan) == 0 {
 		return nil
 	}
 	for _, p := range plans {
 		isLater := Generation(p) > 0 && compareOrder(plan, p) < 0 && p.UID != plan.UID && p.DeletionTimestamp == nil
-		if isLater && !IsSuperseded(p) && HasSteps(p) && (!started || p.Status.StartTime != nil) {
-			packages = append(packages, Shared(PackagesOf(plan), p)...)
+		if isLater && !IsSuperseded(p) && HasSteps(p) {
+			later = append(later, p)
 		}
 	}
-	return packages
+	return later
+}
+
+// isAwaited reports whether the Subscription to a package references a failed plan and follows a version of it that no later plan
+// installs instead. A later plan that would create another Subscription to the package skips its own version.
+func isAwaited(
+	plan *v1alpha1.InstallPlan, pkg string, plans []*v1alpha1.InstallPlan,
+	subscriptions []*v1alpha1.Subscription, csvs []*v1alpha1.ClusterServiceVersion,
+) bool {
+	i := slices.IndexFunc(subscriptions, func(s *v1alpha1.Subscription) bool {
+		return PackageOf(s) == pkg && RefersExactly(s, plan) && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV)
+	})
+	if i < 0 {
+		return false
+	}
+	isSkipped := false
+	for _, later := range plansAfter(plan, plans) {
+		if len(Shared([]string{pkg}, later)) == 0 {
+			continue
+		}
+		if isSkipped = skipsVersionOf(later, pkg, subscriptions[i].Name, csvs); !isSkipped {
+			return false
+		}
+	}
+	return isSkipped
+}
+
+// skipsVersionOf reports whether a plan would create a Subscription to a package with another name than the existing one. Then it
+// skips the version for it, unless the version exists already.
+func skipsVersionOf(plan *v1alpha1.InstallPlan, pkg, existing string, csvs []*v1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool {
+		isOther := s != nil && s.Resource.Kind == kinds.Subscription && GeneratedPackage(s) == pkg && manifest.NameOf(s) != existing
+		return isOther && !slices.ContainsFunc(csvs, func(c *v1alpha1.ClusterServiceVersion) bool {
+			return c.Name == s.Resolving && !c.IsCopied()
+		})
+	})
 }
 
 // hasLeft reports whether a Subscription references another plan than the given one, of a higher generation.
