@@ -73,8 +73,8 @@ func (r *rotation) isKept() bool {
 	return r.isOwned() && !isImmutable && r.secret.DeletionTimestamp == nil
 }
 
-// isKeptByRelative reports whether the Secret belongs to another version of the upgrade chain that could not update the
-// Deployment, but still renews the certificate.
+// isKeptByRelative reports whether another version of the upgrade chain owns the Secret and renews it, but has not taken over the
+// Deployment: it is Pending or Failed.
 func (r *rotation) isKeptByRelative() bool {
 	return r.secret != nil && slices.ContainsFunc(r.Neighbours, func(other *owned.CSV) bool {
 		hasStopped := other.Status.Phase == v1alpha1.CSVPhasePending || other.Status.Phase == v1alpha1.CSVPhaseFailed

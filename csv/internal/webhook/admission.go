@@ -248,8 +248,8 @@ func followBundles(f *facts, o olmcore.Object) olmcore.Action {
 	return updateTo(f, o, after, why)
 }
 
-// withBundles returns a configuration with the caBundles that it needs, and what was wrong with them. If nothing was, it returns the
-// configuration itself and "".
+// withBundles returns a copy of a configuration with the caBundles that it needs, and the reason for the update. If it has them already,
+// withBundles returns the configuration itself and "".
 func withBundles(f *facts, o olmcore.Object) (after olmcore.Object, why string) {
 	after = o
 	for i, config := range f.calls(o) {

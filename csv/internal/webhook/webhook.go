@@ -180,7 +180,7 @@ func (f *facts) trust() []olmcore.Action {
 	return actions
 }
 
-// UpdateBundles returns the updates of the caBundles of all that calls the operator. It changes nothing else.
+// UpdateBundles returns the updates of the caBundles of configurations and conversions that call the operator.
 func UpdateBundles(s Source) []olmcore.Action {
 	f := factsOf(s)
 	actions := updates(f, nil, func(o olmcore.Object) olmcore.Action { return followBundles(f, o) })
@@ -188,8 +188,8 @@ func UpdateBundles(s Source) []olmcore.Action {
 	return actions
 }
 
-// updates returns the updates of admission configurations, which update decides, and of the caBundles of conversions. Objects that
-// are deleted or reverted in the same round are left out.
+// updates returns the updates of admission configurations and of the caBundles of conversions. update returns the update of one
+// configuration, nil for none. leftOut contains the objects that are deleted or reverted in the same round.
 func updates(f *facts, leftOut sets.Set[olmcore.Key], update func(olmcore.Object) olmcore.Action) (actions []olmcore.Action) {
 	for _, o := range f.all {
 		if a := update(o); a != nil && !leftOut.Has(olmcore.KeyOf(o)) {
