@@ -236,8 +236,8 @@ func TestCertificatesAreNotRenewedFromIncompleteLists(t *testing.T) {
 	}
 }
 
-// TestRenewalThatCannotEndIsNotRepeatedAtOnce checks that a Replacing version does not reconcile every second while a policy
-// refuses that its clients trust the next certificate.
+// TestRenewalThatCannotEndIsNotRepeatedAtOnce checks that a Replacing version does not reconcile every second while the API server
+// rejects updates of the caBundles of its clients.
 func TestRenewalThatCannotEndIsNotRepeatedAtOnce(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	create(t, cluster, waitingSuccessor())
@@ -265,7 +265,7 @@ func refuseDeployment(cluster *fake.Cluster, verb olmcore.Verb, name string) {
 	}
 }
 
-// servesFor lets nearly twice the time pass for which a certificate is valid, and requires that the API server can always call the
+// servesFor advances the clock by nearly twice the validity of a certificate, and requires that the API server can always call the
 // operator.
 func servesFor(t *testing.T, cluster *fake.Cluster, driver *fake.Driver) {
 	t.Helper()
@@ -380,7 +380,7 @@ func (w *upgrade) step(t *rapid.T) {
 		}
 	case 2:
 		w.refused = rapid.SampledFrom([]string{"", "cool", "cool-next"}).Draw(t, "refused")
-	default: // as late as the managers can renew the certificate in time, as far as they may roll the Deployment out
+	default: // the certificate is about to expire, and the Deployment may be rolled out
 		if w.refused == "cool" {
 			w.refused = ""
 		}
@@ -389,7 +389,7 @@ func (w *upgrade) step(t *rapid.T) {
 	}
 }
 
-// renewAt is when the first certificate must be renewed that Pods serve with.
+// renewAt returns when the first of the certificates in use must be renewed.
 func (w *upgrade) renewAt() time.Time {
 	var first time.Time
 	for _, name := range []string{"cool-service-cert", "cool-next-service-cert"} {

@@ -33,6 +33,6 @@
 // for minutes, the cache of one kind stands still, and the clocks of the managers differ by up to [ClockTolerance]. The world
 // then also requires that InstallPlans run in their order, that nothing goes back to an older version, and that in the end
 // each ClusterServiceVersion has a Subscription. With Separates the managers make a plan for each set of Subscriptions that
-// depend on each other. An administrator changes the option SeparatePlans, and for a
-// while the managers run with different values.
+// depend on each other. An administrator changes the option
+// SeparatePlans, and for a while the managers run with different values.
 package chaos
