@@ -97,6 +97,10 @@ const (
 	// ReasonNewerCRDKept: a newer version of the operator owns the CustomResourceDefinition, so the plan's older one is
 	// not written.
 	ReasonNewerCRDKept = report.NewerCRDKept
+	// ReasonConvertedElsewhere means that an operator of another namespace converts the custom resources of a definition, so it reads
+	// and rewrites those of all namespaces. The plan uses the definition as it is. The user checks that operator. If it should not
+	// convert them, the user deletes its ClusterServiceVersion and the conversion in the definition.
+	ReasonConvertedElsewhere = report.ConvertedElsewhere
 	// ReasonExistingResourceInvalid: a custom resource is invalid under the old and under the new schema. The user
 	// repairs it.
 	ReasonExistingResourceInvalid = report.ExistingResourceInvalid

@@ -13,6 +13,7 @@ const (
 	AppliedContentAltered   = "AppliedContentAltered"
 	BundleInvalid           = "BundleInvalid"
 	BundleNotUnpacked       = "BundleNotUnpacked"
+	ConvertedElsewhere      = "ConvertedElsewhere"
 	CSVContentDiffers       = "CSVContentDiffers"
 	ExistingResourceInvalid = "ExistingResourceInvalid"
 	ExtraDocumentsIgnored   = "ExtraDocumentsIgnored"

@@ -41,11 +41,9 @@ const (
 type definition struct {
 	w *world
 	t *Target
-	// desired is what the manifest says, with the labels of OLM; hash identifies it. records are the versions that the
-	// manifest records. Neither they nor changeableBy are among the annotations of desired.
+	// desired is what the manifest says, with the labels of OLM, without the metadata that withoutRecords drops. hash identifies it.
 	desired *apiextensionsv1.CustomResourceDefinition
 	hash    string
-	records map[string]string
 	// have is the definition as it exists, nil when it does not.
 	have *apiextensionsv1.CustomResourceDefinition
 }
@@ -53,16 +51,7 @@ type definition struct {
 // definitionRule decides about a CustomResourceDefinition.
 func definitionRule(w *world, t *Target) Verdict {
 	object := labelled(w, t)
-	metadata := manifest.Fields(object, "metadata")
-	annotations, records := manifest.Strings(metadata, "annotations"), map[string]string{}
-	for key, value := range annotations {
-		if strings.HasPrefix(key, AlongsidePrefix) {
-			records[key] = value.(string)
-			delete(annotations, key)
-		}
-	}
-	delete(annotations, changeableBy) // the administrator's alone
-	metadata["annotations"] = annotations
+	withoutRecords(manifest.Fields(object, "metadata"))
 	hash, err := hashOf(object)
 	if err != nil {
 		return unreadable(kinds.CRD, t.Key.Name, err)
@@ -71,9 +60,27 @@ func definitionRule(w *world, t *Target) Verdict {
 	if err != nil {
 		return unreadable(kinds.CRD, t.Key.Name, err)
 	}
-	d := definition{w: w, t: t, desired: o.(*apiextensionsv1.CustomResourceDefinition), hash: hash, records: records}
+	d := definition{w: w, t: t, desired: o.(*apiextensionsv1.CustomResourceDefinition), hash: hash}
 	d.have, _ = t.Observed.(*apiextensionsv1.CustomResourceDefinition)
 	return d.decide()
+}
+
+// withoutRecords drops from the metadata of a manifest what says who owns, converts and may change a definition. Only steps, package
+// csv and administrators write that. The controller writes definitions whatever account the plan runs as, so a bundle that brought
+// a record could name the versions of others, or take the place of their records.
+//
+// Differs: OLM takes over the versions that a manifest records.
+func withoutRecords(metadata map[string]any) {
+	annotations, labels := manifest.Strings(metadata, "annotations"), manifest.Strings(metadata, "labels")
+	maps.DeleteFunc(annotations, func(key string, _ any) bool {
+		return strings.HasPrefix(key, AlongsidePrefix) || strings.HasPrefix(key, olmcore.KeyPrefix)
+	})
+	for _, key := range owning {
+		if key != olmcore.LabelManaged {
+			delete(labels, key)
+		}
+	}
+	metadata["annotations"], metadata["labels"] = annotations, labels
 }
 
 func (d definition) decide() Verdict {
@@ -90,7 +97,7 @@ func (d definition) decide() Verdict {
 		return invalid("CustomResourceDefinition %s is made for %d versions; there is room for %d", t.Key.Name, len(t.Versions), maxRecorded)
 	}
 	if have == nil {
-		return create(w, t, annotated(d.desired, d.recording(d.records), map[string]string{hashKey: d.hash}))
+		return create(w, t, annotated(d.desired, d.recording(nil), map[string]string{hashKey: d.hash}))
 	}
 	entries, _ := Recorded(have)
 	recorded := !slices.ContainsFunc(t.Versions, func(name string) bool {
@@ -108,9 +115,9 @@ func (d definition) decide() Verdict {
 	case altered(w, t):
 		return d.served().saying(sayAltered(w, t))
 	}
-	if newer := d.newerOwner(); newer != "" && (narrowed(have, d.desired) != "" || narrowed(d.desired, have) == "") {
+	if newer := d.newerOwner(); newer != "" && d.mayKeepConversion() && (narrowed(have, d.desired) != "" || narrowed(d.desired, have) == "") {
 		return d.write(have, nil).saying(w.about(t.Steps[0], olmcore.Info, report.NewerCRDKept,
-			"CustomResourceDefinition %s is kept as %s needs it", have.Name, newer))
+			"CustomResourceDefinition %s is kept as %s needs it", have.Name, newer)).saying(d.sayConvertedElsewhere()...)
 	}
 	if w.wrote(t.Key) && applied != "" && recorded {
 		return d.served().saying(sayShared(w, t))
@@ -142,16 +149,15 @@ func (d definition) change() Verdict {
 	if judged.Refused() {
 		return judged
 	}
-	v := d.write(after, map[string]string{hashKey: d.hash}).saying(judged.Said...)
+	v := d.write(after, map[string]string{hashKey: d.hash}).saying(judged.Said...).saying(d.sayConvertedElsewhere()...)
 	v.Change = judged.Change
 	return v
 }
 
-// write asks for the Update to after, with the plan's own records and further annotations, or finds that it would
+// write asks for the Update to after, with the records of the plan's versions and further annotations, or finds that it would
 // change nothing but the latter.
 func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Verdict {
 	entries, others := Recorded(after)
-	maps.Copy(entries, d.records)
 	entries = d.recording(entries)
 	own, namespace := 0, d.w.Plan.Namespace
 	for _, value := range entries {
@@ -364,6 +370,27 @@ func (d definition) convertedByOthers() bool {
 				return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, d.have.Name)
 			})
 	})
+}
+
+// mayKeepConversion reports whether the step may be served by the observed definition as far as its conversion goes: it is the one
+// that the step describes, or the one of a live ClusterServiceVersion, as in change.
+func (d definition) mayKeepConversion() bool {
+	return d.convertedByOthers() || apiequality.Semantic.DeepEqual(conversionOf(d.have), conversionOf(d.desired))
+}
+
+// sayConvertedElsewhere reports that a Service of another namespace converts the custom resources, and goes on to. Whoever brings a
+// definition first may have done so to read what others create.
+func (d definition) sayConvertedElsewhere() []olmcore.Diagnostic {
+	namespace := d.w.Plan.Namespace
+	if !d.convertedByOthers() || convertsIn(d.have.Spec.Conversion, namespace) {
+		return nil
+	}
+	by := "another namespace"
+	if client := d.have.Spec.Conversion.Webhook.ClientConfig; client != nil && client.Service != nil {
+		by = "Service " + client.Service.Name + " of namespace " + client.Service.Namespace
+	}
+	return []olmcore.Diagnostic{d.w.about(d.t.Steps[0], olmcore.Warning, report.ConvertedElsewhere,
+		"CustomResourceDefinition %s: %s converts its custom resources, and so reads and rewrites those of all namespaces", d.have.Name, by)}
 }
 
 // Converts reports whether a webhook converts custom resources.

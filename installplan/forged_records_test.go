@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installplan_test
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/olmcore/olm/installplan"
+	. "github.com/olmcore/olm/internal/plantest"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// TestABundleRecordsNobodyOnADefinition checks that a manifest adds no record to a CustomResourceDefinition and replaces none: a
+// record says whom the definition came with, and only a step of the plan adds it.
+func TestABundleRecordsNobodyOnADefinition(t *testing.T) {
+	theirs := CSV("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
+	have := Installed(thing(), true)
+	have.Annotations = recordedFor("there/b.v1")
+	forged := recordedFor("there/b.v1")
+	for key := range forged {
+		forged[key] = "ops/a.v1"
+	}
+	forged[alongside+"0"] = "there/b.v1"
+	for what, exists := range map[string]bool{"new": false, "another's": true} {
+		s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(func(d *definition) { d.Annotations = forged }))
+		in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), func(all *installplan.Input) {
+			all.ClusterServiceVersions = olmcore.Found(CSV("a.v1", versioned("1.0.0")))
+			all.Alongside = olmcore.Found(theirs)
+			if exists {
+				all.CustomResourceDefinitions = olmcore.Found(have)
+			}
+		})
+		r := reconcile(t, in)
+		want := recordedFor("ops/a.v1")
+		var written olmcore.Object
+		for _, action := range r.Actions {
+			switch action := action.(type) {
+			case olmcore.Create:
+				written = action.Object
+			case olmcore.Update:
+				written = action.After
+				maps.Copy(want, recordedFor("there/b.v1"))
+			}
+		}
+		require.NotNil(t, written, what)
+		recorded := written.GetAnnotations()
+		delete(recorded, "olmcore/step-hash")
+		require.Equal(t, want, recorded, what)
+	}
+}
+
+// TestANewerVersionOfOthersKeepsNoConversion checks that a plan does not silently use a definition that a version of another
+// namespace brought with a conversion webhook of its own: whoever converts custom resources reads and rewrites those of all users.
+func TestANewerVersionOfOthersKeepsNoConversion(t *testing.T) {
+	url := "https://evil.example.com/convert"
+	byURL := func(d *definition) {
+		convertedBy("evil", "eavesdropper")(d)
+		d.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: &url}
+	}
+	claims := func(c *v1alpha1.ClusterServiceVersion) {
+		c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"things.example.com"}}}
+	}
+	for what, c := range map[string]struct {
+		conversion func(*definition)
+		forged     func(*v1alpha1.ClusterServiceVersion)
+		want       string // a reason, or a part of the message of the status
+	}{
+		"a URL":                             {byURL, claims, "spec.conversion"},
+		"a Service that no version claims":  {convertedBy("evil", "eavesdropper"), func(*v1alpha1.ClusterServiceVersion) {}, "spec.conversion"},
+		"a Service that its version claims": {convertedBy("evil", "eavesdropper"), claims, installplan.ReasonConvertedElsewhere},
+	} {
+		have := Installed(thing(c.conversion), true)
+		have.Annotations = recordedFor("evil/a.v9")
+		forged := CSV("a.v9", versioned("9.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "evil" }), c.forged)
+		for desired, change := range map[string]func(*definition){"none": func(*definition) {}, "its own": convertedBy("ops", "a")} {
+			s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(change))
+			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0")), have, forged))
+			r := reconcile(t, in)
+			if c.want == installplan.ReasonConvertedElsewhere {
+				require.Contains(t, Reasons(r), c.want, "%s, desired %s", what, desired)
+				continue
+			}
+			require.Contains(t, statusOf(in, r).Message, c.want, "%s, desired %s", what, desired)
+			require.NotContains(t, Reasons(r), installplan.ReasonNewerCRDKept)
+		}
+	}
+}
