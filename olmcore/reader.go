@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -26,12 +27,30 @@ type Reader interface {
 	List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error)
 }
 
-// GetKind is r.Get for callers who may have been handed a nil Reader: then the error is an *InputError.
+// GetKind is r.Get for callers who may have been handed a nil Reader: then the error is an *InputError. A name that no object can
+// have is not asked for: the object is not found. Names come from fields that a tenant writes, and a client that cannot make a path
+// of one returns an error, which would stop the work for the objects of others.
 func GetKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace, name string) (Object, error) {
 	if isNil(r) {
 		return nil, errNoReader
 	}
+	if !isName(name) || namespace != "" && !isName(namespace) {
+		return nil, notFound(gvk, name)
+	}
 	return r.Get(ctx, gvk, namespace, name)
+}
+
+// maxName is the length from which a name is taken for that of no object. The path of a longer one is refused on the way.
+const maxName = 4 << 10
+
+// isName reports whether an object can have a name: it is a segment of a path.
+func isName(name string) bool {
+	return name != "" && len(name) <= maxName && len(path.IsValidPathSegmentName(name)) == 0
+}
+
+func notFound(gvk schema.GroupVersionKind, name string) error {
+	kind, _ := KindOf(gvk.GroupKind())
+	return apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: cmp.Or(kind.Plural, gvk.Kind)}, name)
 }
 
 // ListKind is r.List for callers who may have been handed a nil Reader: then the error is an *InputError.
@@ -89,7 +108,7 @@ func ObserveKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, nam
 }
 
 // ObserveNamed reads objects by name, each once, in the order of names; empty names are left out. One that was not read
-// makes the Observed incomplete; it holds the others.
+// makes the Observed incomplete; it holds the others. An object that does not fit its type is there with what fits, as in Items.
 func ObserveNamed[T Object](ctx context.Context, r Reader, namespace string, names ...string) (Observed[T], error) {
 	found := Found[T]()
 	seen := make(map[string]bool, len(names))
@@ -98,7 +117,7 @@ func ObserveNamed[T Object](ctx context.Context, r Reader, namespace string, nam
 			continue
 		}
 		seen[name] = true
-		o, err := Get[T](ctx, r, namespace, name)
+		o, err := Fitting(Get[T](ctx, r, namespace, name))
 		switch {
 		case errors.Is(err, ErrNotRead):
 			found.Complete = false
@@ -125,9 +144,7 @@ func observed[T any](items []T, err error) (Observed[T], error) {
 // error says so: apierrors.IsNotFound holds.
 func Require[T Object](ctx context.Context, r Reader, namespace, name string) (object T, err error) {
 	if object, err = Get[T](ctx, r, namespace, name); err == nil && isNil(object) {
-		gvk := GVKOf(object)
-		kind, _ := KindOf(gvk.GroupKind())
-		err = apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: cmp.Or(kind.Plural, gvk.Kind)}, name)
+		err = notFound(GVKOf(object), name)
 	}
 	return object, err
 }

@@ -3,7 +3,10 @@
 package cleanup_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/olmcore"
@@ -203,5 +208,30 @@ func TestACoOwnerTakesWhatNoOwnerCleanedUp(t *testing.T) {
 			}
 			require.Contains(t, got, c.want)
 		})
+	}
+}
+
+// strictPaths answers as a client does that asks the API server: a name that is no segment of a path is an error.
+type strictPaths struct{ olmcore.Reader }
+
+func (r strictPaths) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	if problems := path.IsValidPathSegmentName(name); len(problems) > 0 {
+		return nil, fmt.Errorf("invalid resource name %q: %v", name, problems)
+	}
+	return r.Reader.Get(ctx, gvk, namespace, name)
+}
+
+// TestAForgedPlanHoldsUpNoCleanup checks that an InstallPlan of another namespace does not keep a version from being uninstalled,
+// whatever name of a ClusterServiceVersion its status says.
+func TestAForgedPlanHoldsUpNoCleanup(t *testing.T) {
+	for _, name := range []string{"a/b", "..", "../../../../api/v1/namespaces/kube-system", "%2e", strings.Repeat("a", 10000)} {
+		w := newSharedWorld().recordedInPlan()
+		w.plan.Status.Plan[1].Resolving = name
+		snapshot, err := olmcore.NewSnapshot([]olmcore.Object{w.in.ClusterServiceVersion, w.role, w.sharer, w.plan, w.group}, olmcore.Everything)
+		require.NoError(t, err)
+		in := *w.in
+		in.Deletion, err = cleanup.Gather(t.Context(), strictPaths{snapshot}, in)
+		require.NoError(t, err, name)
+		require.Contains(t, deletions(reconciled(t, in)), "ClusterRole shared", name)
 	}
 }

@@ -3,9 +3,13 @@
 package copies_test
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/copies"
@@ -93,5 +97,44 @@ func TestAForgedCopyReachesNothingElse(t *testing.T) {
 			}
 			require.Equal(t, want, got)
 		})
+	}
+}
+
+// unfitting answers for some objects as an adapter does whose API server stored what their Go type cannot hold.
+type unfitting struct {
+	olmcore.Reader
+	namespace string
+}
+
+func (r unfitting) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
+	o, err := r.Reader.Get(ctx, gvk, namespace, name)
+	if err == nil && namespace == r.namespace {
+		return nil, &olmcore.UnfitError{Object: o, Err: errors.New("spec.version is no version")}
+	}
+	return o, err
+}
+
+// TestAnUnfitCopyKeepsNoOtherFromBeingMade checks that a ClusterServiceVersion whose content its type cannot hold, under the name of
+// a copy in a tenant's namespace, does not stop the copies of other namespaces.
+func TestAnUnfitCopyKeepsNoOtherFromBeingMade(t *testing.T) {
+	for _, targets := range []string{"", "a,b"} {
+		w := world("a", "b")
+		c := source(targets)
+		objects := []olmcore.Object{c, groupOf(strings.Split(targets, ",")...), copyOf(c, "a")}
+		for _, n := range w.Namespaces.Items {
+			objects = append(objects, n)
+		}
+		snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
+		require.NoError(t, err)
+		in, err := copies.Gather(t.Context(), unfitting{snapshot, "a"}, key, copies.Config{})
+		require.NoError(t, err, targets)
+		in.Now = now
+		var made []string
+		for _, a := range reconciled(t, in).Actions {
+			_, target, _ := a.Describe()
+			made = append(made, target.Namespace)
+		}
+		require.Contains(t, made, "b", targets)
+		require.NotContains(t, made, "a", "what fits of it is what the copy should hold")
 	}
 }

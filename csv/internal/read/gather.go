@@ -75,7 +75,7 @@ func In[T olmcore.Object](r *Reads, namespaces []string, name string) olmcore.Ob
 		if r.err != nil {
 			return olmcore.Observed[T]{}
 		}
-		o, err := olmcore.GetKind(r.ctx, r.reader, gvk, namespace, name)
+		o, err := olmcore.Fitting(olmcore.GetKind(r.ctx, r.reader, gvk, namespace, name))
 		switch object, is := o.(T); {
 		case errors.Is(err, olmcore.ErrNotRead):
 			return olmcore.Observed[T]{}
