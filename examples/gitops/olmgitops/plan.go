@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -135,11 +136,18 @@ func (p *Plan) Write(dir string) error {
 			files[manifestFile] = []any{manifest}
 		}
 	}
-	err := clear(dir, stay)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		err = errors.Join(err, write(filepath.Join(dir, name), files[name]))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
 	}
-	return err
+	root, err := os.OpenRoot(dir) // no path and no link leads out of it
+	if err != nil {
+		return err
+	}
+	err = clear(root, stay)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		err = errors.Join(err, write(root, name, files[name]))
+	}
+	return errors.Join(err, root.Close())
 }
 
 // same finds an object, or another incarnation of it.
@@ -180,7 +188,7 @@ func order(ref olmcore.Ref, document map[string]any) any {
 const header = "# Written by a plan. The next one may change or remove it.\n"
 
 // write writes a file of YAML documents.
-func write(path string, documents []any) error {
+func write(root *os.Root, path string, documents []any) error {
 	texts := make([][]byte, len(documents))
 	for i, document := range documents {
 		var err error
@@ -188,30 +196,40 @@ func write(path string, documents []any) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, append([]byte(header), bytes.Join(texts, []byte("---\n"))...), 0o644)
+	return root.WriteFile(path, append([]byte(header), bytes.Join(texts, []byte("---\n"))...), 0o644)
 }
 
 // clear removes the files of earlier plans but for those that stay.
-func clear(dir string, stay map[string]bool) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	manifests, errBelow := filepath.Glob(filepath.Join(dir, "apply", "*", "*.yaml"))
+func clear(root *os.Root, stay map[string]bool) error {
+	files, err := fs.Glob(root.FS(), "*.yaml")
+	manifests, errBelow := fs.Glob(root.FS(), "apply/*/*.yaml")
 	err = errors.Join(err, errBelow)
 	for _, file := range append(files, manifests...) {
-		name, _ := filepath.Rel(dir, file)
-		if text, unread := os.ReadFile(file); unread == nil && !stay[name] && bytes.HasPrefix(text, []byte(header)) {
-			err = errors.Join(err, os.Remove(file))
+		name := filepath.FromSlash(file)
+		if text, unread := root.ReadFile(name); unread == nil && !stay[name] && bytes.HasPrefix(text, []byte(header)) {
+			err = errors.Join(err, root.Remove(name))
 		}
 	}
 	return err
 }
 
-// manifestPath is where an object's manifest is; names of objects hold no separator
-// but what RBAC allows, which is replaced.
+// manifestPath returns the path of an object's manifest in the folder. The objects may come from files that no API server has
+// checked, so a namespace or a kind may hold what leads out of the folder.
 func manifestPath(o olmcore.Object) string {
 	kind := strings.ToLower(olmcore.GVKOf(o).GroupKind().String())
-	name := strings.NewReplacer("%", "%25", "/", "%2F", `\`, "%5C", ":", "%3A").Replace(o.GetName())
-	return filepath.Join("apply", cmp.Or(o.GetNamespace(), "cluster"), kind+"_"+name+".yaml")
+	return filepath.Join("apply", cmp.Or(segment(o.GetNamespace()), "cluster"), segment(kind)+"_"+segment(o.GetName())+".yaml")
 }
+
+// segment returns a text as one segment of a path. Names of Roles may hold a colon, which is no part of a file name everywhere.
+func segment(text string) string {
+	escaped := escape.Replace(text)
+	if strings.Trim(escaped, ".") == "" {
+		escaped = strings.ReplaceAll(escaped, ".", "%2E")
+	}
+	return escaped
+}
+
+var escape = strings.NewReplacer("%", "%25", "/", "%2F", `\`, "%5C", ":", "%3A", "\x00", "%00")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -18,6 +19,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/examples/gitops/olmgitops"
@@ -243,4 +246,46 @@ func TestWhatMustRunAsAnAccountIsRefused(t *testing.T) {
 	p.IgnoreAccounts = true
 	require.NoError(t, p.Do(t.Context(), create))
 	require.Len(t, p.Objects(), 1)
+}
+
+// TestNothingIsWrittenOutsideOfTheFolder checks that objects from files whose namespace, name or kind is a path write no file outside
+// of the folder, and that each has a file of its own.
+func TestNothingIsWrittenOutsideOfTheFolder(t *testing.T) {
+	outside := t.TempDir()
+	dir := filepath.Join(outside, "repository", "plan")
+	paths := []string{"../../evil", "/etc/cron.d", "..", ".", `..\..\evil`, "a/../../../../evil", "%2e%2e", "a:b", "a\x00b", "apply/../.."}
+	p := newPlan(t)
+	for _, path := range paths {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing" + path})
+		o.SetNamespace(path)
+		o.SetName("../" + path)
+		require.NoError(t, p.Do(t.Context(), olmcore.CreateOf(o, because)))
+	}
+	require.NoError(t, p.Write(dir))
+	var files []string
+	require.NoError(t, filepath.WalkDir(outside, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, path)
+			below, problem := filepath.Rel(filepath.Join(dir, "apply"), path)
+			require.NoError(t, problem)
+			require.Len(t, strings.Split(below, string(filepath.Separator)), 2, path)
+		}
+		return err
+	}))
+	require.Len(t, files, len(paths))
+}
+
+// TestALinkInTheFolderLeadsNowhere checks that a link in the folder, which a change of the repository may bring, is not followed out
+// of it.
+func TestALinkInTheFolderLeadsNowhere(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	kept := filepath.Join(outside, "kept.yaml")
+	require.NoError(t, os.WriteFile(kept, []byte(header), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "apply"), 0o755))
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "apply", "n")))
+	p := newPlan(t)
+	require.NoError(t, p.Do(t.Context(), olmcore.CreateOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}, because)))
+	require.Error(t, p.Write(dir))
+	require.Equal(t, []string{"kept.yaml"}, slices.Collect(maps.Keys(written(t, outside))))
 }
