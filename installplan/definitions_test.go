@@ -363,33 +363,6 @@ func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
 	}
 }
 
-// TestRecordsOfAManifest: entries of versions that live are taken over, others dropped, and none of them counts as content.
-func TestRecordsOfAManifest(t *testing.T) {
-	crd := CRDObject("v1")
-	crd.Annotations = recordedFor("there/b.v1", "there/gone.v1", "there/copy.v1")
-	for key, value := range map[string]string{"a": "b.v1", "b": "/b.v1", "c": "there/", "d": "there/b.v1/x"} {
-		crd.Annotations[alongside+key] = value
-	}
-	neighbour := CSV("b.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" })
-	aCopy := CSV("copy.v1", func(c *v1alpha1.ClusterServiceVersion) {
-		c.Namespace, c.Labels = "there", map[string]string{"olm.copiedFrom": "x"}
-	})
-	s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
-	want := recordedFor("there/b.v1", "ops/a.v1")
-
-	made := applied(t, s, CSV("a.v1"), neighbour, aCopy)
-	entries := made.GetAnnotations()
-	delete(entries, stepHash)
-	require.Equal(t, want, entries)
-
-	got, _ := update(t, s, Installed(CRDObject("v0", "v1"), true), neighbour, aCopy)
-	require.Equal(t, want, got.Annotations)
-
-	later := applied(t, s, CSV("a.v1")) // the neighbour is gone by now
-	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1"), neighbour, later))
-	require.Equal(t, Complete, statusOf(in, reconcile(t, in)).Phase, "what is recorded is no content")
-}
-
 // TestTimeForADefinitionToBeServed: the time counts from whatever happened last.
 func TestTimeForADefinitionToBeServed(t *testing.T) {
 	condition := func(kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus, message string, since time.Duration) apiextensionsv1.CustomResourceDefinitionCondition {

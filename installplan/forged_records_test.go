@@ -16,8 +16,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestABundleRecordsNobodyOnADefinition checks that a manifest adds no record to a CustomResourceDefinition and replaces none: a
-// record says whom the definition came with, and only a step of the plan adds it.
+// TestABundleRecordsNobodyOnADefinition checks that a manifest adds no record to a CustomResourceDefinition and replaces none. A
+// record says which version the definition came with, and only a step of the plan adds it. A manifest brings no owner labels either,
+// and no annotation of this library.
 func TestABundleRecordsNobodyOnADefinition(t *testing.T) {
 	theirs := CSV("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
 	have := Installed(thing(), true)
@@ -26,9 +27,10 @@ func TestABundleRecordsNobodyOnADefinition(t *testing.T) {
 	for key := range forged {
 		forged[key] = "ops/a.v1"
 	}
-	forged[alongside+"0"] = "there/b.v1"
+	forged[alongside+"0"], forged["olmcore/converted-by"], forged["olmcore/changeable-by"], forged["olmcore/step-hash"] = "there/b.v1", "ops/a.v1", "ops", "x"
+	labels := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: "there", Name: "b.v1", UID: "b"}.Labels()
 	for what, exists := range map[string]bool{"new": false, "another's": true} {
-		s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(func(d *definition) { d.Annotations = forged }))
+		s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(func(d *definition) { d.Annotations, d.Labels = forged, labels }))
 		in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), func(all *installplan.Input) {
 			all.ClusterServiceVersions = olmcore.Found(CSV("a.v1", versioned("1.0.0")))
 			all.Alongside = olmcore.Found(theirs)
@@ -52,6 +54,8 @@ func TestABundleRecordsNobodyOnADefinition(t *testing.T) {
 		recorded := written.GetAnnotations()
 		delete(recorded, "olmcore/step-hash")
 		require.Equal(t, want, recorded, what)
+		_, isOwned := olmcore.OwnerOf(written.GetLabels())
+		require.False(t, isOwned, what)
 	}
 }
 
@@ -90,4 +94,43 @@ func TestANewerVersionOfOthersKeepsNoConversion(t *testing.T) {
 			require.NotContains(t, Reasons(r), installplan.ReasonNewerCRDKept)
 		}
 	}
+}
+
+// TestADefinitionAddsToNoGroupOfKubernetes checks that a plan creates no CustomResourceDefinition in a group that an API server or an
+// extension API server serves. The version of the definition would be the preferred one of the group, and clients, the garbage
+// collector and the namespace controller would look at its resources instead of those of Kubernetes. The controller creates
+// definitions, whatever the account of the plan may do.
+func TestADefinitionAddsToNoGroupOfKubernetes(t *testing.T) {
+	inGroup := func(plural, group string) *definition {
+		crd := thing()
+		crd.Name, crd.Spec.Group, crd.Spec.Names.Plural = plural+"."+group, group, plural
+		crd.Spec.Versions[0].Name = "v9"
+		crd.Annotations = map[string]string{"api-approved.kubernetes.io": "unapproved, a test"}
+		return crd
+	}
+	made := func(crd *definition, observed ...olmcore.Object) (installplan.Input, olmcore.Result) {
+		s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
+		in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0"))), with(observed...))
+		return in, reconcile(t, in)
+	}
+	for _, crd := range []*definition{
+		inGroup("ingresses", "networking.k8s.io"), inGroup("leases", "coordination.k8s.io"), inGroup("clusterroles", "rbac.authorization.k8s.io"),
+		inGroup("operatorgroups", "operators.coreos.com"), inGroup("packagemanifests", "packages.operators.coreos.com"), inGroup("nodes", "metrics.k8s.io"),
+	} {
+		in, r := made(crd)
+		require.Equal(t, []string{status}, Describe(r), crd.Name)
+		require.Equal(t, Failed, statusOf(in, r).Phase, crd.Name)
+		require.Contains(t, statusOf(in, r).Message, "may not define", crd.Name)
+	}
+	for _, crd := range []*definition{
+		inGroup("snapshots", "snapshot.storage.k8s.io"), inGroup("gateways", "gateway.networking.k8s.io"), inGroup("servicebindings", "binding.operators.coreos.com"),
+	} {
+		_, r := made(crd)
+		require.Contains(t, Describe(r), "create CustomResourceDefinition "+crd.Name+" (StepAbsent)")
+	}
+	// What exists is used, and changed, as before.
+	have := Installed(inGroup("ingresses", "networking.k8s.io"), true)
+	have.Annotations[alongside+alongsideHash("ops/a.v1")] = "ops/a.v1"
+	in, r := made(inGroup("ingresses", "networking.k8s.io"), have)
+	require.NotContains(t, statusOf(in, r).Message, "may not define")
 }

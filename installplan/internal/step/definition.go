@@ -18,6 +18,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/internal/builtin"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -97,6 +98,9 @@ func (d definition) decide() Verdict {
 		return invalid("CustomResourceDefinition %s is made for %d versions; there is room for %d", t.Key.Name, len(t.Versions), maxRecorded)
 	}
 	if have == nil {
+		if group := d.desired.Spec.Group; builtin.IsServed(group) || builtin.IsAggregated(group) {
+			return invalid("CustomResourceDefinition %s: a bundle may not define resources in API group %s of Kubernetes or OLM", t.Key.Name, group)
+		}
 		return create(w, t, annotated(d.desired, d.recording(nil), map[string]string{hashKey: d.hash}))
 	}
 	entries, _ := Recorded(have)
