@@ -162,18 +162,9 @@ func TestAnAccountLoosensNoDefinitionOfOthers(t *testing.T) {
 	theirs := CSV("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
 	have := Installed(thing(strict), true)
 	have.Annotations = recordedFor("there/b.v1")
-	account := &corev1.ObjectReference{Namespace: NS, Name: "limited"}
-	result := func(as *corev1.ObjectReference, change ...func(*definition)) (installplan.Input, olmcore.Result) {
-		s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(append([]func(*definition){strict}, change...)...))
-		plan := Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second))
-		in := input(plan, with(CSV("a.v1", versioned("1.0.0")), have, theirs))
-		if as != nil {
-			asAccount, group := scopedTo(as)
-			asAccount(in.InstallPlan)
-			group(&in)
-			in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "limited"}}
-		}
-		return in, reconcile(t, in)
+	result := func(change ...func(*definition)) (installplan.Input, olmcore.Result) {
+		crd := thing(append([]func(*definition){strict}, change...)...)
+		return limited(t, Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", crd), have, theirs)
 	}
 	for what, loosen := range map[string]func(*definition){
 		"a rule":                  specOf(func(s *props) { s.XValidations = nil }),
@@ -185,20 +176,52 @@ func TestAnAccountLoosensNoDefinitionOfOthers(t *testing.T) {
 		"a version that is added": secondVersion(false, func(d *definition) { *schemaIn(d) = props{Type: "object", XPreserveUnknownFields: new(true)} }),
 		"everything":              func(d *definition) { *schemaIn(d) = props{Type: "object", XPreserveUnknownFields: new(true)} },
 	} {
-		in, r := result(account, loosen)
+		in, r := result(loosen)
 		require.Equal(t, []string{status}, Describe(r), what)
 		require.Contains(t, statusOf(in, r).Message, "there/b.v1 too, and ", what)
 	}
 	more := specOf(func(s *props) {
 		s.Properties["more"] = props{Type: "object", Properties: map[string]props{"x": {Type: "string"}}}
 	})
-	_, r := result(account, more, warn)
+	_, r := result(more, warn)
 	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
 	after := r.Actions[0].(olmcore.Update).After.(*definition)
 	require.Contains(t, schemaIn(after).Properties["spec"].Properties, "more")
 	require.False(t, after.Spec.Versions[0].Deprecated)
 	require.Empty(t, after.Spec.Versions[0].AdditionalPrinterColumns)
 	// Without an account, whoever writes plans may write definitions.
-	_, r = result(nil, changed("image", func(p *props) { p.Pattern = "" }))
+	pattern := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing())
+	r = reconcile(t, input(Plan(Installing, []*v1alpha1.Step{pattern}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0")), have, theirs)))
 	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
+}
+
+// TestAnAccountChoosesNoConversionElsewhere checks that a definition of a plan under an account makes the API server ask for conversions
+// in the namespace of the plan alone. The API server reaches addresses and namespaces that a tenant does not.
+func TestAnAccountChoosesNoConversionElsewhere(t *testing.T) {
+	url := "https://169.254.169.254/latest"
+	byURL := func(d *definition) {
+		convertedBy("system", "webhook")(d)
+		d.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: &url}
+	}
+	in, r := limited(t, Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(byURL)))
+	require.Equal(t, []string{status}, Describe(r))
+	require.Contains(t, statusOf(in, r).Message, "spec.conversion.webhook.clientConfig.url")
+
+	s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(convertedBy("system", "webhook")))
+	_, r = limited(t, s)
+	made := r.Actions[len(r.Actions)-1].(olmcore.Create).Object.(*definition)
+	require.Equal(t, NS, made.Spec.Conversion.Webhook.ClientConfig.Service.Namespace)
+
+	r = reconcile(t, input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0")))))
+	made = r.Actions[len(r.Actions)-1].(olmcore.Create).Object.(*definition)
+	require.Equal(t, "system", made.Spec.Conversion.Webhook.ClientConfig.Service.Namespace, "as in OLM")
+}
+
+// limited reconciles a plan of one step that runs as an account, beside its version and further objects.
+func limited(t *testing.T, s *v1alpha1.Step, objects ...olmcore.Object) (installplan.Input, olmcore.Result) {
+	t.Helper()
+	asAccount, group := scopedTo(&corev1.ObjectReference{Namespace: NS, Name: "limited"})
+	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second), asAccount), with(CSV("a.v1", versioned("1.0.0"))), with(objects...), group)
+	in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "limited"}}
+	return in, reconcile(t, in)
 }

@@ -63,6 +63,9 @@ func definitionRule(w *world, t *Target) Verdict {
 	}
 	d := definition{w: w, t: t, desired: o.(*apiextensionsv1.CustomResourceDefinition), hash: hash}
 	d.have, _ = t.Observed.(*apiextensionsv1.CustomResourceDefinition)
+	if problem := d.confineConversion(); problem != "" {
+		return invalid("CustomResourceDefinition %s: %s", t.Key.Name, problem)
+	}
 	return d.decide()
 }
 
@@ -368,64 +371,4 @@ func (d definition) takes(after *apiextensionsv1.CustomResourceDefinition) strin
 		return "spec.conversion"
 	}
 	return narrowed(d.have, after)
-}
-
-// convertedByOthers reports that a live ClusterServiceVersion keeps the conversion webhook of the observed definition.
-// One of another namespace cannot where the webhook is no Service of its own.
-func (d definition) convertedByOthers() bool {
-	conversion := d.have.Spec.Conversion
-	return Converts(conversion) && slices.ContainsFunc(slices.Concat(d.w.ClusterServiceVersions, d.w.Alongside), func(csv *v1alpha1.ClusterServiceVersion) bool {
-		return csv.DeletionTimestamp == nil && !csv.IsCopied() && (csv.Namespace == d.w.Plan.Namespace || convertsIn(conversion, csv.Namespace)) &&
-			slices.ContainsFunc(csv.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool {
-				return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, d.have.Name)
-			})
-	})
-}
-
-// mayKeepConversion reports whether the step may be served by the observed definition as far as its conversion goes: it is the one
-// that the step describes, or the one of a live ClusterServiceVersion, as in change.
-func (d definition) mayKeepConversion() bool {
-	return d.convertedByOthers() || apiequality.Semantic.DeepEqual(conversionOf(d.have), conversionOf(d.desired))
-}
-
-// sayConvertedElsewhere reports that a Service of another namespace converts the custom resources, and goes on to. Whoever brings a
-// definition first may have done so to read what others create.
-func (d definition) sayConvertedElsewhere() []olmcore.Diagnostic {
-	namespace := d.w.Plan.Namespace
-	if !d.convertedByOthers() || convertsIn(d.have.Spec.Conversion, namespace) {
-		return nil
-	}
-	by := "another namespace"
-	if client := d.have.Spec.Conversion.Webhook.ClientConfig; client != nil && client.Service != nil {
-		by = "Service " + client.Service.Name + " of namespace " + client.Service.Namespace
-	}
-	return []olmcore.Diagnostic{d.w.about(d.t.Steps[0], olmcore.Warning, report.ConvertedElsewhere,
-		"CustomResourceDefinition %s: %s converts its custom resources, and so reads and rewrites those of all namespaces", d.have.Name, by)}
-}
-
-// Converts reports whether a webhook converts custom resources.
-func Converts(c *apiextensionsv1.CustomResourceConversion) bool {
-	return c != nil && c.Strategy == apiextensionsv1.WebhookConverter
-}
-
-// convertsIn reports whether a conversion is that of a Service of a namespace.
-func convertsIn(c *apiextensionsv1.CustomResourceConversion, namespace string) bool {
-	return c.Webhook != nil && c.Webhook.ClientConfig != nil && c.Webhook.ClientConfig.Service != nil &&
-		c.Webhook.ClientConfig.Service.Namespace == namespace
-}
-
-// conversionOf returns who converts the custom resources of a definition, nil for none. The certificate by which the
-// API server knows it is filled in by others.
-func conversionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceConversion {
-	c := crd.Spec.Conversion.DeepCopy()
-	if !Converts(c) {
-		return nil
-	}
-	if c.Webhook != nil && c.Webhook.ClientConfig != nil {
-		c.Webhook.ClientConfig.CABundle = nil
-		if s := c.Webhook.ClientConfig.Service; s != nil && s.Port == nil {
-			s.Port = new(int32(443))
-		}
-	}
-	return c
 }
