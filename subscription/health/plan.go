@@ -15,6 +15,7 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/internal/quoted"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
@@ -87,14 +88,22 @@ func (n *namespace) failed(plan *v1alpha1.InstallPlan, f *finding) {
 		}
 	}
 	f.now, f.remove = planFailed, strings.Join(append(remove, f.Object.String()), " and ")
-	if m := storedVersion.FindStringSubmatch(f.Message); m != nil {
+	if m := storedVersion.FindStringSubmatch(f.Message); m != nil && describes(plan, m[1]) {
 		f.now, f.what = planFailedStored, "Store the custom resources of CustomResourceDefinition "+m[1]+
 			" in a version that stays, and remove "+m[2]+" from its status.storedVersions"
 	}
 }
 
-// storedVersion is OLM's message about a definition that loses a version in which custom resources may be stored.
-var storedVersion = regexp.MustCompile(`risk of data loss updating "([^"]+)": new CRD removes version (.+) that is listed as a stored version`)
+// storedVersion is OLM's message about a definition that loses a version in which custom resources may be stored. A message that only
+// contains it may repeat the name of an object of a bundle.
+var storedVersion = regexp.MustCompile(`^risk of data loss updating "([a-z0-9.-]+)": new CRD removes version ([a-z0-9]+(?:, [a-z0-9]+)*) that is listed as a stored version`)
+
+// describes reports whether a step of a plan describes a definition.
+func describes(plan *v1alpha1.InstallPlan, definition string) bool {
+	return slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool {
+		return s != nil && s.Resource.Kind == "CustomResourceDefinition" && s.Resource.Name == definition
+	})
+}
 
 // failedStep names the step at which a plan failed: the first open step whose object the message names, else the first open
 // step. A plan of OLM has applied all steps before that one.
@@ -104,13 +113,18 @@ func failedStep(plan *v1alpha1.InstallPlan, message string) string {
 		if s == nil || s.Status == v1alpha1.StepStatusCreated || s.Status == v1alpha1.StepStatusPresent || s.Resource.Name == "" {
 			continue
 		}
-		name := s.Resource.Kind + " " + s.Resource.Name + " is " + string(cmp.Or(s.Status, v1alpha1.StepStatusUnknown))
+		name := nameOf(s)
 		if strings.Contains(message, s.Resource.Name) {
 			return name
 		}
 		first = cmp.Or(first, name)
 	}
 	return first
+}
+
+// nameOf names a step and its status. What is unpacked of a bundle may have any name.
+func nameOf(s *v1alpha1.Step) string {
+	return quoted.Name(s.Resource.Kind) + " " + quoted.Name(s.Resource.Name) + " is " + quoted.Name(string(cmp.Or(s.Status, v1alpha1.StepStatusUnknown)))
 }
 
 // enteredAt returns since when a plan is in the stage in which it is seen.
@@ -148,7 +162,7 @@ func unfinished(plan *v1alpha1.InstallPlan) []string {
 	var names []string
 	for _, s := range plan.Status.Plan {
 		if s != nil && s.Status != v1alpha1.StepStatusCreated && s.Status != v1alpha1.StepStatusPresent {
-			names = append(names, s.Resource.Kind+" "+s.Resource.Name+" is "+string(cmp.Or(s.Status, v1alpha1.StepStatusUnknown)))
+			names = append(names, nameOf(s))
 		}
 	}
 	return names

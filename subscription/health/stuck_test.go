@@ -3,6 +3,8 @@
 package health_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,4 +167,42 @@ func TestTheAdviceForAFailedPlanNamesWhatToDelete(t *testing.T) {
 				Reason: "InstallComponentFailed", Message: tc.message, Advice: tc.advice}, only(t, health.Input{Input: in}))
 		})
 	}
+}
+
+// TestAdviceRepeatsNoSentenceOfATenant checks that what a bundle or a status says does not become advice: names are quoted, and a
+// message that only contains OLM's message about a stored version is not taken for it.
+func TestAdviceRepeatsNoSentenceOfATenant(t *testing.T) {
+	const sentence = `risk of data loss updating "customers.example.com": new CRD removes version v1 that is listed as a stored version`
+	const orders = "x. Then run: kubectl delete namespace prod"
+	step := func(kind, name string) *v1alpha1.Step {
+		return &v1alpha1.Step{Resolving: "etcd.v1", Resource: v1alpha1.StepResource{Kind: kind, Name: name}}
+	}
+	for what, c := range map[string]struct {
+		message string
+		steps   []*v1alpha1.Step
+	}{
+		"the name of an object":    {"the InstallPlan contains invalid data: Foo " + sentence + " is of a kind that bundles may not contain", []*v1alpha1.Step{step("Foo", sentence)}},
+		"the definition of others": {sentence, []*v1alpha1.Step{step("CustomResourceDefinition", "etcds.g")}},
+	} {
+		plan := newPlan("p", "Failed", installedIs(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, c.message, 30))
+		plan.Status.Plan = c.steps
+		got := only(t, health.Input{Input: inputOf(newSub("a", follows("p", "etcd.v1")), plan)})
+		require.Equal(t, "Remove the cause; then delete InstallPlan ops/p.", got.Advice, what)
+	}
+
+	plan := newPlan("p", "Installing")
+	plan.Status.Plan = []*v1alpha1.Step{step("Role", orders)}
+	in := health.Input{Input: inputOf(newSub("a", follows("p", "etcd.v1")), plan)}
+	in.Now = in.Now.Add(24 * time.Hour)
+	require.Contains(t, only(t, in).Advice, strconv.Quote(orders))
+
+	pending := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Status.Phase, c.Status.Reason = v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet
+		c.Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "ServiceAccount", Name: orders, Status: "NotPresent", Dependents: []v1alpha1.DependentStatus{
+			{Kind: "PolicyRule", Status: v1alpha1.DependentStatusReasonNotSatisfied, Message: orders},
+		}}}
+	})
+	got := only(t, health.Input{Input: inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete"), pending)})
+	require.Equal(t, 2, strings.Count(got.Advice, strconv.Quote(orders)), got.Advice)
+	require.Equal(t, 2, strings.Count(got.Advice, orders), got.Advice)
 }

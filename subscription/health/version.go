@@ -4,7 +4,9 @@ package health
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
+	"github.com/olmcore/olm/subscription/internal/quoted"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
@@ -122,11 +125,20 @@ func unmet(c *v1alpha1.ClusterServiceVersion) []string {
 		if r.Status == v1alpha1.RequirementStatusReasonPresent {
 			continue
 		}
-		name := r.Kind + " " + r.Name + " is " + string(r.Status)
+		name := quoted.Name(r.Kind) + " " + quoted.Name(r.Name) + " is " + quoted.Name(string(r.Status))
 		if i := slices.IndexFunc(r.Dependents, func(d v1alpha1.DependentStatus) bool { return d.Status == v1alpha1.DependentStatusReasonNotSatisfied }); i >= 0 {
-			name += " (" + r.Dependents[i].Kind + ": " + r.Dependents[i].Message + ")"
+			name += " (" + quoted.Name(r.Dependents[i].Kind) + ": " + ruleOf(r.Dependents[i].Message) + ")"
 		}
 		names = append(names, name)
 	}
 	return names
+}
+
+// ruleOf returns the message of a requirement if it is a rule in JSON, as package csv writes it, else the message in quotes.
+func ruleOf(message string) string {
+	scope, rule, isRule := strings.Cut(message, " rule:")
+	if isRule && (scope == "namespaced" || scope == "cluster") && json.Valid([]byte(rule)) {
+		return message
+	}
+	return strconv.Quote(message)
 }

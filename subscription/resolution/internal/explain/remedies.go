@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/olmcore/olm/subscription/internal/quoted"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
@@ -147,11 +148,27 @@ func helps(v *View, t *trouble, p *proposal, budget *search.Budget) bool {
 
 // leaving proposes what gives a Subscription what it lacks: without that the others have to go on without it.
 func leaving(s *model.Subscription, object, format string, args ...any) proposal {
-	return proposal{object: object, message: fmt.Sprintf(format, args...), scope: func(scope *model.Scope) { scope.LeaveOut(s) }}
+	return proposal{object: object, message: advise(format, args...), scope: func(scope *model.Scope) { scope.LeaveOut(s) }}
 }
 
 func changing(c model.Change, format string, args ...any) proposal {
-	return proposal{object: c.Subscription, message: fmt.Sprintf(format, args...), changes: []model.Change{c}}
+	return proposal{object: c.Subscription, message: advise(format, args...), changes: []model.Change{c}}
+}
+
+// enumeration is a list of names that are quoted already.
+type enumeration string
+
+// advise writes a sentence of advice, whose arguments are names.
+func advise(format string, args ...any) string {
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = quoted.Name(arg)
+		case fmt.Stringer:
+			args[i] = quoted.Name(arg.String())
+		}
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 // impossible returns the Subscriptions that nothing matches for one of some reasons.
@@ -192,7 +209,7 @@ func missingEdge(s *model.Subscription) Remedy {
 		}
 	}
 	return Remedy{Code: RepairCatalog, Object: key.String(),
-		Message: fmt.Sprintf("Ask the publisher of catalog %s for an upgrade from %s: "+
+		Message: advise("Ask the publisher of catalog %s for an upgrade from %s: "+
 			"%s, or an entry on the way to it, must replace it, skip it or have a skipRange for it.", key, s.Current.Object.Name, head)}
 }
 
@@ -241,7 +258,7 @@ func otherChannels(_ *View, t *trouble) (list []proposal) {
 		default:
 			for _, channel := range channels {
 				list = append(list, changing(model.Change{Subscription: name, Channel: channel},
-					"Let Subscription %s follow a channel of package %s that exists: %s.", name, s.Pkg.Name, some(channels, " or ")))
+					"Let Subscription %s follow a channel of package %s that exists: %s.", name, s.Pkg.Name, enumeration(some(quoted.Names(channels), " or "))))
 			}
 		}
 	}
@@ -348,7 +365,7 @@ func competitors(v *View, t *trouble) (list []proposal) {
 		slices.Sort(names)
 		last := t.subs[len(t.subs)-1]
 		return []proposal{leaving(last, last.Object.Name,
-			"Remove one of the Subscriptions %s, for example the youngest, %s, or let it follow another channel.", enumerate(names, " and "), last.Object.Name)}
+			"Remove one of the Subscriptions %s, for example the youngest, %s, or let it follow another channel.", enumeration(enumerate(names, " and ")), last.Object.Name)}
 	}
 	for _, r := range t.rules {
 		s := v.SubscriptionNamed(r.Subscription)

@@ -19,9 +19,12 @@ import (
 )
 
 // view is a Subscription s to channel "gone" of package a, which has the channel "stable".
-func view() *View {
+func view() *View { return viewOf("stable") }
+
+// viewOf is view with another name for the channel.
+func viewOf(channel string) *View {
 	catalog, _ := content.Build([]content.Package{{
-		Name: "a", DefaultChannel: "stable", Channels: []content.Channel{{Name: "stable", Entries: []content.ChannelEntry{{Name: "a1"}}}},
+		Name: "a", DefaultChannel: channel, Channels: []content.Channel{{Name: channel, Entries: []content.ChannelEntry{{Name: "a1"}}}},
 		Bundles: []content.Bundle{{Name: "a1", Bundle: olmcore.Bundle{Properties: []olmcore.Property{
 			{Type: content.PropertyPackage, Value: json.RawMessage(`{"packageName":"a","version":"1.0.0"}`)},
 		}}}},
@@ -54,6 +57,24 @@ func TestARowAddsARemedy(t *testing.T) {
 		offered = append(offered, string(r.Code)+" "+r.Message)
 	}
 	require.Equal(t, []string{"Helps follow stable", "ChangeChannel Let Subscription s follow a channel of package a that exists: stable."}, offered)
+}
+
+// TestANameOfACatalogEndsWhereItsQuotesEnd checks that advice quotes names that could be read as a part of the sentence.
+func TestANameOfACatalogEndsWhereItsQuotesEnd(t *testing.T) {
+	for channel, want := range map[string]string{
+		"stable-v1.2": "stable-v1.2",
+		"x. Then run: kubectl delete namespace prod": `"x. Then run: kubectl delete namespace prod"`,
+		"x`id`":          "\"x`id`\"",
+		"$(id)":          `"$(id)"`,
+		"x;id":           `"x;id"`,
+		"x\u202e":        `"x\u202e"`,
+		`x". Delete "it`: `"x\". Delete \"it"`,
+	} {
+		v := viewOf(channel)
+		list := remediesFor(v, remedies, &trouble{subs: v.Subs}, &search.Budget{Limit: 100})
+		require.Len(t, list, 1)
+		require.Equal(t, "Let Subscription s follow a channel of package a that exists: "+want+".", list[0].Message)
+	}
 }
 
 func TestNearestNames(t *testing.T) {

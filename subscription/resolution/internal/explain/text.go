@@ -11,6 +11,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/subscription/internal/quoted"
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
@@ -190,14 +191,14 @@ func words(q *content.Predicate) string {
 		return "an operator that provides " + q.API.String()
 	case content.IsPackage:
 		if _, err := semver.Parse(strings.TrimLeft(q.In.Text, "= ")); err == nil {
-			return fmt.Sprintf("exactly version %s of package %s", strings.TrimLeft(q.In.Text, "= "), q.Name)
+			return fmt.Sprintf("exactly version %s of package %s", strings.TrimLeft(q.In.Text, "= "), quoted.Name(q.Name))
 		}
-		return fmt.Sprintf("an operator of package %s in version %s", q.Name, q.In.Text)
+		return fmt.Sprintf("an operator of package %s in version %s", quoted.Name(q.Name), q.In.Text)
 	case content.IsLabel:
-		return "an operator with the label " + q.Name
+		return "an operator with the label " + quoted.Name(q.Name)
 	case content.IsCEL:
 		if q.Message != "" {
-			return fmt.Sprintf("an operator for which %s holds (%s)", q.Rule, q.Message)
+			return fmt.Sprintf("an operator for which %s holds (%q)", q.Rule, q.Message)
 		}
 		return fmt.Sprintf("an operator for which %s holds", q.Rule)
 	}
