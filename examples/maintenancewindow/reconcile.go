@@ -144,11 +144,12 @@ func (in Input) gains(p *v1alpha1.InstallPlan) (unread []string) {
 	}
 	var brought []olmcore.Object
 	for _, step := range p.Status.Plan {
-		if step == nil || step.Resource.Group != rbacv1.GroupName {
+		if step == nil || !strings.Contains(step.Resource.Kind, "Role") { // a step is executed by its kind, whatever group it names
 			continue
 		}
-		o := olmcore.NewObject(rbacv1.SchemeGroupVersion.WithKind(step.Resource.Kind))
-		if err := json.Unmarshal([]byte(step.Resource.Manifest), o); err != nil || o.GetName() != step.Resource.Name {
+		o, fields := olmcore.NewObject(rbacv1.SchemeGroupVersion.WithKind(step.Resource.Kind)), map[string]any{}
+		err := json.Unmarshal([]byte(step.Resource.Manifest), &fields)
+		if err != nil || olmcore.FromMap(fields, o) != nil || o.GetName() != step.Resource.Name {
 			unread = append(unread, fmt.Sprintf("%s %s, which is in a bundle and not in the plan", step.Resource.Kind, step.Resource.Name))
 			continue
 		}

@@ -228,6 +228,32 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
+// TestNoSpellingOfAStepHidesPermissions checks that a step gains permissions however it says so, as long as the step would be executed.
+func TestNoSpellingOfAStepHidesPermissions(t *testing.T) {
+	for name, change := range map[string]func(r *v1alpha1.StepResource){
+		"no group":      func(r *v1alpha1.StepResource) { r.Group = "" },
+		"another group": func(r *v1alpha1.StepResource) { r.Group = "example.com" },
+		"a key in two cases": func(r *v1alpha1.StepResource) {
+			if r.Kind == "ClusterRole" {
+				r.Manifest = `{"metadata":{"name":"a.v2"},"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}],"Rules":[]}`
+			}
+		},
+		"YAML": func(r *v1alpha1.StepResource) {
+			if r.Kind == "ClusterRole" {
+				r.Manifest = "metadata: {name: a.v2}\nrules: [{verbs: ['*'], apiGroups: ['*'], resources: ['*']}]"
+			}
+		},
+	} {
+		in := inputOf(spec{"schedule": "* * * * *", "duration": "1h"}, gaining)
+		for _, step := range planOf(&in).Status.Plan[:2] {
+			change(&step.Resource)
+		}
+		r, err := maintenancewindow.Reconcile(in)
+		require.NoError(t, err, name)
+		require.NotContains(t, lines(r), approved, name)
+	}
+}
+
 // TestWhatIsAnUpgrade: what is installed is the versions of the namespace, whatever a Subscription's status says of it.
 func TestWhatIsAnUpgrade(t *testing.T) {
 	reference := func(replaces, properties string) string {
