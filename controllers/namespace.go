@@ -284,7 +284,13 @@ type planner struct {
 	reader    olmcore.Reader
 	namespace string
 	now       time.Time
+	// unpacking is how many bundle images are being unpacked for the namespace.
+	unpacking int
 }
+
+// maxUnpacking is how many bundle images are unpacked at a time for one namespace. Each has a Job in the namespace of its catalog,
+// which is often shared by all: whoever may create Subscriptions would otherwise start as many as the catalog has operators.
+const maxUnpacking = 10
 
 // learn notes why the plans of the answer could not be written. An answer that was handed out is not written to.
 func (n *namespace) learn(last olmcore.LastResults) {
@@ -432,11 +438,18 @@ func (p *planner) planSet(ctx context.Context, in create.Input, progress *subscr
 		progress.Unpacking = &subscription.Unpacking{}
 	}
 	for _, lookup := range out.Lookups {
+		if p.options.unpacks() && p.unpacking >= maxUnpacking {
+			progress.Unpacking.Lookups = append(progress.Unpacking.Lookups, lookup) // it waits for those before
+			continue
+		}
 		if lookup, err = p.unpack(ctx, lookup, &out.Result); err != nil {
 			if err := failSet(ctx, progress, in.Owners, err); err != nil {
 				return olmcore.Result{}, err
 			}
 			break
+		}
+		if lookup.GetCondition(v1alpha1.BundleLookupFailed).Status != corev1.ConditionTrue { // one that failed waits for its next try
+			p.unpacking++
 		}
 		if progress.Unpacking != nil {
 			progress.Unpacking.Lookups = append(progress.Unpacking.Lookups, lookup)
