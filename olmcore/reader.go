@@ -9,7 +9,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -45,7 +45,7 @@ const maxName = 4 << 10
 
 // isName reports whether an object can have a name: it is a segment of a path.
 func isName(name string) bool {
-	return name != "" && len(name) <= maxName && len(path.IsValidPathSegmentName(name)) == 0
+	return name != "" && len(name) <= maxName && len(content.IsPathSegmentName(name)) == 0
 }
 
 func notFound(gvk schema.GroupVersionKind, name string) error {

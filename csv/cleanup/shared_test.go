@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -215,7 +215,7 @@ func TestACoOwnerTakesWhatNoOwnerCleanedUp(t *testing.T) {
 type strictPaths struct{ olmcore.Reader }
 
 func (r strictPaths) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
-	if problems := path.IsValidPathSegmentName(name); len(problems) > 0 {
+	if problems := content.IsPathSegmentName(name); len(problems) > 0 {
 		return nil, fmt.Errorf("invalid resource name %q: %v", name, problems)
 	}
 	return r.Reader.Get(ctx, gvk, namespace, name)

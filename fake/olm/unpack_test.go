@@ -107,12 +107,17 @@ func TestANamespaceUnpacksFewBundlesAtATime(t *testing.T) {
 			}
 			running++
 			after := j.DeepCopy()
-			after.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.cluster.Now())}}
+			after.Status.Conditions = []batchv1.JobCondition{{
+				Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.cluster.Now()),
+			}}
 			require.NoError(t, w.cluster.UpdateStatus(after))
 			image := j.Spec.Template.Spec.InitContainers[1].Image
 			require.NoError(t, fake.Edit(w.cluster, "olm", j.Labels["operatorframework.io/bundle-unpack-ref"], func(cm *corev1.ConfigMap) {
 				cm.Annotations = map[string]string{"olm.sourceImage": image}
-				cm.Data = map[string]string{"csv.json": `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"` + images[image] + `"}}`}
+				cm.Data = map[string]string{
+					"csv.json": `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion",` +
+						`"metadata":{"name":"` + images[image] + `"}}`,
+				}
 			}))
 		}
 		require.LessOrEqual(t, running, atATime)

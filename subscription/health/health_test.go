@@ -201,14 +201,16 @@ func TestRequirementsThatAreNotMetAreNamed(t *testing.T) {
 		return v1alpha1.RequirementStatus{Kind: kind, Name: name, Status: status}
 	}
 	account := is("ServiceAccount", "etcd", "PresentNotSatisfied")
-	account.Dependents = []v1alpha1.DependentStatus{{Kind: "PolicyRule", Status: "Satisfied", Message: "x"}, {Kind: "PolicyRule", Status: "NotSatisfied", Message: "namespaced rule:{\"resources\":[\"pods\"]}"}}
+	account.Dependents = []v1alpha1.DependentStatus{{Kind: "PolicyRule", Status: "Satisfied", Message: "x"},
+		{Kind: "PolicyRule", Status: "NotSatisfied", Message: "namespaced rule:{\"resources\":[\"pods\"]}"}}
 	c := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
 		c.Status.Phase, c.Status.Reason, c.Status.Message = v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found"
 		c.Status.RequirementStatus = []v1alpha1.RequirementStatus{is("CustomResourceDefinition", "etcds", "Present"), is("CustomResourceDefinition", "vaults", "NotPresent"), account}
 	})
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), installed), newPlan("p", "Complete", started(3), done(9)), c)
 	w := healthOf(t, in)
-	const names = "CustomResourceDefinition vaults is NotPresent, ServiceAccount etcd is PresentNotSatisfied (PolicyRule: namespaced rule:{\"resources\":[\"pods\"]})"
+	const names = "CustomResourceDefinition vaults is NotPresent, " +
+		"ServiceAccount etcd is PresentNotSatisfied (PolicyRule: namespaced rule:{\"resources\":[\"pods\"]})"
 	require.Equal(t, "one or more requirements couldn't be found: "+names, w.Message)
 	require.Equal(t, "Provide what is not met: "+names+".", w.Advice)
 

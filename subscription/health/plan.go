@@ -96,7 +96,8 @@ func (n *namespace) failed(plan *v1alpha1.InstallPlan, f *finding) {
 
 // storedVersion is OLM's message about a definition that loses a version in which custom resources may be stored. A message that only
 // contains it may repeat the name of an object of a bundle.
-var storedVersion = regexp.MustCompile(`^risk of data loss updating "([a-z0-9.-]+)": new CRD removes version ([a-z0-9]+(?:, [a-z0-9]+)*) that is listed as a stored version`)
+var storedVersion = regexp.MustCompile(`^risk of data loss updating "([a-z0-9.-]+)": ` +
+	`new CRD removes version ([a-z0-9]+(?:, [a-z0-9]+)*) that is listed as a stored version`)
 
 // describes reports whether a step of a plan describes a definition.
 func describes(plan *v1alpha1.InstallPlan, definition string) bool {
@@ -124,7 +125,8 @@ func failedStep(plan *v1alpha1.InstallPlan, message string) string {
 
 // nameOf names a step and its status. What is unpacked of a bundle may have any name.
 func nameOf(s *v1alpha1.Step) string {
-	return quoted.Name(s.Resource.Kind) + " " + quoted.Name(s.Resource.Name) + " is " + quoted.Name(string(cmp.Or(s.Status, v1alpha1.StepStatusUnknown)))
+	status := string(cmp.Or(s.Status, v1alpha1.StepStatusUnknown))
+	return quoted.Name(s.Resource.Kind) + " " + quoted.Name(s.Resource.Name) + " is " + quoted.Name(status)
 }
 
 // enteredAt returns since when a plan is in the stage in which it is seen.

@@ -181,7 +181,10 @@ func TestAdviceRepeatsNoSentenceOfATenant(t *testing.T) {
 		message string
 		steps   []*v1alpha1.Step
 	}{
-		"the name of an object":    {"the InstallPlan contains invalid data: Foo " + sentence + " is of a kind that bundles may not contain", []*v1alpha1.Step{step("Foo", sentence)}},
+		"the name of an object": {
+			"the InstallPlan contains invalid data: Foo " + sentence + " is of a kind that bundles may not contain",
+			[]*v1alpha1.Step{step("Foo", sentence)},
+		},
 		"the definition of others": {sentence, []*v1alpha1.Step{step("CustomResourceDefinition", "etcds.g")}},
 	} {
 		plan := newPlan("p", "Failed", installedIs(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, c.message, 30))
@@ -198,9 +201,10 @@ func TestAdviceRepeatsNoSentenceOfATenant(t *testing.T) {
 
 	pending := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
 		c.Status.Phase, c.Status.Reason = v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet
-		c.Status.RequirementStatus = []v1alpha1.RequirementStatus{{Kind: "ServiceAccount", Name: orders, Status: "NotPresent", Dependents: []v1alpha1.DependentStatus{
-			{Kind: "PolicyRule", Status: v1alpha1.DependentStatusReasonNotSatisfied, Message: orders},
-		}}}
+		rule := v1alpha1.DependentStatus{Kind: "PolicyRule", Status: v1alpha1.DependentStatusReasonNotSatisfied, Message: orders}
+		c.Status.RequirementStatus = []v1alpha1.RequirementStatus{{
+			Kind: "ServiceAccount", Name: orders, Status: "NotPresent", Dependents: []v1alpha1.DependentStatus{rule},
+		}}
 	})
 	got := only(t, health.Input{Input: inputOf(newSub("a", follows("p", "etcd.v1")), newPlan("p", "Complete"), pending)})
 	require.Equal(t, 2, strings.Count(got.Advice, strconv.Quote(orders)), got.Advice)

@@ -18,8 +18,9 @@ import (
 // namespace, and package csv writes the right one later. A conversion that exists is left as it is.
 func (d definition) confineConversion() (problem string) {
 	conversion := d.desired.Spec.Conversion
-	if d.w.Plan.Status.AttenuatedServiceAccountRef == nil || !Converts(conversion) || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil ||
-		d.have != nil && apiequality.Semantic.DeepEqual(conversionOf(d.have), conversionOf(d.desired)) {
+	isConfigured := Converts(conversion) && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil
+	isKept := d.have != nil && apiequality.Semantic.DeepEqual(conversionOf(d.have), conversionOf(d.desired))
+	if !d.w.isConfined() || !isConfigured || isKept {
 		return ""
 	}
 	if conversion.Webhook.ClientConfig.URL != nil {
@@ -35,8 +36,10 @@ func (d definition) confineConversion() (problem string) {
 // One of another namespace cannot where the webhook is no Service of its own.
 func (d definition) convertedByOthers() bool {
 	conversion := d.have.Spec.Conversion
-	return Converts(conversion) && slices.ContainsFunc(slices.Concat(d.w.ClusterServiceVersions, d.w.Alongside), func(csv *v1alpha1.ClusterServiceVersion) bool {
-		return csv.DeletionTimestamp == nil && !csv.IsCopied() && (csv.Namespace == d.w.Plan.Namespace || convertsIn(conversion, csv.Namespace)) &&
+	versions := slices.Concat(d.w.ClusterServiceVersions, d.w.Alongside)
+	return Converts(conversion) && slices.ContainsFunc(versions, func(csv *v1alpha1.ClusterServiceVersion) bool {
+		mayConvert := csv.Namespace == d.w.Plan.Namespace || convertsIn(conversion, csv.Namespace)
+		return mayConvert && csv.DeletionTimestamp == nil && !csv.IsCopied() &&
 			slices.ContainsFunc(csv.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool {
 				return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, d.have.Name)
 			})

@@ -134,7 +134,7 @@ func (d definition) decide() Verdict {
 
 // change makes the observed definition what the step describes, as far as it may.
 func (d definition) change() Verdict {
-	have, after := d.have, d.have.DeepCopy()
+	w, have, after := d.w, d.have, d.have.DeepCopy()
 	after.Labels, _ = olmcore.MergeLabels(after.Labels, d.desired.Labels)
 	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, d.desired.Annotations)
 	after.Spec = *d.desired.Spec.DeepCopy()
@@ -146,9 +146,10 @@ func (d definition) change() Verdict {
 		if field := d.takes(after); field != "" {
 			return blocked("CustomResourceDefinition %s is owned by %s too, and %s would change for it", have.Name, strings.Join(owners, ", "), field)
 		}
-		if d.w.Plan.Status.AttenuatedServiceAccountRef != nil { // the plan runs as an account, which may write no definition of others
+		if w.isConfined() {
 			if field := loosened(have, after); field != "" {
-				return blocked("CustomResourceDefinition %s is owned by %s too, and %s would be less strict for it", have.Name, strings.Join(owners, ", "), field)
+				return blocked("CustomResourceDefinition %s is owned by %s too, and %s would be less strict for it",
+					have.Name, strings.Join(owners, ", "), field)
 			}
 			keepShown(have, after)
 		}

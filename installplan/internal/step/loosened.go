@@ -58,7 +58,8 @@ func keepShown(have, after *apiextensionsv1.CustomResourceDefinition) {
 		next := &after.Spec.Versions[i]
 		if old := versionOf(have, next.Name); old != nil {
 			old = old.DeepCopy()
-			next.Deprecated, next.DeprecationWarning, next.AdditionalPrinterColumns = old.Deprecated, old.DeprecationWarning, old.AdditionalPrinterColumns
+			next.Deprecated, next.DeprecationWarning = old.Deprecated, old.DeprecationWarning
+			next.AdditionalPrinterColumns = old.AdditionalPrinterColumns
 		}
 	}
 }

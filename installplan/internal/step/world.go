@@ -168,6 +168,9 @@ func (w *world) identity(k kinds.Kind) *corev1.ObjectReference {
 	return w.Plan.Status.AttenuatedServiceAccountRef
 }
 
+// isConfined reports whether the plan runs as an account. The controller writes definitions for it all the same.
+func (w *world) isConfined() bool { return w.Plan.Status.AttenuatedServiceAccountRef != nil }
+
 // version returns the ClusterServiceVersion that exists under a name, nil for none.
 func (w *world) version(namespace, name string) *v1alpha1.ClusterServiceVersion {
 	csv, _ := w.objects[olmcore.Key{Group: v1alpha1.GroupName, Kind: kinds.CSV, Namespace: namespace, Name: name}].(*v1alpha1.ClusterServiceVersion)

@@ -258,7 +258,8 @@ func otherChannels(_ *View, t *trouble) (list []proposal) {
 		default:
 			for _, channel := range channels {
 				list = append(list, changing(model.Change{Subscription: name, Channel: channel},
-					"Let Subscription %s follow a channel of package %s that exists: %s.", name, s.Pkg.Name, enumeration(some(quoted.Names(channels), " or "))))
+					"Let Subscription %s follow a channel of package %s that exists: %s.",
+					name, s.Pkg.Name, enumeration(some(quoted.Names(channels), " or "))))
 			}
 		}
 	}
@@ -365,7 +366,8 @@ func competitors(v *View, t *trouble) (list []proposal) {
 		slices.Sort(names)
 		last := t.subs[len(t.subs)-1]
 		return []proposal{leaving(last, last.Object.Name,
-			"Remove one of the Subscriptions %s, for example the youngest, %s, or let it follow another channel.", enumeration(enumerate(names, " and ")), last.Object.Name)}
+			"Remove one of the Subscriptions %s, for example the youngest, %s, or let it follow another channel.",
+			enumeration(enumerate(names, " and ")), last.Object.Name)}
 	}
 	for _, r := range t.rules {
 		s := v.SubscriptionNamed(r.Subscription)
