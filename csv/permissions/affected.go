@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -42,6 +43,10 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		return []types.NamespacedName{{}} // whom it grants what, and whose group it shares, Concerned asks of each
 	case *rbacv1.ClusterRoleBinding:
 		return affectedByBinding(o)
+	case *v1alpha1.InstallPlan:
+		return affectedByPlan(o)
+	case *corev1.Namespace:
+		return inNamespace(o.Name, "")
 	case *apiextensionsv1.CustomResourceDefinition:
 		keys := owned.Alongside(o)
 		if owner, ok := olmcore.OwnerOf(o.Labels); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
@@ -57,6 +62,19 @@ func inNamespace(namespace, name string) []types.NamespacedName {
 		return nil
 	}
 	return []types.NamespacedName{{Namespace: namespace, Name: name}}
+}
+
+// affectedByPlan returns the keys of the ClusterServiceVersions whose Roles a plan lists.
+func affectedByPlan(p *v1alpha1.InstallPlan) (keys []types.NamespacedName) {
+	for _, s := range p.Status.Plan {
+		if s == nil || s.Resolving == "" || s.Resource.Kind != "Role" && s.Resource.Kind != "RoleBinding" {
+			continue
+		}
+		if key := (types.NamespacedName{Namespace: p.Namespace, Name: s.Resolving}); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // affectedByBinding: those that it was lifted for, and those whose ServiceAccounts it can mean.
@@ -81,6 +99,9 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 		return
 	}
 	add(owned.Term(c))
+	if replaced := replacedBy(c); replaced != nil {
+		add(owned.Term(replaced))
+	}
 	add(ofBeginning(c.Name[:min(len(c.Name), namePrefix)]))
 	for _, a := range providedAPIs(c) {
 		add(ofRoles(a.base()))
@@ -96,6 +117,14 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 			}
 		}
 	}
+}
+
+// replacedBy returns the metadata of the version that one replaces, nil for none.
+func replacedBy(c *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersion {
+	if name := c.Spec.Replaces; name != "" && name != c.Name && owned.IsLabelValue(name) {
+		return &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
+	}
+	return nil
 }
 
 func ofBeginning(name string) olmcore.Term { return olmcore.Term{Of: "name", Value: name} }
@@ -132,6 +161,10 @@ func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterSe
 		concerns = func(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 			return owned.By(c).Owns(o.GetLabels()) || len(c.Spec.InstallStrategy.StrategySpec.Permissions) > 0
 		}
+	case *corev1.Namespace:
+		before, is := old.(*corev1.Namespace)
+		isSame := is && before.Annotations[AnnotationAllowed] == next.Annotations[AnnotationAllowed] && before.UID == next.UID
+		concerns = func(*v1alpha1.ClusterServiceVersion, olmcore.Object) bool { return !isSame }
 	case *apiregistrationv1.APIService:
 		of.Terms = []olmcore.Term{ofService(next.Name), ofGroup(next.Spec.Group)}
 		if before, is := old.(*apiregistrationv1.APIService); is {
@@ -152,7 +185,9 @@ func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterSe
 // its operator, in the rules that changed, some of what that needs.
 func concernsRole(c *v1alpha1.ClusterServiceVersion, role olmcore.Object, touched func(rbacv1.PolicyRule) bool) bool {
 	isNeeded := func(a providedAPI) bool { return slices.Contains(a.roleNames(), role.GetName()) }
-	if owned.By(c).Owns(role.GetLabels()) || slices.ContainsFunc(providedAPIs(c), isNeeded) {
+	replaced := replacedBy(c)
+	isOfReplaced := replaced != nil && owned.By(replaced).Owns(role.GetLabels()) // it may record what that has
+	if owned.By(c).Owns(role.GetLabels()) || isOfReplaced || slices.ContainsFunc(providedAPIs(c), isNeeded) {
 		return true
 	}
 	touches := func(rules []rbacv1.PolicyRule) bool { return slices.ContainsFunc(rules, touched) }

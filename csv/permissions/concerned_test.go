@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -93,6 +94,10 @@ func TestWhatDoesNotConcernChangesNothing(t *testing.T) {
 		w := newWorld(rapid.SampledFrom([]string{"", "a", "ns"}).Draw(t, "target"))
 		w.more = []olmcore.Object{copyIn("a")}
 		w.csv.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Name: "ices", Group: "ice.example.com", Version: "v1", Kind: "Ice"}}
+		if rapid.Bool().Draw(t, "swept") {
+			w.sweep()
+		}
+		w.csv.Spec.Replaces = rapid.SampledFrom([]string{"", "cool.v0"}).Draw(t, "replaces")
 		if rapid.Bool().Draw(t, "none") {
 			w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
 		}
@@ -138,14 +143,24 @@ func bound(role string, really bool) *rbacv1.ClusterRoleBinding {
 
 // drawWatched is an object of which Affected does not know whom it concerns.
 func drawWatched(t *rapid.T, w *world, version string) olmcore.Object {
-	owner := newWorld().role.Labels
-	labels := rapid.SampledFrom([]map[string]string{nil, {"part": "true"}, owner, {"olm.owner": "other", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ns"}}).Draw(t, "labels")
+	owner, replaced := newWorld().role.Labels, liftedOf("cool.v0", rapid.SampledFrom([]string{"", "uid-cool.v0"}).Draw(t, "uid"))[0]
+	other := map[string]string{"olm.owner": "other", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ns"}
+	labels := rapid.SampledFrom([]map[string]string{nil, {"part": "true"}, owner, replaced.GetLabels(), other}).Draw(t, "labels")
 	rule := rapid.SampledFrom([]rbacv1.PolicyRule{
 		pods, namespaces, {Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 		{Verbs: []string{"get"}, APIGroups: []string{"", "apps"}, Resources: []string{"pods"}}, {Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"*"}},
 		{Verbs: []string{"get"}, APIGroups: []string{"example.com"}, Resources: []string{"cools"}},
 	})
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 2:
+		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "ns", ResourceVersion: version, Labels: labels}}
+		if rapid.Bool().Draw(t, "annotated") {
+			fresh := withoutAPIs("")
+			fresh.sweep()
+			value := rapid.SampledFrom([]string{"", "x", approvalOf(fresh)}).Draw(t, "allowed")
+			n.Annotations = map[string]string{permissions.AnnotationAllowed: value}
+		}
+		return n
 	case 0:
 		s := service("v1", rapid.SampledFrom([]string{"ice.example.com", "fire.example.com"}).Draw(t, "group"))
 		s.ResourceVersion = version
@@ -158,7 +173,9 @@ func drawWatched(t *rapid.T, w *world, version string) olmcore.Object {
 		b.ResourceVersion, b.Labels, b.Subjects = version, labels, []rbacv1.Subject{{Kind: "Group", Name: rapid.SampledFrom([]string{"system:authenticated", "others"}).Draw(t, "subject")}}
 		return b
 	}
-	name := rapid.SampledFrom([]string{"generous", "generous", "umbrella", "part", w.role.Name, "cools.example.com-v1-edit", "other"}).Draw(t, "name")
+	name := rapid.SampledFrom([]string{
+		"generous", "generous", "umbrella", "part", w.role.Name, replaced.GetName(), "cools.example.com-v1-edit", "other",
+	}).Draw(t, "name")
 	r := clusterRole(name, labels)
 	r.ResourceVersion, r.Rules = version, rapid.SliceOfN(rule, 0, 3).Draw(t, "rules")
 	if rapid.Bool().Draw(t, "aggregated") {

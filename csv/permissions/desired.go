@@ -29,6 +29,8 @@ type desired struct {
 	isOurs func(metav1.Object) bool
 	// created: it is made where it does not exist; else only one that exists is kept in this form.
 	created bool
+	// kept: one that exists is not written to.
+	kept bool
 	// recreated: one with another roleRef, which cannot be changed, is deleted to be made again.
 	recreated bool
 	// as is whom it is written as, nil for the controller.
@@ -73,6 +75,7 @@ func (d desired) compare(x index, res *olmcore.Result) {
 			remove.As = d.as
 			res.Actions = append(res.Actions, remove)
 		}
+	case d.kept:
 	default:
 		if after, changed := d.over(have); changed {
 			u := olmcore.UpdateOf(have, after, d.why)

@@ -19,8 +19,19 @@
 //
 // Rules and subjects are those of spec.install.spec.permissions, never those of a live object: who edits or forges a
 // Role, a RoleBinding or their labels grants nothing with it. And the live Role and RoleBinding must grant what the spec
-// says: who edits the spec alone grants nothing either. What the library writes it keeps in that form, and takes it back
-// when the group has other targets or the spec has other permissions. All of it goes with the ClusterServiceVersion:
-// what is outside the namespaces by its owner labels (package cleanup), what was copied with the copied
-// ClusterServiceVersion that owns it.
+// says: who edits the spec alone grants nothing either. A tenant may write both, so a permission needs a proof before it
+// is granted for the first time. One of these is enough:
+//
+//	proof                                             where it is
+//	the permission was granted before                 ClusterRoles and bindings of the version, or of the one that it
+//	                                                  replaces; of OLM also the Roles in target namespaces
+//	an InstallPlan installed it                       an applied step in the status of a plan of the namespace
+//	a cluster administrator allows it                 AnnotationAllowed of the Namespace
+//
+// Without a proof what exists stays, nothing is added, and ReasonPermissionNotApproved reports it. A ClusterRole without
+// rules is the proof for what is granted in target namespaces.
+//
+// What the library writes it keeps in that form, and takes it back when the group has other targets or the spec has other
+// permissions. All of it goes with the ClusterServiceVersion: what is outside the namespaces by its owner labels (package
+// cleanup), what was copied with the copied ClusterServiceVersion that owns it.
 package permissions

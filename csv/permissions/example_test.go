@@ -71,12 +71,21 @@ func operator() []olmcore.Object {
 	if err != nil {
 		panic(err)
 	}
+	plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "install-1", UID: "5", ResourceVersion: "7"}}
+	plan.Status.Phase = v1alpha1.InstallPlanPhaseComplete
+	for _, o := range permissions { // each is a step, here with a reference to the unpacked bundle
+		step := v1alpha1.StepResource{
+			Group: olmcore.GVKOf(o).Group, Version: olmcore.GVKOf(o).Version, Kind: olmcore.GVKOf(o).Kind, Name: o.GetName(),
+			Manifest: `{"kind":"ConfigMap","name":"etcd","namespace":"olm","catalogSourceName":"catalog","catalogSourceNamespace":"olm"}`,
+		}
+		plan.Status.Plan = append(plan.Status.Plan, &v1alpha1.Step{Resolving: "etcd.v1", Status: v1alpha1.StepStatusCreated, Resource: step})
+	}
 	for i, o := range permissions {
 		o.SetNamespace("ops")
 		o.SetUID(types.UID(fmt.Sprint("permission-", i)))
 		o.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(version)})
 	}
-	return append(permissions, version, group,
+	return append(permissions, version, group, plan,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops", UID: "4"}},
 	)
 }

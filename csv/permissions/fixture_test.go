@@ -35,8 +35,10 @@ type world struct {
 	account *corev1.ServiceAccount
 	role    *rbacv1.Role
 	binding *rbacv1.RoleBinding
-	crd     *apiextensionsv1.CustomResourceDefinition
-	more    []olmcore.Object
+	// plan is the InstallPlan, nil where it was swept.
+	plan *v1alpha1.InstallPlan
+	crd  *apiextensionsv1.CustomResourceDefinition
+	more []olmcore.Object
 }
 
 // newWorld is one whose OperatorGroup targets namespaces; an empty name is all.
@@ -59,6 +61,7 @@ func (w *world) install() {
 	if err != nil {
 		panic(err)
 	}
+	w.plan = csvtest.Plan(w.csv)
 	for _, o := range planned {
 		o.SetNamespace("ns")
 		o.SetUID(types.UID("uid-" + olmcore.RefOf(o).Kind + o.GetName()))
@@ -76,6 +79,16 @@ func (w *world) install() {
 			w.binding = o
 		}
 	}
+}
+
+// step is that of the plan for a Role or RoleBinding.
+func (w *world) step(kind string) *v1alpha1.Step {
+	for _, s := range w.plan.Status.Plan {
+		if s.Resource.Kind == kind {
+			return s
+		}
+	}
+	panic("the plan has no step for a " + kind)
 }
 
 func definition(plural, group string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
@@ -119,6 +132,9 @@ func (w *world) objects() []olmcore.Object {
 	}
 	if w.binding != nil {
 		all = append(all, w.binding)
+	}
+	if w.plan != nil {
+		all = append(all, w.plan)
 	}
 	if w.crd != nil {
 		all = append(all, w.crd)

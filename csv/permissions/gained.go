@@ -69,7 +69,10 @@ func (g given) beyond(have given) map[holder][]rbacv1.PolicyRule {
 }
 
 // brief is a rule in a line of a length that a status can hold.
-func brief(rule rbacv1.PolicyRule) string {
+func brief(rule rbacv1.PolicyRule) string { return fmt.Sprintf("%.200s", line(rule)) }
+
+// line is a rule in a line.
+func line(rule rbacv1.PolicyRule) string {
 	text := strings.Join(rule.Verbs, ",") + " " + strings.Join(slices.Concat(rule.Resources, rule.NonResourceURLs), ",")
 	if groups := strings.Join(rule.APIGroups, ","); groups != "" {
 		text += " of " + groups
@@ -77,7 +80,7 @@ func brief(rule rbacv1.PolicyRule) string {
 	if len(rule.ResourceNames) > 0 {
 		text += " named " + strings.Join(rule.ResourceNames, ",")
 	}
-	return fmt.Sprintf("%.200s", text)
+	return text
 }
 
 // holder is who may do something, in a namespace or, without one, in the cluster.

@@ -4,6 +4,7 @@ package permissions
 
 import (
 	"context"
+	"slices"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -41,6 +42,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (In
 	gatherRoles(reads, &in, grants, where)
 	gatherClusterRoles(reads, &in, grants, where, apis)
 	gatherServers(reads, &in, apis)
+	gatherProof(reads, &in, grants, where)
 	if err := reads.Err(); err != nil {
 		return Input{}, err
 	}
@@ -128,4 +130,37 @@ func namesAndAccounts(grants []grant) (names, accounts []string) {
 		names, accounts = append(names, g.role.Name), append(accounts, g.account.Name)
 	}
 	return names, accounts
+}
+
+// gatherProof reads what may prove permissions that would be granted for the first time. An operator at rest needs no
+// proof: nothing is read for it, unless OLM granted its permissions, which Assess compares with the plans.
+func gatherProof(reads *read.Reads, in *Input, grants []grant, where scope) {
+	if !where.known || reads.Err() != nil {
+		return
+	}
+	observed := newIndex(in)
+	if len(needProof(in, observed, grants, where)) == 0 {
+		if len(adopted(in, observed, grants, where)) > 0 {
+			gatherPlans(reads, in)
+		}
+		return
+	}
+	if replaced := replacedBy(in.ClusterServiceVersion); replaced != nil {
+		theirs := read.List[*rbacv1.ClusterRole](reads, "", labels.SelectorFromSet(owned.By(replaced).Labels()))
+		in.ClusterRoles = read.Join(in.ClusterRoles, theirs)
+		if reads.Err() != nil || len(needProof(in, newIndex(in), grants, where)) == 0 {
+			return
+		}
+	}
+	gatherPlans(reads, in)
+}
+
+// gatherPlans reads the InstallPlans with a step for the CSV, and its Namespace.
+func gatherPlans(reads *read.Reads, in *Input) {
+	c := in.ClusterServiceVersion
+	plans := read.List[*v1alpha1.InstallPlan](reads, c.Namespace, nil)
+	in.InstallPlans = read.Only(plans, func(p *v1alpha1.InstallPlan) bool {
+		return slices.ContainsFunc(p.Status.Plan, func(s *v1alpha1.Step) bool { return s != nil && s.Resolving == c.Name })
+	})
+	in.Namespaces = read.Named[*corev1.Namespace](reads, "", []string{c.Namespace})
 }

@@ -44,7 +44,8 @@ type Input struct {
 	RoleBindings olmcore.Observed[*rbacv1.RoleBinding]
 	// ClusterRoles and ClusterRoleBindings are those with the names of these Roles, those with the owner labels of the
 	// ClusterServiceVersion, the bindings of the ServiceAccounts with the ClusterRoles that they reference, and the
-	// ClusterRoles with the names of those for the APIs that it provides.
+	// ClusterRoles with the names of those for the APIs that it provides. Where a permission would be granted that was not
+	// granted before, also those with the owner labels of the version that it replaces.
 	ClusterRoles        olmcore.Observed[*rbacv1.ClusterRole]
 	ClusterRoleBindings olmcore.Observed[*rbacv1.ClusterRoleBinding]
 	// CustomResourceDefinitions are those that the ClusterServiceVersion owns. They are looked at when it is Succeeded,
@@ -52,6 +53,10 @@ type Input struct {
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
 	// APIServices are those of the groups of which it owns one.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
+	// InstallPlans are those of the namespace with a step for the ClusterServiceVersion, Namespaces holds the namespace
+	// itself. They are looked at only where a permission would be granted that was not granted before.
+	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
+	Namespaces   olmcore.Observed[*corev1.Namespace]
 
 	// Checkpoint is Outcome.Checkpoint of an earlier call for this ClusterServiceVersion; nil is always right.
 	Checkpoint *olmcore.Checkpoint
@@ -72,6 +77,8 @@ func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	olmcore.CoverObjects(&c, in.ClusterRoleBindings)
 	olmcore.CoverObjects(&c, in.CustomResourceDefinitions)
 	olmcore.CoverObjects(&c, in.APIServices)
+	olmcore.CoverObjects(&c, in.InstallPlans)
+	olmcore.CoverObjects(&c, in.Namespaces)
 	return c
 }
 
@@ -89,5 +96,7 @@ func (in *Input) validate() error {
 		olmcore.ValidateList("ClusterRoleBindings", in.ClusterRoleBindings),
 		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
 		olmcore.ValidateList("APIServices", in.APIServices),
+		olmcore.ValidateList("InstallPlans", in.InstallPlans),
+		olmcore.ValidateList("Namespaces", in.Namespaces),
 	)
 }

@@ -16,6 +16,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,6 +66,8 @@ func TestInputErrorsNameTheField(t *testing.T) {
 		"ClusterServiceVersion":                    func(in *permissions.Input) { in.ClusterServiceVersion = nil },
 		"ClusterServiceVersion.metadata.uid":       func(in *permissions.Input) { in.ClusterServiceVersion.UID = "" },
 		"OperatorGroups[1]":                        func(in *permissions.Input) { in.OperatorGroups.Items = append(in.OperatorGroups.Items, nil) },
+		"InstallPlans[0]":                          func(in *permissions.Input) { in.InstallPlans = olmcore.Found[*v1alpha1.InstallPlan](nil) },
+		"Namespaces[0]":                            func(in *permissions.Input) { in.Namespaces = olmcore.Found[*corev1.Namespace](nil) },
 		"Copies[0]":                                func(in *permissions.Input) { in.Copies = olmcore.Found[*v1alpha1.ClusterServiceVersion](nil) },
 		"Roles[2]":                                 func(in *permissions.Input) { in.Roles = olmcore.Found(role("a"), role("b"), role("a")) },
 		"ClusterRoleBindings":                      func(in *permissions.Input) { in.ClusterRoleBindings.Complete = false },
@@ -219,7 +222,10 @@ func TestAffected(t *testing.T) {
 		"the CRD that came with it":            {w.crd, one},
 		"a CRD of nobody":                      {definition("x", "y"), one},
 		"an APIService":                        {service("v1", "x"), all},
-		"a Namespace":                          {&operatorsv1.OLMConfig{}, nil},
+		"an OLMConfig":                         {&operatorsv1.OLMConfig{}, nil},
+		"the plan with its Role":               {w.plan, one},
+		"a plan without steps":                 {&v1alpha1.InstallPlan{}, nil},
+		"its Namespace":                        {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}, ns},
 		"an OperatorGroup without a namespace": {&operatorsv1.OperatorGroup{}, nil},
 	} {
 		require.Equal(t, c.want, permissions.Affected(c.object), name)
@@ -254,6 +260,9 @@ func TestLaws(t *testing.T) {
 			base := w.input(t)
 			in.ClusterServiceVersion, in.OperatorGroups, in.Copies = base.ClusterServiceVersion, base.OperatorGroups, base.Copies
 			in.ServiceAccounts, in.Roles, in.RoleBindings = base.ServiceAccounts, base.Roles, base.RoleBindings
+			if rapid.Bool().Draw(t, "planned") {
+				in.InstallPlans, in.Namespaces = base.InstallPlans, base.Namespaces
+			}
 			if rapid.Bool().Draw(t, "defined") {
 				in.CustomResourceDefinitions = base.CustomResourceDefinitions
 			}

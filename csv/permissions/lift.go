@@ -71,11 +71,20 @@ func placeOf(c, target *v1alpha1.ClusterServiceVersion) place {
 	return to
 }
 
-// placesOf returns the places of a scope. A namespace that has no copy yet is none: what is granted there must go with
-// one.
+// placesOf returns the places of a scope.
 func placesOf(in *Input, where scope) []place {
+	bare := barePlacesOf(in, where)
+	for i, p := range bare {
+		bare[i] = placeOf(in.ClusterServiceVersion, p.copy)
+	}
+	return bare
+}
+
+// barePlacesOf returns the places of a scope without labels and owners. A namespace that has no copy yet is none: what is
+// granted there must go with one.
+func barePlacesOf(in *Input, where scope) []place {
 	if where.cluster {
-		return []place{placeOf(in.ClusterServiceVersion, nil)}
+		return []place{{}}
 	}
 	copies := map[string]*v1alpha1.ClusterServiceVersion{}
 	for _, o := range in.Copies.Items {
@@ -86,7 +95,7 @@ func placesOf(in *Input, where scope) []place {
 	var places []place
 	for _, namespace := range where.namespaces {
 		if o := copies[namespace]; o != nil {
-			places = append(places, placeOf(in.ClusterServiceVersion, o))
+			places = append(places, place{copy: o})
 		}
 	}
 	return places
@@ -94,18 +103,22 @@ func placesOf(in *Input, where scope) []place {
 
 // lift returns what the permissions of a CSV look like where they are to hold, and what must go that says so of another
 // place or permission.
-func lift(in *Input, observed index, grants []grant, where scope) (next plan) {
+func lift(in *Input, observed index, grants []grant, where scope, judged approvals) (next plan) {
 	c := in.ClusterServiceVersion
 	places := placesOf(in, where)
 	installed := isInstalled(c)
+	records := recorded(in, grants, where)
 	if installed {
-		next.removals = withdrawals(in, grants, where, places)
+		next.desired = emptied(in, observed, grants, where, records)
 	}
-	g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
-	account, confirmed := olmcore.AccountOf(g)
-	if !confirmed || len(places) == 0 {
+	if !isConfirmed(in) || !where.cluster && len(where.namespaces) == 0 {
+		if installed {
+			next.removals = withdrawals(in, grants, where, places, records, false)
+		}
 		return next
 	}
+	next.said = judged.said
+	isGrowing := false
 	unmet := installed && areUnmet(in, grants)
 	for _, granted := range grants {
 		problem, wanted := "", unmet && len(granted.rules) > 0
@@ -116,28 +129,108 @@ func lift(in *Input, observed index, grants []grant, where scope) (next plan) {
 			next.said = append(next.said, olmcore.Diagnose(olmcore.Warning, ReasonRoleChanged, olmcore.RefOf(granted.role), "",
 				"%s, so that it is granted nowhere else", problem))
 		}
-		created := wanted && problem == "" && granted.isMade(in, observed)
-		for _, to := range places {
-			why := olmcore.Cause{Reason: ReasonPermissions, Message: "OperatorGroup " + g.Name + " targets all namespaces"}
-			if to.copy != nil {
-				why.Message = "OperatorGroup " + g.Name + " targets namespace " + to.copy.Namespace
-			}
-			isOurs := func(have metav1.Object) bool { return to.owns(c, have) }
-			role := desired{object: to.role(granted), isOurs: isOurs, created: created, as: account, why: why}
-			binding := desired{object: to.binding(granted), isOurs: isOurs, recreated: installed, as: account, why: why}
-			bound := observed[olmcore.KeyOf(binding.object)]
-			binding.created = created && bound == nil && role.isMet(observed)
-			next.desired = append(next.desired, role)
-			if !role.isAnothers(observed) {
-				next.desired = append(next.desired, binding)
-			} else if bound != nil && isOurs(bound) && bound.GetDeletionTimestamp() == nil {
-				next.removals = append(next.removals, olmcore.DeleteOf(bound, olmcore.Cause{
-					Reason: ReasonPermissions, Message: "the role that it binds is not managed by the library",
-				}))
+		isRefused := judged.refused[granted.role.Name]
+		created := wanted && problem == "" && !isRefused && granted.isMade(in, observed)
+		if created && granted.gapOf(c, observed, places, where).missing {
+			isGrowing = true
+			if !where.cluster {
+				next.record(in, observed, granted)
 			}
 		}
+		for _, to := range places {
+			next.grant(in, observed, granted, to, created, isRefused)
+		}
+	}
+	if installed {
+		next.removals = append(withdrawals(in, grants, where, places, records, isGrowing), next.removals...)
 	}
 	return next
+}
+
+// isConfirmed reports whether the status of the OperatorGroup confirms the ServiceAccount that permissions are granted as.
+func isConfirmed(in *Input) bool {
+	g, _ := group.Alone(in.OperatorGroups.Items, in.ClusterServiceVersion.Namespace)
+	_, confirmed := olmcore.AccountOf(g)
+	return confirmed
+}
+
+// grant adds the role and the binding of a permission in a place. If created, they are created where they do not exist. If
+// refused, those that exist are not updated.
+func (p *plan) grant(in *Input, observed index, granted grant, to place, created, refused bool) {
+	c := in.ClusterServiceVersion
+	g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
+	account, _ := olmcore.AccountOf(g)
+	why := olmcore.Cause{Reason: ReasonPermissions, Message: "OperatorGroup " + g.Name + " targets all namespaces"}
+	if to.copy != nil {
+		why.Message = "OperatorGroup " + g.Name + " targets namespace " + to.copy.Namespace
+	}
+	isOurs := func(have metav1.Object) bool { return to.owns(c, have) }
+	role := desired{object: to.role(granted), isOurs: isOurs, created: created, kept: refused, as: account, why: why}
+	binding := desired{object: to.binding(granted), isOurs: isOurs, kept: refused, recreated: isInstalled(c), as: account, why: why}
+	bound := observed[olmcore.KeyOf(binding.object)]
+	binding.created = created && bound == nil && role.isMet(observed)
+	p.desired = append(p.desired, role)
+	if !role.isAnothers(observed) {
+		p.desired = append(p.desired, binding)
+	} else if bound != nil && isOurs(bound) && bound.GetDeletionTimestamp() == nil {
+		p.removals = append(p.removals, olmcore.DeleteOf(bound, olmcore.Cause{
+			Reason: ReasonPermissions, Message: "the role that it binds is not managed by the library",
+		}))
+	}
+}
+
+// recordOf returns the ClusterRole that records a permission. It has no rules, so it grants nothing. Its name is the one
+// of the ClusterRole that the permission has if the group targets all namespaces: a hash of the ServiceAccount and the
+// rules. It proves that the permission was granted, even if all objects in the target namespaces are lost, and is deleted
+// with the ClusterServiceVersion.
+func recordOf(c *v1alpha1.ClusterServiceVersion, g grant) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: g.role.APIVersion, Kind: "ClusterRole"},
+		ObjectMeta: placeOf(c, nil).meta(&g.role.ObjectMeta),
+	}
+}
+
+// record adds the record of a permission that is granted in target namespaces. The controller writes it: the ServiceAccount
+// of the group may lack the right to create ClusterRoles.
+func (p *plan) record(in *Input, observed index, g grant) {
+	record := recordOf(in.ClusterServiceVersion, g)
+	if observed[olmcore.KeyOf(record)] == nil {
+		p.desired = append(p.desired, desired{object: record, created: true, why: olmcore.Cause{
+			Reason:  ReasonPermissionRecorded,
+			Message: "it has no rules, and records a permission that the operator has in namespaces which it watches",
+		}})
+	}
+}
+
+// recorded returns the names of the permissions that ClusterRoles record where they do not hold in the whole cluster.
+func recorded(in *Input, grants []grant, where scope) sets.Set[string] {
+	names := sets.New[string]()
+	if where.cluster {
+		return names
+	}
+	kept := recordsOf(in)
+	for _, g := range grants {
+		if len(g.rules) > 0 && kept.prove(g) {
+			names.Insert(g.role.Name)
+		}
+	}
+	return names
+}
+
+// emptied returns the ClusterRoles of permissions that no longer hold in the whole cluster. They are kept as records.
+func emptied(in *Input, observed index, grants []grant, where scope, records sets.Set[string]) (empty []desired) {
+	c, names := in.ClusterServiceVersion, namesOf(grants)
+	for _, g := range grants {
+		record := recordOf(c, g)
+		have := observed[olmcore.KeyOf(record)]
+		if where.cluster || !records.Has(g.role.Name) || have == nil || !isLifted(c, have, names) {
+			continue
+		}
+		empty = append(empty, desired{
+			object: record, isOurs: func(metav1.Object) bool { return true }, why: olmcore.Cause{Reason: ReasonWithdrawn, Message: where.limit},
+		})
+	}
+	return empty
 }
 
 // isInstalled reports whether the operator of a CSV is installed or about to be. One that failed may have failed for
@@ -148,6 +241,12 @@ func isInstalled(c *v1alpha1.ClusterServiceVersion) bool {
 		return true
 	}
 	return false
+}
+
+// isBeingInstalled reports whether the operator of a CSV is being installed or upgraded. One that is taken over from OLM
+// is as a rule Succeeded.
+func isBeingInstalled(c *v1alpha1.ClusterServiceVersion) bool {
+	return c.Status.Phase == v1alpha1.CSVPhaseInstallReady || c.Status.Phase == v1alpha1.CSVPhaseInstalling
 }
 
 // areUnmet reports whether the cluster does not grant all permissions anyway, by what the library did not lift.
@@ -219,15 +318,23 @@ func (p place) role(g grant) olmcore.Object {
 }
 
 func (p place) binding(g grant) olmcore.Object {
-	meta, ref, subjects := p.meta(&g.binding.ObjectMeta), g.binding.RoleRef, g.binding.Subjects
+	meta, ref, subjects := p.meta(&g.binding.ObjectMeta), p.roleRef(g), g.binding.Subjects
 	if p.copy != nil {
 		return &rbacv1.RoleBinding{TypeMeta: g.binding.TypeMeta, ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
 	}
-	ref.Kind = "ClusterRole"
 	return &rbacv1.ClusterRoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: g.binding.APIVersion, Kind: "ClusterRoleBinding"},
 		ObjectMeta: meta, RoleRef: ref, Subjects: subjects,
 	}
+}
+
+// roleRef is that of the binding of a permission in a place.
+func (p place) roleRef(g grant) rbacv1.RoleRef {
+	ref := g.binding.RoleRef
+	if p.copy == nil {
+		ref.Kind = "ClusterRole"
+	}
+	return ref
 }
 
 // meta is the metadata of a role or binding in a place: the name and the hash of the one that an InstallPlan makes, and
@@ -268,9 +375,15 @@ func isLifted(c *v1alpha1.ClusterServiceVersion, o metav1.Object, names sets.Set
 }
 
 // withdrawals delete what was granted and is not granted any more, bindings first: as the controller, whatever account
-// the group prescribes. The CSV must be installed: before that nothing is taken away.
-func withdrawals(in *Input, grants []grant, where scope, places []place) []olmcore.Action {
+// the group prescribes. The CSV must be installed: before that nothing is taken away. The ClusterRole of a permission that
+// the spec still has is kept without rules as its record: see recordOf. The ClusterRole of a permission that the spec no
+// longer has is kept without its binding while another permission is created, since it may prove that one.
+func withdrawals(in *Input, grants []grant, where scope, places []place, records sets.Set[string], isGrowing bool) []olmcore.Action {
 	c, names := in.ClusterServiceVersion, namesOf(grants)
+	isRole := func(o olmcore.Object) bool {
+		_, is := o.(*rbacv1.ClusterRole)
+		return is
+	}
 	byNamespace := map[string]place{}
 	for _, p := range places {
 		if p.copy != nil {
@@ -281,9 +394,9 @@ func withdrawals(in *Input, grants []grant, where scope, places []place) []olmco
 	why := func(o olmcore.Object) string {
 		p, targeted := byNamespace[o.GetNamespace()]
 		switch inCluster := o.GetNamespace() == ""; {
-		case inCluster && isLifted(c, o, names) && !where.cluster:
+		case inCluster && isLifted(c, o, names) && !where.cluster && !(isRole(o) && records.Has(o.GetName())):
 			return where.limit
-		case names.Has(o.GetName()):
+		case names.Has(o.GetName()), isRole(o) && isGrowing:
 			return ""
 		case inCluster && isLifted(c, o, names), targeted && p.owns(c, o):
 			return "ClusterServiceVersion " + c.Name + " does not have this permission any more"

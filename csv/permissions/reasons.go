@@ -7,6 +7,9 @@ const (
 	// ReasonPermissions: a role or binding is made, or brought into the form that the ClusterServiceVersion says, where
 	// its operator watches. Nothing to do.
 	ReasonPermissions = "Permissions"
+	// ReasonPermissionRecorded means that a ClusterRole without rules is created. It grants nothing, and records that the
+	// operator has a permission in the namespaces that it watches. Nothing to do.
+	ReasonPermissionRecorded = "PermissionRecorded"
 	// ReasonWithdrawn: a role or binding goes because the OperatorGroup targets something else, or because the spec has
 	// the permission no more. Nothing to do.
 	ReasonWithdrawn = "Withdrawn"
@@ -26,6 +29,18 @@ const (
 	// ReasonRoleChanged: the Role or RoleBinding that an InstallPlan made does not grant what the spec says, so that
 	// nothing is granted elsewhere. Give it its rules and subjects back.
 	ReasonRoleChanged = "RoleChanged"
+	// ReasonPermissionNotApproved means that a permission of the ClusterServiceVersion is granted in its own namespace only,
+	// because no InstallPlan of that namespace lists the Role with these rules, and nothing shows that it was granted
+	// before. Have an InstallPlan install the version, or let a cluster administrator run the command of the message.
+	ReasonPermissionNotApproved = "PermissionNotApproved"
+	// ReasonAdoptedPermission means that a permission holds outside the namespace of the operator, as a rule because OLM
+	// granted it, and that no InstallPlan and no annotation of the Namespace proves it. It stays, but would not be granted
+	// now. Assess reports it at any time, Reconcile only beside writes. Remove the permission from the spec, or run the
+	// command of the message.
+	ReasonAdoptedPermission = "AdoptedPermission"
+	// ReasonInvalidApproval means that the annotation olmcore/allowed-permissions of the Namespace has values that are no
+	// digests, which allow nothing. Correct or remove them.
+	ReasonInvalidApproval = "InvalidApproval"
 	// ReasonRefused: the API server refuses a write; it is tried again after a pause. Where the OperatorGroup prescribes
 	// a ServiceAccount, give that account the right to write roles and bindings, and all that they grant.
 	ReasonRefused = "Refused"

@@ -3,6 +3,7 @@
 package permissions
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -71,9 +72,15 @@ func assess(in *Input) (res olmcore.Result, explained []olmcore.Diagnostic) {
 	var next plan
 	unread := unreadToLift(in, grants, where)
 	if len(unread) == 0 && where.known {
-		next = lift(in, observed, grants, where)
+		open := needProof(in, observed, grants, where)
+		if unread = unreadToApprove(in, open); len(unread) == 0 {
+			next = lift(in, observed, grants, where, approve(in, open, where))
+		}
 	}
 	explained = unlifted(in, where)
+	if where.known {
+		explained = append(explained, unprovenAdopted(in, observed, grants, where)...)
+	}
 	if more := unreadToProvide(in, apis); len(more) > 0 {
 		unread = append(unread, more...)
 	} else {
@@ -122,6 +129,15 @@ func unreadToLift(in *Input, grants []grant, where scope) []string {
 		)...)
 	}
 	return unread
+}
+
+// unreadToApprove names the lists that were not read and that decide whether permissions may be granted that were not
+// granted before.
+func unreadToApprove(in *Input, open []grant) []string {
+	if len(open) == 0 {
+		return nil
+	}
+	return append(read.Missing(in.InstallPlans, "InstallPlans"), read.Missing(in.Namespaces, "Namespaces")...)
 }
 
 // unreadToProvide names the lists that were not read and that decide about the ClusterRoles for APIs.
@@ -182,4 +198,18 @@ func scopeOf(c *v1alpha1.ClusterServiceVersion, groups []*operatorsv1.OperatorGr
 	s.cluster = targets.All()
 	s.namespaces = slices.DeleteFunc(targets.Named(), func(n string) bool { return n == c.Namespace })
 	return s
+}
+
+// maxNamespaces is how many namespaces a scope names at most.
+const maxNamespaces = 5
+
+// String describes the scope in words.
+func (s scope) String() string {
+	switch n := len(s.namespaces); {
+	case s.cluster:
+		return "all namespaces"
+	case n > maxNamespaces:
+		return fmt.Sprintf("namespaces %s and %d more", strings.Join(s.namespaces[:maxNamespaces], ", "), n-maxNamespaces)
+	}
+	return group.Targets(s.namespaces).String()
 }

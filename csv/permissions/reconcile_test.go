@@ -81,6 +81,11 @@ func TestAnOperatorHasItsPermissionsInTheNamespacesThatItWatches(t *testing.T) {
 	owner := []metav1.OwnerReference{{
 		APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "cool.v1", UID: "copy-a", Controller: new(false), BlockOwnerDeletion: new(false),
 	}}
+	record := &rbacv1.ClusterRole{ // it grants nothing
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: w.role.Name, Labels: labels(w.role.Labels["olm.permissions.hash"])},
+	}
+	record.Labels["olm.owner.namespace"], record.Labels["olm.owner.uid"] = "ns", "uid-cool.v1"
 	why := olmcore.Cause{Reason: permissions.ReasonPermissions, Message: "OperatorGroup group targets namespace a"}
 	role := &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"},
@@ -92,6 +97,12 @@ func TestAnOperatorHasItsPermissionsInTheNamespacesThatItWatches(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: w.role.Name, Labels: labels(w.binding.Labels["olm.permissions.hash"]), OwnerReferences: owner},
 		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: w.role.Name}, Subjects: subjects,
 	}
+	res := reconciled(t, w.input(t)).Result
+	require.Equal(t, olmcore.CreateOf(record, olmcore.Cause{
+		Reason:  permissions.ReasonPermissionRecorded,
+		Message: "it has no rules, and records a permission that the operator has in namespaces which it watches",
+	}), res.Actions[0])
+	w.apply(res.Actions[:1])
 	requireInTurn(t, w, olmcore.CreateOf(role, why), olmcore.CreateOf(binding, why))
 }
 
@@ -109,7 +120,7 @@ func anywhere(rules ...rbacv1.PolicyRule) []olmcore.Object {
 // TestWhenPermissionsAreGranted for the first time.
 func TestWhenPermissionsAreGranted(t *testing.T) {
 	name := newWorld("").role.Name
-	inCluster, inA := []string{"create ClusterRole " + name}, []string{"create Role a/" + name}
+	inCluster, inA := []string{"create ClusterRole " + name}, []string{"create ClusterRole " + name, "create Role a/" + name}
 	for title, c := range map[string]struct {
 		targets []string
 		change  func(w *world)
@@ -185,6 +196,7 @@ func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
 	role := func(w *world) *rbacv1.Role { return find[*rbacv1.Role](w, "a", name) }
 	binding := func(w *world) *rbacv1.RoleBinding { return find[*rbacv1.RoleBinding](w, "a", name) }
 	withdrawn := []string{"delete ClusterRoleBinding " + name, "delete ClusterRole " + name}
+	emptied := []string{"update ClusterRole " + name, "delete ClusterRoleBinding " + name}
 	everything := rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}
 	for title, c := range map[string]struct {
 		target string
@@ -231,16 +243,16 @@ func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
 		"the ServiceAccount was deleted":        {"", func(w *world) { w.account = nil }, nil},
 		"its requirements are not met any more": {"", func(w *world) { hold(w.csv, v1alpha1.CSVPhasePending, "NeedsReinstall", "", 0) }, nil},
 		"there is no group any more":            {"", func(w *world) { w.group = nil }, nil},
-		"the group targets its own namespace":   {"", func(w *world) { w.group.Status.Namespaces = []string{"ns"} }, withdrawn},
-		"the group selects nothing":             {"", func(w *world) { w.group.Status.Namespaces = nil }, withdrawn},
-		"the operator does not support all":     {"", func(w *world) { w.csv.Spec.InstallModes = w.csv.Spec.InstallModes[:3] }, withdrawn},
+		"the group targets its own namespace":   {"", func(w *world) { w.group.Status.Namespaces = []string{"ns"} }, emptied},
+		"the group selects nothing":             {"", func(w *world) { w.group.Status.Namespaces = nil }, emptied},
+		"the operator does not support all":     {"", func(w *world) { w.csv.Spec.InstallModes = w.csv.Spec.InstallModes[:3] }, emptied},
 		"it is withdrawn where OLM lifted it, too": {"", func(w *world) {
 			w.group.Status.Namespaces = []string{"ns"}
 			delete(clusterRole(w).Labels, "olm.copiedFrom")
-		}, withdrawn},
+		}, emptied},
 		"it was stopped for its APIs": {"", func(w *world) {
 			hold(w.csv, v1alpha1.CSVPhaseFailed, "CannotModifyStaticOperatorGroupProvidedAPIs", "", 0)
-		}, withdrawn},
+		}, emptied},
 		"the spec has no permissions any more": {"", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }, withdrawn},
 		"a ClusterRole of the InstallPlan stays": {"", func(w *world) {
 			w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
@@ -262,13 +274,14 @@ func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
 		"a subject was added to the copy": {"a", func(w *world) {
 			binding(w).Subjects = append(binding(w).Subjects, rbacv1.Subject{Kind: "User", Name: "eve"})
 		}, []string{"update RoleBinding a/" + name}},
-		"the copy binds another role":      {"a", func(w *world) { binding(w).RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding a/" + name}},
-		"it lost its owner":                {"a", func(w *world) { role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "say NameConflict"}},
-		"it lost a label":                  {"a", func(w *world) { delete(role(w).Labels, "olm.managed") }, []string{"update Role a/" + name}},
-		"the copied CSV was made again":    {"a", func(w *world) { w.more[0].SetUID("again") }, []string{"update Role a/" + name, "update RoleBinding a/" + name}},
-		"the copied CSV is gone":           {"a", func(w *world) { w.more = w.more[1:] }, nil},
-		"the namespace is not targeted":    {"a", func(w *world) { w.group.Status.Namespaces = []string{"ns"} }, nil},
-		"no permissions, copied":           {"a", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }, []string{"delete RoleBinding a/" + name, "delete Role a/" + name}},
+		"the copy binds another role":   {"a", func(w *world) { binding(w).RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding a/" + name}},
+		"it lost its owner":             {"a", func(w *world) { role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "say NameConflict"}},
+		"it lost a label":               {"a", func(w *world) { delete(role(w).Labels, "olm.managed") }, []string{"update Role a/" + name}},
+		"the copied CSV was made again": {"a", func(w *world) { w.more[0].SetUID("again") }, []string{"update Role a/" + name, "update RoleBinding a/" + name}},
+		"the copied CSV is gone":        {"a", func(w *world) { w.more = w.more[1:] }, nil},
+		"the namespace is not targeted": {"a", func(w *world) { w.group.Status.Namespaces = []string{"ns"} }, nil},
+		"no permissions, copied": {"a", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil },
+			[]string{"delete RoleBinding a/" + name, "delete ClusterRole " + name, "delete Role a/" + name}},
 		"a user's Role of the name is his": {"a", func(w *world) { role(w).Labels = nil; role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "say NameConflict"}},
 	} {
 		t.Run(title, func(t *testing.T) {
@@ -328,6 +341,7 @@ func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
 					require.Equal(t, c.message, cause.Message)
 				}
 				require.Equal(t, c.message != "", len(res.Actions) == 2, words(res))
+				w.apply(res.Actions)
 				if w.csv.Status.Phase == v1alpha1.CSVPhaseFailed {
 					return
 				}
