@@ -217,12 +217,21 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 	definition := func(name string) olmcore.Object {
 		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
+	namespace := func(allowed string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"olmcore/allowed-permissions": allowed}}}
+	}
+	applied := plan("a", "applied", v1alpha1.InstallPlanPhaseInstalling)
+	applied.Status.Plan = []*v1alpha1.Step{{Resolving: "hot", Resource: v1alpha1.StepResource{Kind: "Role"}}}
 	set := controllers.New(&controllers.Options{Sweeps: true})
 	for name, tt := range map[string]struct {
 		controller string
 		old, next  olmcore.Object
 		want       []string
 	}{
+		"a namespace that allows":    {controllers.Permissions, namespace(""), namespace("x"), []string{"a/cool", "a/hot", "a/warm"}},
+		"a namespace that changes":   {controllers.Permissions, namespace("x"), namespace("x"), nil},
+		"a plan with a Role":         {controllers.Permissions, nil, applied, []string{"a/hot"}},
+		"a plan without steps":       {controllers.Permissions, nil, plan("a", "new", ""), nil},
 		"a group that lists an API":  {controllers.CSV, group("Hot.v1.example.com"), group("Cool.v1.example.com"), []string{"a/cool", "a/hot", "evil/x"}},
 		"a group that lists others":  {controllers.CSV, nil, group("Cool.v2.example.com"), []string{"evil/x"}},
 		"a version that owns an API": {controllers.InstallPlan, nil, version("evil", "x", "Cool"), []string{"a/failed", "a/runs"}},
