@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,10 +21,12 @@ import (
 // permissionKinds are the kinds that show which permissions an operator lacks. Without them the answer has one line less.
 var permissionKinds = []schema.GroupVersionKind{
 	rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+	corev1.SchemeGroupVersion.WithKind("ServiceAccount"), corev1.SchemeGroupVersion.WithKind("Namespace"),
 }
 
 // missingPermissions returns a sentence about the Roles and RoleBindings that do not hold wherever the operator of an
-// object watches. It is empty if there are none, and if the kinds were not read.
+// object watches. Permissions of its spec that were not approved come first. It is empty if there are none, and if the kinds were not read.
 func (l *lookup) missingPermissions(ctx context.Context, o olmcore.Object) (string, error) {
 	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 	switch o := o.(type) {
@@ -51,9 +54,11 @@ func (l *lookup) missingPermissions(ctx context.Context, o olmcore.Object) (stri
 	if err != nil {
 		return "", err
 	}
-	for _, d := range reported {
-		if d.Reason == permissions.ReasonRoleNotLifted {
-			return sentence(d.Message), nil
+	for _, reason := range []string{permissions.ReasonPermissionNotApproved, permissions.ReasonRoleNotLifted} {
+		for _, d := range reported {
+			if d.Reason == reason {
+				return sentence(d.Message), nil
+			}
 		}
 	}
 	return "", nil
