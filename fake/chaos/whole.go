@@ -21,6 +21,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
+	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/csv/sweep"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
@@ -270,7 +271,8 @@ func orphans(h *History) map[olmcore.Key]bool {
 	return found
 }
 
-// requireRights: in the end the operators may where they watch what their versions ask for.
+// requireRights: in the end the operators may where they watch what their versions ask for. If the InstallPlan was deleted
+// and all that was granted was deleted, too, nothing proves the permission: then it must be reported.
 func requireRights(h *History) {
 	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
 		if c.IsCopied() || c.Status.Phase != v1alpha1.CSVPhaseSucceeded || len(c.Spec.InstallStrategy.StrategySpec.Permissions) == 0 {
@@ -281,11 +283,24 @@ func requireRights(h *History) {
 			places = slices.DeleteFunc(slices.Clone(targets), func(ns string) bool { return ns == c.Namespace })
 		}
 		for _, place := range places {
-			if !mayReadConfigMaps(h, place, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName}) {
+			account := types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.InstallStrategy.StrategySpec.Permissions[0].ServiceAccountName}
+			if !mayReadConfigMaps(h, place, account) && !isNotApproved(h, c) {
 				h.must(fmt.Errorf("%s/%s is Succeeded, and may not read ConfigMaps in %q", c.Namespace, c.Name, place))
 			}
 		}
 	}
+}
+
+// isNotApproved reports whether the controllers report that nothing proves a permission of a version.
+func isNotApproved(h *History, c *v1alpha1.ClusterServiceVersion) bool {
+	in, err := permissions.Gather(context.Background(), h.Cluster, types.NamespacedName{Namespace: c.Namespace, Name: c.Name})
+	h.must(err)
+	in.Now = h.Cluster.Now()
+	out, err := permissions.Reconcile(in)
+	h.must(err)
+	return slices.ContainsFunc(out.Diagnostics, func(d olmcore.Diagnostic) bool {
+		return d.Reason == permissions.ReasonPermissionNotApproved
+	})
 }
 
 func mayReadConfigMaps(h *History, place string, account types.NamespacedName) bool {
