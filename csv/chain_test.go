@@ -257,6 +257,9 @@ func TestAFailingInstallationRests(t *testing.T) {
 // OLM's case: webhooks: repeated names, all groups, OLM's group and configurations are refused.
 func TestForbiddenWebhookRules(t *testing.T) {
 	const olm, configurations = "webhook rules cannot include the OLM group", "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources"
+	const beyond = `webhook description "w.example.com": rules[1]: the rule names the cluster-scoped resources ` +
+		"validatingadmissionpolicies.admissionregistration.k8s.io, but OperatorGroup group does not select all namespaces; " +
+		"install the operator in a namespace whose OperatorGroup does"
 	rows := map[string]row{}
 	for name, c := range map[string]struct{ group, resource, says string }{
 		"all groups":                   {"*", "pods", "webhook rules cannot include all groups"},
@@ -267,7 +270,7 @@ func TestForbiddenWebhookRules(t *testing.T) {
 		"its configurations, by name":  {"admissionregistration.k8s.io", "validatingwebhookconfigurations", configurations},
 		"the mutating ones, by name":   {"admissionregistration.k8s.io", "mutatingwebhookconfigurations", configurations},
 		"a part of its configurations": {"admissionregistration.k8s.io", "mutatingwebhookconfigurations/status", configurations},
-		"policies of that group":       {"admissionregistration.k8s.io", "validatingadmissionpolicies", ""},
+		"policies of that group":       {"admissionregistration.k8s.io", "validatingadmissionpolicies", beyond},
 		"another group":                {"example.com", "*", ""},
 	} {
 		r := webhookRow(func(w *v1alpha1.WebhookDescription) {

@@ -70,4 +70,14 @@ const (
 	// ReasonCertificatesNeeded: Outcome.Certificates must be issued before anything is installed or renewed. Answer them in
 	// Input.Issued; package controllers does so with Options.Issuer.
 	ReasonCertificatesNeeded = "CertificatesNeeded"
+	// ReasonWebhookRulesKept means that a webhook configuration keeps rules that a new one would not get, because the
+	// OperatorGroup does not select all namespaces. Assess reports it at any time, Reconcile only beside writes. The next version
+	// of the operator gets narrower rules or is refused. Give the operator an OperatorGroup that selects all namespaces before
+	// you upgrade it.
+	ReasonWebhookRulesKept = webhook.ReasonRulesKept
+	// ReasonWebhookRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although
+	// the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan recorded that the CRD
+	// came with this operator alone. Assess reports it at any time, Reconcile only beside writes. Give the operator an
+	// OperatorGroup that selects all namespaces.
+	ReasonWebhookRulesNarrowed = webhook.ReasonRulesNarrowed
 )

@@ -19,7 +19,6 @@ import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/webhook"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -67,6 +66,9 @@ func Reconcile(in Input) (Outcome, error) {
 	f := factsOf(&in)
 	d := decide(f)
 	out := Outcome{Result: f.result(d), Certificates: d.certificates, Judged: f.remembered(&d), Repair: f.repair(d), Inspected: f.certificates.Memory}
+	if len(out.Actions) > 0 {
+		out.Diagnostics = slices.Concat(out.Diagnostics, webhookDiagnostics(f))
+	}
 	if out.Empty() && out.Certificates == nil && in.Issued == nil && out.Judged == in.Judged && out.Repair == nil {
 		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
@@ -220,7 +222,7 @@ func (f *facts) hasRun() bool {
 // conflict says what of another the CSV would take although its requirements are met, or what is wrong with its
 // webhooks; empty when nothing is in the way.
 func (f *facts) conflict() (v1alpha1.ConditionReason, string) {
-	if problem := webhook.Problem(f.csv); problem != "" {
+	if problem := f.webhooks.Problem(); problem != "" {
 		return v1alpha1.CSVReasonInvalidWebhookDescription, problem
 	}
 	crds := owned.OwnedCRDs(f.csv)

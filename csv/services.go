@@ -54,7 +54,10 @@ func servicesOf(f *facts) services {
 			Deployments: f.Deployments.Items, ServiceAccounts: f.ServiceAccounts.Items, ServedAPIs: f.ServedAPIs,
 			Config: deployment.ConfigOf(f.csv, f.Subscriptions.Items),
 		},
-		webhooks: webhook.Source{CSV: f.csv, Group: f.group, Account: account, Objects: &f.Serving, CRDs: f.CustomResourceDefinitions.Items},
+		webhooks: webhook.Source{
+			CSV: f.csv, Group: f.group, Account: account, Objects: &f.Serving, CRDs: f.CustomResourceDefinitions.Items,
+			UnreadCRDs: read.Missing(f.CustomResourceDefinitions, "CustomResourceDefinitions"),
+		},
 	}
 	if !slices.Contains(running, f.phase) && !isKept {
 		return s
@@ -89,6 +92,9 @@ func servicesUnread(f *facts) (decision, bool) {
 	if isCalled(f.csv) && f.phase != v1alpha1.CSVPhasePending {
 		lists = append(lists, servingUnread(f)...)
 	}
+	if len(f.csv.Spec.WebhookDefinitions) > 0 && f.phase != v1alpha1.CSVPhasePending {
+		lists = append(lists, read.Missing(f.CustomResourceDefinitions, "CustomResourceDefinitions")...)
+	}
 	d, unread := f.unread(len(lists) == 0, strings.Join(lists[:min(1, len(lists))], ""))
 	if f.phase == v1alpha1.CSVPhasePending {
 		d = reporting(d)
@@ -109,6 +115,14 @@ func servingUnread(f *facts) []string {
 
 // certificatePace is how soon a certificate that was not issued is asked for again.
 const certificatePace = 10 * time.Second
+
+// webhookDiagnostics returns the Diagnostics about the rules of webhooks. A version that is replaced has none.
+func webhookDiagnostics(f *facts) []olmcore.Diagnostic {
+	if f.isLeaving() {
+		return nil
+	}
+	return f.webhooks.Diagnostics()
+}
 
 // trust returns what makes all that exists and calls the operator trust its certificates, and nothing else.
 func (f *facts) trust() []olmcore.Action {

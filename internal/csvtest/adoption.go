@@ -10,6 +10,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 )
 
 // AsOLM returns a copy of an object in the form in which OLM writes it: without the labels and annotations that only this
-// library writes, with names that the API server generates, with repeated accounts, without the namespace of subjects, with
+// library writes, with webhook rules for objects of all scopes, with names that the API server generates, with repeated accounts, without the namespace of subjects, with
 // owner kinds in lower case, and with the lists that OLM does not sort in another order.
 func AsOLM(o olmcore.Object) olmcore.Object {
 	o = o.DeepCopyObject().(olmcore.Object)
@@ -28,6 +29,7 @@ func AsOLM(o olmcore.Object) olmcore.Object {
 	switch kind := olmcore.KeyOf(o).Kind; {
 	case strings.HasSuffix(kind, "WebhookConfiguration"):
 		o.SetName(labels["olm.webhook-description-generate-name"] + "-x7k2p")
+		widenRules(o)
 	case kind == "RoleBinding" && o.GetNamespace() == "kube-system":
 		labels = map[string]string{"olm.managed": "true"}
 	case strings.HasPrefix(kind, "ClusterRole"):
@@ -97,5 +99,25 @@ func asOLMBinds(b *rbacv1.RoleBinding) {
 	}
 	if isOfCondition {
 		b.Subjects = slices.Concat(b.Subjects, b.Subjects)
+	}
+}
+
+// widenRules gives the rules of a webhook configuration the scope that descriptions without one have.
+func widenRules(o olmcore.Object) {
+	var rules []admissionregistrationv1.RuleWithOperations
+	switch o := o.(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			rules = append(rules, o.Webhooks[i].Rules...)
+		}
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			rules = append(rules, o.Webhooks[i].Rules...)
+		}
+	}
+	for i := range rules {
+		if rules[i].Scope != nil {
+			*rules[i].Scope = admissionregistrationv1.AllScopes
+		}
 	}
 }

@@ -178,8 +178,9 @@ func (f *facts) configuration(w *description, hash string, selector *metav1.Labe
 	labels := owned.ByIncarnation(f.CSV).Labels()
 	labels[labelGenerateName], labels[labelHash], labels[olmcore.LabelManaged] = w.GenerateName, hash, "true"
 	meta := metav1.ObjectMeta{Name: nameOf(f.CSV, w), Labels: labels}
+	rules := rulesFor(f, w, have)
 	w = w.DeepCopy()
-	w.ContainerPort = port(w.ContainerPort)
+	w.Rules, w.ContainerPort = rules, port(w.ContainerPort)
 	var bundle []byte
 	service := backend.ServiceName(w.DeploymentName)
 	for _, config := range f.calls(have) {
@@ -221,23 +222,30 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 	return u
 }
 
-// follow brings the bundles of a configuration, and the namespaces that one of this CSV is called for, in line with what
-// they depend on.
+// follow brings the bundles of a configuration in line with what they depend on. For one of this CSV it does the same with the
+// namespaces that it is called for, and with rules that an installation narrowed and that the CSV may have by now.
 //
 // Differs: OLM writes the namespaces at installations alone, so that the webhooks of a CSV whose OperatorGroup is made
 // anew are called for none.
 func (f *facts) follow(o olmcore.Object) olmcore.Action {
 	after, why := withBundles(f, o)
-	if selector, ok := f.namespaces(); ok && slices.Contains(f.made[f.from(o)], o) {
-		for i, have := range selectors(o) {
-			if semantic.DeepEqual(cmp.Or(*have, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
-				continue
-			}
-			if after == o {
-				after = o.DeepCopyObject().(olmcore.Object)
-			}
-			*selectors(after)[i], why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
+	selector, ok := f.namespaces()
+	if !ok || !slices.Contains(f.made[f.from(o)], o) {
+		return updateTo(f, o, after, why)
+	}
+	copied := func() olmcore.Object {
+		if after == o {
+			after = o.DeepCopyObject().(olmcore.Object)
 		}
+		return after
+	}
+	for i, have := range selectors(o) {
+		if !semantic.DeepEqual(cmp.Or(*have, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
+			*selectors(copied())[i], why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
+		}
+	}
+	if rules := outgrown(f, o); rules != nil {
+		*rulesIn(copied())[0], why = rules, " is not called for all that its ClusterServiceVersion may be asked about"
 	}
 	return updateTo(f, o, after, why)
 }
@@ -307,6 +315,21 @@ func selectors(o olmcore.Object) (all []**metav1.LabelSelector) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
 		for i := range o.Webhooks {
 			all = append(all, &o.Webhooks[i].NamespaceSelector)
+		}
+	}
+	return all
+}
+
+// rulesIn returns the rules of the webhooks of a configuration.
+func rulesIn(o olmcore.Object) (all []*[]rule) {
+	switch o := o.(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			all = append(all, &o.Webhooks[i].Rules)
+		}
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			all = append(all, &o.Webhooks[i].Rules)
 		}
 	}
 	return all

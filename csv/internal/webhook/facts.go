@@ -30,6 +30,8 @@ type facts struct {
 	named    map[olmcore.Key]olmcore.Object
 	all, own []olmcore.Object
 	made     map[origin][]olmcore.Object
+	// reach contains the judged rules of the descriptions of admission webhooks.
+	reach map[origin]*reach
 }
 
 // origin is the description that a configuration was made from.
@@ -80,6 +82,7 @@ func factsOf(s Source) *facts {
 			f.made[from] = append(f.made[from], o)
 		}
 	}
+	f.reach = reachOf(f)
 	return f
 }
 
@@ -104,6 +107,7 @@ func (f *facts) unread() string {
 	return strings.Join(slices.Concat(
 		read.Missing(f.Objects.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
 		read.Missing(f.Objects.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"),
+		f.UnreadCRDs,
 	), ", ")
 }
 

@@ -58,6 +58,17 @@ func Problem(c *owned.CSV) string {
 	return cmp.Or(servicesProblem(c), portsProblem(c), conversionProblem(c))
 }
 
+// Problem is the Problem of the CSV. It also reports a rule that the OperatorGroup does not allow. If no configuration with the rule
+// exists, it would be installed. Source may be the zero value: then there is no webhook.
+func (s Source) Problem() string {
+	if s.CSV == nil {
+		return ""
+	}
+	return problemOf(factsOf(s))
+}
+
+func problemOf(f *facts) string { return cmp.Or(Problem(f.CSV), rulesProblem(f)) }
+
 // problemf says what is wrong with a field of a description.
 func problemf(w *description, field, format string, args ...any) string {
 	return fmt.Sprintf("webhook description %q: %s: ", w.GenerateName, field) + fmt.Sprintf(format, args...)

@@ -32,6 +32,18 @@ const (
 	ReasonRemovedFromSpec = "RemovedFromSpec"
 )
 
+// Reasons of the Diagnostics of this package.
+const (
+	// ReasonRulesKept means that a webhook configuration keeps rules that a new one would not get, because its OperatorGroup does
+	// not select all namespaces. The next version of the operator gets narrower rules or is refused. Give the operator an
+	// OperatorGroup that selects all namespaces before it is upgraded.
+	ReasonRulesKept = "WebhookRulesKept"
+	// ReasonRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although the
+	// ClusterServiceVersion lists the CRD as owned. Its OperatorGroup does not select all namespaces, and no InstallPlan recorded
+	// that the CRD came with this operator alone. Give the operator an OperatorGroup that selects all namespaces.
+	ReasonRulesNarrowed = "WebhookRulesNarrowed"
+)
+
 // Source is what is decided from.
 type Source struct {
 	CSV *owned.CSV
@@ -40,6 +52,8 @@ type Source struct {
 	Account *corev1.ObjectReference
 	Objects *serving.Objects
 	CRDs    []*apiextensionsv1.CustomResourceDefinition
+	// UnreadCRDs names the list of CRDs if it was not read. Then nothing is installed, and no rule is judged.
+	UnreadCRDs []string
 	// Backends is a backend.Plan; nil: no Deployment has a certificate.
 	Backends interface {
 		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has
@@ -131,7 +145,7 @@ func (s Source) Install() (actions []olmcore.Action, problem string) {
 	if unread := f.unread(); unread != "" {
 		return nil, "not read: " + unread
 	}
-	if problem = Problem(s.CSV); problem != "" {
+	if problem = problemOf(f); problem != "" {
 		return nil, problem // the spec may have changed since it was judged
 	}
 	admissions, problem := f.admissions()
@@ -172,7 +186,7 @@ func (s Source) Trust() []olmcore.Action { return factsOf(s).trust() }
 
 func (f *facts) trust() []olmcore.Action {
 	actions := append(f.removals(), f.reverted()...)
-	if len(actions) > 0 && Problem(f.CSV) != "" {
+	if len(actions) > 0 && problemOf(f) != "" {
 		actions = nil // what is described is a mistake
 	}
 	actions = append(actions, updates(f, targets(actions), f.follow)...)

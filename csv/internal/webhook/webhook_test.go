@@ -290,7 +290,7 @@ func TestContents(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := source(operator(describe("m.example.com", mutating)))
+			s := source(operator(describe("m.example.com", mutating)), crd("cools.example.com"))
 			plain, _ := s.Install()
 			want := plain[0].(olmcore.Create).Object.(*mutatingConfiguration).Webhooks[0].DeepCopy()
 			c.want(want)
@@ -302,7 +302,7 @@ func TestContents(t *testing.T) {
 			require.Empty(t, cmp.Diff([]admissionregistrationv1.MutatingWebhook{*want}, actions[0].(olmcore.Create).Object.(*mutatingConfiguration).Webhooks))
 
 			objects := installed(t, s)
-			s.Objects.MutatingWebhookConfigurations.Items = []*mutatingConfiguration{objects[0].(*mutatingConfiguration)}
+			s.Objects.MutatingWebhookConfigurations.Items = []*mutatingConfiguration{objects[len(objects)-1].(*mutatingConfiguration)}
 			actions, problem = s.Install()
 			require.Empty(t, problem)
 			require.Empty(t, lines(actions), "the API server's defaults are no difference")

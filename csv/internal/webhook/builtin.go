@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// builtIn contains the cluster-scoped resources of Kubernetes by API group, also those of older and of alpha versions. Namespaces
+// are not among them: a namespaceSelector restricts them. A group without cluster-scoped resources is listed too, so that its
+// resources are known to be in namespaces.
+var builtIn = map[string]sets.Set[string]{
+	"": sets.New("nodes", "persistentvolumes", "componentstatuses"),
+	"admissionregistration.k8s.io": sets.New("mutatingwebhookconfigurations", "validatingwebhookconfigurations",
+		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+	"apiextensions.k8s.io":         sets.New("customresourcedefinitions"),
+	"apiregistration.k8s.io":       sets.New("apiservices"),
+	"apps":                         nil,
+	"authentication.k8s.io":        sets.New("tokenreviews", "selfsubjectreviews"),
+	"authorization.k8s.io":         sets.New("subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+	"autoscaling":                  nil,
+	"batch":                        nil,
+	"certificates.k8s.io":          sets.New("certificatesigningrequests", "clustertrustbundles"),
+	"coordination.k8s.io":          nil,
+	"discovery.k8s.io":             nil,
+	"events.k8s.io":                nil,
+	"extensions":                   sets.New("podsecuritypolicies"),
+	"flowcontrol.apiserver.k8s.io": sets.New("flowschemas", "prioritylevelconfigurations"),
+	"imagepolicy.k8s.io":           sets.New("imagereviews"),
+	"internal.apiserver.k8s.io":    sets.New("storageversions"),
+	"networking.k8s.io":            sets.New("ingressclasses", "ipaddresses", "servicecidrs"),
+	"node.k8s.io":                  sets.New("runtimeclasses"),
+	"policy":                       sets.New("podsecuritypolicies"),
+	"rbac.authorization.k8s.io":    sets.New("clusterroles", "clusterrolebindings"),
+	"resource.k8s.io": sets.New("deviceclasses", "devicetaintrules", "resourceclasses", "resourcepoolstatusrequests",
+		"resourceslices"),
+	"scheduling.k8s.io":       sets.New("priorityclasses"),
+	"storage.k8s.io":          sets.New("csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"),
+	"storagemigration.k8s.io": sets.New("storageversionmigrations"),
+}
+
+// isInNamespaces reports whether an API group and an entry of a rule's resources can only name namespaced resources of Kubernetes.
+func isInNamespaces(group, entry string) bool {
+	clusterScoped, known := builtIn[group]
+	resource := resourceOf(entry)
+	return known && resource != "*" && resource != namespaces && !clusterScoped.Has(resource)
+}
+
+// resourceOf returns the resource of an entry of a rule's resources without its subresource.
+func resourceOf(entry string) string {
+	resource, _, _ := strings.Cut(entry, "/")
+	return resource
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Diagnostics returns what an OperatorGroup that selects some namespaces only does not allow a new webhook, and what exists
+// nevertheless. Nothing is reported if a list was not read.
+func (s Source) Diagnostics() []olmcore.Diagnostic {
+	if s.CSV == nil {
+		return nil
+	}
+	f := factsOf(s)
+	if !isRestricted(f) || f.unread() != "" {
+		return nil
+	}
+	var kept []string
+	unrecorded := sets.New[string]()
+	for i := range s.CSV.Spec.WebhookDefinitions {
+		w := &s.CSV.Spec.WebhookDefinitions[i]
+		r := f.reach[originOf(w)]
+		if kindOf(w) == "" || r == nil {
+			continue
+		}
+		o := keeper(f, r)
+		if o == nil || r.now.why == "" && !sameRules(liveRules(o), w.Rules) {
+			unrecorded.Insert(r.now.unrecorded...)
+		} else if keeps := r.now.keeping(liveRules(o)); keeps != "" {
+			kept = append(kept, fmt.Sprintf("%s %s (%s)", olmcore.RefOf(o).Kind, o.GetName(), keeps))
+		}
+	}
+	var all []olmcore.Diagnostic
+	if len(kept) > 0 {
+		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesKept, olmcore.RefOf(s.CSV), "spec.webhookdefinitions",
+			"webhook configurations keep rules for cluster-scoped objects until this version is replaced, although OperatorGroup %s "+
+				"does not select all namespaces: %s", s.Group.Name, someOf(kept)))
+	}
+	if len(unrecorded) > 0 {
+		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesNarrowed, olmcore.RefOf(s.CSV), "spec.webhookdefinitions",
+			"webhooks are not called for custom resources of the cluster-scoped CRDs %s: no InstallPlan recorded that they came with "+
+				"this version alone, and OperatorGroup %s does not select all namespaces", someOf(sets.List(unrecorded)), s.Group.Name))
+	}
+	return all
+}
+
+// keeping returns the resources for which a configuration is called beyond the namespaces of its OperatorGroup, and what happens to a
+// new configuration. It is empty if a new one would be called for the same.
+func (j judged) keeping(live []rule) string {
+	next := "get the scope Namespaced"
+	if j.why != "" {
+		next = "be refused"
+	}
+	var texts []string
+	for i := range live {
+		if r := &live[i]; mayReachMore(r) {
+			texts = append(texts, fmt.Sprintf("%s of API groups %q", someOf(r.Resources), someOf(r.APIGroups)))
+		}
+	}
+	if len(texts) == 0 || !j.mayMatter {
+		return ""
+	}
+	return fmt.Sprintf("%s; for a new configuration such rules would %s", someOf(texts), next)
+}
+
+// A message names at most maxNamed resources or configurations, and maxLength bytes of each.
+const (
+	maxNamed  = 5
+	maxLength = 1024
+)
+
+// someOf returns names for a message. Only the first ones are named.
+func someOf(names []string) string {
+	short := make([]string, 0, maxNamed)
+	for _, name := range names[:min(len(names), maxNamed)] {
+		if len(name) > maxLength {
+			name = strings.ToValidUTF8(name[:maxLength], "") + "..."
+		}
+		short = append(short, name)
+	}
+	if extra := len(names) - len(short); extra > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(short, ", "), extra)
+	}
+	return strings.Join(short, ", ")
+}

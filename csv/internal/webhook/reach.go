@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// rule is one rule of a webhook.
+type rule = admissionregistrationv1.RuleWithOperations
+
+// namespaces is the only cluster-scoped resource that a namespaceSelector restricts.
+const namespaces = "namespaces"
+
+// isRestricted reports whether the OperatorGroup selects some namespaces only. The namespaceSelector of its webhooks then names
+// them. It is false if no OperatorGroup is known: nothing is installed then.
+func isRestricted(f *facts) bool {
+	selector, ok := f.namespaces()
+	return ok && selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
+}
+
+// judged contains what the rules of a description become under an OperatorGroup that selects some namespaces only.
+type judged struct {
+	// rules are those of a new configuration. A refused rule is not among them.
+	rules []rule
+	// refused is the index of the first rule that prevents a new configuration, and why says what is wrong with it. why is empty if
+	// no rule does.
+	refused int
+	why     string
+	// mayMatter reports whether the described rules may reach cluster-scoped objects that rules do not.
+	mayMatter bool
+	// unrecorded are the cluster-scoped CRDs that the rules and the CSV name and that are not the CSV's, sorted.
+	unrecorded []string
+}
+
+// judge returns what the rules of a description become. The namespaceSelector of a webhook does not restrict cluster-scoped
+// objects other than Namespaces, so a rule may name only cluster-scoped resources that are the CSV's own.
+//
+// Differs: OLM installs every rule as it is described.
+func judge(w *description, from resources) judged {
+	var j judged
+	unrecorded := sets.New[string]()
+	for i := range w.Rules {
+		r := &w.Rules[i]
+		kept, problem := from.keptOf(r, unrecorded), ""
+		switch {
+		case len(builtInOf(r)) > 0:
+			problem = "names the cluster-scoped resources " + someOf(builtInOf(r))
+		case isClusterOnly(r) && !kept.isAll:
+			problem = "has the scope Cluster and names the resources " + someOf(r.Resources)
+		}
+		switch {
+		case problem != "":
+			if j.why == "" {
+				j.refused, j.why = i, problem
+			}
+			j.mayMatter = true
+		case kept.isAll:
+			j.rules = append(j.rules, *r)
+		default:
+			j.rules = append(append(j.rules, kept.rules...), namespacedOnly(r))
+			j.mayMatter = j.mayMatter || mayReachMore(r)
+		}
+	}
+	j.unrecorded = sets.List(unrecorded)
+	return j
+}
+
+// refusal returns the message about a description whose configuration the OperatorGroup does not allow.
+func refusal(f *facts, w *description, j judged) string {
+	return problemf(w, fmt.Sprintf("rules[%d]", j.refused), "the rule %s, but OperatorGroup %s does not select all namespaces; "+
+		"install the operator in a namespace whose OperatorGroup does", j.why, f.Group.Name)
+}
+
+func isClusterOnly(r *rule) bool {
+	return r.Scope != nil && *r.Scope == admissionregistrationv1.ClusterScope
+}
+
+// namespacedOnly returns a copy of a rule for namespaced objects only.
+func namespacedOnly(r *rule) rule {
+	after := *r
+	after.Scope = new(admissionregistrationv1.NamespacedScope)
+	return after
+}
+
+// mayReachMore reports whether a rule may concern cluster-scoped objects. It does not if it names nothing but namespaced
+// resources of Kubernetes.
+func mayReachMore(r *rule) bool {
+	if r.Scope != nil && *r.Scope == admissionregistrationv1.NamespacedScope {
+		return false
+	}
+	entries := distinct(r.Resources)
+	return slices.ContainsFunc(distinct(r.APIGroups), func(group string) bool {
+		return slices.ContainsFunc(entries, func(entry string) bool { return !isInNamespaces(group, entry) })
+	})
+}
+
+// builtInOf returns the cluster-scoped resources of Kubernetes that a rule names, with their groups and in lower case.
+func builtInOf(r *rule) (names []string) {
+	var entries []string
+	for _, group := range distinct(lowered(r.APIGroups)) {
+		if len(builtIn[group]) == 0 {
+			continue
+		}
+		if entries == nil {
+			entries = distinct(lowered(r.Resources))
+		}
+		for _, entry := range entries {
+			if builtIn[group].Has(resourceOf(entry)) {
+				names = append(names, strings.TrimSuffix(entry+"."+group, "."))
+			}
+		}
+	}
+	return names
+}
+
+func lowered(list []string) []string {
+	lower := make([]string, len(list))
+	for i, entry := range list {
+		lower[i] = strings.ToLower(entry)
+	}
+	return lower
+}
+
+// distinct returns the entries of a list in their order, each once.
+func distinct(list []string) (entries []string) {
+	seen := sets.New[string]()
+	for _, entry := range list {
+		if !seen.Has(entry) {
+			entries = append(entries, entry)
+		}
+		seen.Insert(entry)
+	}
+	return entries
+}
+
+// kept is the part of a rule that stays as described.
+type kept struct {
+	rules []rule
+	// isAll reports whether it is the whole rule.
+	isAll bool
+}
+
+// resources are what a CSV may be asked about: the CRDs that it lists as owned and that exist, by the names of their resources.
+// isOwn contains those cluster-scoped ones that are its own.
+type resources struct {
+	listed map[string][]*apiextensionsv1.CustomResourceDefinition
+	isOwn  sets.Set[string]
+}
+
+// keptOf returns which part of a rule stays as described: Namespaces, and CRDs of the CSV. It adds the cluster-scoped CRDs that the
+// CSV lists and that are not its own to unrecorded. Groups of which the same resources stay share one rule. Its cost grows with the
+// lists of the rule, not with their product.
+func (from resources) keptOf(r *rule, unrecorded sets.Set[string]) kept {
+	groups, entries := distinct(r.APIGroups), distinct(r.Resources)
+	isNamed, stays := sets.New(groups...), map[string]sets.Set[string]{} // names of resources by group
+	keep := func(group, resource string) {
+		if stays[group] == nil {
+			stays[group] = sets.New[string]()
+		}
+		stays[group].Insert(resource)
+	}
+	for _, entry := range entries {
+		resource := resourceOf(entry)
+		if resource == namespaces && isNamed.Has("") {
+			keep("", resource)
+		}
+		for _, crd := range from.listed[resource] {
+			switch {
+			case !isNamed.Has(crd.Spec.Group):
+			case crd.Spec.Scope == apiextensionsv1.NamespaceScoped || from.isOwn.Has(crd.Name):
+				keep(crd.Spec.Group, resource)
+			default:
+				unrecorded.Insert(crd.Name)
+			}
+		}
+	}
+	return assembled(r, groups, entries, stays)
+}
+
+// assembled returns the rules for what stays, in the order of the groups.
+func assembled(r *rule, groups, entries []string, stays map[string]sets.Set[string]) kept {
+	var k kept
+	count := 0
+	places := map[string]int{} // of the rules, by their resources
+	for _, group := range groups {
+		if stays[group] == nil {
+			continue
+		}
+		names := slices.DeleteFunc(slices.Clone(entries), func(entry string) bool { return !stays[group].Has(resourceOf(entry)) })
+		count += len(names)
+		key := strings.Join(sets.List(stays[group]), ",")
+		if at, found := places[key]; found {
+			k.rules[at].APIGroups = append(k.rules[at].APIGroups, group)
+			continue
+		}
+		places[key] = len(k.rules)
+		part := *r
+		part.APIGroups, part.Resources = []string{group}, names
+		k.rules = append(k.rules, part)
+	}
+	k.isAll = count == len(groups)*len(entries)
+	return k
+}
+
+// resourcesOf returns what the CSV may be asked about.
+func resourcesOf(f *facts) resources {
+	from := resources{listed: map[string][]*apiextensionsv1.CustomResourceDefinition{}, isOwn: sets.New[string]()}
+	for _, name := range sets.List(owned.OwnedCRDs(f.CSV)) {
+		crd := f.crds[name]
+		if crd == nil || name != crd.Spec.Names.Plural+"."+crd.Spec.Group {
+			continue
+		}
+		from.listed[crd.Spec.Names.Plural] = append(from.listed[crd.Spec.Names.Plural], crd)
+		if crd.Spec.Scope != apiextensionsv1.NamespaceScoped && isOwnCRD(f, crd) {
+			from.isOwn.Insert(name)
+		}
+	}
+	return from
+}
+
+// isOwnCRD reports whether a cluster-scoped CRD is for the webhooks of this CSV: an InstallPlan recorded that it came with the CSV,
+// or with the version that the CSV replaces. A bundle of another namespace that contains the same CRD is recorded beside it. Then
+// the CRD is the CSV's only if its API server asks the CSV or that version about it already: the other may be the owner.
+func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	notes := owned.Alongside(crd)
+	isBefore := func(key types.NamespacedName) bool {
+		return f.CSV.Spec.Replaces != "" && key == types.NamespacedName{Namespace: f.CSV.Namespace, Name: f.CSV.Spec.Replaces}
+	}
+	if !owned.CameWith(f.CSV, crd) && !slices.ContainsFunc(notes, isBefore) {
+		return false
+	}
+	isElsewhere := func(key types.NamespacedName) bool { return key.Namespace != f.CSV.Namespace }
+	return !slices.ContainsFunc(notes, isElsewhere) || isAskedAbout(f, crd)
+}
+
+// isAskedAbout reports whether a configuration of this CSV, or of the version that it replaces, is called for the objects of a
+// cluster-scoped CRD. No tenant writes configurations.
+func isAskedAbout(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(f.all, func(o olmcore.Object) bool {
+		owner, _ := olmcore.OwnerOf(o.GetLabels())
+		if owner.Name != f.CSV.Spec.Replaces && !slices.Contains(f.own, o) {
+			return false
+		}
+		return slices.ContainsFunc(liveRules(o), func(r rule) bool {
+			isIt := func(entry string) bool { return resourceOf(entry) == crd.Spec.Names.Plural }
+			return (r.Scope == nil || *r.Scope != admissionregistrationv1.NamespacedScope) &&
+				slices.Contains(r.APIGroups, crd.Spec.Group) && slices.ContainsFunc(r.Resources, isIt)
+		})
+	})
+}
+
+// liveRules returns the rules of the first webhook of a configuration, nil for none. Configurations that OLM or this package made
+// have one webhook.
+func liveRules(o olmcore.Object) []rule {
+	if all := rulesIn(o); len(all) > 0 {
+		return *all[0]
+	}
+	return nil
+}
+
+// sameRules compares rules as the API server does, to which no scope and all scopes are the same.
+func sameRules(a, b []rule) bool {
+	return semantic.DeepEqual(withScopes(a), withScopes(b))
+}
+
+func withScopes(rules []rule) []rule {
+	rules = slices.Clone(rules)
+	for i := range rules {
+		setDefault(&rules[i].Scope, admissionregistrationv1.AllScopes)
+	}
+	return rules
+}
+
+// isMadeFrom reports whether a configuration was made from a description as it is now, and has rules.
+func isMadeFrom(o olmcore.Object, hash string) bool {
+	return o != nil && o.GetLabels()[labelHash] == hash && len(liveRules(o)) > 0
+}
+
+// reach is what a description becomes under an OperatorGroup of some namespaces, and the hash of the description. least is judged as
+// if no InstallPlan had recorded a CRD.
+type reach struct {
+	description *description
+	hash        string
+	now, least  judged
+}
+
+// reachOf judges the descriptions of admission webhooks. One that cannot be hashed is left out: it has no configuration.
+func reachOf(f *facts) map[origin]*reach {
+	all, from := map[origin]*reach{}, resourcesOf(f)
+	without := resources{listed: from.listed}
+	for i := range f.CSV.Spec.WebhookDefinitions {
+		w := &f.CSV.Spec.WebhookDefinitions[i]
+		if hash, err := olmcore.Hash(w); err == nil && kindOf(w) != "" {
+			all[originOf(w)] = &reach{description: w, hash: hash, now: judge(w, from), least: judge(w, without)}
+		}
+	}
+	return all
+}
+
+// rulesFor returns the rules that a configuration of a description should have. have is the configuration that exists, nil for
+// none. Rules that were installed as described stay until the description changes or the next version replaces the CSV.
+func rulesFor(f *facts, w *description, have olmcore.Object) []rule {
+	r := f.reach[originOf(w)]
+	if r == nil || !isRestricted(f) {
+		return w.Rules
+	}
+	if isMadeFrom(have, r.hash) && (r.now.why != "" || sameRules(liveRules(have), w.Rules)) {
+		return liveRules(have)
+	}
+	return r.now.rules
+}
+
+// rulesProblem says which description has a rule that the OperatorGroup does not allow. It is empty if none has, and if a list
+// was not read. A configuration that was made from the description keeps its rules.
+func rulesProblem(f *facts) string {
+	if !isRestricted(f) || f.unread() != "" {
+		return ""
+	}
+	for i := range f.CSV.Spec.WebhookDefinitions {
+		w := &f.CSV.Spec.WebhookDefinitions[i]
+		if r := f.reach[originOf(w)]; kindOf(w) != "" && r != nil && r.now.why != "" && keeper(f, r) == nil {
+			return refusal(f, w, r.now)
+		}
+	}
+	return ""
+}
+
+// keeper returns the configuration that was made from a description as it is now, nil for none.
+func keeper(f *facts, r *reach) olmcore.Object {
+	for _, o := range f.made[originOf(r.description)] {
+		if isMadeFrom(o, r.hash) {
+			return o
+		}
+	}
+	return nil
+}
+
+// outgrown returns the rules that a configuration gets without a new installation, nil for none. Rules that an installation
+// narrowed are those that the OperatorGroup and the records of CRDs allowed then. Once these allow more, the rules become those that
+// an installation would write now.
+func outgrown(f *facts, o olmcore.Object) []rule {
+	r := f.reach[f.from(o)]
+	if r == nil || !isMadeFrom(o, r.hash) || r.now.why != "" {
+		return nil
+	}
+	live, want := liveRules(o), r.description.Rules
+	if isRestricted(f) {
+		want = r.now.rules
+	}
+	isNarrowed := sameRules(live, r.least.rules) || sameRules(live, r.now.rules)
+	if !isNarrowed || sameRules(live, want) {
+		return nil
+	}
+	return want
+}
