@@ -484,6 +484,10 @@ func definitionsFor(csvs ...*v1alpha1.ClusterServiceVersion) []*apiextensionsv1.
 			if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == d.Version }) {
 				serve(crd, d.Version)
 			}
+			isConversion := func(w v1alpha1.WebhookDescription) bool { return slices.Contains(w.ConversionCRDs, d.Name) }
+			if crd.Annotations == nil && slices.ContainsFunc(c.Spec.WebhookDefinitions, isConversion) {
+				crd.Annotations = map[string]string{"olmcore/converted-by": c.Namespace + "/" + c.Name} // no InstallPlan records it
+			}
 		}
 	}
 	return list

@@ -80,4 +80,8 @@ const (
 	// came with this operator alone. Assess reports it at any time, Reconcile only beside writes. Give the operator an
 	// OperatorGroup that selects all namespaces.
 	ReasonWebhookRulesNarrowed = webhook.ReasonRulesNarrowed
+	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD.
+	// Its conversion is not changed, also if the next version of the operator needs that. Assess reports it at any time, Reconcile
+	// only beside writes. A cluster administrator runs the command of the message for each CRD to allow it.
+	ReasonConversionKept = webhook.ReasonConversionKept
 )

@@ -324,7 +324,6 @@ func newUpgrade(t *rapid.T) *upgrade {
 	first := called("cool.v1", 1)
 	crd := definitionsFor(first)[0]
 	serve(crd, "v2")
-	cameAlongside(crd, "cool.v1")
 	require.NoError(t, cluster.Create(crd, definition("example.com", "Warm", "warms", "v1")))
 	require.NoError(t, cluster.Create(needs(first)...))
 	require.NoError(t, cluster.Create(groupFor(first), first))

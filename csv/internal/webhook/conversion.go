@@ -66,7 +66,7 @@ func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range f.CRDs {
 		config := clientConfig(crd)
-		if described.Has(crd.Name) && crd.DeletionTimestamp == nil && f.calledBy(config) && f.mayFollow(crd) {
+		if described.Has(crd.Name) && crd.DeletionTimestamp == nil && f.calledBy(config) && mayFollow(f, crd) {
 			crds = append(crds, crd)
 		}
 	}
@@ -74,10 +74,13 @@ func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
 	return crds
 }
 
-// notOurs returns why the CRD may not be changed for this CSV, or "" if it may: it came with this CSV, or with another version of
-// the namespace, or no InstallPlan recorded which CSV it came with, and nothing but the controller writes for the namespace.
-// Anybody who may write a CSV can name any CRD. Other versions: the next one may have brought the CRD, and waits for this one;
-// if it came with the version before, the InstallPlan of this one has not written it yet.
+// notOurs returns why the conversion of a CRD may not be changed for this CSV, or "" if it may. It may if the CRD came with this CSV,
+// or if olmcore/converted-by allows it. If the OperatorGroup names no account, it also may if the CRD came with other versions of the
+// namespace alone: the next one may have brought the CRD, and waits for this one. It may not if the CRD came with the version before
+// and the InstallPlan of this one has not written it yet. Anybody who may write a CSV can name any CRD, so one without a record stays
+// as it is, for example one that Helm installed.
+//
+// Differs: OLM changes the conversion of every CRD that a CSV lists as owned.
 func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	config := clientConfig(crd)
 	others := owned.Alongside(crd)
@@ -85,18 +88,61 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 		return key.Namespace == s.CSV.Namespace && key.Name != s.CSV.Spec.Replaces && !s.isPrescribed()
 	}
 	owners := slices.DeleteFunc(slices.Clone(others), isNext)
+	rival := convertingOwner(s, crd)
 	switch {
+	case owned.CameWith(s.CSV, crd) && rival.Name != "" && !isAllowed(s, crd):
+		return fmt.Sprintf("CRD %s is converted by namespace %s and came with ClusterServiceVersion %s too; "+
+			"a cluster administrator allows it with: %s", crd.Name, rival.Namespace, rival, allowing(s.CSV, crd.Name))
 	case owned.CameWith(s.CSV, crd):
 		return ""
 	case len(owners) > 0:
 		first := slices.MinFunc(owners, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s", crd.Name, first)
-	case s.isPrescribed():
-		return fmt.Sprintf("no InstallPlan recorded on CRD %s that it came with this ClusterServiceVersion, and its OperatorGroup names a service account", crd.Name)
+	case isAllowed(s, crd):
+		return ""
+	case len(others) == 0:
+		return fmt.Sprintf("no InstallPlan recorded that CRD %s came with an operator, so its conversion stays as it is; "+
+			"a cluster administrator allows it with: %s", crd.Name, allowing(s.CSV, crd.Name))
 	case config != nil && (config.Service == nil || config.Service.Namespace != s.CSV.Namespace):
 		return fmt.Sprintf("CRD %s is converted by another than an operator of namespace %s", crd.Name, s.CSV.Namespace)
 	}
 	return ""
+}
+
+// convertingOwner returns a CSV of another namespace that a CRD came with and whose namespace converts it, the zero value for none. A
+// bundle with the definition of another operator is recorded on it, and may not take its conversion. What converts without a record,
+// such as the Service that the bundle's own definition names, counts for nothing.
+func convertingOwner(s Source, crd *apiextensionsv1.CustomResourceDefinition) (owner types.NamespacedName) {
+	config := clientConfig(crd)
+	if config == nil || config.Service == nil || config.Service.Namespace == s.CSV.Namespace {
+		return owner
+	}
+	for _, key := range owned.Alongside(crd) {
+		if key.Namespace == config.Service.Namespace && (owner.Name == "" || key.Name < owner.Name) {
+			owner = key
+		}
+	}
+	return owner
+}
+
+// allowing returns the command by which a cluster administrator lets a CSV change the conversion of a CRD.
+func allowing(c *owned.CSV, crd string) string {
+	return fmt.Sprintf("kubectl annotate crd %s %s=%s/%s --overwrite", crd, owned.AnnotationConvertedBy, c.Namespace, c.Name)
+}
+
+// isAllowed reports whether olmcore/converted-by on a CRD lets this CSV change its conversion: it names the CSV or the version that
+// the CSV replaces. If the OperatorGroup names no account, it may name any version of the namespace, as versions of an upgrade chain
+// can be skipped. A cluster administrator writes the annotation, or the controller when it changes the conversion. No tenant does.
+func isAllowed(s Source, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	by := owned.Converter(crd)
+	return by.Name != "" && by.Namespace == s.CSV.Namespace &&
+		(by.Name == s.CSV.Name || by.Name == s.CSV.Spec.Replaces || !s.isPrescribed())
+}
+
+// isKept reports whether a CRD without a record calls this CSV's operator already. Its conversion stays as it is, and trusts the
+// operator.
+func isKept(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return len(owned.Alongside(crd)) == 0 && f.calledBy(clientConfig(crd))
 }
 
 // isPrescribed reports whether the OperatorGroup says who writes.
@@ -104,12 +150,13 @@ func (s Source) isPrescribed() bool {
 	return s.Account != nil || s.Group != nil && s.Group.Spec.ServiceAccountName != ""
 }
 
-// mayFollow reports whether the caBundle of a CRD that calls the CSV's operator may be updated: also if the CRD came with another
-// version of the namespace, or was made call one, and this version's InstallPlan has not written the CRD yet. What InstallPlans of
-// other namespaces recorded on the CRD changes nothing: otherwise they could keep the API server from trusting this operator.
-func (s Source) mayFollow(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	isHere := func(key types.NamespacedName) bool { return key.Namespace == s.CSV.Namespace }
-	return s.notOurs(crd) == "" || !s.isPrescribed() && slices.ContainsFunc(owned.Converters(crd), isHere)
+// mayFollow reports whether the caBundle of a CRD that calls the CSV's operator may be updated. It also may if the CRD has no record,
+// or if it came with another version of the namespace or was made call one, and this version's InstallPlan has not written the CRD
+// yet. What InstallPlans of other namespaces recorded on the CRD changes nothing: otherwise they could keep the API server from
+// trusting this operator.
+func mayFollow(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	isHere := func(key types.NamespacedName) bool { return key.Namespace == f.CSV.Namespace }
+	return f.notOurs(crd) == "" || isKept(f, crd) || !f.isPrescribed() && slices.ContainsFunc(owned.Converters(crd), isHere)
 }
 
 // conversions returns what brings the conversions about, all checks first.
@@ -182,6 +229,8 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	problem := f.notOurs(crd)
 	switch {
 	case same && (!isMarked || problem != "" || owned.IsConverter(f.CSV, crd)):
+		return nil, ""
+	case problem != "" && isKept(f, crd):
 		return nil, ""
 	case problem != "":
 		return nil, problem

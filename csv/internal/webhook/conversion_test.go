@@ -53,6 +53,9 @@ func converter(version string) func(crd *definition) {
 // TestConversion has, for a CRD, what an installation does about its conversion, or why it cannot, what is done without
 // one, and how it fares before.
 func TestConversion(t *testing.T) {
+	const command = "a cluster administrator allows it with: " +
+		"kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
+	const unrecorded = "no InstallPlan recorded that CRD cools.example.com came with an operator, so its conversion stays as it is; " + command
 	const preserves = "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion"
 	update, follow := []string{"update CustomResourceDefinition cools.example.com (Install)"}, []string{"update CustomResourceDefinition cools.example.com (Trust)"}
 	plain := crd("cools.example.com")
@@ -132,24 +135,55 @@ func TestConversion(t *testing.T) {
 			problem: "CRD cools.example.com came with ClusterServiceVersion other/b", state: webhook.Failing},
 		"of another namespace, with an account": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), source: limited,
 			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2", state: webhook.Failing},
-		"of two":                        {crd: converted(recorded("other/a", "ns/cool.v1"), trusting(second)), install: update, trust: follow, state: webhook.Failing},
-		"by labels":                     {crd: crd("cools.example.com", recorded(), func(crd *definition) { crd.Labels = csvtest.Ours("").Labels }), install: update, state: webhook.Failing},
-		"of nobody":                     {crd: crd("cools.example.com", recorded()), install: update, state: webhook.Failing},
-		"of nobody, outdated":           {crd: converted(recorded(), trusting(second)), install: update, trust: follow, state: webhook.Failing},
-		"of nobody, by another service": {crd: converted(recorded(), service("ns", "x")), install: update, state: webhook.Installed},
-		"of nobody, by another namespace": {crd: converted(recorded(), service("x", "cool-service")), state: webhook.Installed,
+		"of two":    {crd: converted(recorded("other/a", "ns/cool.v1"), trusting(second)), install: update, trust: follow, state: webhook.Failing},
+		"by labels": {crd: crd("cools.example.com", recorded(), func(crd *definition) { crd.Labels = csvtest.Ours("").Labels }), install: update, state: webhook.Failing},
+		"of two, and the other converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("other", "x")), state: webhook.Installed,
+			problem: "CRD cools.example.com is converted by namespace other and came with ClusterServiceVersion other/a too; " + command},
+		"of two, the other converts, and allowed": {
+			crd:     converted(recorded("other/a", "ns/cool.v1"), service("other", "x"), converter("ns/cool.v1")),
+			install: update, state: webhook.Installed,
+		},
+		"of two, and a third converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("x", "x")), install: update,
+			state: webhook.Installed},
+		"of nobody":           {crd: crd("cools.example.com", recorded()), problem: unrecorded, state: webhook.Failing},
+		"of nobody, outdated": {crd: converted(recorded(), trusting(second)), install: follow, trust: follow, state: webhook.Failing},
+		"of nobody, on another path": {crd: converted(recorded(), config(func(c *apiextensionsv1.WebhookClientConfig) {
+			c.Service.Path = new("/x")
+		})), state: webhook.Installed},
+		"of nobody, by another service":   {crd: converted(recorded(), service("ns", "x")), problem: unrecorded, state: webhook.Installed},
+		"of nobody, by another namespace": {crd: converted(recorded(), service("x", "cool-service")),
+			problem: unrecorded, state: webhook.Installed},
+		"of nobody, by a URL":             {crd: converted(recorded(), url), problem: unrecorded, state: webhook.Installed},
+		"of the next version, by a URL": {crd: converted(recorded("ns/cool.v2"), url), state: webhook.Installed,
 			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
-		"of nobody, by a URL": {crd: converted(recorded(), url), state: webhook.Installed,
-			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
-		"of nobody, with an account": {crd: converted(recorded(), trusting(second)), source: limited, state: webhook.Failing,
-			problem: "no InstallPlan recorded on CRD cools.example.com that it came with this ClusterServiceVersion, and its OperatorGroup names a service account"},
-		"of nobody, with an account that writes": {crd: crd("cools.example.com", recorded()), source: func(s *webhook.Source) { s.Account = account() }, state: webhook.Failing,
-			problem: "no InstallPlan recorded on CRD cools.example.com that it came with this ClusterServiceVersion, and its OperatorGroup names a service account"},
+		"of nobody, outdated, with an account": {crd: converted(recorded(), trusting(second)), source: limited, install: follow, trust: follow,
+			state: webhook.Failing},
+		"of nobody, with an account": {crd: crd("cools.example.com", recorded()), source: limited, problem: unrecorded, state: webhook.Failing},
+		"of nobody, with an account that writes": {crd: crd("cools.example.com", recorded()), state: webhook.Failing,
+			source: func(s *webhook.Source) { s.Account = account() }, problem: unrecorded},
 		"of nobody, with an account that is not confirmed": {crd: crd("cools.example.com", recorded()), state: webhook.Failing,
-			source:  func(s *webhook.Source) { s.Group.Spec.ServiceAccountName = "limited" },
-			problem: "no InstallPlan recorded on CRD cools.example.com that it came with this ClusterServiceVersion, and its OperatorGroup names a service account"},
+			source: func(s *webhook.Source) { s.Group.Spec.ServiceAccountName = "limited" }, problem: unrecorded},
 		"of nobody, without a group": {crd: crd("cools.example.com", recorded()), source: func(s *webhook.Source) { s.Group = nil }, state: webhook.Failing,
 			problem: "error retrieving OperatorGroup info"},
+		"allowed": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v1")), install: update, state: webhook.Failing},
+		"allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v1")), source: limited,
+			install: update, state: webhook.Failing},
+		"allowed, and another converts": {crd: converted(recorded(), url, converter("ns/cool.v1")), install: update, state: webhook.Installed},
+		"the version before is allowed": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
+			source: func(s *webhook.Source) { s.CSV.Spec.Replaces = "cool.v0" }, state: webhook.Failing},
+		"the version before is allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
+			source: func(s *webhook.Source) {
+				limited(s)
+				s.CSV.Spec.Replaces = "cool.v0"
+			}, state: webhook.Failing},
+		"another of the namespace is allowed": {crd: crd("cools.example.com", recorded(), converter("ns/warm")), install: update,
+			state: webhook.Failing},
+		"another of the namespace is allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/warm")), source: limited,
+			problem: unrecorded, state: webhook.Failing},
+		"one of another namespace is allowed": {crd: crd("cools.example.com", recorded(), converter("other/cool.v1")), problem: unrecorded,
+			state: webhook.Failing},
+		"allowed, and of another": {crd: crd("cools.example.com", recorded("other/b"), converter("ns/cool.v1")), state: webhook.Failing,
+			problem: "CRD cools.example.com came with ClusterServiceVersion other/b"},
 		"with an account": {crd: plain, source: limited, install: update, state: webhook.Failing},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +211,7 @@ const mark = "olmcore/converted-by"
 // TestWhoConvertsACRD: one that the controller changed says whose operator it was made call, so that the operator can be
 // taken out again. The next version takes over.
 func TestWhoConvertsACRD(t *testing.T) {
-	s := source(operator(describe("c", conversion)), crd("cools.example.com", recorded()))
+	s := source(operator(describe("c", conversion)), crd("cools.example.com", recorded(), converter("ns/cool.v1")))
 	actions, problem := s.Install()
 	require.Empty(t, problem)
 	require.Len(t, actions, 1)
@@ -190,7 +224,7 @@ func TestWhoConvertsACRD(t *testing.T) {
 	require.Empty(t, actions)
 
 	s.CSV = s.CSV.DeepCopy()
-	s.CSV.Name = "cool.v2"
+	s.CSV.Name, s.CSV.Spec.Replaces = "cool.v2", "cool.v1"
 	actions, problem = s.Install()
 	require.Empty(t, problem)
 	require.Len(t, actions, 1)
@@ -238,6 +272,27 @@ func TestAConversionThatIsDescribedNoMoreGoes(t *testing.T) {
 				require.NotContains(t, after.Annotations, mark)
 			}
 		})
+	}
+}
+
+// TestAKeptConversionIsReported checks what is reported of a CRD that calls the operator and that no InstallPlan recorded.
+func TestAKeptConversionIsReported(t *testing.T) {
+	const kept = "no InstallPlan recorded the CRDs cools.example.com, so their conversion stays as it is and only their caBundle is " +
+		"updated; a cluster administrator allows changes with: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
+	for want, crds := range map[string][]*definition{
+		kept: {converted(recorded())},
+		"":   {converted(), converted(recorded(), converter("ns/cool.v1")), converted(recorded("other/b")), crd("cools.example.com", recorded())},
+	} {
+		for _, crd := range crds {
+			reported := source(operator(describe("c", conversion)), crd).Diagnostics()
+			if want == "" {
+				require.Empty(t, reported)
+				continue
+			}
+			require.Len(t, reported, 1)
+			require.Equal(t, webhook.ReasonConversionKept, reported[0].Reason)
+			require.Equal(t, want, reported[0].Message)
+		}
 	}
 }
 

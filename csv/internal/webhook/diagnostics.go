@@ -4,27 +4,60 @@ package webhook
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Diagnostics returns what an OperatorGroup that selects some namespaces only does not allow a new webhook, and what exists
-// nevertheless. Nothing is reported if a list was not read.
+// Diagnostics returns what exists although a new webhook or conversion would not get it, and what webhooks do not get. Nothing is
+// reported if a list was not read.
 func (s Source) Diagnostics() []olmcore.Diagnostic {
 	if s.CSV == nil {
 		return nil
 	}
 	f := factsOf(s)
-	if !isRestricted(f) || f.unread() != "" {
+	if f.unread() != "" {
+		return nil
+	}
+	return slices.Concat(ruleDiagnostics(f), conversionDiagnostics(f))
+}
+
+// conversionDiagnostics reports the CRDs that call the operator although no InstallPlan recorded them. The CSV does not change their
+// conversion, also if its next version needs that.
+func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
+	kept := sets.New[string]()
+	for i := range f.CSV.Spec.WebhookDefinitions {
+		w := &f.CSV.Spec.WebhookDefinitions[i]
+		if w.Type != v1alpha1.ConversionWebhook {
+			continue
+		}
+		for _, name := range w.ConversionCRDs {
+			if crd := f.crds[name]; crd != nil && isKept(f, crd) && f.notOurs(crd) != "" {
+				kept.Insert(name)
+			}
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonConversionKept, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
+		"no InstallPlan recorded the CRDs %s, so their conversion stays as it is and only their caBundle is updated; a cluster "+
+			"administrator allows changes with: %s", someOf(sets.List(kept)), allowing(f.CSV, sets.List(kept)[0]))}
+}
+
+// ruleDiagnostics reports rules that an OperatorGroup which selects some namespaces only does not allow a new webhook.
+func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
+	if !isRestricted(f) {
 		return nil
 	}
 	var kept []string
 	unrecorded := sets.New[string]()
-	for i := range s.CSV.Spec.WebhookDefinitions {
-		w := &s.CSV.Spec.WebhookDefinitions[i]
+	for i := range f.CSV.Spec.WebhookDefinitions {
+		w := &f.CSV.Spec.WebhookDefinitions[i]
 		r := f.reach[originOf(w)]
 		if kindOf(w) == "" || r == nil {
 			continue
@@ -38,14 +71,14 @@ func (s Source) Diagnostics() []olmcore.Diagnostic {
 	}
 	var all []olmcore.Diagnostic
 	if len(kept) > 0 {
-		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesKept, olmcore.RefOf(s.CSV), "spec.webhookdefinitions",
+		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesKept, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
 			"webhook configurations keep rules for cluster-scoped objects until this version is replaced, although OperatorGroup %s "+
-				"does not select all namespaces: %s", s.Group.Name, someOf(kept)))
+				"does not select all namespaces: %s", f.Group.Name, someOf(kept)))
 	}
 	if len(unrecorded) > 0 {
-		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesNarrowed, olmcore.RefOf(s.CSV), "spec.webhookdefinitions",
+		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesNarrowed, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
 			"webhooks are not called for custom resources of the cluster-scoped CRDs %s: no InstallPlan recorded that they came with "+
-				"this version alone, and OperatorGroup %s does not select all namespaces", someOf(sets.List(unrecorded)), s.Group.Name))
+				"this version alone, and OperatorGroup %s does not select all namespaces", someOf(sets.List(unrecorded)), f.Group.Name))
 	}
 	return all
 }

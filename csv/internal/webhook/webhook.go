@@ -42,6 +42,10 @@ const (
 	// ClusterServiceVersion lists the CRD as owned. Its OperatorGroup does not select all namespaces, and no InstallPlan recorded
 	// that the CRD came with this operator alone. Give the operator an OperatorGroup that selects all namespaces.
 	ReasonRulesNarrowed = "WebhookRulesNarrowed"
+	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD. Its
+	// conversion is not changed, also if the next version of the operator needs that. A cluster administrator runs the command of
+	// the message to allow it.
+	ReasonConversionKept = "ConversionKept"
 )
 
 // Source is what is decided from.
