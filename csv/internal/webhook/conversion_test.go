@@ -150,10 +150,10 @@ func TestConversion(t *testing.T) {
 		"of nobody, on another path": {crd: converted(recorded(), config(func(c *apiextensionsv1.WebhookClientConfig) {
 			c.Service.Path = new("/x")
 		})), state: webhook.Installed},
-		"of nobody, by another service":   {crd: converted(recorded(), service("ns", "x")), problem: unrecorded, state: webhook.Installed},
+		"of nobody, by another service": {crd: converted(recorded(), service("ns", "x")), problem: unrecorded, state: webhook.Installed},
 		"of nobody, by another namespace": {crd: converted(recorded(), service("x", "cool-service")),
 			problem: unrecorded, state: webhook.Installed},
-		"of nobody, by a URL":             {crd: converted(recorded(), url), problem: unrecorded, state: webhook.Installed},
+		"of nobody, by a URL": {crd: converted(recorded(), url), problem: unrecorded, state: webhook.Installed},
 		"of the next version, by a URL": {crd: converted(recorded("ns/cool.v2"), url), state: webhook.Installed,
 			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
 		"of nobody, outdated, with an account": {crd: converted(recorded(), trusting(second)), source: limited, install: follow, trust: follow,

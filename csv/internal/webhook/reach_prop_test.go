@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/olmcore"
@@ -84,6 +87,56 @@ func TestNoWebhookReachesBeyondTheNamespaces(t *testing.T) {
 		require.Empty(t, problem)
 		require.Empty(t, lines(append(actions, s.Trust()...)))
 	})
+}
+
+// TestADescriptionChoosesNeitherNamespacesNorService checks that no field of a description widens the namespaces of its webhook or
+// makes the API server call anything but the operator's Service in its own namespace.
+func TestADescriptionChoosesNeitherNamespacesNorService(t *testing.T) {
+	want := &metav1.LabelSelector{MatchLabels: map[string]string{"olm.operatorgroup.uid/group": ""}}
+	without := metav1.LabelSelectorRequirement{Key: "x", Operator: metav1.LabelSelectorOpDoesNotExist}
+	anyLabel := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{without}}
+	for name, change := range map[string]func(w *description){
+		"an object selector":      func(w *description) { w.ObjectSelector = anyLabel },
+		"another path":            func(w *description) { w.WebhookPath = new("/apis/../../x") },
+		"a path to a host":        func(w *description) { w.WebhookPath = new("//other.example") },
+		"a path with a namespace": func(w *description) { w.WebhookPath = new("/other/service") },
+		"another port":            func(w *description) { w.ContainerPort = 6443 },
+		"another target port":     func(w *description) { w.TargetPort = new(intstr.FromInt32(10250)) },
+		"equivalent resources":    func(w *description) { w.MatchPolicy = new(admissionregistrationv1.Equivalent) },
+		"all, and failures refuse": func(w *description) {
+			w.Rules, w.FailurePolicy = list(rule("", "*/*")), new(admissionregistrationv1.Fail)
+		},
+		"CRDs to convert":         func(w *description) { w.ConversionCRDs = []string{"alls.other.example"} },
+		"a Deployment elsewhere":  func(w *description) { w.DeploymentName = "other/cool" },
+		"a Deployment with a dot": func(w *description) { w.DeploymentName = "cool.other" },
+	} {
+		for _, kind := range []v1alpha1.WebhookAdmissionType{validating, mutating} {
+			s := source(operator(describe("v.example.com", kind, change)))
+			s.Group = oneNamespace()
+			actions, problem := s.Install()
+			if problem != "" {
+				require.Empty(t, actions, name)
+				continue
+			}
+			require.Len(t, actions, 1, name)
+			var selector *metav1.LabelSelector
+			var client admissionregistrationv1.WebhookClientConfig
+			switch o := actions[0].(olmcore.Create).Object.(type) {
+			case *validatingConfiguration:
+				require.Len(t, o.Webhooks, 1, name)
+				selector, client = o.Webhooks[0].NamespaceSelector, o.Webhooks[0].ClientConfig
+			case *mutatingConfiguration:
+				require.Len(t, o.Webhooks, 1, name)
+				selector, client = o.Webhooks[0].NamespaceSelector, o.Webhooks[0].ClientConfig
+			}
+			require.Equal(t, want, selector, name)
+			require.Nil(t, client.URL, name)
+			require.Equal(t, "ns/cool-service", client.Service.Namespace+"/"+client.Service.Name, name)
+			for _, r := range liveRules(actions[0].(olmcore.Create).Object) {
+				require.Equal(t, admissionregistrationv1.NamespacedScope, *r.Scope, name)
+			}
+		}
+	}
 }
 
 // TestJudgingHugeRulesTakesNoLonger checks that the cost of a rule grows with its lists and not with their product.

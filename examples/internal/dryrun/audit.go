@@ -4,10 +4,13 @@ package dryrun
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/olmcore"
@@ -55,29 +58,48 @@ func (r *runner) audit() error {
 	return r.assess()
 }
 
-// assess adds why APIs have no ClusterRoles, which the controller does not say at rest.
+// assess adds what the controllers of ClusterServiceVersions do not report at rest: why APIs have no ClusterRoles, and which webhooks
+// stay that a new version would not get.
 func (r *runner) assess() error {
 	for _, key := range fake.KeysOf(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind))(r.cluster) {
-		in, err := permissions.Gather(r.ctx, r.reader, key)
-		if errors.Is(err, olmcore.ErrNotRead) {
-			continue // its reconcile said so
-		}
-		if err != nil {
-			return err
-		}
-		in.Now = r.cluster.Now()
-		said, err := permissions.Assess(in)
-		if errors.Is(err, olmcore.ErrInvalidInput) {
-			continue // its reconcile said so
-		}
-		if err != nil {
-			return err
-		}
-		for i := range said {
-			if err := r.add(fake.Event{Controller: controllers.Permissions, Key: key, Diagnostic: &said[i]}); err != nil {
+		for controller, assess := range map[string]func(types.NamespacedName) ([]olmcore.Diagnostic, error){
+			controllers.Permissions: r.assessPermissions, controllers.CSV: r.assessWebhooks,
+		} {
+			said, err := assess(key)
+			if errors.Is(err, olmcore.ErrNotRead) || errors.Is(err, olmcore.ErrInvalidInput) {
+				continue // its reconcile said so
+			}
+			if err != nil {
 				return err
+			}
+			for i := range said {
+				if err := r.add(fake.Event{Controller: controller, Key: key, Diagnostic: &said[i]}); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+func (r *runner) assessPermissions(key types.NamespacedName) ([]olmcore.Diagnostic, error) {
+	in, err := permissions.Gather(r.ctx, r.reader, key)
+	if err != nil {
+		return nil, err
+	}
+	in.Now = r.cluster.Now()
+	return permissions.Assess(in)
+}
+
+func (r *runner) assessWebhooks(key types.NamespacedName) ([]olmcore.Diagnostic, error) {
+	in, err := csv.Gather(r.ctx, r.reader, key, csv.Config{})
+	if err != nil {
+		return nil, err
+	}
+	in.Now = r.cluster.Now()
+	assessed, err := csv.Assess(in)
+	isOther := func(d olmcore.Diagnostic) bool {
+		return !slices.Contains([]string{csv.ReasonWebhookRulesKept, csv.ReasonWebhookRulesNarrowed, csv.ReasonConversionKept}, d.Reason)
+	}
+	return slices.DeleteFunc(assessed.Diagnostics, isOther), err
 }
