@@ -157,6 +157,18 @@ func (o *Options) planConfig() installplan.Config {
 	return config
 }
 
+// csvConfig is the configuration of ClusterServiceVersions. The package server may also run in the namespace of the global
+// catalogs and in that of OLM.
+func (o *Options) csvConfig() csv.Config {
+	config := o.CSV
+	global, olm := o.globalNamespace(), cmp.Or(o.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace)
+	if config.PackageServerNamespaces == nil && global == csv.DefaultPackageServerNamespace && olm == csv.DefaultPackageServerNamespace {
+		return config
+	}
+	config.PackageServerNamespaces = slices.Concat(config.PackageServerNamespaces, []string{global, olm})
+	return config
+}
+
 func (s *Set) connection(in catalog.Input, address string) *catalog.Connection {
 	if s.options.Connection == nil {
 		return nil
@@ -220,7 +232,7 @@ func groupOf(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, er
 }
 
 func (s *Set) csv(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
-	in, err := csv.Gather(ctx, r, p.key, s.options.CSV)
+	in, err := csv.Gather(ctx, r, p.key, s.options.csvConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}

@@ -142,6 +142,9 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	for _, d := range slices.Concat(c.Spec.APIServiceDefinitions.Owned, c.Spec.APIServiceDefinitions.Required) {
 		add(ofAPIService(d.GetName()))
 	}
+	for _, d := range c.Spec.APIServiceDefinitions.Owned {
+		add(ofAPIGroup(d.Group))
+	}
 	termsOfAPIs(group.Provided(c), add)
 	for _, p := range permissionsOf(c) {
 		for _, rule := range p.rules {
@@ -158,6 +161,7 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 func ofNamespace(name string) olmcore.Term  { return olmcore.Term{Of: "namespace", Value: name} }
 func ofDefinition(name string) olmcore.Term { return olmcore.Term{Of: "definition", Value: name} }
 func ofAPIService(name string) olmcore.Term { return olmcore.Term{Of: "APIService", Value: name} }
+func ofAPIGroup(name string) olmcore.Term   { return olmcore.Term{Of: "API group", Value: name} }
 
 var unsettled = olmcore.Term{Of: "unsettled"}
 
@@ -171,17 +175,17 @@ func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterSe
 		of.Terms = append(provides.Terms, ofNamespace(next.Namespace))
 		of.Is = func(c *v1alpha1.ClusterServiceVersion) bool { return c.Namespace == next.Namespace || provides.Is(c) }
 	case *apiextensionsv1.CustomResourceDefinition:
-		of.Terms = []olmcore.Term{ofDefinition(next.Name)}
+		of.Terms = []olmcore.Term{ofDefinition(next.Name), ofAPIGroup(next.Spec.Group)}
 		of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
 			d := &c.Spec.CustomResourceDefinitions
-			return owned.Describes(d.Owned, next.Name) || owned.Describes(d.Required, next.Name)
+			return owned.Describes(d.Owned, next.Name) || owned.Describes(d.Required, next.Name) || servesGroup(c, next.Spec.Group)
 		}
 	case *apiregistrationv1.APIService:
 		isIt := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == next.Name }
-		of.Terms = []olmcore.Term{ofAPIService(next.Name)}
+		of.Terms = []olmcore.Term{ofAPIService(next.Name), ofAPIGroup(next.Spec.Group)}
 		of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
 			d := &c.Spec.APIServiceDefinitions
-			return slices.ContainsFunc(d.Owned, isIt) || slices.ContainsFunc(d.Required, isIt)
+			return slices.ContainsFunc(d.Owned, isIt) || slices.ContainsFunc(d.Required, isIt) || servesGroup(c, next.Spec.Group)
 		}
 	case *rbacv1.ClusterRole:
 		before, _ := old.(*rbacv1.ClusterRole)
@@ -209,6 +213,11 @@ func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterSe
 		return c != nil && !c.IsCopied() && (concerns(c) || owns(c, next) || owns(c, old))
 	}
 	return of
+}
+
+// servesGroup reports whether a CSV owns an APIService of an API group. The API server lets no object change its group.
+func servesGroup(c *v1alpha1.ClusterServiceVersion, group string) bool {
+	return slices.ContainsFunc(c.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.Group == group })
 }
 
 // provide returns which CSVs provide an API that one of the OperatorGroups lists.

@@ -100,12 +100,33 @@ func judgeOwnedAPIServices(in *Input) []v1alpha1.RequirementStatus {
 // cannotAdopt is what OLM says of an owned APIService that is another's.
 const cannotAdopt = "unable to adopt APIService"
 
-// apiServiceConflict says whose the APIService is that keeps the CSV from being installed, once.
-func (f *facts) apiServiceConflict(d decision) []olmcore.Diagnostic {
-	if d.Message != cannotAdopt || f.csv.Status.Reason == d.Reason {
-		return nil
+// ownedPath is the field that describes the owned APIServices.
+const ownedPath = "spec.apiservicedefinitions.owned"
+
+// apiServiceConflict returns the message for the status if an owned APIService belongs to another owner, or if it is new
+// and its API group belongs to another; and the Diagnostic that explains it. Both are empty if the CSV may be installed.
+func (f *facts) apiServiceConflict() (message string, diagnostics []olmcore.Diagnostic) {
+	if !isCalled(f.csv) {
+		return "", nil
 	}
-	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, ReasonAPIServiceConflict, olmcore.RefOf(f.csv), "spec.apiservicedefinitions.owned", "%s", f.apis.Conflict())}
+	reason, why := ReasonAPIServiceConflict, f.apis.Conflict()
+	message = cannotAdopt
+	if why == "" {
+		reason, why = ReasonAPIGroupConflict, f.apis.Refusal()
+		message = why
+	}
+	if why == "" {
+		return "", nil
+	}
+	return message, []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, reason, olmcore.RefOf(f.csv), ownedPath, "%s", why)}
+}
+
+// sharedGroups names the APIServices of the CSV that exist and that would not be created today.
+func (f *facts) sharedGroups() (diagnostics []olmcore.Diagnostic) {
+	for _, why := range f.apis.Shared() {
+		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonAPIGroupShared, olmcore.RefOf(f.csv), ownedPath, "%s", why))
+	}
+	return diagnostics
 }
 
 // judgeNativeAPIs has the entries in the order of the spec.

@@ -4,6 +4,7 @@ package csv
 
 import (
 	"context"
+	"slices"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -148,7 +149,7 @@ func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 			}
 		}
 	}
-	for _, crd := range in.CustomResourceDefinitions.Items {
+	for _, crd := range slices.Concat(in.CustomResourceDefinitions.Items, in.GroupDefinitions.Items) {
 		for _, noted := range owned.Alongside(crd) {
 			terms = append(terms, read.Term{Of: termName, Value: noted.Name})
 		}

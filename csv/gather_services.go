@@ -9,6 +9,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -57,10 +58,15 @@ func gatherServices(r *read.Reads, in *Input) {
 func gatherCallers(r *read.Reads, in *Input, services []string) {
 	c, s := in.ClusterServiceVersion, &in.Serving
 	var owns []string
+	var groups []read.Term
 	for _, d := range c.Spec.APIServiceDefinitions.Owned {
-		owns = append(owns, d.GetName())
+		owns, groups = append(owns, d.GetName()), append(groups, read.Term{Of: termGroup, Value: d.Group})
 	}
-	in.APIServices = read.Join(in.APIServices, read.Indexed(r, "", callerTerms(c, nil, owns), func(a *apiregistrationv1.APIService, add func(read.Term)) { termsOfCaller(a, add) }))
+	in.APIServices = read.Join(in.APIServices, read.Indexed(r, "", append(callerTerms(c, nil, owns), groups...), termsOfAPIService))
+	in.GroupDefinitions = olmcore.Found[*apiextensionsv1.CustomResourceDefinition]()
+	if len(groups) > 0 {
+		in.GroupDefinitions = read.Indexed(r, "", groups, termsOfDefinition)
+	}
 	validating, mutating := webhook.ConfigurationNames(c)
 	terms := callerTerms(c, services, slices.Concat(validating, mutating))
 	s.ValidatingWebhookConfigurations = read.Indexed(r, "", terms, func(w *admissionregistrationv1.ValidatingWebhookConfiguration, add func(read.Term)) {
@@ -77,12 +83,23 @@ func gatherCallers(r *read.Reads, in *Input, services []string) {
 	})
 }
 
-// Terms of who calls an operator: a name, the owner that its labels name, and the Service that it calls.
+// Terms of who calls an operator: a name, the owner that its labels name, and the Service that it calls; and of an API, its
+// group.
 const (
 	termCaller  = "caller"
 	termOwner   = "owner"
 	termService = "service"
+	termGroup   = "group"
 )
+
+func termsOfAPIService(a *apiregistrationv1.APIService, add func(read.Term)) {
+	termsOfCaller(a, add)
+	add(read.Term{Of: termGroup, Value: a.Spec.Group})
+}
+
+func termsOfDefinition(crd *apiextensionsv1.CustomResourceDefinition, add func(read.Term)) {
+	add(read.Term{Of: termGroup, Value: crd.Spec.Group})
+}
 
 func callerTerms(c *version, services, names []string) []read.Term {
 	terms := []read.Term{{Of: termOwner, Value: c.Namespace + "/" + c.Name}}

@@ -55,7 +55,10 @@ type Input struct {
 	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
 	// CustomResourceDefinitions are those that the CSV owns or requires.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// APIServices are those named <version>.<group> that the CSV requires or owns.
+	// GroupDefinitions are those of the API groups of which the CSV owns an APIService. They are needed as long as one of
+	// its APIServices does not exist.
+	GroupDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
+	// APIServices are those named <version>.<group> that the CSV requires or owns, and all others of the groups that it owns.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
 	// KubernetesVersion is the server's gitVersion, e.g. "v1.36.2"; empty when unknown, which satisfies no
 	// spec.minKubeVersion.
@@ -113,8 +116,21 @@ type Config struct {
 	ProxyEnv []corev1.EnvVar `json:"proxyEnv,omitempty"`
 	// AdoptForeignDeployments overwrites Deployments that have no owner instead of refusing to install.
 	AdoptForeignDeployments bool `json:"adoptForeignDeployments,omitempty"`
+	// PackageServerNamespaces are the namespaces whose operators may serve packages.operators.coreos.com, the API of OLM's
+	// package server. Nil: DefaultPackageServerNamespace. An APIService that exists stays in any case.
+	PackageServerNamespaces []string `json:"packageServerNamespaces,omitempty"`
 	// Cleanup tunes what happens to what a CSV leaves behind.
 	Cleanup cleanup.Config `json:"cleanup,omitzero"`
+}
+
+// DefaultPackageServerNamespace is that of Config.PackageServerNamespaces.
+const DefaultPackageServerNamespace = "olm"
+
+func (c Config) packageServerNamespaces() []string {
+	if c.PackageServerNamespaces == nil {
+		return []string{DefaultPackageServerNamespace}
+	}
+	return c.PackageServerNamespaces
 }
 
 // The times that decisions wait for.
@@ -133,6 +149,11 @@ const (
 func (c Config) Validate() error {
 	if c.InstallTimeout < 0 {
 		return &olmcore.InputError{Field: "Config.InstallTimeout", Problem: "is negative"}
+	}
+	for i, name := range c.PackageServerNamespaces {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return &olmcore.InputError{Field: fmt.Sprintf("Config.PackageServerNamespaces[%d]", i), Problem: "is not the name of a namespace"}
+		}
 	}
 	for i := range c.ProxyEnv {
 		if len(validation.IsRelaxedEnvVarName(c.ProxyEnv[i].Name)) > 0 {
@@ -168,6 +189,7 @@ func (in *Input) validateLists() error {
 		olmcore.ValidateList("Subscriptions", in.Subscriptions),
 		olmcore.ValidateList("OperatorConditions", in.OperatorConditions),
 		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
+		olmcore.ValidateList("GroupDefinitions", in.GroupDefinitions),
 		olmcore.ValidateList("APIServices", in.APIServices),
 		olmcore.ValidateList("ServiceAccounts", in.ServiceAccounts),
 		olmcore.ValidateList("Roles", in.Roles),
@@ -188,6 +210,7 @@ func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	olmcore.CoverObjects(&c, in.Subscriptions)
 	olmcore.CoverObjects(&c, in.OperatorConditions)
 	olmcore.CoverObjects(&c, in.CustomResourceDefinitions)
+	olmcore.CoverObjects(&c, in.GroupDefinitions)
 	olmcore.CoverObjects(&c, in.APIServices)
 	olmcore.CoverObjects(&c, in.ServiceAccounts)
 	olmcore.CoverObjects(&c, in.Roles)
@@ -205,6 +228,8 @@ func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	olmcore.CoverValues(&c, in.Config.ExcludedAnnotations)
 	olmcore.CoverValues(&c, in.Config.ProxyEnv)
 	olmcore.CoverValue(&c, in.Config.AdoptForeignDeployments)
+	olmcore.CoverValue(&c, in.Config.PackageServerNamespaces == nil)
+	olmcore.CoverValues(&c, in.Config.PackageServerNamespaces)
 	in.Config.Cleanup.Cover(&c)
 	return c
 }

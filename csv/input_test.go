@@ -47,6 +47,7 @@ func TestBrokenContractsNameTheField(t *testing.T) {
 		"Neighbours[0]":                            func(in *csv.Input) { in.Neighbours = olmcore.Found[*v1alpha1.ClusterServiceVersion](nil) },
 		"Deployments[1]":                           func(in *csv.Input) { in.Deployments = olmcore.Found(installed(), nil) },
 		"Config.InstallTimeout":                    func(in *csv.Input) { in.Config.InstallTimeout = -1 },
+		"Config.PackageServerNamespaces[0]":        func(in *csv.Input) { in.Config.PackageServerNamespaces = []string{"a.b"} },
 		"Config.ProxyEnv[1].Name":                  func(in *csv.Input) { in.Config.ProxyEnv = []corev1.EnvVar{{Name: "NO_PROXY"}, {Value: "x"}} },
 	} {
 		in := input(pending, "RequirementsUnknown", "")

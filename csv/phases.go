@@ -167,7 +167,9 @@ func deploymentsUnread(f *facts) (decision, bool) {
 func conflicting(f *facts) (decision, bool) {
 	reason, problem := f.conflict()
 	d := fail(reason, problem)
-	d.Diagnostics = f.apiServiceConflict(d)
+	if about, found := f.apiServiceConflict(); d.Message == about && f.csv.Status.Reason != d.Reason {
+		d.Diagnostics = found
+	}
 	switch {
 	case reason == "":
 	case f.phase == v1alpha1.CSVPhasePending:

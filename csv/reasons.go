@@ -59,6 +59,13 @@ const (
 	// ReasonAPIServiceConflict: an owned APIService exists and is another's, so the operator is not installed. Remove it or
 	// the operator that it belongs to; one that was left behind goes with package sweep.
 	ReasonAPIServiceConflict = "APIServiceConflict"
+	// ReasonAPIGroupConflict: an owned APIService does not exist yet, and its API group belongs to another operator or is
+	// reserved, so the operator is not installed. Run the command in the message to allow it.
+	ReasonAPIGroupConflict = "APIGroupConflict"
+	// ReasonAPIGroupShared: an owned APIService exists that would not be created today, because its API group belongs to
+	// another operator too. It stays. Check that both operators may serve the group. Assess reports it at any time, and
+	// Reconcile together with a write.
+	ReasonAPIGroupShared = "APIGroupShared"
 	// ReasonUnknownInstallMode: the CSV lists an install mode that the API does not have, which supports nothing.
 	// Correct spec.installModes.
 	ReasonUnknownInstallMode = "UnknownInstallMode"

@@ -67,7 +67,7 @@ func Reconcile(in Input) (Outcome, error) {
 	d := decide(f)
 	out := Outcome{Result: f.result(d), Certificates: d.certificates, Judged: f.remembered(&d), Repair: f.repair(d), Inspected: f.certificates.Memory}
 	if len(out.Actions) > 0 {
-		out.Diagnostics = slices.Concat(out.Diagnostics, webhookDiagnostics(f))
+		out.Diagnostics = slices.Concat(out.Diagnostics, keptDiagnostics(f))
 	}
 	if out.Empty() && out.Certificates == nil && in.Issued == nil && out.Judged == in.Judged && out.Repair == nil {
 		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
@@ -231,8 +231,8 @@ func (f *facts) conflict() (v1alpha1.ConditionReason, string) {
 			return v1alpha1.CSVReasonOwnerConflict, "conflicting CRD owner in namespace"
 		}
 	}
-	if isCalled(f.csv) && f.apis.Conflict() != "" {
-		return v1alpha1.CSVReasonOwnerConflict, cannotAdopt
+	if problem, _ := f.apiServiceConflict(); problem != "" {
+		return v1alpha1.CSVReasonOwnerConflict, problem
 	}
 	if problem := deployment.Conflict(f.csv, f.Relatives, f.Neighbours.Items, f.Deployments.Items, f.Config.AdoptForeignDeployments); problem != "" {
 		return v1alpha1.CSVReasonOwnerConflict, problem

@@ -50,8 +50,10 @@ func servicesOf(f *facts) services {
 	account, _ := olmcore.AccountOf(f.group)
 	s := services{
 		apis: apiservice.Source{
-			CSV: f.csv, Account: account, Now: f.Now, Neighbours: f.Neighbours.Items, APIServices: f.APIServices.Items, Objects: &f.Serving,
-			Deployments: f.Deployments.Items, ServiceAccounts: f.ServiceAccounts.Items, ServedAPIs: f.ServedAPIs,
+			CSV: f.csv, Account: account, Now: f.Now, Neighbours: f.Neighbours.Items, Relatives: f.Relatives,
+			APIServices: f.APIServices.Items, Definitions: f.GroupDefinitions.Items, Objects: &f.Serving,
+			PackageServerNamespaces: f.Config.packageServerNamespaces(),
+			Deployments:             f.Deployments.Items, ServiceAccounts: f.ServiceAccounts.Items, ServedAPIs: f.ServedAPIs,
 			Config: deployment.ConfigOf(f.csv, f.Subscriptions.Items),
 		},
 		webhooks: webhook.Source{
@@ -89,6 +91,9 @@ func servicesUnread(f *facts) (decision, bool) {
 	if len(f.csv.Spec.APIServiceDefinitions.Owned) > 0 {
 		lists = read.Missing(f.APIServices, "APIServices")
 	}
+	if f.apis.NeedsClaims() {
+		lists = append(lists, read.Missing(f.GroupDefinitions, "CustomResourceDefinitions of the owned API groups")...)
+	}
 	if isCalled(f.csv) && f.phase != v1alpha1.CSVPhasePending {
 		lists = append(lists, servingUnread(f)...)
 	}
@@ -116,12 +121,13 @@ func servingUnread(f *facts) []string {
 // certificatePace is how soon a certificate that was not issued is asked for again.
 const certificatePace = 10 * time.Second
 
-// webhookDiagnostics returns the Diagnostics about the rules of webhooks. A version that is replaced has none.
-func webhookDiagnostics(f *facts) []olmcore.Diagnostic {
+// keptDiagnostics returns the Diagnostics about webhooks, conversions and APIServices that exist and would not be created today.
+// A version that is replaced has none.
+func keptDiagnostics(f *facts) []olmcore.Diagnostic {
 	if f.isLeaving() {
 		return nil
 	}
-	return f.webhooks.Diagnostics()
+	return slices.Concat(f.webhooks.Diagnostics(), f.sharedGroups())
 }
 
 // trust returns what makes all that exists and calls the operator trust its certificates, and nothing else.

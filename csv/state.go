@@ -49,8 +49,8 @@ type Assessment struct {
 	Mode    cleanup.Mode
 	Stage   cleanup.Stage
 	Pending int
-	// Diagnostics are those of Reconcile, and those that Reconcile reports only beside writes, such as ReasonWebhookRulesKept. They
-	// name a list that the decision needs and that was not read.
+	// Diagnostics are those of Reconcile, and those that Reconcile reports only beside writes, such as ReasonWebhookRulesKept
+	// and ReasonAPIGroupShared. They name a list that the decision needs and that was not read.
 	Diagnostics []olmcore.Diagnostic
 	// RequeueAfter is the time to the next deadline, 0 when there is none.
 	RequeueAfter time.Duration
@@ -77,7 +77,7 @@ func Assess(in Input) (Assessment, error) {
 	if d.reported {
 		d.Requirements = f.report.entries()
 	}
-	d.Diagnostics = slices.Concat(d.Diagnostics, webhookDiagnostics(f))
+	d.Diagnostics = slices.Concat(d.Diagnostics, keptDiagnostics(f))
 	return d.Assessment, nil
 }
 

@@ -124,7 +124,9 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 		}},
 		"labels and annotations": {change: func(crd *definition) {
 			crd.Labels = map[string]string{"team": "evil"}
-			crd.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "evil/ca", "olmcore/changeable-by": NS}
+			crd.Annotations = map[string]string{
+				"cert-manager.io/inject-ca-from": "evil/ca", "olmcore/changeable-by": NS, "olmcore/api-group-shared-with": NS,
+			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,9 @@ const (
 	LabelGroupPrefix = "olm.operatorgroup.uid/"
 	// KeyPrefix starts annotation and label keys of our own.
 	KeyPrefix = "olmcore/"
+	// AnnotationAPIGroupSharedWith is set by a cluster administrator on a CustomResourceDefinition or an APIService. It names
+	// namespaces, separated by commas, whose operators may serve other versions of the API group of the object.
+	AnnotationAPIGroupSharedWith = KeyPrefix + "api-group-shared-with"
 	// FinalizerCSVCleanup holds a ClusterServiceVersion until its cleanup is done. OLM uses the same finalizer since 0.27.
 	FinalizerCSVCleanup = "operators.coreos.com/csv-cleanup"
 )

@@ -14,7 +14,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -35,10 +37,16 @@ type Source struct {
 	Now     time.Time
 	// Neighbours are the other CSVs of the namespace, copies left out.
 	Neighbours []*owned.CSV
-	// APIServices hold those that the CSV owns, and those whose owner labels name it.
+	// Relatives are the Neighbours of the same upgrade chain.
+	Relatives sets.Set[*owned.CSV]
+	// APIServices hold those that the CSV owns, those whose owner labels name it, and all of the API groups that it owns.
 	APIServices []*apiregistrationv1.APIService
-	Objects     *serving.Objects
-	Deployments []*appsv1.Deployment
+	// Definitions hold the CustomResourceDefinitions of these groups.
+	Definitions []*apiextensionsv1.CustomResourceDefinition
+	// PackageServerNamespaces are the namespaces from which the group PackageGroup may be served.
+	PackageServerNamespaces []string
+	Objects                 *serving.Objects
+	Deployments             []*appsv1.Deployment
 	// ServiceAccounts hold those that the Deployments run as.
 	ServiceAccounts []*corev1.ServiceAccount
 	ServedAPIs      olmcore.Observed[schema.GroupVersionKind]

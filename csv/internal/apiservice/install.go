@@ -61,6 +61,9 @@ func (s Source) write(a *api) olmcore.Action {
 		return nil
 	}
 	if a.live == nil {
+		if why, _ := s.refused(a); why != "" {
+			return nil
+		}
 		return s.create(a, bundle)
 	}
 	if s.isRight(a) && bytes.Equal(a.live.Spec.CABundle, bundle) {

@@ -4,6 +4,7 @@ package apiservice_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -31,6 +33,7 @@ type input struct {
 	CSV             *v1alpha1.ClusterServiceVersion
 	Neighbours      []*v1alpha1.ClusterServiceVersion
 	APIServices     []*apiregistrationv1.APIService
+	Definitions     []*apiextensionsv1.CustomResourceDefinition
 	Serving         serving.Objects
 	Deployments     []*appsv1.Deployment
 	ServiceAccounts []*corev1.ServiceAccount
@@ -39,12 +42,13 @@ type input struct {
 }
 
 func inputOf(s apiservice.Source) input {
-	return input{s.Now, s.CSV, s.Neighbours, s.APIServices, *s.Objects, s.Deployments, s.ServiceAccounts, s.ServedAPIs, s.Backends.(trusting)}
+	return input{s.Now, s.CSV, s.Neighbours, s.APIServices, s.Definitions, *s.Objects, s.Deployments, s.ServiceAccounts, s.ServedAPIs, s.Backends.(trusting)}
 }
 
 func (in *input) source() apiservice.Source {
 	return apiservice.Source{
-		Now: in.Now, CSV: in.CSV, Neighbours: in.Neighbours, APIServices: in.APIServices, Objects: &in.Serving, Deployments: in.Deployments,
+		Now: in.Now, CSV: in.CSV, Neighbours: in.Neighbours, APIServices: in.APIServices, Definitions: in.Definitions, Objects: &in.Serving,
+		Deployments:     in.Deployments,
 		ServiceAccounts: in.ServiceAccounts, ServedAPIs: in.ServedAPIs, Backends: in.Bundles,
 	}
 }
@@ -63,6 +67,8 @@ func decided(in input) (olmcore.Result, error) {
 	}
 	problem, _ := s.Issue()
 	say("Conflict", s.Conflict())
+	say("Refusal", s.Refusal())
+	say("Shared", strings.Join(s.Shared(), ", "))
 	say("Issue", problem)
 	if state := s.Health(); state != apiservice.Available && state != apiservice.Disrupted {
 		say("Health", string(state))
@@ -74,6 +80,7 @@ func decided(in input) (olmcore.Result, error) {
 func spoiled(t *rapid.T) apiservice.Source {
 	spoils := []func(*apiservice.Source){
 		second, legacyObjects, absent, unavailable, drained(terminating(time.Minute, nil)), drained(pending(2*time.Minute, func(*corev1.Pod) {})),
+		defined("cubes"), defined("tubes", "ns/cool.v2", "other/x"), lists("tubes", itself),
 		ownedBy("ns", "cool.v1"), ownedBy("other", "cool.v1"), ownedBy("ns", "gone"), replaces(""), phase(csvtest.Succeeded), phase(csvtest.Deleting),
 		live(func(a *apiregistrationv1.APIService) { a.Labels = nil }),
 		live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }),

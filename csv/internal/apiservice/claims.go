@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiservice
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// PackageGroup is the API group of OLM's package server. Like every group below OLM's own it is reserved.
+const PackageGroup = "packages." + v1alpha1.GroupName
+
+const (
+	// labelAutomanaged is on the APIServices that the API server creates itself.
+	labelAutomanaged = "kube-aggregator.kubernetes.io/automanaged"
+	// followsCRDs is the value of labelAutomanaged on the APIServices of CustomResourceDefinitions. Those of the groups
+	// that are built into the API server have another value.
+	followsCRDs = "true"
+	// maxNamed is how many objects one message names.
+	maxNamed = 10
+)
+
+// NeedsClaims reports whether an owned APIService is new, so that whether it may be created depends on what else exists
+// in its API group.
+func (s Source) NeedsClaims() bool {
+	return slices.ContainsFunc(s.apis(), func(a *api) bool { return !s.isHeld(a) })
+}
+
+// isHeld reports whether the APIService exists and is this CSV's, or passes to it from the version that it replaces.
+// Its owner labels are the proof: no tenant writes them. What is held stays, whatever else exists in its group.
+func (s Source) isHeld(a *api) bool { return a.live != nil && s.isAdoptable(a.live) }
+
+// Refusal explains why a new APIService must not be created, and how a cluster administrator allows it. It is empty if
+// nothing is in the way.
+//
+// Differs: OLM creates an APIService in any group.
+func (s Source) Refusal() string {
+	for _, a := range s.apis() {
+		if s.isHeld(a) {
+			continue
+		}
+		if why, allow := s.refused(a); why != "" {
+			return fmt.Sprintf("APIService %s is not created: %s. %s", a.name, why, allow)
+		}
+	}
+	return ""
+}
+
+// Shared explains for each APIService of this CSV that exists why it would not be created today.
+func (s Source) Shared() []string {
+	var shared []string
+	for _, a := range s.apis() {
+		if !s.isHeld(a) {
+			continue
+		}
+		if why, _ := s.refused(a); why != "" {
+			shared = append(shared, fmt.Sprintf("APIService %s exists and stays, but it would not be created today: %s", a.name, why))
+		}
+	}
+	return shared
+}
+
+// refused explains why this CSV may not serve a version of an API group, and what a cluster administrator can do.
+func (s Source) refused(a *api) (why, allow string) {
+	if why, allow = s.reserved(a); why != "" {
+		return why, allow
+	}
+	obstacles := s.obstacles(a)
+	if len(obstacles) == 0 {
+		return "", ""
+	}
+	return obstacles[0].why, s.command(obstacles)
+}
+
+// reserved refuses the groups below OLM's own: clients such as kubectl and consoles believe what they serve. The group of
+// the package server is served from the namespaces that the configuration names.
+func (s Source) reserved(a *api) (why, allow string) {
+	switch {
+	case !strings.HasSuffix(a.group, "."+v1alpha1.GroupName):
+		return "", ""
+	case a.group != PackageGroup:
+		return fmt.Sprintf("API group %s is reserved for OLM", a.group), "Use another group."
+	case slices.Contains(s.PackageServerNamespaces, s.CSV.Namespace):
+		return "", ""
+	}
+	return fmt.Sprintf("API group %s is reserved for the package server of OLM", a.group),
+		fmt.Sprintf("To allow it, add namespace %s to csv.packageServerNamespaces in the configuration.", s.CSV.Namespace)
+}
+
+// obstacle is an object of an API group that keeps this CSV from serving another version of the group.
+type obstacle struct {
+	object   olmcore.Object
+	resource string
+	why      string
+}
+
+// sharedWith is the value of the annotation with which an administrator shares the group of an object.
+func (o obstacle) sharedWith() string {
+	return o.object.GetAnnotations()[olmcore.AnnotationAPIGroupSharedWith]
+}
+
+// obstacles returns what an administrator has to share first, CustomResourceDefinitions before APIServices.
+func (s Source) obstacles(a *api) []obstacle {
+	var found []obstacle
+	isServed := slices.ContainsFunc(s.APIServices, func(other *apiregistrationv1.APIService) bool {
+		return isOfGroup(other, a.group) && s.isAdoptable(other)
+	})
+	for _, crd := range s.Definitions {
+		if crd.Spec.Group != a.group {
+			continue
+		}
+		if why := s.ownedElsewhere(crd, isServed); why != "" {
+			found = append(found, obstacle{crd, "customresourcedefinition", why})
+		}
+	}
+	for _, other := range s.APIServices {
+		if !isOfGroup(other, a.group) || other.Name == a.name || other.Labels[labelAutomanaged] == followsCRDs || s.isOfChain(other) {
+			continue
+		}
+		why := fmt.Sprintf("APIService %s of the same group is not one of this operator", other.Name)
+		found = append(found, obstacle{other, "apiservice", why})
+	}
+	found = slices.DeleteFunc(found, func(o obstacle) bool { return s.isSharedWith(o.object) })
+	slices.SortFunc(found, func(x, y obstacle) int {
+		return cmp.Or(-strings.Compare(x.resource, y.resource), strings.Compare(x.object.GetName(), y.object.GetName()))
+	})
+	return found
+}
+
+// isOfGroup reports whether an APIService is of a group, by its spec or its name.
+func isOfGroup(service *apiregistrationv1.APIService, group string) bool {
+	_, named, _ := strings.Cut(service.Name, ".")
+	return service.Spec.Group == group || named == group
+}
+
+// isOfChain reports whether an APIService belongs to this CSV or to another version of its upgrade chain.
+func (s Source) isOfChain(service *apiregistrationv1.APIService) bool {
+	if s.isAdoptable(service) {
+		return true
+	}
+	owner, ok := olmcore.OwnerOf(service.Labels)
+	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == s.CSV.Namespace && s.isRelative(owner.Name)
+}
+
+// isRelative reports whether a name is that of a version of the same upgrade chain that exists.
+func (s Source) isRelative(name string) bool {
+	other, exists := owned.Find(s.Neighbours, s.CSV.Namespace, name)
+	return exists && !other.IsCopied() && s.Relatives.Has(other)
+}
+
+// ownedElsewhere explains why a CustomResourceDefinition is not this CSV's alone; it is empty if it is. What a CSV lists as
+// owned is written by its author, so an InstallPlan must have recorded the definition for it, or for the version that it
+// replaces. An InstallPlan also records whoever brings the same definition once more. A definition that is recorded for
+// others too is therefore enough only if the CSV serves the group already.
+func (s Source) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, isServed bool) string {
+	if !s.brought(s.CSV, crd) && !s.brought(s.predecessor(), crd) {
+		return fmt.Sprintf("CustomResourceDefinition %s of the same group did not come with this operator", crd.Name)
+	}
+	if isServed {
+		return ""
+	}
+	var others []string
+	for _, key := range owned.Alongside(crd) {
+		isOwn := key.Namespace == s.CSV.Namespace && (key.Name == s.CSV.Name || s.isRelative(key.Name) || !s.hasNeighbour(key.Name))
+		if !isOwn {
+			others = append(others, key.String())
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("CustomResourceDefinition %s of the same group also came with ClusterServiceVersion %s", crd.Name, slices.Min(others))
+}
+
+// brought reports whether a CSV owns a CustomResourceDefinition that an InstallPlan recorded for it.
+func (s Source) brought(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return c != nil && owned.Describes(c.Spec.CustomResourceDefinitions.Owned, crd.Name) && owned.CameWith(c, crd)
+}
+
+// predecessor returns the version that the CSV replaces, nil if none of its namespace has that name.
+func (s Source) predecessor() *owned.CSV {
+	p, exists := owned.Find(s.Neighbours, s.CSV.Namespace, s.CSV.Spec.Replaces)
+	if !exists || p.IsCopied() {
+		return nil
+	}
+	return p
+}
+
+// isSharedWith reports whether an administrator shared the API group of an object with the namespace of this CSV.
+func (s Source) isSharedWith(o olmcore.Object) bool {
+	for name := range strings.SplitSeq(o.GetAnnotations()[olmcore.AnnotationAPIGroupSharedWith], ",") {
+		if strings.TrimSpace(name) == s.CSV.Namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// command returns the advice for a cluster administrator: what shares the objects that are in the way. Objects that are
+// shared with other namespaces keep these, so one command covers the objects with the same value alone.
+func (s Source) command(obstacles []obstacle) string {
+	value := obstacles[0].sharedWith()
+	var names []string
+	for _, o := range obstacles {
+		if o.sharedWith() == value && len(names) < maxNamed {
+			names = append(names, o.resource+"/"+o.object.GetName())
+		}
+	}
+	return fmt.Sprintf("To allow it, a cluster administrator can run: kubectl annotate --overwrite %s %s=%s",
+		strings.Join(names, " "), olmcore.AnnotationAPIGroupSharedWith, strings.TrimPrefix(value+","+s.CSV.Namespace, ","))
+}
