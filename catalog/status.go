@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/catalog/internal/registry"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -126,15 +127,15 @@ func (r *report) conditions() (list []metav1.Condition) {
 }
 
 func isTrue(reason, message string) metav1.Condition {
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: reason, Message: message}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: reason, Message: printable.Text(message)}
 }
 
 func isFalse(reason, message string) metav1.Condition {
-	return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: printable.Text(message)}
 }
 
 func isUnknown(reason, message string) metav1.Condition {
-	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
+	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: reason, Message: printable.Text(message)}
 }
 
 // newAvailable says whether the catalog serves, by which Pods on which nodes.
@@ -182,8 +183,11 @@ func (r *report) distribution() string {
 }
 
 // clip cuts text that others wrote to a length; nothing is left of what is not UTF-8, which would not come back as it was
-// written.
+// written. Characters that people do not see are escaped.
 func clip(text string, most int) string {
+	if utf8.ValidString(text) {
+		text = printable.Text(text)
+	}
 	if len(text) > most {
 		for most > 0 && !utf8.RuneStart(text[most]) {
 			most--

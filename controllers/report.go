@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription"
 )
@@ -32,7 +33,7 @@ type Report struct {
 func (r Report) String() string {
 	var text strings.Builder
 	line := func(format string, args ...any) {
-		fmt.Fprintf(&text, "%s %s: %s\n", r.Controller, r.Key, fmt.Sprintf(format, args...))
+		text.WriteString(printable.Text(fmt.Sprintf("%s %s: %s", r.Controller, r.Key, fmt.Sprintf(format, args...))) + "\n")
 	}
 	for _, a := range r.Result.Actions {
 		verb, target, cause := a.Describe()
@@ -99,6 +100,7 @@ func nature(t olmcore.Transition) (kind, reason string) {
 const maxNote = 1024
 
 func event(target olmcore.Ref, kind, reason, note string) Event {
+	note = printable.Text(note)
 	namespace := target.Namespace
 	if target.APIVersion == "v1" && target.Kind == "Namespace" {
 		namespace = target.Name // else the Event would be in namespace default, where the users of this one cannot read it
@@ -108,7 +110,7 @@ func event(target olmcore.Ref, kind, reason, note string) Event {
 			APIVersion: target.APIVersion, Kind: target.Kind, Namespace: namespace, Name: target.Name,
 			UID: target.UID, ResourceVersion: target.ResourceVersion,
 		},
-		Type: kind, Reason: reason, Note: strings.ToValidUTF8(note[:min(len(note), maxNote)], ""),
+		Type: kind, Reason: printable.Text(reason), Note: strings.ToValidUTF8(note[:min(len(note), maxNote)], ""),
 	}
 }
 

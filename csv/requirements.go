@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -78,6 +79,9 @@ func (t table) judge(in *Input) report {
 	r := make(report, len(t))
 	for i, row := range t {
 		r[i] = row.judge(in)
+		for j := range r[i] {
+			r[i][j].Message = printable.Text(r[i][j].Message)
+		}
 	}
 	return r
 }

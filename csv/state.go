@@ -13,6 +13,7 @@ import (
 	"github.com/olmcore/olm/csv/cleanup"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -190,15 +191,23 @@ var rules = []rule{
 // although its own claim is the better one.
 func decide(f *facts) decision {
 	if d, decided := firstOf(gatesFrom, f); decided {
-		return d
+		return f.printed(d)
 	}
 	d, decided := firstOf(rulesFrom, f)
 	if !decided {
 		d = f.stay()
 	}
-	d = keepCertificates(f, d)
+	d = f.printed(keepCertificates(f, d))
 	if f.claim.Conflict != nil && (d.RequeueAfter == 0 || contestedPace < d.RequeueAfter) {
 		d.RequeueAfter = contestedPace
+	}
+	return d
+}
+
+// printed escapes in a new message what people do not see. The recorded message stays as it is.
+func (f *facts) printed(d decision) decision {
+	if d.Message != f.csv.Status.Message {
+		d.Message = printable.Text(d.Message)
 	}
 	return d
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/installplan/internal/step"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -201,13 +202,13 @@ func (d *decision) findProblems(in *Input, e step.Evaluation) (found []problem) 
 	for i, v := range e.Verdicts {
 		if v.Outcome == step.Waiting && v.Deadline.IsZero() && isAwaited {
 			if until := in.InstallPlan.Status.StartTime.Add(transientTimeout); !in.Now.Before(until) {
-				found = append(found, problem{step: i, reason: ReasonStepRefused, message: v.Message, deadline: until, answered: true})
+				found = append(found, problem{step: i, reason: ReasonStepRefused, message: printable.Text(v.Message), deadline: until, answered: true})
 			}
 		}
 		if !v.Refused() {
 			continue
 		}
-		p := problem{step: i, reason: ReasonStepRefused, message: v.Message}
+		p := problem{step: i, reason: ReasonStepRefused, message: printable.Text(v.Message)}
 		if v.Outcome == step.Blocked {
 			p.deadline, p.anew = in.refusedUntil(v.Deadline)
 		}
@@ -269,7 +270,7 @@ func (in *Input) failure(t *step.Target, last olmcore.LastResult) problem {
 
 // explain returns the message for a write of a target that failed with an error text.
 func explain(t *step.Target, text string) string {
-	return t.Kind.Explain(t.Key.Name, t.Observed != nil, text)
+	return printable.Text(t.Kind.Explain(t.Key.Name, t.Observed != nil, text))
 }
 
 func (in *Input) installTimeout() time.Duration {

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/olmcore/olm/internal/printable"
 )
 
 // Result is what a reconcile function asks for and has to say. The zero Result means: converged, write nothing, wait
@@ -142,7 +144,8 @@ type Diagnostic struct {
 
 // Diagnose returns a Diagnostic about an object, or a field of it. format and args make the message.
 func Diagnose(severity Severity, reason string, target Ref, path, format string, args ...any) Diagnostic {
-	return Diagnostic{Severity: severity, Reason: reason, Message: fmt.Sprintf(format, args...), Target: target.Unversioned(), Path: path}
+	message := printable.Text(fmt.Sprintf(format, args...))
+	return Diagnostic{Severity: severity, Reason: reason, Message: message, Target: target.Unversioned(), Path: path}
 }
 
 // Moved returns the Transition of an edge that a reconcile function takes now.

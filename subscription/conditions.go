@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
@@ -119,6 +120,9 @@ func (j *judgement) conditions(f *facts) (moved []olmcore.Transition, held bool)
 	for i, row := range j.table {
 		before := newest(have, row.Type)
 		after, w := before, row.Want(f)
+		if before == nil || before.Message != w.message {
+			w.message = printable.Text(w.message)
+		}
 		switch {
 		case !w.decided:
 			j.Kept = append(slices.Grow(j.Kept, len(j.table)-i), row.Type)

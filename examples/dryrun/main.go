@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/olmcore/olm/examples/internal/dryrun"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore/manifest"
 )
 
@@ -79,7 +80,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, clock time.Ti
 }
 
 func fail(stderr io.Writer, err error, code int) int {
-	fmt.Fprintln(stderr, "dryrun:", strings.ReplaceAll(err.Error(), "\n", " "))
+	fmt.Fprintln(stderr, "dryrun:", printable.Lines(strings.ReplaceAll(err.Error(), "\n", " ")))
 	return code
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -77,10 +78,11 @@ const maxLabel = 253
 
 // clean makes any text the value of a label. What had to be changed ends with a hash, so it stays apart from others.
 func clean(value string) string {
-	if len(value) <= maxLabel && utf8.ValidString(value) {
+	if len(value) <= maxLabel && utf8.ValidString(value) && printable.IsPlain(value) {
 		return value
 	}
 	hash := "-" + olmcore.NameSuffix(10, value)
+	value = printable.Text(strings.ToValidUTF8(value, ""))
 	return strings.ToValidUTF8(value[:min(len(value), maxLabel-len(hash))], "") + hash
 }
 

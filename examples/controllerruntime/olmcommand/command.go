@@ -52,7 +52,7 @@ func Run(ctx context.Context, args []string, out io.Writer, add ...func(*olmrunt
 	if err := flags.Parse(args, out); err != nil {
 		return err
 	}
-	clients, err := registries.Serve(&flags.Catalogs, &flags.Options, os.Stderr)
+	clients, err := registries.Serve(&flags.Catalogs, &flags.Options, command.Stderr)
 	if err != nil {
 		return err
 	}
@@ -65,14 +65,14 @@ func Run(ctx context.Context, args []string, out io.Writer, add ...func(*olmrunt
 	if err != nil {
 		return flags.NoCluster(err)
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging))) // before, GetConfig would log its error as well, with a stack
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging), zap.WriteTo(command.Stderr))) // before, GetConfig would log its error as well, with a stack
 	config.QPS, config.Burst = 100, 200
 	cluster, err := olmdynamic.New(config)
 	if err != nil {
 		return err
 	}
 	flags.Options.KubernetesVersion = cluster.Version
-	if err := flags.Check(ctx, cluster, cluster.Allowed, os.Stderr); err != nil {
+	if err := flags.Check(ctx, cluster, cluster.Allowed, command.Stderr); err != nil {
 		return err
 	}
 	exported := metrics.New(&flags.Options, flags.Only...)

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -192,7 +193,7 @@ func write(root *os.Root, path string, documents []any) error {
 	texts := make([][]byte, len(documents))
 	for i, document := range documents {
 		var err error
-		if texts[i], err = yaml.Marshal(document); err != nil {
+		if texts[i], err = printable.YAML(document); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -67,5 +68,5 @@ func indented(value any, prefix string, escapeHTML bool) ([]byte, error) {
 	encoder.SetEscapeHTML(escapeHTML)
 	encoder.SetIndent(prefix, "  ")
 	err := encoder.Encode(value)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	return printable.JSON(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), err
 }

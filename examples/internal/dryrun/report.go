@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -71,7 +71,7 @@ func printJSON(w io.Writer, r *Report) error {
 }
 
 func printYAML(w io.Writer, r *Report) error {
-	text, err := yaml.Marshal(r)
+	text, err := printable.YAML(r)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func printTable(w io.Writer, r *Report) error {
 	if len(r.World) > 0 {
 		fmt.Fprintf(&b, "\nThe world, which was the input and nothing else, then holds %d objects (--output json or yaml prints them).\n", len(r.World))
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, printable.Lines(b.String()))
 	return err
 }
 

@@ -6,6 +6,8 @@ package report
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/olmcore/olm/internal/printable"
 )
 
 // Reasons, each explained by the constants of its name in installplan, create and unpack.
@@ -36,10 +38,10 @@ const (
 )
 
 // Clip returns a text for a status, as valid UTF-8 of at most 8 KiB and a mark where it was cut: names and the texts of
-// an API server may have any length.
+// an API server may have any length. Characters that people do not see are escaped.
 func Clip(text string) string {
 	const limit = 8 << 10
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = printable.Text(strings.ToValidUTF8(text, "\uFFFD"))
 	if len(text) <= limit {
 		return text
 	}

@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 	if err := flags.Parse(args, out); err != nil {
 		return err
 	}
-	clients, err := registries.Serve(&flags.Catalogs, &flags.Options, os.Stderr)
+	clients, err := registries.Serve(&flags.Catalogs, &flags.Options, command.Stderr)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 		return err
 	}
 	cluster.FieldValidation, flags.Options.KubernetesVersion = *validation, cluster.Version
-	if err := flags.Check(ctx, cluster, cluster.Allowed, os.Stderr); err != nil {
+	if err := flags.Check(ctx, cluster, cluster.Allowed, command.Stderr); err != nil {
 		return err
 	}
 	if flags.Judge {
@@ -91,7 +91,7 @@ func passes(ctx context.Context, runners []*controllers.Runner, every time.Durat
 			return err
 		}
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
+			fmt.Fprintln(command.Stderr, err)
 		}
 		select {
 		case <-ctx.Done():

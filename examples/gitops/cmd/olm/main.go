@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	if err := flags.Check(ctx, observed, nil, os.Stderr); err != nil {
+	if err := flags.Check(ctx, observed, nil, command.Stderr); err != nil {
 		return err
 	}
 	if err := readCatalogs(ctx, observed, flags, registries); err != nil {
@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 // readCatalogs reads the content of all catalogs once. That there was a connection is no part of the plan.
 func readCatalogs(ctx context.Context, observed *olmcore.Snapshot, flags *command.Flags, registries *registry.Flags) error {
 	o := flags.Options
-	clients, err := registries.Serve(&flags.Catalogs, &o, os.Stderr)
+	clients, err := registries.Serve(&flags.Catalogs, &o, command.Stderr)
 	if err != nil || clients == nil {
 		return err
 	}

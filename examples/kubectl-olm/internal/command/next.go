@@ -69,7 +69,7 @@ func (r *root) next(ctx context.Context) error {
 		err = write(r.Out, text.Lines(b.String()))
 	case "json":
 		out := bufio.NewWriter(r.Out)
-		if err = dryrun.WriteJSON(printable{out}, found, true); err == nil {
+		if err = dryrun.WriteJSON(out, found, true); err == nil {
 			err = out.Flush()
 		}
 	default:
@@ -79,12 +79,4 @@ func (r *root) next(ctx context.Context) error {
 		err = errFound
 	}
 	return err
-}
-
-// printable escapes, in JSON, what is no printable character.
-type printable struct{ w io.Writer }
-
-func (p printable) Write(b []byte) (int, error) {
-	_, err := p.w.Write(text.JSON(b))
-	return len(b), err
 }

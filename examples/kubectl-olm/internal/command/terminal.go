@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/term"
-	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/examples/kubectl-olm/internal/text"
 )
@@ -68,7 +67,7 @@ func (r *root) encode(value any) error {
 		return err
 	}
 	if r.output == "yaml" {
-		document, err = yaml.JSONToYAML(document)
+		document, err = text.YAML(document)
 		if err != nil {
 			return err
 		}

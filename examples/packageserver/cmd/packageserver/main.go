@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/olmcore/olm/examples/packageserver"
 	"github.com/olmcore/olm/examples/packageserver/registries"
 	"github.com/olmcore/olm/examples/registry"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
 	"github.com/olmcore/olm/subscription/resolution/fbc"
@@ -30,8 +32,10 @@ import (
 )
 
 func main() {
+	stderr := printable.Writer(os.Stderr)
+	log.SetOutput(stderr) // of slog, too
 	if err := run(genericapiserver.SetupSignalContext(), os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(stderr, err)
 		os.Exit(1)
 	}
 }
