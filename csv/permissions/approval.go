@@ -53,7 +53,9 @@ func (l *listed) isOf(kind string) bool {
 
 // listing is the steps of one InstallPlan for the Role and the RoleBinding of a permission; binding may be nil.
 type listing struct {
-	plan          string
+	plan string
+	// isComplete is true if the plan applied all its steps.
+	isComplete    bool
 	role, binding *v1alpha1.Step
 }
 
@@ -77,7 +79,9 @@ func listings(c *v1alpha1.ClusterServiceVersion, plans []*v1alpha1.InstallPlan) 
 			}
 		}
 		for _, s := range roles {
-			all[s.Resource.Name] = append(all[s.Resource.Name], listing{p.Name, s, bindings[s.Resource.Name]})
+			all[s.Resource.Name] = append(all[s.Resource.Name], listing{
+				plan: p.Name, isComplete: p.Status.Phase == v1alpha1.InstallPlanPhaseComplete, role: s, binding: bindings[s.Resource.Name],
+			})
 		}
 	}
 	return all
@@ -89,7 +93,7 @@ func listings(c *v1alpha1.ClusterServiceVersion, plans []*v1alpha1.InstallPlan) 
 func (g grant) unlisted(c *v1alpha1.ClusterServiceVersion, of []listing) string {
 	why := fmt.Sprintf("no InstallPlan of namespace %s lists the Role as a step of ClusterServiceVersion %s", c.Namespace, c.Name)
 	for _, l := range of {
-		problem := g.mismatch(l.role, l.binding)
+		problem := g.mismatch(l)
 		if problem == "" {
 			return ""
 		}
@@ -98,12 +102,13 @@ func (g grant) unlisted(c *v1alpha1.ClusterServiceVersion, of []listing) string 
 	return why
 }
 
-// mismatch says why the steps of a plan do not prove a permission; empty when they do. binding may be nil.
-func (g grant) mismatch(role, binding *v1alpha1.Step) string {
-	if role.Status != v1alpha1.StepStatusCreated && role.Status != v1alpha1.StepStatusPresent {
+// mismatch says why the steps of a plan do not prove a permission; empty when they do.
+func (g grant) mismatch(l listing) string {
+	isApplied := l.role.Status == v1alpha1.StepStatusCreated || l.role.Status == v1alpha1.StepStatusPresent
+	if !l.isComplete && !isApplied {
 		return "lists it but has not applied it"
 	}
-	said, problem := manifestOf(role)
+	said, problem := manifestOf(l.role)
 	switch {
 	case problem != "":
 		return problem
@@ -111,10 +116,10 @@ func (g grant) mismatch(role, binding *v1alpha1.Step) string {
 	case !said.isOf("Role"), !equality.Semantic.DeepEqual(said.Rules, g.role.Rules):
 		return "lists it with other rules"
 	}
-	if binding == nil {
+	if l.binding == nil {
 		return ""
 	}
-	said, problem = manifestOf(binding)
+	said, problem = manifestOf(l.binding)
 	isBound := said.isOf("RoleBinding") && said.RoleRef == g.binding.RoleRef && equality.Semantic.DeepEqual(said.Subjects, g.binding.Subjects)
 	if problem == "" && !said.isReference() && !isBound {
 		problem = "binds the Role to other subjects"

@@ -123,11 +123,13 @@ var attacks = map[string]func(w *world){
 			s.Status = v1alpha1.StepStatusNotPresent
 		}
 	},
-	"a step that is not created": func(w *world) { w.step("Role").Status = v1alpha1.StepStatusNotCreated },
-	"a step of fewer rules":      func(w *world) { w.replaceManifest("Role", `"get","list"`, `"get"`) },
-	"a step of no rules":         func(w *world) { w.replaceManifest("Role", `"rules":`, `"others":`) },
-	"a step of another kind":     func(w *world) { w.step("Role").Resource.Kind = "ClusterRole" },
-	"a step of another group":    func(w *world) { w.step("Role").Resource.Group = "rbac.example.com" },
+	"a step that is not created": func(w *world) {
+		w.step("Role").Status, w.plan.Status.Phase = v1alpha1.StepStatusNotCreated, v1alpha1.InstallPlanPhaseInstalling
+	},
+	"a step of fewer rules":   func(w *world) { w.replaceManifest("Role", `"get","list"`, `"get"`) },
+	"a step of no rules":      func(w *world) { w.replaceManifest("Role", `"rules":`, `"others":`) },
+	"a step of another kind":  func(w *world) { w.step("Role").Resource.Kind = "ClusterRole" },
+	"a step of another group": func(w *world) { w.step("Role").Resource.Group = "rbac.example.com" },
 	"a manifest of another group": func(w *world) {
 		w.replaceManifest("Role", `{"metadata"`, `{"apiVersion":"rbac.example.com/v1","metadata"`)
 	},

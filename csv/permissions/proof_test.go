@@ -182,6 +182,7 @@ func TestAPlanProves(t *testing.T) {
 		"one that failed later":     func(w *world) { w.plan.Status.Phase = v1alpha1.InstallPlanPhaseFailed },
 		"one that installs":         func(w *world) { w.plan.Status.Phase = v1alpha1.InstallPlanPhaseInstalling },
 		"a Role that existed":       func(w *world) { w.step("Role").Status = v1alpha1.StepStatusPresent },
+		"a complete plan":           func(w *world) { w.step("Role").Status = "" },
 		"a manifest with kind": func(w *world) {
 			w.replaceManifest("Role", `{"metadata"`, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata"`)
 		},
@@ -542,6 +543,7 @@ func TestManyPermissionsAndStepsTakeNotLong(t *testing.T) {
 	for i := range 10 {
 		p := csvtest.Plan(w.csv)
 		p.Name, p.UID = fmt.Sprint("install-", i+2), types.UID(fmt.Sprint(i))
+		p.Status.Phase = v1alpha1.InstallPlanPhaseInstalling
 		for _, s := range p.Status.Plan {
 			s.Status = v1alpha1.StepStatusUnknown
 		}
