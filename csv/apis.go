@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
@@ -112,7 +113,7 @@ func (f *facts) apiServiceConflict() (message string, diagnostics []olmcore.Diag
 	reason, why := ReasonAPIServiceConflict, f.apis.Conflict()
 	message = cannotAdopt
 	if why == "" {
-		reason, why = ReasonAPIGroupConflict, f.apis.Refusal()
+		reason, why = ReasonAPIGroupConflict, apiservice.Refusal(f.apis)
 		message = why
 	}
 	if why == "" {
@@ -121,9 +122,9 @@ func (f *facts) apiServiceConflict() (message string, diagnostics []olmcore.Diag
 	return message, []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, reason, olmcore.RefOf(f.csv), ownedPath, "%s", why)}
 }
 
-// sharedGroups names the APIServices of the CSV that exist and that would not be created today.
-func (f *facts) sharedGroups() (diagnostics []olmcore.Diagnostic) {
-	for _, why := range f.apis.Shared() {
+// sharedGroups returns a Diagnostic for each APIService of the CSV that exists and would not be created today.
+func sharedGroups(f *facts) (diagnostics []olmcore.Diagnostic) {
+	for _, why := range apiservice.Shared(f.apis) {
 		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonAPIGroupShared, olmcore.RefOf(f.csv), ownedPath, "%s", why))
 	}
 	return diagnostics

@@ -91,7 +91,7 @@ func servicesUnread(f *facts) (decision, bool) {
 	if len(f.csv.Spec.APIServiceDefinitions.Owned) > 0 {
 		lists = read.Missing(f.APIServices, "APIServices")
 	}
-	if f.apis.NeedsClaims() {
+	if apiservice.NeedsClaims(f.apis) {
 		lists = append(lists, read.Missing(f.GroupDefinitions, "CustomResourceDefinitions of the owned API groups")...)
 	}
 	if isCalled(f.csv) && f.phase != v1alpha1.CSVPhasePending {
@@ -127,7 +127,7 @@ func keptDiagnostics(f *facts) []olmcore.Diagnostic {
 	if f.isLeaving() {
 		return nil
 	}
-	return slices.Concat(f.webhooks.Diagnostics(), f.sharedGroups())
+	return slices.Concat(f.webhooks.Diagnostics(), sharedGroups(f))
 }
 
 // trust returns what makes all that exists and calls the operator trust its certificates, and nothing else.

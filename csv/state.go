@@ -191,21 +191,21 @@ var rules = []rule{
 // although its own claim is the better one.
 func decide(f *facts) decision {
 	if d, decided := firstOf(gatesFrom, f); decided {
-		return f.printed(d)
+		return printed(f, d)
 	}
 	d, decided := firstOf(rulesFrom, f)
 	if !decided {
 		d = f.stay()
 	}
-	d = f.printed(keepCertificates(f, d))
+	d = printed(f, keepCertificates(f, d))
 	if f.claim.Conflict != nil && (d.RequeueAfter == 0 || contestedPace < d.RequeueAfter) {
 		d.RequeueAfter = contestedPace
 	}
 	return d
 }
 
-// printed escapes in a new message what people do not see. The recorded message stays as it is.
-func (f *facts) printed(d decision) decision {
+// printed escapes the characters of a new message that people do not see. The recorded message stays as it is.
+func printed(f *facts, d decision) decision {
 	if d.Message != f.csv.Status.Message {
 		d.Message = printable.Text(d.Message)
 	}

@@ -17,12 +17,12 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/fake"
-	"github.com/olmcore/olm/internal/printable"
+	"github.com/olmcore/olm/internal/terminal"
 	"github.com/olmcore/olm/olmcore"
 )
 
 func main() {
-	if err := tell(printable.Writer(os.Stdout)); err != nil {
+	if err := tell(terminal.NewWriter(os.Stdout)); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}

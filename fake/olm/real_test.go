@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/invariant"
 	"github.com/olmcore/olm/fake/olm"
@@ -181,6 +182,7 @@ func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 		c.AutoCreateNamespaces = true
 		o := &olm.OLM{Options: controllers.Options{
 			KubernetesVersion: "v1.36.2", Resolve: p.resolve, Issuer: fake.Issuer{}, Sweeps: true, InstallPlan: installplan.Config{MaxStatusBytes: 4 << 20},
+			CSV: csv.Config{PackageServerNamespaces: []string{namespace}}, // one of the operators is the package server
 		}}
 		d := &fake.Driver{Cluster: c, Controllers: o.Controllers()}
 		safety := &invariant.Safety{Cluster: c}

@@ -3,11 +3,9 @@
 package printable_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -135,24 +133,6 @@ func TestAValueStaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkRoundTrip(t, drawValue(3).Draw(t, "value")) })
 	checkRoundTrip(t, map[string]any{strings.Repeat("\u202e", 2000): "\u202e"})
 	checkRoundTrip(t, strings.Repeat("a \u202e\n", 2000))
-}
-
-func TestAWriterEscapesWhateverComesInParts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawText().Draw(t, "text")
-		var out bytes.Buffer
-		w := printable.Writer(&out)
-		for rest := []byte(s); len(rest) > 0; {
-			n := rapid.IntRange(1, len(rest)).Draw(t, "part")
-			written, err := w.Write(rest[:n])
-			require.NoError(t, err)
-			require.Equal(t, n, written)
-			rest = rest[n:]
-		}
-		for _, r := range out.String() {
-			require.True(t, r == '\n' || r == '\t' || r == '\u200d' || unicode.IsPrint(r), "%U", r)
-		}
-	})
 }
 
 func FuzzAValueStaysTheSame(f *testing.F) {

@@ -19,7 +19,7 @@ import (
 // pure are the packages whose functions see nothing but their arguments.
 var pure = []string{
 	"internal/builtin",
-	"internal/plans", "internal/spelling", "internal/terms", "internal/yamljson", "olmcore", "catalog", "subscription", "installplan", "csv",
+	"internal/plans", "internal/printable", "internal/spelling", "internal/terms", "internal/yamljson", "olmcore", "catalog", "subscription", "installplan", "csv",
 }
 
 // quiet are the other packages that users import: they may simulate, not reach out.
@@ -47,16 +47,17 @@ var forbiddenMethods = []string{"SetPhaseWithEvent", "SetPhaseWithEventIfChanged
 
 // reconcilers never import each other; only what is listed here may be imported from this module.
 var allowedModuleImports = map[string][]string{
-	"internal/builtin":  nil,
-	"internal/plans":    {"olmcore"},
-	"internal/terms":    {"olmcore"},
-	"internal/yamljson": nil,
-	"internal/spelling": nil,
-	"olmcore":           {"internal/spelling", "internal/yamljson"}, // the latter for olmcore/manifest
-	"catalog":           {"olmcore"},
-	"subscription":      {"internal/plans", "internal/yamljson", "olmcore"},
-	"installplan":       {"internal/builtin", "internal/plans", "internal/yamljson", "olmcore"},
-	"csv":               {"internal/builtin", "internal/terms", "olmcore"},
+	"internal/builtin":   nil,
+	"internal/plans":     {"olmcore"},
+	"internal/printable": nil,
+	"internal/terms":     {"olmcore"},
+	"internal/yamljson":  nil,
+	"internal/spelling":  nil,
+	"olmcore":            {"internal/printable", "internal/spelling", "internal/yamljson"}, // the latter for olmcore/manifest
+	"catalog":            {"internal/printable", "olmcore"},
+	"subscription":       {"internal/plans", "internal/printable", "internal/yamljson", "olmcore"},
+	"installplan":        {"internal/builtin", "internal/plans", "internal/printable", "internal/yamljson", "olmcore"},
+	"csv":                {"internal/builtin", "internal/printable", "internal/terms", "olmcore"},
 }
 
 const module = "github.com/olmcore/olm/"

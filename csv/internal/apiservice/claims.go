@@ -29,26 +29,31 @@ const (
 	maxNamed = 10
 )
 
+// claims are the questions about who else has a claim to the API groups of a CSV.
+type claims struct{ Source }
+
 // NeedsClaims reports whether an owned APIService is new, so that whether it may be created depends on what else exists
 // in its API group.
-func (s Source) NeedsClaims() bool {
-	return slices.ContainsFunc(s.apis(), func(a *api) bool { return !s.isHeld(a) })
+func NeedsClaims(s Source) bool {
+	c := claims{s}
+	return slices.ContainsFunc(c.apis(), func(a *api) bool { return !c.isHeld(a) })
 }
 
 // isHeld reports whether the APIService exists and is this CSV's, or passes to it from the version that it replaces.
 // Its owner labels are the proof: no tenant writes them. What is held stays, whatever else exists in its group.
-func (s Source) isHeld(a *api) bool { return a.live != nil && s.isAdoptable(a.live) }
+func (s claims) isHeld(a *api) bool { return a.live != nil && s.isAdoptable(a.live) }
 
 // Refusal explains why a new APIService must not be created, and how a cluster administrator allows it. It is empty if
 // nothing is in the way.
 //
 // Differs: OLM creates an APIService in any group.
-func (s Source) Refusal() string {
+func Refusal(s Source) string {
+	c := claims{s}
 	for _, a := range s.apis() {
-		if s.isHeld(a) {
+		if c.isHeld(a) {
 			continue
 		}
-		if why, allow := s.refused(a); why != "" {
+		if why, allow := c.refused(a); why != "" {
 			return fmt.Sprintf("APIService %s is not created: %s. %s", a.name, why, allow)
 		}
 	}
@@ -56,13 +61,14 @@ func (s Source) Refusal() string {
 }
 
 // Shared explains for each APIService of this CSV that exists why it would not be created today.
-func (s Source) Shared() []string {
+func Shared(s Source) []string {
+	c := claims{s}
 	var shared []string
 	for _, a := range s.apis() {
-		if !s.isHeld(a) {
+		if !c.isHeld(a) {
 			continue
 		}
-		if why, _ := s.refused(a); why != "" {
+		if why, _ := c.refused(a); why != "" {
 			shared = append(shared, fmt.Sprintf("APIService %s exists and stays, but it would not be created today: %s", a.name, why))
 		}
 	}
@@ -70,7 +76,7 @@ func (s Source) Shared() []string {
 }
 
 // refused explains why this CSV may not serve a version of an API group, and what a cluster administrator can do.
-func (s Source) refused(a *api) (why, allow string) {
+func (s claims) refused(a *api) (why, allow string) {
 	if why, allow = s.reserved(a); why != "" {
 		return why, allow
 	}
@@ -83,7 +89,7 @@ func (s Source) refused(a *api) (why, allow string) {
 
 // reserved refuses the groups below OLM's own: clients such as kubectl and consoles believe what they serve. The group of
 // the package server is served from the namespaces that the configuration names.
-func (s Source) reserved(a *api) (why, allow string) {
+func (s claims) reserved(a *api) (why, allow string) {
 	switch {
 	case !strings.HasSuffix(a.group, "."+v1alpha1.GroupName):
 		return "", ""
@@ -109,7 +115,7 @@ func (o obstacle) sharedWith() string {
 }
 
 // obstacles returns what an administrator has to share first, CustomResourceDefinitions before APIServices.
-func (s Source) obstacles(a *api) []obstacle {
+func (s claims) obstacles(a *api) []obstacle {
 	var found []obstacle
 	isServed := slices.ContainsFunc(s.APIServices, func(other *apiregistrationv1.APIService) bool {
 		return isOfGroup(other, a.group) && s.isAdoptable(other)
@@ -143,7 +149,7 @@ func isOfGroup(service *apiregistrationv1.APIService, group string) bool {
 }
 
 // isOfChain reports whether an APIService belongs to this CSV or to another version of its upgrade chain.
-func (s Source) isOfChain(service *apiregistrationv1.APIService) bool {
+func (s claims) isOfChain(service *apiregistrationv1.APIService) bool {
 	if s.isAdoptable(service) {
 		return true
 	}
@@ -152,7 +158,7 @@ func (s Source) isOfChain(service *apiregistrationv1.APIService) bool {
 }
 
 // isRelative reports whether a name is that of a version of the same upgrade chain that exists.
-func (s Source) isRelative(name string) bool {
+func (s claims) isRelative(name string) bool {
 	other, exists := owned.Find(s.Neighbours, s.CSV.Namespace, name)
 	return exists && !other.IsCopied() && s.Relatives.Has(other)
 }
@@ -161,7 +167,7 @@ func (s Source) isRelative(name string) bool {
 // owned is written by its author, so an InstallPlan must have recorded the definition for it, or for the version that it
 // replaces. An InstallPlan also records whoever brings the same definition once more. A definition that is recorded for
 // others too is therefore enough only if the CSV serves the group already.
-func (s Source) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, isServed bool) string {
+func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, isServed bool) string {
 	if !s.brought(s.CSV, crd) && !s.brought(s.predecessor(), crd) {
 		return fmt.Sprintf("CustomResourceDefinition %s of the same group did not come with this operator", crd.Name)
 	}
@@ -182,12 +188,12 @@ func (s Source) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, is
 }
 
 // brought reports whether a CSV owns a CustomResourceDefinition that an InstallPlan recorded for it.
-func (s Source) brought(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+func (s claims) brought(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return c != nil && owned.Describes(c.Spec.CustomResourceDefinitions.Owned, crd.Name) && owned.CameWith(c, crd)
 }
 
 // predecessor returns the version that the CSV replaces, nil if none of its namespace has that name.
-func (s Source) predecessor() *owned.CSV {
+func (s claims) predecessor() *owned.CSV {
 	p, exists := owned.Find(s.Neighbours, s.CSV.Namespace, s.CSV.Spec.Replaces)
 	if !exists || p.IsCopied() {
 		return nil
@@ -196,7 +202,7 @@ func (s Source) predecessor() *owned.CSV {
 }
 
 // isSharedWith reports whether an administrator shared the API group of an object with the namespace of this CSV.
-func (s Source) isSharedWith(o olmcore.Object) bool {
+func (s claims) isSharedWith(o olmcore.Object) bool {
 	for name := range strings.SplitSeq(o.GetAnnotations()[olmcore.AnnotationAPIGroupSharedWith], ",") {
 		if strings.TrimSpace(name) == s.CSV.Namespace {
 			return true
@@ -207,7 +213,7 @@ func (s Source) isSharedWith(o olmcore.Object) bool {
 
 // command returns the advice for a cluster administrator: what shares the objects that are in the way. Objects that are
 // shared with other namespaces keep these, so one command covers the objects with the same value alone.
-func (s Source) command(obstacles []obstacle) string {
+func (s claims) command(obstacles []obstacle) string {
 	value := obstacles[0].sharedWith()
 	var names []string
 	for _, o := range obstacles {

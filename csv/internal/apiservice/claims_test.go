@@ -163,7 +163,7 @@ func TestWhoMayServeAnAPIGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := claiming(c.change)
-			require.Equal(t, c.want, s.Refusal())
+			require.Equal(t, c.want, apiservice.Refusal(s))
 			require.Equal(t, c.want == "", slices.ContainsFunc(s.Install(), func(a olmcore.Action) bool {
 				verb, target, _ := a.Describe()
 				return verb == olmcore.VerbCreate && target.Name == apiName
@@ -175,19 +175,19 @@ func TestWhoMayServeAnAPIGroup(t *testing.T) {
 // TestAHeldAPIServiceIsNeverRefused: not in a reserved group either.
 func TestAHeldAPIServiceIsNeverRefused(t *testing.T) {
 	s := changed(defined("cubes"), sibling("v3", nil))
-	require.Empty(t, s.Refusal())
-	require.False(t, s.NeedsClaims())
+	require.Empty(t, apiservice.Refusal(s))
+	require.False(t, apiservice.NeedsClaims(s))
 	require.Equal(t, []string{"APIService v1.ice.example.com exists and stays, but it would not be created today: " +
-		"CustomResourceDefinition cubes.ice.example.com of the same group did not come with this operator"}, s.Shared())
+		"CustomResourceDefinition cubes.ice.example.com of the same group did not come with this operator"}, apiservice.Shared(s))
 	for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 		s.CSV.Spec.APIServiceDefinitions.Owned[i].Group = apiservice.PackageGroup
 	}
 	s.APIServices[0].Name, s.APIServices[0].Spec.Group = "v1."+apiservice.PackageGroup, apiservice.PackageGroup
-	require.Empty(t, s.Refusal())
+	require.Empty(t, apiservice.Refusal(s))
 	require.Equal(t, []string{"APIService v1.packages.operators.coreos.com exists and stays, but it would not be created today: " +
-		"API group packages.operators.coreos.com is reserved for the package server of OLM"}, s.Shared())
+		"API group packages.operators.coreos.com is reserved for the package server of OLM"}, apiservice.Shared(s))
 	s.PackageServerNamespaces = []string{"ns"}
-	require.Empty(t, s.Shared())
+	require.Empty(t, apiservice.Shared(s))
 }
 
 // TestNoSpellingOfAGroupPassesAsAnother: the API server treats these as other names, or refuses them.
@@ -247,12 +247,12 @@ func TestTheCommandOfARefusalAllowsTheAPIService(t *testing.T) {
 			})
 			sibling(fmt.Sprintf("v%d", i+2), labels.Draw(t, "labels"))(&s)
 		}
-		refusal := s.Refusal()
+		refusal := apiservice.Refusal(s)
 		slices.Reverse(s.Definitions)
 		slices.Reverse(s.APIServices)
-		require.Equal(t, refusal, s.Refusal())
+		require.Equal(t, refusal, apiservice.Refusal(s))
 		for range 12 {
-			if refusal = s.Refusal(); refusal == "" {
+			if refusal = apiservice.Refusal(s); refusal == "" {
 				break
 			}
 			obey(t, &s, refusal)

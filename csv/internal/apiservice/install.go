@@ -61,7 +61,7 @@ func (s Source) write(a *api) olmcore.Action {
 		return nil
 	}
 	if a.live == nil {
-		if why, _ := s.refused(a); why != "" {
+		if why, _ := (claims{s}).refused(a); why != "" {
 			return nil
 		}
 		return s.create(a, bundle)

@@ -67,8 +67,8 @@ func decided(in input) (olmcore.Result, error) {
 	}
 	problem, _ := s.Issue()
 	say("Conflict", s.Conflict())
-	say("Refusal", s.Refusal())
-	say("Shared", strings.Join(s.Shared(), ", "))
+	say("Refusal", apiservice.Refusal(s))
+	say("Shared", strings.Join(apiservice.Shared(s), ", "))
 	say("Issue", problem)
 	if state := s.Health(); state != apiservice.Available && state != apiservice.Disrupted {
 		say("Health", string(state))

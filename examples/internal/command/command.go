@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/controllers"
-	"github.com/olmcore/olm/internal/printable"
+	"github.com/olmcore/olm/internal/terminal"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -32,11 +32,11 @@ import (
 func Main(run func(ctx context.Context, args []string, in io.Reader, out io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	os.Exit(exit(run(ctx, os.Args[1:], os.Stdin, printable.Writer(os.Stdout)), Stderr))
+	os.Exit(exit(run(ctx, os.Args[1:], os.Stdin, terminal.NewWriter(os.Stdout)), Stderr))
 }
 
 // Stderr is the standard error of the process. Characters that people do not see are escaped.
-var Stderr = printable.Writer(os.Stderr)
+var Stderr = terminal.NewWriter(os.Stderr)
 
 // exit says what is wrong, a line for each error of a join, and returns the exit code.
 func exit(err error, out io.Writer) int {

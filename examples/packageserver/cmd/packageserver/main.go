@@ -24,7 +24,7 @@ import (
 	"github.com/olmcore/olm/examples/packageserver"
 	"github.com/olmcore/olm/examples/packageserver/registries"
 	"github.com/olmcore/olm/examples/registry"
-	"github.com/olmcore/olm/internal/printable"
+	"github.com/olmcore/olm/internal/terminal"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
 	"github.com/olmcore/olm/subscription/resolution/fbc"
@@ -32,7 +32,7 @@ import (
 )
 
 func main() {
-	stderr := printable.Writer(os.Stderr)
+	stderr := terminal.NewWriter(os.Stderr)
 	log.SetOutput(stderr) // of slog, too
 	if err := run(genericapiserver.SetupSignalContext(), os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(stderr, err)

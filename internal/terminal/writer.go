@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package printable
+// Package terminal writes for terminals and logs.
+package terminal
 
 import (
 	"io"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/olmcore/olm/internal/printable"
 )
 
-// Writer returns a Writer for a terminal or a log: what is not shown is escaped, but for line ends and tabs. It is safe for
-// concurrent use. A character whose bytes come with two calls is written with the second one.
-func Writer(w io.Writer) io.Writer { return &writer{to: w} }
+// NewWriter returns a Writer for a terminal or a log that escapes characters that people do not see, as printable.Text does.
+// It is safe for concurrent use. A character whose bytes come with two calls is written with the second one.
+func NewWriter(w io.Writer) io.Writer { return &writer{to: w} }
 
 type writer struct {
 	mu   sync.Mutex
@@ -33,7 +36,7 @@ func (w *writer) Write(p []byte) (int, error) {
 		}
 	}
 	w.rest = append([]byte(nil), text[whole:]...)
-	if _, err := io.WriteString(w.to, Text(string(text[:whole]))); err != nil {
+	if _, err := io.WriteString(w.to, printable.Text(string(text[:whole]))); err != nil {
 		return 0, err
 	}
 	return len(p), nil
