@@ -194,8 +194,8 @@ func TestAnAPIGroupOfItsOwnIsServed(t *testing.T) {
 	}
 }
 
-// TestTheFirstOperatorOfAGroupKeepsIt: the second one, in another namespace and with another version, is refused; it is
-// installed once the first one is gone.
+// TestTheFirstOperatorOfAGroupKeepsIt checks that a second operator, in another namespace and with another version of the API
+// group, is refused. It is installed once the first one is gone.
 func TestTheFirstOperatorOfAGroupKeepsIt(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	require.NoError(t, cluster.Create(fromFiles("base.yaml", "api-v1.yaml")...))
@@ -219,8 +219,8 @@ func TestTheFirstOperatorOfAGroupKeepsIt(t *testing.T) {
 	require.Equal(t, succeeded, status().Phase, status().Message)
 }
 
-// TestAnInstalledAPIServiceStays: whatever appears in its group later, and whatever was there when the manager took over
-// from OLM, nothing is written. Assess names what would be refused today.
+// TestAnInstalledAPIServiceStays checks that nothing is written for an APIService that exists, whatever else its group
+// has, also after a manager replaced OLM. Assess names what would be refused today.
 func TestAnInstalledAPIServiceStays(t *testing.T) {
 	for name, late := range map[string]olmcore.Object{
 		"a definition of another":  cubes("other/ice.v1"),
@@ -254,8 +254,8 @@ func TestAnInstalledAPIServiceStays(t *testing.T) {
 	}
 }
 
-// TestAVersionAddedToTheSpecIsRefused: an author of a ClusterServiceVersion that is Succeeded adds a version of a group of
-// another. The APIService that it has stays.
+// TestAVersionAddedToTheSpecIsRefused checks that a Succeeded ClusterServiceVersion gets no new version of the API group of another
+// operator. The APIService that it has stays.
 func TestAVersionAddedToTheSpecIsRefused(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	victims := definition("victim.example.com", "Cube", "cubes", "v1")
@@ -280,8 +280,8 @@ func TestAVersionAddedToTheSpecIsRefused(t *testing.T) {
 	require.Equal(t, succeeded, phase, message)
 }
 
-// TestAnUpgradeAddsAVersionOfItsOwnGroup: the definition is recorded for the version that is replaced, and another
-// operator brought the same one meanwhile.
+// TestAnUpgradeAddsAVersionOfItsOwnGroup checks that an upgrade may add a version although the definition is recorded for the
+// replaced version only, and another operator came with the same definition meanwhile.
 func TestAnUpgradeAddsAVersionOfItsOwnGroup(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	require.NoError(t, cluster.Create(append(fromFiles("base.yaml"), ice(listsCubes), cubes("ns/ice.v1"))...))
@@ -300,8 +300,8 @@ func TestAnUpgradeAddsAVersionOfItsOwnGroup(t *testing.T) {
 	require.NotNil(t, fake.Find[*apiregistrationv1.APIService](cluster, "", "v2.ice.example.com"))
 }
 
-// TestGroupsBelowOLMsAreReserved: the API of the package server is served from the namespaces that Config names, and what
-// exists stays.
+// TestGroupsBelowOLMsAreReserved checks that only the namespaces of Config may serve the API of the package server. What exists
+// stays.
 func TestGroupsBelowOLMsAreReserved(t *testing.T) {
 	serving := func(group string) *v1alpha1.ClusterServiceVersion {
 		return ice(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.APIServiceDefinitions.Owned[0].Group = group })
@@ -352,8 +352,8 @@ func TestGroupsBelowOLMsAreReserved(t *testing.T) {
 	}
 }
 
-// TestUnreadDefinitionsDecideNothing: without the CustomResourceDefinitions of its group a new APIService is neither
-// created nor refused, and one that exists needs none of them.
+// TestUnreadDefinitionsDecideNothing checks that a new APIService is neither created nor refused if the definitions of its group
+// were not read. One that exists needs none of them.
 func TestUnreadDefinitionsDecideNothing(t *testing.T) {
 	in := served(t)
 	in.GroupDefinitions = olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]{}
@@ -374,7 +374,8 @@ func TestUnreadDefinitionsDecideNothing(t *testing.T) {
 	}
 }
 
-// TestObjectsOfAnAPIGroupConcernWhoServesIt: what allows or refuses an APIService wakes its ClusterServiceVersion.
+// TestObjectsOfAnAPIGroupConcernWhoServesIt checks that an object which allows or refuses an APIService wakes its
+// ClusterServiceVersion.
 func TestObjectsOfAnAPIGroupConcernWhoServesIt(t *testing.T) {
 	c, requirer := ice(), ice()
 	requirer.Spec.APIServiceDefinitions.Required, requirer.Spec.APIServiceDefinitions.Owned = requirer.Spec.APIServiceDefinitions.Owned, nil

@@ -172,7 +172,7 @@ func TestWhoMayServeAnAPIGroup(t *testing.T) {
 	}
 }
 
-// TestAHeldAPIServiceIsNeverRefused: not in a reserved group either.
+// TestAHeldAPIServiceIsNeverRefused checks that an existing APIService of the CSV stays, in a reserved group too.
 func TestAHeldAPIServiceIsNeverRefused(t *testing.T) {
 	s := changed(defined("cubes"), sibling("v3", nil))
 	require.Empty(t, apiservice.Refusal(s))
@@ -190,7 +190,8 @@ func TestAHeldAPIServiceIsNeverRefused(t *testing.T) {
 	require.Empty(t, apiservice.Shared(s))
 }
 
-// TestNoSpellingOfAGroupPassesAsAnother: the API server treats these as other names, or refuses them.
+// TestNoSpellingOfAGroupPassesAsAnother checks that another spelling of a group does not hide its owner. The API server treats it
+// as another name, or refuses it.
 func TestNoSpellingOfAGroupPassesAsAnother(t *testing.T) {
 	for _, group := range []string{
 		"ICE.example.com", "ice.example.com.", ".ice.example.com", "ice..example.com", " ice.example.com", "ice.example.com/v1",
@@ -223,8 +224,8 @@ func obey(t require.TestingT, s *apiservice.Source, refusal string) {
 	}
 }
 
-// TestTheCommandOfARefusalAllowsTheAPIService: of any objects of the group, in any order, and it takes permission from no
-// other namespace.
+// TestTheCommandOfARefusalAllowsTheAPIService checks that the command of a refusal allows the APIService, for any objects of the
+// group in any order. Namespaces that were allowed before stay allowed.
 func TestTheCommandOfARefusalAllowsTheAPIService(t *testing.T) {
 	versions := []string{"ns/cool.v1", "ns/cool.v2", "ns/x", "other/cool.v2"}
 	plurals := []string{"cubes", "tubes", "ices"}

@@ -88,11 +88,11 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 		return key.Namespace == s.CSV.Namespace && key.Name != s.CSV.Spec.Replaces && !s.isPrescribed()
 	}
 	owners := slices.DeleteFunc(slices.Clone(others), isNext)
-	rival := convertingOwner(s, crd)
+	rival := rivalOf(s, crd)
 	switch {
 	case owned.CameWith(s.CSV, crd) && rival.Name != "" && !isAllowed(s, crd):
-		return fmt.Sprintf("CRD %s is converted by namespace %s and came with ClusterServiceVersion %s too; "+
-			"a cluster administrator allows it with: %s", crd.Name, rival.Namespace, rival, allowing(s.CSV, crd.Name))
+		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s too; a cluster administrator allows the conversion with: %s",
+			crd.Name, rival, allowing(s.CSV, crd.Name))
 	case owned.CameWith(s.CSV, crd):
 		return ""
 	case len(owners) > 0:
@@ -109,20 +109,19 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// convertingOwner returns a CSV of another namespace that a CRD came with and whose namespace converts it, the zero value for none. A
-// bundle with the definition of another operator is recorded on it, and may not take its conversion. What converts without a record,
-// such as the Service that the bundle's own definition names, counts for nothing.
-func convertingOwner(s Source, crd *apiextensionsv1.CustomResourceDefinition) (owner types.NamespacedName) {
-	config := clientConfig(crd)
-	if config == nil || config.Service == nil || config.Service.Namespace == s.CSV.Namespace {
-		return owner
+// rivalOf returns a CSV of another namespace that a CRD came with too, the zero value for none. Whoever converts custom resources reads
+// and rewrites those of all namespaces. A bundle with the definition of another operator is recorded on it as well, so the record is
+// no proof that this CSV may convert. A CRD that calls a Service of this namespace already has no rival.
+func rivalOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) (rival types.NamespacedName) {
+	if config := clientConfig(crd); config != nil && config.Service != nil && config.Service.Namespace == s.CSV.Namespace {
+		return rival
 	}
 	for _, key := range owned.Alongside(crd) {
-		if key.Namespace == config.Service.Namespace && (owner.Name == "" || key.Name < owner.Name) {
-			owner = key
+		if key.Namespace != s.CSV.Namespace && (rival.Name == "" || key.String() < rival.String()) {
+			rival = key
 		}
 	}
-	return owner
+	return rival
 }
 
 // allowing returns the command by which a cluster administrator lets a CSV change the conversion of a CRD.

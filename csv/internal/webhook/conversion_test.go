@@ -53,6 +53,8 @@ func converter(version string) func(crd *definition) {
 // TestConversion has, for a CRD, what an installation does about its conversion, or why it cannot, what is done without
 // one, and how it fares before.
 func TestConversion(t *testing.T) {
+	const tooMany = "CRD cools.example.com came with ClusterServiceVersion other/a too; a cluster administrator allows the conversion " +
+		"with: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
 	const command = "a cluster administrator allows it with: " +
 		"kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
 	const unrecorded = "no InstallPlan recorded that CRD cools.example.com came with an operator, so its conversion stays as it is; " + command
@@ -138,12 +140,13 @@ func TestConversion(t *testing.T) {
 		"of two":    {crd: converted(recorded("other/a", "ns/cool.v1"), trusting(second)), install: update, trust: follow, state: webhook.Failing},
 		"by labels": {crd: crd("cools.example.com", recorded(), func(crd *definition) { crd.Labels = csvtest.Ours("").Labels }), install: update, state: webhook.Failing},
 		"of two, and the other converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("other", "x")), state: webhook.Installed,
-			problem: "CRD cools.example.com is converted by namespace other and came with ClusterServiceVersion other/a too; " + command},
+			problem: tooMany},
+		"of two, and nobody converts": {crd: crd("cools.example.com", recorded("other/a", "ns/cool.v1")), problem: tooMany, state: webhook.Failing},
 		"of two, the other converts, and allowed": {
 			crd:     converted(recorded("other/a", "ns/cool.v1"), service("other", "x"), converter("ns/cool.v1")),
 			install: update, state: webhook.Installed,
 		},
-		"of two, and a third converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("x", "x")), install: update,
+		"of two, and a third converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("x", "x")), problem: tooMany,
 			state: webhook.Installed},
 		"of nobody":           {crd: crd("cools.example.com", recorded()), problem: unrecorded, state: webhook.Failing},
 		"of nobody, outdated": {crd: converted(recorded(), trusting(second)), install: follow, trust: follow, state: webhook.Failing},
