@@ -88,11 +88,11 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 		return key.Namespace == s.CSV.Namespace && key.Name != s.CSV.Spec.Replaces && !s.isPrescribed()
 	}
 	owners := slices.DeleteFunc(slices.Clone(others), isNext)
-	rival := rivalOf(s, crd)
+	coOwner := coOwnerOf(s, crd)
 	switch {
-	case owned.CameWith(s.CSV, crd) && rival.Name != "" && !isAllowed(s, crd):
+	case owned.CameWith(s.CSV, crd) && coOwner.Name != "" && !isAllowed(s, crd):
 		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s too; a cluster administrator allows the conversion with: %s",
-			crd.Name, rival, allowing(s.CSV, crd.Name))
+			crd.Name, coOwner, allowing(s.CSV, crd.Name))
 	case owned.CameWith(s.CSV, crd):
 		return ""
 	case len(owners) > 0:
@@ -109,19 +109,19 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// rivalOf returns a CSV of another namespace that a CRD came with too, the zero value for none. Whoever converts custom resources reads
+// coOwnerOf returns a CSV of another namespace that a CRD came with too, the zero value for none. Whoever converts custom resources reads
 // and rewrites those of all namespaces. A bundle with the definition of another operator is recorded on it as well, so the record is
-// no proof that this CSV may convert. A CRD that calls a Service of this namespace already has no rival.
-func rivalOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) (rival types.NamespacedName) {
+// no proof that this CSV may convert. A CRD that calls a Service of this namespace already has no such CSV.
+func coOwnerOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) (coOwner types.NamespacedName) {
 	if config := clientConfig(crd); config != nil && config.Service != nil && config.Service.Namespace == s.CSV.Namespace {
-		return rival
+		return coOwner
 	}
 	for _, key := range owned.Alongside(crd) {
-		if key.Namespace != s.CSV.Namespace && (rival.Name == "" || key.String() < rival.String()) {
-			rival = key
+		if key.Namespace != s.CSV.Namespace && (coOwner.Name == "" || key.String() < coOwner.String()) {
+			coOwner = key
 		}
 	}
-	return rival
+	return coOwner
 }
 
 // allowing returns the command by which a cluster administrator lets a CSV change the conversion of a CRD.
