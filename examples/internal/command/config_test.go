@@ -449,7 +449,10 @@ func documented() controllers.Options {
 		MaxStatusBytes: installplan.DefaultMaxStatusBytes, MaxInstallPlans: installplan.DefaultMaxInstallPlans,
 		UnpackTimeout: new(time.Duration(installplan.DefaultUnpackTimeout)),
 	}
-	o.CSV = csv.Config{InstallTimeout: csv.DefaultInstallTimeout, ExcludedAnnotations: []string{}, ProxyEnv: []corev1.EnvVar{}}
+	o.CSV = csv.Config{
+		InstallTimeout: csv.DefaultInstallTimeout, ExcludedAnnotations: []string{}, ProxyEnv: []corev1.EnvVar{},
+		PackageServerNamespaces: []string{csv.DefaultPackageServerNamespace},
+	}
 	o.CSV.Cleanup.ClusterKinds = []schema.GroupVersionKind{}
 	o.Copies.ProtectedNamespaces = []string{}
 	return o
