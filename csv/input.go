@@ -117,13 +117,14 @@ type Config struct {
 	// AdoptForeignDeployments overwrites Deployments that have no owner instead of refusing to install.
 	AdoptForeignDeployments bool `json:"adoptForeignDeployments,omitempty"`
 	// PackageServerNamespaces are the namespaces whose operators may serve packages.operators.coreos.com, the API of OLM's
-	// package server. Nil: DefaultPackageServerNamespace. An APIService that exists stays in any case.
+	// package server. Nil: DefaultPackageServerNamespace. An APIService that exists stays in any case. Package controllers
+	// adds the namespace of OLM and that of the global catalogs.
 	PackageServerNamespaces []string `json:"packageServerNamespaces,omitempty"`
 	// Cleanup tunes what happens to what a CSV leaves behind.
 	Cleanup cleanup.Config `json:"cleanup,omitzero"`
 }
 
-// DefaultPackageServerNamespace is that of Config.PackageServerNamespaces.
+// DefaultPackageServerNamespace is the default of Config.PackageServerNamespaces.
 const DefaultPackageServerNamespace = "olm"
 
 func (c Config) packageServerNamespaces() []string {

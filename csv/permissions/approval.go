@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -60,11 +61,14 @@ type listing struct {
 }
 
 // listings returns the steps that the plans of the namespace have for Roles of a CSV, by the name of the Role. Only the
-// status of a plan counts: OLM's roles for users do not let them write it.
-func listings(c *v1alpha1.ClusterServiceVersion, plans []*v1alpha1.InstallPlan) map[string][]listing {
-	all := map[string][]listing{}
-	for _, p := range plans {
-		if p.Namespace != c.Namespace {
+// status of a plan counts: OLM's roles for users do not let them write it. A plan that ran with the rights of a ServiceAccount
+// proves nothing if the OperatorGroup does not name that account any more: the account limited what the plan could grant.
+func listings(in *Input) map[string][]listing {
+	c, all := in.ClusterServiceVersion, map[string][]listing{}
+	g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
+	for _, p := range in.InstallPlans.Items {
+		limited := p.Status.AttenuatedServiceAccountRef
+		if p.Namespace != c.Namespace || limited != nil && (g == nil || g.Spec.ServiceAccountName != limited.Name) {
 			continue
 		}
 		bindings := map[string]*v1alpha1.Step{}
@@ -181,7 +185,7 @@ func approve(in *Input, open []grant, where scope) (a approvals) {
 	}
 	c := in.ClusterServiceVersion
 	digests, malformed := allowed(in.Namespaces.Items, c.Namespace)
-	listed := listings(c, in.InstallPlans.Items)
+	listed := listings(in)
 	a.refused = map[string]bool{}
 	for _, g := range open {
 		why := g.unlisted(c, listed[g.role.Name])
@@ -216,7 +220,7 @@ func unprovenAdopted(in *Input, observed index, grants []grant, where scope) (sa
 	}
 	c := in.ClusterServiceVersion
 	digests, _ := allowed(in.Namespaces.Items, c.Namespace)
-	listed := listings(c, in.InstallPlans.Items)
+	listed := listings(in)
 	for _, g := range adopted(in, observed, grants, where) {
 		why := g.unlisted(c, listed[g.role.Name])
 		if _, isAllowed := slices.BinarySearch(digests, g.digest()); isAllowed || why == "" || len(said) == maxNamed {

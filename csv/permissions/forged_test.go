@@ -100,6 +100,9 @@ var attacks = map[string]func(w *world){
 		w.plan.Status = v1alpha1.InstallPlanStatus{}
 	},
 	"a plan of another namespace": func(w *world) { w.plan.Namespace = "evil" },
+	"a plan of an account that the group does not name": func(w *world) {
+		w.plan.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Namespace: w.csv.Namespace, Name: "limited"}
+	},
 	"a plan of another CSV": func(w *world) {
 		for _, s := range w.plan.Status.Plan {
 			s.Resolving = "other.v1"

@@ -33,9 +33,8 @@ const (
 	// because no InstallPlan of that namespace lists the Role with these rules, and nothing shows that it was granted
 	// before. Have an InstallPlan install the version, or let a cluster administrator run the command of the message.
 	ReasonPermissionNotApproved = "PermissionNotApproved"
-	// ReasonAdoptedPermission means that a permission holds outside the namespace of the operator, as a rule because OLM
-	// granted it, and that no InstallPlan and no annotation of the Namespace proves it. It stays, but would not be granted
-	// now. Assess reports it at any time, Reconcile only beside writes. Remove the permission from the spec, or run the
+	// ReasonAdoptedPermission means that an operator has a permission outside its namespace that no InstallPlan and no
+	// annotation of the Namespace proves. OLM usually granted it. It stays, but would not be granted now. Assess reports it at any time, Reconcile only beside writes. Remove the permission from the spec, or run the
 	// command of the message.
 	ReasonAdoptedPermission = "AdoptedPermission"
 	// ReasonInvalidApproval means that the annotation olmcore/allowed-permissions of the Namespace has values that are no

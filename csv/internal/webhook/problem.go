@@ -58,8 +58,8 @@ func Problem(c *owned.CSV) string {
 	return cmp.Or(servicesProblem(c), portsProblem(c), conversionProblem(c))
 }
 
-// Problem is the Problem of the CSV. It also reports a rule that the OperatorGroup does not allow. If no configuration with the rule
-// exists, it would be installed. Source may be the zero value: then there is no webhook.
+// Problem is the Problem of the CSV. It also reports a rule that the OperatorGroup does not allow, unless a configuration with
+// the rule exists. Source may be the zero value: then there is no webhook.
 func (s Source) Problem() string {
 	if s.CSV == nil {
 		return ""

@@ -58,14 +58,15 @@ func (r *runner) audit() error {
 	return r.assess()
 }
 
-// assess adds what the controllers of ClusterServiceVersions do not report at rest: why APIs have no ClusterRoles, and which webhooks
-// stay that a new version would not get.
+// assess adds what the controllers of ClusterServiceVersions do not report at rest: why APIs have no ClusterRoles, and which
+// webhooks, conversions and APIServices stay that a new version would not get.
 func (r *runner) assess() error {
 	for _, key := range fake.KeysOf(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind))(r.cluster) {
-		for controller, assess := range map[string]func(types.NamespacedName) ([]olmcore.Diagnostic, error){
-			controllers.Permissions: r.assessPermissions, controllers.CSV: r.assessWebhooks,
-		} {
-			said, err := assess(key)
+		for _, of := range []struct {
+			controller string
+			assess     func(types.NamespacedName) ([]olmcore.Diagnostic, error)
+		}{{controllers.Permissions, r.assessPermissions}, {controllers.CSV, r.assessVersion}} {
+			said, err := of.assess(key)
 			if errors.Is(err, olmcore.ErrNotRead) || errors.Is(err, olmcore.ErrInvalidInput) {
 				continue // its reconcile said so
 			}
@@ -73,7 +74,7 @@ func (r *runner) assess() error {
 				return err
 			}
 			for i := range said {
-				if err := r.add(fake.Event{Controller: controller, Key: key, Diagnostic: &said[i]}); err != nil {
+				if err := r.add(fake.Event{Controller: of.controller, Key: key, Diagnostic: &said[i]}); err != nil {
 					return err
 				}
 			}
@@ -91,7 +92,7 @@ func (r *runner) assessPermissions(key types.NamespacedName) ([]olmcore.Diagnost
 	return permissions.Assess(in)
 }
 
-func (r *runner) assessWebhooks(key types.NamespacedName) ([]olmcore.Diagnostic, error) {
+func (r *runner) assessVersion(key types.NamespacedName) ([]olmcore.Diagnostic, error) {
 	in, err := csv.Gather(r.ctx, r.reader, key, csv.Config{})
 	if err != nil {
 		return nil, err
@@ -99,7 +100,9 @@ func (r *runner) assessWebhooks(key types.NamespacedName) ([]olmcore.Diagnostic,
 	in.Now = r.cluster.Now()
 	assessed, err := csv.Assess(in)
 	isOther := func(d olmcore.Diagnostic) bool {
-		return !slices.Contains([]string{csv.ReasonWebhookRulesKept, csv.ReasonWebhookRulesNarrowed, csv.ReasonConversionKept}, d.Reason)
+		return !slices.Contains([]string{
+			csv.ReasonWebhookRulesKept, csv.ReasonWebhookRulesNarrowed, csv.ReasonConversionKept, csv.ReasonAPIGroupShared,
+		}, d.Reason)
 	}
 	return slices.DeleteFunc(assessed.Diagnostics, isOther), err
 }
