@@ -289,7 +289,7 @@ type planner struct {
 }
 
 // maxUnpacking is how many bundle images are unpacked at a time for one namespace. Each has a Job in the namespace of its catalog,
-// which is often shared by all: whoever may create Subscriptions would otherwise start as many as the catalog has operators.
+// which many namespaces share. Without the limit, a user who creates Subscriptions could start a Job for each operator of the catalog.
 const maxUnpacking = 10
 
 // learn notes why the plans of the answer could not be written. An answer that was handed out is not written to.

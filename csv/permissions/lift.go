@@ -181,8 +181,8 @@ func (p *plan) grant(in *Input, observed index, granted grant, to place, created
 
 // recordOf returns the ClusterRole that records a permission. It has no rules, so it grants nothing. Its name is the one
 // of the ClusterRole that the permission has if the group targets all namespaces: a hash of the ServiceAccount and the
-// rules. It proves that the permission was granted, even if all objects in the target namespaces are lost, and is deleted
-// with the ClusterServiceVersion.
+// rules. It proves the permission later, even if the InstallPlan and all objects in the target namespaces are lost. It is
+// deleted with the ClusterServiceVersion.
 func recordOf(c *v1alpha1.ClusterServiceVersion, g grant) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: g.role.APIVersion, Kind: "ClusterRole"},
@@ -190,8 +190,8 @@ func recordOf(c *v1alpha1.ClusterServiceVersion, g grant) *rbacv1.ClusterRole {
 	}
 }
 
-// record adds the record of a permission that is granted in target namespaces. The controller writes it: the ServiceAccount
-// of the group may lack the right to create ClusterRoles.
+// record adds the record of a permission that should be granted in target namespaces. The controller writes it: the
+// ServiceAccount of the group may lack the right to create ClusterRoles.
 func (p *plan) record(in *Input, observed index, g grant) {
 	record := recordOf(in.ClusterServiceVersion, g)
 	if observed[olmcore.KeyOf(record)] == nil {

@@ -34,8 +34,8 @@ const (
 	// before. Have an InstallPlan install the version, or let a cluster administrator run the command of the message.
 	ReasonPermissionNotApproved = "PermissionNotApproved"
 	// ReasonAdoptedPermission means that an operator has a permission outside its namespace that no InstallPlan and no
-	// annotation of the Namespace proves. OLM usually granted it. It stays, but would not be granted now. Assess reports it at any time, Reconcile only beside writes. Remove the permission from the spec, or run the
-	// command of the message.
+	// annotation of the Namespace proves. OLM usually granted it. It stays, but would not be granted now. Assess reports it
+	// at any time, Reconcile only beside writes. Remove the permission from the spec, or run the command of the message.
 	ReasonAdoptedPermission = "AdoptedPermission"
 	// ReasonInvalidApproval means that the annotation olmcore/allowed-permissions of the Namespace has values that are no
 	// digests, which allow nothing. Correct or remove them.

@@ -274,10 +274,16 @@ func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
 		"a subject was added to the copy": {"a", func(w *world) {
 			binding(w).Subjects = append(binding(w).Subjects, rbacv1.Subject{Kind: "User", Name: "eve"})
 		}, []string{"update RoleBinding a/" + name}},
-		"the copy binds another role":   {"a", func(w *world) { binding(w).RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding a/" + name}},
-		"it lost its owner":             {"a", func(w *world) { role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "say NameConflict"}},
-		"it lost a label":               {"a", func(w *world) { delete(role(w).Labels, "olm.managed") }, []string{"update Role a/" + name}},
-		"the copied CSV was made again": {"a", func(w *world) { w.more[0].SetUID("again") }, []string{"update Role a/" + name, "update RoleBinding a/" + name}},
+		"the copy binds another role": {
+			"a", func(w *world) { binding(w).RoleRef.Kind = "ClusterRole" }, []string{"delete RoleBinding a/" + name},
+		},
+		"it lost its owner": {
+			"a", func(w *world) { role(w).OwnerReferences = nil }, []string{"delete RoleBinding a/" + name, "say NameConflict"},
+		},
+		"it lost a label": {"a", func(w *world) { delete(role(w).Labels, "olm.managed") }, []string{"update Role a/" + name}},
+		"the copied CSV was made again": {
+			"a", func(w *world) { w.more[0].SetUID("again") }, []string{"update Role a/" + name, "update RoleBinding a/" + name},
+		},
 		"the copied CSV is gone":        {"a", func(w *world) { w.more = w.more[1:] }, nil},
 		"the namespace is not targeted": {"a", func(w *world) { w.group.Status.Namespaces = []string{"ns"} }, nil},
 		"no permissions, copied": {"a", func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil },

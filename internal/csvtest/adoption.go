@@ -19,8 +19,9 @@ import (
 )
 
 // AsOLM returns a copy of an object in the form in which OLM writes it: without the labels and annotations that only this
-// library writes, with webhook rules for objects of all scopes, with names that the API server generates, with repeated accounts, without the namespace of subjects, with
-// owner kinds in lower case, and with the lists that OLM does not sort in another order.
+// library writes, with webhook rules for objects of all scopes, with names that the API server generates, with repeated
+// accounts, without the namespace of subjects, with owner kinds in lower case, and with the lists that OLM does not sort in
+// another order.
 func AsOLM(o olmcore.Object) olmcore.Object {
 	o = o.DeepCopyObject().(olmcore.Object)
 	labels, annotations := o.GetLabels(), o.GetAnnotations()

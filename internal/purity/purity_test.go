@@ -19,7 +19,8 @@ import (
 // pure are the packages whose functions see nothing but their arguments.
 var pure = []string{
 	"internal/builtin",
-	"internal/plans", "internal/printable", "internal/spelling", "internal/terms", "internal/yamljson", "olmcore", "catalog", "subscription", "installplan", "csv",
+	"internal/plans", "internal/printable", "internal/spelling", "internal/terms", "internal/yamljson",
+	"olmcore", "catalog", "subscription", "installplan", "csv",
 }
 
 // quiet are the other packages that users import: they may simulate, not reach out.

@@ -165,7 +165,7 @@ func (s claims) isRelative(name string) bool {
 
 // ownedElsewhere explains why a CustomResourceDefinition is not this CSV's alone; it is empty if it is. What a CSV lists as
 // owned is written by its author, so an InstallPlan must have recorded the definition for it, or for the version that it
-// replaces. An InstallPlan also records whoever brings the same definition once more. A definition that is recorded for
+// replaces. An InstallPlan also records a later CSV with the same definition. A definition that is recorded for
 // others too is therefore enough only if the CSV serves the group already.
 func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, isServed bool) string {
 	if !s.brought(s.CSV, crd) && !s.brought(s.predecessor(), crd) {

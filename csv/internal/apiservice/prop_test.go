@@ -42,7 +42,10 @@ type input struct {
 }
 
 func inputOf(s apiservice.Source) input {
-	return input{s.Now, s.CSV, s.Neighbours, s.APIServices, s.Definitions, *s.Objects, s.Deployments, s.ServiceAccounts, s.ServedAPIs, s.Backends.(trusting)}
+	return input{
+		s.Now, s.CSV, s.Neighbours, s.APIServices, s.Definitions, *s.Objects, s.Deployments, s.ServiceAccounts, s.ServedAPIs,
+		s.Backends.(trusting),
+	}
 }
 
 func (in *input) source() apiservice.Source {

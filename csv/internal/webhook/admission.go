@@ -133,7 +133,7 @@ func (f *facts) admissions() (actions []olmcore.Action, problem string) {
 			}
 		}
 		want := f.configuration(w, hash, selector, nil)
-		if len(f.made[originOf(w)]) > 0 || clientConfigs(want)[0].CABundle == nil {
+		if len(f.made[originOf(w)]) > 0 || hooksOf(want)[0].clientConfig.CABundle == nil {
 			continue // it exists, or is not to be made yet
 		}
 		if problem = f.inTheWay(want); problem != "" {
@@ -239,13 +239,13 @@ func (f *facts) follow(o olmcore.Object) olmcore.Action {
 		}
 		return after
 	}
-	for i, have := range selectors(o) {
-		if !semantic.DeepEqual(cmp.Or(*have, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
-			*selectors(copied())[i], why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
+	for i, h := range hooksOf(o) {
+		if !semantic.DeepEqual(cmp.Or(*h.selector, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
+			*hooksOf(copied())[i].selector, why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
 		}
 	}
-	if rules := outgrown(f, o); rules != nil {
-		*rulesIn(copied())[0], why = rules, " is not called for all that its ClusterServiceVersion may be asked about"
+	if rules := widenedRules(f, o); rules != nil {
+		*hooksOf(copied())[0].rules, why = rules, " is not called for all that its ClusterServiceVersion may be asked about"
 	}
 	return updateTo(f, o, after, why)
 }
@@ -285,52 +285,36 @@ func updateTo(f *facts, o, after olmcore.Object, why string) olmcore.Action {
 
 // calls returns where a configuration calls Deployments of this CSV.
 func (f *facts) calls(o olmcore.Object) []*admissionregistrationv1.WebhookClientConfig {
-	return slices.DeleteFunc(clientConfigs(o), func(config *admissionregistrationv1.WebhookClientConfig) bool {
-		return config.Service == nil || config.Service.Namespace != f.CSV.Namespace || f.services[config.Service.Name] == ""
-	})
-}
-
-// clientConfigs returns where a configuration makes the API server call.
-func clientConfigs(o olmcore.Object) (configs []*admissionregistrationv1.WebhookClientConfig) {
-	switch o := o.(type) {
-	case *admissionregistrationv1.ValidatingWebhookConfiguration:
-		for i := range o.Webhooks {
-			configs = append(configs, &o.Webhooks[i].ClientConfig)
-		}
-	case *admissionregistrationv1.MutatingWebhookConfiguration:
-		for i := range o.Webhooks {
-			configs = append(configs, &o.Webhooks[i].ClientConfig)
+	var configs []*admissionregistrationv1.WebhookClientConfig
+	for _, h := range hooksOf(o) {
+		service := h.clientConfig.Service
+		if service != nil && service.Namespace == f.CSV.Namespace && f.services[service.Name] != "" {
+			configs = append(configs, h.clientConfig)
 		}
 	}
 	return configs
 }
 
-// selectors returns the namespaces that the webhooks of a configuration are called for.
-func selectors(o olmcore.Object) (all []**metav1.LabelSelector) {
-	switch o := o.(type) {
-	case *admissionregistrationv1.ValidatingWebhookConfiguration:
-		for i := range o.Webhooks {
-			all = append(all, &o.Webhooks[i].NamespaceSelector)
-		}
-	case *admissionregistrationv1.MutatingWebhookConfiguration:
-		for i := range o.Webhooks {
-			all = append(all, &o.Webhooks[i].NamespaceSelector)
-		}
-	}
-	return all
+// hook points to the fields of one webhook of a configuration that this package reads and writes.
+type hook struct {
+	clientConfig *admissionregistrationv1.WebhookClientConfig
+	selector     **metav1.LabelSelector
+	rules        *[]rule
 }
 
-// rulesIn returns the rules of the webhooks of a configuration.
-func rulesIn(o olmcore.Object) (all []*[]rule) {
+// hooksOf returns the webhooks of a configuration of either kind.
+func hooksOf(o olmcore.Object) (hooks []hook) {
 	switch o := o.(type) {
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:
 		for i := range o.Webhooks {
-			all = append(all, &o.Webhooks[i].Rules)
+			w := &o.Webhooks[i]
+			hooks = append(hooks, hook{&w.ClientConfig, &w.NamespaceSelector, &w.Rules})
 		}
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
 		for i := range o.Webhooks {
-			all = append(all, &o.Webhooks[i].Rules)
+			w := &o.Webhooks[i]
+			hooks = append(hooks, hook{&w.ClientConfig, &w.NamespaceSelector, &w.Rules})
 		}
 	}
-	return all
+	return hooks
 }

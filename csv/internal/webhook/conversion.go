@@ -109,9 +109,10 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// coOwnerOf returns a CSV of another namespace that a CRD came with too, the zero value for none. Whoever converts custom resources reads
-// and rewrites those of all namespaces. A bundle with the definition of another operator is recorded on it as well, so the record is
-// no proof that this CSV may convert. A CRD that calls a Service of this namespace already has no such CSV.
+// coOwnerOf returns a CSV of another namespace that a CRD came with too, the zero value for none. A conversion webhook reads and
+// rewrites the custom resources of all namespaces. An InstallPlan records its CSV also on the CRD of another operator if both are
+// equal, so the record does not prove that this CSV may convert. If the CRD calls a Service of this namespace already, coOwnerOf
+// returns the zero value.
 func coOwnerOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) (coOwner types.NamespacedName) {
 	if config := clientConfig(crd); config != nil && config.Service != nil && config.Service.Namespace == s.CSV.Namespace {
 		return coOwner

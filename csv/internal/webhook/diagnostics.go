@@ -62,7 +62,7 @@ func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 		if kindOf(w) == "" || r == nil {
 			continue
 		}
-		o := keeper(f, r)
+		o := existingConfiguration(f, r)
 		if o == nil || r.now.why == "" && !sameRules(liveRules(o), w.Rules) {
 			unrecorded.Insert(r.now.unrecorded...)
 		} else if keeps := r.now.keeping(liveRules(o)); keeps != "" {
@@ -96,7 +96,7 @@ func (j judged) keeping(live []rule) string {
 			texts = append(texts, fmt.Sprintf("%s of API groups %q", someOf(r.Resources), someOf(r.APIGroups)))
 		}
 	}
-	if len(texts) == 0 || !j.mayMatter {
+	if len(texts) == 0 || !j.mayReachClusterScoped {
 		return ""
 	}
 	return fmt.Sprintf("%s; for a new configuration such rules would %s", someOf(texts), next)

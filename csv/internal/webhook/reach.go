@@ -37,8 +37,8 @@ type judged struct {
 	// no rule does.
 	refused int
 	why     string
-	// mayMatter reports whether the described rules may reach cluster-scoped objects that rules do not.
-	mayMatter bool
+	// mayReachClusterScoped reports whether the described rules may reach cluster-scoped objects that rules do not.
+	mayReachClusterScoped bool
 	// unrecorded are the cluster-scoped CRDs that the rules and the CSV name and that are not the CSV's, sorted.
 	unrecorded []string
 }
@@ -64,12 +64,12 @@ func judge(w *description, from resources) judged {
 			if j.why == "" {
 				j.refused, j.why = i, problem
 			}
-			j.mayMatter = true
+			j.mayReachClusterScoped = true
 		case kept.isAll:
 			j.rules = append(j.rules, *r)
 		default:
 			j.rules = append(append(j.rules, kept.rules...), namespacedOnly(r))
-			j.mayMatter = j.mayMatter || mayReachMore(r)
+			j.mayReachClusterScoped = j.mayReachClusterScoped || mayReachMore(r)
 		}
 	}
 	j.unrecorded = sets.List(unrecorded)
@@ -249,7 +249,8 @@ func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 func isAskedAbout(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.ContainsFunc(f.all, func(o olmcore.Object) bool {
 		owner, _ := olmcore.OwnerOf(o.GetLabels())
-		if owner.Name != f.CSV.Spec.Replaces && !slices.Contains(f.own, o) {
+		isOfReplaced := f.CSV.Spec.Replaces != "" && owner.Name == f.CSV.Spec.Replaces
+		if !isOfReplaced && !slices.Contains(f.own, o) {
 			return false
 		}
 		return slices.ContainsFunc(liveRules(o), func(r rule) bool {
@@ -263,8 +264,8 @@ func isAskedAbout(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool 
 // liveRules returns the rules of the first webhook of a configuration, nil for none. Configurations that OLM or this package made
 // have one webhook.
 func liveRules(o olmcore.Object) []rule {
-	if all := rulesIn(o); len(all) > 0 {
-		return *all[0]
+	if hooks := hooksOf(o); len(hooks) > 0 {
+		return *hooks[0].rules
 	}
 	return nil
 }
@@ -287,12 +288,12 @@ func isMadeFrom(o olmcore.Object, hash string) bool {
 	return o != nil && o.GetLabels()[labelHash] == hash && len(liveRules(o)) > 0
 }
 
-// reach is what a description becomes under an OperatorGroup of some namespaces, and the hash of the description. least is judged as
-// if no InstallPlan had recorded a CRD.
+// reach contains the rules that a description gets under an OperatorGroup of some namespaces, and the hash of the description.
+// withoutRecords is judged as if no InstallPlan had recorded a CRD.
 type reach struct {
-	description *description
-	hash        string
-	now, least  judged
+	description         *description
+	hash                string
+	now, withoutRecords judged
 }
 
 // reachOf judges the descriptions of admission webhooks. One that cannot be hashed is left out: it has no configuration.
@@ -302,7 +303,7 @@ func reachOf(f *facts) map[origin]*reach {
 	for i := range f.CSV.Spec.WebhookDefinitions {
 		w := &f.CSV.Spec.WebhookDefinitions[i]
 		if hash, err := olmcore.Hash(w); err == nil && kindOf(w) != "" {
-			all[originOf(w)] = &reach{description: w, hash: hash, now: judge(w, from), least: judge(w, without)}
+			all[originOf(w)] = &reach{description: w, hash: hash, now: judge(w, from), withoutRecords: judge(w, without)}
 		}
 	}
 	return all
@@ -329,15 +330,15 @@ func rulesProblem(f *facts) string {
 	}
 	for i := range f.CSV.Spec.WebhookDefinitions {
 		w := &f.CSV.Spec.WebhookDefinitions[i]
-		if r := f.reach[originOf(w)]; kindOf(w) != "" && r != nil && r.now.why != "" && keeper(f, r) == nil {
+		if r := f.reach[originOf(w)]; kindOf(w) != "" && r != nil && r.now.why != "" && existingConfiguration(f, r) == nil {
 			return refusal(f, w, r.now)
 		}
 	}
 	return ""
 }
 
-// keeper returns the configuration that was made from a description as it is now, nil for none.
-func keeper(f *facts, r *reach) olmcore.Object {
+// existingConfiguration returns the configuration that was made from a description as it is now, nil for none.
+func existingConfiguration(f *facts, r *reach) olmcore.Object {
 	for _, o := range f.made[originOf(r.description)] {
 		if isMadeFrom(o, r.hash) {
 			return o
@@ -346,10 +347,10 @@ func keeper(f *facts, r *reach) olmcore.Object {
 	return nil
 }
 
-// outgrown returns the rules that a configuration gets without a new installation, nil for none. Rules that an installation
+// widenedRules returns the rules that a configuration gets without a new installation, nil for none. Rules that an installation
 // narrowed are those that the OperatorGroup and the records of CRDs allowed then. Once these allow more, the rules become those that
 // an installation would write now.
-func outgrown(f *facts, o olmcore.Object) []rule {
+func widenedRules(f *facts, o olmcore.Object) []rule {
 	r := f.reach[f.from(o)]
 	if r == nil || !isMadeFrom(o, r.hash) || r.now.why != "" {
 		return nil
@@ -358,7 +359,7 @@ func outgrown(f *facts, o olmcore.Object) []rule {
 	if isRestricted(f) {
 		want = r.now.rules
 	}
-	isNarrowed := sameRules(live, r.least.rules) || sameRules(live, r.now.rules)
+	isNarrowed := sameRules(live, r.withoutRecords.rules) || sameRules(live, r.now.rules)
 	if !isNarrowed || sameRules(live, want) {
 		return nil
 	}

@@ -64,7 +64,8 @@ func Run(ctx context.Context, args []string, out io.Writer, add ...func(*olmrunt
 	if err != nil {
 		return flags.NoCluster(err)
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging), zap.WriteTo(command.Stderr))) // before, GetConfig would log its error as well, with a stack
+	// Not earlier: GetConfig would log its error as well, with a stack.
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging), zap.WriteTo(command.Stderr)))
 	config.QPS, config.Burst = 100, 200
 	cluster, err := olmdynamic.New(config)
 	if err != nil {

@@ -73,7 +73,8 @@ func TestNothingThatATenantWroteReachesATerminalAsItIs(t *testing.T) {
 		"status --catalog olm/community=" + catalog, "next --catalog olm/community=" + catalog,
 		"path backup --catalog olm/community=" + catalog, "path etcd --catalog olm/community=" + catalog,
 		"catalog --catalog olm/community=" + catalog, "catalog backup --catalog olm/community=" + catalog,
-		"approve storage --dry-run", "approve etcd --dry-run", "approve broker --dry-run", "approve ip/\x1b --dry-run", "rollback storage --dry-run",
+		"approve storage --dry-run", "approve etcd --dry-run", "approve broker --dry-run", "approve ip/\x1b --dry-run",
+		"rollback storage --dry-run",
 		"why \x1b[2J", "status \u202e", "why \x1b/x", "path \x1b=", "\x1b[2J", "status -l \x1b", "status --\x1b", "catalog --catalog \x1b=x",
 	} {
 		for _, format := range []string{"", "wide", "json", "yaml", "mermaid", "html", "\u202e"} {
