@@ -36,6 +36,10 @@ const (
 	LabelGroupPrefix = "olm.operatorgroup.uid/"
 	// KeyPrefix starts annotation and label keys of our own.
 	KeyPrefix = "olmcore/"
+	// AnnotationFirstInstalledBy is on a CustomResourceDefinition that InstallPlans of several namespaces installed. It names
+	// the namespace whose operator the definition belongs to: the first of them. InstallPlans write it, and a cluster
+	// administrator may change it.
+	AnnotationFirstInstalledBy = KeyPrefix + "first-installed-by"
 	// AnnotationAPIGroupSharedWith is set by a cluster administrator on a CustomResourceDefinition or an APIService. It names
 	// namespaces, separated by commas, whose operators may serve other versions of the API group of the object.
 	AnnotationAPIGroupSharedWith = KeyPrefix + "api-group-shared-with"
