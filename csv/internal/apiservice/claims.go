@@ -10,6 +10,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -166,7 +167,7 @@ func (s claims) isRelative(name string) bool {
 // ownedElsewhere explains why a CustomResourceDefinition is not this CSV's alone; it is empty if it is. What a CSV lists as
 // owned is written by its author, so an InstallPlan must have recorded the definition for it, or for the version that it
 // replaces. An InstallPlan also records a later CSV with the same definition. A definition that is recorded for
-// others too is therefore enough only if the CSV serves the group already.
+// others too is therefore enough only if the CSV serves the group already, or if its namespace was the first.
 func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, isServed bool) string {
 	if !s.brought(s.CSV, crd) && !s.brought(s.predecessor(), crd) {
 		return fmt.Sprintf("CustomResourceDefinition %s of the same group did not come with this operator", crd.Name)
@@ -174,17 +175,26 @@ func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, is
 	if isServed {
 		return ""
 	}
-	var others []string
-	for _, key := range owned.Alongside(crd) {
-		isOwn := key.Namespace == s.CSV.Namespace && (key.Name == s.CSV.Name || s.isRelative(key.Name) || !s.hasNeighbour(key.Name))
-		if !isOwn {
-			others = append(others, key.String())
-		}
+	other := owned.OtherOwner(crd, s.CSV.Namespace)
+	if other.Name == "" {
+		other = s.neighbourOf(crd)
 	}
-	if len(others) == 0 {
+	if other.Name == "" {
 		return ""
 	}
-	return fmt.Sprintf("CustomResourceDefinition %s of the same group also came with ClusterServiceVersion %s", crd.Name, slices.Min(others))
+	return fmt.Sprintf("CustomResourceDefinition %s of the same group also came with ClusterServiceVersion %s", crd.Name, other)
+}
+
+// neighbourOf returns the first CSV, by name, of another operator of the namespace that a CustomResourceDefinition came
+// with too, the zero value for none.
+func (s claims) neighbourOf(crd *apiextensionsv1.CustomResourceDefinition) (other types.NamespacedName) {
+	for _, key := range owned.Alongside(crd) {
+		isAnother := key.Namespace == s.CSV.Namespace && key.Name != s.CSV.Name && !s.isRelative(key.Name) && s.hasNeighbour(key.Name)
+		if isAnother && (other.Name == "" || key.Name < other.Name) {
+			other = key
+		}
+	}
+	return other
 }
 
 // brought reports whether a CSV owns a CustomResourceDefinition that an InstallPlan recorded for it.

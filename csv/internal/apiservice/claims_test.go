@@ -66,6 +66,15 @@ func sibling(version string, labels map[string]string) func(*apiservice.Source) 
 	}
 }
 
+// firstInstalledBy makes every CustomResourceDefinition belong to a namespace.
+func firstInstalledBy(namespace string) func(*apiservice.Source) {
+	return func(s *apiservice.Source) {
+		for _, crd := range s.Definitions {
+			crd.Annotations["olmcore/first-installed-by"] = namespace
+		}
+	}
+}
+
 func shared(with string) func(*apiservice.Source) {
 	return func(s *apiservice.Source) {
 		for _, crd := range s.Definitions {
@@ -121,6 +130,17 @@ func TestWhoMayServeAnAPIGroup(t *testing.T) {
 		"another operator brought it too": {changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself)),
 			created + "CustomResourceDefinition cubes.ice.example.com of the same group also came with ClusterServiceVersion other/x." +
 				run + cubes + key + "ns"},
+		"another operator brought it too, after this one": {
+			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("ns")), "",
+		},
+		"another operator brought it too, before this one": {
+			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("other")),
+			created + "CustomResourceDefinition cubes.ice.example.com of the same group also came with ClusterServiceVersion other/x." +
+				run + cubes + key + "ns",
+		},
+		"another operator brought it, and the annotation names this namespace": {
+			changes(defined("cubes", "other/x"), lists("cubes", itself), firstInstalledBy("ns")), refuseCubes,
+		},
 		"and the group is served already": {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), sibling("v3", ownerLabels("ns", "cool.v2"))),
 			"",

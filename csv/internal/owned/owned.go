@@ -142,11 +142,26 @@ func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.Namespaced
 	var noted []types.NamespacedName
 	for key, value := range crd.Annotations {
 		namespace, name, ok := strings.Cut(value, "/")
-		if strings.HasPrefix(key, prefix) && ok && !strings.Contains(name, "/") {
+		if strings.HasPrefix(key, prefix) && ok && name != "" && !strings.Contains(name, "/") {
 			noted = append(noted, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
 	return noted
+}
+
+// OtherOwner returns the first CSV, by namespace and name, of another namespace that a CRD came with too, the zero value for none. It
+// is the zero value also if olmcore.AnnotationFirstInstalledBy says that the CRD belongs to this namespace: InstallPlans of other
+// namespaces that contain the same CRD take nothing from the namespace that was first.
+func OtherOwner(crd *apiextensionsv1.CustomResourceDefinition, namespace string) (other types.NamespacedName) {
+	if crd.Annotations[olmcore.AnnotationFirstInstalledBy] == namespace {
+		return other
+	}
+	for _, key := range Alongside(crd) {
+		if key.Namespace != namespace && (other.Name == "" || key.String() < other.String()) {
+			other = key
+		}
+	}
+	return other
 }
 
 // CameWith reports whether an InstallPlan recorded on a CRD that it came with this very CSV.

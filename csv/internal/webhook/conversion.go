@@ -92,41 +92,36 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	switch {
 	case owned.CameWith(s.CSV, crd) && coOwner.Name != "" && !isAllowed(s, crd):
 		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s too; a cluster administrator allows the conversion with: %s",
-			crd.Name, coOwner, allowing(s.CSV, crd.Name))
+			crd.Name, coOwner, allowingConversion(s.CSV, crd.Name))
 	case owned.CameWith(s.CSV, crd):
 		return ""
 	case len(owners) > 0:
 		first := slices.MinFunc(owners, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s", crd.Name, first)
+		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s, and no InstallPlan installed it for %s yet", crd.Name, first, s.CSV.Name)
 	case isAllowed(s, crd):
 		return ""
 	case len(others) == 0:
 		return fmt.Sprintf("no InstallPlan recorded that CRD %s came with an operator, so its conversion stays as it is; "+
-			"a cluster administrator allows it with: %s", crd.Name, allowing(s.CSV, crd.Name))
+			"a cluster administrator allows it with: %s", crd.Name, allowingConversion(s.CSV, crd.Name))
 	case config != nil && (config.Service == nil || config.Service.Namespace != s.CSV.Namespace):
 		return fmt.Sprintf("CRD %s is converted by another than an operator of namespace %s", crd.Name, s.CSV.Namespace)
 	}
 	return ""
 }
 
-// coOwnerOf returns a CSV of another namespace that a CRD came with too, the zero value for none. A conversion webhook reads and
+// coOwnerOf returns a CSV of another namespace that a CRD belongs to as well, the zero value for none. A conversion webhook reads and
 // rewrites the custom resources of all namespaces. An InstallPlan records its CSV also on the CRD of another operator if both are
-// equal, so the record does not prove that this CSV may convert. If the CRD calls a Service of this namespace already, coOwnerOf
-// returns the zero value.
-func coOwnerOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) (coOwner types.NamespacedName) {
+// equal, so the record alone does not prove that this CSV may convert. If the CRD calls a Service of this namespace already,
+// coOwnerOf returns the zero value.
+func coOwnerOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) types.NamespacedName {
 	if config := clientConfig(crd); config != nil && config.Service != nil && config.Service.Namespace == s.CSV.Namespace {
-		return coOwner
+		return types.NamespacedName{}
 	}
-	for _, key := range owned.Alongside(crd) {
-		if key.Namespace != s.CSV.Namespace && (coOwner.Name == "" || key.String() < coOwner.String()) {
-			coOwner = key
-		}
-	}
-	return coOwner
+	return owned.OtherOwner(crd, s.CSV.Namespace)
 }
 
-// allowing returns the command by which a cluster administrator lets a CSV change the conversion of a CRD.
-func allowing(c *owned.CSV, crd string) string {
+// allowingConversion returns the command by which a cluster administrator lets a CSV change the conversion of a CRD.
+func allowingConversion(c *owned.CSV, crd string) string {
 	return fmt.Sprintf("kubectl annotate crd %s %s=%s/%s --overwrite", crd, owned.AnnotationConvertedBy, c.Namespace, c.Name)
 }
 

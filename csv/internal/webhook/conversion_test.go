@@ -59,6 +59,7 @@ func TestConversion(t *testing.T) {
 		"kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
 	const unrecorded = "no InstallPlan recorded that CRD cools.example.com came with an operator, so its conversion stays as it is; " + command
 	const preserves = "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion"
+	const notYet = ", and no InstallPlan installed it for cool.v1 yet"
 	update, follow := []string{"update CustomResourceDefinition cools.example.com (Install)"}, []string{"update CustomResourceDefinition cools.example.com (Trust)"}
 	plain := crd("cools.example.com")
 	service := func(namespace, name string) func(*definition) {
@@ -120,23 +121,23 @@ func TestConversion(t *testing.T) {
 			source: func(s *webhook.Source) { s.Backends = follower{first, second} }, state: webhook.Waiting},
 		"of another incarnation's namespace": {crd: converted(recorded("other/cool.v1")), state: webhook.Installed},
 		"of another, and not ours yet": {crd: crd("cools.example.com", recorded("z/b", "other/a")),
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/a", state: webhook.Failing},
+			problem: "CRD cools.example.com came with ClusterServiceVersion other/a" + notYet, state: webhook.Failing},
 		"of another, and outdated": {crd: converted(recorded("other/cool.v1"), trusting(second)),
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/cool.v1", state: webhook.Failing},
+			problem: "CRD cools.example.com came with ClusterServiceVersion other/cool.v1" + notYet, state: webhook.Failing},
 		"of the next version": {crd: converted(recorded("ns/cool.v2"), trusting(second)),
 			install: update, trust: follow, state: webhook.Failing},
 		"of the next version, with an account": {crd: converted(recorded("ns/cool.v2"), trusting(second)), source: limited,
-			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2", state: webhook.Failing},
+			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2" + notYet, state: webhook.Failing},
 		"of the next version, and of another namespace": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), trust: follow,
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/b", state: webhook.Failing},
+			problem: "CRD cools.example.com came with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
 		"of the version before, and of another namespace": {crd: converted(recorded("ns/cool.v0", "other/b"), trusting(second)), trust: follow,
 			source:  func(s *webhook.Source) { s.CSV.Spec.Replaces = "cool.v0" },
-			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v0", state: webhook.Failing},
+			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v0" + notYet, state: webhook.Failing},
 		"of another namespace, made call the version before": {crd: converted(recorded("other/b"), converter("ns/cool.v0"), trusting(second)),
 			trust:   follow,
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/b", state: webhook.Failing},
+			problem: "CRD cools.example.com came with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
 		"of another namespace, with an account": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), source: limited,
-			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2", state: webhook.Failing},
+			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2" + notYet, state: webhook.Failing},
 		"of two": {
 			crd: converted(recorded("other/a", "ns/cool.v1"), trusting(second)), install: update, trust: follow, state: webhook.Failing,
 		},
@@ -152,6 +153,18 @@ func TestConversion(t *testing.T) {
 		"of two, the other converts, and allowed": {
 			crd:     converted(recorded("other/a", "ns/cool.v1"), service("other", "x"), converter("ns/cool.v1")),
 			install: update, state: webhook.Installed,
+		},
+		"of two, and the first owner is of this namespace": {
+			crd:     crd("cools.example.com", recorded("other/a", "ns/cool.v1"), firstInstalledBy("ns")),
+			install: update, state: webhook.Failing,
+		},
+		"of two, and the first owner is of another namespace": {
+			crd:     crd("cools.example.com", recorded("other/a", "ns/cool.v1"), firstInstalledBy("other")),
+			problem: tooMany, state: webhook.Failing,
+		},
+		"of another namespace, and the annotation names this one": {
+			crd:     crd("cools.example.com", recorded("other/a"), firstInstalledBy("ns")),
+			problem: "CRD cools.example.com came with ClusterServiceVersion other/a" + notYet, state: webhook.Failing,
 		},
 		"of two, and a third converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("x", "x")), problem: tooMany,
 			state: webhook.Installed},
@@ -193,7 +206,7 @@ func TestConversion(t *testing.T) {
 		"one of another namespace is allowed": {crd: crd("cools.example.com", recorded(), converter("other/cool.v1")), problem: unrecorded,
 			state: webhook.Failing},
 		"allowed, and of another": {crd: crd("cools.example.com", recorded("other/b"), converter("ns/cool.v1")), state: webhook.Failing,
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/b"},
+			problem: "CRD cools.example.com came with ClusterServiceVersion other/b" + notYet},
 		"with an account": {crd: plain, source: limited, install: update, state: webhook.Failing},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -450,7 +463,8 @@ func TestTheVersionBeforeLeavesTheConversionToTheNext(t *testing.T) {
 	require.Empty(t, problem)
 	s.CRDs[0].Spec.Conversion = nil
 	_, problem = s.Install()
-	require.Equal(t, "CRD cools.example.com came with ClusterServiceVersion ns/cool.v1", problem, "the CRD of the next version was not applied yet")
+	const want = "CRD cools.example.com came with ClusterServiceVersion ns/cool.v1, and no InstallPlan installed it for cool.v2 yet"
+	require.Equal(t, want, problem, "the CRD of the next version was not applied yet")
 
 	// What calls the operator meanwhile trusts it all the same, unless the group says who writes.
 	s = source(next, converted(recorded("ns/cool.v1"), trusting(second)))

@@ -216,3 +216,10 @@ func validated(t testing.TB, name string, w description, changes ...func(o *vali
 	}
 	return o
 }
+
+// firstInstalledBy makes a CRD belong to the operator of a namespace.
+func firstInstalledBy(namespace string) func(crd *definition) {
+	return func(crd *definition) {
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, olmcore.AnnotationFirstInstalledBy, namespace)
+	}
+}
