@@ -259,7 +259,8 @@ func TestForbiddenWebhookRules(t *testing.T) {
 	const olm, configurations = "webhook rules cannot include the OLM group", "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources"
 	const beyond = `webhook description "w.example.com": rules[1]: the rule names the cluster-scoped resources ` +
 		"validatingadmissionpolicies.admissionregistration.k8s.io, but OperatorGroup group does not select all namespaces; " +
-		"install the operator in a namespace whose OperatorGroup does"
+		"install the operator in a namespace whose OperatorGroup does, or let a cluster administrator allow it with: " +
+		"kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=1BHatg5bnF5TdhCKYzmCKFT3dWFSQQ3AGxVzec --overwrite"
 	rows := map[string]row{}
 	for name, c := range map[string]struct{ group, resource, says string }{
 		"all groups":                   {"*", "pods", "webhook rules cannot include all groups"},

@@ -79,13 +79,13 @@ const (
 	ReasonCertificatesNeeded = "CertificatesNeeded"
 	// ReasonWebhookRulesKept means that a webhook configuration keeps rules that a new one would not get, because the
 	// OperatorGroup does not select all namespaces. Assess reports it at any time, Reconcile only beside writes. The next version
-	// of the operator gets narrower rules or is refused. Give the operator an OperatorGroup that selects all namespaces before
-	// you upgrade it.
+	// of the operator gets narrower rules or is refused. Before you upgrade it, give the operator an OperatorGroup that
+	// selects all namespaces, or run the command of the message.
 	ReasonWebhookRulesKept = webhook.ReasonRulesKept
 	// ReasonWebhookRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although
 	// the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan recorded that the CRD
 	// came with this operator alone. Assess reports it at any time, Reconcile only beside writes. Give the operator an
-	// OperatorGroup that selects all namespaces.
+	// OperatorGroup that selects all namespaces, or run the command of the message.
 	ReasonWebhookRulesNarrowed = webhook.ReasonRulesNarrowed
 	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD.
 	// Its conversion is not changed, also if the next version of the operator needs that. Assess reports it at any time, Reconcile

@@ -3,6 +3,7 @@
 package csv_test
 
 import (
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/certificate"
@@ -75,6 +77,26 @@ func TestATenantsWebhookReachesNoClusterScopedObject(t *testing.T) {
 	at, _, message := statusOf(cluster)
 	require.Equal(t, succeeded, at, message)
 	require.Equal(t, admissionregistrationv1.NamespacedScope, *onlyWebhook(t, cluster).Webhooks[0].Rules[0].Scope)
+}
+
+// TestTheCommandOfARefusalAllowsTheWebhook checks that an operator that supports one namespace only gets its webhook after a cluster
+// administrator ran the command of the message.
+func TestTheCommandOfARefusalAllowsTheWebhook(t *testing.T) {
+	cluster, driver := install(t, limited("", "nodes"))
+	_, why, message := statusOf(cluster)
+	require.Equal(t, reason("InvalidWebhookDescription"), why)
+	pattern := regexp.MustCompile(`: kubectl annotate operatorgroup group -n ns (\S+)=(\S+) --overwrite$`)
+	command := pattern.FindStringSubmatch(message)
+	require.Len(t, command, 3, message)
+	require.NoError(t, fake.Edit(cluster, "ns", "group", func(g *operatorsv1.OperatorGroup) {
+		metav1.SetMetaDataAnnotation(&g.ObjectMeta, command[1], command[2])
+	}))
+	require.NoError(t, driver.RunFor(t.Context(), 10*time.Minute))
+	at, _, message := statusOf(cluster)
+	require.Equal(t, succeeded, at, message)
+	want := limited("", "nodes").Spec.WebhookDefinitions[0].Rules
+	want[0].Scope = new(admissionregistrationv1.AllScopes)
+	require.Equal(t, want, onlyWebhook(t, cluster).Webhooks[0].Rules)
 }
 
 // adoptedWithRules returns a cluster in which OLM installed an operator for its own namespace with a webhook for ClusterRoles.

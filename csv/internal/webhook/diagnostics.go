@@ -46,7 +46,7 @@ func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
 	}
 	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonConversionKept, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
 		"no InstallPlan recorded the CRDs %s, so their conversion stays as it is and only their caBundle is updated; a cluster "+
-			"administrator allows changes with: %s", someOf(sets.List(kept)), allowing(f.CSV, sets.List(kept)[0]))}
+			"administrator allows changes with: %s", someOf(sets.List(kept)), allowingConversion(f.CSV, sets.List(kept)[0]))}
 }
 
 // ruleDiagnostics reports rules that an OperatorGroup which selects some namespaces only does not allow a new webhook.
@@ -55,7 +55,7 @@ func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 		return nil
 	}
 	var kept []string
-	unrecorded := sets.New[string]()
+	unrecorded, keptHashes, narrowedHashes := sets.New[string](), sets.New[string](), sets.New[string]()
 	for i := range f.CSV.Spec.WebhookDefinitions {
 		w := &f.CSV.Spec.WebhookDefinitions[i]
 		r := f.reach[originOf(w)]
@@ -65,20 +65,26 @@ func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 		o := existingConfiguration(f, r)
 		if o == nil || r.now.why == "" && !sameRules(liveRules(o), w.Rules) {
 			unrecorded.Insert(r.now.unrecorded...)
+			if len(r.now.unrecorded) > 0 {
+				narrowedHashes.Insert(r.hash)
+			}
 		} else if keeps := r.now.keeping(liveRules(o)); keeps != "" {
 			kept = append(kept, fmt.Sprintf("%s %s (%s)", olmcore.RefOf(o).Kind, o.GetName(), keeps))
+			keptHashes.Insert(r.hash)
 		}
 	}
 	var all []olmcore.Diagnostic
 	if len(kept) > 0 {
 		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesKept, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
 			"webhook configurations keep rules for cluster-scoped objects until this version is replaced, although OperatorGroup %s "+
-				"does not select all namespaces: %s", f.Group.Name, someOf(kept)))
+				"does not select all namespaces: %s; to allow them in new configurations, a cluster administrator can run: %s",
+			f.Group.Name, someOf(kept), allowing(f, keptHashes)))
 	}
 	if len(unrecorded) > 0 {
 		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesNarrowed, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
 			"webhooks are not called for custom resources of the cluster-scoped CRDs %s: no InstallPlan recorded that they came with "+
-				"this version alone, and OperatorGroup %s does not select all namespaces", someOf(sets.List(unrecorded)), f.Group.Name))
+				"this version alone, and OperatorGroup %s does not select all namespaces; to allow it, a cluster administrator can run: %s",
+			someOf(sets.List(unrecorded)), f.Group.Name, allowing(f, narrowedHashes)))
 	}
 	return all
 }

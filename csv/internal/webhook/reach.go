@@ -19,6 +19,11 @@ import (
 // rule is one rule of a webhook.
 type rule = admissionregistrationv1.RuleWithOperations
 
+// AnnotationAllowed is an annotation of an OperatorGroup with which a cluster administrator allows webhooks that may be called for
+// cluster-scoped objects, although the group does not select all namespaces. Its value is a list of hashes, with commas between. A hash
+// is one of a description, as label olm.webhook-description-hash has it, so it holds for later versions with the same description.
+const AnnotationAllowed = olmcore.KeyPrefix + "allowed-webhooks"
+
 // namespaces is the only cluster-scoped resource that a namespaceSelector restricts.
 const namespaces = "namespaces"
 
@@ -77,9 +82,34 @@ func judge(w *description, from resources) judged {
 }
 
 // refusal returns the message about a description whose configuration the OperatorGroup does not allow.
-func refusal(f *facts, w *description, j judged) string {
-	return problemf(w, fmt.Sprintf("rules[%d]", j.refused), "the rule %s, but OperatorGroup %s does not select all namespaces; "+
-		"install the operator in a namespace whose OperatorGroup does", j.why, f.Group.Name)
+func refusal(f *facts, r *reach) string {
+	return problemf(r.description, fmt.Sprintf("rules[%d]", r.now.refused), "the rule %s, but OperatorGroup %s does not select all "+
+		"namespaces; install the operator in a namespace whose OperatorGroup does, or let a cluster administrator allow it with: %s", r.now.why, f.Group.Name, allowing(f, sets.New(r.hash)))
+}
+
+// allowed returns the hashes of the descriptions that a cluster administrator allowed.
+func allowed(f *facts) sets.Set[string] {
+	hashes := sets.New[string]()
+	if f.Group != nil {
+		for value := range strings.SplitSeq(f.Group.Annotations[AnnotationAllowed], ",") {
+			if value = strings.TrimSpace(value); isHash(value) {
+				hashes.Insert(value)
+			}
+		}
+	}
+	return hashes
+}
+
+// isHash reports whether a value may be a hash of a description. Other values allow nothing, and no command repeats them.
+func isHash(value string) bool {
+	isDigitOrLetter := func(r rune) bool { return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
+	return value != "" && strings.TrimFunc(value, isDigitOrLetter) == ""
+}
+
+// allowing returns the command by which a cluster administrator allows the rules of further descriptions, given by their hashes.
+func allowing(f *facts, further sets.Set[string]) string {
+	return fmt.Sprintf("kubectl annotate operatorgroup %s -n %s %s=%s --overwrite",
+		f.Group.Name, f.Group.Namespace, AnnotationAllowed, strings.Join(sets.List(allowed(f).Union(further)), ","))
 }
 
 func isClusterOnly(r *rule) bool {
@@ -230,18 +260,14 @@ func resourcesOf(f *facts) resources {
 }
 
 // isOwnCRD reports whether a cluster-scoped CRD is for the webhooks of this CSV: an InstallPlan recorded that it came with the CSV,
-// or with the version that the CSV replaces. A bundle of another namespace that contains the same CRD is recorded beside it. Then
-// the CRD is the CSV's only if its API server asks the CSV or that version about it already: the other may be the owner.
+// or with the version that the CSV replaces. If the CRD may belong to an operator of another namespace, a configuration of the CSV or
+// of that version must be called for its objects already.
 func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
-	notes := owned.Alongside(crd)
-	isBefore := func(key types.NamespacedName) bool {
-		return f.CSV.Spec.Replaces != "" && key == types.NamespacedName{Namespace: f.CSV.Namespace, Name: f.CSV.Spec.Replaces}
-	}
-	if !owned.CameWith(f.CSV, crd) && !slices.ContainsFunc(notes, isBefore) {
+	replaced := types.NamespacedName{Namespace: f.CSV.Namespace, Name: f.CSV.Spec.Replaces}
+	if !owned.CameWith(f.CSV, crd) && !slices.Contains(owned.Alongside(crd), replaced) {
 		return false
 	}
-	isElsewhere := func(key types.NamespacedName) bool { return key.Namespace != f.CSV.Namespace }
-	return !slices.ContainsFunc(notes, isElsewhere) || isAskedAbout(f, crd)
+	return owned.OtherOwner(crd, f.CSV.Namespace).Name == "" || isAskedAbout(f, crd)
 }
 
 // isAskedAbout reports whether a configuration of this CSV, or of the version that it replaces, is called for the objects of a
@@ -296,15 +322,22 @@ type reach struct {
 	now, withoutRecords judged
 }
 
-// reachOf judges the descriptions of admission webhooks. One that cannot be hashed is left out: it has no configuration.
+// reachOf judges the descriptions of admission webhooks. One that cannot be hashed is left out: it has no configuration. One that a
+// cluster administrator allowed gets its rules as described.
 func reachOf(f *facts) map[origin]*reach {
-	all, from := map[origin]*reach{}, resourcesOf(f)
+	all, from, isAllowed := map[origin]*reach{}, resourcesOf(f), allowed(f)
 	without := resources{listed: from.listed}
 	for i := range f.CSV.Spec.WebhookDefinitions {
 		w := &f.CSV.Spec.WebhookDefinitions[i]
-		if hash, err := olmcore.Hash(w); err == nil && kindOf(w) != "" {
-			all[originOf(w)] = &reach{description: w, hash: hash, now: judge(w, from), withoutRecords: judge(w, without)}
+		hash, err := olmcore.Hash(w)
+		if err != nil || kindOf(w) == "" {
+			continue
 		}
+		r := &reach{description: w, hash: hash, now: judge(w, from), withoutRecords: judge(w, without)}
+		if isAllowed.Has(hash) {
+			r.now = judged{rules: w.Rules}
+		}
+		all[originOf(w)] = r
 	}
 	return all
 }
@@ -331,7 +364,7 @@ func rulesProblem(f *facts) string {
 	for i := range f.CSV.Spec.WebhookDefinitions {
 		w := &f.CSV.Spec.WebhookDefinitions[i]
 		if r := f.reach[originOf(w)]; kindOf(w) != "" && r != nil && r.now.why != "" && existingConfiguration(f, r) == nil {
-			return refusal(f, w, r.now)
+			return refusal(f, r)
 		}
 	}
 	return ""

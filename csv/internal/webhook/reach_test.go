@@ -72,6 +72,18 @@ func owning(w description, crds ...string) *v1alpha1.ClusterServiceVersion {
 	return c
 }
 
+// hash returns the hash of a description.
+func hash(t *testing.T, w description) string {
+	text, err := olmcore.Hash(&w)
+	require.NoError(t, err)
+	return text
+}
+
+// command returns the command that allows the rules of a description.
+func command(t *testing.T, w description) string {
+	return "kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=" + hash(t, w) + " --overwrite"
+}
+
 // installedRules returns the rules of the only configuration that an installation creates, and why it creates none.
 func installedRules(t *testing.T, s webhook.Source) (rules, problem string) {
 	actions, problem := s.Install()
@@ -193,15 +205,16 @@ func TestInstalledRulesAreKept(t *testing.T) {
 	refused := with(validating, rule("rbac.authorization.k8s.io", "clusterroles"))
 	narrowed := with(validating, rule("example.org", "things"))
 	plain := with(validating, rule("", "pods"))
-	const refusal = `webhook description "v.example.com": rules[0]: the rule names the cluster-scoped resources ` +
+	refusal := `webhook description "v.example.com": rules[0]: the rule names the cluster-scoped resources ` +
 		"clusterroles.rbac.authorization.k8s.io, but OperatorGroup group does not select all namespaces; " +
-		"install the operator in a namespace whose OperatorGroup does"
+		"install the operator in a namespace whose OperatorGroup does, or let a cluster administrator allow it with: " + command(t, refused)
 	const keeps = "webhook configurations keep rules for cluster-scoped objects until this version is replaced, although " +
 		"OperatorGroup group does not select all namespaces: ValidatingWebhookConfiguration v.example.com-8k2xz "
-	const wouldRefuse = keeps + `(clusterroles of API groups "rbac.authorization.k8s.io"; ` +
-		"for a new configuration such rules would be refused)"
-	const wouldNarrow = keeps + `(things of API groups "example.org"; ` +
-		"for a new configuration such rules would get the scope Namespaced)"
+	const allow = "; to allow them in new configurations, a cluster administrator can run: "
+	wouldRefuse := keeps + `(clusterroles of API groups "rbac.authorization.k8s.io"; ` +
+		"for a new configuration such rules would be refused)" + allow + command(t, refused)
+	wouldNarrow := keeps + `(things of API groups "example.org"; ` +
+		"for a new configuration such rules would get the scope Namespaced)" + allow + command(t, narrowed)
 	for name, c := range map[string]struct {
 		from, now description
 		change    func(s *webhook.Source, o *validatingConfiguration)
@@ -298,22 +311,28 @@ func TestWhoseClusterScopedCRDsAreTheOperatorsOwn(t *testing.T) {
 	wide := func(records ...string) *definition {
 		return crd("wides.example.com", clusterScoped, recorded(records...))
 	}
+	firstBy := func(namespace string, records ...string) *definition {
+		return crd("wides.example.com", clusterScoped, recorded(records...), firstInstalledBy(namespace))
+	}
 	asked, shared := before(func(*validatingConfiguration) {}), wide("ns/cool.v1", "other/b")
 	for name, c := range map[string]struct {
 		objects []olmcore.Object
 		want    string
 	}{
-		"it came with the version":                {objectsOf(wide("ns/cool.v1")), whole},
-		"it came with the version before":         {objectsOf(wide("ns/cool.v0")), whole},
-		"it came with both":                       {objectsOf(wide("ns/cool.v0", "ns/cool.v1")), whole},
-		"it came with another of the namespace":   {objectsOf(wide("ns/other")), narrow},
-		"it came with one of another namespace":   {objectsOf(wide("other/cool.v1")), narrow},
-		"it came with none":                       {objectsOf(wide()), narrow},
-		"a record without a namespace":            {objectsOf(wide("cool.v1")), narrow},
-		"it came with another's too":              {objectsOf(shared), narrow},
-		"the version before is asked about it":    {objectsOf(shared, asked), whole},
-		"it is asked, but nothing is recorded":    {objectsOf(wide(), asked), narrow},
-		"it is asked, but it came with another's": {objectsOf(wide("other/b"), asked), narrow},
+		"it came with the version":                                  {objectsOf(wide("ns/cool.v1")), whole},
+		"it came with the version before":                           {objectsOf(wide("ns/cool.v0")), whole},
+		"it came with both":                                         {objectsOf(wide("ns/cool.v0", "ns/cool.v1")), whole},
+		"it came with another of the namespace":                     {objectsOf(wide("ns/other")), narrow},
+		"it came with one of another namespace":                     {objectsOf(wide("other/cool.v1")), narrow},
+		"it came with none":                                         {objectsOf(wide()), narrow},
+		"a record without a namespace":                              {objectsOf(wide("cool.v1")), narrow},
+		"it came with another's too":                                {objectsOf(shared), narrow},
+		"its namespace was the first":                               {objectsOf(firstBy("ns", "ns/cool.v1", "other/b")), whole},
+		"another namespace was the first":                           {objectsOf(firstBy("other", "ns/cool.v1", "other/b")), narrow},
+		"its namespace was the first, with another's version alone": {objectsOf(firstBy("ns", "other/b")), narrow},
+		"the version before is asked about it":                      {objectsOf(shared, asked), whole},
+		"it is asked, but nothing is recorded":                      {objectsOf(wide(), asked), narrow},
+		"it is asked, but it came with another's":                   {objectsOf(wide("other/b"), asked), narrow},
 		"the version before is not asked": {objectsOf(shared, before(func(o *validatingConfiguration) {
 			o.Webhooks[0].Rules[0].Scope = new(admissionregistrationv1.NamespacedScope)
 		})), narrow},
@@ -345,9 +364,63 @@ func TestWhoseClusterScopedCRDsAreTheOperatorsOwn(t *testing.T) {
 			require.Len(t, reported, 1)
 			require.Equal(t, webhook.ReasonRulesNarrowed, reported[0].Reason)
 			require.Equal(t, "webhooks are not called for custom resources of the cluster-scoped CRDs wides.example.com: no InstallPlan "+
-				"recorded that they came with this version alone, and OperatorGroup group does not select all namespaces", reported[0].Message)
+				"recorded that they came with this version alone, and OperatorGroup group does not select all namespaces; to allow it, "+
+				"a cluster administrator can run: "+command(t, w), reported[0].Message)
 		})
 	}
+}
+
+// TestAnAdministratorAllowsRules checks that the annotation of an OperatorGroup allows the rules of the descriptions that it names, and
+// no others.
+func TestAnAdministratorAllowsRules(t *testing.T) {
+	const asDescribed = `"rbac.authorization.k8s.io" clusterroles *`
+	w := with(validating, rule("rbac.authorization.k8s.io", "clusterroles"))
+	own, another := hash(t, w), hash(t, with(validating, rule("", "nodes")))
+	refusal := func(hashes string) string {
+		return `webhook description "v.example.com": rules[0]: the rule names the cluster-scoped resources ` +
+			"clusterroles.rbac.authorization.k8s.io, but OperatorGroup group does not select all namespaces; install the operator in a " +
+			"namespace whose OperatorGroup does, or let a cluster administrator allow it with: " +
+			"kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=" + hashes + " --overwrite"
+	}
+	for name, c := range map[string]struct {
+		annotation string
+		rules      string
+		problem    string
+	}{
+		"nothing":                  {"", "", refusal(own)},
+		"this description":         {own, asDescribed, ""},
+		"this one and another":     {another + " , " + own + ",", asDescribed, ""},
+		"another one":              {another, "", refusal(strings.Join(slices.Sorted(slices.Values([]string{own, another})), ","))},
+		"the start of the hash":    {own[:10], "", refusal(strings.Join(slices.Sorted(slices.Values([]string{own, own[:10]})), ","))},
+		"a star":                   {"*", "", refusal(own)},
+		"its name":                 {"v.example.com", "", refusal(own)},
+		"a command":                {own + "; rm", "", refusal(own)},
+		"commas and spaces only":   {" ,, ", "", refusal(own)},
+		"this description, quoted": {`"` + own + `"`, "", refusal(own)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := source(operator(w))
+			s.Group = oneNamespace()
+			s.Group.Annotations = map[string]string{"olmcore/allowed-webhooks": c.annotation}
+			rules, problem := installedRules(t, s)
+			require.Equal(t, c.rules, rules)
+			require.Equal(t, c.problem, problem)
+		})
+	}
+}
+
+// TestAllowedRulesReplaceNarrowedOnes checks that a configuration gets the rules as described once an administrator allows them.
+func TestAllowedRulesReplaceNarrowedOnes(t *testing.T) {
+	w := with(validating, rule("example.org", "things"))
+	s := source(operator(w))
+	s.Group = oneNamespace()
+	observe(&s, installed(t, s)...)
+	require.Empty(t, s.Trust())
+	s.Group.Annotations = map[string]string{"olmcore/allowed-webhooks": hash(t, w)}
+	trust := s.Trust()
+	require.Len(t, trust, 1)
+	require.Equal(t, `"example.org" things *`, rulesOf(liveRules(trust[0].(olmcore.Update).After)))
+	require.Empty(t, s.Diagnostics())
 }
 
 func objectsOf(objects ...olmcore.Object) []olmcore.Object { return objects }

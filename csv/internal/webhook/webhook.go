@@ -35,12 +35,13 @@ const (
 // Reasons of the Diagnostics of this package.
 const (
 	// ReasonRulesKept means that a webhook configuration keeps rules that a new one would not get, because its OperatorGroup does
-	// not select all namespaces. The next version of the operator gets narrower rules or is refused. Give the operator an
-	// OperatorGroup that selects all namespaces before it is upgraded.
+	// not select all namespaces. The next version of the operator gets narrower rules or is refused. Before you upgrade it, give the
+	// operator an OperatorGroup that selects all namespaces, or run the command of the message.
 	ReasonRulesKept = "WebhookRulesKept"
 	// ReasonRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although the
 	// ClusterServiceVersion lists the CRD as owned. Its OperatorGroup does not select all namespaces, and no InstallPlan recorded
-	// that the CRD came with this operator alone. Give the operator an OperatorGroup that selects all namespaces.
+	// that the CRD came with this operator alone. Give the operator an OperatorGroup that selects all namespaces, or run the
+	// command of the message.
 	ReasonRulesNarrowed = "WebhookRulesNarrowed"
 	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD. Its
 	// conversion is not changed, also if the next version of the operator needs that. A cluster administrator runs the command of
