@@ -158,9 +158,12 @@ func (o *Options) planConfig() installplan.Config {
 }
 
 // CSVConfig returns the configuration of ClusterServiceVersions. Its PackageServerNamespaces also contain the namespace of the
-// global catalogs and that of OLM.
+// global catalogs and that of OLM, unless the list is empty and not nil.
 func (o *Options) CSVConfig() csv.Config {
 	config := o.CSV
+	if config.PackageServerNamespaces != nil && len(config.PackageServerNamespaces) == 0 {
+		return config
+	}
 	config.PackageServerNamespaces = slices.Concat(config.PackageServerNamespaces, []string{o.globalNamespace(), o.olmNamespace()})
 	return config
 }

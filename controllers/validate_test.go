@@ -44,11 +44,13 @@ func TestOptionsThatBreakTheirContractAreAllNamed(t *testing.T) {
 	}, got))
 }
 
-// TestWhereThePackageServerMayRun checks that the namespaces of OLM and of the global catalogs are added to those of the options.
+// TestWhereThePackageServerMayRun checks that the namespaces of OLM and of the global catalogs are added to those of the options,
+// unless the options have an empty list.
 func TestWhereThePackageServerMayRun(t *testing.T) {
 	for name, c := range map[string]struct{ configured, want []string }{
 		"the default":   {nil, []string{"market", "system"}},
 		"one namespace": {[]string{"ns"}, []string{"ns", "market", "system"}},
+		"an empty list": {[]string{}, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := controllers.Options{GlobalNamespace: "market", CSV: csv.Config{InstallTimeout: 1, PackageServerNamespaces: c.configured}}
