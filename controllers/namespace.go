@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/installplan/create"
 	"github.com/olmcore/olm/installplan/unpack"
 	"github.com/olmcore/olm/olmcore"
@@ -142,7 +141,7 @@ func (s *Set) local(affected func(olmcore.Object) []types.NamespacedName) func(o
 		default:
 			return keys
 		}
-		if namespace := o.GetNamespace(); namespace != s.options.globalNamespace() && namespace != cmp.Or(s.options.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace) {
+		if namespace := o.GetNamespace(); namespace != s.options.globalNamespace() && namespace != s.options.olmNamespace() {
 			for i, key := range keys {
 				if key == (types.NamespacedName{}) {
 					keys[i].Namespace = namespace

@@ -157,16 +157,20 @@ func (o *Options) planConfig() installplan.Config {
 	return config
 }
 
-// csvConfig is the configuration of ClusterServiceVersions. The package server may also run in the namespace of the global
-// catalogs and in that of OLM.
-func (o *Options) csvConfig() csv.Config {
+// CSVConfig returns the configuration of ClusterServiceVersions. Its PackageServerNamespaces also contain the namespace of the
+// global catalogs and that of OLM, unless the list is empty and not nil.
+func (o *Options) CSVConfig() csv.Config {
 	config := o.CSV
-	global, olm := o.globalNamespace(), cmp.Or(o.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace)
-	if config.PackageServerNamespaces == nil && global == csv.DefaultPackageServerNamespace && olm == csv.DefaultPackageServerNamespace {
+	if config.PackageServerNamespaces != nil && len(config.PackageServerNamespaces) == 0 {
 		return config
 	}
-	config.PackageServerNamespaces = slices.Concat(config.PackageServerNamespaces, []string{global, olm})
+	config.PackageServerNamespaces = slices.Concat(config.PackageServerNamespaces, []string{o.globalNamespace(), o.olmNamespace()})
 	return config
+}
+
+// olmNamespace is the namespace that pull Secrets are copied from.
+func (o *Options) olmNamespace() string {
+	return cmp.Or(o.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace)
 }
 
 func (s *Set) connection(in catalog.Input, address string) *catalog.Connection {
@@ -232,7 +236,7 @@ func groupOf(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, er
 }
 
 func (s *Set) csv(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
-	in, err := csv.Gather(ctx, r, p.key, s.options.csvConfig())
+	in, err := csv.Gather(ctx, r, p.key, s.options.CSVConfig())
 	if err != nil {
 		return olmcore.Result{}, err
 	}

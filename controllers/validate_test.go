@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/csv"
 )
 
 func TestOptionsThatBreakTheirContractAreAllNamed(t *testing.T) {
@@ -41,4 +42,23 @@ func TestOptionsThatBreakTheirContractAreAllNamed(t *testing.T) {
 		`invalid input: Namespaces[1] is ""`,
 		`invalid input: Copies.ProtectedNamespaces[0] is "kube system"`,
 	}, got))
+}
+
+// TestWhereThePackageServerMayRun checks that the namespaces of OLM and of the global catalogs are added to those of the options,
+// unless the options have an empty list.
+func TestWhereThePackageServerMayRun(t *testing.T) {
+	for name, c := range map[string]struct{ configured, want []string }{
+		"the default":   {nil, []string{"market", "system"}},
+		"one namespace": {[]string{"ns"}, []string{"ns", "market", "system"}},
+		"an empty list": {[]string{}, []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := controllers.Options{GlobalNamespace: "market", CSV: csv.Config{InstallTimeout: 1, PackageServerNamespaces: c.configured}}
+			o.InstallPlan.OLMNamespace = "system"
+			want := csv.Config{InstallTimeout: 1, PackageServerNamespaces: c.want}
+			require.Equal(t, want, o.CSVConfig())
+			require.Equal(t, c.configured, o.CSV.PackageServerNamespaces)
+		})
+	}
+	require.Equal(t, []string{"olm", "olm"}, (&controllers.Options{}).CSVConfig().PackageServerNamespaces)
 }

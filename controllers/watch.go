@@ -3,7 +3,6 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/olmcore/olm/installplan"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -51,7 +49,7 @@ func (o *Options) shard() []string {
 	if len(o.Namespaces) == 0 {
 		return nil
 	}
-	all := append(slices.Clone(o.Namespaces), o.globalNamespace(), cmp.Or(o.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace))
+	all := append(slices.Clone(o.Namespaces), o.globalNamespace(), o.olmNamespace())
 	slices.Sort(all)
 	return slices.Compact(all)
 }

@@ -8,13 +8,16 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/big"
+	"slices"
 	"testing"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv"
@@ -80,21 +83,28 @@ func TestWhatOLMInstalledIsLeftAlone(t *testing.T) {
 }
 
 // TestWhatOLMReportedOfAPendingVersionIsLeftAlone checks that the order in which OLM lists ServiceAccounts is kept, and that
-// another content of the report is written.
+// characters which OLM does not escape stay. Another content of the report is written.
 func TestWhatOLMReportedOfAPendingVersionIsLeftAlone(t *testing.T) {
 	c := csvtest.Operator("cool.v1", 1)
 	c.UID, c.ResourceVersion = "", ""
 	for _, name := range []string{"first", "second", "third"} {
 		strategy := &c.Spec.InstallStrategy.StrategySpec
-		strategy.Permissions = append(strategy.Permissions, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: name})
+		hidden := rbacv1.PolicyRule{Verbs: []string{"get\u202e"}, APIGroups: []string{""}, Resources: []string{"pods\u200b"}}
+		strategy.Permissions = append(strategy.Permissions, v1alpha1.StrategyDeploymentPermissions{
+			ServiceAccountName: name, Rules: []rbacv1.PolicyRule{hidden},
+		})
 	}
+	c.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "\u202e.example.com", Version: "v1", Kind: "Hot"}}
 	cluster, driver := newWorld(csv.Config{})
-	require.NoError(t, cluster.Create(groupFor(c), c))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "second"}}
+	require.NoError(t, cluster.Create(groupFor(c), account, c))
 	require.NoError(t, driver.Settle(t.Context()))
 	live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
 	require.Equal(t, pending, live.Status.Phase, live.Status.Message)
 	adopted := csvtest.AsOLM(live).(*v1alpha1.ClusterServiceVersion)
 	require.NotEqual(t, live.Status.RequirementStatus, adopted.Status.RequirementStatus)
+	require.Contains(t, messagesOf(live), `namespaced rule:{"verbs":["get\u202e"],"apiGroups":[""],"resources":["pods\u200b"]}`)
+	require.Contains(t, messagesOf(adopted), "namespaced rule:{\"verbs\":[\"get\u202e\"],\"apiGroups\":[\"\"],\"resources\":[\"pods\u200b\"]}")
 
 	in, err := csv.Gather(t.Context(), cluster, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 	require.NoError(t, err)
@@ -106,6 +116,10 @@ func TestWhatOLMReportedOfAPendingVersionIsLeftAlone(t *testing.T) {
 			s.RequirementStatus = append(s.RequirementStatus, s.RequirementStatus[0])
 		},
 		"an entry says another": func(s *v1alpha1.ClusterServiceVersionStatus) { s.RequirementStatus[1].Message = "fine" },
+		"a rule says another": func(s *v1alpha1.ClusterServiceVersionStatus) {
+			i := slices.IndexFunc(s.RequirementStatus, func(r v1alpha1.RequirementStatus) bool { return len(r.Dependents) > 0 })
+			s.RequirementStatus[i].Dependents[0].Message += "\u202e"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in.ClusterServiceVersion = adopted.DeepCopy()
@@ -116,4 +130,14 @@ func TestWhatOLMReportedOfAPendingVersionIsLeftAlone(t *testing.T) {
 			require.Equal(t, live.Status.RequirementStatus, after.Status.RequirementStatus)
 		})
 	}
+}
+
+// messagesOf returns the messages of the rules in the requirement report of a version.
+func messagesOf(c *v1alpha1.ClusterServiceVersion) (messages []string) {
+	for _, r := range c.Status.RequirementStatus {
+		for _, d := range r.Dependents {
+			messages = append(messages, d.Message)
+		}
+	}
+	return messages
 }

@@ -117,9 +117,10 @@ type Config struct {
 	// AdoptForeignDeployments overwrites Deployments that have no owner instead of refusing to install.
 	AdoptForeignDeployments bool `json:"adoptForeignDeployments,omitempty"`
 	// PackageServerNamespaces are the namespaces whose operators may serve packages.operators.coreos.com, the API of OLM's
-	// package server. Nil: DefaultPackageServerNamespace. An APIService that exists stays in any case. Package controllers
-	// adds the namespace of OLM and that of the global catalogs.
-	PackageServerNamespaces []string `json:"packageServerNamespaces,omitempty"`
+	// package server. Nil: DefaultPackageServerNamespace. Empty and not nil: none. Package controllers adds the namespace of
+	// OLM and that of the global catalogs, except to an empty list that is not nil. An APIService that exists stays in any
+	// case.
+	PackageServerNamespaces []string `json:"packageServerNamespaces,omitzero"`
 	// Cleanup tunes what happens to what a CSV leaves behind.
 	Cleanup cleanup.Config `json:"cleanup,omitzero"`
 }

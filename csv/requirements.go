@@ -78,12 +78,23 @@ func (t table) unread(in *Input) string {
 func (t table) judge(in *Input) report {
 	r := make(report, len(t))
 	for i, row := range t {
-		r[i] = row.judge(in)
-		for j := range r[i] {
-			r[i][j].Message = printable.Text(r[i][j].Message)
-		}
+		r[i] = printedRequirements(row.judge(in))
 	}
 	return r
+}
+
+// printedRequirements returns entries in whose messages the characters that people do not see are escaped.
+func printedRequirements(entries []v1alpha1.RequirementStatus) []v1alpha1.RequirementStatus {
+	printed := slices.Clone(entries)
+	for i := range printed {
+		r := &printed[i]
+		r.Message = printable.Text(r.Message)
+		r.Dependents = slices.Clone(r.Dependents)
+		for j := range r.Dependents {
+			r.Dependents[j].Message = printable.Text(r.Dependents[j].Message)
+		}
+	}
+	return printed
 }
 
 // takenBy reports whether all that is unmet in its report is so because the upgrade to a successor has begun.

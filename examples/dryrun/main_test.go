@@ -289,6 +289,64 @@ func TestAPIsWithoutClusterRolesAreNamed(t *testing.T) {
 	}
 }
 
+// TestThePackageServerMayRunBesideTheGlobalCatalogs checks that a dry run allows the package server in the namespaces in which
+// the controllers allow it.
+func TestThePackageServerMayRunBesideTheGlobalCatalogs(t *testing.T) {
+	const world = `apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: group, namespace: market}
+spec: {targetNamespaces: [market]}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: packageserver, namespace: market}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: any, namespace: apps}
+spec: {name: any, source: community, sourceNamespace: NAMESPACE}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: packageserver, namespace: market}
+spec:
+  version: 1.0.0
+  installModes: [{type: OwnNamespace, supported: true}]
+  apiservicedefinitions:
+    owned:
+    - {name: packagemanifests, group: packages.operators.coreos.com, version: v1, kind: PackageManifest, deploymentName: server}
+  install:
+    strategy: deployment
+    spec:
+      deployments:
+      - name: server
+        spec:
+          selector: {matchLabels: {app: server}}
+          template:
+            metadata: {labels: {app: server}}
+            spec: {serviceAccountName: packageserver, containers: [{name: server, image: example.com/server}]}
+`
+	for namespace, reserved := range map[string]bool{"market": false, "other": true} {
+		text := strings.ReplaceAll(world, "NAMESPACE", namespace)
+		settled := reportOf(t, text, "--settle")
+		encoded, err := json.Marshal(settled)
+		require.NoError(t, err)
+		require.Equal(t, reserved, strings.Contains(string(encoded), "reserved for the package server"), namespace)
+
+		settled = reportOf(t, strings.ReplaceAll(world, "NAMESPACE", "market"), "--settle")
+		for _, o := range settled.World {
+			if o["kind"] == "Subscription" {
+				o["spec"].(map[string]any)["sourceNamespace"] = namespace
+			}
+		}
+		list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": settled.World})
+		require.NoError(t, err)
+		_, out, errs := runDry(t, string(list), "--complete")
+		require.Empty(t, errs)
+		require.Equal(t, reserved, strings.Contains(out, "APIGroupShared"), "%s: %s", namespace, out)
+	}
+}
+
 func TestNothingToSay(t *testing.T) {
 	code, out, _ := runDry(t, "", "--now", "2026-01-01T00:00:00Z")
 	require.Zero(t, code)

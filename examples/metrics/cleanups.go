@@ -38,7 +38,7 @@ func (m *Metrics) lookAtCleanups(s *scrape) {
 func isNotObserved(d olmcore.Diagnostic) bool { return d.Reason == cleanup.ReasonNotObserved }
 
 func (m *Metrics) assessCleanup(s *scrape, c *v1alpha1.ClusterServiceVersion) (csv.Assessment, error) {
-	in, err := csv.Gather(s.ctx, s.reader, keyOf(c), m.options.CSV)
+	in, err := csv.Gather(s.ctx, s.reader, keyOf(c), m.options.CSVConfig())
 	if err != nil {
 		return csv.Assessment{}, err
 	}

@@ -50,6 +50,8 @@ func calledByAll(t *testing.T, w *world, targets []string) {
 	c := csvtest.Operator("cool.v1", 1)
 	c.UID, c.ResourceVersion, c.Annotations, c.Labels, c.Finalizers = "", "", nil, nil, nil
 	c.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}}
+	rule := &c.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0]
+	rule.Verbs = append(rule.Verbs, "get\u202e") // OLM does not escape this in the requirement report
 	c.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{
 		csvtest.Webhook("validate.example.com", v1alpha1.ValidatingAdmissionWebhook), csvtest.Webhook("mutate.example.com", v1alpha1.MutatingAdmissionWebhook),
 	}

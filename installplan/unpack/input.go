@@ -16,6 +16,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -88,7 +89,10 @@ func (out *Outcome) condition(now time.Time, kind v1alpha1.BundleLookupCondition
 	if next.Status != corev1.ConditionTrue || next.Reason != reason || next.LastTransitionTime == nil {
 		next.LastTransitionTime = new(olmcore.Timestamp(now))
 	}
-	next.Status, next.Reason, next.Message = corev1.ConditionTrue, reason, report.Clip(text)
+	next.Status, next.Reason = corev1.ConditionTrue, reason
+	if message := report.Clip(text); printable.Text(next.Message) != message { // OLM escapes no characters
+		next.Message = message
+	}
 	for i, c := range out.Lookup.Conditions {
 		if c.Type == kind {
 			out.Lookup.Conditions[i] = next

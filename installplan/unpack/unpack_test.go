@@ -147,6 +147,26 @@ func TestBundle(t *testing.T) {
 	}
 }
 
+// TestAMessageOfOLMStays checks that a message is not written again only to escape characters that people do not see. A new
+// message has them escaped.
+func TestAMessageOfOLMStays(t *testing.T) {
+	const raw = "unpack job not completed: Unpack pod(olm/pod) is not scheduled: no\u202enode"
+	for recorded, want := range map[string]string{
+		raw:                        raw,
+		"unpack job not completed": `unpack job not completed: Unpack pod(olm/pod) is not scheduled: no\u202enode`,
+	} {
+		in := unpacking(t, withJobs(madeJob(t)))
+		pod := &corev1.Pod{ObjectMeta: InOLM("pod"), Status: corev1.PodStatus{Phase: corev1.PodPending}}
+		pod.Labels = map[string]string{"job-name": BundleName}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no\u202enode"}}
+		in.Pods = olmcore.Found(pod)
+		in.Lookup.Conditions = []v1alpha1.BundleLookupCondition{{
+			Type: v1alpha1.BundleLookupPending, Status: corev1.ConditionTrue, Reason: "JobIncomplete", Message: recorded,
+		}}
+		require.Equal(t, want, unpackRound(t, in).Lookup.GetCondition(v1alpha1.BundleLookupPending).Message)
+	}
+}
+
 // TestDecidedLookupStays is left as it is, whatever there is.
 func TestDecidedLookupStays(t *testing.T) {
 	for name, conditions := range map[string][]v1alpha1.BundleLookupCondition{

@@ -3,7 +3,9 @@
 package csvtest
 
 import (
+	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,13 +17,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // AsOLM returns a copy of an object in the form in which OLM writes it: without the labels and annotations that only this
 // library writes, with webhook rules for objects of all scopes, with names that the API server generates, with repeated
-// accounts, without the namespace of subjects, with owner kinds in lower case, and with the lists that OLM does not sort in
-// another order.
+// accounts, without the namespace of subjects, with owner kinds in lower case, with the characters that this library escapes
+// in messages, and with the lists that OLM does not sort in another order.
 func AsOLM(o olmcore.Object) olmcore.Object {
 	o = o.DeepCopyObject().(olmcore.Object)
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
@@ -71,9 +74,51 @@ func AsOLM(o olmcore.Object) olmcore.Object {
 			o.OwnerReferences[i].Kind = strings.ToLower(o.OwnerReferences[i].Kind)
 		}
 	}
+	unescapeMessages(o)
 	o.SetLabels(labels)
 	o.SetAnnotations(annotations)
 	return o
+}
+
+// unescapeMessages gives the messages of a status the form that OLM writes.
+func unescapeMessages(o olmcore.Object) {
+	switch o := o.(type) {
+	case *v1alpha1.InstallPlan:
+		for _, lookup := range o.Status.BundleLookups {
+			for i := range lookup.Conditions {
+				unescape(&lookup.Conditions[i].Message)
+			}
+		}
+	case *v1alpha1.Subscription:
+		for i := range o.Status.Conditions {
+			unescape(&o.Status.Conditions[i].Message)
+		}
+	case *v1alpha1.ClusterServiceVersion:
+		unescape(&o.Status.Message)
+		for i := range o.Status.Conditions {
+			unescape(&o.Status.Conditions[i].Message)
+		}
+		for i := range o.Status.RequirementStatus {
+			r := &o.Status.RequirementStatus[i]
+			unescape(&r.Message)
+			for j := range r.Dependents {
+				unescape(&r.Dependents[j].Message)
+			}
+		}
+	}
+}
+
+var escaped = regexp.MustCompile(`\\u[0-9a-f]{4}`)
+
+// unescape replaces the escape sequences of characters that people do not see by these characters.
+func unescape(message *string) {
+	*message = escaped.ReplaceAllStringFunc(*message, func(sequence string) string {
+		var character string
+		if json.Unmarshal([]byte(`"`+sequence+`"`), &character) != nil || printable.IsPlain(character) {
+			return sequence
+		}
+		return character
+	})
 }
 
 // isOfBundle reports whether a ClusterRole or ClusterRoleBinding is a manifest of a bundle. OLM writes no owner labels on it.

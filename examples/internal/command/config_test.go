@@ -136,6 +136,22 @@ func TestAFileCanSetEveryOption(t *testing.T) {
 	}
 }
 
+// TestAFileCanAllowNoPackageServer checks that an empty list is another value than none.
+func TestAFileCanAllowNoPackageServer(t *testing.T) {
+	for text, want := range map[string][]string{
+		"csv: {packageServerNamespaces: []}":   {},
+		"csv: {packageServerNamespaces: [ns]}": {"ns", "market", "olm"},
+		"csv: {packageServerNamespaces: null}": {"market", "olm"},
+		"csv: {installTimeout: 1s}":            {"market", "olm"},
+	} {
+		t.Run(text, func(t *testing.T) {
+			o := controllers.Options{GlobalNamespace: "market"}
+			require.NoError(t, decodeConfig("config.yaml", []byte(text), &o))
+			require.Equal(t, want, o.CSVConfig().PackageServerNamespaces)
+		})
+	}
+}
+
 // lineFor returns a file that sets the option at a path.
 func lineFor(path, text string) string {
 	keys := strings.Split(path, ".")

@@ -93,7 +93,8 @@ func (r *runner) assessPermissions(key types.NamespacedName) ([]olmcore.Diagnost
 }
 
 func (r *runner) assessVersion(key types.NamespacedName) ([]olmcore.Diagnostic, error) {
-	in, err := csv.Gather(r.ctx, r.reader, key, csv.Config{})
+	options := optionsOf(r)
+	in, err := csv.Gather(r.ctx, r.reader, key, options.CSVConfig())
 	if err != nil {
 		return nil, err
 	}

@@ -46,10 +46,17 @@ type runner struct {
 	secrets secrets
 }
 
+// optionsOf returns the options of the controllers, which also count for what is assessed.
+func optionsOf(r *runner) controllers.Options {
+	o := controllers.Options{KubernetesVersion: NewestKubernetes, IgnoreImageTemplates: true, GlobalNamespace: r.global, Live: true}
+	o.InstallPlan.SeparatePlans = r.separatePlans
+	return o
+}
+
 // newOLM returns the controllers and has their requests collected.
 func (r *runner) newOLM(asked func(string, types.NamespacedName, any)) (*olm.OLM, error) {
-	o := &olm.OLM{Options: controllers.Options{KubernetesVersion: NewestKubernetes, IgnoreImageTemplates: true, Asked: asked, CatalogsOf: r.known, Live: true}, Disconnected: true}
-	o.InstallPlan.SeparatePlans = r.separatePlans
+	o := &olm.OLM{Options: optionsOf(r), Disconnected: true}
+	o.Asked, o.CatalogsOf = asked, r.known
 	if len(r.catalogs.Content) > 0 {
 		o.Resolve, o.Fingerprint = r.resolve, r.fingerprint
 	}
