@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv"
 	"github.com/olmcore/olm/csv/copies"
@@ -112,13 +114,24 @@ func sweepsConcerned(_, next olmcore.Object) concern {
 	return ofKind(sweep.Concerned(next))
 }
 
-// plansConcerned: to a plan that is Complete nothing matters any more but itself, its namespace and its Subscriptions.
-func plansConcerned(_, next olmcore.Object) concern {
-	switch next.(type) {
+// plansConcerned: to a plan that is Complete nothing matters any more but itself, its namespace and its Subscriptions. Of
+// APIServices only their owner, their annotations and their group matter.
+func plansConcerned(old, next olmcore.Object) concern {
+	switch next := next.(type) {
 	case *corev1.Namespace, *v1alpha1.Subscription:
 		return everyone
+	case *apiregistrationv1.APIService:
+		if before, is := old.(*apiregistrationv1.APIService); is && isStatusUpdate(before, next) {
+			return concern{}
+		}
 	}
 	return ofKind(olmcore.Concern[*v1alpha1.InstallPlan]{Is: isUnfinished, Terms: []olmcore.Term{unfinished}})
+}
+
+// isStatusUpdate reports whether an APIService was updated, and neither its metadata nor its group changed.
+func isStatusUpdate(before, after *apiregistrationv1.APIService) bool {
+	return before.ResourceVersion != after.ResourceVersion && before.Spec.Group == after.Spec.Group &&
+		maps.Equal(before.Labels, after.Labels) && maps.Equal(before.Annotations, after.Annotations)
 }
 
 func isUnfinished(p *v1alpha1.InstallPlan) bool {

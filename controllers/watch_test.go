@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
@@ -220,6 +221,11 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 	namespace := func(allowed string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"olmcore/allowed-permissions": allowed}}}
 	}
+	shared, automanaged := map[string]string{"x": "y"}, map[string]string{"kube-aggregator.kubernetes.io/automanaged": "true"}
+	service := func(version string, labels, annotations map[string]string) *apiregistrationv1.APIService {
+		meta := metav1.ObjectMeta{Name: "v1.things.com", ResourceVersion: version, Labels: labels, Annotations: annotations}
+		return &apiregistrationv1.APIService{ObjectMeta: meta, Spec: apiregistrationv1.APIServiceSpec{Group: "things.com"}}
+	}
 	applied := plan("a", "applied", v1alpha1.InstallPlanPhaseInstalling)
 	applied.Status.Plan = []*v1alpha1.Step{{Resolving: "hot", Resource: v1alpha1.StepResource{Kind: "Role"}}}
 	set := controllers.New(&controllers.Options{Sweeps: true})
@@ -236,6 +242,12 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 		"a group that lists others":  {controllers.CSV, nil, group("Cool.v2.example.com"), []string{"evil/x"}},
 		"a version that owns an API": {controllers.InstallPlan, nil, version("evil", "x", "Cool"), []string{"a/failed", "a/runs"}},
 		"a definition beside plans":  {controllers.InstallPlan, nil, definition("cools.example.com"), []string{"a/failed", "a/runs"}},
+		"an APIService of another":   {controllers.InstallPlan, nil, service("2", nil, nil), []string{"a/failed", "a/runs"}},
+		"one that is available":      {controllers.InstallPlan, service("1", nil, nil), service("2", nil, nil), nil},
+		"one that is shared":         {controllers.InstallPlan, service("1", nil, nil), service("2", nil, shared), []string{"a/failed", "a/runs"}},
+		"one that gets an owner":     {controllers.InstallPlan, service("1", nil, nil), service("2", shared, nil), []string{"a/failed", "a/runs"}},
+		"one that is deleted":        {controllers.InstallPlan, service("1", nil, nil), service("1", nil, nil), []string{"a/failed", "a/runs"}},
+		"one of definitions":         {controllers.InstallPlan, nil, service("2", automanaged, nil), nil},
 		"a namespace with plans":     {controllers.InstallPlan, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}, []string{"evil/complete"}},
 		"leftovers beside a version": {controllers.Sweep, nil, version("evil", "x", "Cool"), []string{"evil/"}},
 		"a definition":               {controllers.CSV, nil, definition("cools.example.com"), []string{"a/cool"}},

@@ -9,9 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/internal/apigroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -39,6 +41,12 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	case *corev1.Secret:
 		// One that holds registry credentials may be copied to any namespace, any one by OLM's way.
 		isEverywhere = x.Type == corev1.SecretTypeDockerConfigJson || x.Type == corev1.SecretTypeDockercfg || x.Type == corev1.SecretTypeOpaque || x.Type == ""
+	case *apiregistrationv1.APIService:
+		// It counts wherever a CustomResourceDefinition of its group is created, unless it follows definitions.
+		if apigroup.FollowsDefinitions(x) {
+			return nil
+		}
+		isEverywhere = true
 	case *v1alpha1.CatalogSource:
 		if len(x.Spec.Secrets) == 0 {
 			return nil

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
@@ -27,6 +28,7 @@ import (
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/step"
+	"github.com/olmcore/olm/internal/apigroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -213,6 +215,7 @@ func (g *gatherer) steps() {
 		g.in.ServiceAccount = get[*corev1.ServiceAccount](g, cmp.Or(ref.Namespace, g.plan.Namespace), ref.Name)
 	}
 	g.definitions()
+	g.apiServices()
 	g.bundles()
 	if names, all := namedVersions(&g.in); all {
 		g.in.ClusterServiceVersions = olmcore.Found(list[*v1alpha1.ClusterServiceVersion](g, g.plan.Namespace)...)
@@ -265,6 +268,34 @@ func (g *gatherer) definitions() {
 		}
 	}
 	g.alongside(sets.List(recorded))
+}
+
+// apiServices reads the APIServices that definitions do not explain, if a step may add a version to an API group.
+func (g *gatherer) apiServices() {
+	if addsToGroups(&g.in) {
+		all := list[*apiregistrationv1.APIService](g, "")
+		g.in.APIServices = olmcore.Found(slices.DeleteFunc(all, apigroup.FollowsDefinitions)...)
+	}
+}
+
+// addsToGroups reports whether a step of the plan may add a version to an API group.
+func addsToGroups(in *Input) bool {
+	exists := map[string]bool{}
+	for _, crd := range in.CustomResourceDefinitions.Items {
+		exists[crd.Name] = true
+	}
+	isConfined := in.InstallPlan.Status.AttenuatedServiceAccountRef != nil
+	return slices.ContainsFunc(in.InstallPlan.Status.Plan, func(s *v1alpha1.Step) bool {
+		switch {
+		case s == nil || s.Resource.Kind != kinds.CRD || s.Status == v1alpha1.StepStatusNotCreated:
+			return false
+		case olmcore.IsStepDone(s):
+			return !exists[s.Resource.Name]
+		case isConfined:
+			return true
+		}
+		return !exists[cmp.Or(manifest.NameOf(s), s.Resource.Name)] // as in package step, the name in the manifest counts
+	})
 }
 
 // alongside reads the ClusterServiceVersions of other namespaces that definitions record, or who is to make them.

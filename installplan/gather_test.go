@@ -47,8 +47,8 @@ func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 		Step("a.v1", "example.com", "v1", "Thing", "t", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"}}`),
 		Step("a.v1", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`),
 	}, func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = olmReference("scoped") })
-	catalog := pullCatalog("pull")
-	r := Reader(t, p, crd, thing, sub, version, role, neighbour, renamed, pull, catalog, account, namespace, Group(),
+	catalog, theirs := pullCatalog("pull"), served("v1beta1")
+	r := Reader(t, p, crd, thing, sub, version, role, neighbour, renamed, pull, catalog, account, namespace, Group(), theirs, served("v1", automanaged("true")),
 		Subscription("elsewhere", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
 	config := installplan.Config{SupportedKinds: []string{"Thing", "ServiceMonitor"}}
 	got, err := installplan.Gather(t.Context(), r, key, config)
@@ -58,7 +58,7 @@ func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 		ClusterServiceVersions: olmcore.Found[*v1alpha1.ClusterServiceVersion](version), Alongside: olmcore.Found[*v1alpha1.ClusterServiceVersion](neighbour),
 		CustomResourceDefinitions: got.CustomResourceDefinitions, Objects: olmcore.Found[olmcore.Object](role, renamed, thing),
 		ConfigMaps: olmcore.Found[*corev1.ConfigMap](), PullSecrets: olmcore.Found[*corev1.Secret](pull), CatalogSources: olmcore.Found[*v1alpha1.CatalogSource](catalog), ServiceAccount: account, Config: config,
-		RelatedPlans: olmcore.Found[*v1alpha1.InstallPlan](),
+		RelatedPlans: olmcore.Found[*v1alpha1.InstallPlan](), APIServices: olmcore.Found(theirs),
 	}, got)
 	require.Len(t, got.CustomResourceDefinitions.Items, 1)
 	require.Zero(t, r.Kinds["ServiceMonitor"], "a kind that is not served is not asked for")
@@ -83,6 +83,46 @@ func TestGatherLeavesFinishedPlansAlone(t *testing.T) {
 	}
 	_, err := installplan.Gather(t.Context(), Reader(t), key, installplan.Config{})
 	require.True(t, apierrors.IsNotFound(err))
+}
+
+// TestAPIServicesAreReadIfAPlanMayAddAVersion checks that other plans do not read them: a plan without definitions, one whose
+// definitions exist, and one that has nothing left to do for them. Under an account an open step may add a version.
+func TestAPIServicesAreReadIfAPlanMayAddAVersion(t *testing.T) {
+	asAccount, _ := scopedTo(&corev1.ObjectReference{Namespace: NS, Name: "limited"})
+	exists, refers, other := Installed(CRDObject("v1"), true), CRDStep("a.v1", "v1"), CRDStep("a.v1", "v1")
+	refers.Resource.Manifest, other.Resource.Name = Reference(), "others.example.com"
+	for name, c := range map[string]struct {
+		step   *v1alpha1.Step
+		exists bool
+		change func(*v1alpha1.InstallPlan)
+		reads  int
+	}{
+		"no definition":                {step: RoleStep("a.v1", "r")},
+		"a new one":                    {step: CRDStep("a.v1", "v1"), reads: 1},
+		"a new one of a bundle":        {step: refers, reads: 1},
+		"the name is another's":        {step: other, reads: 0, exists: true},
+		"one that exists":              {step: CRDStep("a.v1", "v1"), exists: true},
+		"one that is gone":             {step: WithStatus(Created, CRDStep("a.v1", "v1")), reads: 1},
+		"one that exists, an account":  {step: CRDStep("a.v1", "v1"), exists: true, change: asAccount, reads: 1},
+		"one that is done, an account": {step: WithStatus(Created, CRDStep("a.v1", "v1")), exists: true, change: asAccount},
+		"one that is left out":         {step: WithStatus(v1alpha1.StepStatusNotCreated, CRDStep("a.v1", "v1"))},
+		"a plan that is Complete":      {step: CRDStep("a.v1", "v1"), change: func(p *v1alpha1.InstallPlan) { p.Status.Phase = Complete }},
+	} {
+		p := Plan(Installing, []*v1alpha1.Step{nil, c.step}, func(p *v1alpha1.InstallPlan) {
+			if c.change != nil {
+				c.change(p)
+			}
+		})
+		objects := []olmcore.Object{p, Group(), &corev1.Namespace{ObjectMeta: ClusterMeta(NS)}}
+		if c.exists {
+			objects = append(objects, exists)
+		}
+		r := Reader(t, objects...)
+		in, err := installplan.Gather(t.Context(), r, key, installplan.Config{})
+		require.NoError(t, err, name)
+		require.Equal(t, c.reads, r.Kinds["APIService"], name)
+		require.Equal(t, c.reads > 0, in.APIServices.Complete, name)
+	}
 }
 
 // TestTheVersionsOfOthersAreNotRead, as a namespace may hold thousands of copies, unless any of them may count.
@@ -190,6 +230,8 @@ func TestAffected(t *testing.T) {
 		"a catalog that lists pull Secrets": {pullCatalog("pull"), everywhere},
 		"a catalog without":                 {pullCatalog(), nil},
 		"a token":                           {&corev1.Secret{ObjectMeta: named, Type: corev1.SecretTypeServiceAccountToken}, inNamespace},
+		"an APIService":                     {served("v1beta1"), everywhere},
+		"an APIService of definitions":      {served("v1", automanaged("true")), nil},
 		"something of a namespace":          {thing("ServiceMonitor", NS), inNamespace},
 		"something of the cluster":          {thing("ConsoleLink", ""), everywhere},
 		"a Pod":                             {&corev1.Pod{ObjectMeta: named}, nil},

@@ -18,6 +18,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/olmcore/olm/fake"
@@ -34,6 +35,7 @@ func input(p *v1alpha1.InstallPlan, change ...func(*installplan.Input)) installp
 		RelatedPlans:              olmcore.Found[*v1alpha1.InstallPlan](),
 		ClusterServiceVersions:    olmcore.Found[*v1alpha1.ClusterServiceVersion](),
 		CustomResourceDefinitions: olmcore.Found[*apiextensionsv1.CustomResourceDefinition](),
+		APIServices:               olmcore.Found[*apiregistrationv1.APIService](),
 		Alongside:                 olmcore.Found[*v1alpha1.ClusterServiceVersion](), Objects: olmcore.Found[olmcore.Object](),
 		ConfigMaps: olmcore.Found[*corev1.ConfigMap](), PullSecrets: olmcore.Found[*corev1.Secret](), CatalogSources: olmcore.Found[*v1alpha1.CatalogSource](),
 	}
@@ -57,6 +59,8 @@ func with(objects ...olmcore.Object) func(*installplan.Input) {
 				}
 			case *apiextensionsv1.CustomResourceDefinition:
 				in.CustomResourceDefinitions.Items = append(in.CustomResourceDefinitions.Items, x)
+			case *apiregistrationv1.APIService:
+				in.APIServices.Items = append(in.APIServices.Items, x)
 			default:
 				in.Objects.Items = append(in.Objects.Items, o)
 			}

@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/step"
@@ -39,6 +40,10 @@ type Input struct {
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// CustomResourceDefinitions that the plan's steps describe, and those that define the kinds of its other steps.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
+	// APIServices are all of the cluster but those that the API server creates for CustomResourceDefinitions. Needed, and gathered, only
+	// if a step may add a version to an API group: a step for a definition that does not exist or, if the plan runs as a
+	// ServiceAccount, any open step for a definition. Such a step waits if they were not read.
+	APIServices olmcore.Observed[*apiregistrationv1.APIService]
 	// Alongside holds ClusterServiceVersions of other namespaces that the CustomResourceDefinitions of the plan's steps
 	// name as installed alongside.
 	Alongside olmcore.Observed[*v1alpha1.ClusterServiceVersion]
@@ -111,6 +116,7 @@ func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	olmcore.CoverObjects(&c, in.OperatorGroups)
 	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
 	olmcore.CoverObjects(&c, in.CustomResourceDefinitions)
+	olmcore.CoverObjects(&c, in.APIServices)
 	olmcore.CoverObjects(&c, in.Alongside)
 	olmcore.CoverValues(&c, in.Announced)
 	olmcore.CoverObjects(&c, in.Objects)
@@ -164,6 +170,7 @@ func (in *Input) validate() error {
 		olmcore.ValidateList("OperatorGroups", in.OperatorGroups, here),
 		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions, here),
 		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
+		olmcore.ValidateList("APIServices", in.APIServices),
 		olmcore.ValidateList("Alongside", in.Alongside),
 		olmcore.ValidateList("ConfigMaps", in.ConfigMaps),
 		olmcore.ValidateList("PullSecrets", in.PullSecrets),

@@ -44,7 +44,7 @@ func (d *decision) evaluate(in *Input, preflight bool) step.Evaluation {
 		Now: in.Now, Plan: in.InstallPlan, Preflight: preflight, HasAccount: in.ServiceAccount != nil,
 		Subscriptions: in.Subscriptions.Items, ClusterServiceVersions: in.ClusterServiceVersions.Items,
 		Alongside: in.Alongside.Items, Announced: in.Announced,
-		CustomResourceDefinitions: in.CustomResourceDefinitions.Items, CustomResources: resources,
+		CustomResourceDefinitions: in.CustomResourceDefinitions.Items, APIServices: in.APIServices, CustomResources: resources,
 		Objects: in.Objects.Items, ConfigMaps: in.ConfigMaps.Items,
 		PullSecrets: in.PullSecrets.Items, CatalogSources: in.CatalogSources.Items, LastRun: in.LastRun, Memory: in.Unpacked,
 		OLMNamespace: in.Config.olmNamespace(), GlobalNamespace: in.Config.globalNamespace(),

@@ -18,7 +18,7 @@ import (
 
 // pure are the packages whose functions see nothing but their arguments.
 var pure = []string{
-	"internal/builtin",
+	"internal/apigroup", "internal/builtin",
 	"internal/plans", "internal/printable", "internal/spelling", "internal/terms", "internal/yamljson",
 	"olmcore", "catalog", "subscription", "installplan", "csv",
 }
@@ -48,6 +48,7 @@ var forbiddenMethods = []string{"SetPhaseWithEvent", "SetPhaseWithEventIfChanged
 
 // reconcilers never import each other; only what is listed here may be imported from this module.
 var allowedModuleImports = map[string][]string{
+	"internal/apigroup":  {"olmcore"},
 	"internal/builtin":   nil,
 	"internal/plans":     {"olmcore"},
 	"internal/printable": nil,
@@ -57,8 +58,8 @@ var allowedModuleImports = map[string][]string{
 	"olmcore":            {"internal/printable", "internal/spelling", "internal/yamljson"}, // the latter for olmcore/manifest
 	"catalog":            {"internal/printable", "olmcore"},
 	"subscription":       {"internal/plans", "internal/printable", "internal/yamljson", "olmcore"},
-	"installplan":        {"internal/builtin", "internal/plans", "internal/printable", "internal/yamljson", "olmcore"},
-	"csv":                {"internal/builtin", "internal/printable", "internal/terms", "olmcore"},
+	"installplan":        {"internal/apigroup", "internal/builtin", "internal/plans", "internal/printable", "internal/yamljson", "olmcore"},
+	"csv":                {"internal/apigroup", "internal/builtin", "internal/printable", "internal/terms", "olmcore"},
 }
 
 const module = "github.com/olmcore/olm/"

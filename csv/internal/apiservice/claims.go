@@ -14,21 +14,12 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/internal/apigroup"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // PackageGroup is the API group of OLM's package server. Like every group below OLM's own it is reserved.
 const PackageGroup = "packages." + v1alpha1.GroupName
-
-const (
-	// labelAutomanaged is on the APIServices that the API server creates itself.
-	labelAutomanaged = "kube-aggregator.kubernetes.io/automanaged"
-	// followsCRDs is the value of labelAutomanaged on the APIServices of CustomResourceDefinitions. Those of the groups
-	// that are built into the API server have another value.
-	followsCRDs = "true"
-	// maxNamed is how many objects one message names.
-	maxNamed = 10
-)
 
 // claims are the questions about who else has a claim to the API groups of a CSV.
 type claims struct{ Source }
@@ -85,7 +76,7 @@ func (s claims) refused(a *api) (why, allow string) {
 	if len(obstacles) == 0 {
 		return "", ""
 	}
-	return obstacles[0].why, s.command(obstacles)
+	return obstacles[0].Reason, apigroup.Advice(s.CSV.Namespace, obstacles)
 }
 
 // reserved refuses the groups below OLM's own: clients such as kubectl and consoles believe what they serve. The group of
@@ -103,50 +94,32 @@ func (s claims) reserved(a *api) (why, allow string) {
 		fmt.Sprintf("To allow it, add namespace %s to csv.packageServerNamespaces in the configuration.", s.CSV.Namespace)
 }
 
-// obstacle is an object of an API group that keeps this CSV from serving another version of the group.
-type obstacle struct {
-	object   olmcore.Object
-	resource string
-	why      string
-}
-
-// sharedWith is the value of the annotation with which an administrator shares the group of an object.
-func (o obstacle) sharedWith() string {
-	return o.object.GetAnnotations()[olmcore.AnnotationAPIGroupSharedWith]
-}
-
 // obstacles returns what an administrator has to share first, CustomResourceDefinitions before APIServices.
-func (s claims) obstacles(a *api) []obstacle {
-	var found []obstacle
+func (s claims) obstacles(a *api) []apigroup.Obstacle {
+	var found []apigroup.Obstacle
 	isServed := slices.ContainsFunc(s.APIServices, func(other *apiregistrationv1.APIService) bool {
-		return isOfGroup(other, a.group) && s.isAdoptable(other)
+		return apigroup.Contains(a.group, other) && s.isAdoptable(other)
 	})
 	for _, crd := range s.Definitions {
 		if crd.Spec.Group != a.group {
 			continue
 		}
 		if why := s.ownedElsewhere(crd, isServed); why != "" {
-			found = append(found, obstacle{crd, "customresourcedefinition", why})
+			found = append(found, apigroup.Obstacle{Object: crd, Resource: "customresourcedefinition", Reason: why})
 		}
 	}
 	for _, other := range s.APIServices {
-		if !isOfGroup(other, a.group) || other.Name == a.name || other.Labels[labelAutomanaged] == followsCRDs || s.isOfChain(other) {
+		if !apigroup.Contains(a.group, other) || other.Name == a.name || apigroup.FollowsDefinitions(other) || s.isOfChain(other) {
 			continue
 		}
 		why := fmt.Sprintf("APIService %s of the same group is not one of this operator", other.Name)
-		found = append(found, obstacle{other, "apiservice", why})
+		found = append(found, apigroup.Obstacle{Object: other, Resource: "apiservice", Reason: why})
 	}
-	found = slices.DeleteFunc(found, func(o obstacle) bool { return s.isSharedWith(o.object) })
-	slices.SortFunc(found, func(x, y obstacle) int {
-		return cmp.Or(-strings.Compare(x.resource, y.resource), strings.Compare(x.object.GetName(), y.object.GetName()))
+	found = slices.DeleteFunc(found, func(o apigroup.Obstacle) bool { return apigroup.IsSharedWith(o.Object, s.CSV.Namespace) })
+	slices.SortFunc(found, func(x, y apigroup.Obstacle) int {
+		return cmp.Or(-strings.Compare(x.Resource, y.Resource), strings.Compare(x.Object.GetName(), y.Object.GetName()))
 	})
 	return found
-}
-
-// isOfGroup reports whether an APIService is of a group, by its spec or its name.
-func isOfGroup(service *apiregistrationv1.APIService, group string) bool {
-	_, named, _ := strings.Cut(service.Name, ".")
-	return service.Spec.Group == group || named == group
 }
 
 // isOfChain reports whether an APIService belongs to this CSV or to another version of its upgrade chain.
@@ -209,28 +182,4 @@ func (s claims) predecessor() *owned.CSV {
 		return nil
 	}
 	return p
-}
-
-// isSharedWith reports whether an administrator shared the API group of an object with the namespace of this CSV.
-func (s claims) isSharedWith(o olmcore.Object) bool {
-	for name := range strings.SplitSeq(o.GetAnnotations()[olmcore.AnnotationAPIGroupSharedWith], ",") {
-		if strings.TrimSpace(name) == s.CSV.Namespace {
-			return true
-		}
-	}
-	return false
-}
-
-// command returns the advice for a cluster administrator: what shares the objects that are in the way. Objects that are
-// shared with other namespaces keep these, so one command covers the objects with the same value alone.
-func (s claims) command(obstacles []obstacle) string {
-	value := obstacles[0].sharedWith()
-	var names []string
-	for _, o := range obstacles {
-		if o.sharedWith() == value && len(names) < maxNamed {
-			names = append(names, o.resource+"/"+o.object.GetName())
-		}
-	}
-	return fmt.Sprintf("To allow it, a cluster administrator can run: kubectl annotate --overwrite %s %s=%s",
-		strings.Join(names, " "), olmcore.AnnotationAPIGroupSharedWith, strings.TrimPrefix(value+","+s.CSV.Namespace, ","))
 }

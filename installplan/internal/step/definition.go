@@ -18,7 +18,6 @@ import (
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/report"
-	"github.com/olmcore/olm/internal/builtin"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -101,8 +100,8 @@ func (d definition) decide() Verdict {
 		return invalid("CustomResourceDefinition %s is made for %d versions; there is room for %d", t.Key.Name, len(t.Versions), maxRecorded)
 	}
 	if have == nil {
-		if group := d.desired.Spec.Group; builtin.IsServed(group) || builtin.IsAggregated(group) {
-			return invalid("CustomResourceDefinition %s: a bundle may not define resources in API group %s of Kubernetes or OLM", t.Key.Name, group)
+		if v := d.mayCreate(); v.Outcome != Pending {
+			return v
 		}
 		return create(w, t, annotated(d.desired, d.recording(nil), map[string]string{hashKey: d.hash}))
 	}
@@ -155,6 +154,9 @@ func (d definition) change() Verdict {
 		}
 		kept := have.DeepCopy()
 		after.Spec.Conversion, after.Labels, after.Annotations = kept.Spec.Conversion, kept.Labels, kept.Annotations
+	}
+	if v := d.mayServe(after); v.Outcome != Pending {
+		return v
 	}
 	judged := d.judgeResources()
 	if problem := d.unsafe(); problem != "" && !judged.Refused() {

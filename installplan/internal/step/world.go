@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
@@ -36,13 +37,15 @@ type Input struct {
 	Alongside                 []*v1alpha1.ClusterServiceVersion
 	Announced                 []types.NamespacedName
 	CustomResourceDefinitions []*apiextensionsv1.CustomResourceDefinition
-	CustomResources           []ResourceVerdict
-	Objects                   []olmcore.Object
-	ConfigMaps                []*corev1.ConfigMap
-	PullSecrets               []*corev1.Secret
-	CatalogSources            []*v1alpha1.CatalogSource
-	LastRun                   olmcore.LastResults
-	Memory                    *Memory
+	// APIServices are incomplete if they were not read.
+	APIServices     olmcore.Observed[*apiregistrationv1.APIService]
+	CustomResources []ResourceVerdict
+	Objects         []olmcore.Object
+	ConfigMaps      []*corev1.ConfigMap
+	PullSecrets     []*corev1.Secret
+	CatalogSources  []*v1alpha1.CatalogSource
+	LastRun         olmcore.LastResults
+	Memory          *Memory
 
 	// TakenOver names the ClusterServiceVersions that a later plan replaces. Their open steps are not applied.
 	TakenOver map[string]bool
