@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -55,6 +54,8 @@ func (l *listed) isOf(kind string) bool {
 // listing is the steps of one InstallPlan for the Role and the RoleBinding of a permission; binding may be nil.
 type listing struct {
 	plan string
+	// former is the ServiceAccount with whose rights the plan ran if the OperatorGroup does not name it any more, else nil.
+	former *corev1.ObjectReference
 	// isComplete is true if the plan applied all its steps.
 	isComplete    bool
 	role, binding *v1alpha1.Step
@@ -65,11 +66,14 @@ type listing struct {
 // proves nothing if the OperatorGroup does not name that account any more: the account limited what the plan could grant.
 func listings(in *Input) map[string][]listing {
 	c, all := in.ClusterServiceVersion, map[string][]listing{}
-	g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
+	account := limitOf(in)
 	for _, p := range in.InstallPlans.Items {
-		limited := p.Status.AttenuatedServiceAccountRef
-		if p.Namespace != c.Namespace || limited != nil && (g == nil || g.Spec.ServiceAccountName != limited.Name) {
+		if p.Namespace != c.Namespace {
 			continue
+		}
+		former := p.Status.AttenuatedServiceAccountRef
+		if former != nil && former.Name == account {
+			former = nil
 		}
 		bindings := map[string]*v1alpha1.Step{}
 		var roles []*v1alpha1.Step
@@ -84,7 +88,8 @@ func listings(in *Input) map[string][]listing {
 		}
 		for _, s := range roles {
 			all[s.Resource.Name] = append(all[s.Resource.Name], listing{
-				plan: p.Name, isComplete: p.Status.Phase == v1alpha1.InstallPlanPhaseComplete, role: s, binding: bindings[s.Resource.Name],
+				plan: p.Name, former: former, isComplete: p.Status.Phase == v1alpha1.InstallPlanPhaseComplete,
+				role: s, binding: bindings[s.Resource.Name],
 			})
 		}
 	}
@@ -109,7 +114,10 @@ func (g grant) unlisted(c *v1alpha1.ClusterServiceVersion, of []listing) string 
 // mismatch says why the steps of a plan do not prove a permission; empty when they do.
 func (g grant) mismatch(l listing) string {
 	isApplied := l.role.Status == v1alpha1.StepStatusCreated || l.role.Status == v1alpha1.StepStatusPresent
-	if !l.isComplete && !isApplied {
+	switch {
+	case l.former != nil:
+		return fmt.Sprintf("ran as ServiceAccount %s, which the OperatorGroup does not name any more", named(l.former.Name))
+	case !l.isComplete && !isApplied:
 		return "lists it but has not applied it"
 	}
 	said, problem := manifestOf(l.role)

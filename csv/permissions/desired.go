@@ -33,6 +33,8 @@ type desired struct {
 	kept bool
 	// recreated: one with another roleRef, which cannot be changed, is deleted to be made again.
 	recreated bool
+	// limited: the account that the annotation of a record names is corrected.
+	limited bool
 	// as is whom it is written as, nil for the controller.
 	as  *corev1.ObjectReference
 	why olmcore.Cause
@@ -103,14 +105,19 @@ func (d desired) over(have olmcore.Object) (after olmcore.Object, changed bool) 
 	labels, _ := olmcore.MergeLabels(have.GetLabels(), d.object.GetLabels())
 	_, relabelled := olmcore.MergeLabels(have.GetLabels(), withoutMarks(have, d.object.GetLabels()))
 	owners, reowned := repairOwners(have.GetOwnerReferences(), d.object.GetOwnerReferences())
-	want := contentOf(d.object)
-	if !relabelled && !reowned && equality.Semantic.DeepEqual(contentOf(have), want) {
+	want, account := contentOf(d.object), d.object.GetAnnotations()[annotationLimit]
+	isSame := equality.Semantic.DeepEqual(contentOf(have), want)
+	relimited := d.limited && have.GetAnnotations()[annotationLimit] != account
+	if !relabelled && !reowned && !relimited && isSame {
 		return have, false
 	}
 	after = have.DeepCopyObject().(olmcore.Object)
 	after.SetLabels(labels)
 	after.SetOwnerReferences(owners)
 	want.into(after)
+	if relimited || !isSame { // a ClusterRole with rules needs no limit: the API server checked the account's rights
+		limit(after, account)
+	}
 	return after, true
 }
 

@@ -131,11 +131,11 @@ func lift(in *Input, observed index, grants []grant, where scope, judged approva
 		}
 		isRefused := judged.refused[granted.role.Name]
 		created := wanted && problem == "" && !isRefused && granted.isMade(in, observed)
-		if created && granted.gapOf(c, observed, places, where).missing {
-			isGrowing = true
-			if !where.cluster {
-				next.record(in, observed, granted)
-			}
+		isMissing := created && granted.gapOf(c, observed, places, where).missing
+		isGrowing = isGrowing || isMissing
+		if created && !where.cluster && granted.needsRecord(in, observed, places, isMissing) {
+			next.record(in, granted)
+			records.Insert(granted.role.Name)
 		}
 		for _, to := range places {
 			next.grant(in, observed, granted, to, created, isRefused)
@@ -177,60 +177,6 @@ func (p *plan) grant(in *Input, observed index, granted grant, to place, created
 			Reason: ReasonPermissions, Message: "the role that it binds is not managed by the library",
 		}))
 	}
-}
-
-// recordOf returns the ClusterRole that records a permission. It has no rules, so it grants nothing. Its name is the one
-// of the ClusterRole that the permission has if the group targets all namespaces: a hash of the ServiceAccount and the
-// rules. It proves the permission later, even if the InstallPlan and all objects in the target namespaces are lost. It is
-// deleted with the ClusterServiceVersion.
-func recordOf(c *v1alpha1.ClusterServiceVersion, g grant) *rbacv1.ClusterRole {
-	return &rbacv1.ClusterRole{
-		TypeMeta:   metav1.TypeMeta{APIVersion: g.role.APIVersion, Kind: "ClusterRole"},
-		ObjectMeta: placeOf(c, nil).meta(&g.role.ObjectMeta),
-	}
-}
-
-// record adds the record of a permission that should be granted in target namespaces. The controller writes it: the
-// ServiceAccount of the group may lack the right to create ClusterRoles.
-func (p *plan) record(in *Input, observed index, g grant) {
-	record := recordOf(in.ClusterServiceVersion, g)
-	if observed[olmcore.KeyOf(record)] == nil {
-		p.desired = append(p.desired, desired{object: record, created: true, why: olmcore.Cause{
-			Reason:  ReasonPermissionRecorded,
-			Message: "it has no rules, and records a permission that the operator has in namespaces which it watches",
-		}})
-	}
-}
-
-// recorded returns the names of the permissions that ClusterRoles record where they do not hold in the whole cluster.
-func recorded(in *Input, grants []grant, where scope) sets.Set[string] {
-	names := sets.New[string]()
-	if where.cluster {
-		return names
-	}
-	kept := recordsOf(in)
-	for _, g := range grants {
-		if len(g.rules) > 0 && kept.prove(g) {
-			names.Insert(g.role.Name)
-		}
-	}
-	return names
-}
-
-// emptied returns the ClusterRoles of permissions that no longer hold in the whole cluster. They are kept as records.
-func emptied(in *Input, observed index, grants []grant, where scope, records sets.Set[string]) (empty []desired) {
-	c, names := in.ClusterServiceVersion, namesOf(grants)
-	for _, g := range grants {
-		record := recordOf(c, g)
-		have := observed[olmcore.KeyOf(record)]
-		if where.cluster || !records.Has(g.role.Name) || have == nil || !isLifted(c, have, names) {
-			continue
-		}
-		empty = append(empty, desired{
-			object: record, isOurs: func(metav1.Object) bool { return true }, why: olmcore.Cause{Reason: ReasonWithdrawn, Message: where.limit},
-		})
-	}
-	return empty
 }
 
 // isInstalled reports whether the operator of a CSV is installed or about to be. One that failed may have failed for

@@ -8,7 +8,6 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/rbac"
@@ -128,83 +127,6 @@ func adopted(in *Input, observed index, grants []grant, where scope) (found []gr
 // outside the namespace of the operator.
 func (g grant) isGrantedBefore(kept *records, observed index, places []place) bool {
 	return len(g.rules) == 0 || kept.prove(g) || slices.ContainsFunc(places, func(p place) bool { return g.isCopied(p, observed) })
-}
-
-// records contains the ClusterRoles and ClusterRoleBindings that prove which permissions of a ClusterServiceVersion, and of
-// the version that it replaces, were granted before. Tenants cannot write them. Their names are hashes of the
-// ServiceAccount and the rules.
-type records struct {
-	version, replaced *v1alpha1.ClusterServiceVersion // replaced is nil for none
-	// names are the names of the objects that the library wrote for the version, and for the one that it replaces.
-	names, namesOfReplaced sets.Set[string]
-	// lifted contains the ClusterRoles with rules, also those that OLM wrote.
-	lifted []*rbacv1.ClusterRole
-	// rules caches the rules of the lifted ClusterRoles by ServiceAccount.
-	rules map[string][]rbacv1.PolicyRule
-}
-
-// recordsOf returns the records among the observed ClusterRoles and ClusterRoleBindings.
-func recordsOf(in *Input) *records {
-	c := in.ClusterServiceVersion
-	kept := &records{
-		version: c, names: sets.New[string](), replaced: replacedBy(c), namesOfReplaced: sets.New[string](),
-		rules: map[string][]rbacv1.PolicyRule{},
-	}
-	add := func(o metav1.Object) (isKept bool) {
-		owner, _ := olmcore.OwnerOf(o.GetLabels())
-		isOfReplaced := kept.replaced != nil && owned.By(kept.replaced).Owns(o.GetLabels())
-		if o.GetDeletionTimestamp() != nil || !isOfReplaced && !owned.ByIncarnation(c).Owns(o.GetLabels()) {
-			return false
-		}
-		if owner.UID != "" && isOfReplaced {
-			kept.namesOfReplaced.Insert(o.GetName())
-		} else if owner.UID != "" {
-			kept.names.Insert(o.GetName())
-		}
-		return true
-	}
-	for _, b := range in.ClusterRoleBindings.Items {
-		add(b)
-	}
-	for _, r := range in.ClusterRoles.Items {
-		if add(r) && r.AggregationRule == nil && len(r.Rules) > 0 {
-			kept.lifted = append(kept.lifted, r)
-		}
-	}
-	return kept
-}
-
-// prove reports whether a permission was granted, by its name or by its rules.
-func (k *records) prove(g grant) bool {
-	if k.names.Has(g.role.Name) {
-		return true
-	}
-	if len(k.namesOfReplaced) > 0 && k.namesOfReplaced.Has(roleName(k.replaced.Name, g.account, g.role.Rules)) {
-		return true
-	}
-	rules := k.rulesOf(g.account)
-	for _, r := range k.lifted { // its name leaves no doubt about rules on URLs, which were not lifted
-		if r.Name == g.role.Name && owned.By(k.version).Owns(r.Labels) {
-			rules = append(slices.Clip(rules), r.Rules[:len(r.Rules)-1]...)
-		}
-	}
-	return g.isCoveredBy(rules)
-}
-
-// rulesOf returns the rules of the lifted ClusterRoles of a ServiceAccount, without readNamespaces, which is the last rule.
-func (k *records) rulesOf(account rbac.Account) []rbacv1.PolicyRule {
-	rules, known := k.rules[account.Name]
-	if known {
-		return rules
-	}
-	for _, r := range k.lifted {
-		owner, _ := olmcore.OwnerOf(r.Labels)
-		if lifted := r.Rules[:len(r.Rules)-1]; r.Name == roleName(owner.Name, account, lifted) {
-			rules = append(rules, lifted...)
-		}
-	}
-	k.rules[account.Name] = rules
-	return rules
 }
 
 // isCoveredBy reports whether rules allow all that a permission does.
