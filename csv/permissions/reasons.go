@@ -34,8 +34,9 @@ const (
 	// before. Have an InstallPlan install the version, or let a cluster administrator run the command of the message.
 	ReasonPermissionNotApproved = "PermissionNotApproved"
 	// ReasonAdoptedPermission means that an operator has a permission outside its namespace that no InstallPlan and no
-	// annotation of the Namespace proves. OLM usually granted it. It stays, but would not be granted now. Assess reports it
-	// at any time, Reconcile only beside writes. Remove the permission from the spec, or run the command of the message.
+	// annotation of the Namespace proves. OLM usually granted it. It stays, but would not be granted now. A manager reports
+	// it once after a start and together with writes, Assess at any time. Remove the permission from the spec, or run the
+	// command of the message.
 	ReasonAdoptedPermission = "AdoptedPermission"
 	// ReasonInvalidApproval means that the annotation olmcore/allowed-permissions of the Namespace has values that are no
 	// digests, which allow nothing. Correct or remove them.
@@ -43,15 +44,15 @@ const (
 	// ReasonRefused: the API server refuses a write; it is tried again after a pause. Where the OperatorGroup prescribes
 	// a ServiceAccount, give that account the right to write roles and bindings, and all that they grant.
 	ReasonRefused = "Refused"
-	// ReasonAPINotRecorded: no ClusterRoles are made for an API, because nothing proves that this ClusterServiceVersion
-	// brought it: no InstallPlan recorded on the CustomResourceDefinition that it came with it, its group has
-	// APIServices of others, or is one of Kubernetes. Assess says so at any time, Reconcile beside writes: an operator
-	// whose definitions were made by hand is at rest. Have an InstallPlan install it, or make the ClusterRoles by hand.
+	// ReasonAPINotRecorded means that no ClusterRoles are created for an API, because nothing proves that this
+	// ClusterServiceVersion brought it: no InstallPlan recorded on the CustomResourceDefinition that it came with it, its
+	// group has APIServices of others, or is one of Kubernetes. A manager reports it once after a start and together with
+	// writes, Assess at any time. Have an InstallPlan install the CustomResourceDefinition, or create the ClusterRoles.
 	ReasonAPINotRecorded = "APINotRecorded"
 	// ReasonRoleNotLifted means that a Role or RoleBinding in the operator's namespace has the owner labels of the
 	// ClusterServiceVersion or an owner reference to it, but no InstallPlan created it. It grants nothing outside that
-	// namespace, although the operator watches others. Assess reports it at any time, Reconcile only beside writes. Declare
-	// the rules under spec.install.spec.permissions or clusterPermissions of the bundle, or create a ClusterRole and a
-	// ClusterRoleBinding for the operator's ServiceAccount.
+	// namespace, although the operator watches others. A manager reports it once after a start and together with writes,
+	// Assess at any time. Declare the rules under spec.install.spec.permissions or clusterPermissions of the bundle, or create
+	// a ClusterRole and a ClusterRoleBinding for the operator's ServiceAccount.
 	ReasonRoleNotLifted = "RoleNotLifted"
 )

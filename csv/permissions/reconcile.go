@@ -38,7 +38,8 @@ func Reconcile(in Input) (Outcome, error) {
 }
 
 // Assess returns all Diagnostics about a ClusterServiceVersion: those of Reconcile, and those that Reconcile reports only
-// beside writes, such as ReasonAPINotRecorded and ReasonRoleNotLifted. The error is the *olmcore.InputError of Reconcile.
+// together with writes, such as ReasonAPINotRecorded and ReasonRoleNotLifted. Call it once after a start to report them
+// also if nothing is written. The error is the *olmcore.InputError of Reconcile.
 func Assess(in Input) ([]olmcore.Diagnostic, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
