@@ -14,11 +14,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// gap is what a permission lacks in the places where it should hold.
+// gap describes what a permission lacks in the places where it should hold.
 type gap struct {
 	// missing is true if a role or binding does not exist.
 	missing bool
-	// changed is true if one that exists has other rules or subjects. Its correction may grant more than it grants now.
+	// changed is true if an existing role or binding has other rules or subjects. Its correction may grant more.
 	changed bool
 }
 
@@ -41,8 +41,8 @@ func (g grant) gapOf(c *v1alpha1.ClusterServiceVersion, observed index, places [
 			lacks.missing = true
 		case !to.owns(c, bound), bound.GetDeletionTimestamp() != nil:
 		default:
-			said := contentOf(bound)
-			lacks.changed = lacks.changed || said.RoleRef == to.roleRef(g) && !slices.Equal(said.Subjects, g.binding.Subjects)
+			live := contentOf(bound)
+			lacks.changed = lacks.changed || live.RoleRef == to.roleRef(g) && !slices.Equal(live.Subjects, g.binding.Subjects)
 		}
 	}
 	return lacks
@@ -58,18 +58,18 @@ func (p place) key(kind, name string) olmcore.Key {
 
 // hasRules reports whether a role has the rules of a permission in a place, and aggregates no others.
 func (p place) hasRules(have olmcore.Object, g grant) bool {
-	said, want := contentOf(have), g.rules
+	live := contentOf(have)
 	if p.copy == nil {
-		n := len(said.Rules) - 1
-		if n < 0 || !isSameRule(said.Rules[n], readNamespaces) {
+		n := len(live.Rules) - 1
+		if n < 0 || !isSameRule(live.Rules[n], readNamespaces) {
 			return false
 		}
-		said.Rules = said.Rules[:n]
+		live.Rules = live.Rules[:n]
 	}
-	return said.Aggregated == nil && slices.EqualFunc(said.Rules, want, isSameRule)
+	return live.Aggregated == nil && slices.EqualFunc(live.Rules, g.rules, isSameRule)
 }
 
-// isSameRule reports whether two rules are equal. It allocates nothing, since Gather compares operators at rest, too.
+// isSameRule reports whether two rules are equal. It allocates nothing, because Gather also compares operators at rest.
 func isSameRule(a, b rbacv1.PolicyRule) bool {
 	return slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) &&
 		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
@@ -87,7 +87,7 @@ func needProof(in *Input, observed index, grants []grant, where scope) (open []g
 	changed := map[string]bool{}
 	for _, g := range grants {
 		lacks := g.gapOf(c, observed, places, where)
-		if !lacks.changed && !(lacks.missing && isInstalled(c) && g.problem(c, observed) == "" && g.isMade(in, observed)) {
+		if !lacks.changed && !(lacks.missing && isInstalled(c) && g.problem(c, observed) == "" && g.isCreated(in, observed)) {
 			continue
 		}
 		if kept == nil {
@@ -104,8 +104,8 @@ func needProof(in *Input, observed index, grants []grant, where scope) (open []g
 	return open
 }
 
-// adopted returns the permissions that hold outside the namespace of the operator without a record of the library. As a
-// rule OLM granted them, for any Role of the namespace that had the right labels.
+// adopted returns the permissions that hold outside the namespace of the operator although the library has no record of
+// them. OLM usually granted them, and it grants every Role of the namespace that has the right labels.
 func adopted(in *Input, observed index, grants []grant, where scope) (found []grant) {
 	c := in.ClusterServiceVersion
 	places := barePlacesOf(in, where)
@@ -153,8 +153,8 @@ func roleName(version string, account rbac.Account, rules []rbacv1.PolicyRule) s
 	return ""
 }
 
-// isCopied reports whether a namespace that the group targets has the Role and the RoleBinding of a permission, as objects
-// of the copied ClusterServiceVersion there. A tenant who may write Roles there and the spec of the CSV can forge them: see
+// isCopied reports whether a target namespace has the Role and the RoleBinding of a permission, owned by the copied
+// ClusterServiceVersion there. A tenant who may write Roles in that namespace and the spec of the CSV can forge them. See
 // docs/security.md.
 func (g grant) isCopied(p place, observed index) bool {
 	if p.copy == nil {
