@@ -24,8 +24,6 @@ var notCalled = map[string]string{
 	"catalog.Content":           "is asked for by clients that read catalogs, such as examples/registry",
 	"subscription.Assess":       "tells a person what a Subscription is at",
 	"installplan.Assess":        "tells a person what an InstallPlan is at",
-	"csv.Assess":                "tells a person what a ClusterServiceVersion is at",
-	"permissions.Assess":        "tells a person which APIs have no ClusterRoles",
 	"subscription.PlanDeletion": "is asked for by whoever is about to delete a Subscription",
 	"cleanup.Reconcile":         "is part of csv.Reconcile",
 	"component.Labels":          "is part of subscription.Reconcile",

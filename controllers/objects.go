@@ -44,6 +44,27 @@ type known struct {
 	rest       *sweep.Rest
 	swept      time.Time           // when that last found nothing
 	unpacked   *installplan.Memory // of the bundles of an InstallPlan
+	// isAssessed is true once the Diagnostics of Assess were reported. See reportOnce.
+	isAssessed bool
+}
+
+// reportOnce adds the Diagnostics of Assess that a Result lacks, in the first reconcile of a key after a start. Reconcile
+// reports some of them only together with writes, and a manager that takes over a cluster of OLM may have nothing to write.
+func (p *pass) reportOnce(result *olmcore.Result, assess func() ([]olmcore.Diagnostic, error)) error {
+	if p.isAssessed {
+		return nil
+	}
+	diagnostics, err := assess()
+	if err != nil {
+		return err
+	}
+	p.isAssessed = true
+	for _, d := range diagnostics {
+		if !slices.Contains(result.Diagnostics, d) {
+			result.Diagnostics = append(result.Diagnostics, d)
+		}
+	}
+	return nil
 }
 
 // remembering hands a reconcile what it remembered of the key last time, and forgets keys whose object is gone.
@@ -254,6 +275,15 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resul
 	for _, kind := range out.Operands {
 		s.ask(CSV, p.key, kind)
 	}
+	if c := in.ClusterServiceVersion; !c.IsCopied() && c.DeletionTimestamp == nil {
+		err = p.reportOnce(&out.Result, func() ([]olmcore.Diagnostic, error) {
+			assessed, err := csv.Assess(in)
+			return assessed.Diagnostics, err
+		})
+		if err != nil {
+			return olmcore.Result{}, err
+		}
+	}
 	p.checkpoint, p.judged, p.inspected = out.Checkpoint, out.Judged, out.Inspected
 	return out.Result, nil
 }
@@ -298,7 +328,11 @@ func permissionsOf(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resu
 	}
 	in.Now, in.LastRun, in.Checkpoint = p.now, p.last, p.checkpoint
 	out, err := permissions.Reconcile(in)
+	if err != nil {
+		return olmcore.Result{}, err
+	}
 	p.checkpoint = out.Checkpoint
+	err = p.reportOnce(&out.Result, func() ([]olmcore.Diagnostic, error) { return permissions.Assess(in) })
 	return out.Result, err
 }
 

@@ -50,8 +50,8 @@ type Assessment struct {
 	Mode    cleanup.Mode
 	Stage   cleanup.Stage
 	Pending int
-	// Diagnostics are those of Reconcile, and those that Reconcile reports only beside writes, such as ReasonWebhookRulesKept
-	// and ReasonAPIGroupShared. They name a list that the decision needs and that was not read.
+	// Diagnostics are those of Reconcile, and those that Reconcile reports only together with writes, such as
+	// ReasonWebhookRulesKept and ReasonAPIGroupShared. They name a list that the decision needs and that was not read.
 	Diagnostics []olmcore.Diagnostic
 	// RequeueAfter is the time to the next deadline, 0 when there is none.
 	RequeueAfter time.Duration

@@ -17,24 +17,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// AnnotationAllowed is an annotation of a Namespace with which a cluster administrator allows permissions of operators in
-// it to be granted where the operators watch, although no InstallPlan lists them. Its value is a list of digests, with
-// commas between; ReasonPermissionNotApproved names the digest of a permission. A digest is one of a ServiceAccount and
-// its rules, so it holds for other versions of the operator, and for nothing else.
+// AnnotationAllowed is an annotation of a Namespace. With it a cluster administrator allows permissions of the operators in
+// the Namespace that no InstallPlan lists. They are then granted where the operators watch. Its value is a list of digests,
+// separated by commas. ReasonPermissionNotApproved names the digest of a permission. A digest is the hash of a ServiceAccount
+// and its rules, so it also allows the same permission of other versions.
 const AnnotationAllowed = olmcore.KeyPrefix + "allowed-permissions"
 
-// maxManifest is how large the manifest of a Role may be that is read, in bytes.
+// maxManifest is the size in bytes up to which the manifest of a Role or RoleBinding is read.
 const maxManifest = 1 << 20
 
-// maxNamed is how many permissions or values Diagnostics name at most.
+// maxNamed is the number of permissions or values that Diagnostics name at most.
 const maxNamed = 5
 
-// listed is what the manifest of a step says: of a Role, of a RoleBinding, or of where an unpacked bundle is.
-type listed struct {
+// manifest is the content of the manifest of a step: a Role, a RoleBinding, or a reference to the ConfigMap of an unpacked
+// bundle.
+type manifest struct {
 	APIVersion        string              `json:"apiVersion"`
 	Kind              string              `json:"kind"`
 	Rules             []rbacv1.PolicyRule `json:"rules"`
@@ -44,32 +44,39 @@ type listed struct {
 }
 
 // isReference reports whether a manifest refers to the ConfigMap of an unpacked bundle.
-func (l *listed) isReference() bool { return l.Kind == "ConfigMap" && l.CatalogSourceName != "" }
+func (m *manifest) isReference() bool { return m.Kind == "ConfigMap" && m.CatalogSourceName != "" }
 
-// isOf reports whether a manifest is of a kind of RBAC. OLM leaves the kind out.
-func (l *listed) isOf(kind string) bool {
-	group, _, _ := strings.Cut(l.APIVersion, "/")
-	return (l.Kind == "" || l.Kind == kind) && (l.APIVersion == "" || group == rbacv1.GroupName)
+// isOf reports whether a manifest has a kind of RBAC. OLM writes no kind.
+func (m *manifest) isOf(kind string) bool {
+	group, _, _ := strings.Cut(m.APIVersion, "/")
+	return (m.Kind == "" || m.Kind == kind) && (m.APIVersion == "" || group == rbacv1.GroupName)
 }
 
-// listing is the steps of one InstallPlan for the Role and the RoleBinding of a permission; binding may be nil.
-type listing struct {
+// planSteps contains the steps of one InstallPlan for the Role and the RoleBinding of a permission.
+type planSteps struct {
+	// plan is the name of the InstallPlan.
 	plan string
+	// former is the ServiceAccount with whose rights the plan ran if the OperatorGroup does not name it any more, else nil.
+	former *corev1.ObjectReference
 	// isComplete is true if the plan applied all its steps.
-	isComplete    bool
+	isComplete bool
+	// role and binding are the steps. binding is nil if the plan has no such step.
 	role, binding *v1alpha1.Step
 }
 
-// listings returns the steps that the plans of the namespace have for Roles of a CSV, by the name of the Role. Only the
+// stepsOf returns the steps of the InstallPlans of the namespace for the Roles of a CSV, by the name of the Role. Only the
 // status of a plan counts: OLM's roles for users do not let them write it. A plan that ran with the rights of a ServiceAccount
 // proves nothing if the OperatorGroup does not name that account any more: the account limited what the plan could grant.
-func listings(in *Input) map[string][]listing {
-	c, all := in.ClusterServiceVersion, map[string][]listing{}
-	g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
+func stepsOf(in *Input) map[string][]planSteps {
+	c, all := in.ClusterServiceVersion, map[string][]planSteps{}
+	account := limitOf(in)
 	for _, p := range in.InstallPlans.Items {
-		limited := p.Status.AttenuatedServiceAccountRef
-		if p.Namespace != c.Namespace || limited != nil && (g == nil || g.Spec.ServiceAccountName != limited.Name) {
+		if p.Namespace != c.Namespace {
 			continue
+		}
+		former := p.Status.AttenuatedServiceAccountRef
+		if former != nil && former.Name == account {
+			former = nil
 		}
 		bindings := map[string]*v1alpha1.Step{}
 		var roles []*v1alpha1.Step
@@ -83,66 +90,71 @@ func listings(in *Input) map[string][]listing {
 			}
 		}
 		for _, s := range roles {
-			all[s.Resource.Name] = append(all[s.Resource.Name], listing{
-				plan: p.Name, isComplete: p.Status.Phase == v1alpha1.InstallPlanPhaseComplete, role: s, binding: bindings[s.Resource.Name],
+			all[s.Resource.Name] = append(all[s.Resource.Name], planSteps{
+				plan: p.Name, former: former, isComplete: p.Status.Phase == v1alpha1.InstallPlanPhaseComplete,
+				role: s, binding: bindings[s.Resource.Name],
 			})
 		}
 	}
 	return all
 }
 
-// unlisted says why the steps of plans do not prove that a permission was installed; empty when those of one plan do. A
-// step must be applied, so that its plan was approved. The name of the Role is a hash of the ServiceAccount and the rules:
-// it is the proof where the manifest is in the ConfigMap of an unpacked bundle.
-func (g grant) unlisted(c *v1alpha1.ClusterServiceVersion, of []listing) string {
+// planProblem returns why no InstallPlan proves that a permission was installed, or an empty text if the steps of one plan
+// prove it. A step must be applied, because then its plan was approved. If the manifest is in the ConfigMap of an unpacked
+// bundle, the name of the Role is the proof: it is a hash of the ServiceAccount and the rules.
+func (g grant) planProblem(c *v1alpha1.ClusterServiceVersion, plans []planSteps) string {
 	why := fmt.Sprintf("no InstallPlan of namespace %s lists the Role as a step of ClusterServiceVersion %s", c.Namespace, c.Name)
-	for _, l := range of {
-		problem := g.mismatch(l)
+	for _, steps := range plans {
+		problem := g.stepProblem(steps)
 		if problem == "" {
 			return ""
 		}
-		why = "InstallPlan " + l.plan + " " + problem
+		why = "InstallPlan " + steps.plan + " " + problem
 	}
 	return why
 }
 
-// mismatch says why the steps of a plan do not prove a permission; empty when they do.
-func (g grant) mismatch(l listing) string {
-	isApplied := l.role.Status == v1alpha1.StepStatusCreated || l.role.Status == v1alpha1.StepStatusPresent
-	if !l.isComplete && !isApplied {
+// stepProblem returns why the steps of a plan do not prove a permission, or an empty text if they do.
+func (g grant) stepProblem(steps planSteps) string {
+	isApplied := steps.role.Status == v1alpha1.StepStatusCreated || steps.role.Status == v1alpha1.StepStatusPresent
+	switch {
+	case steps.former != nil:
+		return fmt.Sprintf("ran as ServiceAccount %s, which the OperatorGroup does not name any more", quotedAccount(steps.former.Name))
+	case !steps.isComplete && !isApplied:
 		return "lists it but has not applied it"
 	}
-	said, problem := manifestOf(l.role)
+	role, problem := manifestOf(steps.role)
 	switch {
 	case problem != "":
 		return problem
-	case said.isReference():
-	case !said.isOf("Role"), !equality.Semantic.DeepEqual(said.Rules, g.role.Rules):
+	case role.isReference():
+	case !role.isOf("Role"), !equality.Semantic.DeepEqual(role.Rules, g.role.Rules):
 		return "lists it with other rules"
 	}
-	if l.binding == nil {
+	if steps.binding == nil {
 		return ""
 	}
-	said, problem = manifestOf(l.binding)
-	isBound := said.isOf("RoleBinding") && said.RoleRef == g.binding.RoleRef && equality.Semantic.DeepEqual(said.Subjects, g.binding.Subjects)
-	if problem == "" && !said.isReference() && !isBound {
+	binding, problem := manifestOf(steps.binding)
+	isSame := binding.isOf("RoleBinding") && binding.RoleRef == g.binding.RoleRef &&
+		equality.Semantic.DeepEqual(binding.Subjects, g.binding.Subjects)
+	if problem == "" && !binding.isReference() && !isSame {
 		problem = "binds the Role to other subjects"
 	}
 	return problem
 }
 
-// manifestOf reads the manifest of a step, and says why it cannot.
-func manifestOf(s *v1alpha1.Step) (said listed, problem string) {
+// manifestOf returns the manifest of a step, or the problem for which it cannot be read.
+func manifestOf(s *v1alpha1.Step) (m manifest, problem string) {
 	if len(s.Resource.Manifest) > maxManifest {
-		return said, fmt.Sprintf("lists it with a manifest of %d bytes, more than %d", len(s.Resource.Manifest), maxManifest)
+		return m, fmt.Sprintf("lists it with a manifest of %d bytes, more than %d", len(s.Resource.Manifest), maxManifest)
 	}
-	if err := json.Unmarshal([]byte(s.Resource.Manifest), &said); err != nil {
-		return said, fmt.Sprintf("lists it with a manifest that cannot be read: %.200q", err.Error())
+	if err := json.Unmarshal([]byte(s.Resource.Manifest), &m); err != nil {
+		return m, fmt.Sprintf("lists it with a manifest that cannot be read: %.200q", err.Error())
 	}
-	return said, ""
+	return m, ""
 }
 
-// digest is what AnnotationAllowed lists for a permission.
+// digest returns the value for which AnnotationAllowed allows a permission.
 func (g grant) digest() string {
 	data, _ := json.Marshal(struct { // strings always encode
 		ServiceAccountName string              `json:"serviceAccountName"`
@@ -154,7 +166,7 @@ func (g grant) digest() string {
 
 var isDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// allowed returns the digests that a Namespace lists, sorted, and the values that are none.
+// allowed returns the digests that the annotation of a Namespace lists, sorted, and its values that are not digests.
 func allowed(namespaces []*corev1.Namespace, name string) (digests, malformed []string) {
 	for _, n := range namespaces {
 		if n.Name != name || n.Annotations[AnnotationAllowed] == "" {
@@ -172,40 +184,42 @@ func allowed(namespaces []*corev1.Namespace, name string) (digests, malformed []
 	return slices.Compact(digests), malformed
 }
 
-// approvals is what InstallPlans and the cluster administrator allow of what was not granted before.
+// approvals contains the permissions that need a proof and have none.
 type approvals struct {
-	refused map[string]bool // the names of Roles
-	said    []olmcore.Diagnostic
+	// refused contains the names of their Roles.
+	refused map[string]bool
+	// diagnostics report them.
+	diagnostics []olmcore.Diagnostic
 }
 
-// approve judges permissions that need proof.
+// approve checks which permissions that need a proof are allowed by an InstallPlan or by a cluster administrator.
 func approve(in *Input, open []grant, where scope) (a approvals) {
 	if len(open) == 0 {
 		return a
 	}
 	c := in.ClusterServiceVersion
 	digests, malformed := allowed(in.Namespaces.Items, c.Namespace)
-	listed := listings(in)
+	plans := stepsOf(in)
 	a.refused = map[string]bool{}
 	for _, g := range open {
-		why := g.unlisted(c, listed[g.role.Name])
+		why := g.planProblem(c, plans[g.role.Name])
 		if _, isAllowed := slices.BinarySearch(digests, g.digest()); isAllowed || why == "" {
 			continue
 		}
 		a.refused[g.role.Name] = true
 		if len(a.refused) <= maxNamed {
-			a.said = append(a.said, olmcore.Diagnose(olmcore.Warning, ReasonPermissionNotApproved, olmcore.RefOf(g.role), "",
+			a.diagnostics = append(a.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonPermissionNotApproved, olmcore.RefOf(g.role), "",
 				"ServiceAccount %s has the rules of Role %q in namespace %s only, and not in %s, because %s. "+
 					"The operator lacks there: %s. If you trust these rules, run `%s`",
-				named(g.account.Name), g.role.Name, c.Namespace, where, why, g.text(), allowance(c.Namespace, digests, g.digest())))
+				quotedAccount(g.account.Name), g.role.Name, c.Namespace, where, why, g.text(), allowance(c.Namespace, digests, g.digest())))
 		}
 	}
 	if more := len(a.refused) - maxNamed; more > 0 {
-		a.said = append(a.said, olmcore.Diagnose(olmcore.Warning, ReasonPermissionNotApproved, olmcore.RefOf(c), "",
+		a.diagnostics = append(a.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonPermissionNotApproved, olmcore.RefOf(c), "",
 			"the operator has %d more permissions in namespace %s only, and not in %s", more, c.Namespace, where))
 	}
 	if len(malformed) > 0 {
-		a.said = append(a.said, olmcore.Diagnose(olmcore.Warning, ReasonInvalidApproval, olmcore.RefOf(c), "",
+		a.diagnostics = append(a.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonInvalidApproval, olmcore.RefOf(c), "",
 			"annotation %s of Namespace %s has values that are no digests and allow nothing: %s. Remove them",
 			AnnotationAllowed, c.Namespace, quoted(malformed)))
 	}
@@ -214,37 +228,37 @@ func approve(in *Input, open []grant, where scope) (a approvals) {
 
 // unprovenAdopted reports the adopted permissions that nothing proves. They stay, but would not be granted now. If the
 // lists were not read, it reports nothing.
-func unprovenAdopted(in *Input, observed index, grants []grant, where scope) (said []olmcore.Diagnostic) {
+func unprovenAdopted(in *Input, observed index, grants []grant, where scope) (diagnostics []olmcore.Diagnostic) {
 	if !in.InstallPlans.Complete || !in.Namespaces.Complete {
 		return nil
 	}
 	c := in.ClusterServiceVersion
 	digests, _ := allowed(in.Namespaces.Items, c.Namespace)
-	listed := listings(in)
+	plans := stepsOf(in)
 	for _, g := range adopted(in, observed, grants, where) {
-		why := g.unlisted(c, listed[g.role.Name])
-		if _, isAllowed := slices.BinarySearch(digests, g.digest()); isAllowed || why == "" || len(said) == maxNamed {
+		why := g.planProblem(c, plans[g.role.Name])
+		if _, isAllowed := slices.BinarySearch(digests, g.digest()); isAllowed || why == "" || len(diagnostics) == maxNamed {
 			continue
 		}
-		said = append(said, olmcore.Diagnose(olmcore.Info, ReasonAdoptedPermission, olmcore.RefOf(g.role), "",
+		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Info, ReasonAdoptedPermission, olmcore.RefOf(g.role), "",
 			"ServiceAccount %s has the rules of Role %q in %s. They stay, although %s: %s. "+
 				"If you do not trust these rules, remove them from spec.install of ClusterServiceVersion %s. If you do, run `%s`",
-			named(g.account.Name), g.role.Name, where, why, g.text(), c.Name, allowance(c.Namespace, digests, g.digest())))
+			quotedAccount(g.account.Name), g.role.Name, where, why, g.text(), c.Name, allowance(c.Namespace, digests, g.digest())))
 	}
-	return said
+	return diagnostics
 }
 
-// allowance is the command that adds a digest to those that a Namespace has.
+// allowance returns the command that adds a digest to the annotation of a Namespace.
 func allowance(namespace string, digests []string, digest string) string {
 	all := slices.Concat(digests, []string{digest})
 	return fmt.Sprintf("kubectl annotate namespace %s %s=%s --overwrite", namespace, AnnotationAllowed, strings.Join(all, ","))
 }
 
-// maxText is how long the rules in a Diagnostic are at most, in bytes.
+// maxText is the length in bytes after which the rules in a Diagnostic are cut.
 const maxText = 1500
 
-// text is the rules of a permission in a line. Tenants write them, so each is quoted, and the text says when it is cut: who
-// allows a permission must not miss a rule.
+// text returns the rules of a permission in one line. Tenants write the rules, so each is quoted. The text says where it is
+// cut, so that an administrator who allows a permission misses no rule.
 func (g grant) text() string {
 	text := ""
 	for i, r := range g.rules {
@@ -258,14 +272,15 @@ func (g grant) text() string {
 	return text
 }
 
-// named is the name of a ServiceAccount, quoted where it is none.
-func named(account string) string {
+// quotedAccount returns the name of a ServiceAccount. It is quoted if it is not a valid name.
+func quotedAccount(account string) string {
 	if len(validation.IsDNS1123Subdomain(account)) > 0 {
 		return fmt.Sprintf("%.100q", account)
 	}
 	return account
 }
 
+// quoted returns values in quotes, separated by commas. It names at most maxNamed.
 func quoted(values []string) string {
 	var texts []string
 	for _, v := range values[:min(len(values), maxNamed)] {

@@ -15,30 +15,33 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// plan is what should be, what must go, and what is said about it.
+// plan contains the desired roles and bindings, the deletions, and the Diagnostics of a Result.
 type plan struct {
-	desired  []desired
-	removals []olmcore.Action
-	said     []olmcore.Diagnostic
+	desired     []desired
+	removals    []olmcore.Action
+	diagnostics []olmcore.Diagnostic
 }
 
-// desired is a role or binding as it should be.
+// desired is the desired state of a role or binding.
 type desired struct {
 	object olmcore.Object
-	// isOurs reports whether one of this name may be written over.
+	// isOurs reports whether an existing object of this name may be updated.
 	isOurs func(metav1.Object) bool
-	// created: it is made where it does not exist; else only one that exists is kept in this form.
+	// created is true if a missing object is created. Otherwise only an existing object is updated.
 	created bool
-	// kept: one that exists is not written to.
+	// kept is true if an existing object is not updated.
 	kept bool
-	// recreated: one with another roleRef, which cannot be changed, is deleted to be made again.
+	// recreated is true if an existing object with another roleRef is deleted, so that it can be created again. A roleRef is
+	// immutable.
 	recreated bool
-	// as is whom it is written as, nil for the controller.
+	// limited is true if the annotation of a record that names an account is corrected.
+	limited bool
+	// as is the ServiceAccount that writes the object, or nil for the controller.
 	as  *corev1.ObjectReference
 	why olmcore.Cause
 }
 
-// index is the observed roles and bindings.
+// index contains the observed roles and bindings.
 type index map[olmcore.Key]olmcore.Object
 
 func newIndex(in *Input) index {
@@ -56,7 +59,7 @@ func add[T olmcore.Object](x index, items []T) {
 	}
 }
 
-// compare adds the write that brings the object about, or says what is in the way.
+// compare adds the write that leads to the desired state, or a Diagnostic about an object of another owner.
 func (d desired) compare(x index, res *olmcore.Result) {
 	have := x[olmcore.KeyOf(d.object)]
 	switch {
@@ -68,8 +71,8 @@ func (d desired) compare(x index, res *olmcore.Result) {
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNameConflict, olmcore.RefOf(have), "",
 			"it is not managed by the library and is left alone: %s", d.why.Message))
 		res.Requeue(conflictPace)
-	case have.GetDeletionTimestamp() != nil: // the next one is made once it is gone
-	case contentOf(have).RoleRef != contentOf(d.object).RoleRef: // which cannot be changed
+	case have.GetDeletionTimestamp() != nil: // it is created again once it is deleted
+	case contentOf(have).RoleRef != contentOf(d.object).RoleRef:
 		if d.recreated {
 			remove := olmcore.DeleteOf(have, olmcore.Cause{Reason: d.why.Reason, Message: "it binds another role than that of the permission"})
 			remove.As = d.as
@@ -77,7 +80,7 @@ func (d desired) compare(x index, res *olmcore.Result) {
 		}
 	case d.kept:
 	default:
-		if after, changed := d.over(have); changed {
+		if after, changed := d.applyTo(have); changed {
 			u := olmcore.UpdateOf(have, after, d.why)
 			u.As = d.as
 			res.Actions = append(res.Actions, u)
@@ -85,37 +88,42 @@ func (d desired) compare(x index, res *olmcore.Result) {
 	}
 }
 
-// isMet reports whether an object of the name is there and says what it should: only then it may be bound.
-func (d desired) isMet(x index) bool {
+// isObserved reports whether the object exists with the desired content. A role is bound only then.
+func (d desired) isObserved(x index) bool {
 	have := x[olmcore.KeyOf(d.object)]
 	return have != nil && have.GetDeletionTimestamp() == nil && equality.Semantic.DeepEqual(contentOf(have), contentOf(d.object))
 }
 
-// isAnothers reports whether there is an object of the name that is not ours.
-func (d desired) isAnothers(x index) bool {
+// isOwnedByAnother reports whether an object of this name exists that may not be updated.
+func (d desired) isOwnedByAnother(x index) bool {
 	have := x[olmcore.KeyOf(d.object)]
 	return have != nil && !d.isOurs(have)
 }
 
-// over returns an observed object in the desired form, and whether that changes it. What others added to its labels,
-// annotations and owners stays; the labels that what OLM made lacks are no reason to write it.
-func (d desired) over(have olmcore.Object) (after olmcore.Object, changed bool) {
+// applyTo returns a copy of an observed object in the desired state, and whether it differs from the observed object. Labels,
+// annotations and owners that others added stay. An object of OLM is not updated for the labels that only the library adds.
+func (d desired) applyTo(have olmcore.Object) (after olmcore.Object, changed bool) {
 	labels, _ := olmcore.MergeLabels(have.GetLabels(), d.object.GetLabels())
 	_, relabelled := olmcore.MergeLabels(have.GetLabels(), withoutMarks(have, d.object.GetLabels()))
 	owners, reowned := repairOwners(have.GetOwnerReferences(), d.object.GetOwnerReferences())
-	want := contentOf(d.object)
-	if !relabelled && !reowned && equality.Semantic.DeepEqual(contentOf(have), want) {
+	content, account := contentOf(d.object), d.object.GetAnnotations()[annotationLimit]
+	isSame := equality.Semantic.DeepEqual(contentOf(have), content)
+	relimited := d.limited && have.GetAnnotations()[annotationLimit] != account
+	if !relabelled && !reowned && !relimited && isSame {
 		return have, false
 	}
 	after = have.DeepCopyObject().(olmcore.Object)
 	after.SetLabels(labels)
 	after.SetOwnerReferences(owners)
-	want.into(after)
+	content.copyTo(after)
+	if relimited || !isSame { // a ClusterRole with rules needs no limit: the API server checked the account's rights
+		limit(after, account)
+	}
 	return after, true
 }
 
-// withoutMarks are the labels that a cluster-scoped object must have which OLM made: it has neither of the two that this
-// library adds. One that has either is ours, and has both.
+// withoutMarks returns the labels that an observed object must have. A cluster-scoped object that has neither of the two
+// labels which only the library adds was created by OLM, and does not need them. An object with one of them needs both.
 func withoutMarks(have olmcore.Object, labels map[string]string) map[string]string {
 	_, isOurs := have.GetLabels()[olmcore.LabelOwnerUID]
 	if _, from := have.GetLabels()[olmcore.LabelCopiedFrom]; isOurs || from || have.GetNamespace() != "" {
@@ -127,24 +135,24 @@ func withoutMarks(have olmcore.Object, labels map[string]string) map[string]stri
 	return labels
 }
 
-// repairOwners is olmcore.RepairOwnerReferences that also replaces references whose kind is written in another case,
-// which OLM writes and no client resolves. The case alone is no change: one of an owner that exists, by its UID, is
-// replaced together with another change.
+// repairOwners is like olmcore.RepairOwnerReferences. It also replaces references whose kind is written in another case, as
+// OLM writes them and no client resolves them. The case alone is not a change: such a reference with the right UID is
+// replaced together with another change only.
 func repairOwners(have, want []metav1.OwnerReference) (repaired []metav1.OwnerReference, changed bool) {
 	isMisspelt := func(r, w metav1.OwnerReference) bool {
 		return r.Kind != w.Kind && strings.EqualFold(r.Kind, w.Kind) && r.Name == w.Name
 	}
 	respelt := slices.Clone(have)
 	for i, r := range respelt {
-		isIt := func(w metav1.OwnerReference) bool { return isMisspelt(r, w) }
-		if wanted := slices.IndexFunc(want, isIt); wanted >= 0 {
-			respelt[i].Kind = want[wanted].Kind
+		isSame := func(w metav1.OwnerReference) bool { return isMisspelt(r, w) }
+		if n := slices.IndexFunc(want, isSame); n >= 0 {
+			respelt[i].Kind = want[n].Kind
 		}
 	}
 	return olmcore.RepairOwnerReferences(respelt, want)
 }
 
-// content is what a role or binding says, besides its metadata.
+// content contains the fields of a role or binding other than its metadata.
 type content struct {
 	Rules      []rbacv1.PolicyRule
 	Aggregated *rbacv1.AggregationRule
@@ -166,8 +174,8 @@ func contentOf(o olmcore.Object) content {
 	return content{}
 }
 
-// into makes an object say this.
-func (c content) into(o olmcore.Object) {
+// copyTo writes the content to an object.
+func (c content) copyTo(o olmcore.Object) {
 	switch o := o.(type) {
 	case *rbacv1.Role:
 		o.Rules = c.Rules

@@ -29,7 +29,8 @@
 //	a cluster administrator allows it                 AnnotationAllowed of the Namespace
 //
 // Without a proof what exists stays, nothing is added, and ReasonPermissionNotApproved reports it. A ClusterRole without
-// rules is the proof for what is granted in target namespaces.
+// rules is the proof for what is granted in target namespaces. If the OperatorGroup names a ServiceAccount, an annotation
+// limits this proof to that account, as the rights of the account limit what an InstallPlan can install.
 //
 // What the library writes it keeps in that form, and takes it back when the group has other targets or the spec has other
 // permissions. All of it goes with the ClusterServiceVersion: what is outside the namespaces by its owner labels (package

@@ -18,17 +18,19 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// grant is a permission of the install strategy for the operator's namespace, as an InstallPlan makes it.
+// grant is a permission of the install strategy for the namespace of the operator.
 type grant struct {
+	// role and binding are the objects that an InstallPlan creates for the permission.
 	role    *rbacv1.Role
 	binding *rbacv1.RoleBinding
 	account rbac.Account
-	// rules are those of the permission that a Role can grant: it grants nothing on URLs. May be empty: such a
-	// permission is not granted elsewhere, but OLM does so, and what exists is kept.
+	// rules are the rules of the permission without those on URLs, which a Role cannot grant. A permission without rules
+	// is not granted in other namespaces. OLM grants it, and such a grant is kept.
 	rules []rbacv1.PolicyRule
 }
 
-// grantsOf returns the permissions of a CSV for its namespace; sound is false for a spec that is not installed.
+// grantsOf returns the permissions of a CSV for its namespace. sound is false if the spec has an error for which the CSV is
+// not installed.
 func grantsOf(c *v1alpha1.ClusterServiceVersion) (grants []grant, sound bool) {
 	strategy := &c.Spec.InstallStrategy.StrategySpec
 	isUnsound := func(p v1alpha1.StrategyDeploymentPermissions) bool {
@@ -43,7 +45,7 @@ func grantsOf(c *v1alpha1.ClusterServiceVersion) (grants []grant, sound bool) {
 		case *rbacv1.Role:
 			isOnURLs := func(r rbacv1.PolicyRule) bool { return len(r.NonResourceURLs) > 0 }
 			grants = append(grants, grant{role: o, rules: slices.DeleteFunc(slices.Clone(o.Rules), isOnURLs)})
-		case *rbacv1.RoleBinding: // that of the Role before it
+		case *rbacv1.RoleBinding: // it follows its Role
 			g := &grants[len(grants)-1]
 			g.binding, g.account = o, rbac.Account{Namespace: c.Namespace, Name: o.Subjects[0].Name}
 		}
@@ -51,11 +53,11 @@ func grantsOf(c *v1alpha1.ClusterServiceVersion) (grants []grant, sound bool) {
 	return grants, true
 }
 
-// place is where permissions are granted: the whole cluster, or the namespace of a copy of the CSV, which owns what is
-// granted there.
+// place is where permissions are granted: the whole cluster, or a target namespace.
 type place struct {
+	// copy is the copied CSV in the target namespace. It owns the Roles and RoleBindings there. Nil for the whole cluster.
 	copy *v1alpha1.ClusterServiceVersion
-	// labels and owners are those of all that is granted there.
+	// labels and owners are those of all roles and bindings of the place.
 	labels map[string]string
 	owners []metav1.OwnerReference
 }
@@ -80,8 +82,8 @@ func placesOf(in *Input, where scope) []place {
 	return bare
 }
 
-// barePlacesOf returns the places of a scope without labels and owners. A namespace that has no copy yet is none: what is
-// granted there must go with one.
+// barePlacesOf returns the places of a scope without labels and owners. A namespace without a copied CSV is left out,
+// because the copied CSV must own what is granted there.
 func barePlacesOf(in *Input, where scope) []place {
 	if where.cluster {
 		return []place{{}}
@@ -101,9 +103,9 @@ func barePlacesOf(in *Input, where scope) []place {
 	return places
 }
 
-// lift returns what the permissions of a CSV look like where they are to hold, and what must go that says so of another
-// place or permission.
-func lift(in *Input, observed index, grants []grant, where scope, judged approvals) (next plan) {
+// lift returns the desired roles and bindings of the permissions of a CSV, and the removal of those that the spec or the
+// OperatorGroup no longer asks for.
+func lift(in *Input, observed index, grants []grant, where scope, approved approvals) (next plan) {
 	c := in.ClusterServiceVersion
 	places := placesOf(in, where)
 	installed := isInstalled(c)
@@ -117,25 +119,25 @@ func lift(in *Input, observed index, grants []grant, where scope, judged approva
 		}
 		return next
 	}
-	next.said = judged.said
+	next.diagnostics = approved.diagnostics
 	isGrowing := false
 	unmet := installed && areUnmet(in, grants)
 	for _, granted := range grants {
-		problem, wanted := "", unmet && len(granted.rules) > 0
-		if wanted {
+		problem, isNeeded := "", unmet && len(granted.rules) > 0
+		if isNeeded {
 			problem = granted.problem(c, observed)
 		}
 		if problem != "" {
-			next.said = append(next.said, olmcore.Diagnose(olmcore.Warning, ReasonRoleChanged, olmcore.RefOf(granted.role), "",
+			next.diagnostics = append(next.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRoleChanged, olmcore.RefOf(granted.role), "",
 				"%s, so that it is granted nowhere else", problem))
 		}
-		isRefused := judged.refused[granted.role.Name]
-		created := wanted && problem == "" && !isRefused && granted.isMade(in, observed)
-		if created && granted.gapOf(c, observed, places, where).missing {
-			isGrowing = true
-			if !where.cluster {
-				next.record(in, observed, granted)
-			}
+		isRefused := approved.refused[granted.role.Name]
+		created := isNeeded && problem == "" && !isRefused && granted.isCreated(in, observed)
+		isMissing := created && granted.gapOf(c, observed, places, where).missing
+		isGrowing = isGrowing || isMissing
+		if created && !where.cluster && granted.needsRecord(in, observed, places, isMissing) {
+			next.record(in, granted)
+			records.Insert(granted.role.Name)
 		}
 		for _, to := range places {
 			next.grant(in, observed, granted, to, created, isRefused)
@@ -154,8 +156,8 @@ func isConfirmed(in *Input) bool {
 	return confirmed
 }
 
-// grant adds the role and the binding of a permission in a place. If created, they are created where they do not exist. If
-// refused, those that exist are not updated.
+// grant adds the role and the binding of a permission in a place. If created is true, missing objects are created. If
+// refused is true, existing objects are not updated.
 func (p *plan) grant(in *Input, observed index, granted grant, to place, created, refused bool) {
 	c := in.ClusterServiceVersion
 	g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
@@ -168,9 +170,9 @@ func (p *plan) grant(in *Input, observed index, granted grant, to place, created
 	role := desired{object: to.role(granted), isOurs: isOurs, created: created, kept: refused, as: account, why: why}
 	binding := desired{object: to.binding(granted), isOurs: isOurs, kept: refused, recreated: isInstalled(c), as: account, why: why}
 	bound := observed[olmcore.KeyOf(binding.object)]
-	binding.created = created && bound == nil && role.isMet(observed)
+	binding.created = created && bound == nil && role.isObserved(observed)
 	p.desired = append(p.desired, role)
-	if !role.isAnothers(observed) {
+	if !role.isOwnedByAnother(observed) {
 		p.desired = append(p.desired, binding)
 	} else if bound != nil && isOurs(bound) && bound.GetDeletionTimestamp() == nil {
 		p.removals = append(p.removals, olmcore.DeleteOf(bound, olmcore.Cause{
@@ -179,62 +181,8 @@ func (p *plan) grant(in *Input, observed index, granted grant, to place, created
 	}
 }
 
-// recordOf returns the ClusterRole that records a permission. It has no rules, so it grants nothing. Its name is the one
-// of the ClusterRole that the permission has if the group targets all namespaces: a hash of the ServiceAccount and the
-// rules. It proves the permission later, even if the InstallPlan and all objects in the target namespaces are lost. It is
-// deleted with the ClusterServiceVersion.
-func recordOf(c *v1alpha1.ClusterServiceVersion, g grant) *rbacv1.ClusterRole {
-	return &rbacv1.ClusterRole{
-		TypeMeta:   metav1.TypeMeta{APIVersion: g.role.APIVersion, Kind: "ClusterRole"},
-		ObjectMeta: placeOf(c, nil).meta(&g.role.ObjectMeta),
-	}
-}
-
-// record adds the record of a permission that should be granted in target namespaces. The controller writes it: the
-// ServiceAccount of the group may lack the right to create ClusterRoles.
-func (p *plan) record(in *Input, observed index, g grant) {
-	record := recordOf(in.ClusterServiceVersion, g)
-	if observed[olmcore.KeyOf(record)] == nil {
-		p.desired = append(p.desired, desired{object: record, created: true, why: olmcore.Cause{
-			Reason:  ReasonPermissionRecorded,
-			Message: "it has no rules, and records a permission that the operator has in namespaces which it watches",
-		}})
-	}
-}
-
-// recorded returns the names of the permissions that ClusterRoles record where they do not hold in the whole cluster.
-func recorded(in *Input, grants []grant, where scope) sets.Set[string] {
-	names := sets.New[string]()
-	if where.cluster {
-		return names
-	}
-	kept := recordsOf(in)
-	for _, g := range grants {
-		if len(g.rules) > 0 && kept.prove(g) {
-			names.Insert(g.role.Name)
-		}
-	}
-	return names
-}
-
-// emptied returns the ClusterRoles of permissions that no longer hold in the whole cluster. They are kept as records.
-func emptied(in *Input, observed index, grants []grant, where scope, records sets.Set[string]) (empty []desired) {
-	c, names := in.ClusterServiceVersion, namesOf(grants)
-	for _, g := range grants {
-		record := recordOf(c, g)
-		have := observed[olmcore.KeyOf(record)]
-		if where.cluster || !records.Has(g.role.Name) || have == nil || !isLifted(c, have, names) {
-			continue
-		}
-		empty = append(empty, desired{
-			object: record, isOurs: func(metav1.Object) bool { return true }, why: olmcore.Cause{Reason: ReasonWithdrawn, Message: where.limit},
-		})
-	}
-	return empty
-}
-
-// isInstalled reports whether the operator of a CSV is installed or about to be. One that failed may have failed for
-// want of what is granted here; before that nothing is granted, and what was is not taken away.
+// isInstalled reports whether the operator of a CSV is installed or is being installed. In other phases nothing is granted
+// and nothing is withdrawn. A failed CSV counts, because it may have failed for a lack of these permissions.
 func isInstalled(c *v1alpha1.ClusterServiceVersion) bool {
 	switch c.Status.Phase {
 	case v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseReplacing:
@@ -243,13 +191,14 @@ func isInstalled(c *v1alpha1.ClusterServiceVersion) bool {
 	return false
 }
 
-// isBeingInstalled reports whether the operator of a CSV is being installed or upgraded. One that is taken over from OLM
-// is as a rule Succeeded.
+// isBeingInstalled reports whether the operator of a CSV is being installed or upgraded. A CSV that is adopted from OLM is
+// usually Succeeded.
 func isBeingInstalled(c *v1alpha1.ClusterServiceVersion) bool {
 	return c.Status.Phase == v1alpha1.CSVPhaseInstallReady || c.Status.Phase == v1alpha1.CSVPhaseInstalling
 }
 
-// areUnmet reports whether the cluster does not grant all permissions anyway, by what the library did not lift.
+// areUnmet reports whether some permissions are not granted in the whole cluster by other ClusterRoles than those that were
+// lifted for the CSV.
 func areUnmet(in *Input, grants []grant) bool {
 	c, names := in.ClusterServiceVersion, namesOf(grants)
 	var roles []*rbacv1.ClusterRole
@@ -271,17 +220,18 @@ func areUnmet(in *Input, grants []grant) bool {
 	})
 }
 
-// isMade reports whether the ServiceAccount exists, as the CSV's or a user's, and what the InstallPlan made. Without
-// them the requirements of the CSV are not met, which says so.
-func (g grant) isMade(in *Input, observed index) bool {
+// isCreated reports whether the ServiceAccount, the Role and the RoleBinding exist in the namespace of the operator, and no
+// other object owns the ServiceAccount. Otherwise the requirements of the CSV are not met, and its status reports that.
+func (g grant) isCreated(in *Input, observed index) bool {
 	c := in.ClusterServiceVersion
 	account, exists := owned.Find(in.ServiceAccounts.Items, c.Namespace, g.account.Name)
 	return exists && !owned.ByAnother(account.OwnerReferences, c.UID) &&
 		observed[olmcore.KeyOf(g.role)] != nil && observed[olmcore.KeyOf(g.binding)] != nil
 }
 
-// problem says why the live Role and RoleBinding of a permission are not what an InstallPlan made for the CSV; empty
-// when they are, or do not exist. What others added to them does no harm: it is granted nowhere else.
+// problem returns how the live Role and RoleBinding of a permission differ from those that an InstallPlan creates for the
+// CSV, or an empty text if they do not differ or do not exist. Additional rules and subjects do not count, because they are
+// granted nowhere else.
 func (g grant) problem(c *v1alpha1.ClusterServiceVersion, observed index) string {
 	isOurs := func(o metav1.Object) bool { return owned.By(c).Owns(o.GetLabels()) && olmcore.OwnedBy(o, c.UID) }
 	if role, is := observed[olmcore.KeyOf(g.role)].(*rbacv1.Role); is {
@@ -290,7 +240,7 @@ func (g grant) problem(c *v1alpha1.ClusterServiceVersion, observed index) string
 		case !isOurs(role):
 			return "Role " + role.Name + " is not one of this ClusterServiceVersion"
 		case slices.ContainsFunc(g.rules, func(r rbacv1.PolicyRule) bool { return !live.InNamespace(r) }):
-			return "Role " + role.Name + " has not the rules of the spec"
+			return "Role " + role.Name + " lacks rules of the spec"
 		}
 	}
 	if binding, is := observed[olmcore.KeyOf(g.binding)].(*rbacv1.RoleBinding); is {
@@ -304,7 +254,7 @@ func (g grant) problem(c *v1alpha1.ClusterServiceVersion, observed index) string
 	return ""
 }
 
-// readNamespaces is what OLM adds to the rules of a Role that becomes a ClusterRole.
+// readNamespaces is the rule that OLM adds to the rules of a Role that becomes a ClusterRole.
 var readNamespaces = rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"namespaces"}}
 
 func (p place) role(g grant) olmcore.Object {
@@ -328,7 +278,7 @@ func (p place) binding(g grant) olmcore.Object {
 	}
 }
 
-// roleRef is that of the binding of a permission in a place.
+// roleRef returns the roleRef of the binding of a permission in a place.
 func (p place) roleRef(g grant) rbacv1.RoleRef {
 	ref := g.binding.RoleRef
 	if p.copy == nil {
@@ -337,8 +287,8 @@ func (p place) roleRef(g grant) rbacv1.RoleRef {
 	return ref
 }
 
-// meta is the metadata of a role or binding in a place: the name and the hash of the one that an InstallPlan makes, and
-// nothing that a live one carries. Whoever may label a Role could else have it aggregated into the roles of all users.
+// meta returns the metadata of a role or binding in a place. It has the name and the hash of the object that an InstallPlan
+// creates, and no label of the live object: a tenant could label a Role so that it is aggregated into the roles of all users.
 func (p place) meta(planned *metav1.ObjectMeta) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Name: planned.Name, OwnerReferences: p.owners}
 	if p.copy != nil {
@@ -348,8 +298,8 @@ func (p place) meta(planned *metav1.ObjectMeta) metav1.ObjectMeta {
 	return meta
 }
 
-// owns reports whether a role or binding of a place with the name of a desired one is the library's. One that an earlier
-// CSV of the name left is taken over.
+// owns reports whether the labels and owners of a role or binding in a place are those of the CSV. Objects of an earlier
+// CSV of the same name count.
 func (p place) owns(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
 	if p.copy == nil {
 		return owned.By(c).Owns(o.GetLabels())
@@ -367,17 +317,17 @@ func namesOf(grants []grant) sets.Set[string] {
 	return names
 }
 
-// isLifted reports whether a ClusterRole or binding came of a Role or binding of the CSV: by its label, or, where OLM
-// made it, by its name. Tenants write neither.
+// isLifted reports whether a ClusterRole or ClusterRoleBinding was lifted from a Role or RoleBinding of the CSV. A label
+// shows this, or the name if OLM created it. Tenants can write neither.
 func isLifted(c *v1alpha1.ClusterServiceVersion, o metav1.Object, names sets.Set[string]) bool {
 	labels := o.GetLabels()
 	return owned.By(c).Owns(labels) && (labels[olmcore.LabelCopiedFrom] == c.Namespace || names.Has(o.GetName()))
 }
 
-// withdrawals delete what was granted and is not granted any more, bindings first: as the controller, whatever account
-// the group prescribes. The CSV must be installed: before that nothing is taken away. The ClusterRole of a permission that
-// the spec still has is kept without rules as its record: see recordOf. The ClusterRole of a permission that the spec no
-// longer has is kept without its binding while another permission is created, since it may prove that one.
+// withdrawals returns the deletions of roles and bindings that should not exist any more, bindings first. The controller
+// deletes them, also if the OperatorGroup names an account. The ClusterRole of a permission that the spec still has is kept
+// without rules as its record: see recordOf. The ClusterRole of a permission that the spec no longer has is kept without its
+// binding while another permission is created, because it may prove that permission.
 func withdrawals(in *Input, grants []grant, where scope, places []place, records sets.Set[string], isGrowing bool) []olmcore.Action {
 	c, names := in.ClusterServiceVersion, namesOf(grants)
 	isRole := func(o olmcore.Object) bool {

@@ -8,18 +8,17 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// gap is what a permission lacks in the places where it should hold.
+// gap describes what a permission lacks in the places where it should hold.
 type gap struct {
 	// missing is true if a role or binding does not exist.
 	missing bool
-	// changed is true if one that exists has other rules or subjects. Its correction may grant more than it grants now.
+	// changed is true if an existing role or binding has other rules or subjects. Its correction may grant more.
 	changed bool
 }
 
@@ -42,8 +41,8 @@ func (g grant) gapOf(c *v1alpha1.ClusterServiceVersion, observed index, places [
 			lacks.missing = true
 		case !to.owns(c, bound), bound.GetDeletionTimestamp() != nil:
 		default:
-			said := contentOf(bound)
-			lacks.changed = lacks.changed || said.RoleRef == to.roleRef(g) && !slices.Equal(said.Subjects, g.binding.Subjects)
+			live := contentOf(bound)
+			lacks.changed = lacks.changed || live.RoleRef == to.roleRef(g) && !slices.Equal(live.Subjects, g.binding.Subjects)
 		}
 	}
 	return lacks
@@ -59,18 +58,18 @@ func (p place) key(kind, name string) olmcore.Key {
 
 // hasRules reports whether a role has the rules of a permission in a place, and aggregates no others.
 func (p place) hasRules(have olmcore.Object, g grant) bool {
-	said, want := contentOf(have), g.rules
+	live := contentOf(have)
 	if p.copy == nil {
-		n := len(said.Rules) - 1
-		if n < 0 || !isSameRule(said.Rules[n], readNamespaces) {
+		n := len(live.Rules) - 1
+		if n < 0 || !isSameRule(live.Rules[n], readNamespaces) {
 			return false
 		}
-		said.Rules = said.Rules[:n]
+		live.Rules = live.Rules[:n]
 	}
-	return said.Aggregated == nil && slices.EqualFunc(said.Rules, want, isSameRule)
+	return live.Aggregated == nil && slices.EqualFunc(live.Rules, g.rules, isSameRule)
 }
 
-// isSameRule reports whether two rules are equal. It allocates nothing, since Gather compares operators at rest, too.
+// isSameRule reports whether two rules are equal. It allocates nothing, because Gather also compares operators at rest.
 func isSameRule(a, b rbacv1.PolicyRule) bool {
 	return slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) &&
 		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
@@ -88,7 +87,7 @@ func needProof(in *Input, observed index, grants []grant, where scope) (open []g
 	changed := map[string]bool{}
 	for _, g := range grants {
 		lacks := g.gapOf(c, observed, places, where)
-		if !lacks.changed && !(lacks.missing && isInstalled(c) && g.problem(c, observed) == "" && g.isMade(in, observed)) {
+		if !lacks.changed && !(lacks.missing && isInstalled(c) && g.problem(c, observed) == "" && g.isCreated(in, observed)) {
 			continue
 		}
 		if kept == nil {
@@ -105,8 +104,8 @@ func needProof(in *Input, observed index, grants []grant, where scope) (open []g
 	return open
 }
 
-// adopted returns the permissions that hold outside the namespace of the operator without a record of the library. As a
-// rule OLM granted them, for any Role of the namespace that had the right labels.
+// adopted returns the permissions that hold outside the namespace of the operator although the library has no record of
+// them. OLM usually granted them, and it grants every Role of the namespace that has the right labels.
 func adopted(in *Input, observed index, grants []grant, where scope) (found []grant) {
 	c := in.ClusterServiceVersion
 	places := barePlacesOf(in, where)
@@ -128,83 +127,6 @@ func adopted(in *Input, observed index, grants []grant, where scope) (found []gr
 // outside the namespace of the operator.
 func (g grant) isGrantedBefore(kept *records, observed index, places []place) bool {
 	return len(g.rules) == 0 || kept.prove(g) || slices.ContainsFunc(places, func(p place) bool { return g.isCopied(p, observed) })
-}
-
-// records contains the ClusterRoles and ClusterRoleBindings that prove which permissions of a ClusterServiceVersion, and of
-// the version that it replaces, were granted before. Tenants cannot write them. Their names are hashes of the
-// ServiceAccount and the rules.
-type records struct {
-	version, replaced *v1alpha1.ClusterServiceVersion // replaced is nil for none
-	// names are the names of the objects that the library wrote for the version, and for the one that it replaces.
-	names, namesOfReplaced sets.Set[string]
-	// lifted contains the ClusterRoles with rules, also those that OLM wrote.
-	lifted []*rbacv1.ClusterRole
-	// rules caches the rules of the lifted ClusterRoles by ServiceAccount.
-	rules map[string][]rbacv1.PolicyRule
-}
-
-// recordsOf returns the records among the observed ClusterRoles and ClusterRoleBindings.
-func recordsOf(in *Input) *records {
-	c := in.ClusterServiceVersion
-	kept := &records{
-		version: c, names: sets.New[string](), replaced: replacedBy(c), namesOfReplaced: sets.New[string](),
-		rules: map[string][]rbacv1.PolicyRule{},
-	}
-	add := func(o metav1.Object) (isKept bool) {
-		owner, _ := olmcore.OwnerOf(o.GetLabels())
-		isOfReplaced := kept.replaced != nil && owned.By(kept.replaced).Owns(o.GetLabels())
-		if o.GetDeletionTimestamp() != nil || !isOfReplaced && !owned.ByIncarnation(c).Owns(o.GetLabels()) {
-			return false
-		}
-		if owner.UID != "" && isOfReplaced {
-			kept.namesOfReplaced.Insert(o.GetName())
-		} else if owner.UID != "" {
-			kept.names.Insert(o.GetName())
-		}
-		return true
-	}
-	for _, b := range in.ClusterRoleBindings.Items {
-		add(b)
-	}
-	for _, r := range in.ClusterRoles.Items {
-		if add(r) && r.AggregationRule == nil && len(r.Rules) > 0 {
-			kept.lifted = append(kept.lifted, r)
-		}
-	}
-	return kept
-}
-
-// prove reports whether a permission was granted, by its name or by its rules.
-func (k *records) prove(g grant) bool {
-	if k.names.Has(g.role.Name) {
-		return true
-	}
-	if len(k.namesOfReplaced) > 0 && k.namesOfReplaced.Has(roleName(k.replaced.Name, g.account, g.role.Rules)) {
-		return true
-	}
-	rules := k.rulesOf(g.account)
-	for _, r := range k.lifted { // its name leaves no doubt about rules on URLs, which were not lifted
-		if r.Name == g.role.Name && owned.By(k.version).Owns(r.Labels) {
-			rules = append(slices.Clip(rules), r.Rules[:len(r.Rules)-1]...)
-		}
-	}
-	return g.isCoveredBy(rules)
-}
-
-// rulesOf returns the rules of the lifted ClusterRoles of a ServiceAccount, without readNamespaces, which is the last rule.
-func (k *records) rulesOf(account rbac.Account) []rbacv1.PolicyRule {
-	rules, known := k.rules[account.Name]
-	if known {
-		return rules
-	}
-	for _, r := range k.lifted {
-		owner, _ := olmcore.OwnerOf(r.Labels)
-		if lifted := r.Rules[:len(r.Rules)-1]; r.Name == roleName(owner.Name, account, lifted) {
-			rules = append(rules, lifted...)
-		}
-	}
-	k.rules[account.Name] = rules
-	return rules
 }
 
 // isCoveredBy reports whether rules allow all that a permission does.
@@ -231,8 +153,8 @@ func roleName(version string, account rbac.Account, rules []rbacv1.PolicyRule) s
 	return ""
 }
 
-// isCopied reports whether a namespace that the group targets has the Role and the RoleBinding of a permission, as objects
-// of the copied ClusterServiceVersion there. A tenant who may write Roles there and the spec of the CSV can forge them: see
+// isCopied reports whether a target namespace has the Role and the RoleBinding of a permission, owned by the copied
+// ClusterServiceVersion there. A tenant who may write Roles in that namespace and the spec of the CSV can forge them. See
 // docs/security.md.
 func (g grant) isCopied(p place, observed index) bool {
 	if p.copy == nil {

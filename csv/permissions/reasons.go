@@ -2,56 +2,57 @@
 
 package permissions
 
-// Reasons of this package's Causes: why an action is asked for.
+// Reasons of this package's Causes.
 const (
-	// ReasonPermissions: a role or binding is made, or brought into the form that the ClusterServiceVersion says, where
-	// its operator watches. Nothing to do.
+	// ReasonPermissions means that a role or binding is created or updated where the operator watches, as the spec of the
+	// ClusterServiceVersion describes it. Nothing to do.
 	ReasonPermissions = "Permissions"
 	// ReasonPermissionRecorded means that a ClusterRole without rules is created. It grants nothing, and records that the
 	// operator has a permission in the namespaces that it watches. Nothing to do.
 	ReasonPermissionRecorded = "PermissionRecorded"
-	// ReasonWithdrawn: a role or binding goes because the OperatorGroup targets something else, or because the spec has
-	// the permission no more. Nothing to do.
+	// ReasonWithdrawn means that a role or binding is deleted or emptied, because the OperatorGroup has other targets or
+	// the spec does not have the permission any more. Nothing to do.
 	ReasonWithdrawn = "Withdrawn"
-	// ReasonProvidedAPI: a ClusterRole for an API that the ClusterServiceVersion provides is made or brought up to date.
+	// ReasonProvidedAPI means that a ClusterRole for an API that the ClusterServiceVersion provides is created or updated.
 	// Nothing to do.
 	ReasonProvidedAPI = "ProvidedAPI"
 )
 
 // Reasons of this package's Diagnostics.
 const (
-	// ReasonNotObserved: a list was not read, and what it would decide stays as it is. Give the caller access to the
-	// kind that it names.
+	// ReasonNotObserved means that a list was not read. The objects that depend on it stay as they are. Give the caller
+	// access to the kind in the message.
 	ReasonNotObserved = "NotObserved"
-	// ReasonNameConflict: an object with a name that the library needs belongs to another, and is left alone; the
-	// operator or its users lack what it would grant. Rename or delete it.
+	// ReasonNameConflict means that an object of another owner has a name that the library needs. It is not changed, and the
+	// operator or its users lack the permissions. Rename or delete the object.
 	ReasonNameConflict = "NameConflict"
-	// ReasonRoleChanged: the Role or RoleBinding that an InstallPlan made does not grant what the spec says, so that
-	// nothing is granted elsewhere. Give it its rules and subjects back.
+	// ReasonRoleChanged means that the Role or RoleBinding that an InstallPlan created does not grant what the spec says, so
+	// nothing is granted in other namespaces. Restore its rules and subjects.
 	ReasonRoleChanged = "RoleChanged"
 	// ReasonPermissionNotApproved means that a permission of the ClusterServiceVersion is granted in its own namespace only,
 	// because no InstallPlan of that namespace lists the Role with these rules, and nothing shows that it was granted
 	// before. Have an InstallPlan install the version, or let a cluster administrator run the command of the message.
 	ReasonPermissionNotApproved = "PermissionNotApproved"
 	// ReasonAdoptedPermission means that an operator has a permission outside its namespace that no InstallPlan and no
-	// annotation of the Namespace proves. OLM usually granted it. It stays, but would not be granted now. Assess reports it
-	// at any time, Reconcile only beside writes. Remove the permission from the spec, or run the command of the message.
+	// annotation of the Namespace proves. OLM usually granted it. It stays, but would not be granted now. A manager reports
+	// it once after a start and together with writes, Assess at any time. Remove the permission from the spec, or run the
+	// command of the message.
 	ReasonAdoptedPermission = "AdoptedPermission"
 	// ReasonInvalidApproval means that the annotation olmcore/allowed-permissions of the Namespace has values that are no
 	// digests, which allow nothing. Correct or remove them.
 	ReasonInvalidApproval = "InvalidApproval"
-	// ReasonRefused: the API server refuses a write; it is tried again after a pause. Where the OperatorGroup prescribes
-	// a ServiceAccount, give that account the right to write roles and bindings, and all that they grant.
+	// ReasonRefused means that the API server rejected a write. The write is retried with backoff. If the OperatorGroup names
+	// a ServiceAccount, give that account the right to write roles and bindings, and all rights that they grant.
 	ReasonRefused = "Refused"
-	// ReasonAPINotRecorded: no ClusterRoles are made for an API, because nothing proves that this ClusterServiceVersion
-	// brought it: no InstallPlan recorded on the CustomResourceDefinition that it came with it, its group has
-	// APIServices of others, or is one of Kubernetes. Assess says so at any time, Reconcile beside writes: an operator
-	// whose definitions were made by hand is at rest. Have an InstallPlan install it, or make the ClusterRoles by hand.
+	// ReasonAPINotRecorded means that no ClusterRoles are created for an API, because nothing proves that this
+	// ClusterServiceVersion brought it: no InstallPlan recorded on the CustomResourceDefinition that it came with it, its
+	// group has APIServices of others, or is one of Kubernetes. A manager reports it once after a start and together with
+	// writes, Assess at any time. Have an InstallPlan install the CustomResourceDefinition, or create the ClusterRoles.
 	ReasonAPINotRecorded = "APINotRecorded"
 	// ReasonRoleNotLifted means that a Role or RoleBinding in the operator's namespace has the owner labels of the
 	// ClusterServiceVersion or an owner reference to it, but no InstallPlan created it. It grants nothing outside that
-	// namespace, although the operator watches others. Assess reports it at any time, Reconcile only beside writes. Declare
-	// the rules under spec.install.spec.permissions or clusterPermissions of the bundle, or create a ClusterRole and a
-	// ClusterRoleBinding for the operator's ServiceAccount.
+	// namespace, although the operator watches others. A manager reports it once after a start and together with writes,
+	// Assess at any time. Declare the rules under spec.install.spec.permissions or clusterPermissions of the bundle, or create
+	// a ClusterRole and a ClusterRoleBinding for the operator's ServiceAccount.
 	ReasonRoleNotLifted = "RoleNotLifted"
 )

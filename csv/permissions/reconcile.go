@@ -18,17 +18,17 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// unreadPace is how often lists are asked for again that were not read, conflictPace how often an object of another is
-// looked at that is in the way.
 const (
-	unreadPace   = 5 * time.Second
+	// unreadPace is the time after which lists that were not read are requested again.
+	unreadPace = 5 * time.Second
+	// conflictPace is the time after which an object of another owner with a needed name is read again.
 	conflictPace = time.Minute
 )
 
 // Reconcile decides about the roles and bindings that one ClusterServiceVersion needs where its operator watches, and
-// about the ClusterRoles for the APIs that it provides. In a namespace with several OperatorGroups or none, or with one
-// whose targets are not computed yet, what was granted stays as it is. An Outcome with nothing but a Checkpoint, or a
-// time, means that nothing is to be done. The error is an *olmcore.InputError.
+// about the ClusterRoles for the APIs that it provides. Grants stay as they are in a namespace without an OperatorGroup or
+// with several, and while the targets of the OperatorGroup are not computed. If the Outcome contains only a Checkpoint or a
+// time, there is nothing to do. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, ensureRBACInTargetNamespace and
 // ensureClusterRolesForCSV.
@@ -38,7 +38,8 @@ func Reconcile(in Input) (Outcome, error) {
 }
 
 // Assess returns all Diagnostics about a ClusterServiceVersion: those of Reconcile, and those that Reconcile reports only
-// beside writes, such as ReasonAPINotRecorded and ReasonRoleNotLifted. The error is the *olmcore.InputError of Reconcile.
+// together with writes, such as ReasonAPINotRecorded and ReasonRoleNotLifted. Call it once after a start to report them
+// also if nothing is written. The error is the *olmcore.InputError of Reconcile.
 func Assess(in Input) ([]olmcore.Diagnostic, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
@@ -47,17 +48,19 @@ func Assess(in Input) ([]olmcore.Diagnostic, error) {
 	return append(res.Diagnostics, explained...), nil
 }
 
-// decide returns what is to be done. An operator at rest stays at rest where an API of it gets no ClusterRoles.
+// decide returns the Result of Reconcile. Without an action it contains no lasting Diagnostics, so that an operator at rest
+// gets a Checkpoint.
 func decide(in *Input) olmcore.Result {
-	res, explained := assess(in)
+	res, lasting := assess(in)
 	if len(res.Actions) > 0 {
-		res.Diagnostics = append(res.Diagnostics, explained...)
+		res.Diagnostics = append(res.Diagnostics, lasting...)
 	}
 	return res
 }
 
-// assess returns what is to be done, and why more is not.
-func assess(in *Input) (res olmcore.Result, explained []olmcore.Diagnostic) {
+// assess returns the Result of Reconcile, and the Diagnostics about what stays as it is although a new operator would not
+// get it, or gets nothing.
+func assess(in *Input) (res olmcore.Result, lasting []olmcore.Diagnostic) {
 	c := in.ClusterServiceVersion
 	if !isDecided(c) {
 		return res, nil
@@ -65,7 +68,7 @@ func assess(in *Input) (res olmcore.Result, explained []olmcore.Diagnostic) {
 	grants, sound := grantsOf(c)
 	where := scopeOf(c, in.OperatorGroups.Items)
 	apis := providedAPIs(c)
-	if !sound { // package csv says what is wrong with the spec; it holds nothing that the group takes away
+	if !sound { // package csv reports the error of the spec. Only what the group withdraws is deleted
 		where.known, apis = where.known && !where.cluster && len(where.namespaces) == 0, nil
 	}
 	observed := newIndex(in)
@@ -77,28 +80,28 @@ func assess(in *Input) (res olmcore.Result, explained []olmcore.Diagnostic) {
 			next = lift(in, observed, grants, where, approve(in, open, where))
 		}
 	}
-	explained = unlifted(in, where)
+	lasting = unlifted(in, where)
 	if where.known {
-		explained = append(explained, unprovenAdopted(in, observed, grants, where)...)
+		lasting = append(lasting, unprovenAdopted(in, observed, grants, where)...)
 	}
 	if more := unreadToProvide(in, apis); len(more) > 0 {
 		unread = append(unread, more...)
 	} else {
 		provided, unprovided := provide(in, apis)
-		next.desired, explained = append(next.desired, provided...), append(explained, unprovided...)
+		next.desired, lasting = append(next.desired, provided...), append(lasting, unprovided...)
 	}
-	return next.result(in, observed, unread), explained
+	return next.result(in, observed, unread), lasting
 }
 
-// isDecided reports whether a ClusterServiceVersion is an original one whose permissions and APIs are decided about.
-// Nothing could be labelled as belonging to a name that is no value of a label.
+// isDecided reports whether Reconcile decides about a ClusterServiceVersion. It is not a copy, is not being deleted, and
+// its name can be the value of an owner label.
 func isDecided(c *v1alpha1.ClusterServiceVersion) bool {
 	return c.DeletionTimestamp == nil && !c.IsCopied() && owned.IsLabelValue(c.Name)
 }
 
-// result turns a plan into actions, and says what was not read.
+// result returns the actions and Diagnostics of a plan. unread names the lists that were not read.
 func (p plan) result(in *Input, observed index, unread []string) (res olmcore.Result) {
-	res.Diagnostics = p.said
+	res.Diagnostics = p.diagnostics
 	if len(unread) > 0 {
 		slices.Sort(unread)
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(in.ClusterServiceVersion), "",
@@ -113,7 +116,7 @@ func (p plan) result(in *Input, observed index, unread []string) (res olmcore.Re
 	return res
 }
 
-// unreadToLift names the lists that were not read and that decide where the permissions hold.
+// unreadToLift returns the names of the unread lists that decide where the permissions hold.
 func unreadToLift(in *Input, grants []grant, where scope) []string {
 	unread := read.Missing(in.OperatorGroups, "OperatorGroups")
 	if where.known {
@@ -131,8 +134,7 @@ func unreadToLift(in *Input, grants []grant, where scope) []string {
 	return unread
 }
 
-// unreadToApprove names the lists that were not read and that decide whether permissions may be granted that were not
-// granted before.
+// unreadToApprove returns the names of the unread lists that may prove permissions.
 func unreadToApprove(in *Input, open []grant) []string {
 	if len(open) == 0 {
 		return nil
@@ -140,7 +142,7 @@ func unreadToApprove(in *Input, open []grant) []string {
 	return append(read.Missing(in.InstallPlans, "InstallPlans"), read.Missing(in.Namespaces, "Namespaces")...)
 }
 
-// unreadToProvide names the lists that were not read and that decide about the ClusterRoles for APIs.
+// unreadToProvide returns the names of the unread lists that decide about the ClusterRoles for APIs.
 func unreadToProvide(in *Input, apis []providedAPI) (unread []string) {
 	if len(apis) > 0 {
 		unread = read.Missing(in.ClusterRoles, "ClusterRoles")
@@ -154,7 +156,7 @@ func unreadToProvide(in *Input, apis []providedAPI) (unread []string) {
 	return unread
 }
 
-// holdRefused takes out the writes that the API server refused a short while ago, and says so.
+// holdRefused removes the writes that the API server rejected a short time ago, and reports them.
 func holdRefused(in *Input, res *olmcore.Result) {
 	refused.Hold(res, in.LastRun, in.Now, func(verb olmcore.Verb, target olmcore.Ref, message string) {
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, target, "",
@@ -162,19 +164,20 @@ func holdRefused(in *Input, res *olmcore.Result) {
 	})
 }
 
-// scope is where the permissions of a ClusterServiceVersion hold besides its own namespace: in the whole cluster, in
+// scope is where the permissions of a ClusterServiceVersion hold in addition to its own namespace: in the whole cluster, in
 // namespaces, or nowhere.
 type scope struct {
-	// known is false where nothing can be said about it.
-	known      bool
+	// known is false if the targets of the OperatorGroup are not known.
+	known bool
+	// cluster is true for the whole cluster. Otherwise namespaces contains the target namespaces.
 	cluster    bool
 	namespaces []string
-	// limit says why they do not hold in the whole cluster, empty if they do.
+	// limit is the reason for which the permissions do not hold in the whole cluster. It is empty if they do.
 	limit string
 }
 
-// scopeOf follows the targets of the only OperatorGroup of the namespace. An operator that does not support them, or
-// that was stopped for its APIs, gets nothing elsewhere.
+// scopeOf returns the scope that the only OperatorGroup of the namespace gives. It is empty for an operator that does not
+// support the targets of the group, and for one that was stopped because of its APIs.
 func scopeOf(c *v1alpha1.ClusterServiceVersion, groups []*operatorsv1.OperatorGroup) scope {
 	g, _ := group.Alone(groups, c.Namespace)
 	if g == nil {
@@ -200,10 +203,10 @@ func scopeOf(c *v1alpha1.ClusterServiceVersion, groups []*operatorsv1.OperatorGr
 	return s
 }
 
-// maxNamespaces is how many namespaces a scope names at most.
+// maxNamespaces is the number of namespaces that a scope names at most.
 const maxNamespaces = 5
 
-// String describes the scope in words.
+// String returns the scope in words, for messages.
 func (s scope) String() string {
 	switch n := len(s.namespaces); {
 	case s.cluster:

@@ -15,13 +15,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// maxUnlifted is how many Roles and RoleBindings a Diagnostic names at most.
+// maxUnlifted is the number of Roles and RoleBindings that a Diagnostic names at most.
 const maxUnlifted = 5
 
 // unlifted reports the Roles and RoleBindings in the operator's namespace that claim to belong to the CSV, by its owner
 // labels or an owner reference, although no InstallPlan created them. OLM also grants those with the labels where the
-// operator watches. Everyone who may write Roles in the namespace may write these labels, so they are granted nowhere
-// else. A list that was not read is not judged.
+// operator watches. Every user who may write Roles in the namespace may write these labels, so they are granted nowhere
+// else. Objects of a list that was not read are not reported.
 func unlifted(in *Input, where scope) []olmcore.Diagnostic {
 	c := in.ClusterServiceVersion
 	planned, err := olmcore.PermissionObjects(c)
@@ -54,18 +54,18 @@ func unlifted(in *Input, where scope) []olmcore.Diagnostic {
 	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonRoleNotLifted, olmcore.RefOf(c), "", "%s", message)}
 }
 
-// isClaimedFor reports whether a Role or RoleBinding says that it belongs to a CSV: by its labels or an owner reference.
+// isClaimedFor reports whether the owner labels or an owner reference of a Role or RoleBinding name a CSV.
 func isClaimedFor(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
 	return owned.By(c).Owns(o.GetLabels()) || olmcore.OwnedBy(o, c.UID)
 }
 
-// isInstalledFor reports whether an InstallPlan or a controller created a Role or RoleBinding for a CSV: both add the
-// label olm.managed to what they make the CSV an owner of.
+// isInstalledFor reports whether an InstallPlan or a controller created a Role or RoleBinding for a CSV. Both set the CSV as
+// an owner and add the label olm.managed.
 func isInstalledFor(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
 	return olmcore.OwnedBy(o, c.UID) && o.GetLabels()[olmcore.LabelManaged] == "true"
 }
 
-// notLifted is the message about objects that are granted in one namespace only.
+// notLifted returns the message about Roles and RoleBindings that are granted in one namespace only.
 func notLifted(found []string, namespace string, where scope) string {
 	slices.Sort(found)
 	found = slices.Compact(found)

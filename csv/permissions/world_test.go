@@ -143,6 +143,15 @@ func target(c *fake.Cluster, targets ...string) error {
 	return fake.Edit(c, "ns", "group", func(g *operatorsv1.OperatorGroup) { g.Spec.TargetNamespaces = targets })
 }
 
+// confineTo makes the OperatorGroup name a ServiceAccount, which it creates. An empty name removes the account.
+func confineTo(c *fake.Cluster, account string) error {
+	var failed error
+	if account != "" {
+		failed = c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: account}})
+	}
+	return errors.Join(failed, fake.Edit(c, "ns", "group", func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = account }))
+}
+
 func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 	type steps struct {
 		namespaces []string
@@ -153,6 +162,9 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 		"two namespaces": {[]string{"a", "b"}, func(c *fake.Cluster, _ func() error) error { return target(c, "a", "b") }},
 		"other targets": {[]string{"a"}, func(c *fake.Cluster, settle func() error) error {
 			return errors.Join(settle(), target(c, "a"))
+		}},
+		"an account that is removed": {[]string{"a", "b"}, func(c *fake.Cluster, settle func() error) error {
+			return errors.Join(confineTo(c, "weak"), target(c, "a"), settle(), confineTo(c, ""), target(c, "a", "b"))
 		}},
 		"a deletion": {nil, func(c *fake.Cluster, settle func() error) error {
 			return errors.Join(settle(), c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1"))))
@@ -237,8 +249,7 @@ func TestAnAccountThatMayDoNothingGrantsNothing(t *testing.T) {
 		}
 		return nil
 	}
-	require.NoError(t, c.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "weak"}}))
-	require.NoError(t, fake.Edit(c, "ns", "group", func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "weak" }))
+	require.NoError(t, confineTo(c, "weak"))
 	d := &fake.Driver{Cluster: c, Controllers: controllers()}
 	require.NoError(t, d.RunFor(t.Context(), 30*time.Minute))
 	tries, refused := 0, false
@@ -262,6 +273,47 @@ func TestAnAccountThatMayDoNothingGrantsNothing(t *testing.T) {
 		require.NotEqual(t, "ClusterRoleBinding", olmcore.RefOf(o).Kind)
 	}
 	require.NotNil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"))
+}
+
+// TestWhatAnAccountMayNotGrantIsNotGrantedWithoutIt checks that a permission which the API server rejected for the account of
+// the OperatorGroup is not granted once the account is removed, although the plan was swept and a record exists.
+func TestWhatAnAccountMayNotGrantIsNotGrantedWithoutIt(t *testing.T) {
+	c, err := newCluster("a")
+	require.NoError(t, err)
+	isAllowed := false
+	c.Authorize = func(as *corev1.ObjectReference, _ olmcore.Verb, target olmcore.Ref) error {
+		if as != nil && target.Namespace == "a" && !isAllowed {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: target.Kind}, target.Name, errors.New("not you"))
+		}
+		return nil
+	}
+	plan := func(p *v1alpha1.InstallPlan) {
+		p.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Namespace: "ns", Name: "weak"}
+	}
+	require.NoError(t, errors.Join(confineTo(c, "weak"), target(c, "a"), fake.Edit(c, "ns", "install-1", plan)))
+	d := &fake.Driver{Cluster: c, Controllers: controllers()}
+	require.NoError(t, d.RunFor(t.Context(), 5*time.Minute))
+	require.NoError(t, c.Delete(olmcore.RefOf(fake.Find[*v1alpha1.InstallPlan](c, "ns", "install-1")).Unversioned()))
+	copied := func() (n int) {
+		for _, o := range c.Objects() {
+			if o.GetNamespace() == "a" && o.GetLabels()[olmcore.LabelCopiedFrom] == "ns" && olmcore.KeyOf(o).Group == rbacv1.GroupName {
+				n++
+			}
+		}
+		return n
+	}
+	require.NoError(t, confineTo(c, ""))
+	require.NoError(t, d.RunFor(t.Context(), 5*time.Minute))
+	require.Zero(t, copied())
+	require.NoError(t, target(c))
+	require.NoError(t, d.RunFor(t.Context(), 5*time.Minute))
+	for _, o := range c.Objects() {
+		require.NotEqual(t, "ClusterRoleBinding", olmcore.RefOf(o).Kind)
+	}
+	isAllowed = true
+	require.NoError(t, errors.Join(target(c, "a"), fake.Edit(c, "ns", "group", func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "weak" })))
+	require.NoError(t, d.RunFor(t.Context(), 5*time.Minute))
+	require.Equal(t, 2, copied(), "the record proves it for the account")
 }
 
 func TestScenarios(t *testing.T) {

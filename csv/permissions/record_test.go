@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/olmcore/olm/csv/permissions"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// confine makes the OperatorGroup name a ServiceAccount, and its status confirm it. An empty name removes the account.
+func (w *world) confine(account string) {
+	w.group.Spec.ServiceAccountName, w.group.Status.ServiceAccountRef = account, nil
+	if account != "" {
+		w.group.Status.ServiceAccountRef = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: account}
+	}
+}
+
+// refuse runs some rounds in which the API server rejects each write as the ServiceAccount of the OperatorGroup.
+func (w *world) refuse(t *testing.T) {
+	t.Helper()
+	for range 3 {
+		isAsAccount := func(a olmcore.Action) bool { return a.Identity() != nil }
+		w.apply(slices.DeleteFunc(reconciled(t, w.input(t)).Actions, isAsAccount))
+	}
+}
+
+// TestARecordProvesNothingForAnotherAccount checks that a permission which the API server never let the ServiceAccount of
+// the OperatorGroup grant is not granted once the group names another account, or no account.
+func TestARecordProvesNothingForAnotherAccount(t *testing.T) {
+	for _, isPlanKept := range []bool{false, true} {
+		for name, change := range map[string]func(w *world){
+			"no account":                        func(w *world) { w.confine("") },
+			"another account":                   func(w *world) { w.confine("strong") },
+			"no account, another namespace":     func(w *world) { w.confine(""); w.target("b") },
+			"no account, all namespaces":        func(w *world) { w.confine(""); w.target("") },
+			"another account, all namespaces":   func(w *world) { w.confine("strong"); w.target("") },
+			"no account, while it is installed": func(w *world) { w.confine(""); installAgain(w) },
+			"no account, a namespace more":      func(w *world) { w.confine(""); w.target("a", "b") },
+		} {
+			t.Run(fmt.Sprint(name, isPlanKept), func(t *testing.T) {
+				w := withoutAPIs("ns")
+				w.target("a")
+				w.confine("weak")
+				w.plan.Status.AttenuatedServiceAccountRef = w.group.Status.ServiceAccountRef
+				w.refuse(t)
+				if !isPlanKept {
+					w.sweep()
+				}
+				change(w)
+				out := reconciled(t, w.input(t))
+				require.Empty(t, out.Actions)
+				requireNotApproved(t, out.Diagnostics, w.role.Name)
+				w.requireGranted(t)
+				w.confine("weak")
+				w.target("a")
+				w.settle(t)
+				w.requireGranted(t, "a")
+			})
+		}
+	}
+}
+
+// TestASuccessorOfALimitedVersionIsLimited checks that the record of a replaced version proves nothing for another account.
+func TestASuccessorOfALimitedVersionIsLimited(t *testing.T) {
+	for account, isGranted := range map[string]bool{"weak": true, "": false, "strong": false} {
+		w := withoutAPIs("a")
+		w.claim("cool", pods)
+		w.more = append(w.more, copyIn("a"))
+		record := w.more[0].(*rbacv1.ClusterRole)
+		record.Rules, record.Annotations = nil, map[string]string{"olmcore/limited-to-account": "weak"}
+		w.more = slices.Delete(w.more, 1, 2) // the binding of the replaced version
+		w.confine(account)
+		if isGranted {
+			w.settle(t)
+			w.requireGranted(t, "a")
+			continue
+		}
+		require.Empty(t, reconciled(t, w.input(t)).Actions)
+		requireNotApproved(t, reconciled(t, w.input(t)).Diagnostics, w.forged().Name)
+	}
+}
+
+// TestWhatAnAccountGrantedStaysAndExtends checks that a permission which an account granted is granted in further
+// namespaces after the plan was swept, also if the group names another account by then, and that nothing is written at rest.
+func TestWhatAnAccountGrantedStaysAndExtends(t *testing.T) {
+	for _, account := range []string{"weak", "strong", ""} {
+		for name, c := range map[string]struct {
+			change func(w *world)
+			to     [][]string
+		}{
+			"a namespace is added":           {func(*world) {}, [][]string{{"a", "b"}}},
+			"another namespace":              {func(*world) {}, [][]string{{"b"}}},
+			"all namespaces":                 {func(*world) {}, [][]string{{""}}},
+			"all namespaces, then some":      {func(*world) {}, [][]string{{""}, {"b"}}},
+			"its own, and back":              {func(*world) {}, [][]string{{"ns"}, {"a"}}},
+			"the copied CSV was made again":  {copyAgain, [][]string{{"a"}}},
+			"its bindings are lost":          {loseBindings, [][]string{{"a", "b"}}},
+			"its Roles are emptied":          {emptyRoles, [][]string{{"a"}}},
+			"its record is lost":             {loseClusterRole, [][]string{{"a", "b"}}},
+			"an operator is installed again": {installAgain, [][]string{{"a", "b"}}},
+		} {
+			t.Run(account+"/"+name, func(t *testing.T) {
+				w := withoutAPIs("ns")
+				w.target("a")
+				w.confine("weak")
+				w.settle(t)
+				w.sweep()
+				require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
+				w.confine(account)
+				w.settle(t)
+				c.change(w)
+				w.settle(t)
+				for _, targets := range c.to {
+					w.target(targets...)
+					w.settle(t)
+				}
+				w.requireGranted(t, c.to[len(c.to)-1]...)
+				require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result)
+			})
+		}
+	}
+}
+
+// TestLostWritesOfAnAccountLoseNoProof sweeps the plan right after the permission was granted, and loses one write after
+// the other.
+func TestLostWritesOfAnAccountLoseNoProof(t *testing.T) {
+	for _, accounts := range [][]string{{"weak", "weak"}, {"weak", ""}, {"weak", "strong"}, {"", "weak"}} {
+		for lost := range 8 {
+			w := withoutAPIs("ns")
+			w.target("a", "b")
+			n := 0
+			for i, account := range accounts {
+				w.confine(account)
+				for range 6 {
+					for _, a := range reconciled(t, w.input(t)).Actions {
+						if n++; n != lost {
+							w.apply([]olmcore.Action{a})
+						}
+					}
+					if i == 0 && find[*rbacv1.RoleBinding](w, "a", w.role.Name) != nil {
+						w.sweep()
+					}
+				}
+			}
+			w.target("c")
+			w.settle(t)
+			w.requireGranted(t, "c")
+		}
+	}
+}
+
+// TestARecordOfAnEarlierCSVIsTakenOver checks that a ClusterRole which an earlier CSV of the same name left behind becomes the
+// record of the new CSV once an InstallPlan proves the permission.
+func TestARecordOfAnEarlierCSVIsTakenOver(t *testing.T) {
+	for _, rules := range [][]rbacv1.PolicyRule{nil, {pods, namespaces}} {
+		w := withoutAPIs("ns")
+		w.target("a")
+		left := liftedOf("cool.v1", "before")[0].(*rbacv1.ClusterRole)
+		left.Rules, left.Annotations = rules, map[string]string{"olmcore/limited-to-account": "weak"}
+		w.more = append(w.more, left)
+		w.settle(t)
+		w.sweep()
+		record := find[*rbacv1.ClusterRole](w, "", w.role.Name)
+		require.Empty(t, record.Rules)
+		require.Empty(t, record.Annotations)
+		require.Equal(t, "uid-cool.v1", record.Labels[olmcore.LabelOwnerUID])
+		w.target("b")
+		w.settle(t)
+		w.requireGranted(t, "b")
+	}
+}
+
+// TestThePlanOfAFormerAccountIsNamed checks that the Diagnostic says why an InstallPlan with the right steps proves nothing.
+func TestThePlanOfAFormerAccountIsNamed(t *testing.T) {
+	w := withoutAPIs("")
+	w.plan.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Namespace: "ns", Name: "weak"}
+	res := reconciled(t, w.input(t)).Result
+	require.Equal(t, []string{"say " + permissions.ReasonPermissionNotApproved}, words(res))
+	require.Contains(t, res.Diagnostics[0].Message,
+		"because InstallPlan install-1 ran as ServiceAccount weak, which the OperatorGroup does not name any more.")
+	hold(w.csv, v1alpha1.CSVPhaseSucceeded, "InstallSucceeded", "", 0)
+}
