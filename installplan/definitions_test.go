@@ -127,13 +127,16 @@ func TestVersionsRecordedOnADefinition(t *testing.T) {
 		have      []string
 		observed  []olmcore.Object
 		want      []string
+		first     string
 	}{
-		"nobody so far: the own version":        {resolving: "a.v1", want: []string{"ops/a.v1"}},
-		"the own version again":                 {resolving: "a.v1", have: []string{"ops/a.v1"}, want: []string{"ops/a.v1"}},
-		"a version that is gone":                {resolving: "a.v1", have: []string{"there/b.v1"}, want: []string{"ops/a.v1"}},
-		"a version that is gone from here":      {resolving: "a.v1", have: []string{"ops/a.v0"}, want: []string{"ops/a.v1"}},
-		"a copy of a version":                   {resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{copied}, want: []string{"ops/a.v1"}},
-		"a version that lives":                  {resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1", "there/b.v1"}},
+		"nobody so far: the own version":   {resolving: "a.v1", want: []string{"ops/a.v1"}},
+		"the own version again":            {resolving: "a.v1", have: []string{"ops/a.v1"}, want: []string{"ops/a.v1"}},
+		"a version that is gone":           {resolving: "a.v1", have: []string{"there/b.v1"}, want: []string{"ops/a.v1"}},
+		"a version that is gone from here": {resolving: "a.v1", have: []string{"ops/a.v0"}, want: []string{"ops/a.v1"}},
+		"a copy of a version":              {resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{copied}, want: []string{"ops/a.v1"}},
+		"a version that lives": {
+			resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1", "there/b.v1"}, first: "there",
+		},
 		"a version that lives here":             {resolving: "a.v1", have: []string{"ops/a.v0"}, observed: []olmcore.Object{CSV("a.v0")}, want: []string{"ops/a.v0", "ops/a.v1"}},
 		"what is no name of a version":          {resolving: "a.v1", have: []string{"b.v1", "/b.v1", "there/", "a/b/c"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1"}},
 		"a step of no version adds none":        {have: []string{"there/b.v1"}, observed: []olmcore.Object{live}, want: []string{"there/b.v1"}},
@@ -154,6 +157,9 @@ func TestVersionsRecordedOnADefinition(t *testing.T) {
 			want := map[string]string{"theirs": "kept", stepHash: got[stepHash]}
 			for _, value := range c.want {
 				want[prefix+alongsideHash(value)] = value
+			}
+			if c.first != "" {
+				want[firstInstalledBy] = c.first
 			}
 			require.Equal(t, want, got)
 		})
@@ -315,7 +321,11 @@ func TestNewerVersionKeepsItsDefinition(t *testing.T) {
 			}
 			after := r.Actions[0].(olmcore.Update).After.(*apiextensionsv1.CustomResourceDefinition)
 			Same(t, have.Spec, after.Spec)
-			require.Equal(t, recordedFor(c.newer.Namespace+"/"+c.newer.Name, "ops/a.v1"), after.Annotations)
+			recorded := recordedFor(c.newer.Namespace+"/"+c.newer.Name, "ops/a.v1")
+			if c.newer.Namespace != NS {
+				recorded[firstInstalledBy] = c.newer.Namespace
+			}
+			require.Equal(t, recorded, after.Annotations)
 			in = input(in.InstallPlan, with(own, after, c.newer))
 			require.Equal(t, Complete, statusOf(in, reconcile(t, in)).Phase)
 		})

@@ -35,7 +35,7 @@ func TestABundleRecordsNobodyOnADefinition(t *testing.T) {
 		forged[key] = "ops/a.v1"
 	}
 	forged[alongside+"0"], forged["olmcore/step-hash"] = "there/b.v1", "x"
-	forged["olmcore/converted-by"], forged["olmcore/changeable-by"] = "ops/a.v1", "ops"
+	forged["olmcore/converted-by"], forged["olmcore/changeable-by"], forged[firstInstalledBy] = "ops/a.v1", "ops", "ops"
 	labels := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: "there", Name: "b.v1", UID: "b"}.Labels()
 	for what, exists := range map[string]bool{"new": false, "another's": true} {
 		s := definitionStep(thing(func(d *definition) { d.Annotations, d.Labels = forged, labels }))
@@ -56,6 +56,7 @@ func TestABundleRecordsNobodyOnADefinition(t *testing.T) {
 			case olmcore.Update:
 				written = action.After
 				maps.Copy(want, recordedFor("there/b.v1"))
+				want[firstInstalledBy] = "there"
 			}
 		}
 		require.NotNil(t, written, what)

@@ -103,7 +103,8 @@ func (d definition) decide() Verdict {
 		if v := d.mayCreate(); v.Outcome != Pending {
 			return v
 		}
-		return create(w, t, annotated(d.desired, d.recording(nil), map[string]string{hashKey: d.hash}))
+		entries, _ := d.recording(nil)
+		return create(w, t, annotated(d.desired, entries, map[string]string{hashKey: d.hash}))
 	}
 	entries, _ := Recorded(have)
 	recorded := !slices.ContainsFunc(t.Versions, func(name string) bool {
@@ -170,11 +171,11 @@ func (d definition) change() Verdict {
 	return v
 }
 
-// write asks for the Update to after, with the records of the plan's versions and further annotations, or finds that it would
-// change nothing but the latter.
+// write asks for the Update to after, with the records of the plan's versions, the namespace that installed the definition first, and
+// further annotations. There is no Update if it would change nothing else than the last two.
 func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Verdict {
 	entries, others := Recorded(after)
-	entries = d.recording(entries)
+	entries, live := d.recording(entries)
 	own, namespace := 0, d.w.Plan.Namespace
 	for _, value := range entries {
 		if strings.HasPrefix(value, namespace+"/") {
@@ -189,6 +190,11 @@ func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, furth
 	after = annotated(after, entries)
 	if apiequality.Semantic.DeepEqual(d.have.ObjectMeta, after.ObjectMeta) && apiequality.Semantic.DeepEqual(d.have.Spec, after.Spec) {
 		return d.served()
+	}
+	if first := firstInstalledBy(others[olmcore.AnnotationFirstInstalledBy], live, slices.Collect(maps.Values(entries))); first != "" {
+		after.Annotations[olmcore.AnnotationFirstInstalledBy] = first
+	} else {
+		delete(after.Annotations, olmcore.AnnotationFirstInstalledBy)
 	}
 	v := change(d.w, d.t, annotated(after, further))
 	if d.t.Recorded == v1alpha1.StepStatusWaitingForAPI {
@@ -277,11 +283,11 @@ func Recorded(crd *apiextensionsv1.CustomResourceDefinition) (entries, others ma
 // MayBeRecorded reports whether a name may be one that a definition records: others look versions up by what is recorded.
 func MayBeRecorded(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
-// recording returns the entries of those that exist or are about to, and those of the plan's own versions. Two names
-// may have one hash under which OLM records them, and such names are easily found: the first entry stays, the next gets
-// a key of its own.
-func (d definition) recording(entries map[string]string) map[string]string {
-	kept := map[string]string{}
+// recording returns the entries of those that exist or are about to, and those of the plan's own versions. live are the values of
+// the former. Two names may have one hash under which OLM records them, and such names are easily found: the first entry stays, the
+// next gets a key of its own.
+func (d definition) recording(entries map[string]string) (kept map[string]string, live []string) {
+	kept = map[string]string{}
 	add := func(value string) {
 		h := fnv.New64a()
 		h.Write([]byte(value))
@@ -295,12 +301,13 @@ func (d definition) recording(entries map[string]string) map[string]string {
 		namespace, name, _ := strings.Cut(entries[key], "/")
 		if csv := d.w.version(namespace, name); csv != nil && !csv.IsCopied() || d.w.isAnnounced(namespace, name) {
 			add(entries[key])
+			live = append(live, entries[key])
 		}
 	}
 	for _, name := range d.t.Versions {
 		add(d.w.Plan.Namespace + "/" + name)
 	}
-	return kept
+	return kept, live
 }
 
 // recordedOwners returns the values of those entries of the observed definition that counts accepts, sorted and each
