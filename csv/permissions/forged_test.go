@@ -93,6 +93,26 @@ var attacks = map[string]func(w *world){
 	"a rule on URLs beside": func(w *world) {
 		w.ask("cool", secrets, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}})
 	},
+	"a wildcard instead of the verbs": func(w *world) {
+		w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
+		every := pods
+		every.Verbs = []string{"*"}
+		w.ask("cool", every)
+	},
+	"the rules of the plan in another order": func(w *world) {
+		permissions := &w.csv.Spec.InstallStrategy.StrategySpec.Permissions
+		*permissions = nil
+		w.ask("cool", pods, secrets)
+		w.plan = csvtest.Plan(w.csv)
+		*permissions = nil
+		w.ask("cool", secrets, pods)
+	},
+	"the ServiceAccount of another CSV": func(w *world) {
+		w.plan = nil
+		w.more = append(w.more, liftedOf("other.v1", "uid-other.v1")...)
+		w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil
+		w.ask("cool", pods, secrets)
+	},
 	"no plan": func(w *world) { w.plan = nil },
 	"a plan that has no status": func(w *world) {
 		w.ask("cool", secrets)

@@ -18,7 +18,8 @@ import (
 type gap struct {
 	// missing is true if a role or binding does not exist.
 	missing bool
-	// changed is true if an existing role or binding has other rules or subjects. Its correction may grant more.
+	// changed is true if an existing role or binding has other rules or subjects, or if an earlier CSV of the same name left
+	// it behind. Its correction may grant more, or make it a proof.
 	changed bool
 }
 
@@ -32,7 +33,7 @@ func (g grant) gapOf(c *v1alpha1.ClusterServiceVersion, observed index, places [
 		case have == nil:
 			lacks.missing = true
 		case !to.owns(c, have), have.GetDeletionTimestamp() != nil:
-		case !to.hasRules(have, g):
+		case !to.hasRules(have, g), to.isLeftBehind(c, have):
 			lacks.changed = true
 		}
 		bound := observed[to.key("RoleBinding", g.binding.Name)]
@@ -40,12 +41,20 @@ func (g grant) gapOf(c *v1alpha1.ClusterServiceVersion, observed index, places [
 		case bound == nil:
 			lacks.missing = true
 		case !to.owns(c, bound), bound.GetDeletionTimestamp() != nil:
+		case to.isLeftBehind(c, bound):
+			lacks.changed = true
 		default:
 			live := contentOf(bound)
 			lacks.changed = lacks.changed || live.RoleRef == to.roleRef(g) && !slices.Equal(live.Subjects, g.binding.Subjects)
 		}
 	}
 	return lacks
+}
+
+// isLeftBehind reports whether an earlier CSV of the same name left a ClusterRole or ClusterRoleBinding behind. Objects of
+// OLM have no UID of their CSV, and count as objects of every CSV of the name.
+func (p place) isLeftBehind(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
+	return p.copy == nil && !owned.ByIncarnation(c).Owns(o.GetLabels())
 }
 
 // key returns the key of a role or binding in a place. kind is Role or RoleBinding.

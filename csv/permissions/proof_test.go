@@ -408,27 +408,59 @@ func TestWhatProvesAPermissionIsAffected(t *testing.T) {
 	require.True(t, permissions.Concerned(nil, allowed).Is(w.csv))
 }
 
-// TestAnEarlierIncarnationProvesNothing checks that what an earlier CSV of the name left behind, bound no more, does not
-// become a proof for one that a tenant created under the name.
+// TestAnEarlierIncarnationProvesNothing checks that what an earlier CSV of the name left behind does not become a proof for a
+// CSV that a tenant created under the name, also if the binding was left behind.
 func TestAnEarlierIncarnationProvesNothing(t *testing.T) {
-	for _, isRecord := range []bool{false, true} {
+	for name, c := range map[string]struct{ isRecord, isBound bool }{
+		"a ClusterRole": {}, "a record": {isRecord: true}, "a ClusterRole and its binding": {isBound: true},
+	} {
 		for _, targets := range [][]string{{"a"}, {""}} {
-			w := withoutAPIs(targets...)
-			w.sweep()
-			left := liftedOf("cool.v1", "before")[0].(*rbacv1.ClusterRole)
-			if isRecord {
-				left.Rules = nil
-			}
-			w.more = []olmcore.Object{copyIn("a"), left}
-			for range 4 {
-				res := reconciled(t, w.input(t)).Result
-				for _, line := range words(res) {
-					require.False(t, strings.HasPrefix(line, "create") || strings.HasPrefix(line, "update"), line)
+			t.Run(name+"/"+targets[0], func(t *testing.T) {
+				w := withoutAPIs(targets...)
+				w.sweep()
+				left := liftedOf("cool.v1", "before")
+				if c.isRecord {
+					left[0].(*rbacv1.ClusterRole).Rules = nil
 				}
-				w.apply(res.Actions)
-			}
-			requireNotApproved(t, reconciled(t, w.input(t)).Diagnostics, w.role.Name)
+				if !c.isBound {
+					left = left[:1]
+				}
+				w.more = append(left, copyIn("a"))
+				for range 4 {
+					res := reconciled(t, w.input(t)).Result
+					for _, line := range words(res) {
+						require.False(t, strings.HasPrefix(line, "create") || strings.HasPrefix(line, "update"), line)
+					}
+					w.apply(res.Actions)
+				}
+				requireNotApproved(t, reconciled(t, w.input(t)).Diagnostics, w.role.Name)
+			})
 		}
+	}
+}
+
+// TestACSVThatIsCreatedAgainGetsWhatItsPlanProves checks that a CSV which a tenant deletes and creates again under its name
+// gets the permissions of its InstallPlan for the same ServiceAccount, and no other permission.
+func TestACSVThatIsCreatedAgainGetsWhatItsPlanProves(t *testing.T) {
+	for _, target := range []string{"", "a"} {
+		w := withoutAPIs("ns")
+		w.target(target)
+		w.settle(t)
+		w.target("ns") // the copied CSVs are deleted
+		w.target(target)
+		w.csv.UID = "uid-again"
+		w.ask("cool", secrets)
+		w.ask("mine", pods)
+		proven := w.role.Name
+		w.forge()
+		for range 3 {
+			w.apply(reconciled(t, w.input(t)).Actions)
+		}
+		for _, o := range w.more {
+			isGranted := o.GetNamespace() != "ns" && olmcore.KeyOf(o).Group == rbacv1.GroupName
+			require.True(t, !isGranted || o.GetName() == proven, olmcore.KeyOf(o))
+		}
+		require.Equal(t, "uid-again", find[*rbacv1.ClusterRole](w, "", proven).Labels[olmcore.LabelOwnerUID])
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv/permissions"
 	"github.com/olmcore/olm/olmcore"
@@ -188,4 +189,68 @@ func TestThePlanOfAFormerAccountIsNamed(t *testing.T) {
 	require.Contains(t, res.Diagnostics[0].Message,
 		"because InstallPlan install-1 ran as ServiceAccount weak, which the OperatorGroup does not name any more.")
 	hold(w.csv, v1alpha1.CSVPhaseSucceeded, "InstallSucceeded", "", 0)
+}
+
+// TestNothingIsGrantedThatAnAccountWasNeverAllowed checks in random histories that a permission of a plan which ran as an
+// account is granted as another identity only after the API server let the account grant it.
+func TestNothingIsGrantedThatAnAccountWasNeverAllowed(t *testing.T) {
+	grants := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := withoutAPIs("ns")
+		w.confine("weak")
+		w.plan.Status.AttenuatedServiceAccountRef = w.group.Status.ServiceAccountRef
+		isGranted := false
+		for range 12 {
+			switch rapid.SampledFrom([]string{"target", "account", "sweep", "phase", "copies", "nothing"}).Draw(t, "change") {
+			case "target":
+				w.target(rapid.SampledFrom([][]string{{""}, {"a"}, {"b"}, {"a", "b"}, {"ns"}}).Draw(t, "targets")...)
+			case "account":
+				w.confine(rapid.SampledFrom([]string{"", "weak", "strong"}).Draw(t, "account"))
+			case "sweep":
+				w.sweep()
+			case "phase":
+				phase := rapid.SampledFrom([]v1alpha1.ClusterServiceVersionPhase{"InstallReady", "Succeeded", "Failed"}).Draw(t, "phase")
+				hold(w.csv, phase, "", "", 0)
+			case "copies":
+				targets := w.group.Status.Namespaces
+				w.target("ns")
+				w.target(targets...)
+			}
+			for _, a := range reconciled(t, w.input(t)).Actions {
+				if !isGrant(a) {
+					w.apply([]olmcore.Action{a})
+					continue
+				}
+				isLimited := a.Identity() != nil && a.Identity().Name == "weak"
+				require.True(t, isGranted || isLimited, "%s", words(olmcore.Result{Actions: []olmcore.Action{a}}))
+				if !isLimited || rapid.Bool().Draw(t, "allowed") {
+					w.apply([]olmcore.Action{a})
+					_, target, _ := a.Describe() // the API server checks the rules of a ClusterRole against the rights of the account
+					isGranted = isGranted || target.Kind == "RoleBinding" || target.Kind == "ClusterRole"
+					grants++
+				}
+			}
+		}
+	})
+	require.NotZero(t, grants)
+}
+
+// isGrant reports whether an action creates or updates a binding, or a role with rules.
+func isGrant(a olmcore.Action) bool {
+	var after olmcore.Object
+	switch a := a.(type) {
+	case olmcore.Create:
+		after = a.Object
+	case olmcore.Update:
+		after = a.After
+	default:
+		return false
+	}
+	switch o := after.(type) {
+	case *rbacv1.Role:
+		return len(o.Rules) > 0
+	case *rbacv1.ClusterRole:
+		return len(o.Rules) > 0
+	}
+	return true
 }

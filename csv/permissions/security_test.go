@@ -211,7 +211,21 @@ var tamper = map[string]func(t *rapid.T, w *world){
 		w.csv.Labels = map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}
 	},
 	"the permissions of the CSV": func(t *rapid.T, w *world) {
-		w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = []rbacv1.PolicyRule{pods, everything}
+		onlyOne := pods
+		onlyOne.ResourceNames = []string{"one"}
+		w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = rapid.SampledFrom([][]rbacv1.PolicyRule{
+			{pods, everything}, {everything, pods}, {onlyOne}, {onlyOne, secrets}, {},
+			{pods, {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
+			{pods, {Verbs: []string{"get"}, APIGroups: []string{"*"}, Resources: []string{"*/status"}}},
+		}).Draw(t, "rules")
+	},
+	"the CSV, deleted and created again": func(t *rapid.T, w *world) {
+		w.csv.UID = "uid-again"
+		for _, o := range []metav1.Object{w.role, w.binding, w.account} {
+			if rapid.Bool().Draw(t, "owned") {
+				o.SetOwnerReferences([]metav1.OwnerReference{olmcore.OwnerReferenceTo(w.csv)})
+			}
+		}
 	},
 	"what a plan would create for the spec": func(t *rapid.T, w *world) {
 		if rapid.Bool().Draw(t, "more") {

@@ -311,7 +311,9 @@ func TestWhatAnAccountMayNotGrantIsNotGrantedWithoutIt(t *testing.T) {
 		require.NotEqual(t, "ClusterRoleBinding", olmcore.RefOf(o).Kind)
 	}
 	isAllowed = true
-	require.NoError(t, errors.Join(target(c, "a"), fake.Edit(c, "ns", "group", func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = "weak" })))
+	require.NoError(t, errors.Join(target(c, "a"), fake.Edit(c, "ns", "group", func(g *operatorsv1.OperatorGroup) {
+		g.Spec.ServiceAccountName = "weak"
+	})))
 	require.NoError(t, d.RunFor(t.Context(), 5*time.Minute))
 	require.Equal(t, 2, copied(), "the record proves it for the account")
 }
