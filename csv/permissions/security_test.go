@@ -215,7 +215,8 @@ var tamper = map[string]func(t *rapid.T, w *world){
 		onlyOne.ResourceNames = []string{"one"}
 		w.csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = rapid.SampledFrom([][]rbacv1.PolicyRule{
 			{pods, everything}, {everything, pods}, {onlyOne}, {onlyOne, secrets}, {},
-			{pods, {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}}, {pods, {Verbs: []string{"get"}, APIGroups: []string{"*"}, Resources: []string{"*/status"}}},
+			{pods, {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
+			{pods, {Verbs: []string{"get"}, APIGroups: []string{"*"}, Resources: []string{"*/status"}}},
 		}).Draw(t, "rules")
 	},
 	"the CSV, deleted and created again": func(t *rapid.T, w *world) {
