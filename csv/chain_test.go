@@ -380,8 +380,8 @@ func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 	in.OtherGroups, in.OtherProviders = olmcore.Found(staticGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, 1000*time.Hour))
 	want := moves(in, failed, "CannotModifyStaticOperatorGroupProvidedAPIs", "static provided api operatorgroup cannot be modified by these apis")
 	want.Diagnostics = []olmcore.Diagnostic{{
-		Severity: olmcore.Error, Reason: csv.ReasonAPIConflict, Target: olmcore.RefOf(in.OtherGroups.Items[0]).Unversioned(),
-		Message: "OperatorGroup other/group provides Cool.v1.example.com in a namespace that it shares with this one",
+		Severity: olmcore.Error, Reason: csv.ReasonAPIConflict, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(),
+		Message: "OperatorGroup other/group provides Cool.v1.example.com in a namespace that OperatorGroup group targets too",
 	}}
 	check(t, in, want)
 }

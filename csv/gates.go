@@ -153,8 +153,9 @@ func apiConflict(f *facts) (decision, bool) {
 	}
 	d.actions = deployment.Stop(f.csv, f.Deployments.Items, olmcore.Cause{Reason: ReasonAPIConflict, Message: d.Message})
 	if other := f.claim.Conflict; other != nil && f.csv.Status.Reason != d.Reason {
-		d.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, ReasonAPIConflict, olmcore.RefOf(other), "",
-			"OperatorGroup %s/%s provides %s in a namespace that it shares with this one", other.Namespace, other.Name, f.claim.Contested)}
+		d.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, ReasonAPIConflict, olmcore.RefOf(f.csv), "",
+			"OperatorGroup %s/%s provides %s in a namespace that OperatorGroup %s targets too",
+			other.Namespace, other.Name, f.claim.Contested, f.group.Name)}
 	}
 	return d, true
 }

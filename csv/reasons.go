@@ -53,8 +53,9 @@ const (
 	// ReasonGroupNotReady: the target namespaces of the OperatorGroup are not computed yet. Run package operatorgroup
 	// for it.
 	ReasonGroupNotReady = "GroupNotReady"
-	// ReasonAPIConflict: OperatorGroups that share a namespace provide the same API; the operator that lost it does not
-	// run. Remove one of the two, or give the groups separate targets.
+	// ReasonAPIConflict means that OperatorGroups with a common namespace provide the same API. The operator that is named
+	// does not run. Remove one of the two operators, or give the groups separate targets. To keep an API for an operator, set
+	// spec.staticProvidedAPIs of its OperatorGroup, and list the API in the annotation olm.providedAPIs.
 	ReasonAPIConflict = "APIConflict"
 	// ReasonAPIServiceConflict: an owned APIService exists and is another's, so the operator is not installed. Remove it or
 	// the operator that it belongs to; one that was left behind goes with package sweep.
