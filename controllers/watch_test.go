@@ -221,6 +221,7 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 	namespace := func(allowed string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"olmcore/allowed-permissions": allowed}}}
 	}
+	unfinished := []string{"a/failed", "a/runs"}
 	shared, automanaged := map[string]string{"x": "y"}, map[string]string{"kube-aggregator.kubernetes.io/automanaged": "true"}
 	service := func(version string, labels, annotations map[string]string) *apiregistrationv1.APIService {
 		meta := metav1.ObjectMeta{Name: "v1.things.com", ResourceVersion: version, Labels: labels, Annotations: annotations}
@@ -242,11 +243,11 @@ func TestATenantsGroupsAndVersionsConcernFew(t *testing.T) {
 		"a group that lists others":  {controllers.CSV, nil, group("Cool.v2.example.com"), []string{"evil/x"}},
 		"a version that owns an API": {controllers.InstallPlan, nil, version("evil", "x", "Cool"), []string{"a/failed", "a/runs"}},
 		"a definition beside plans":  {controllers.InstallPlan, nil, definition("cools.example.com"), []string{"a/failed", "a/runs"}},
-		"an APIService of another":   {controllers.InstallPlan, nil, service("2", nil, nil), []string{"a/failed", "a/runs"}},
+		"an APIService of another":   {controllers.InstallPlan, nil, service("2", nil, nil), unfinished},
 		"one that is available":      {controllers.InstallPlan, service("1", nil, nil), service("2", nil, nil), nil},
-		"one that is shared":         {controllers.InstallPlan, service("1", nil, nil), service("2", nil, shared), []string{"a/failed", "a/runs"}},
-		"one that gets an owner":     {controllers.InstallPlan, service("1", nil, nil), service("2", shared, nil), []string{"a/failed", "a/runs"}},
-		"one that is deleted":        {controllers.InstallPlan, service("1", nil, nil), service("1", nil, nil), []string{"a/failed", "a/runs"}},
+		"one that is shared":         {controllers.InstallPlan, service("1", nil, nil), service("2", nil, shared), unfinished},
+		"one that gets an owner":     {controllers.InstallPlan, service("1", nil, nil), service("2", shared, nil), unfinished},
+		"one that is deleted":        {controllers.InstallPlan, service("1", nil, nil), service("1", nil, nil), unfinished},
 		"one of definitions":         {controllers.InstallPlan, nil, service("2", automanaged, nil), nil},
 		"a namespace with plans":     {controllers.InstallPlan, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}, []string{"evil/complete"}},
 		"leftovers beside a version": {controllers.Sweep, nil, version("evil", "x", "Cool"), []string{"evil/"}},

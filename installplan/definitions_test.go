@@ -133,9 +133,12 @@ func TestVersionsRecordedOnADefinition(t *testing.T) {
 		"the own version again":            {resolving: "a.v1", have: []string{"ops/a.v1"}, want: []string{"ops/a.v1"}},
 		"a version that is gone":           {resolving: "a.v1", have: []string{"there/b.v1"}, want: []string{"ops/a.v1"}},
 		"a version that is gone from here": {resolving: "a.v1", have: []string{"ops/a.v0"}, want: []string{"ops/a.v1"}},
-		"a copy of a version":              {resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{copied}, want: []string{"ops/a.v1"}},
+		"a copy of a version": {
+			resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{copied}, want: []string{"ops/a.v1"},
+		},
 		"a version that lives": {
-			resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1", "there/b.v1"}, first: "there",
+			resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{live},
+			want: []string{"ops/a.v1", "there/b.v1"}, first: "there",
 		},
 		"a version that lives here":             {resolving: "a.v1", have: []string{"ops/a.v0"}, observed: []olmcore.Object{CSV("a.v0")}, want: []string{"ops/a.v0", "ops/a.v1"}},
 		"what is no name of a version":          {resolving: "a.v1", have: []string{"b.v1", "/b.v1", "there/", "a/b/c"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1"}},

@@ -48,7 +48,8 @@ func TestGatherReadsWhatThePlanNeeds(t *testing.T) {
 		Step("a.v1", "monitoring.coreos.com", "v1", "ServiceMonitor", "m", `{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"name":"m"}}`),
 	}, func(p *v1alpha1.InstallPlan) { p.Status.AttenuatedServiceAccountRef = olmReference("scoped") })
 	catalog, theirs := pullCatalog("pull"), served("v1beta1")
-	r := Reader(t, p, crd, thing, sub, version, role, neighbour, renamed, pull, catalog, account, namespace, Group(), theirs, served("v1", automanaged("true")),
+	r := Reader(t, p, crd, thing, sub, version, role, neighbour, renamed, pull, catalog, account, namespace, Group(),
+		theirs, served("v1", automanaged("true")),
 		Subscription("elsewhere", func(s *v1alpha1.Subscription) { s.Namespace = "there" }))
 	config := installplan.Config{SupportedKinds: []string{"Thing", "ServiceMonitor"}}
 	got, err := installplan.Gather(t.Context(), r, key, config)

@@ -112,7 +112,8 @@ var kinds = []Kind{
 	row(admissionregistrationv1.SchemeGroupVersion, &admissionregistrationv1.MutatingWebhookConfiguration{}, false, "mutatingwebhookconfigurations", WatchAll, by(byCSV), "whether operators have their webhooks"),
 	row(admissionregistrationv1.SchemeGroupVersion, &admissionregistrationv1.ValidatingWebhookConfiguration{}, false, "validatingwebhookconfigurations", WatchAll, by(byCSV), "whether operators have their webhooks"),
 	row(apiextensionsv1.SchemeGroupVersion, &apiextensionsv1.CustomResourceDefinition{}, false, "customresourcedefinitions", WatchAll, by(byCSV, byInstallPlan, bySubscription), "whether the CRDs that operators own or require exist"),
-	row(apiregistrationv1.SchemeGroupVersion, &apiregistrationv1.APIService{}, false, "apiservices", WatchAll, by(byCSV, byInstallPlan, bySubscription), "whether the APIs that operators require or own are served, and who serves an API group"),
+	row(apiregistrationv1.SchemeGroupVersion, &apiregistrationv1.APIService{}, false, "apiservices", WatchAll,
+		by(byCSV, byInstallPlan, bySubscription), "whether the APIs that operators require or own are served, and who serves an API group"),
 
 	row(v1alpha1.SchemeGroupVersion, &v1alpha1.CatalogSource{}, true, "catalogsources", WatchAll, by(byCatalog, byInstallPlan, byResolution, bySubscription), "which catalogs there are"),
 	row(v1alpha1.SchemeGroupVersion, &v1alpha1.ClusterServiceVersion{}, true, "clusterserviceversions", WatchAll, by(byCSV, byInstallPlan, byResolution, bySubscription), "which operators are installed"),

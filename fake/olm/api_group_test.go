@@ -24,7 +24,9 @@ func confined(t *testing.T, alpha resolution.Package) *world {
 	w := newWorld(t)
 	account := metav1.ObjectMeta{Namespace: namespace, Name: "installer"}
 	require.NoError(t, w.cluster.Create(&corev1.ServiceAccount{ObjectMeta: account}))
-	require.NoError(t, fake.Edit(w.cluster, namespace, "group", func(g *operatorsv1.OperatorGroup) { g.Spec.ServiceAccountName = account.Name }))
+	require.NoError(t, fake.Edit(w.cluster, namespace, "group", func(g *operatorsv1.OperatorGroup) {
+		g.Spec.ServiceAccountName = account.Name
+	}))
 	w.serve(t, alpha)
 	return w
 }
@@ -42,14 +44,15 @@ func (w *world) serve(t *testing.T, alpha resolution.Package) {
 func TestATenantDefinesNothingInTheGroupOfAnother(t *testing.T) {
 	w := confined(t, owning("alpha", nil))
 	service := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1alpha1.example.com"}}
-	service.Spec = apiregistrationv1.APIServiceSpec{Group: "example.com", Version: "v1alpha1", GroupPriorityMinimum: 100, VersionPriority: 100}
+	service.Spec.Group, service.Spec.Version = "example.com", "v1alpha1"
+	service.Spec.GroupPriorityMinimum, service.Spec.VersionPriority = 100, 100
 	require.NoError(t, w.cluster.Create(service))
 	require.NoError(t, w.subscribe("alpha", v1alpha1.ApprovalAutomatic))
 	w.run(t, 10*time.Minute)
 	plan := w.planOf(t, csvName("alpha", 1))
 	require.Equal(t, v1alpha1.InstallPlanPhaseFailed, plan.Status.Phase)
-	require.Equal(t, "CustomResourceDefinition alphas.example.com is not created: APIService v1alpha1.example.com of the same group belongs "+
-		"to no operator of namespace ops. To allow it, a cluster administrator can run: kubectl annotate --overwrite "+
+	require.Equal(t, "CustomResourceDefinition alphas.example.com is not created: APIService v1alpha1.example.com of the same group "+
+		"belongs to no operator of namespace ops. To allow it, a cluster administrator can run: kubectl annotate --overwrite "+
 		"apiservice/v1alpha1.example.com olmcore/api-group-shared-with=ops", plan.Status.Message)
 	require.Nil(t, fake.Find[*apiextensionsv1.CustomResourceDefinition](w.cluster, "", "alphas.example.com"))
 	require.Empty(t, w.phases(), "nothing of the plan is applied")

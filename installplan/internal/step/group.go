@@ -54,7 +54,8 @@ func (d definition) mayAddToGroup(refusal string) Verdict {
 	for _, service := range d.w.APIServices.Items {
 		owner, isOwned := olmcore.OwnerOf(service.Labels)
 		isOurs := isOwned && owner.Kind == kinds.CSV && owner.Namespace == namespace
-		if !apigroup.Contains(group, service) || apigroup.FollowsDefinitions(service) || isOurs || apigroup.IsSharedWith(service, namespace) {
+		isAllowed := isOurs || apigroup.IsSharedWith(service, namespace)
+		if isAllowed || !apigroup.Contains(group, service) || apigroup.FollowsDefinitions(service) {
 			continue
 		}
 		reason := fmt.Sprintf("APIService %s of the same group belongs to no operator of namespace %s", service.Name, namespace)
