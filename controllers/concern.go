@@ -114,22 +114,22 @@ func sweepsConcerned(_, next olmcore.Object) concern {
 	return ofKind(sweep.Concerned(next))
 }
 
-// plansConcerned: to a plan that is Complete nothing matters any more but itself, its namespace and its Subscriptions. Of
-// APIServices only their owner, their annotations and their group matter.
+// plansConcerned returns which InstallPlans a change concerns. A plan that is Complete depends only on itself, its namespace
+// and its Subscriptions. Of an APIService only its labels, annotations and API group matter.
 func plansConcerned(old, next olmcore.Object) concern {
 	switch next := next.(type) {
 	case *corev1.Namespace, *v1alpha1.Subscription:
 		return everyone
 	case *apiregistrationv1.APIService:
-		if before, is := old.(*apiregistrationv1.APIService); is && isStatusUpdate(before, next) {
+		if before, is := old.(*apiregistrationv1.APIService); is && isIrrelevant(before, next) {
 			return concern{}
 		}
 	}
 	return ofKind(olmcore.Concern[*v1alpha1.InstallPlan]{Is: isUnfinished, Terms: []olmcore.Term{unfinished}})
 }
 
-// isStatusUpdate reports whether an APIService was updated, and neither its metadata nor its group changed.
-func isStatusUpdate(before, after *apiregistrationv1.APIService) bool {
+// isIrrelevant reports whether an update of an APIService left its labels, annotations and API group as they were.
+func isIrrelevant(before, after *apiregistrationv1.APIService) bool {
 	return before.ResourceVersion != after.ResourceVersion && before.Spec.Group == after.Spec.Group &&
 		maps.Equal(before.Labels, after.Labels) && maps.Equal(before.Annotations, after.Annotations)
 }

@@ -50,6 +50,7 @@ type known struct {
 
 // reportOnce adds the Diagnostics of Assess that a Result lacks, in the first reconcile of a key after a start. Reconcile
 // reports some of them only together with writes, and a manager that takes over a cluster of OLM may have nothing to write.
+// If a list was not read yet, the next reconcile assesses the key again.
 func (p *pass) reportOnce(result *olmcore.Result, assess func() ([]olmcore.Diagnostic, error)) error {
 	if p.isAssessed {
 		return nil
@@ -58,7 +59,9 @@ func (p *pass) reportOnce(result *olmcore.Result, assess func() ([]olmcore.Diagn
 	if err != nil {
 		return err
 	}
-	p.isAssessed = true
+	p.isAssessed = !slices.ContainsFunc(diagnostics, func(d olmcore.Diagnostic) bool {
+		return d.Reason == csv.ReasonNotObserved || d.Reason == csv.ReasonGroupNotReady
+	})
 	for _, d := range diagnostics {
 		if !slices.Contains(result.Diagnostics, d) {
 			result.Diagnostics = append(result.Diagnostics, d)

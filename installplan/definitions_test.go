@@ -129,7 +129,7 @@ func TestVersionsRecordedOnADefinition(t *testing.T) {
 		want      []string
 		first     string
 	}{
-		"nobody so far: the own version":   {resolving: "a.v1", want: []string{"ops/a.v1"}},
+		"no version so far: the own one":   {resolving: "a.v1", want: []string{"ops/a.v1"}},
 		"the own version again":            {resolving: "a.v1", have: []string{"ops/a.v1"}, want: []string{"ops/a.v1"}},
 		"a version that is gone":           {resolving: "a.v1", have: []string{"there/b.v1"}, want: []string{"ops/a.v1"}},
 		"a version that is gone from here": {resolving: "a.v1", have: []string{"ops/a.v0"}, want: []string{"ops/a.v1"}},

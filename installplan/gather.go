@@ -286,17 +286,15 @@ func addsToGroups(in *Input) bool {
 	}
 	isConfined := in.InstallPlan.Status.AttenuatedServiceAccountRef != nil
 	return slices.ContainsFunc(in.InstallPlan.Status.Plan, func(s *v1alpha1.Step) bool {
-		switch {
-		case s == nil || s.Resource.Kind != kinds.CRD || s.Status == v1alpha1.StepStatusNotCreated:
+		if s == nil || s.Resource.Kind != kinds.CRD || s.Status == v1alpha1.StepStatusNotCreated {
 			return false
-		case olmcore.IsStepDone(s):
-			return !exists[s.Resource.Name]
-		case isConfined:
-			return true
 		}
-		return !exists[cmp.Or(manifest.NameOf(s), s.Resource.Name)] // as in package step, the name in the manifest counts
+		return isConfined && !olmcore.IsStepDone(s) || !exists[nameOf(s)]
 	})
 }
+
+// nameOf returns the name of the object of a step. As in package step, the name in the manifest counts.
+func nameOf(s *v1alpha1.Step) string { return cmp.Or(manifest.NameOf(s), s.Resource.Name) }
 
 // alongside reads the ClusterServiceVersions of other namespaces that definitions record, or who is to make them.
 func (g *gatherer) alongside(recorded []string) {

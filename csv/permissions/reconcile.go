@@ -58,8 +58,8 @@ func decide(in *Input) olmcore.Result {
 	return res
 }
 
-// assess returns the Result of Reconcile, and the Diagnostics about what stays as it is although a new operator would not
-// get it, or gets nothing.
+// assess returns the Result of Reconcile without the lasting Diagnostics, and these. They report permissions that stay although
+// a new operator would not get them, and APIs and Roles that are not granted elsewhere.
 func assess(in *Input) (res olmcore.Result, lasting []olmcore.Diagnostic) {
 	c := in.ClusterServiceVersion
 	if !isDecided(c) {

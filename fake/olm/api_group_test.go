@@ -55,7 +55,7 @@ func TestATenantDefinesNothingInTheGroupOfAnother(t *testing.T) {
 		"belongs to no operator of namespace ops. To allow it, a cluster administrator can run: kubectl annotate --overwrite "+
 		"apiservice/v1alpha1.example.com olmcore/api-group-shared-with=ops", plan.Status.Message)
 	require.Nil(t, fake.Find[*apiextensionsv1.CustomResourceDefinition](w.cluster, "", "alphas.example.com"))
-	require.Empty(t, w.phases(), "nothing of the plan is applied")
+	require.Empty(t, w.phases(), "no step of the plan is applied")
 	w.requireNothingIsAsked(t)
 
 	require.NoError(t, fake.Edit(w.cluster, "", "v1alpha1.example.com", func(a *apiregistrationv1.APIService) {

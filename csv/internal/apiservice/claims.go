@@ -148,7 +148,7 @@ func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, is
 	if isServed {
 		return ""
 	}
-	other := owned.OtherOwner(crd, s.CSV.Namespace)
+	other := owned.ConflictingOwner(crd, s.CSV.Namespace, s.Account != nil)
 	if other.Name == "" {
 		other = s.neighbourOf(crd)
 	}

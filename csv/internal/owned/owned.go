@@ -149,19 +149,20 @@ func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.Namespaced
 	return noted
 }
 
-// OtherOwner returns the first CSV, by namespace and name, of another namespace that a CRD came with too, the zero value for none. It
-// is the zero value also if olmcore.AnnotationFirstInstalledBy says that the CRD belongs to this namespace: InstallPlans of other
-// namespaces that contain the same CRD take nothing from the namespace that was first.
-func OtherOwner(crd *apiextensionsv1.CustomResourceDefinition, namespace string) (other types.NamespacedName) {
-	if crd.Annotations[olmcore.AnnotationFirstInstalledBy] == namespace {
-		return other
+// ConflictingOwner returns the first CSV, by namespace and name, of another namespace that a CRD came with too, the zero value for
+// none. It also returns the zero value if olmcore.AnnotationFirstInstalledBy names this namespace and isConfined is false: a later
+// InstallPlan of another namespace with the same CRD takes nothing from the first operator. isConfined is true if the OperatorGroup
+// names a ServiceAccount. Then the namespace belongs to a tenant, who may have installed the CRD of another operator before it.
+func ConflictingOwner(crd *apiextensionsv1.CustomResourceDefinition, namespace string, isConfined bool) (owner types.NamespacedName) {
+	if !isConfined && crd.Annotations[olmcore.AnnotationFirstInstalledBy] == namespace {
+		return owner
 	}
 	for _, key := range Alongside(crd) {
-		if key.Namespace != namespace && (other.Name == "" || key.String() < other.String()) {
-			other = key
+		if key.Namespace != namespace && (owner.Name == "" || key.String() < owner.String()) {
+			owner = key
 		}
 	}
-	return other
+	return owner
 }
 
 // CameWith reports whether an InstallPlan recorded on a CRD that it came with this very CSV.

@@ -117,7 +117,7 @@ func coOwnerOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) types.Na
 	if config := clientConfig(crd); config != nil && config.Service != nil && config.Service.Namespace == s.CSV.Namespace {
 		return types.NamespacedName{}
 	}
-	return owned.OtherOwner(crd, s.CSV.Namespace)
+	return owned.ConflictingOwner(crd, s.CSV.Namespace, s.isPrescribed())
 }
 
 // allowingConversion returns the command by which a cluster administrator lets a CSV change the conversion of a CRD.

@@ -158,6 +158,10 @@ func TestConversion(t *testing.T) {
 			crd:     crd("cools.example.com", recorded("other/a", "ns/cool.v1"), firstInstalledBy("ns")),
 			install: update, state: webhook.Failing,
 		},
+		"of two, and the first owner is of this namespace, with an account": {
+			crd:    crd("cools.example.com", recorded("other/a", "ns/cool.v1"), firstInstalledBy("ns")),
+			source: limited, problem: tooMany, state: webhook.Failing,
+		},
 		"of two, and the first owner is of another namespace": {
 			crd:     crd("cools.example.com", recorded("other/a", "ns/cool.v1"), firstInstalledBy("other")),
 			problem: tooMany, state: webhook.Failing,
@@ -179,14 +183,18 @@ func TestConversion(t *testing.T) {
 		"without a record, by a URL": {crd: converted(recorded(), url), problem: unrecorded, state: webhook.Installed},
 		"of the next version, by a URL": {crd: converted(recorded("ns/cool.v2"), url), state: webhook.Installed,
 			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
-		"without a record, outdated, with an account": {crd: converted(recorded(), trusting(second)), source: limited, install: follow, trust: follow,
+		"without a record, outdated, with an account": {
+			crd: converted(recorded(), trusting(second)), source: limited, install: follow, trust: follow,
 			state: webhook.Failing},
-		"without a record, with an account": {crd: crd("cools.example.com", recorded()), source: limited, problem: unrecorded, state: webhook.Failing},
+		"without a record, with an account": {
+			crd: crd("cools.example.com", recorded()), source: limited, problem: unrecorded, state: webhook.Failing,
+		},
 		"without a record, with an account that writes": {crd: crd("cools.example.com", recorded()), state: webhook.Failing,
 			source: func(s *webhook.Source) { s.Account = account() }, problem: unrecorded},
 		"without a record, with an account that is not confirmed": {crd: crd("cools.example.com", recorded()), state: webhook.Failing,
 			source: func(s *webhook.Source) { s.Group.Spec.ServiceAccountName = "limited" }, problem: unrecorded},
-		"without a record, without a group": {crd: crd("cools.example.com", recorded()), source: func(s *webhook.Source) { s.Group = nil }, state: webhook.Failing,
+		"without a record, without a group": {
+			crd: crd("cools.example.com", recorded()), source: func(s *webhook.Source) { s.Group = nil }, state: webhook.Failing,
 			problem: "error retrieving OperatorGroup info"},
 		"allowed": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v1")), install: update, state: webhook.Failing},
 		"allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v1")), source: limited,

@@ -20,8 +20,8 @@ import (
 type rule = admissionregistrationv1.RuleWithOperations
 
 // AnnotationAllowed is an annotation of an OperatorGroup with which a cluster administrator allows webhooks that may be called for
-// cluster-scoped objects, although the group does not select all namespaces. Its value is a list of hashes, with commas between. A hash
-// is one of a description, as label olm.webhook-description-hash has it, so it holds for later versions with the same description.
+// cluster-scoped objects, although the group does not select all namespaces. Its value is a list of hashes of descriptions, separated
+// by commas. The label olm.webhook-description-hash contains the same hash. Later versions with the same description are allowed too.
 const AnnotationAllowed = olmcore.KeyPrefix + "allowed-webhooks"
 
 // namespaces is the only cluster-scoped resource that a namespaceSelector restricts.
@@ -84,7 +84,8 @@ func judge(w *description, from resources) judged {
 // refusal returns the message about a description whose configuration the OperatorGroup does not allow.
 func refusal(f *facts, r *reach) string {
 	return problemf(r.description, fmt.Sprintf("rules[%d]", r.now.refused), "the rule %s, but OperatorGroup %s does not select all "+
-		"namespaces; install the operator in a namespace whose OperatorGroup does, or let a cluster administrator allow it with: %s", r.now.why, f.Group.Name, allowing(f, sets.New(r.hash)))
+		"namespaces; install the operator in a namespace whose OperatorGroup does, or let a cluster administrator allow it with: %s",
+		r.now.why, f.Group.Name, allowing(f, sets.New(r.hash)))
 }
 
 // allowed returns the hashes of the descriptions that a cluster administrator allowed.
@@ -267,7 +268,7 @@ func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	if !owned.CameWith(f.CSV, crd) && !slices.Contains(owned.Alongside(crd), replaced) {
 		return false
 	}
-	return owned.OtherOwner(crd, f.CSV.Namespace).Name == "" || isAskedAbout(f, crd)
+	return owned.ConflictingOwner(crd, f.CSV.Namespace, f.isPrescribed()).Name == "" || isAskedAbout(f, crd)
 }
 
 // isAskedAbout reports whether a configuration of this CSV, or of the version that it replaces, is called for the objects of a
@@ -320,6 +321,8 @@ type reach struct {
 	description         *description
 	hash                string
 	now, withoutRecords judged
+	// narrowed are the rules that now has if no administrator allows the description.
+	narrowed []rule
 }
 
 // reachOf judges the descriptions of admission webhooks. One that cannot be hashed is left out: it has no configuration. One that a
@@ -334,6 +337,7 @@ func reachOf(f *facts) map[origin]*reach {
 			continue
 		}
 		r := &reach{description: w, hash: hash, now: judge(w, from), withoutRecords: judge(w, without)}
+		r.narrowed = r.now.rules
 		if isAllowed.Has(hash) {
 			r.now = judged{rules: w.Rules}
 		}
@@ -392,7 +396,7 @@ func widenedRules(f *facts, o olmcore.Object) []rule {
 	if isRestricted(f) {
 		want = r.now.rules
 	}
-	isNarrowed := sameRules(live, r.withoutRecords.rules) || sameRules(live, r.now.rules)
+	isNarrowed := sameRules(live, r.withoutRecords.rules) || sameRules(live, r.narrowed)
 	if !isNarrowed || sameRules(live, want) {
 		return nil
 	}

@@ -409,18 +409,46 @@ func TestAnAdministratorAllowsRules(t *testing.T) {
 	}
 }
 
-// TestAllowedRulesReplaceNarrowedOnes checks that a configuration gets the rules as described once an administrator allows them.
+// TestAllowedRulesReplaceNarrowedOnes checks that a configuration gets the rules as described once an administrator allows them, also if
+// a part of them was not narrowed.
 func TestAllowedRulesReplaceNarrowedOnes(t *testing.T) {
-	w := with(validating, rule("example.org", "things"))
-	s := source(operator(w))
-	s.Group = oneNamespace()
-	observe(&s, installed(t, s)...)
-	require.Empty(t, s.Trust())
-	s.Group.Annotations = map[string]string{"olmcore/allowed-webhooks": hash(t, w)}
-	trust := s.Trust()
-	require.Len(t, trust, 1)
-	require.Equal(t, `"example.org" things *`, rulesOf(liveRules(trust[0].(olmcore.Update).After)))
-	require.Empty(t, s.Diagnostics())
+	for name, c := range map[string]struct{ resources, installed, want string }{
+		"no CRD of the operator": {"things", `"example.com" things Namespaced`, `"example.com" things *`},
+		"one CRD of the operator": {
+			"wides,things", `"example.com" wides *; "example.com" wides,things Namespaced`, `"example.com" wides,things *`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := with(validating, rule("example.com", c.resources))
+			s := source(owning(w, "wides.example.com"), crd("wides.example.com", clusterScoped))
+			s.Group = oneNamespace()
+			objects := installed(t, s)
+			created := objects[len(objects)-1]
+			require.Equal(t, c.installed, rulesOf(liveRules(created)))
+			observe(&s, created)
+			require.Empty(t, s.Trust())
+			s.Group.Annotations = map[string]string{"olmcore/allowed-webhooks": hash(t, w)}
+			trust := s.Trust()
+			require.Len(t, trust, 1)
+			require.Equal(t, c.want, rulesOf(liveRules(trust[0].(olmcore.Update).After)))
+			require.Empty(t, s.Diagnostics())
+		})
+	}
+}
+
+// TestTheFirstOwnerUnderAnAccountIsNotTrusted checks that a tenant who installed the CRD of another operator first gets no webhook for
+// its custom resources.
+func TestTheFirstOwnerUnderAnAccountIsNotTrusted(t *testing.T) {
+	w := with(validating, rule("example.com", "wides"))
+	wide := crd("wides.example.com", clusterScoped, recorded("ns/cool.v1", "other/b"), firstInstalledBy("ns"))
+	for account, want := range map[string]string{"": `"example.com" wides *`, "limited": `"example.com" wides Namespaced`} {
+		s := source(owning(w, "wides.example.com"), wide)
+		s.Group = oneNamespace()
+		s.Group.Spec.ServiceAccountName = account
+		rules, problem := installedRules(t, s)
+		require.Empty(t, problem)
+		require.Equal(t, want, rules, account)
+	}
 }
 
 func objectsOf(objects ...olmcore.Object) []olmcore.Object { return objects }

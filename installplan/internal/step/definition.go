@@ -172,7 +172,7 @@ func (d definition) change() Verdict {
 }
 
 // write asks for the Update to after, with the records of the plan's versions, the namespace that installed the definition first, and
-// further annotations. There is no Update if it would change nothing else than the last two.
+// further annotations. If only the last two would change, there is no Update.
 func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Verdict {
 	entries, others := Recorded(after)
 	entries, live := d.recording(entries)
@@ -191,10 +191,8 @@ func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, furth
 	if apiequality.Semantic.DeepEqual(d.have.ObjectMeta, after.ObjectMeta) && apiequality.Semantic.DeepEqual(d.have.Spec, after.Spec) {
 		return d.served()
 	}
-	if first := firstInstalledBy(others[olmcore.AnnotationFirstInstalledBy], live, slices.Collect(maps.Values(entries))); first != "" {
+	if first := firstInstalledBy(others[olmcore.AnnotationFirstInstalledBy], live, namespace); first != "" && len(d.t.Versions) > 0 {
 		after.Annotations[olmcore.AnnotationFirstInstalledBy] = first
-	} else {
-		delete(after.Annotations, olmcore.AnnotationFirstInstalledBy)
 	}
 	v := change(d.w, d.t, annotated(after, further))
 	if d.t.Recorded == v1alpha1.StepStatusWaitingForAPI {

@@ -8,23 +8,17 @@ import (
 )
 
 // firstInstalledBy returns the namespace that annotation olmcore.AnnotationFirstInstalledBy of a definition should name, "" for none.
-// named is the namespace that it names now. live are the records of versions that exist, or are about to, before a plan adds its own.
-// all are these and the plan's own. Each record is namespace/name.
+// named is the namespace that it names now. live are the records of versions that exist, or are about to, before a plan of a namespace
+// adds its own. Each record is namespace/name.
 //
-// A definition that only one namespace installed needs no annotation. A namespace that the annotation names keeps its place while it
-// has a live record, as an administrator may have chosen it. Otherwise the first namespace is known only if all live records are of
-// one namespace.
-func firstInstalledBy(named string, live, all []string) string {
-	first := namespacesOf(live)
-	switch {
-	case len(namespacesOf(all)) < 2:
-		return ""
-	case slices.Contains(first, named):
-		return named
-	case len(first) == 1:
-		return first[0]
+// A definition that only one namespace installed needs no annotation. Otherwise the first namespace is known if all live records are of
+// one namespace. No plan changes the annotation afterwards: while the first operator is installed again, a later one would become first.
+func firstInstalledBy(named string, live []string, namespace string) string {
+	before := namespacesOf(live)
+	if named == "" && len(before) == 1 && before[0] != namespace {
+		return before[0]
 	}
-	return ""
+	return named
 }
 
 // namespacesOf returns the namespaces of some records, each once, sorted.
