@@ -77,7 +77,7 @@ func (r *root) run(ctx context.Context, args []string) int {
 	case errors.Is(err, errFound):
 		return exitFound
 	}
-	for line := range strings.Lines(err.Error()) {
+	for _, line := range text.Errors(err) {
 		fmt.Fprintln(r.ErrOut, "error: "+text.Line(line, 2000))
 	}
 	return exitError
