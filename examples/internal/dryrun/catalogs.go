@@ -47,13 +47,14 @@ type catalogRead struct {
 }
 
 func (c catalogRead) print(b *strings.Builder) {
-	fmt.Fprintf(b, "\nCatalog %s: %s, %s, %s\n", c.Name, count(c.Packages, "package"), count(c.Channels, "channel"), count(c.Bundles, "bundle"))
+	b.WriteString("\n")
+	row(b, "Catalog %s: %s, %s, %s", c.Name, count(c.Packages, "package"), count(c.Channels, "channel"), count(c.Bundles, "bundle"))
 	const most = 5
 	for _, problem := range c.Problems[:min(most, len(c.Problems))] {
-		fmt.Fprintf(b, "  problem      %s\n", problem)
+		row(b, "  problem      %s", problem)
 	}
 	if n := len(c.Problems) - most; n > 0 {
-		fmt.Fprintf(b, "  problem      and %d more (--output json names all)\n", n)
+		row(b, "  problem      and %d more (--output json names all)", n)
 	}
 }
 
@@ -304,29 +305,29 @@ func installedFor(subscription string, operators []olmcore.Operator) []olmcore.O
 // print writes the answer as lines of a table.
 func (a *answer) print(b *strings.Builder) {
 	if target := cmp.Or(a.Target, "nothing"); a.Outcome != "" {
-		fmt.Fprintf(b, "  resolves     to %s\n", target)
+		row(b, "  resolves     to %s", target)
 	}
 	for _, install := range a.Install {
-		fmt.Fprintf(b, "  installs     %s\n", install)
+		row(b, "  installs     %s", install)
 	}
 	if a.Note != "" {
-		fmt.Fprintf(b, "  not shown    %s\n", a.Note)
+		row(b, "  not shown    %s", a.Note)
 	}
 	for _, reason := range a.Reasons {
-		fmt.Fprintf(b, "  because      %s\n", reason)
+		row(b, "  because      %s", reason)
 	}
 	for _, help := range a.Help {
-		fmt.Fprintf(b, "  would help   %s\n", help)
+		row(b, "  would help   %s", help)
 	}
 	if a.Explanation != "" {
-		fmt.Fprintf(b, "  explained    %s\n", a.Explanation)
+		row(b, "  explained    %s", a.Explanation)
 	}
 	if a.Path != nil {
 		for line := range strings.Lines(a.Path.String()) {
-			fmt.Fprintf(b, "  path         %s", line)
+			row(b, "  path         %s", line)
 		}
 	}
 	if a.PathProblem != "" {
-		fmt.Fprintf(b, "  path         %s\n", a.PathProblem)
+		row(b, "  path         %s", a.PathProblem)
 	}
 }
