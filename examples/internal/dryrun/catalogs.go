@@ -222,23 +222,32 @@ func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace str
 	return r.catalogs.Known(ctx, reader, namespace, r.global)
 }
 
-// MostNamed is the namespace that most Subscriptions name beside their own, if any: most likely the one whose catalogs all
-// namespaces see.
-func MostNamed(subs []*v1alpha1.Subscription) string {
-	count := map[string]int{}
+// MostNamed returns the namespace whose catalogs most likely all namespaces see: the one that the Subscriptions of most namespaces name
+// beside their own. It is empty if there is none. others are the other namespaces that Subscriptions name so, the likeliest first. A
+// namespace counts once, however many Subscriptions it has.
+func MostNamed(subs []*v1alpha1.Subscription) (namespace string, others []string) {
+	namedBy := map[string]map[string]bool{}
 	for _, s := range subs {
-		if s.Spec != nil && s.Spec.CatalogSourceNamespace != s.Namespace {
-			count[s.Spec.CatalogSourceNamespace]++
+		if s.Spec == nil || s.Spec.CatalogSourceNamespace == "" || s.Spec.CatalogSourceNamespace == s.Namespace {
+			continue
 		}
-	}
-	most := ""
-	for _, namespace := range slices.Sorted(maps.Keys(count)) {
-		if count[namespace] > count[most] {
-			most = namespace
+		if namedBy[s.Spec.CatalogSourceNamespace] == nil {
+			namedBy[s.Spec.CatalogSourceNamespace] = map[string]bool{}
 		}
+		namedBy[s.Spec.CatalogSourceNamespace][s.Namespace] = true
 	}
-	return most
+	named := slices.SortedFunc(maps.Keys(namedBy), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(namedBy[b]), len(namedBy[a])), cmp.Compare(conventional[b], conventional[a]), strings.Compare(a, b))
+	})
+	if len(named) == 0 {
+		return "", nil
+	}
+	return named[0], named[1:]
 }
+
+// conventional are the usual namespaces of global catalogs. The one with the higher number is preferred if as many namespaces name
+// both.
+var conventional = map[string]int{controllers.DefaultGlobalNamespace: 2, "openshift-marketplace": 1}
 
 // withUnlisted adds the catalogs whose CatalogSource is not in the input.
 func (c *Catalogs) withUnlisted(states []resolution.CatalogState) []resolution.CatalogState {

@@ -20,6 +20,8 @@ import (
 // Report is what a dry run prints.
 type Report struct {
 	Now string `json:"now"`
+	// GlobalNamespace is the namespace whose catalogs all namespaces see, if it is known.
+	GlobalNamespace string `json:"globalNamespace,omitempty"`
 	// Catalogs are those of --catalog.
 	Catalogs []catalogRead `json:"catalogs,omitempty"`
 	// Input is what is odd about the input.
@@ -82,6 +84,9 @@ func printYAML(w io.Writer, r *Report) error {
 func printTable(w io.Writer, r *Report) error {
 	var b strings.Builder
 	row(&b, "At %s:", r.Now)
+	if r.GlobalNamespace != "" {
+		row(&b, "All namespaces see the catalogs of namespace %s.", r.GlobalNamespace)
+	}
 	for _, c := range r.Catalogs {
 		c.print(&b)
 	}

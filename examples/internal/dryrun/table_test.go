@@ -15,7 +15,7 @@ import (
 
 // everyLine is a Report with each kind of line. X stands for texts of tenants.
 const everyLine = `{
-  "now": "X",
+  "now": "X", "globalNamespace": "X",
   "catalogs": [{"name": "X", "problems": ["X"]}],
   "input": ["X"],
   "notRead": [{"resource": "X", "unknown": "X"}],
@@ -50,7 +50,7 @@ func TestNoTextAddsLinesToTheTable(t *testing.T) {
 	}
 	const forged = "CatalogSource olm/community"
 	lines := strings.Count(table("x "+forged), "\n")
-	require.Equal(t, 31, lines)
+	require.Equal(t, 32, lines)
 	for _, end := range []string{"\n", "\n\n", "\r", "\v", "\x1b[2K", "\u0085", "\u2028", "\u202e"} {
 		shown := table("x" + end + forged)
 		require.Equal(t, lines, strings.Count(shown, "\n"), "%q in %s", end, shown)
