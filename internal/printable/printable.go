@@ -70,6 +70,15 @@ func Lines(s string) string { return escape(s, "\n", inJSON) }
 // characters is returned as it is.
 func Text(s string) string { return escape(s, "\n\t", inJSON) }
 
+// Keep returns the message to write into a status that has a recorded one: Text of the new message, or the recorded message if the two
+// differ in their escaping alone. OLM escapes no characters, and what it recorded needs no write.
+func Keep(recorded, message string) string {
+	if text := Text(message); Text(recorded) != text {
+		return text
+	}
+	return recorded
+}
+
 // JSON returns a JSON document in which what is not shown is escaped. It decodes to the same value.
 func JSON(document []byte) []byte {
 	if isPlain(document) {

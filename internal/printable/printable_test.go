@@ -91,6 +91,22 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestKeep checks that a recorded message stays if only its escaping differs from that of the new one.
+func TestKeep(t *testing.T) {
+	for name, tt := range map[string]struct{ recorded, message, want string }{
+		"a plain message":                 {"a", "b", "b"},
+		"a new message is escaped":        {"", "b\u202e", `b\u202e`},
+		"what OLM recorded":               {"b\u202e", "b\u202e", "b\u202e"},
+		"what OLM recorded of another":    {"a\u202e", "b\u202e", `b\u202e`},
+		"what is escaped":                 {`b\u202e`, "b\u202e", `b\u202e`},
+		"a new message that is escaped":   {"b\u202e", `b\u202e`, "b\u202e"},
+		"a message is cleared":            {"b\u202e", "", ""},
+		"line ends of a message are kept": {"", "a\nb", "a\nb"},
+	} {
+		require.Equal(t, tt.want, printable.Keep(tt.recorded, tt.message), name)
+	}
+}
+
 func inYAML(t require.TestingT, value any) string {
 	document, err := printable.YAML(value)
 	require.NoError(t, err)
