@@ -127,6 +127,9 @@ func TestSpecProblemsAreToldInTheStatus(t *testing.T) {
 		return func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", a }
 	}
 	for message, change := range map[string]func(*v1alpha1.CatalogSourceSpec){
+		`unknown sourcetype: x\u202e`: func(s *v1alpha1.CatalogSourceSpec) {
+			s.SourceType = "x\u202e"
+		},
 		"unknown sourcetype: ": func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "" },
 		"configmap name unset: must be set for sourcetype: configmap":                   func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "configmap" },
 		"configmap name unset: must be set for sourcetype: internal":                    func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "internal" },
@@ -154,6 +157,19 @@ func TestSpecProblemsAreToldInTheStatus(t *testing.T) {
 		out := reconcile(t, base, func(in *catalog.Input) { edit(in, address(ok)) })
 		require.Equal(t, catalog.ConnectionRequest{Verb: catalog.ConnectionConnect, Address: ok}, out.Connection)
 	}
+}
+
+// TestAMessageThatOLMRecordedStays checks that a message is not written again only to escape its characters.
+func TestAMessageThatOLMRecordedStays(t *testing.T) {
+	const raw = "unknown sourcetype: x\u202e"
+	change := func(s *v1alpha1.CatalogSourceSpec) { s.SourceType = "x\u202e" }
+	out := reconcile(t, converged(t, catalog.Config{}, cool()), func(in *catalog.Input) {
+		edit(in, change)
+		in.CatalogSource.Status.Message = raw
+	})
+	status, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
+	require.True(t, ok, "the conditions are new")
+	require.Equal(t, raw, status.Status.Message)
 }
 
 // TestNamesThatGiveNoServiceAreRefused instead of failing at the API server for ever.

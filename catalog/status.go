@@ -325,7 +325,8 @@ func (r *report) newReplicasSpread() *metav1.Condition {
 // status returns the status that is observed. It keeps what others own.
 func (r *report) status() v1alpha1.CatalogSourceStatus {
 	s := *r.CatalogSource.Status.DeepCopy()
-	s.Reason, s.Message = r.legacyReason()
+	reason, message := r.legacyReason()
+	s.Reason, s.Message = reason, printable.Keep(s.Message, message)
 	s.RegistryServiceStatus = r.registryService()
 	if r.link.address != "" {
 		// Differs: lastConnect is when this catalog's client connected, not when any catalog's client changed.

@@ -28,12 +28,12 @@ type Report struct {
 	Err error
 }
 
-// String returns a line for each action, each of the News, and the error. It leaves out an error that needs no attention: a
+// String returns one line for each action, each of the News, and the error, whatever their texts contain. It leaves out an error that needs no attention: a
 // conflict, an object or a namespace that is gone or terminating, and the end of the program.
 func (r Report) String() string {
 	var text strings.Builder
 	line := func(format string, args ...any) {
-		text.WriteString(printable.Text(fmt.Sprintf("%s %s: %s", r.Controller, r.Key, fmt.Sprintf(format, args...))) + "\n")
+		text.WriteString(printable.OneLine(fmt.Sprintf("%s %s: %s", r.Controller, r.Key, fmt.Sprintf(format, args...))) + "\n")
 	}
 	for _, a := range r.Result.Actions {
 		verb, target, cause := a.Describe()
@@ -110,7 +110,7 @@ func event(target olmcore.Ref, kind, reason, note string) Event {
 			APIVersion: target.APIVersion, Kind: target.Kind, Namespace: namespace, Name: target.Name,
 			UID: target.UID, ResourceVersion: target.ResourceVersion,
 		},
-		Type: kind, Reason: printable.Text(reason), Note: strings.ToValidUTF8(note[:min(len(note), maxNote)], ""),
+		Type: kind, Reason: printable.OneLine(reason), Note: strings.ToValidUTF8(note[:min(len(note), maxNote)], ""),
 	}
 }
 

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/olmcore"
@@ -65,6 +67,38 @@ func TestEventsAboutANamespaceAreInIt(t *testing.T) {
 		regarding(olmcore.Ref{APIVersion: "example.com/v1", Kind: "Namespace", Name: "ops"}), "a kind of another group")
 	require.Equal(t, corev1.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "ops"},
 		regarding(olmcore.Ref{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "ops"}))
+}
+
+// TestATextOfATenantForgesNoLineOfTheLog checks that each action, Diagnostic and error of a Report has one line, whatever a tenant
+// wrote into a field, a name or a message.
+func TestATextOfATenantForgesNoLineOfTheLog(t *testing.T) {
+	target := olmcore.RefOf(configMap("1"))
+	diagnostic := func(message string) []olmcore.Diagnostic {
+		return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, "SpecInvalid", target, "spec.sourceType", "unknown sourcetype: %s", message)}
+	}
+	named := olmcore.Delete{Target: target}
+	for _, end := range []string{"\n", "\r", "\r\n", "\v", "\f", "\x1c", "\u0085", "\u2028", "\u2029"} {
+		forged := "x" + end + "catalog olm/community: delete Pod olm/community-x (NodeLost)"
+		named.Target.Name = forged
+		named.Cause = olmcore.Cause{Reason: forged}
+		key := types.NamespacedName{Namespace: "evil", Name: "cat"}
+		for name, report := range map[string]controllers.Report{
+			"a field in a Diagnostic":    {News: diagnostic(forged)},
+			"the name of a target":       {Result: olmcore.Result{Actions: []olmcore.Action{named}}},
+			"an error of the API server": {Err: errors.New(forged)},
+		} {
+			report.Controller, report.Key = controllers.Catalog, key
+			line, isLine := strings.CutSuffix(report.String(), "\n")
+			require.True(t, isLine, name)
+			require.True(t, strings.HasPrefix(line, "catalog evil/cat: "), "%s: %q", name, line)
+			for _, r := range line {
+				require.True(t, r == ' ' || unicode.IsGraphic(r), "%s: %q", name, line)
+			}
+		}
+		for _, e := range (controllers.Report{News: []olmcore.Diagnostic{{Severity: olmcore.Info, Reason: forged, Target: target}}}).Events() {
+			require.NotContains(t, e.Reason, end)
+		}
+	}
 }
 
 // TestAReportShowsNoExpectedError checks which failed writes a Report prints: the same that Run returns as an error.

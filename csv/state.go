@@ -206,9 +206,7 @@ func decide(f *facts) decision {
 
 // printed escapes the characters of a new message that people do not see. The recorded message stays as it is.
 func printed(f *facts, d decision) decision {
-	if d.Message != f.csv.Status.Message {
-		d.Message = printable.Text(d.Message)
-	}
+	d.Message = printable.Keep(f.csv.Status.Message, d.Message)
 	return d
 }
 

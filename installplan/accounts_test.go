@@ -70,6 +70,10 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 		"a tenant's plan whose status names an account":         {plan: []func(*v1alpha1.InstallPlan){recorded(&corev1.ObjectReference{Namespace: "kube-system", Name: "admin"})}, groups: groups{Scoped("weak")}, problem: "made under service account kube-system/admin, and the operator group of the namespace names ops/weak now" + anew},
 		"a group whose status names an account elsewhere":       {groups: groups{stolen}, problem: unconfirmed},
 		"a group whose status names another account than asked": {groups: groups{otherName}, problem: unconfirmed},
+		"a tenant's plan that hides characters": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("ops/\u202eadmin")}, groups: groups{Scoped("weak")},
+			problem: `made under service account ops/\u202eadmin, and the operator group of the namespace names ops/weak now` + anew,
+		},
 	} {
 		for phase, approved := range map[v1alpha1.InstallPlanPhase]bool{Installing: true, RequiresApproval: true} {
 			t.Run(name+", "+string(phase), func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -147,7 +148,7 @@ func (d *decision) failAfter(in *Input, since *metav1.Time, message string) {
 		d.result.Requeue(left)
 		return
 	}
-	d.fail(in, problem{reason: ReasonInstallCheckFailed, message: message})
+	d.fail(in, problem{reason: ReasonInstallCheckFailed, message: report.Clip(message)})
 }
 
 // awaitApproval is the round of a plan in phase RequiresApproval.
@@ -202,12 +203,13 @@ func isRetrying(c v1alpha1.InstallPlanCondition) bool { return c.Type == Conditi
 // setCondition records a condition, once, and keeps its times as long as status, reason and message stay the same.
 // lastTransitionTime follows the status alone.
 func (d *decision) setCondition(in *Input, kind v1alpha1.InstallPlanConditionType, status corev1.ConditionStatus, reason, message string) {
-	at := olmcore.Timestamp(in.Now)
+	at, have := olmcore.Timestamp(in.Now), d.status.GetCondition(kind)
+	message = printable.Keep(have.Message, message)
 	c := v1alpha1.InstallPlanCondition{
 		Type: kind, Status: status, Reason: v1alpha1.InstallPlanConditionReason(reason), Message: message,
 		LastUpdateTime: &at, LastTransitionTime: &at,
 	}
-	if have := d.status.GetCondition(kind); have.Status == status && have.Reason == c.Reason && have.Message == message {
+	if have.Status == status && have.Reason == c.Reason && have.Message == message {
 		c.LastUpdateTime = have.LastUpdateTime
 	}
 	d.status.SetCondition(c)

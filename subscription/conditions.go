@@ -120,9 +120,11 @@ func (j *judgement) conditions(f *facts) (moved []olmcore.Transition, held bool)
 	for i, row := range j.table {
 		before := newest(have, row.Type)
 		after, w := before, row.Want(f)
-		if before == nil || before.Message != w.message {
-			w.message = printable.Text(w.message)
+		recorded := ""
+		if before != nil {
+			recorded = before.Message
 		}
+		w.message = printable.Keep(recorded, w.message)
 		switch {
 		case !w.decided:
 			j.Kept = append(slices.Grow(j.Kept, len(j.table)-i), row.Type)

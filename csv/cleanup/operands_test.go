@@ -13,6 +13,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +56,22 @@ func TestWhyOperandsStayIsSaid(t *testing.T) {
 		said := reconciled(t, in).Diagnostics
 		require.Equal(t, says, said[len(said)-1].Message)
 	}
+}
+
+// TestAnAnswerOfTheAPIServerHidesNoCharacters checks that the characters of an error text that people do not see are escaped in the
+// status, because a tenant may run the webhook that answers.
+func TestAnAnswerOfTheAPIServerHidesNoCharacters(t *testing.T) {
+	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
+	in := leaving()
+	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Minute)
+	in.Deployments.Items, in.ClusterObjects.Items = nil, []olmcore.Object{role}
+	tried := ago(time.Minute).Time
+	in.LastRun = olmcore.LastResults{
+		olmcore.KeyOf(role): {Class: olmcore.Webhook, Message: "no\u202etext", Count: 1, First: tried, Last: tried},
+	}
+	status, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](reconciled(t, in).Actions)
+	require.True(t, ok)
+	require.Contains(t, status.Status.Message, `(refused: no\u202etext)`)
 }
 
 func TestOperands(t *testing.T) {

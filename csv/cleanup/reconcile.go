@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -167,7 +168,7 @@ func hold(f *facts, p progress) Outcome {
 // that a newer one replaces stays as it is.
 func report(f *facts, p progress, out *Outcome) {
 	s := &f.c.Status
-	message := p.message()
+	message := printable.Keep(s.Message, p.message())
 	after := *f.c
 	after.Status = *s.DeepCopy()
 	after.Status.Cleanup.PendingDeletion = pendingLists(p.targets)

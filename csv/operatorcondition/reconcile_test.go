@@ -5,6 +5,7 @@ package operatorcondition_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -248,6 +249,8 @@ func TestWhatAnOperatorSaysIsCopied(t *testing.T) {
 	}
 	never := metav1.Time{}
 	typed := func(kind string, c metav1.Condition) metav1.Condition { c.Type = kind; return c }
+	says := func(message string, c metav1.Condition) metav1.Condition { c.Message = message; return c }
+	const hidden, shown = "a\u202eb", `a\u202eb`
 	for name, c := range map[string]struct{ spec, status, want []metav1.Condition }{
 		"something new": {
 			spec: []metav1.Condition{condition("False", "Busy", 0, young)},
@@ -282,6 +285,19 @@ func TestWhatAnOperatorSaysIsCopied(t *testing.T) {
 			status: []metav1.Condition{typed("Degraded", condition("True", "X", 1, old))},
 			want:   []metav1.Condition{typed("Degraded", condition("True", "X", 1, old)), condition("False", "Busy", 4, young)},
 		},
+		"characters that people do not see are escaped": {
+			spec: []metav1.Condition{says(hidden, condition("False", "Busy", 0, young))},
+			want: []metav1.Condition{says(shown, condition("False", "Busy", 4, young))},
+		},
+		"those of a message that OLM recorded stay": {
+			spec:   []metav1.Condition{says(hidden, condition("False", "Busy", 0, young))},
+			status: []metav1.Condition{says(hidden, condition("False", "Idle", 4, young))},
+			want:   []metav1.Condition{says(hidden, condition("False", "Busy", 4, young))},
+		},
+		"an escaped message is as long as the API server takes": {
+			spec: []metav1.Condition{says(strings.Repeat("\u202e", 32768), condition("False", "Busy", 0, young))},
+			want: []metav1.Condition{says(strings.Repeat(shown[1:7], 32768/6)+`\u`, condition("False", "Busy", 4, young))},
+		},
 		"of two of a type the last counts": {
 			spec:   []metav1.Condition{condition("False", "Busy", 0, never), condition("True", "Idle", 0, never)},
 			status: []metav1.Condition{condition("True", "Idle", 3, old)},
@@ -300,6 +316,16 @@ func TestWhatAnOperatorSaysIsCopied(t *testing.T) {
 			require.True(t, reconciled(t, in).Empty())
 		})
 	}
+}
+
+// TestAConditionThatOLMCopiedIsLeftAlone checks that a message is not written again only to escape its characters.
+func TestAConditionThatOLMCopiedIsLeftAlone(t *testing.T) {
+	in := atRest(t)
+	o := in.OperatorConditions.Items[0]
+	c := metav1.Condition{Type: "Upgradeable", Status: "False", Reason: "Busy", Message: "a\u202eb"}
+	c.ObservedGeneration, c.LastTransitionTime = 4, *ago(time.Hour)
+	o.Generation, o.Spec.Conditions, o.Status.Conditions = 4, []metav1.Condition{c}, []metav1.Condition{c}
+	require.True(t, reconciled(t, in).Empty())
 }
 
 // TestContainersKnowTheirOperatorCondition. Package csv installs Deployments so; here is what is done about one that

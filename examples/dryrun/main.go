@@ -80,7 +80,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, clock time.Ti
 }
 
 func fail(stderr io.Writer, err error, code int) int {
-	fmt.Fprintln(stderr, "dryrun:", printable.Lines(strings.ReplaceAll(err.Error(), "\n", " ")))
+	fmt.Fprintln(stderr, "dryrun:", printable.OneLine(err.Error()))
 	return code
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/olmcore/olm/controllers"
 	"github.com/olmcore/olm/fake"
 	"github.com/olmcore/olm/fake/olm"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -236,4 +237,35 @@ func TestATenantChangesNothingOutsideHisNamespace(t *testing.T) {
 			require.Nil(t, fake.Find[*v1alpha1.ClusterServiceVersion](c, "evil", "private.v1"))
 		})
 	}
+}
+
+// TestATenantHidesNoCharactersInSharedStatuses checks that the characters that people do not see are escaped in messages which the
+// controller copies into a status. An Operator is cluster-scoped.
+func TestATenantHidesNoCharactersInSharedStatuses(t *testing.T) {
+	c, d := tenantWorld(t)
+	d.Controllers = (&olm.OLM{Options: controllers.Options{Sweeps: true, Operators: true}}).Controllers()
+	labels := map[string]string{"operators.coreos.com/shop.evil": ""}
+	conditions := []metav1.Condition{{Type: "Upgradeable", Status: "False", Reason: "Hidden", Message: "no\u202etext"}}
+	require.NoError(t, c.Create(&operatorsv2.OperatorCondition{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "shop", Labels: labels},
+		Spec:       operatorsv2.OperatorConditionSpec{Conditions: conditions},
+	}))
+	require.NoError(t, c.Create(&v1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "shop", Labels: labels},
+		Spec:       &v1alpha1.SubscriptionSpec{Package: "shop", CatalogSource: "any", CatalogSourceNamespace: "evil"},
+	}))
+	require.NoError(t, d.RunFor(t.Context(), 10*time.Minute))
+	condition := fake.Find[*operatorsv2.OperatorCondition](c, "evil", "shop")
+	require.Len(t, condition.Status.Conditions, 1)
+	operator := fake.Find[*operatorsv1.Operator](c, "", "shop.evil")
+	require.NotNil(t, operator)
+	found := 0
+	for _, ref := range operator.Status.Components.Refs {
+		for _, of := range ref.Conditions {
+			found++
+			require.True(t, printable.IsPlain(of.Message), "Operator: %q", of.Message)
+		}
+	}
+	require.NotZero(t, found)
+	require.Equal(t, `no\u202etext`, condition.Status.Conditions[0].Message)
 }

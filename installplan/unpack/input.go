@@ -90,9 +90,7 @@ func (out *Outcome) condition(now time.Time, kind v1alpha1.BundleLookupCondition
 		next.LastTransitionTime = new(olmcore.Timestamp(now))
 	}
 	next.Status, next.Reason = corev1.ConditionTrue, reason
-	if message := report.Clip(text); printable.Text(next.Message) != message { // OLM escapes no characters
-		next.Message = message
-	}
+	next.Message = printable.Keep(next.Message, report.Clip(text))
 	for i, c := range out.Lookup.Conditions {
 		if c.Type == kind {
 			out.Lookup.Conditions[i] = next

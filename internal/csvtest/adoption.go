@@ -89,6 +89,21 @@ func unescapeMessages(o olmcore.Object) {
 				unescape(&lookup.Conditions[i].Message)
 			}
 		}
+	case *v1alpha1.CatalogSource:
+		unescape(&o.Status.Message)
+	case *operatorsv2.OperatorCondition:
+		for i := range o.Status.Conditions {
+			unescape(&o.Status.Conditions[i].Message)
+		}
+	case *operatorsv1.Operator:
+		if o.Status.Components == nil {
+			return
+		}
+		for _, ref := range o.Status.Components.Refs {
+			for i := range ref.Conditions {
+				unescape(&ref.Conditions[i].Message)
+			}
+		}
 	case *v1alpha1.Subscription:
 		for i := range o.Status.Conditions {
 			unescape(&o.Status.Conditions[i].Message)

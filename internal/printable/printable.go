@@ -7,6 +7,7 @@ package printable
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -41,12 +42,42 @@ func Line(s string, most int) string {
 	return strings.TrimSpace(b.String())
 }
 
+// OneLine returns a whole text as one line: white space becomes a blank, and what is not shown is escaped as in Go. A text of one
+// line of which people see each character is returned as it is, without blanks at its ends.
+func OneLine(s string) string { return Line(s, math.MaxInt) }
+
+// Errors returns a line for each error that errors.Join joined, or one line for any other error. An error text with line ends
+// adds no lines.
+func Errors(err error) []string {
+	joined, isJoined := err.(interface{ Unwrap() []error })
+	if !isJoined {
+		return []string{OneLine(err.Error())}
+	}
+	var lines, texts []string
+	for _, one := range joined.Unwrap() {
+		lines, texts = append(lines, Errors(one)...), append(texts, one.Error())
+	}
+	if err.Error() != strings.Join(texts, "\n") { // fmt.Errorf wrapped the errors in a text
+		return []string{OneLine(err.Error())}
+	}
+	return lines
+}
+
 // Lines returns a text of several lines in which what is not shown is escaped, tabs too. It cuts nothing.
 func Lines(s string) string { return escape(s, "\n", inJSON) }
 
 // Text returns a message in which what is not shown is escaped. Line ends and tabs stay. A message without such
 // characters is returned as it is.
 func Text(s string) string { return escape(s, "\n\t", inJSON) }
+
+// Keep returns the message to write into a status that has a recorded one: Text of the new message, or the recorded message if the two
+// differ in their escaping alone. OLM escapes no characters, and what it recorded needs no write.
+func Keep(recorded, message string) string {
+	if text := Text(message); Text(recorded) != text {
+		return text
+	}
+	return recorded
+}
 
 // JSON returns a JSON document in which what is not shown is escaped. It decodes to the same value.
 func JSON(document []byte) []byte {

@@ -4,6 +4,8 @@ package printable_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,7 +46,7 @@ func TestWhatIsShownStays(t *testing.T) {
 func TestWhatIsNotShownIsEscaped(t *testing.T) {
 	for _, r := range invisible {
 		s := "a" + string(r) + "b"
-		texts := []string{printable.Text(s), printable.Lines(s), printable.Line(s, 100), printable.Mermaid(s), inYAML(t, s), inJSON(t, s)}
+		texts := []string{printable.Text(s), printable.Lines(s), printable.Line(s, 100), printable.OneLine(s), printable.Mermaid(s), inYAML(t, s), inJSON(t, s)}
 		for _, out := range texts {
 			for _, got := range out {
 				require.True(t, got == '\n' || got > 0x1f && got < 0x7f, "%U in %+q", got, out)
@@ -56,6 +58,53 @@ func TestWhatIsNotShownIsEscaped(t *testing.T) {
 	require.Equal(t, `\udb40\udc41`, printable.Line("\U000e0041", 5))
 	require.Equal(t, `👩\u200d`, printable.Text("👩\u200d"), "nothing is joined")
 	require.Equal(t, `stable\ufe0f`, printable.Text("stable\ufe0f"))
+}
+
+// TestOneLine checks that a whole text becomes one line, and that a text of one line stays as it is.
+func TestOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"one line":                "one line",
+		" a\ncatalog b: delete\n": "a catalog b: delete",
+		"a\r\n\tb":                "a   b",
+		"a\u2028b\u2029c\u0085d":  `a\u2028b\u2029c\u0085d`,
+		"a\x00\xffb":              `a\u0000\xffb`,
+		strings.Repeat("ä", 5000): strings.Repeat("ä", 5000),
+	} {
+		require.Equal(t, want, printable.OneLine(text))
+	}
+}
+
+// TestErrors checks that each error of a join has one line, whatever its text contains.
+func TestErrors(t *testing.T) {
+	one, two := errors.New("one"), errors.New("two\nolm: forged")
+	for name, tt := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"one error":            {two, []string{"two olm: forged"}},
+		"a join":               {errors.Join(one, two), []string{"one", "two olm: forged"}},
+		"a join of joins":      {errors.Join(errors.Join(one, two), one), []string{"one", "two olm: forged", "one"}},
+		"a wrapped join":       {fmt.Errorf("all: %w", errors.Join(one, two)), []string{"all: one two olm: forged"}},
+		"a text of two errors": {fmt.Errorf("%w and %w", one, two), []string{"one and two olm: forged"}},
+	} {
+		require.Equal(t, tt.want, printable.Errors(tt.err), name)
+	}
+}
+
+// TestKeep checks that a recorded message stays if only its escaping differs from that of the new one.
+func TestKeep(t *testing.T) {
+	for name, tt := range map[string]struct{ recorded, message, want string }{
+		"a plain message":                 {"a", "b", "b"},
+		"a new message is escaped":        {"", "b\u202e", `b\u202e`},
+		"what OLM recorded":               {"b\u202e", "b\u202e", "b\u202e"},
+		"what OLM recorded of another":    {"a\u202e", "b\u202e", `b\u202e`},
+		"what is escaped":                 {`b\u202e`, "b\u202e", `b\u202e`},
+		"a new message that is escaped":   {"b\u202e", `b\u202e`, "b\u202e"},
+		"a message is cleared":            {"b\u202e", "", ""},
+		"line ends of a message are kept": {"", "a\nb", "a\nb"},
+	} {
+		require.Equal(t, tt.want, printable.Keep(tt.recorded, tt.message), name)
+	}
 }
 
 func inYAML(t require.TestingT, value any) string {

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
@@ -103,7 +104,7 @@ func Reconcile(in Input) (olmcore.Result, error) {
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}}},
 		Refs:          refs,
 	}}
-	if !equality.Semantic.DeepEqual(want, in.Operator.Status) {
+	if !isRecorded(&in.Operator.Status, &want) {
 		after := in.Operator.DeepCopy()
 		after.Status = want
 		out.Actions = []olmcore.Action{olmcore.UpdateStatusOf(in.Operator, after, olmcore.Cause{
@@ -111,6 +112,30 @@ func Reconcile(in Input) (olmcore.Result, error) {
 		})}
 	}
 	return out, nil
+}
+
+// isRecorded reports whether a status is recorded. Escaped characters do not count, because OLM escapes none.
+func isRecorded(recorded, status *operatorsv1.OperatorStatus) bool {
+	if equality.Semantic.DeepEqual(recorded, status) {
+		return true
+	}
+	printed := recorded.DeepCopy()
+	if printed.Components != nil {
+		for i := range printed.Components.Refs {
+			printConditions(printed.Components.Refs[i].Conditions)
+		}
+	}
+	return equality.Semantic.DeepEqual(printed, status)
+}
+
+// printConditions escapes the characters of conditions that people do not see. Tenants write the conditions of their objects, and an
+// Operator object is cluster-scoped.
+func printConditions(conditions []operatorsv1.Condition) {
+	for i := range conditions {
+		c := &conditions[i]
+		c.Type, c.Status = operatorsv1.ConditionType(printable.Text(string(c.Type))), corev1.ConditionStatus(printable.Text(string(c.Status)))
+		c.Reason, c.Message = printable.Text(c.Reason), printable.Text(c.Message)
+	}
 }
 
 // representative returns a reference to the first Subscription of members, or to the first member if there is none.
@@ -124,6 +149,7 @@ func references(components []olmcore.Object) (refs []operatorsv1.RichReference, 
 	room := maxText
 	for _, o := range components {
 		ref := richReference(o)
+		printConditions(ref.Conditions)
 		for _, c := range ref.Conditions {
 			room -= 100 + len(c.Type) + len(c.Reason) + len(c.Message)
 		}

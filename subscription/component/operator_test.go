@@ -111,6 +111,47 @@ func TestAnOperatorObjectListsItsComponents(t *testing.T) {
 	}
 }
 
+// TestAnOperatorObjectHidesNoCharacters checks that the characters of conditions that people do not see are escaped, and that those
+// that OLM recorded stay.
+func TestAnOperatorObjectHidesNoCharacters(t *testing.T) {
+	const hidden, shown = "a\u202eb", `a\u202eb`
+	sub := newSub("a", pending(hidden, 3))
+	sub.Status.Conditions[0].Message, sub.Status.Conditions[0].Type = hidden, hidden
+	csv := newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
+		c.Status.Phase, c.Status.Reason, c.Status.Message = hidden, hidden, hidden
+	})
+	deployment := labelled(&appsv1.Deployment{ObjectMeta: meta("etcd")})
+	deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: hidden, Status: hidden, Reason: hidden, Message: hidden}}
+	in := component.Input{Name: "etcd.ops", Operator: operatorObject(), Components: []olmcore.Object{sub, csv, deployment}}
+	out, err := component.Reconcile(in)
+	require.NoError(t, err)
+	require.NoError(t, invariant.Pure(component.Reconcile, in))
+	after, _ := olmcore.StatusOf[*operatorsv1.Operator](out.Actions)
+	require.Len(t, after.Status.Components.Refs, 3)
+	recorded := after.DeepCopy()
+	for i, ref := range after.Status.Components.Refs {
+		require.Len(t, ref.Conditions, 1)
+		c := ref.Conditions[0]
+		for _, text := range []string{string(c.Type), c.Reason, c.Message} {
+			require.Equal(t, shown, text, ref.Kind)
+		}
+		of := &recorded.Status.Components.Refs[i].Conditions[0]
+		of.Type, of.Reason, of.Message = hidden, hidden, hidden
+	}
+	require.Equal(t, hidden, deployment.Status.Conditions[0].Message, "the component is as it was")
+
+	for _, operator := range []*operatorsv1.Operator{after, recorded} {
+		in.Operator = operator
+		out, err = component.Reconcile(in)
+		require.NoError(t, err)
+		require.True(t, out.Empty(), "only the escaping differs")
+	}
+	recorded.Status.Components.Refs[0].Conditions[0].Message = "another"
+	out, err = component.Reconcile(in)
+	require.NoError(t, err)
+	require.Len(t, out.Actions, 1)
+}
+
 // TestConditionsAreListedBesideValuesThatCannotBeConverted checks that a value that JSON cannot hold, in the spec or in another part of
 // the status of a component, hides none of its conditions.
 func TestConditionsAreListedBesideValuesThatCannotBeConverted(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/controllers"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/internal/terminal"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -43,8 +44,15 @@ func exit(err error, out io.Writer) int {
 	if err == nil || errors.Is(err, errDone) {
 		return 0
 	}
-	fmt.Fprintln(out, "olm: "+strings.ReplaceAll(err.Error(), "\n", "\nolm: "))
+	PrintError(out, err)
 	return 1
+}
+
+// PrintError writes a line for each error of a join. An error text with line ends adds no lines.
+func PrintError(out io.Writer, err error) {
+	for _, line := range printable.Errors(err) {
+		fmt.Fprintln(out, "olm: "+line)
+	}
 }
 
 // NoCluster says what to do where client-go does not find which cluster to use: its own error names an environment variable
@@ -227,7 +235,9 @@ func version() string {
 // Check makes the checks of controllers.Preflight; allowed may be nil. The error says how to start all the same. Checks that
 // could not look are said in a line each to warn.
 func (f *Flags) Check(ctx context.Context, r olmcore.Reader, allowed func(context.Context, authorizationv1.ResourceAttributes) (bool, error), warn io.Writer) error {
-	unjudged := func(check string, why error) { fmt.Fprintf(warn, "olm: the check %s could not look: %v\n", check, why) }
+	unjudged := func(check string, why error) {
+		fmt.Fprintln(warn, printable.OneLine(fmt.Sprintf("olm: the check %s could not look: %v", check, why)))
+	}
 	err := controllers.Preflight{Reader: r, Options: f.Options, Only: f.Only, Allowed: allowed, Ignore: f.Ignore, Unjudged: unjudged}.Run(ctx)
 	joined, is := err.(interface{ Unwrap() []error })
 	if !is {

@@ -52,6 +52,13 @@ func TestAWrongFlagIsNamed(t *testing.T) {
 	}
 }
 
+// TestAnErrorTextForgesNoLine checks that an error text which contains line ends adds no lines to stderr.
+func TestAnErrorTextForgesNoLine(t *testing.T) {
+	var report bytes.Buffer
+	require.Equal(t, 1, exit(errors.Join(errors.New("a\nolm: forged"), errors.New("b\rc")), &report))
+	require.Equal(t, "olm: a olm: forged\nolm: b c\n", report.String())
+}
+
 func TestFlags(t *testing.T) {
 	parsed := func(args ...string) (*Flags, string) {
 		f := New()

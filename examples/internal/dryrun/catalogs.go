@@ -47,13 +47,14 @@ type catalogRead struct {
 }
 
 func (c catalogRead) print(b *strings.Builder) {
-	fmt.Fprintf(b, "\nCatalog %s: %s, %s, %s\n", c.Name, count(c.Packages, "package"), count(c.Channels, "channel"), count(c.Bundles, "bundle"))
+	b.WriteString("\n")
+	row(b, "Catalog %s: %s, %s, %s", c.Name, count(c.Packages, "package"), count(c.Channels, "channel"), count(c.Bundles, "bundle"))
 	const most = 5
 	for _, problem := range c.Problems[:min(most, len(c.Problems))] {
-		fmt.Fprintf(b, "  problem      %s\n", problem)
+		row(b, "  problem      %s", problem)
 	}
 	if n := len(c.Problems) - most; n > 0 {
-		fmt.Fprintf(b, "  problem      and %d more (--output json names all)\n", n)
+		row(b, "  problem      and %d more (--output json names all)", n)
 	}
 }
 
@@ -221,23 +222,32 @@ func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace str
 	return r.catalogs.Known(ctx, reader, namespace, r.global)
 }
 
-// MostNamed is the namespace that most Subscriptions name beside their own, if any: most likely the one whose catalogs all
-// namespaces see.
-func MostNamed(subs []*v1alpha1.Subscription) string {
-	count := map[string]int{}
+// MostNamed returns the namespace whose catalogs most likely all namespaces see: the one that the Subscriptions of most namespaces name
+// beside their own. It is empty if there is none. others are the other namespaces that Subscriptions name so, the likeliest first. A
+// namespace counts once, however many Subscriptions it has.
+func MostNamed(subs []*v1alpha1.Subscription) (namespace string, others []string) {
+	namedBy := map[string]map[string]bool{}
 	for _, s := range subs {
-		if s.Spec != nil && s.Spec.CatalogSourceNamespace != s.Namespace {
-			count[s.Spec.CatalogSourceNamespace]++
+		if s.Spec == nil || s.Spec.CatalogSourceNamespace == "" || s.Spec.CatalogSourceNamespace == s.Namespace {
+			continue
 		}
-	}
-	most := ""
-	for _, namespace := range slices.Sorted(maps.Keys(count)) {
-		if count[namespace] > count[most] {
-			most = namespace
+		if namedBy[s.Spec.CatalogSourceNamespace] == nil {
+			namedBy[s.Spec.CatalogSourceNamespace] = map[string]bool{}
 		}
+		namedBy[s.Spec.CatalogSourceNamespace][s.Namespace] = true
 	}
-	return most
+	named := slices.SortedFunc(maps.Keys(namedBy), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(namedBy[b]), len(namedBy[a])), cmp.Compare(conventional[b], conventional[a]), strings.Compare(a, b))
+	})
+	if len(named) == 0 {
+		return "", nil
+	}
+	return named[0], named[1:]
 }
+
+// conventional are the usual namespaces of global catalogs. The one with the higher number is preferred if as many namespaces name
+// both.
+var conventional = map[string]int{controllers.DefaultGlobalNamespace: 2, "openshift-marketplace": 1}
 
 // withUnlisted adds the catalogs whose CatalogSource is not in the input.
 func (c *Catalogs) withUnlisted(states []resolution.CatalogState) []resolution.CatalogState {
@@ -304,29 +314,29 @@ func installedFor(subscription string, operators []olmcore.Operator) []olmcore.O
 // print writes the answer as lines of a table.
 func (a *answer) print(b *strings.Builder) {
 	if target := cmp.Or(a.Target, "nothing"); a.Outcome != "" {
-		fmt.Fprintf(b, "  resolves     to %s\n", target)
+		row(b, "  resolves     to %s", target)
 	}
 	for _, install := range a.Install {
-		fmt.Fprintf(b, "  installs     %s\n", install)
+		row(b, "  installs     %s", install)
 	}
 	if a.Note != "" {
-		fmt.Fprintf(b, "  not shown    %s\n", a.Note)
+		row(b, "  not shown    %s", a.Note)
 	}
 	for _, reason := range a.Reasons {
-		fmt.Fprintf(b, "  because      %s\n", reason)
+		row(b, "  because      %s", reason)
 	}
 	for _, help := range a.Help {
-		fmt.Fprintf(b, "  would help   %s\n", help)
+		row(b, "  would help   %s", help)
 	}
 	if a.Explanation != "" {
-		fmt.Fprintf(b, "  explained    %s\n", a.Explanation)
+		row(b, "  explained    %s", a.Explanation)
 	}
 	if a.Path != nil {
 		for line := range strings.Lines(a.Path.String()) {
-			fmt.Fprintf(b, "  path         %s", line)
+			row(b, "  path         %s", line)
 		}
 	}
 	if a.PathProblem != "" {
-		fmt.Fprintf(b, "  path         %s\n", a.PathProblem)
+		row(b, "  path         %s", a.PathProblem)
 	}
 }

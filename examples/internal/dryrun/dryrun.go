@@ -36,7 +36,9 @@ func Run(ctx context.Context, cluster *fake.Cluster, scopes []olmcore.Scope, o O
 		ctx: ctx, cluster: cluster, reader: cluster, results: map[olmcore.Key]*Result{},
 		catalogs: cmp.Or(o.Catalogs, &Catalogs{}), secrets: secretsOf(cluster), separatePlans: o.SeparatePlans,
 	}
-	r.global = cmp.Or(r.catalogs.GlobalNamespace, MostNamed(r.subscriptions("")))
+	if r.global = r.catalogs.GlobalNamespace; r.global == "" {
+		r.global, _ = MostNamed(r.subscriptions(""))
+	}
 	if o.Settle {
 		return r.settle(o.Advance)
 	}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -136,9 +135,9 @@ func printUnread(b *strings.Builder, kinds []unreadKind, help string) {
 	}
 	b.WriteString("\nThe input has none of these kinds, so what they would tell is left open:\n")
 	for _, k := range kinds {
-		fmt.Fprintf(b, "  %-*s  %s\n", width, k.Resource, k.Unknown)
+		row(b, "  %-*s  %s", width, k.Resource, k.Unknown)
 	}
 	if help != "" {
-		fmt.Fprintln(b, help)
+		row(b, "%s", help)
 	}
 }

@@ -20,6 +20,8 @@ import (
 // Report is what a dry run prints.
 type Report struct {
 	Now string `json:"now"`
+	// GlobalNamespace is the namespace whose catalogs all namespaces see, if it is known.
+	GlobalNamespace string `json:"globalNamespace,omitempty"`
 	// Catalogs are those of --catalog.
 	Catalogs []catalogRead `json:"catalogs,omitempty"`
 	// Input is what is odd about the input.
@@ -81,13 +83,14 @@ func printYAML(w io.Writer, r *Report) error {
 
 func printTable(w io.Writer, r *Report) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "At %s:\n", r.Now)
+	row(&b, "At %s:", r.Now)
+	if r.GlobalNamespace != "" {
+		row(&b, "All namespaces see the catalogs of namespace %s.", r.GlobalNamespace)
+	}
 	for _, c := range r.Catalogs {
 		c.print(&b)
 	}
-	if len(r.Input) > 0 {
-		fmt.Fprintf(&b, "\nIn the input:\n  %s\n", strings.Join(r.Input, "\n  "))
-	}
+	section(&b, "In the input", r.Input)
 	printUnread(&b, r.NotRead, r.Help)
 	for _, result := range r.Results {
 		result.print(&b)
@@ -95,33 +98,51 @@ func printTable(w io.Writer, r *Report) error {
 	if len(r.Results) == 0 {
 		b.WriteString("no CatalogSource, Subscription, InstallPlan or ClusterServiceVersion in the input\n")
 	}
-	if len(r.Simulated) > 0 {
-		fmt.Fprintf(&b, "\nSimulated:\n  %s\n", strings.Join(r.Simulated, "\n  "))
-	}
+	section(&b, "Simulated", r.Simulated)
 	if len(r.World) > 0 {
-		fmt.Fprintf(&b, "\nThe world, which was the input and nothing else, then holds %d objects (--output json or yaml prints them).\n", len(r.World))
+		b.WriteString("\n")
+		row(&b, "The world, which was the input and nothing else, then holds %d objects (--output json or yaml prints them).", len(r.World))
 	}
-	_, err := io.WriteString(w, printable.Lines(b.String()))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// row adds one line to a table, whatever the values contain. Blanks at the start of format indent it.
+func row(b *strings.Builder, format string, args ...any) {
+	text := strings.TrimLeft(format, " ")
+	b.WriteString(format[:len(format)-len(text)] + printable.OneLine(fmt.Sprintf(text, args...)) + "\n")
+}
+
+// section adds a title and a line for each item, if there are any.
+func section(b *strings.Builder, title string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	b.WriteString("\n")
+	row(b, "%s:", title)
+	for _, item := range items {
+		row(b, "  %s", item)
+	}
+}
+
 func (r Result) print(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%s\n", olmcore.Key{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name})
+	b.WriteString("\n")
+	row(b, "%s", olmcore.Key{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name})
 	r.printActions(b)
 	for _, t := range r.Transitions {
 		what := "state       "
 		if isStatus(t.From) && isStatus(t.To) {
 			what = "condition    " + t.Type
 		}
-		fmt.Fprintf(b, "  %s %s -> %s%s\n", what, orNone(t.From), orNone(t.To), because(t.Reason, t.Message))
+		row(b, "  %s %s -> %s%s", what, orNone(t.From), orNone(t.To), because(t.Reason, t.Message))
 	}
 	r.printUnmet(b)
 	for _, d := range r.Diagnostics {
-		fmt.Fprintf(b, "  %-12s %s: %s\n", strings.ToLower(string(d.Severity)), d.Reason, d.Message)
+		row(b, "  %-12s %s: %s", strings.ToLower(string(d.Severity)), d.Reason, d.Message)
 	}
 	for _, request := range r.Requests {
 		text, _ := json.Marshal(request)
-		fmt.Fprintf(b, "  asks         %s\n", text)
+		row(b, "  asks         %s", text)
 	}
 	if r.Resolution != nil {
 		r.Resolution.print(b)
@@ -133,7 +154,7 @@ func (r Result) print(b *strings.Builder) {
 		b.WriteString("  nothing to do\n")
 	}
 	if r.RequeueAfter != "" {
-		fmt.Fprintf(b, "  look again   after %s\n", r.RequeueAfter)
+		row(b, "  look again   after %s", r.RequeueAfter)
 	}
 }
 
@@ -150,11 +171,11 @@ func (r Result) printUnmet(b *strings.Builder) {
 		if requirement["status"] == "Present" || requirement["status"] == "DeploymentFound" {
 			continue
 		}
-		fmt.Fprintf(b, "  lacks        %v %v (%v)\n", requirement["kind"], requirement["name"], requirement["status"])
+		row(b, "  lacks        %v %v (%v)", requirement["kind"], requirement["name"], requirement["status"])
 		dependents, _ := requirement["dependents"].([]any)
 		for _, d := range dependents {
 			if rule, _ := d.(map[string]any); rule["status"] != "Satisfied" {
-				fmt.Fprintf(b, "               %v: %v\n", rule["kind"], rule["message"])
+				row(b, "               %v: %v", rule["kind"], rule["message"])
 			}
 		}
 	}
@@ -182,7 +203,7 @@ func (r Result) printActions(b *strings.Builder) {
 		} else if n < 0 {
 			continue
 		}
-		fmt.Fprintf(b, "  %-12s %s%s%s\n", a.Verb, a.Target, more, because(a.Cause.Reason, a.Cause.Message))
+		row(b, "  %-12s %s%s%s", a.Verb, a.Target, more, because(a.Cause.Reason, a.Cause.Message))
 	}
 }
 

@@ -394,7 +394,7 @@ func (r *runner) requeueMore(key types.NamespacedName, after time.Duration) {
 // report sorts the results and adds the statuses as they are.
 func (r *runner) report() *Report {
 	all := newReport(r.cluster.Now())
-	all.Catalogs = r.catalogs.read
+	all.Catalogs, all.GlobalNamespace = r.catalogs.read, r.global
 	for _, k := range slices.SortedFunc(maps.Keys(r.results), func(a, b olmcore.Key) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}) {

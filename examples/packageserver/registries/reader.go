@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/examples/registry"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution/packages"
 )
@@ -152,7 +153,7 @@ func (r *reader) fail(ctx context.Context, problem string, final bool) {
 	known := r.problem == problem
 	r.problem, r.final = problem, final
 	if !known {
-		r.log.Warn("the catalog is not read: "+problem, "shown", r.read)
+		r.log.Warn(printable.OneLine("the catalog is not read: "+problem), "shown", r.read)
 		r.all.wake()
 	}
 }
@@ -172,7 +173,7 @@ func (r *reader) succeed(ctx context.Context, shown packages.Catalog, problems [
 	if !slices.Equal(r.told, problems) {
 		r.told = problems
 		for _, d := range problems {
-			r.log.Info(d.Message, "reason", d.Reason, "path", d.Path)
+			r.log.Info(printable.OneLine(d.Message), "reason", d.Reason, "path", d.Path)
 		}
 	}
 	r.all.wake()

@@ -9,44 +9,48 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/olmcore/olm/internal/printable"
 )
 
-// String returns the way as text, one line for each hop, and for what comes or moves with it.
+// String returns the way as text, one line for each hop, and for what comes or moves with it. Names and messages with line ends add
+// no lines.
 func (p Path) String() string {
 	var b strings.Builder
+	row := func(indent, format string, args ...any) {
+		b.WriteString(indent + printable.OneLine(fmt.Sprintf(format, args...)) + "\n")
+	}
+	whose := fmt.Sprintf("Subscription %s/%s", p.Namespace, p.Subscription)
 	if p.Subscription == "" {
-		fmt.Fprintf(&b, "The Subscriptions of namespace %s", p.Namespace)
-	} else {
-		fmt.Fprintf(&b, "Subscription %s/%s", p.Namespace, p.Subscription)
+		whose = "The Subscriptions of namespace " + p.Namespace
 	}
 	if p.Target != "" {
-		fmt.Fprintf(&b, " to %s", p.Target)
+		whose += " to " + p.Target
 	}
+	hops := fmt.Sprintf("%d hops", len(p.Hops))
 	if len(p.Hops) == 1 {
-		b.WriteString(": 1 hop\n")
-	} else {
-		fmt.Fprintf(&b, ": %d hops\n", len(p.Hops))
+		hops = "1 hop"
 	}
+	row("", "%s: %s", whose, hops)
 	for i, hop := range p.Hops {
-		fmt.Fprintf(&b, "%3d. ", i+1)
+		text := ""
 		if hop.Channel != "" {
-			fmt.Fprintf(&b, "follow channel %s; ", hop.Channel)
+			text = fmt.Sprintf("follow channel %s; ", hop.Channel)
 		}
 		if hop.Approval {
-			b.WriteString("after approval; ")
+			text += "after approval; "
 		}
-		for j, m := range p.ordered(hop) {
-			if j > 0 {
-				b.WriteString("     with ")
-			}
-			b.WriteString(m.String() + "\n")
+		indent := fmt.Sprintf("%3d. ", i+1)
+		for _, m := range p.ordered(hop) {
+			row(indent, "%s%s", text, m)
+			indent, text = "     ", "with "
 			for _, d := range m.Deprecations {
-				fmt.Fprintf(&b, "     deprecated: %s\n", strings.Join(strings.Fields(d), " "))
+				row("     ", "deprecated: %s", strings.Join(strings.Fields(d), " "))
 			}
 		}
 	}
 	for _, s := range p.Stops {
-		fmt.Fprintf(&b, "%s ends at %s: %s: %s\n", s.Subscription, cmp.Or(s.At, "nothing"), s.Code, s.Summary)
+		row("", "%s ends at %s: %s: %s", s.Subscription, cmp.Or(s.At, "nothing"), s.Code, s.Summary)
 	}
 	return b.String()
 }

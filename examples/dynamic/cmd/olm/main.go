@@ -91,7 +91,7 @@ func passes(ctx context.Context, runners []*controllers.Runner, every time.Durat
 			return err
 		}
 		if err != nil {
-			fmt.Fprintln(command.Stderr, err)
+			command.PrintError(command.Stderr, err)
 		}
 		select {
 		case <-ctx.Done():

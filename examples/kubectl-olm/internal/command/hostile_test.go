@@ -5,6 +5,7 @@ package command_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -142,4 +143,26 @@ func rotating(t *testing.T) (list, key, now string) {
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": settled.World})
 	require.NoError(t, err)
 	return strings.ReplaceAll(string(text), `"phase":"Succeeded"`, `"phase":"InstallReady"`), key, settled.Now
+}
+
+// TestATenantDoesNotChooseTheGlobalNamespace checks that the Subscriptions of one namespace count once, and that stderr has the choice.
+func TestATenantDoesNotChooseTheGlobalNamespace(t *testing.T) {
+	var objects strings.Builder
+	subscribe := func(namespace, name, catalogs string) {
+		fmt.Fprintf(&objects, "---\n{apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, metadata: {namespace: %s, name: %s}, "+
+			"spec: {name: p, channel: c, source: s, sourceNamespace: %s}}\n", namespace, name, catalogs)
+	}
+	subscribe("a", "one", "olm")
+	subscribe("b", "one", "olm")
+	for i := range 5 {
+		subscribe("evil", fmt.Sprint("s", i), "attack")
+	}
+	const choice = "All namespaces see the catalogs of namespace olm, because the Subscriptions of most namespaces name it. " +
+		"Set --global-catalog-namespace if it is another one that Subscriptions name: attack\n"
+	_, out, errs := run(t, objects.String(), "next", "-f", "-", "--complete", "-A")
+	require.Equal(t, choice, errs)
+	require.Contains(t, out, "\nAll namespaces see the catalogs of namespace olm.\n")
+	_, out, errs = run(t, objects.String(), "next", "-f", "-", "--complete", "-A", "--global-catalog-namespace", "attack")
+	require.Empty(t, errs)
+	require.Contains(t, out, "\nAll namespaces see the catalogs of namespace attack.\n")
 }

@@ -70,8 +70,7 @@ func (r *root) open(ctx context.Context, kinds []schema.GroupVersionKind, option
 		fmt.Fprintln(r.ErrOut, "warning: "+text.Line(problem, 500))
 	}
 	r.sayUnread(w)
-	r.catalogs.GlobalNamespace, err = globalNamespace(ctx, r.catalogs.GlobalNamespace, w)
-	return w, err
+	return w, r.chooseGlobalNamespace(ctx, w)
 }
 
 // sayUnread says on stderr what was not read, a line for each reason.
@@ -124,14 +123,21 @@ func (r *root) read(ctx context.Context, kinds []schema.GroupVersionKind, told f
 // inCluster reports whether the command runs in a Pod.
 func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
-// globalNamespace is the namespace whose catalogs all namespaces see, the given one unless it is empty: the one that most Subscriptions
-// name beside their own.
-func globalNamespace(ctx context.Context, given string, w *world.World) (string, error) {
-	if given != "" || !w.Holds(subscriptions.GroupKind(), w.Namespace) {
-		return given, nil
+// chooseGlobalNamespace sets the namespace whose catalogs all namespaces see, unless the flag gives it: the one that the Subscriptions of
+// most namespaces name beside their own. It prints the choice on stderr if they name several.
+func (r *root) chooseGlobalNamespace(ctx context.Context, w *world.World) error {
+	if r.catalogs.GlobalNamespace != "" || !w.Holds(subscriptions.GroupKind(), w.Namespace) {
+		return nil
 	}
 	subs, err := olmcore.List[*v1alpha1.Subscription](ctx, w, w.Namespace, nil)
-	return dryrun.MostNamed(subs), err
+	namespace, others := dryrun.MostNamed(subs)
+	r.catalogs.GlobalNamespace = namespace
+	if len(others) > 0 {
+		const format = "All namespaces see the catalogs of namespace %s, because the Subscriptions of most namespaces name it. " +
+			"Set --global-catalog-namespace if it is another one that Subscriptions name: %s"
+		fmt.Fprintln(r.ErrOut, text.Line(fmt.Sprintf(format, namespace, strings.Join(others, ", ")), 500))
+	}
+	return err
 }
 
 // subscriptions are those that the flags and the names choose, sorted by namespace and name. A name that no Subscription has

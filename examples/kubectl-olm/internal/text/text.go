@@ -10,6 +10,9 @@ import "github.com/olmcore/olm/internal/printable"
 // what is longer than most runes is cut.
 func Line(s string, most int) string { return printable.Line(s, most) }
 
+// Errors returns a line for each error of a join, of any length.
+func Errors(err error) []string { return printable.Errors(err) }
+
 // Lines is Line for a text of several lines of any length, which stay apart.
 func Lines(s string) string { return printable.Lines(s) }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/olmcore/olm/examples/packageserver"
 	"github.com/olmcore/olm/examples/packageserver/registries"
 	"github.com/olmcore/olm/examples/registry"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/internal/terminal"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/resolution"
@@ -35,7 +36,9 @@ func main() {
 	stderr := terminal.NewWriter(os.Stderr)
 	log.SetOutput(stderr) // of slog, too
 	if err := run(genericapiserver.SetupSignalContext(), os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(stderr, err)
+		for _, line := range printable.Errors(err) {
+			fmt.Fprintln(stderr, line)
+		}
 		os.Exit(1)
 	}
 }
@@ -193,6 +196,6 @@ func load(content *packageserver.Content, value string) (source types.Namespaced
 // report logs what cannot be shown.
 func report(source types.NamespacedName, problems []olmcore.Diagnostic) {
 	for _, d := range problems {
-		slog.Info(d.Message, "catalog", source.String(), "reason", d.Reason, "path", d.Path)
+		slog.Info(printable.OneLine(d.Message), "catalog", source.String(), "reason", d.Reason, "path", d.Path)
 	}
 }

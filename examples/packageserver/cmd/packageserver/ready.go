@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/olmcore/olm/internal/printable"
 )
 
 // firstReads is how long a replica that starts is not ready for want of catalogs.
@@ -37,7 +39,7 @@ func (g gate) open(ctx context.Context, wait func(context.Context) []string, lon
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	for _, catalog := range wait(ctx) {
-		slog.Warn("ready without a catalog that is not read: " + catalog)
+		slog.Warn(printable.OneLine("ready without a catalog that is not read: " + catalog))
 	}
 	close(g.opened)
 }

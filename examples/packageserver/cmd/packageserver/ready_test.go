@@ -18,9 +18,11 @@ import (
 
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/examples/apiserver"
 	"github.com/olmcore/olm/fake"
+	"github.com/olmcore/olm/olmcore"
 )
 
 // slow is a registry that answers once it may.
@@ -100,4 +102,13 @@ func TestADeadRegistryKeepsNobodyWaiting(t *testing.T) {
 	require.NoError(t, g.Check(nil))
 	require.Less(t, time.Since(begin), 10*time.Second)
 	require.Contains(t, out.String(), `level=WARN msg="ready without a catalog that is not read: olm/dead: connection refused"`)
+}
+
+// TestALogEntryIsOneLine checks that line ends of a catalog do not end a log entry.
+func TestALogEntryIsOneLine(t *testing.T) {
+	var out bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	report(types.NamespacedName{Namespace: "ops", Name: "a"}, []olmcore.Diagnostic{{Reason: "Left", Message: "x\nforged"}})
+	require.Contains(t, out.String(), `msg="x forged"`)
 }
