@@ -18,14 +18,16 @@ func TestATextOfATenantForgesNoPartOfTheReport(t *testing.T) {
 		"spec.address": `{apiVersion: operators.coreos.com/v1alpha1, kind: CatalogSource, metadata: {name: cat, namespace: evil},
   spec: {sourceType: grpc, address: ` + forged + `}}`,
 		"a requirement": `{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: v1, namespace: evil},
-  status: {phase: Pending, requirementStatus: [{group: g, version: v, kind: ` + forged + `, name: ` + forged + `, status: NotPresent, message: m,
+  status: {phase: Pending, requirementStatus: [{
+    group: g, version: v, kind: ` + forged + `, name: ` + forged + `, status: NotPresent, message: m,
     dependents: [{group: g, version: v, kind: ` + forged + `, status: NotSatisfied, message: ` + forged + `}]}]}}`,
 		"a step of a plan": `{apiVersion: operators.coreos.com/v1, kind: OperatorGroup, metadata: {name: group, namespace: evil},
   spec: {targetNamespaces: [evil]}, status: {lastUpdated: "2026-01-01T00:00:00Z", namespaces: [evil]}}
 ---
 {apiVersion: operators.coreos.com/v1alpha1, kind: InstallPlan, metadata: {name: plan, namespace: evil},
   spec: {approved: true, approval: Automatic, clusterServiceVersionNames: [v1]},
-  status: {phase: Installing, startTime: "2026-01-01T11:59:00Z", plan: [{resolving: v1, status: Unknown, resource: {kind: ` + forged + `, name: ` + forged + `, group: "", version: v1,
+  status: {phase: Installing, startTime: "2026-01-01T11:59:00Z", plan: [{resolving: v1, status: Unknown, resource: {
+    kind: ` + forged + `, name: ` + forged + `, group: "", version: v1,
     sourceName: c, sourceNamespace: evil, manifest: "{}"}}]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {

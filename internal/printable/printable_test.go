@@ -46,7 +46,9 @@ func TestWhatIsShownStays(t *testing.T) {
 func TestWhatIsNotShownIsEscaped(t *testing.T) {
 	for _, r := range invisible {
 		s := "a" + string(r) + "b"
-		texts := []string{printable.Text(s), printable.Lines(s), printable.Line(s, 100), printable.OneLine(s), printable.Mermaid(s), inYAML(t, s), inJSON(t, s)}
+		texts := []string{
+			printable.Text(s), printable.Lines(s), printable.Line(s, 100), printable.OneLine(s), printable.Mermaid(s), inYAML(t, s), inJSON(t, s),
+		}
 		for _, out := range texts {
 			for _, got := range out {
 				require.True(t, got == '\n' || got > 0x1f && got < 0x7f, "%U in %+q", got, out)

@@ -122,7 +122,8 @@ func (r *root) command() *cobra.Command {
 	f.StringVarP(&r.selector, "selector", "l", "", "only Subscriptions with these labels")
 	f.StringArrayVar(&r.registries, "registry", nil, "NAMESPACE/NAME=HOST:PORT: read the content of this CatalogSource from its registry, such as one of kubectl port-forward; may be repeated")
 	f.Var(catalogFlag{r}, "catalog", "NAMESPACE/NAME=PATH: the content of this CatalogSource is a file-based catalog, a file (.gz allowed) or a folder; may be repeated")
-	f.StringVar(&r.catalogs.GlobalNamespace, "global-catalog-namespace", "", "namespace whose CatalogSources all namespaces see (default: the one that the Subscriptions of most namespaces name)")
+	f.StringVar(&r.catalogs.GlobalNamespace, "global-catalog-namespace", "",
+		"namespace whose CatalogSources all namespaces see (default: the one that the Subscriptions of most namespaces name)")
 	f.StringVar(&r.color, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	f.BoolVar(&r.exitCode, "exit-code", false, "end with 1 when something is not as it should be; with more than 1 after an error")
 	for _, add := range commands {
