@@ -63,10 +63,8 @@ func Reconcile(in Input) (result olmcore.Result, err error) {
 	}
 	for _, o := range in.Objects {
 		p, isPlan := o.(*v1alpha1.InstallPlan)
-		if !isPlan || p.Status.Phase != v1alpha1.InstallPlanPhaseRequiresApproval || p.Spec.Approved || p.DeletionTimestamp != nil {
-			continue
-		}
-		if !in.selects(w, p) {
+		awaits := isPlan && p.Status.Phase == v1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved && p.DeletionTimestamp == nil
+		if !awaits || !in.selects(w, p) {
 			continue
 		}
 		waits, severity := Waiting{Namespace: p.Namespace, Name: p.Name}, olmcore.Info
@@ -84,8 +82,9 @@ func Reconcile(in Input) (result olmcore.Result, err error) {
 			result.Transitions = append(result.Transitions, olmcore.Moved(olmcore.RefOf(p), "Approval", "Waiting", "Approved", in.Now))
 			continue
 		}
-		status.Waiting = append(status.Waiting, waits)
-		result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(severity, waits.Reason, olmcore.RefOf(p), "", "window %s: %s", name, waits.Message))
+		d := olmcore.Diagnose(severity, waits.Reason, olmcore.RefOf(p), "", "window %s: %s", name, waits.Message)
+		waits.Message = strings.TrimPrefix(d.Message, "window "+name+": ") // without the characters of a tenant that people do not see
+		status.Waiting, result.Diagnostics = append(status.Waiting, waits), append(result.Diagnostics, d)
 	}
 	status.Waiting = status.Waiting[:min(len(status.Waiting), maxWaiting)]
 	return result, write(in.Window, w.Status, status, &result)

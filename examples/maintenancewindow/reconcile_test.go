@@ -328,6 +328,23 @@ func TestAnApprovalIsOfWhatWasSeen(t *testing.T) {
 	require.Equal(t, "weekend", after.Annotations[maintenancewindow.AnnotationApprovedBy])
 }
 
+// TestThePlanOfATenantHidesNoCharactersInTheStatus checks that the names in the rules of a plan are escaped.
+func TestThePlanOfATenantHidesNoCharactersInTheStatus(t *testing.T) {
+	hidden := secrets
+	hidden.Resources = []string{"secrets\u202e"}
+	in := inputOf(spec{"schedule": "* * * * *", "duration": "1m"}, func(in *maintenancewindow.Input) {
+		gaining(in)
+		planOf(in).Status.Plan, _ = steps("a.v2", pods, hidden)
+		planOf(in).Status.Plan = append(planOf(in).Status.Plan, stepOf(installed("a.v2", "a")))
+	})
+	got, err := maintenancewindow.Reconcile(in)
+	require.NoError(t, err)
+	status, _ := olmcore.StatusOf[*unstructured.Unstructured](got.Actions)
+	waiting, _, err := unstructured.NestedSlice(status.Object, "status", "waiting")
+	require.NoError(t, err)
+	require.Contains(t, waiting[0].(map[string]any)["message"], `secrets\u202e`)
+}
+
 func TestTheStatusIsBounded(t *testing.T) {
 	in := inputOf(spec{"schedule": "0 1 * * *", "duration": "1h"})
 	for i := range 300 {
