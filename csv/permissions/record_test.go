@@ -237,16 +237,9 @@ func TestNothingIsGrantedThatAnAccountWasNeverAllowed(t *testing.T) {
 
 // isGrant reports whether an action creates or updates a binding, or a role with rules.
 func isGrant(a olmcore.Action) bool {
-	var after olmcore.Object
-	switch a := a.(type) {
-	case olmcore.Create:
-		after = a.Object
-	case olmcore.Update:
-		after = a.After
-	default:
+	switch o := writtenBy(a).(type) {
+	case nil:
 		return false
-	}
-	switch o := after.(type) {
 	case *rbacv1.Role:
 		return len(o.Rules) > 0
 	case *rbacv1.ClusterRole:

@@ -67,6 +67,17 @@ func granted(c *v1alpha1.ClusterServiceVersion) map[right]bool {
 	return rights
 }
 
+// writtenBy returns the object that an action creates, or what an update makes of it. It is nil for other actions.
+func writtenBy(a olmcore.Action) olmcore.Object {
+	switch a := a.(type) {
+	case olmcore.Create:
+		return a.Object
+	case olmcore.Update:
+		return a.After
+	}
+	return nil
+}
+
 // requireWithin checks everything that actions write against what is allowed: the rights of each subject, the place, and
 // that nothing is aggregated into the roles of users but what is for an API that came with the operator.
 func requireWithin(t require.TestingT, w *world, allowed map[right]bool, actions []olmcore.Action) {
@@ -74,13 +85,8 @@ func requireWithin(t require.TestingT, w *world, allowed map[right]bool, actions
 	targets := w.group.Status.Namespaces
 	all := slices.Equal(targets, []string{""})
 	for _, a := range actions {
-		var after olmcore.Object
-		switch a := a.(type) {
-		case olmcore.Create:
-			after = a.Object
-		case olmcore.Update:
-			after = a.After
-		default:
+		after := writtenBy(a)
+		if after == nil {
 			continue
 		}
 		if strings.HasPrefix(after.GetName(), "cools.example.com-v1-") {
