@@ -192,7 +192,7 @@ func (o *Options) CSVConfig() csv.Config {
 	return config
 }
 
-// olmNamespace is the namespace that pull Secrets are copied from.
+// olmNamespace returns the namespace in which OLM runs. Pull Secrets are copied from it.
 func (o *Options) olmNamespace() string {
 	return cmp.Or(o.InstallPlan.OLMNamespace, installplan.DefaultOLMNamespace)
 }
@@ -335,7 +335,9 @@ func permissionsOf(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resu
 		return olmcore.Result{}, err
 	}
 	p.checkpoint = out.Checkpoint
-	err = p.reportOnce(&out.Result, func() ([]olmcore.Diagnostic, error) { return permissions.Assess(in) })
+	if in.HasTargets() {
+		err = p.reportOnce(&out.Result, func() ([]olmcore.Diagnostic, error) { return permissions.Assess(in) })
+	}
 	return out.Result, err
 }
 

@@ -259,7 +259,8 @@ func TestForbiddenWebhookRules(t *testing.T) {
 	const olm, configurations = "webhook rules cannot include the OLM group", "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources"
 	const beyond = `webhook description "w.example.com": rules[1]: the rule names the cluster-scoped resources ` +
 		"validatingadmissionpolicies.admissionregistration.k8s.io, but OperatorGroup group does not select all namespaces; " +
-		"install the operator in a namespace whose OperatorGroup does, or let a cluster administrator allow it with: " +
+		"install the operator in a namespace whose OperatorGroup does, or let a cluster administrator allow all rules of the webhooks, " +
+		`"cools of API groups example.com"; "validatingadmissionpolicies of API groups apps,admissionregistration.k8s.io", with: ` +
 		"kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=1BHatg5bnF5TdhCKYzmCKFT3dWFSQQ3AGxVzec --overwrite"
 	rows := map[string]row{}
 	for name, c := range map[string]struct{ group, resource, says string }{
@@ -381,7 +382,8 @@ func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 	want := moves(in, failed, "CannotModifyStaticOperatorGroupProvidedAPIs", "static provided api operatorgroup cannot be modified by these apis")
 	want.Diagnostics = []olmcore.Diagnostic{{
 		Severity: olmcore.Error, Reason: csv.ReasonAPIConflict, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(),
-		Message: "OperatorGroup other/group provides Cool.v1.example.com in a namespace that OperatorGroup group targets too",
+		Message: "the operator is not installed: OperatorGroup other/group provides Cool.v1.example.com in a namespace that OperatorGroup " +
+			"group targets too; remove one of the two operators, or give the groups separate targets",
 	}}
 	check(t, in, want)
 }

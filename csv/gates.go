@@ -154,7 +154,8 @@ func apiConflict(f *facts) (decision, bool) {
 	d.actions = deployment.Stop(f.csv, f.Deployments.Items, olmcore.Cause{Reason: ReasonAPIConflict, Message: d.Message})
 	if other := f.claim.Conflict; other != nil && f.csv.Status.Reason != d.Reason {
 		d.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, ReasonAPIConflict, olmcore.RefOf(f.csv), "",
-			"OperatorGroup %s/%s provides %s in a namespace that OperatorGroup %s targets too",
+			"the operator is not installed: OperatorGroup %s/%s provides %s in a namespace that OperatorGroup %s targets too; "+
+				"remove one of the two operators, or give the groups separate targets",
 			other.Namespace, other.Name, f.claim.Contested, f.group.Name)}
 	}
 	return d, true

@@ -53,9 +53,10 @@ const (
 	// ReasonGroupNotReady: the target namespaces of the OperatorGroup are not computed yet. Run package operatorgroup
 	// for it.
 	ReasonGroupNotReady = "GroupNotReady"
-	// ReasonAPIConflict means that OperatorGroups with a common namespace provide the same API. The operator that is named
-	// does not run. Remove one of the two operators, or give the groups separate targets. To keep an API for an operator, set
-	// spec.staticProvidedAPIs of its OperatorGroup, and list the API in the annotation olm.providedAPIs.
+	// ReasonAPIConflict means that OperatorGroups with a common namespace provide the same API. The named
+	// ClusterServiceVersion is not installed. Remove one of the two operators, or give the groups separate targets. To keep an
+	// API for an operator, set spec.staticProvidedAPIs of its OperatorGroup, and list the API in the annotation
+	// olm.providedAPIs.
 	ReasonAPIConflict = "APIConflict"
 	// ReasonAPIServiceConflict: an owned APIService exists and is another's, so the operator is not installed. Remove it or
 	// the operator that it belongs to; one that was left behind goes with package sweep.
@@ -64,8 +65,8 @@ const (
 	// reserved, so the operator is not installed. Run the command in the message to allow it.
 	ReasonAPIGroupConflict = "APIGroupConflict"
 	// ReasonAPIGroupShared: an owned APIService exists that would not be created today, because its API group belongs to
-	// another operator too. It stays. Check that both operators may serve the group. A manager reports it once after a start
-	// and together with writes, Assess at any time.
+	// another operator too. It stays. Check that both operators may serve the group. A manager reports it once after a
+	// start, and again together with writes. Assess always reports it.
 	ReasonAPIGroupShared = "APIGroupShared"
 	// ReasonUnknownInstallMode: the CSV lists an install mode that the API does not have, which supports nothing.
 	// Correct spec.installModes.
@@ -79,18 +80,18 @@ const (
 	// Input.Issued; package controllers does so with Options.Issuer.
 	ReasonCertificatesNeeded = "CertificatesNeeded"
 	// ReasonWebhookRulesKept means that a webhook configuration keeps rules that a new one would not get, because the
-	// OperatorGroup does not select all namespaces. The next version of the operator gets narrower rules or is refused. A manager
-	// reports it once after a start and together with writes, Assess at any time. Before you upgrade the operator, give it an
-	// OperatorGroup that selects all namespaces, or run the command of the message.
+	// OperatorGroup does not select all namespaces. The next version of the operator gets narrower rules or is refused. A
+	// manager reports it once after a start, and again together with writes. Assess always reports it. Before you upgrade
+	// the operator, give it an OperatorGroup that selects all namespaces, or run the command of the message.
 	ReasonWebhookRulesKept = webhook.ReasonRulesKept
 	// ReasonWebhookRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although
-	// the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan recorded that the CRD
-	// came with this operator alone. A manager reports it once after a start and together with writes, Assess at any time. Give
-	// the operator an OperatorGroup that selects all namespaces, or run the command of the message.
+	// the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan recorded that the
+	// CRD came with this operator alone. A manager reports it once after a start, and again together with writes. Assess
+	// always reports it. Give the operator an OperatorGroup that selects all namespaces, or run the command of the message.
 	ReasonWebhookRulesNarrowed = webhook.ReasonRulesNarrowed
-	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD.
-	// Its conversion is not changed, also if the next version of the operator needs that. A manager reports it once after a
-	// start and together with writes, Assess at any time. A cluster administrator runs the command of the message for each CRD
-	// to allow it.
+	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD. Its
+	// conversion is not changed, also if the next version of the operator needs that. A manager reports it once after a
+	// start, and again together with writes. Assess always reports it. A cluster administrator runs the command of the
+	// message for each CRD to allow it.
 	ReasonConversionKept = webhook.ReasonConversionKept
 )

@@ -50,7 +50,8 @@ func servicesOf(f *facts) services {
 	account, _ := olmcore.AccountOf(f.group)
 	s := services{
 		apis: apiservice.Source{
-			CSV: f.csv, Account: account, Now: f.Now, Neighbours: f.Neighbours.Items, Relatives: f.Relatives,
+			CSV: f.csv, Account: account, IsConfined: f.group != nil && f.group.Spec.ServiceAccountName != "",
+			Now: f.Now, Neighbours: f.Neighbours.Items, Relatives: f.Relatives,
 			APIServices: f.APIServices.Items, Definitions: f.GroupDefinitions.Items, Objects: &f.Serving,
 			PackageServerNamespaces: f.Config.packageServerNamespaces(),
 			Deployments:             f.Deployments.Items, ServiceAccounts: f.ServiceAccounts.Items, ServedAPIs: f.ServedAPIs,

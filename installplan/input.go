@@ -40,9 +40,9 @@ type Input struct {
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// CustomResourceDefinitions that the plan's steps describe, and those that define the kinds of its other steps.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// APIServices are all of the cluster but those that the API server creates for CustomResourceDefinitions. Needed, and gathered, only
-	// if a step may add a version to an API group: a step for a definition that does not exist or, if the plan runs as a
-	// ServiceAccount, any open step for a definition. Such a step waits if they were not read.
+	// APIServices contains all APIServices except those that the API server creates for CustomResourceDefinitions. They are gathered
+	// only if a step may add a version to an API group: a step for a definition that does not exist or, if the plan runs as a
+	// ServiceAccount, any open step for a definition. Such a step waits if the APIServices were not read.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
 	// Alongside holds ClusterServiceVersions of other namespaces that the CustomResourceDefinitions of the plan's steps
 	// name as installed alongside.

@@ -41,7 +41,8 @@ const (
 	// administrator may change it.
 	AnnotationFirstInstalledBy = KeyPrefix + "first-installed-by"
 	// AnnotationAPIGroupSharedWith is set by a cluster administrator on a CustomResourceDefinition or an APIService. It names
-	// namespaces, separated by commas, whose operators may serve other versions of the API group of the object.
+	// namespaces, separated by commas, whose operators may serve other versions of the API group with an APIService. On an
+	// APIService it also lets InstallPlans of these namespaces add CustomResourceDefinitions and versions to the group.
 	AnnotationAPIGroupSharedWith = KeyPrefix + "api-group-shared-with"
 	// FinalizerCSVCleanup holds a ClusterServiceVersion until its cleanup is done. OLM uses the same finalizer since 0.27.
 	FinalizerCSVCleanup = "operators.coreos.com/csv-cleanup"

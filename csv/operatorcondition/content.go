@@ -68,7 +68,9 @@ func copied(c *operatorsv2.OperatorCondition, now time.Time) []metav1.Condition 
 		if s, ok := said[copies[i].Type]; ok {
 			delete(said, s.Type)
 			here := copies[i : i+1]
-			s.Message = printable.Keep(here[0].Message, s.Message)
+			if printed(here[0].Message) == s.Message {
+				s.Message = here[0].Message // what OLM copied stays
+			}
 			meta.SetStatusCondition(&here, s)
 		}
 	}

@@ -326,6 +326,9 @@ func TestAConditionThatOLMCopiedIsLeftAlone(t *testing.T) {
 	c.ObservedGeneration, c.LastTransitionTime = 4, *ago(time.Hour)
 	o.Generation, o.Spec.Conditions, o.Status.Conditions = 4, []metav1.Condition{c}, []metav1.Condition{c}
 	require.True(t, reconciled(t, in).Empty())
+	c.Message = strings.Repeat("\u202e", 32768) // longer than the API server takes once it is escaped
+	o.Spec.Conditions, o.Status.Conditions = []metav1.Condition{c}, []metav1.Condition{c}
+	require.True(t, reconciled(t, in).Empty())
 }
 
 // TestContainersKnowTheirOperatorCondition. Package csv installs Deployments so; here is what is done about one that

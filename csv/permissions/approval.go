@@ -234,16 +234,24 @@ func unprovenAdopted(in *Input, observed index, grants []grant, where scope) (di
 	}
 	c := in.ClusterServiceVersion
 	digests, _ := allowed(in.Namespaces.Items, c.Namespace)
-	plans := stepsOf(in)
+	plans, unproven := stepsOf(in), 0
 	for _, g := range adopted(in, observed, grants, where) {
 		why := g.planProblem(c, plans[g.role.Name])
-		if _, isAllowed := slices.BinarySearch(digests, g.digest()); isAllowed || why == "" || len(diagnostics) == maxNamed {
+		if _, isAllowed := slices.BinarySearch(digests, g.digest()); isAllowed || why == "" {
+			continue
+		}
+		if unproven++; unproven > maxNamed {
 			continue
 		}
 		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Info, ReasonAdoptedPermission, olmcore.RefOf(g.role), "",
 			"ServiceAccount %s has the rules of Role %q in %s. They stay, although %s: %s. "+
 				"If you do not trust these rules, remove them from spec.install of ClusterServiceVersion %s. If you do, run `%s`",
 			quotedAccount(g.account.Name), g.role.Name, where, why, g.text(), c.Name, allowance(c.Namespace, digests, g.digest())))
+	}
+	if more := unproven - maxNamed; more > 0 {
+		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Info, ReasonAdoptedPermission, olmcore.RefOf(c), "",
+			"the operator has %d more permissions in %s that no InstallPlan proves. Allow or remove the ones that are named first",
+			more, where))
 	}
 	return diagnostics
 }

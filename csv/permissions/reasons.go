@@ -35,8 +35,8 @@ const (
 	ReasonPermissionNotApproved = "PermissionNotApproved"
 	// ReasonAdoptedPermission means that an operator has a permission outside its namespace that no InstallPlan and no
 	// annotation of the Namespace proves. OLM usually granted it. It stays, but would not be granted now. A manager reports
-	// it once after a start and together with writes, Assess at any time. Remove the permission from the spec, or run the
-	// command of the message.
+	// it once after a start, and again together with writes. Assess always reports it. Remove the permission from the spec,
+	// or run the command of the message.
 	ReasonAdoptedPermission = "AdoptedPermission"
 	// ReasonInvalidApproval means that the annotation olmcore/allowed-permissions of the Namespace has values that are no
 	// digests, which allow nothing. Correct or remove them.
@@ -44,15 +44,16 @@ const (
 	// ReasonRefused means that the API server rejected a write. The write is retried with backoff. If the OperatorGroup names
 	// a ServiceAccount, give that account the right to write roles and bindings, and all rights that they grant.
 	ReasonRefused = "Refused"
-	// ReasonAPINotRecorded means that no ClusterRoles are created for an API, because nothing proves that this
-	// ClusterServiceVersion brought it: no InstallPlan recorded on the CustomResourceDefinition that it came with it, its
-	// group has APIServices of others, or is one of Kubernetes. A manager reports it once after a start and together with
-	// writes, Assess at any time. Have an InstallPlan install the CustomResourceDefinition, or create the ClusterRoles.
+	// ReasonAPINotRecorded means that no ClusterRoles are created for an API, because nothing proves that it belongs to this
+	// ClusterServiceVersion. No InstallPlan recorded the ClusterServiceVersion on the CustomResourceDefinition, the API
+	// group has APIServices of other operators, or the group is one of Kubernetes. A manager reports it once after a start,
+	// and again together with writes. Assess always reports it. Have an InstallPlan install the CustomResourceDefinition, or
+	// create the ClusterRoles.
 	ReasonAPINotRecorded = "APINotRecorded"
 	// ReasonRoleNotLifted means that a Role or RoleBinding in the operator's namespace has the owner labels of the
 	// ClusterServiceVersion or an owner reference to it, but no InstallPlan created it. It grants nothing outside that
-	// namespace, although the operator watches others. A manager reports it once after a start and together with writes,
-	// Assess at any time. Declare the rules under spec.install.spec.permissions or clusterPermissions of the bundle, or create
-	// a ClusterRole and a ClusterRoleBinding for the operator's ServiceAccount.
+	// namespace, although the operator watches others. A manager reports it once after a start, and again together with
+	// writes. Assess always reports it. Declare the rules under spec.install.spec.permissions or clusterPermissions of the
+	// bundle, or create a ClusterRole and a ClusterRoleBinding for the operator's ServiceAccount.
 	ReasonRoleNotLifted = "RoleNotLifted"
 )

@@ -48,6 +48,12 @@ func Assess(in Input) ([]olmcore.Diagnostic, error) {
 	return append(res.Diagnostics, explained...), nil
 }
 
+// HasTargets reports whether the namespace has one OperatorGroup, and its targets are computed. Until then nothing is decided
+// about the permissions, and Assess reports none of them.
+func (in *Input) HasTargets() bool {
+	return scopeOf(in.ClusterServiceVersion, in.OperatorGroups.Items).known
+}
+
 // decide returns the Result of Reconcile. Without an action it contains no lasting Diagnostics, so that an operator at rest
 // gets a Checkpoint.
 func decide(in *Input) olmcore.Result {

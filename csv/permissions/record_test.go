@@ -235,6 +235,37 @@ func TestNothingIsGrantedThatAnAccountWasNeverAllowed(t *testing.T) {
 	require.NotZero(t, grants)
 }
 
+// TestTheNumberOfAdoptedPermissionsIsReported checks that permissions which are not named are counted.
+func TestTheNumberOfAdoptedPermissionsIsReported(t *testing.T) {
+	w := withoutAPIs("")
+	for i := range 6 {
+		w.ask("cool", rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{fmt.Sprint("things", i)}})
+	}
+	planned, err := olmcore.PermissionObjects(w.csv)
+	require.NoError(t, err)
+	w.forge()
+	for _, o := range planned {
+		switch o := o.(type) {
+		case *rbacv1.Role:
+			rules := append(slices.Clone(o.Rules), namespaces)
+			w.put(&rbacv1.ClusterRole{ObjectMeta: lifted("ClusterRole", o.ObjectMeta), Rules: rules})
+		case *rbacv1.RoleBinding:
+			subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns", Name: "cool"}}
+			ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: o.RoleRef.Name}
+			w.put(&rbacv1.ClusterRoleBinding{ObjectMeta: lifted("ClusterRoleBinding", o.ObjectMeta), Subjects: subjects, RoleRef: ref})
+		}
+	}
+	w.sweep()
+	reported, err := permissions.Assess(w.input(t))
+	require.NoError(t, err)
+	require.Len(t, reported, 6)
+	for _, d := range reported {
+		require.Equal(t, permissions.ReasonAdoptedPermission, d.Reason)
+	}
+	require.Equal(t, "the operator has 2 more permissions in all namespaces that no InstallPlan proves. "+
+		"Allow or remove the ones that are named first", reported[5].Message)
+}
+
 // isGrant reports whether an action creates or updates a binding, or a role with rules.
 func isGrant(a olmcore.Action) bool {
 	switch o := writtenBy(a).(type) {

@@ -83,7 +83,7 @@ func Reconcile(in Input) (result olmcore.Result, err error) {
 			continue
 		}
 		d := olmcore.Diagnose(severity, waits.Reason, olmcore.RefOf(p), "", "window %s: %s", name, waits.Message)
-		waits.Message = strings.TrimPrefix(d.Message, "window "+name+": ") // without the characters of a tenant that people do not see
+		waits.Message = strings.TrimPrefix(d.Message, "window "+name+": ") // Diagnose escaped hidden characters
 		status.Waiting, result.Diagnostics = append(status.Waiting, waits), append(result.Diagnostics, d)
 	}
 	status.Waiting = status.Waiting[:min(len(status.Waiting), maxWaiting)]

@@ -157,6 +157,22 @@ func adoptedAsRefused(t *testing.T) (objects []olmcore.Object) {
 	return objects
 }
 
+// TestTheFirstReportWaitsForTheOperatorGroup checks that permissions are reported once the targets of the OperatorGroup are computed,
+// also if they were not at the start.
+func TestTheFirstReportWaitsForTheOperatorGroup(t *testing.T) {
+	w := newWorld(t)
+	for _, o := range adoptedAsRefused(t) {
+		if g, is := o.(*operatorsv1.OperatorGroup); is {
+			g.Status = operatorsv1.OperatorGroupStatus{}
+		}
+		require.NoError(t, w.cluster.Load(o))
+	}
+	slices.Reverse(w.driver.Controllers) // package operatorgroup computes the targets last
+	require.NoError(t, w.driver.RunFor(w.ctx, time.Hour))
+	isReported := func(e fake.Event) bool { return e.Diagnostic != nil && e.Diagnostic.Reason == permissions.ReasonAdoptedPermission }
+	require.True(t, slices.ContainsFunc(w.driver.Events, isReported), fake.Format(w.driver.Events))
+}
+
 // TestWhatANewOperatorWouldNotGetIsReportedOnce checks that a manager which takes over OLM's cluster writes nothing, reports
 // once what it would refuse now, and reports it again only after a restart.
 func TestWhatANewOperatorWouldNotGetIsReportedOnce(t *testing.T) {

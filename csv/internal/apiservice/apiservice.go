@@ -34,7 +34,9 @@ type Source struct {
 	CSV *owned.CSV
 	// Account writes; nil: the controller.
 	Account *corev1.ObjectReference
-	Now     time.Time
+	// IsConfined is true if the OperatorGroup names a ServiceAccount, also if its status does not confirm the account yet.
+	IsConfined bool
+	Now        time.Time
 	// Neighbours are the other CSVs of the namespace, copies left out.
 	Neighbours []*owned.CSV
 	// Relatives are the Neighbours of the same upgrade chain.

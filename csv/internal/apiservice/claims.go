@@ -148,7 +148,7 @@ func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, is
 	if isServed {
 		return ""
 	}
-	other := owned.ConflictingOwner(crd, s.CSV.Namespace, s.Account != nil)
+	other := owned.ConflictingOwner(crd, s.CSV.Namespace, s.IsConfined)
 	if other.Name == "" {
 		other = s.neighbourOf(crd)
 	}

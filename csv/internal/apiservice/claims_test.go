@@ -11,7 +11,6 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -136,7 +135,7 @@ func TestWhoMayServeAnAPIGroup(t *testing.T) {
 		},
 		"another operator brought it too, after this one, which an account installs": {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("ns"), func(s *apiservice.Source) {
-				s.Account = &corev1.ObjectReference{Namespace: "ns", Name: "limited"}
+				s.IsConfined = true
 			}),
 			created + "CustomResourceDefinition cubes.ice.example.com of the same group also came with ClusterServiceVersion other/x." +
 				run + cubes + key + "ns",

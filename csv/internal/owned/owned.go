@@ -150,8 +150,8 @@ func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.Namespaced
 }
 
 // ConflictingOwner returns the first CSV, by namespace and name, of another namespace that a CRD came with too, the zero value for
-// none. It also returns the zero value if olmcore.AnnotationFirstInstalledBy names this namespace and isConfined is false: a later
-// InstallPlan of another namespace with the same CRD takes nothing from the first operator. isConfined is true if the OperatorGroup
+// none. It also returns the zero value if olmcore.AnnotationFirstInstalledBy names this namespace and isConfined is false: the first
+// operator stays the owner if a later InstallPlan of another namespace installs the same CRD. isConfined is true if the OperatorGroup
 // names a ServiceAccount. Then the namespace belongs to a tenant, who may have installed the CRD of another operator before it.
 func ConflictingOwner(crd *apiextensionsv1.CustomResourceDefinition, namespace string, isConfined bool) (owner types.NamespacedName) {
 	if !isConfined && crd.Annotations[olmcore.AnnotationFirstInstalledBy] == namespace {

@@ -92,7 +92,7 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	switch {
 	case owned.CameWith(s.CSV, crd) && coOwner.Name != "" && !isAllowed(s, crd):
 		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s too; a cluster administrator allows the conversion with: %s",
-			crd.Name, coOwner, allowingConversion(s.CSV, crd.Name))
+			crd.Name, coOwner, allowConversionCommand(s.CSV, crd.Name))
 	case owned.CameWith(s.CSV, crd):
 		return ""
 	case len(owners) > 0:
@@ -102,7 +102,7 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 		return ""
 	case len(others) == 0:
 		return fmt.Sprintf("no InstallPlan recorded that CRD %s came with an operator, so its conversion stays as it is; "+
-			"a cluster administrator allows it with: %s", crd.Name, allowingConversion(s.CSV, crd.Name))
+			"a cluster administrator allows it with: %s", crd.Name, allowConversionCommand(s.CSV, crd.Name))
 	case config != nil && (config.Service == nil || config.Service.Namespace != s.CSV.Namespace):
 		return fmt.Sprintf("CRD %s is converted by another than an operator of namespace %s", crd.Name, s.CSV.Namespace)
 	}
@@ -120,8 +120,8 @@ func coOwnerOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) types.Na
 	return owned.ConflictingOwner(crd, s.CSV.Namespace, s.isPrescribed())
 }
 
-// allowingConversion returns the command by which a cluster administrator lets a CSV change the conversion of a CRD.
-func allowingConversion(c *owned.CSV, crd string) string {
+// allowConversionCommand returns the command by which a cluster administrator lets a CSV change the conversion of a CRD.
+func allowConversionCommand(c *owned.CSV, crd string) string {
 	return fmt.Sprintf("kubectl annotate crd %s %s=%s/%s --overwrite", crd, owned.AnnotationConvertedBy, c.Namespace, c.Name)
 }
 

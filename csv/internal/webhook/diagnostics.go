@@ -46,7 +46,7 @@ func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
 	}
 	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonConversionKept, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
 		"no InstallPlan recorded the CRDs %s, so their conversion stays as it is and only their caBundle is updated; a cluster "+
-			"administrator allows changes with: %s", someOf(sets.List(kept)), allowingConversion(f.CSV, sets.List(kept)[0]))}
+			"administrator allows changes with: %s", someOf(sets.List(kept)), allowConversionCommand(f.CSV, sets.List(kept)[0]))}
 }
 
 // ruleDiagnostics reports rules that an OperatorGroup which selects some namespaces only does not allow a new webhook.
@@ -55,7 +55,8 @@ func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 		return nil
 	}
 	var kept []string
-	unrecorded, keptHashes, narrowedHashes := sets.New[string](), sets.New[string](), sets.New[string]()
+	var widen, keep offer
+	unrecorded := sets.New[string]()
 	for i := range f.CSV.Spec.WebhookDefinitions {
 		w := &f.CSV.Spec.WebhookDefinitions[i]
 		r := f.reach[originOf(w)]
@@ -66,27 +67,61 @@ func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 		if o == nil || r.now.why == "" && !sameRules(liveRules(o), w.Rules) {
 			unrecorded.Insert(r.now.unrecorded...)
 			if len(r.now.unrecorded) > 0 {
-				narrowedHashes.Insert(r.hash)
+				widen.add(r)
 			}
 		} else if keeps := r.now.keeping(liveRules(o)); keeps != "" {
 			kept = append(kept, fmt.Sprintf("%s %s (%s)", olmcore.RefOf(o).Kind, o.GetName(), keeps))
-			keptHashes.Insert(r.hash)
+			keep.add(r)
 		}
 	}
 	var all []olmcore.Diagnostic
 	if len(kept) > 0 {
 		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesKept, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
 			"webhook configurations keep rules for cluster-scoped objects until this version is replaced, although OperatorGroup %s "+
-				"does not select all namespaces: %s; to allow them in new configurations, a cluster administrator can run: %s",
-			f.Group.Name, someOf(kept), allowing(f, keptHashes)))
+				"does not select all namespaces: %s; for new configurations, a cluster administrator can %s",
+			f.Group.Name, someOf(kept), keep.text(f)))
 	}
 	if len(unrecorded) > 0 {
 		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesNarrowed, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
 			"webhooks are not called for custom resources of the cluster-scoped CRDs %s: no InstallPlan recorded that they came with "+
-				"this version alone, and OperatorGroup %s does not select all namespaces; to allow it, a cluster administrator can run: %s",
-			someOf(sets.List(unrecorded)), f.Group.Name, allowing(f, narrowedHashes)))
+				"this version alone, and OperatorGroup %s does not select all namespaces; a cluster administrator can %s",
+			someOf(sets.List(unrecorded)), f.Group.Name, widen.text(f)))
 	}
 	return all
+}
+
+// offer contains descriptions that a cluster administrator can allow, maxNamed at most.
+type offer struct {
+	hashes sets.Set[string]
+	rules  []string
+}
+
+func (o *offer) add(r *reach) {
+	if len(o.rules) < maxNamed {
+		o.hashes = o.hashes.Union(sets.New(r.hash))
+		o.rules = append(o.rules, describedRules(r.description))
+	}
+}
+
+// text returns what an administrator can do: all rules that the command allows, and the command.
+func (o *offer) text(f *facts) string {
+	return fmt.Sprintf("allow all rules of the webhooks, %s, with: %s", strings.Join(o.rules, "; "), allowCommand(f, o.hashes))
+}
+
+// describedRules returns all rules of a description in one line, so that an administrator who allows the description misses none. A
+// tenant may have written the rules, so each is quoted.
+func describedRules(w *description) string {
+	var texts []string
+	for i := range w.Rules {
+		r := &w.Rules[i]
+		text := fmt.Sprintf("%s of API groups %s", strings.Join(r.Resources, ","), strings.Join(r.APIGroups, ","))
+		texts = append(texts, fmt.Sprintf("%q", text))
+	}
+	text := strings.Join(texts, "; ")
+	if len(text) > maxLength {
+		return strings.ToValidUTF8(text[:maxLength], "") + " ... (cut here; read all rules in spec.webhookdefinitions)"
+	}
+	return text
 }
 
 // keeping returns the resources for which a configuration is called beyond the namespaces of its OperatorGroup, and what happens to a

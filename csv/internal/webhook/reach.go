@@ -42,7 +42,7 @@ type judged struct {
 	// no rule does.
 	refused int
 	why     string
-	// mayReachClusterScoped reports whether the described rules may reach cluster-scoped objects that rules do not.
+	// mayReachClusterScoped is true if the described rules may match cluster-scoped objects that the field rules does not match.
 	mayReachClusterScoped bool
 	// unrecorded are the cluster-scoped CRDs that the rules and the CSV name and that are not the CSV's, sorted.
 	unrecorded []string
@@ -83,9 +83,11 @@ func judge(w *description, from resources) judged {
 
 // refusal returns the message about a description whose configuration the OperatorGroup does not allow.
 func refusal(f *facts, r *reach) string {
+	var o offer
+	o.add(r)
 	return problemf(r.description, fmt.Sprintf("rules[%d]", r.now.refused), "the rule %s, but OperatorGroup %s does not select all "+
-		"namespaces; install the operator in a namespace whose OperatorGroup does, or let a cluster administrator allow it with: %s",
-		r.now.why, f.Group.Name, allowing(f, sets.New(r.hash)))
+		"namespaces; install the operator in a namespace whose OperatorGroup does, or let a cluster administrator %s",
+		r.now.why, f.Group.Name, o.text(f))
 }
 
 // allowed returns the hashes of the descriptions that a cluster administrator allowed.
@@ -107,8 +109,8 @@ func isHash(value string) bool {
 	return value != "" && strings.TrimFunc(value, isDigitOrLetter) == ""
 }
 
-// allowing returns the command by which a cluster administrator allows the rules of further descriptions, given by their hashes.
-func allowing(f *facts, further sets.Set[string]) string {
+// allowCommand returns the command with which a cluster administrator allows further descriptions, given by their hashes.
+func allowCommand(f *facts, further sets.Set[string]) string {
 	return fmt.Sprintf("kubectl annotate operatorgroup %s -n %s %s=%s --overwrite",
 		f.Group.Name, f.Group.Namespace, AnnotationAllowed, strings.Join(sets.List(allowed(f).Union(further)), ","))
 }
@@ -321,7 +323,7 @@ type reach struct {
 	description         *description
 	hash                string
 	now, withoutRecords judged
-	// narrowed are the rules that now has if no administrator allows the description.
+	// narrowed contains the rules of now without the permission of an administrator.
 	narrowed []rule
 }
 

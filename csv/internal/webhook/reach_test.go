@@ -79,9 +79,11 @@ func hash(t *testing.T, w description) string {
 	return text
 }
 
-// command returns the command that allows the rules of a description.
+// command returns the rules of a description and the command that allows them.
 func command(t *testing.T, w description) string {
-	return "kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=" + hash(t, w) + " --overwrite"
+	r := w.Rules[0]
+	return fmt.Sprintf("allow all rules of the webhooks, %q, with: ", strings.Join(r.Resources, ",")+" of API groups "+strings.Join(r.APIGroups, ",")) +
+		"kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=" + hash(t, w) + " --overwrite"
 }
 
 // installedRules returns the rules of the only configuration that an installation creates, and why it creates none.
@@ -207,10 +209,10 @@ func TestInstalledRulesAreKept(t *testing.T) {
 	plain := with(validating, rule("", "pods"))
 	refusal := `webhook description "v.example.com": rules[0]: the rule names the cluster-scoped resources ` +
 		"clusterroles.rbac.authorization.k8s.io, but OperatorGroup group does not select all namespaces; " +
-		"install the operator in a namespace whose OperatorGroup does, or let a cluster administrator allow it with: " + command(t, refused)
+		"install the operator in a namespace whose OperatorGroup does, or let a cluster administrator " + command(t, refused)
 	const keeps = "webhook configurations keep rules for cluster-scoped objects until this version is replaced, although " +
 		"OperatorGroup group does not select all namespaces: ValidatingWebhookConfiguration v.example.com-8k2xz "
-	const allow = "; to allow them in new configurations, a cluster administrator can run: "
+	const allow = "; for new configurations, a cluster administrator can "
 	wouldRefuse := keeps + `(clusterroles of API groups "rbac.authorization.k8s.io"; ` +
 		"for a new configuration such rules would be refused)" + allow + command(t, refused)
 	wouldNarrow := keeps + `(things of API groups "example.org"; ` +
@@ -364,8 +366,8 @@ func TestWhoseClusterScopedCRDsAreTheOperatorsOwn(t *testing.T) {
 			require.Len(t, reported, 1)
 			require.Equal(t, webhook.ReasonRulesNarrowed, reported[0].Reason)
 			require.Equal(t, "webhooks are not called for custom resources of the cluster-scoped CRDs wides.example.com: no InstallPlan "+
-				"recorded that they came with this version alone, and OperatorGroup group does not select all namespaces; to allow it, "+
-				"a cluster administrator can run: "+command(t, w), reported[0].Message)
+				"recorded that they came with this version alone, and OperatorGroup group does not select all namespaces; "+
+				"a cluster administrator can "+command(t, w), reported[0].Message)
 		})
 	}
 }
@@ -379,7 +381,8 @@ func TestAnAdministratorAllowsRules(t *testing.T) {
 	refusal := func(hashes string) string {
 		return `webhook description "v.example.com": rules[0]: the rule names the cluster-scoped resources ` +
 			"clusterroles.rbac.authorization.k8s.io, but OperatorGroup group does not select all namespaces; install the operator in a " +
-			"namespace whose OperatorGroup does, or let a cluster administrator allow it with: " +
+			"namespace whose OperatorGroup does, or let a cluster administrator allow all rules of the webhooks, " +
+			`"clusterroles of API groups rbac.authorization.k8s.io", with: ` +
 			"kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=" + hashes + " --overwrite"
 	}
 	for name, c := range map[string]struct {
@@ -406,6 +409,41 @@ func TestAnAdministratorAllowsRules(t *testing.T) {
 			require.Equal(t, c.rules, rules)
 			require.Equal(t, c.problem, problem)
 		})
+	}
+}
+
+// TestAMessageShowsAllRulesThatItsCommandAllows checks that a tenant cannot hide a rule from the administrator who runs the command.
+func TestAMessageShowsAllRulesThatItsCommandAllows(t *testing.T) {
+	hidden := rule("authentication.k8s.io", "tokenreviews")
+	w := with(validating, rule("", "nodes"), hidden, rule("x", "a\"; b"))
+	s := source(operator(w))
+	s.Group = oneNamespace()
+	_, problem := s.Install()
+	require.Contains(t, problem, `allow all rules of the webhooks, "nodes of API groups "; "tokenreviews of API groups authentication.k8s.io"; `+
+		`"a\"; b of API groups x", with: kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=`+hash(t, w))
+
+	w.Rules = append(slices.Repeat(list(rule("", "nodes")), 100), hidden)
+	s.CSV = operator(w)
+	_, problem = s.Install()
+	require.Contains(t, problem, " ... (cut here; read all rules in spec.webhookdefinitions), with: ")
+
+	kept := make([]description, 0, 7)
+	for i := range 7 {
+		d := with(validating, hidden)
+		d.GenerateName = fmt.Sprintf("v%d.example.com", i)
+		kept = append(kept, d)
+	}
+	s = source(operator(kept...))
+	s.Group = oneNamespace()
+	for i, d := range kept {
+		observe(&s, validated(t, fmt.Sprintf("v%d.example.com-x", i), d))
+	}
+	reported := s.Diagnostics()
+	require.Len(t, reported, 1)
+	require.Contains(t, reported[0].Message, "v4.example.com-x")
+	require.Contains(t, reported[0].Message, "and 2 more")
+	for i, d := range kept {
+		require.Equal(t, i < 5, strings.Contains(reported[0].Message, hash(t, d)), i)
 	}
 }
 

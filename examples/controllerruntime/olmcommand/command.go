@@ -64,7 +64,7 @@ func Run(ctx context.Context, args []string, out io.Writer, add ...func(*olmrunt
 	if err != nil {
 		return flags.NoCluster(err)
 	}
-	// Not earlier: GetConfig would log its error as well, with a stack.
+	// Set the logger after GetConfig, which would otherwise log its error too, with a stack trace.
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging), zap.WriteTo(command.Stderr)))
 	config.QPS, config.Burst = 100, 200
 	cluster, err := olmdynamic.New(config)

@@ -85,7 +85,7 @@ func printTable(w io.Writer, r *Report) error {
 	var b strings.Builder
 	row(&b, "At %s:", r.Now)
 	if r.GlobalNamespace != "" {
-		row(&b, "All namespaces see the catalogs of namespace %s.", r.GlobalNamespace)
+		row(&b, "Catalogs of namespace %s are treated as global.", r.GlobalNamespace)
 	}
 	for _, c := range r.Catalogs {
 		c.print(&b)

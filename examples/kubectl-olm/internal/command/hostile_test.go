@@ -157,12 +157,12 @@ func TestATenantDoesNotChooseTheGlobalNamespace(t *testing.T) {
 	for i := range 5 {
 		subscribe("evil", fmt.Sprint("s", i), "attack")
 	}
-	const choice = "All namespaces see the catalogs of namespace olm, because the Subscriptions of most namespaces name it. " +
-		"Set --global-catalog-namespace if it is another one that Subscriptions name: attack\n"
+	const choice = "Catalogs of namespace olm are treated as global. Subscriptions also name: attack. " +
+		"If one of these has the global catalogs, set --global-catalog-namespace\n"
 	_, out, errs := run(t, objects.String(), "next", "-f", "-", "--complete", "-A")
 	require.Equal(t, choice, errs)
-	require.Contains(t, out, "\nAll namespaces see the catalogs of namespace olm.\n")
+	require.Contains(t, out, "\nCatalogs of namespace olm are treated as global.\n")
 	_, out, errs = run(t, objects.String(), "next", "-f", "-", "--complete", "-A", "--global-catalog-namespace", "attack")
 	require.Empty(t, errs)
-	require.Contains(t, out, "\nAll namespaces see the catalogs of namespace attack.\n")
+	require.Contains(t, out, "\nCatalogs of namespace attack are treated as global.\n")
 }

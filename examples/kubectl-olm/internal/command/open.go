@@ -133,8 +133,8 @@ func (r *root) chooseGlobalNamespace(ctx context.Context, w *world.World) error 
 	namespace, others := dryrun.MostNamed(subs)
 	r.catalogs.GlobalNamespace = namespace
 	if len(others) > 0 {
-		const format = "All namespaces see the catalogs of namespace %s, because the Subscriptions of most namespaces name it. " +
-			"Set --global-catalog-namespace if it is another one that Subscriptions name: %s"
+		const format = "Catalogs of namespace %s are treated as global. Subscriptions also name: %s. " +
+			"If one of these has the global catalogs, set --global-catalog-namespace"
 		fmt.Fprintln(r.ErrOut, text.Line(fmt.Sprintf(format, namespace, strings.Join(others, ", ")), 500))
 	}
 	return err
