@@ -69,7 +69,7 @@ type planSteps struct {
 // proves nothing if the OperatorGroup does not name that account any more: the account limited what the plan could grant.
 func stepsOf(in *Input) map[string][]planSteps {
 	c, all := in.ClusterServiceVersion, map[string][]planSteps{}
-	account := limitOf(in)
+	account := currentAccount(in)
 	for _, p := range in.InstallPlans.Items {
 		if p.Namespace != c.Namespace {
 			continue

@@ -117,7 +117,7 @@ func (d desired) applyTo(have olmcore.Object) (after olmcore.Object, changed boo
 	after.SetOwnerReferences(owners)
 	content.copyTo(after)
 	if relimited || !isSame { // a ClusterRole with rules needs no limit: the API server checked the account's rights
-		limit(after, account)
+		setAccountLimit(after, account)
 	}
 	return after, true
 }

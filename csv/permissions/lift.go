@@ -345,7 +345,7 @@ func withdrawals(in *Input, grants []grant, where scope, places []place, records
 		p, targeted := byNamespace[o.GetNamespace()]
 		switch inCluster := o.GetNamespace() == ""; {
 		case inCluster && isLifted(c, o, names) && !where.cluster && !(isRole(o) && records.Has(o.GetName())):
-			return where.limit
+			return where.reason
 		case names.Has(o.GetName()), isRole(o) && isGrowing:
 			return ""
 		case inCluster && isLifted(c, o, names), targeted && p.owns(c, o):

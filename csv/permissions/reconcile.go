@@ -178,8 +178,8 @@ type scope struct {
 	// cluster is true for the whole cluster. Otherwise namespaces contains the target namespaces.
 	cluster    bool
 	namespaces []string
-	// limit is the reason for which the permissions do not hold in the whole cluster. It is empty if they do.
-	limit string
+	// reason says why the permissions do not hold in the whole cluster. It is empty if they do.
+	reason string
 }
 
 // scopeOf returns the scope that the only OperatorGroup of the namespace gives. It is empty for an operator that does not
@@ -196,13 +196,13 @@ func scopeOf(c *v1alpha1.ClusterServiceVersion, groups []*operatorsv1.OperatorGr
 	s := scope{known: true}
 	switch {
 	case group.IsShutOut(c):
-		s.limit = "ClusterServiceVersion " + c.Name + " is stopped because of the APIs that it provides"
+		s.reason = "ClusterServiceVersion " + c.Name + " is stopped because of the APIs that it provides"
 		return s
 	case group.Unsupported(c, targets) != "":
-		s.limit = "ClusterServiceVersion " + c.Name + " does not support the targets of OperatorGroup " + g.Name
+		s.reason = "ClusterServiceVersion " + c.Name + " does not support the targets of OperatorGroup " + g.Name
 		return s
 	case !targets.All():
-		s.limit = "OperatorGroup " + g.Name + " does not target all namespaces"
+		s.reason = "OperatorGroup " + g.Name + " does not target all namespaces"
 	}
 	s.cluster = targets.All()
 	s.namespaces = slices.DeleteFunc(targets.Named(), func(n string) bool { return n == c.Namespace })

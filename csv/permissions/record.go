@@ -33,9 +33,9 @@ func recordOf(c *v1alpha1.ClusterServiceVersion, g grant) *rbacv1.ClusterRole {
 	}
 }
 
-// limitOf returns the name of the ServiceAccount that limits what is granted now, or an empty name if the OperatorGroup
+// currentAccount returns the name of the ServiceAccount that limits what is granted now, or an empty name if the OperatorGroup
 // names none.
-func limitOf(in *Input) string {
+func currentAccount(in *Input) string {
 	if g, _ := group.Alone(in.OperatorGroups.Items, in.ClusterServiceVersion.Namespace); g != nil {
 		return g.Spec.ServiceAccountName
 	}
@@ -48,7 +48,7 @@ func limitOf(in *Input) string {
 type records struct {
 	version, replaced *v1alpha1.ClusterServiceVersion // replaced is nil for none
 	// names are the names of the objects that the library wrote for the version, and for the one that it replaces. They
-	// include no ClusterRole that proves nothing now, because it is limited to another account.
+	// omit ClusterRoles that are limited to another account.
 	names, namesOfReplaced sets.Set[string]
 	// limited contains the names of the ClusterRoles of the version that are limited to another account.
 	limited sets.Set[string]
@@ -65,7 +65,7 @@ func recordsOf(in *Input) *records {
 		version: c, names: sets.New[string](), limited: sets.New[string](), replaced: replacedBy(c), namesOfReplaced: sets.New[string](),
 		rules: map[string][]rbacv1.PolicyRule{},
 	}
-	now := limitOf(in)
+	now := currentAccount(in)
 	for _, b := range in.ClusterRoleBindings.Items {
 		kept.add(b, false)
 	}
@@ -163,7 +163,7 @@ func (g grant) needsRecord(in *Input, observed index, places []place, isMissing 
 	}
 	limit := record.GetAnnotations()[annotationLimit]
 	isGranted := func(p place) bool { return g.isCopied(p, observed) }
-	return limit != "" && limit != limitOf(in) && (isMissing || slices.ContainsFunc(places, isGranted))
+	return limit != "" && limit != currentAccount(in) && (isMissing || slices.ContainsFunc(places, isGranted))
 }
 
 // record adds the record of a permission. The controller writes it: the ServiceAccount of the group may lack the right to
@@ -171,7 +171,7 @@ func (g grant) needsRecord(in *Input, observed index, places []place, isMissing 
 func (p *plan) record(in *Input, g grant) {
 	c := in.ClusterServiceVersion
 	record := recordOf(c, g)
-	if limit := limitOf(in); limit != "" {
+	if limit := currentAccount(in); limit != "" {
 		record.Annotations = map[string]string{annotationLimit: limit}
 	}
 	isSame := func(d desired) bool { return olmcore.KeyOf(d.object) == olmcore.KeyOf(record) }
@@ -184,8 +184,8 @@ func (p *plan) record(in *Input, g grant) {
 	})
 }
 
-// limit sets or removes the annotation of a ClusterRole that limits it to an account.
-func limit(o olmcore.Object, account string) {
+// setAccountLimit sets or removes the annotation of a ClusterRole that limits it to an account.
+func setAccountLimit(o olmcore.Object, account string) {
 	annotations := maps.Clone(o.GetAnnotations())
 	delete(annotations, annotationLimit)
 	if account != "" {
@@ -207,7 +207,7 @@ func emptied(in *Input, observed index, grants []grant, where scope, records set
 			continue
 		}
 		empty = append(empty, desired{
-			object: record, isOurs: func(metav1.Object) bool { return true }, why: olmcore.Cause{Reason: ReasonWithdrawn, Message: where.limit},
+			object: record, isOurs: func(metav1.Object) bool { return true }, why: olmcore.Cause{Reason: ReasonWithdrawn, Message: where.reason},
 		})
 	}
 	return empty
