@@ -59,8 +59,9 @@ func (o Obstacle) sharedWith() string {
 	return o.Object.GetAnnotations()[olmcore.AnnotationAPIGroupSharedWith]
 }
 
-// Advice returns a sentence with the command with which a cluster administrator shares the objects of one or more obstacles with a namespace. The
-// objects stay shared with the namespaces that they name. One command therefore covers only the objects with the same value.
+// Advice returns a sentence with the command with which a cluster administrator shares the objects of one or more obstacles with a
+// namespace. The objects stay shared with the namespaces that they name. One command therefore covers only the objects with the same
+// value.
 func Advice(namespace string, obstacles []Obstacle) string {
 	value := obstacles[0].sharedWith()
 	var names []string

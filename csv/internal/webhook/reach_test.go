@@ -82,7 +82,8 @@ func hash(t *testing.T, w description) string {
 // command returns the rules of a description and the command that allows them.
 func command(t *testing.T, w description) string {
 	r := w.Rules[0]
-	return fmt.Sprintf("allow all rules of the webhooks, %q, with: ", strings.Join(r.Resources, ",")+" of API groups "+strings.Join(r.APIGroups, ",")) +
+	rules := strings.Join(r.Resources, ",") + " of API groups " + strings.Join(r.APIGroups, ",")
+	return fmt.Sprintf("allow all rules of the webhooks, %q, with: ", rules) +
 		"kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=" + hash(t, w) + " --overwrite"
 }
 
@@ -419,8 +420,8 @@ func TestAMessageShowsAllRulesThatItsCommandAllows(t *testing.T) {
 	s := source(operator(w))
 	s.Group = oneNamespace()
 	_, problem := s.Install()
-	require.Contains(t, problem, `allow all rules of the webhooks, "nodes of API groups "; "tokenreviews of API groups authentication.k8s.io"; `+
-		`"a\"; b of API groups x", with: kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=`+hash(t, w))
+	require.Contains(t, problem, `allow all rules of the webhooks, "nodes of API groups "; `+
+		`"tokenreviews of API groups authentication.k8s.io"; "a\"; b of API groups x", with: kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=`+hash(t, w))
 
 	w.Rules = append(slices.Repeat(list(rule("", "nodes")), 100), hidden)
 	s.CSV = operator(w)
