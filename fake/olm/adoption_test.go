@@ -169,7 +169,9 @@ func TestTheFirstReportWaitsForTheOperatorGroup(t *testing.T) {
 	}
 	slices.Reverse(w.driver.Controllers) // package operatorgroup computes the targets last
 	require.NoError(t, w.driver.RunFor(w.ctx, time.Hour))
-	isReported := func(e fake.Event) bool { return e.Diagnostic != nil && e.Diagnostic.Reason == permissions.ReasonAdoptedPermission }
+	isReported := func(e fake.Event) bool {
+		return e.Diagnostic != nil && e.Diagnostic.Reason == permissions.ReasonAdoptedPermission
+	}
 	require.True(t, slices.ContainsFunc(w.driver.Events, isReported), fake.Format(w.driver.Events))
 }
 
