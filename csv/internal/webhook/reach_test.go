@@ -421,7 +421,8 @@ func TestAMessageShowsAllRulesThatItsCommandAllows(t *testing.T) {
 	s.Group = oneNamespace()
 	_, problem := s.Install()
 	require.Contains(t, problem, `allow all rules of the webhooks, "nodes of API groups "; `+
-		`"tokenreviews of API groups authentication.k8s.io"; "a\"; b of API groups x", with: kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks=`+hash(t, w))
+		`"tokenreviews of API groups authentication.k8s.io"; "a\"; b of API groups x", with: `+
+		"kubectl annotate operatorgroup group -n ns olmcore/allowed-webhooks="+hash(t, w))
 
 	w.Rules = append(slices.Repeat(list(rule("", "nodes")), 100), hidden)
 	s.CSV = operator(w)
