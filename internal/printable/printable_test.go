@@ -185,11 +185,16 @@ func TestAValueStaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkRoundTrip(t, drawValue(3).Draw(t, "value")) })
 	checkRoundTrip(t, map[string]any{strings.Repeat("\u202e", 2000): "\u202e"})
 	checkRoundTrip(t, strings.Repeat("a \u202e\n", 2000))
+	for _, key := range []string{"a", "- ", "{", "'", "\n", "\\", "ä", "\U0001F469"} {
+		long := strings.Repeat(key, 1100)
+		checkRoundTrip(t, map[string]any{long: []any{map[string]any{long: map[string]any{long: long}}, long}})
+	}
 }
 
 func FuzzAValueStaysTheSame(f *testing.F) {
 	f.Add("a\x1b[2J\u202e\U000e0041\n", "key\u2066")
 	f.Add("text0x0x \u061c", "- a: 'b'")
+	f.Add(strings.Repeat("- ", 900), strings.Repeat("k", 2000))
 	f.Fuzz(func(t *testing.T, text, key string) {
 		text, key = strings.ToValidUTF8(text, "?"), strings.ToValidUTF8(key, "?")
 		checkRoundTrip(t, map[string]any{key: []any{text, map[string]any{text: key}}})

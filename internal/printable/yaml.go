@@ -24,8 +24,8 @@ func YAML(value any) ([]byte, error) {
 
 // YAMLOf is YAML for a JSON document.
 func YAMLOf(document []byte) ([]byte, error) {
-	// YAML has escape sequences in double quotes only, and its encoder quotes few texts. So each text to be escaped is
-	// encoded as a plain word that occurs nowhere else, which is then replaced by the quoted text.
+	// YAML has escape sequences in double quotes only, and its encoder quotes few texts. It also rejects long keys. So each text to be
+	// escaped and each long key is encoded as a plain word that occurs nowhere else, which is then replaced by the quoted text.
 	words := wordsFor(document)
 	replaced, quoted, err := words.replace(document)
 	if err != nil {
@@ -41,7 +41,7 @@ func YAMLOf(document []byte) ([]byte, error) {
 	return []byte(strings.NewReplacer(quoted...).Replace(string(out))), nil
 }
 
-// maxKey is the longest key that a decoder of YAML takes without a mark of its own, with room to spare.
+// maxKey is the length in bytes up to which a key needs no "? " mark. YAML allows 1,024 characters for a key without one.
 const maxKey = 1000
 
 // markKey writes a key with a mark of its own: "? key", and the value behind ":" in the next line, below the mark.
@@ -92,15 +92,17 @@ func (w *words) replace(document []byte) (replaced []byte, quoted []string, err 
 		if err := json.Unmarshal(literal, &text); err != nil {
 			return nil, nil, err
 		}
-		if isPlain(text) || Lines(text) == text && !strings.ContainsRune(text, joiner) { // the encoder tears joined emoji apart
+		isKey := bytes.HasPrefix(bytes.TrimLeft(rest, " \n"), []byte(":"))
+		isLongKey := isKey && max(len(literal), len(inYAML(text))) > maxKey
+		isShownAsIs := isPlain(text) || Lines(text) == text && !strings.ContainsRune(text, joiner) // the encoder splits joined emoji
+		if isShownAsIs && !isLongKey {
 			out.Write(literal)
 		} else {
-			isKey := bytes.HasPrefix(bytes.TrimLeft(rest, " \n"), []byte(":"))
-			form := inYAML(text)
 			word := fmt.Sprintf("%s%dx", w.prefix, len(quoted)/2)
-			if isKey && len(form) > maxKey {
+			if isLongKey {
 				w.longKeys = append(w.longKeys, word)
 			}
+			form := inYAML(text)
 			fmt.Fprintf(&out, "%q", word)
 			quoted = append(quoted, word, form)
 		}
