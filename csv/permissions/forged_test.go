@@ -254,9 +254,7 @@ func TestForgedRolesAreNotLifted(t *testing.T) {
 				name := w.forged().Name
 				w.forge()
 				for range 3 {
-					began := time.Now()
 					res := reconciled(t, w.input(t)).Result
-					require.Less(t, time.Since(began), 5*time.Second)
 					for _, line := range words(res) {
 						require.False(t, strings.HasSuffix(line, name), line)
 					}
