@@ -64,8 +64,8 @@ func TestEachListIsValidated(t *testing.T) {
 func TestRulesHaveNames(t *testing.T) {
 	for _, table := range [][]rule{gates, rules} {
 		for _, r := range table {
-			require.NotEmpty(t, r.name)
-			require.NotNil(t, r.decide, r.name)
+			require.NotEmpty(t, r.Name)
+			require.NotNil(t, r.Decide, r.Name)
 		}
 	}
 }
@@ -74,10 +74,12 @@ func TestRulesHaveNames(t *testing.T) {
 func TestTheFirstRuleThatDecidesIsTheDecision(t *testing.T) {
 	decides := func(*facts) (decision, bool) { return move("", "", "decided"), true }
 	passes := func(*facts) (decision, bool) { return move("", "", "passed"), false }
-	table := byPhase([]rule{{"Other", pending, nil, decides}, {"Passes", everyPhase, nil, passes}, {"Decides", failed, nil, decides}, {"Later", failed, nil, decides}})
-	d, decided := firstOf(table, &facts{phase: failed[0]})
-	require.True(t, decided)
-	require.Equal(t, "Decides", d.Rule)
-	_, decided = firstOf(table, &facts{phase: succeeded[0]})
-	require.False(t, decided)
+	table := []rule{
+		{Name: "Other", From: pending, Decide: decides}, {Name: "Passes", From: everyPhase, Decide: passes},
+		{Name: "Decides", From: failed, Decide: decides}, {Name: "Later", From: failed, Decide: decides},
+	}
+	_, name := olmcore.FirstDecision(table, failed[0], &facts{})
+	require.Equal(t, "Decides", name)
+	_, name = olmcore.FirstDecision(table, succeeded[0], &facts{})
+	require.Empty(t, name)
 }

@@ -21,17 +21,8 @@ import (
 // deletion begins with. An edge from a phase to itself is a change of the reason alone. Unknown and phases that the API
 // does not have count as none.
 func Edges() olmcore.Graph[v1alpha1.ClusterServiceVersionPhase] {
-	var g olmcore.Graph[v1alpha1.ClusterServiceVersionPhase]
-	for _, from := range everyPhase {
-		for _, r := range slices.Concat(gates, rules, []rule{{"Cleanup", everyPhase, deleting, nil}}) {
-			for _, to := range r.to {
-				if e := (olmcore.Edge[phase]{From: from, To: to, By: r.name}); slices.Contains(r.from, from) && !slices.Contains(g, e) {
-					g = append(g, e)
-				}
-			}
-		}
-	}
-	return g
+	cleanup := rule{Name: "Cleanup", From: everyPhase, To: deleting}
+	return olmcore.GraphOf(everyPhase, slices.Concat(gates, rules, []rule{cleanup}))
 }
 
 // Assessment is a decision without its objects.
@@ -92,16 +83,9 @@ func (a Assessment) ofCleanup(in *Input) (Assessment, error) {
 	return a, err
 }
 
-// rule is one row of the phase machine. Of the rows that apply in the recorded phase the first that decides is the
-// decision.
-type rule struct {
-	name string
-	// from are the phases in which the row applies, to those that it leads to: from itself when it changes the reason,
-	// none when it changes neither.
-	from, to []phase
-	// decide returns no decision when the rows after it are to decide.
-	decide func(*facts) (d decision, decided bool)
-}
+// rule is one row of the phase machine. From are the phases in which the row applies, To those that it leads to: its own
+// phase if it changes the reason, none if it changes neither.
+type rule = olmcore.Rule[phase, *facts, decision]
 
 // Sets of phases.
 var (
@@ -123,22 +107,22 @@ var (
 // gates are the rows that a CSV passes before its phase machine runs. One that is leaving needs no sound spec and no
 // OperatorGroup.
 var gates = []rule{
-	{ruleNotObserved, everyPhase, nil, neighboursUnread},
-	{ruleMetadata, everyPhase, nil, metadataOutdated},
-	{"TakenOver", notGoing, replacing, takenOver},
-	{"PermissionsRefused", failed, pending, permissionsRefused},
-	{"InvalidSpec", notGoing, failed, invalidSpec},
-	{ruleNotObserved, notGoing, nil, groupsUnread},
-	{"NoOperatorGroup", notGoing, failed, noGroup},
-	{"TooManyOperatorGroups", notGoing, failed, manyGroups},
-	{"OperatorGroupNotReady", notGoing, nil, groupNotReady},
-	{"NoTargetNamespaces", notGoing, failed, noTargets},
-	{"InvalidInstallModes", notGoing, failed, invalidModes},
-	{"UnsupportedOperatorGroup", notGoing, failed, unsupportedTargets},
-	{ruleNotObserved, notGoing, nil, otherGroupsUnread},
-	{"APIConflict", notGoing, failed, apiConflict},
-	{"RemoveProvidedAPIs", notGoing, nil, removeAPIs},
-	{"AddProvidedAPIs", notGoing, nil, addAPIs},
+	{Name: ruleNotObserved, From: everyPhase, Decide: neighboursUnread},
+	{Name: ruleMetadata, From: everyPhase, Decide: metadataOutdated},
+	{Name: "TakenOver", From: notGoing, To: replacing, Decide: takenOver},
+	{Name: "PermissionsRefused", From: failed, To: pending, Decide: permissionsRefused},
+	{Name: "InvalidSpec", From: notGoing, To: failed, Decide: invalidSpec},
+	{Name: ruleNotObserved, From: notGoing, Decide: groupsUnread},
+	{Name: "NoOperatorGroup", From: notGoing, To: failed, Decide: noGroup},
+	{Name: "TooManyOperatorGroups", From: notGoing, To: failed, Decide: manyGroups},
+	{Name: "OperatorGroupNotReady", From: notGoing, Decide: groupNotReady},
+	{Name: "NoTargetNamespaces", From: notGoing, To: failed, Decide: noTargets},
+	{Name: "InvalidInstallModes", From: notGoing, To: failed, Decide: invalidModes},
+	{Name: "UnsupportedOperatorGroup", From: notGoing, To: failed, Decide: unsupportedTargets},
+	{Name: ruleNotObserved, From: notGoing, Decide: otherGroupsUnread},
+	{Name: "APIConflict", From: notGoing, To: failed, Decide: apiConflict},
+	{Name: "RemoveProvidedAPIs", From: notGoing, Decide: removeAPIs},
+	{Name: "AddProvidedAPIs", From: notGoing, Decide: addAPIs},
 }
 
 // ruleMetadata is the row that writes the CSV's metadata, and so nothing else of it.
@@ -149,54 +133,56 @@ const ruleNotObserved = "NotObserved"
 
 // rules are the rows of the phase machine behind the gates.
 var rules = []rule{
-	{"New", none, pending, firstSeen},
+	{Name: "New", From: none, To: pending, Decide: firstSeen},
 
-	{"BeingReplaced", succeeded, replacing, giveWay},
-	{"FailForward", failed, replacing, failForward},
-	{ruleNotObserved, pending, nil, requirementsUnread},
-	{"NotUpgradeable", pending, pending, notUpgradeable},
-	{"InvalidStrategy", alive, failed, invalidStrategy},
-	{"ServiceAccountMissing", running, nil, accountMissing},
-	{ruleNotObserved, succeeded, nil, servicesUnread},
-	{"APIServiceIssue", succeeded, failed, apiServiceIssue},
-	{"CertificatesDue", succeeded, pending, certificatesDue},
-	{"GatePassed", failed, pending, gatePassed},
-	{ruleNotObserved, slices.Concat(succeeded, failed), nil, requirementsUnread},
-	{"UpgradeBegan", slices.Concat(pending, failed), replacing, upgradeBegan},
-	{"NeverRan", pending, replacing, neverRan},
-	{"RequirementsNotMet", succeeded, failed, requirementsLost},
-	{"RequirementsNotMet", slices.Concat(pending, failed), pending, requirementsUnmet},
-	{ruleNotObserved, alive, nil, deploymentsUnread},
-	{ruleNotObserved, pending, nil, servicesUnread},
-	{"Conflict", slices.Concat(pending, installReady, failed), failed, conflicting},
-	{ruleNotObserved, slices.Concat(installReady, installing, failed), nil, servicesUnread},
-	{"InstallAgain", failed, slices.Concat(installing, succeeded, failed), installAgain},
-	{"APIServicesReinstalled", failed, pending, apiServicesReinstalled},
-	{"CertificatesDue", failed, pending, certificatesDue},
-	{"WaitingForPredecessor", pending, pending, predecessorStays},
-	{"RequirementsMet", pending, installReady, requirementsMet},
-	{"Install", installReady, slices.Concat(pending, installing, failed), install},
-	{"Health", installing, alive, stillInstalling},
-	{"Health", succeeded, slices.Concat(pending, installReady, succeeded, failed), stillHealthy},
-	{"Health", failed, slices.Concat(pending, installReady, succeeded, failed), stillFailed},
+	{Name: "BeingReplaced", From: succeeded, To: replacing, Decide: giveWay},
+	{Name: "FailForward", From: failed, To: replacing, Decide: failForward},
+	{Name: ruleNotObserved, From: pending, Decide: requirementsUnread},
+	{Name: "NotUpgradeable", From: pending, To: pending, Decide: notUpgradeable},
+	{Name: "InvalidStrategy", From: alive, To: failed, Decide: invalidStrategy},
+	{Name: "ServiceAccountMissing", From: running, Decide: accountMissing},
+	{Name: ruleNotObserved, From: succeeded, Decide: servicesUnread},
+	{Name: "APIServiceIssue", From: succeeded, To: failed, Decide: apiServiceIssue},
+	{Name: "CertificatesDue", From: succeeded, To: pending, Decide: certificatesDue},
+	{Name: "GatePassed", From: failed, To: pending, Decide: gatePassed},
+	{Name: ruleNotObserved, From: slices.Concat(succeeded, failed), Decide: requirementsUnread},
+	{Name: "UpgradeBegan", From: slices.Concat(pending, failed), To: replacing, Decide: upgradeBegan},
+	{Name: "NeverRan", From: pending, To: replacing, Decide: neverRan},
+	{Name: "RequirementsNotMet", From: succeeded, To: failed, Decide: requirementsLost},
+	{Name: "RequirementsNotMet", From: slices.Concat(pending, failed), To: pending, Decide: requirementsUnmet},
+	{Name: ruleNotObserved, From: alive, Decide: deploymentsUnread},
+	{Name: ruleNotObserved, From: pending, Decide: servicesUnread},
+	{Name: "Conflict", From: slices.Concat(pending, installReady, failed), To: failed, Decide: conflicting},
+	{Name: ruleNotObserved, From: slices.Concat(installReady, installing, failed), Decide: servicesUnread},
+	{Name: "InstallAgain", From: failed, To: slices.Concat(installing, succeeded, failed), Decide: installAgain},
+	{Name: "APIServicesReinstalled", From: failed, To: pending, Decide: apiServicesReinstalled},
+	{Name: "CertificatesDue", From: failed, To: pending, Decide: certificatesDue},
+	{Name: "WaitingForPredecessor", From: pending, To: pending, Decide: predecessorStays},
+	{Name: "RequirementsMet", From: pending, To: installReady, Decide: requirementsMet},
+	{Name: "Install", From: installReady, To: slices.Concat(pending, installing, failed), Decide: install},
+	{Name: "Health", From: installing, To: alive, Decide: stillInstalling},
+	{Name: "Health", From: succeeded, To: slices.Concat(pending, installReady, succeeded, failed), Decide: stillHealthy},
+	{Name: "Health", From: failed, To: slices.Concat(pending, installReady, succeeded, failed), Decide: stillFailed},
 
-	{"Replaced", replacing, deleting, replaced},
-	{"WaitingForOlderVersions", replacing, nil, olderVersions},
-	{"WaitingForSuccessor", replacing, nil, successorInstalls},
-	{"SuccessorGone", replacing, pending, successorGone},
-	{"Delete", deleting, nil, deleteCSV},
+	{Name: "Replaced", From: replacing, To: deleting, Decide: replaced},
+	{Name: "WaitingForOlderVersions", From: replacing, Decide: olderVersions},
+	{Name: "WaitingForSuccessor", From: replacing, Decide: successorInstalls},
+	{Name: "SuccessorGone", From: replacing, To: pending, Decide: successorGone},
+	{Name: "Delete", From: deleting, Decide: deleteCSV},
 }
 
 // decide runs the gates and then the phase machine. A CSV whose API another group lists too is looked at again,
 // although its own claim is the better one.
 func decide(f *facts) decision {
-	if d, decided := firstOf(gatesFrom, f); decided {
+	d, name := olmcore.FirstDecision(gates, f.phase, f)
+	if name != "" {
+		d.Rule = cmp.Or(d.Rule, name)
 		return printed(f, d)
 	}
-	d, decided := firstOf(rulesFrom, f)
-	if !decided {
+	if d, name = olmcore.FirstDecision(rules, f.phase, f); name == "" {
 		d = f.stay()
 	}
+	d.Rule = cmp.Or(d.Rule, name)
 	d = printed(f, keepCertificates(f, d))
 	if f.claim.Conflict != nil && (d.RequeueAfter == 0 || contestedPace < d.RequeueAfter) {
 		d.RequeueAfter = contestedPace
@@ -208,29 +194,6 @@ func decide(f *facts) decision {
 func printed(f *facts, d decision) decision {
 	d.Message = printable.Keep(f.csv.Status.Message, d.Message)
 	return d
-}
-
-// The rows by the phase in which they apply.
-var gatesFrom, rulesFrom = byPhase(gates), byPhase(rules)
-
-func byPhase(table []rule) map[phase][]rule {
-	rows := map[phase][]rule{}
-	for _, r := range table {
-		for _, from := range r.from {
-			rows[from] = append(rows[from], r)
-		}
-	}
-	return rows
-}
-
-func firstOf(rows map[phase][]rule, f *facts) (decision, bool) {
-	for _, r := range rows[f.phase] {
-		if d, decided := r.decide(f); decided {
-			d.Rule = cmp.Or(d.Rule, r.name)
-			return d, true
-		}
-	}
-	return decision{}, false
 }
 
 // decision is what one call makes of its facts, before the status is built. Its status is equal to the recorded one when

@@ -93,3 +93,93 @@ func Writable(o Object) (field, problem string) {
 	}
 	return "", ""
 }
+
+// ListVisit visits the lists of an Input. Every Input has one method that names each of its lists once:
+//
+//	func (in *Input) lists(v *olmcore.ListVisit) {
+//		olmcore.VisitList(v, "Pods", &in.Pods, olmcore.Required)
+//		olmcore.VisitList(v, "Nodes", &in.Nodes, olmcore.Optional)
+//	}
+//
+// Validation, the coverage by a Checkpoint and the search for lists that were not read derive from that method. The zero
+// value is not valid: use CoverLists, ValidateLists or UnreadLists.
+type ListVisit struct {
+	purpose  visitPurpose
+	coverage Coverage
+	err      error
+	unread   []string
+}
+
+type visitPurpose int
+
+const (
+	visitToCover visitPurpose = iota + 1
+	visitToValidate
+	visitToFindUnread
+)
+
+// Need says whether a reconcile function can decide without a list.
+type Need bool
+
+// Needs of a list.
+const (
+	Required Need = true  // Reconcile returns an error without the list
+	Optional Need = false // Reconcile draws no conclusions from the list if it was not read
+)
+
+// CoverLists returns a visit that covers every list, in addition to what c covers. Coverage returns the result.
+func CoverLists(c Coverage) ListVisit { return ListVisit{purpose: visitToCover, coverage: c} }
+
+// ValidateLists returns a visit whose Err is an *InputError if a required list was not read, or if a list breaks the
+// contract that ValidateList checks.
+func ValidateLists() ListVisit { return ListVisit{purpose: visitToValidate} }
+
+// UnreadLists returns a visit whose Unread names the lists that were not read.
+func UnreadLists() ListVisit { return ListVisit{purpose: visitToFindUnread} }
+
+// Coverage returns the Coverage after the visit.
+func (v *ListVisit) Coverage() Coverage { return v.coverage }
+
+// Err returns the first error of the visit.
+func (v *ListVisit) Err() error { return v.err }
+
+// Unread returns the names of the fields whose lists were not read, in the order of the visit.
+func (v *ListVisit) Unread() []string { return v.unread }
+
+// VisitList visits a list of objects. Field is the name of the field, such as "Pods". The checks apply to each object when
+// the list is validated.
+func VisitList[O Object](v *ListVisit, field string, list *Observed[O], need Need, checks ...Check) {
+	switch v.purpose {
+	case visitToCover:
+		CoverObjects(&v.coverage, *list)
+	case visitToValidate:
+		if v.err == nil {
+			v.err = ValidateList(field, *list, checks...)
+		}
+	}
+	v.visitRead(field, list.Complete, need)
+}
+
+// VisitValues visits a list of values that are not objects, such as names.
+func VisitValues[T comparable](v *ListVisit, field string, list *Observed[T], need Need) {
+	switch v.purpose {
+	case visitToCover:
+		CoverObserved(&v.coverage, *list)
+	case visitToValidate:
+		if v.err == nil && !list.Complete && len(list.Items) > 0 {
+			v.err = &InputError{Field: field, Problem: "has items of a read that was not completed"}
+		}
+	}
+	v.visitRead(field, list.Complete, need)
+}
+
+// visitRead reports a list that was not read, for the purposes that ask for it.
+func (v *ListVisit) visitRead(field string, wasRead bool, need Need) {
+	switch {
+	case wasRead:
+	case v.purpose == visitToFindUnread:
+		v.unread = append(v.unread, field)
+	case v.purpose == visitToValidate && v.err == nil && need == Required:
+		v.err = &InputError{Field: field, Problem: "were not read"}
+	}
+}
