@@ -13,8 +13,8 @@ import (
 // TestRulersFind checks each ruler with code that breaks its limit, and with code that just keeps it.
 func TestRulersFind(t *testing.T) {
 	for name, test := range map[string]struct {
-		body string
-		want []string
+		body, above string
+		want        []string
 	}{
 		"a plain function":                            {body: "if a := m[k]; a {\n}"},
 		"a function with 14 paths":                    {body: strings.Repeat("if a {\n}\n", 13)},
@@ -35,10 +35,15 @@ func TestRulersFind(t *testing.T) {
 		"an if that compares its variable":            {body: "if a := f(); a > b {\n}"},
 		"three assignments on a line":                 {body: "a, b, c := 1, 2, 3", want: []string{"assignment"}},
 		"three results of a call":                     {body: "a, b, c := f()"},
+		"a struct that embeds facts":                  {above: "type planner struct {\n\t*facts\n}", want: []string{"embedding"}},
+		"a struct that embeds another Input":          {above: "type planner struct {\n\tcsv.Input\n}", want: []string{"embedding"}},
+		"a struct with a field of facts":              {above: "type planner struct {\n\tfacts *facts\n}"},
+		"an exported struct that extends an Input":    {above: "type Request struct {\n\tInput\n}"},
+		"a decision in a table":                       {above: "var table = []row{{func(message string) bool { return strings.Contains(message, \"a\") }}}", want: []string{"message"}},
 		"a closure belongs to the function around it": {body: "a := func() {\n" + strings.Repeat("if a {\n}\n", 14) + "}", want: []string{"complexity"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := parseFile("catalog/x.go", "package x\n\nfunc x() {\n"+test.body+"\n}\n")
+			f, err := parseFile("catalog/x.go", "package x\n\n"+test.above+"\n\nfunc x() {\n"+test.body+"\n}\n")
 			require.NoError(t, err)
 			var found []string
 			for _, ruler := range rulers {

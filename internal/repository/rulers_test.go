@@ -39,6 +39,7 @@ var rulers = []struct {
 	{"message", decisionsFromMessages},
 	{"if", ifsWithForeignVariables},
 	{"assignment", crowdedAssignments},
+	{"embedding", embeddedFacts},
 }
 
 // goFile is a parsed file, with its path below the root of the repository.
@@ -361,4 +362,41 @@ func crowdedAssignments(f goFile) (found []finding) {
 		})
 	})
 	return found
+}
+
+// embeddedFacts finds unexported structs that embed facts, a decision or an Input. Embedded, their fields look like those of
+// the struct, and a reader does not see what is only read.
+func embeddedFacts(f goFile) (found []finding) {
+	f.declarations(func(key string, d ast.Decl) {
+		ast.Inspect(d, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok || spec.Name.IsExported() {
+				return !ok
+			}
+			s, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return false
+			}
+			for _, field := range s.Fields.List {
+				if len(field.Names) == 0 && isFacts(field.Type) {
+					found = append(found, finding{key: key, problem: f.at(field)})
+				}
+			}
+			return false
+		})
+	})
+	return found
+}
+
+// isFacts reports whether a type is named facts, decision or Input, of whatever package, or a pointer to it.
+func isFacts(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return isFacts(e.X)
+	case *ast.SelectorExpr:
+		return isFacts(e.Sel)
+	case *ast.Ident:
+		return e.Name == "facts" || e.Name == "decision" || e.Name == "Input"
+	}
+	return false
 }
