@@ -28,10 +28,10 @@ type Set struct {
 //   - one requires the other, or an installed operator requires both;
 //   - they satisfy the same Subscription, replace the same version, or are of the same package.
 //
-// A Subscription is in the set of the operators that satisfy it, of the version that it follows, and of the operators
-// that its installed version requires. A generated Subscription is in the set of its version. A Subscription for which
-// the resolution installs nothing is in no set. If an operator belongs to no Subscription, any Subscription may need
-// it. Then there is only one set, with everything. A failed resolution has no sets.
+// A Subscription is in the set of the operators that satisfy it and of the version that it follows. If its installed
+// version requires operators, it is also in their set. A generated Subscription is in the set of its version. A
+// Subscription for which the resolution installs nothing is in no set. If an operator belongs to no Subscription, any
+// Subscription may need it. Then there is only one set, with everything. A failed resolution has no sets.
 func Sets(r olmcore.Resolution) []Set {
 	if r.Failure != nil {
 		return nil

@@ -28,7 +28,7 @@ type Input struct {
 	Now time.Time
 	// Lookup names the bundle to unpack. Its path, and the namespace and name in its catalogSourceRef, are required.
 	Lookup         v1alpha1.BundleLookup
-	CatalogSource  *v1alpha1.CatalogSource // the CatalogSource that Lookup references
+	CatalogSource  *v1alpha1.CatalogSource // CatalogSource is the one that Lookup references.
 	ConfigMap      *corev1.ConfigMap
 	Role           *rbacv1.Role
 	RoleBinding    *rbacv1.RoleBinding
