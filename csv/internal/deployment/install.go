@@ -37,7 +37,7 @@ var retry = olmcore.Backoff{Base: time.Second, Max: time.Minute}
 type Installation struct {
 	Actions      []olmcore.Action
 	Failure      string        // Failure is the error of the last try.
-	FailedAt     time.Time     // FailedAt is zero if the API server did not answer with an error.
+	FailedAt     time.Time     // FailedAt is the time of Failure, or zero if the API server did not report it.
 	NoRetry      bool          // NoRetry is true if a retry cannot succeed.
 	RequeueAfter time.Duration // RequeueAfter is the time until the next call is needed, or 0.
 	Incomputable bool          // Incomputable is true if the desired state is unknown.

@@ -33,10 +33,9 @@ type Index struct {
 	planned map[olmcore.Key][]types.NamespacedName
 }
 
-// NewIndex returns the Index of some Sources. An applied step of an InstallPlan counts only if the plan runs as the
-// controller, because a user who can write such a plan can also write the object. If the OperatorGroup names a
-// ServiceAccount, only the co-owners recorded on the object count. The account needed the permission to write that
-// record.
+// NewIndex returns the Index of some Sources. An applied step counts only if its InstallPlan runs as the controller. A
+// user who can write such a plan can also write the object. If the OperatorGroup names a ServiceAccount, only the
+// co-owners recorded on the object count. The account needed the permission to write that record.
 func NewIndex(s Sources) *Index {
 	x := &Index{map[types.NamespacedName]*v1alpha1.ClusterServiceVersion{}, map[olmcore.Key][]types.NamespacedName{}}
 	for _, c := range s.ClusterServiceVersions {
