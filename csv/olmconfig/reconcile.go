@@ -50,7 +50,7 @@ const (
 	CopiesPace = 10 * time.Second
 	// LookAgain is the interval at which a caller should reconcile if all copies are as the OLMConfig requires.
 	LookAgain = time.Minute
-	// unreadPace is how often an OLMConfig looks again whose lists were not read.
+	// unreadPace is the time after which lists that were not read are requested again.
 	unreadPace = 5 * time.Second
 )
 

@@ -26,8 +26,8 @@ const (
 	// ReasonNameConflict means that an object of another owner has a name that the library needs. The object is not
 	// changed, and the operator or its users lack the permissions. Rename or delete the object.
 	ReasonNameConflict = "NameConflict"
-	// ReasonRoleChanged means that the Role or RoleBinding that an InstallPlan created does not grant what the spec says, so
-	// nothing is granted in other namespaces. Restore its rules and subjects.
+	// ReasonRoleChanged means that the Role or RoleBinding that an InstallPlan created does not grant what the spec
+	// says. So nothing is granted in other namespaces. Restore its rules and subjects.
 	ReasonRoleChanged = "RoleChanged"
 	// ReasonPermissionNotApproved means that a permission of the ClusterServiceVersion is granted only in its own
 	// namespace. No InstallPlan of that namespace lists the Role with these rules, and nothing shows that it was

@@ -49,8 +49,8 @@ func Assess(in Input) ([]olmcore.Diagnostic, error) {
 	return append(res.Diagnostics, explained...), nil
 }
 
-// HasTargets reports whether the namespace has one OperatorGroup, and its targets are computed. Until then nothing is decided
-// about the permissions, and Assess reports none of them.
+// HasTargets reports whether the namespace has exactly one OperatorGroup, and its targets are computed. Otherwise
+// Reconcile does not change the grants of the permissions, and Assess does not report them.
 func (in *Input) HasTargets() bool {
 	return scopeOf(in.ClusterServiceVersion, in.OperatorGroups.Items).known
 }

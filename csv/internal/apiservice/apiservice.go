@@ -59,8 +59,8 @@ type Source struct {
 	Memory *certificate.Memory
 	// Backends is a backend.Plan. Nil means that no Deployment has a certificate.
 	Backends interface {
-		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has
-		// none; nil while there is no certificate.
+		// Trust returns the caBundle that a client of a Deployment should have. have is its present caBundle, nil if it has
+		// none. If the result is nil, the client must not be created yet.
 		Trust(deployment string, have []byte) []byte
 	}
 }

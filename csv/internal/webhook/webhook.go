@@ -66,8 +66,8 @@ type Source struct {
 	UnreadCRDs []string
 	// Backends is a backend.Plan. Nil means that no Deployment has a certificate.
 	Backends interface {
-		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has
-		// none; nil while none is to be made.
+		// Trust returns the caBundle that a client of a Deployment should have. have is its present caBundle, nil if it has
+		// none. If the result is nil, the client must not be created yet.
 		Trust(deployment string, have []byte) []byte
 	}
 }
@@ -115,10 +115,9 @@ type State string
 
 // States of webhooks.
 const (
-	Installed State = "Installed" // Installed means that all webhooks are up to date.
-	Missing   State = "Missing"   // Missing means that a webhook does not exist or is not up to date.
-	// Waiting means that a missing webhook is created only after the rollout of the certificate.
-	Waiting     State = "Waiting"
+	Installed   State = "Installed"   // Installed means that all webhooks are up to date.
+	Missing     State = "Missing"     // Missing means that a webhook does not exist or is not up to date.
+	Waiting     State = "Waiting"     // Waiting means that a missing webhook waits for the certificate rollout.
 	Failing     State = "Failing"     // Failing means that a webhook cannot be installed.
 	NotObserved State = "NotObserved" // NotObserved means that a list was not read.
 )

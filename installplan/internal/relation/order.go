@@ -169,7 +169,7 @@ func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (versi
 //   - If a Subscription references a plan of a higher generation, it has left the failed plan for good. So the versions of
 //     its package are outdated, even if the later plan was deleted meanwhile.
 //   - If another version of the namespace replaces a version, that version is outdated. The plan and the Subscription that
-//     installed the replacement may not exist any more.
+//     installed the successor may not exist any more.
 //
 // A version that its Subscription waits for, and that no later plan replaces, is not outdated. csvs contains all
 // ClusterServiceVersions of the namespace.
