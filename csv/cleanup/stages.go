@@ -20,7 +20,7 @@ import (
 // more.
 type Stage string
 
-// Stages of a cleanup, in order.
+// Stages of a cleanup, in order. The package comment describes their objects.
 const (
 	StageOperands    Stage = "Operands"
 	StageAdmission   Stage = "Admission"

@@ -31,8 +31,7 @@ const (
 	messageUnexpected = "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode"
 )
 
-// ReasonStatusChanged means that the condition of the OLMConfig is updated. It is the only reason of this package's
-// Causes. Nothing to do.
+// ReasonStatusChanged means that the condition of the OLMConfig is updated. Nothing to do.
 const ReasonStatusChanged = "StatusChanged"
 
 // Reasons of this package's Diagnostics.

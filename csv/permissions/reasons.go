@@ -35,7 +35,7 @@ const (
 	// message.
 	ReasonPermissionNotApproved = "PermissionNotApproved"
 	// ReasonAdoptedPermission means that an operator has a permission outside its namespace without a proof. Neither an
-	// InstallPlan nor an annotation of the Namespace allows it; usually OLM granted it. It stays, but would not be
+	// InstallPlan nor an annotation of the Namespace allows it. Usually OLM granted it. It stays, but would not be
 	// granted now. A manager reports it once after a start, and again together with writes. Assess always reports it.
 	// Remove the permission from the spec, or run the command in the message.
 	ReasonAdoptedPermission = "AdoptedPermission"

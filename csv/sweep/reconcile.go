@@ -22,7 +22,7 @@ import (
 // Reasons of this package's Diagnostics and Causes.
 const (
 	// ReasonOrphaned means that an object belongs to a ClusterServiceVersion or an OperatorGroup that does not exist
-	// any more. It is also the reason of the action that removes it. Delete the object, or set Config.SweepDelete.
+	// any more. Delete the object, or set Config.SweepDelete.
 	ReasonOrphaned = "Orphaned"
 	// ReasonNotObserved means that a list was not read, so no objects are checked. Give the caller access to the kind
 	// in the message.

@@ -20,8 +20,8 @@ type Rest struct {
 	over        bool // the kinds are read again, although the owners are as they were
 }
 
-// After returns the Rest for the next call of Gather, or nil if objects were found. r is the Rest that Gather used for
-// in, and may be nil. out is the Outcome that Reconcile returned for in without an error.
+// After returns the Rest for the next call of Gather, or nil if Reconcile found objects or requested a retry. r is the
+// Rest that Gather used for in, and may be nil. out is the Outcome that Reconcile returned for in without an error.
 func (r *Rest) After(in Input, out Outcome) *Rest {
 	switch {
 	case r.holds(&in):

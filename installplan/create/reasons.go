@@ -15,8 +15,8 @@ const (
 )
 
 // ReasonErrorPreventedUnpacking means that the bundle of a Subscription cannot be installed. It is the reason of
-// Outcome.Refused and of the condition BundleUnpackFailed, as in OLM. Ask the author to correct the bundle in the
-// message.
+// Outcome.Refused and of the condition BundleUnpackFailed, as in OLM. Ask the author to correct the bundle that the
+// message names.
 const ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
 
 // Reasons of diagnostics.
@@ -44,9 +44,9 @@ const (
 	// ReasonLabelImpossible means that the name of a package cannot be part of a label key, so the plan has no label
 	// for it. Find the plan by its owners instead.
 	ReasonLabelImpossible = "LabelImpossible"
-	// ReasonPlanNotVisible means that a Subscription references a plan with this content that is not observed, or that
-	// the versions of a completed plan are not. The cache may be stale, so Plan waits before it creates the plan again.
-	// Nothing to do for the user.
+	// ReasonPlanNotVisible means that a Subscription references a plan with this content that is not observed. Or such
+	// a plan has just completed, and its versions are not observed. The cache may be stale, so Plan waits before it
+	// creates the plan again. Nothing to do for the user.
 	ReasonPlanNotVisible = "PlanNotVisible"
 	// ReasonPlansOfSetsAwaited means that another manager, with Config.SeparatePlans, created plans that already
 	// install every version. This manager runs without the option, and waits up to 5 minutes for them. Nothing to do

@@ -48,8 +48,8 @@ const (
 	// ReasonCurrentCSVNotInPlan means that status.currentCSV of a Subscription is not a version of its plan. Package
 	// subscription handles this. Nothing to do.
 	ReasonCurrentCSVNotInPlan = "CurrentCSVNotInPlan"
-	// ReasonPlansCollide means that several plans have the same generation, or that several unfinished plans have the
-	// same content. Delete those that no Subscription references.
+	// ReasonPlansCollide means that several plans have the same generation, or several unfinished plans have the same
+	// content. Delete those that no Subscription references.
 	ReasonPlansCollide = "PlansCollide"
 	// ReasonUnpackedBundleUnused means that an unpacked bundle is deleted because no plan references it. Nothing to do.
 	ReasonUnpackedBundleUnused = "UnpackedBundleUnused"
