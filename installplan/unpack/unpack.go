@@ -19,7 +19,7 @@ import (
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, UnpackBundle.
 // Differs: the Job is created only after its permissions are observed. A Job is replaced only if its input differs. A
-// repeated lookup waits for no second event.
+// repeated lookup does not wait for another event.
 func Bundle(in Input) (Outcome, error) {
 	err := in.validate()
 	if err != nil {

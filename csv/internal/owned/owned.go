@@ -269,7 +269,7 @@ func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterSer
 	}
 }
 
-// Moved returns the Transition from the recorded status to the status after. after.LastUpdateTime must be set.
+// Moved returns the Transition from the status of before to the status after, which must have a LastUpdateTime.
 func Moved(before *v1alpha1.ClusterServiceVersion, after *v1alpha1.ClusterServiceVersionStatus) olmcore.Transition {
 	return olmcore.Transition{
 		Target: olmcore.RefOf(before), Type: "Phase", From: string(before.Status.Phase), To: string(after.Phase),

@@ -100,8 +100,8 @@ func Unfinished(earlier []*v1alpha1.InstallPlan) string {
 	return "InstallPlans " + strings.Join(names, ", ") + " are not finished"
 }
 
-// MayConcern reports whether another plan may be earlier or later than a plan. Both must be in the same namespace, and
-// contain a common package, or one of them names no package.
+// MayConcern reports whether another plan may be earlier or later than a plan. Both must be in the same namespace. They
+// must have a package in common, or one of them names no package.
 func MayConcern(plan, other *v1alpha1.InstallPlan) bool {
 	if plan.Namespace != other.Namespace || plan.UID == other.UID {
 		return false
