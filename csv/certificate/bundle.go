@@ -20,20 +20,21 @@ const (
 	keyType   = "PRIVATE KEY"
 )
 
-// Authority is one certificate of a bundle.
+// Authority is one certificate of a Bundle.
 type Authority struct {
-	// ID is the SHA-256 of the certificate, in hex.
+	// ID is the SHA-256 hash of the DER encoding of the certificate, in hex.
 	ID string
-	// PEM is the certificate alone.
+	// PEM is the certificate as one PEM block.
 	PEM []byte
-	// NotAfter is when it expires.
+	// NotAfter is the time at which the certificate expires.
 	NotAfter time.Time
 }
 
-// Bundle is the certificates that a client trusts, each once.
+// Bundle is a list of the certificates that a client trusts, without duplicates.
 type Bundle []Authority
 
-// ParseBundle returns the certificates in PEM data, in their order. What is none is left out.
+// ParseBundle returns the certificates in PEM data, in their order. Blocks that are not a valid certificate and
+// duplicates are omitted.
 func ParseBundle(data []byte) (b Bundle) {
 	seen := map[string]bool{}
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
@@ -53,7 +54,7 @@ func ParseBundle(data []byte) (b Bundle) {
 	return b
 }
 
-// PEM returns the certificates one after the other.
+// PEM returns all certificates, one after the other, as PEM blocks.
 func (b Bundle) PEM() []byte {
 	var data bytes.Buffer
 	for _, a := range b {
@@ -62,12 +63,12 @@ func (b Bundle) PEM() []byte {
 	return data.Bytes()
 }
 
-// Has reports whether one of the certificates has an ID.
+// Has reports whether b contains the certificate with an ID.
 func (b Bundle) Has(id string) bool {
 	return slices.ContainsFunc(b, func(a Authority) bool { return a.ID == id })
 }
 
-// Trusts reports whether all certificates of another bundle, which has one at least, are in b.
+// Trusts reports whether b contains all certificates of other. It returns false if other is empty.
 func (b Bundle) Trusts(other Bundle) bool {
 	ids := make(map[string]bool, len(b))
 	for _, a := range b {
@@ -76,7 +77,8 @@ func (b Bundle) Trusts(other Bundle) bool {
 	return len(other) > 0 && !slices.ContainsFunc(other, func(a Authority) bool { return !ids[a.ID] })
 }
 
-// With returns the certificates of both, those of b first. It shares nothing that is written to with either.
+// With returns the certificates of b, followed by those of other that b does not contain. Neither b nor other is
+// changed.
 func (b Bundle) With(other Bundle) Bundle {
 	have := make(map[string]bool, len(b))
 	for _, a := range b {
@@ -92,18 +94,19 @@ func (b Bundle) With(other Bundle) Bundle {
 	return joined
 }
 
-// Without returns the certificates that a test is not true for.
+// Without returns the certificates of b for which goes returns false. b is not changed.
 func (b Bundle) Without(goes func(Authority) bool) Bundle {
 	return slices.DeleteFunc(slices.Clone(b), goes)
 }
 
-// HasExpired reports whether nothing that the authority signed is valid any more.
+// HasExpired reports whether the authority expired more than olmcore.ClockTolerance before now. No certificate that it
+// signed is valid then.
 func (a Authority) HasExpired(now time.Time) bool {
 	return now.After(a.NotAfter.Add(olmcore.ClockTolerance))
 }
 
-// Hash is what OLM's annotation olmcahash has for the certificate of an authority: the SHA-256 of its PEM, in hex. Empty
-// for none.
+// Hash returns the hash that OLM's annotation olmcahash contains for the certificate of an authority. It is the SHA-256
+// hash of the PEM data, in hex, or an empty string if there is no data.
 func Hash(ca []byte) string {
 	if len(ca) == 0 {
 		return ""

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificate is what is said about the certificates that operators serve their webhooks and APIs with: what is
-// wanted, what was issued, and whether one is still good. Making one needs randomness and is left to an issuer.
+// Package certificate describes the certificates that operators serve their webhooks and APIs with. It defines requests
+// for certificates and their results, and checks whether a certificate is still valid. Creating a certificate needs
+// randomness, so an issuer outside this package does it.
 package certificate
 
 import (
@@ -12,61 +13,64 @@ import (
 )
 
 const (
-	// Validity is how long a certificate that is asked for shall be valid.
+	// Validity is the lifetime of a requested certificate.
 	Validity = 730 * 24 * time.Hour
-	// RenewBefore is how long before its end one is replaced; of one that an issuer made for less than three times as
-	// long, it is a third of its life.
+	// RenewBefore is the time before its expiry at which a certificate is replaced. If the lifetime of a certificate is
+	// less than three times RenewBefore, it is replaced after two thirds of its lifetime.
 	RenewBefore = 24 * time.Hour
-	// Backdated is how long before it is asked for a certificate shall be valid already: clients whose clock is behind
-	// that of who asks would distrust it.
+	// Backdated is the time between the NotBefore of a requested certificate and the request. It keeps the certificate
+	// valid for clients whose clock is behind the clock of the caller.
 	Backdated = time.Hour
 )
 
-// The keys of a Secret that holds a certificate, as OLM has them.
+// Keys of a Secret that contains a certificate, as OLM names them.
 const (
-	// CAKey is that of the certificate of the authority; OLM's name says key, but there is none.
+	// CAKey is the key of the certificate of the authority. Despite its name, OLM stores no private key under it.
 	CAKey = "olmCAKey"
-	// CertKey is that of the certificate, followed by those between it and the authority, if any.
+	// CertKey is the key of the serving certificate, followed by intermediate certificates, if any.
 	CertKey = corev1.TLSCertKey
-	// PrivateKeyKey is that of the private key.
+	// PrivateKeyKey is the key of the private key of the serving certificate.
 	PrivateKeyKey = corev1.TLSPrivateKeyKey
 )
 
-// Request asks for a certificate that a Service serves with. Those of one call are for Deployments of one
-// ClusterServiceVersion, and may have one authority in common.
+// Request is a request for the serving certificate of a Service. All requests of one call are for Deployments of the
+// same ClusterServiceVersion, so one authority may sign all of them.
 type Request struct {
-	// Deployment and Namespace say whose Pods serve with it, Service by which name they are called.
+	// Deployment is the Deployment in Namespace whose Pods serve with the certificate. Clients call it through Service.
 	Deployment, Namespace, Service string
-	// Hosts are the names that it must be good for; the first is its common name.
+	// Hosts contains the DNS names for which the certificate must be valid. The first one is the common name.
 	Hosts []string
-	// NotBefore and NotAfter say when it shall be valid. An issuer with rules of its own may shorten that.
+	// NotBefore and NotAfter are the requested validity period. An issuer may shorten it.
 	NotBefore, NotAfter time.Time
-	// Owner is the ClusterServiceVersion. What an issuer makes in the namespace may go with it.
+	// Owner references the ClusterServiceVersion. An issuer may set it on objects that it creates in the namespace, so
+	// that they are deleted together.
 	Owner metav1.OwnerReference
 }
 
-// Certificate is a serving certificate with its key and the certificate of the authority that signed it, each as PEM.
+// Certificate contains a serving certificate, its private key, and the certificate of the authority that signed it. All
+// are PEM data.
 type Certificate struct {
 	CAPEM, CertPEM, KeyPEM []byte
 }
 
-// IsEmpty reports whether there is nothing of a certificate.
+// IsEmpty reports whether all fields are empty.
 func (c Certificate) IsEmpty() bool {
 	return len(c.CAPEM) == 0 && len(c.CertPEM) == 0 && len(c.KeyPEM) == 0
 }
 
-// Issued answers the Request for a Deployment.
+// Issued is the certificate that was issued for the Request with the same Deployment.
 type Issued struct {
 	Deployment string
 	Certificate
 }
 
-// FromData returns the certificate that the data of a Secret hold, with empty fields for what is missing.
+// FromData returns the certificate in the data of a Secret. Fields whose key is missing are empty.
 func FromData(data map[string][]byte) Certificate {
 	return Certificate{CAPEM: data[CAKey], CertPEM: data[CertKey], KeyPEM: data[PrivateKeyKey]}
 }
 
-// Hosts are the names by which the API server and others call a Service.
+// Hosts returns the DNS names by which the API server and other clients call a Service. The first one is
+// service.namespace.
 func Hosts(service, namespace string) []string {
 	host := service + "." + namespace
 	return []string{host, host + ".svc", host + ".svc.cluster.local"}

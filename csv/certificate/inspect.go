@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// Limits of what is parsed: whoever may write a Secret chooses what is in it.
+// Limits of the parsed data. They bound the work, because any user who may write a Secret chooses its content.
 const (
-	// MaxField is how many bytes a field with certificates may have, MaxOfField how many certificates.
+	// MaxField is the maximum size in bytes of a field with certificates, and MaxOfField the maximum number of its
+	// certificates.
 	MaxField   = 64 << 10
 	MaxOfField = 16
 
@@ -23,22 +24,23 @@ const (
 	maxRSABits = 8192
 )
 
-// Health is what an inspection finds.
+// Health is the result of an inspection.
 type Health struct {
-	// Problem says why the certificate must be replaced, empty when it is good.
+	// Problem is the reason why the certificate must be replaced. It is empty if the certificate is good.
 	Problem string
-	// Valid: a client that trusts the authority accepts it now, for all hosts. It may be about to expire.
+	// Valid is true if a client that trusts the authority accepts the certificate now, for all hosts. The certificate
+	// may be about to expire.
 	Valid bool
-	// RenewAt is when it has to be replaced, zero when it is not Valid.
+	// RenewAt is the time at which the certificate must be replaced. It is zero if Valid is false.
 	RenewAt time.Time
 }
 
-// Inspect returns whether a certificate is good for hosts at an instant: it and its authority can be parsed and are
-// valid, it was signed by the authority, the key is its own, and none of them expires within RenewBefore. The cost has a
-// bound, whatever the certificate holds.
+// Inspect checks whether a certificate is good for hosts at a time. The certificate and its authority must be valid,
+// the authority must have signed it, and the private key must match. It must also not be due for renewal yet: see
+// RenewBefore. Hosts may be empty. The cost is bounded for every content of the certificate.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/certresources.go.
-// Differs: the key is looked at, too; certificates between it and the authority are followed; one that lives for less
+// Differs: the private key is checked too. Intermediate certificates are accepted. A certificate that lives for less
 // than three times RenewBefore is not replaced at once, but in the last third of its life.
 func Inspect(c Certificate, hosts []string, now time.Time) Health {
 	return inspect(c, hosts, now).Health

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Memory is what the inspections of a call found, and what it parsed: whoever hands it to the next call spares that
-// signatures and keys are verified again, which is most of the cost of either. It knows what it was asked for by hashes, and
-// holds no private key. Nil and the zero value know and remember nothing, and are always right.
+// Memory caches the results of the inspections of the current and the previous call. It saves most of the cost of a
+// call, which is the verification of signatures and keys. It stores hashes of the inspected data, and no private key.
+// Nil and the zero value cache nothing, and give the same results.
 type Memory struct{ earlier, now findings }
 
 type findings struct {
@@ -18,7 +18,8 @@ type findings struct {
 	bundles     map[digest]Bundle
 }
 
-// Next returns the Memory of a call that knows what the one before found. What a call does not ask for is forgotten.
+// Next returns a Memory for the next call that contains the results of the current call. Results that a call does not
+// use are dropped by the call after it.
 func (m *Memory) Next() *Memory {
 	next := &Memory{now: findings{map[digest]inspection{}, map[digest]Bundle{}}}
 	if m != nil {
@@ -27,7 +28,7 @@ func (m *Memory) Next() *Memory {
 	return next
 }
 
-// Inspect returns what the function Inspect does, and remembers it.
+// Inspect returns the result of the function Inspect, and caches it.
 func (m *Memory) Inspect(c Certificate, hosts []string, now time.Time) Health {
 	if m == nil || m.now.inspections == nil {
 		return Inspect(c, hosts, now)
@@ -48,7 +49,7 @@ func (m *Memory) Inspect(c Certificate, hosts []string, now time.Time) Health {
 	return i.Health
 }
 
-// Bundle returns what ParseBundle does, and remembers it. It must not be changed.
+// Bundle returns the result of ParseBundle, and caches it. The caller must not change it.
 func (m *Memory) Bundle(data []byte) Bundle {
 	if m == nil || m.now.bundles == nil {
 		return ParseBundle(data)

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cleanup decides what happens to a ClusterServiceVersion that is being deleted, until nothing is left that
-// garbage collection cannot reach. The finalizer holds it until then.
+// Package cleanup removes what a deleted ClusterServiceVersion leaves behind and garbage collection cannot reach. A
+// finalizer keeps the ClusterServiceVersion until the cleanup is done.
 //
-// [Reconcile] goes through the stages, each of which starts when the one before holds
-// nothing any more:
+// [Reconcile] runs the stages in this order. A stage starts when no object of the stage before keeps the
+// ClusterServiceVersion any more:
 //
-//	Operands     custom resources of owned CRDs, when spec.cleanup.enabled
+//	Operands     custom resources of owned CRDs, if spec.cleanup.enabled is set
 //	Admission    webhook configurations
 //	Conversion   the operator's Service in the conversion of owned CRDs
 //	APIServices  those with the owner labels
-//	Workload     Deployments, when there are permissions to take away
+//	Workload     Deployments, if there are permissions to delete
 //	RBAC         ClusterRoleBindings and ClusterRoles, bindings in kube-system
 //	Others       other cluster-scoped objects with the owner labels, and copies
-//	Release      the finalizer goes
+//	Release      the finalizer is removed
 //
-// Every stage is decided from what is observed, so a cleanup goes on after a restart where it was, and every step may
-// be repeated. How long an object that cannot be deleted holds the ClusterServiceVersion says the row of its stage;
-// what is left behind is named in a Diagnostic. Package csv calls Reconcile, and [Gather] for what it needs.
+// Every stage is decided from observed objects. So a cleanup continues after a restart, and every step may be repeated.
+// The table of stages limits how long an object that cannot be deleted keeps the ClusterServiceVersion. A Diagnostic
+// names the objects that are left behind. Package csv calls Reconcile, and [Gather] for its input.
 //
-// A cluster-scoped object that another live ClusterServiceVersion needs is not deleted: its owner labels name that one
-// afterwards. Package installplan records on the object who that is; without a record the applied steps of InstallPlans
-// tell. If the labelled owner is gone without a cleanup, the object belongs to the recorded co-owners, and is deleted with the
-// last of them.
+// A cluster-scoped object that another live ClusterServiceVersion needs is not deleted. Its owner labels are changed to
+// that ClusterServiceVersion. Package installplan records the co-owners in annotations of the object. Without such a
+// record, the applied steps of InstallPlans show which ClusterServiceVersions need the object. If the labelled owner
+// was deleted without a cleanup, the object belongs to the recorded co-owners. It is deleted with the last of them.
 //
-// What a tenant can write never widens what is deleted: owner labels count outside the namespaces and in kube-system
-// only, a CRD counts when an InstallPlan recorded that it came with the ClusterServiceVersion, and custom resources are
-// deleted where the OperatorGroup selects.
+// Nothing that a tenant can write extends what is deleted. Owner labels count only on cluster-scoped objects and in
+// kube-system. A CRD counts only if an InstallPlan recorded on it that it was installed with the ClusterServiceVersion.
+// Custom resources are deleted only in the namespaces that the OperatorGroup selects.
 package cleanup

@@ -19,34 +19,37 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Finalizer holds a ClusterServiceVersion until its cleanup is done.
+// Finalizer is the finalizer that keeps a ClusterServiceVersion until its cleanup is done.
 const Finalizer = olmcore.FinalizerCSVCleanup
 
-// The annotations that steer a cleanup.
+// Annotations that change a cleanup, and their values.
 const (
-	// AnnotationCleanup on a ClusterServiceVersion overrides its cleanup: OverrideSkipOperands or OverrideAbandon.
+	// AnnotationCleanup is an annotation of a ClusterServiceVersion that shortens its cleanup. Its value is
+	// OverrideSkipOperands or OverrideAbandon.
 	AnnotationCleanup = olmcore.KeyPrefix + "csv-cleanup"
-	// AnnotationKeep on an operand, with any value, keeps it when its operator is uninstalled.
+	// AnnotationKeep is an annotation of an operand. With any value, it keeps the operand when its operator is
+	// uninstalled.
 	AnnotationKeep = olmcore.KeyPrefix + "keep-on-uninstall"
 
-	// OverrideSkipOperands leaves the operands that are left where they are.
+	// OverrideSkipOperands deletes no more operands, and continues with the next stage.
 	OverrideSkipOperands = "skip-operands"
-	// OverrideAbandon releases the ClusterServiceVersion at once and leaves everything behind.
+	// OverrideAbandon releases the ClusterServiceVersion at once, and leaves everything behind.
 	OverrideAbandon = "abandon"
 )
 
-// Mode says how much a cleanup does.
+// Mode is the extent of a cleanup.
 type Mode string
 
 // Modes of a cleanup.
 const (
-	// ModeUninstall: all stages.
+	// ModeUninstall means that all stages run.
 	ModeUninstall Mode = "Uninstall"
-	// ModeSuperseded: a newer version goes on; operands stay.
+	// ModeSuperseded means that a newer version replaces this one, so the operands are kept.
 	ModeSuperseded Mode = "Superseded"
-	// ModeOrphan: the ClusterServiceVersion was deleted with orphan propagation; everything stays.
+	// ModeOrphan means that the ClusterServiceVersion was deleted with orphan propagation, so nothing is deleted.
 	ModeOrphan Mode = "Orphan"
-	// ModeNamespaceGone: the namespace is Terminating; nothing holds for long.
+	// ModeNamespaceGone means that the namespace is Terminating, so the ClusterServiceVersion is released after 30
+	// seconds.
 	ModeNamespaceGone Mode = "NamespaceGone"
 )
 

@@ -26,9 +26,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads the Deletion of an Input whose other lists were read; none of a ClusterServiceVersion that is not being
-// deleted or does not carry the finalizer. What was not read is an incomplete list; any other read that failed is an
-// error.
+// Gather reads the Deletion of an Input whose other lists are already set. It returns the zero Deletion if the
+// ClusterServiceVersion is not being deleted or has no cleanup finalizer. A list of a kind that the Reader does not
+// read (olmcore.ErrNotRead) is incomplete in the Deletion. Any other failed read is an error.
 func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 	c := in.ClusterServiceVersion
 	if c.DeletionTimestamp == nil || !slices.Contains(c.Finalizers, Finalizer) {

@@ -19,81 +19,87 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. A list may hold more than it has to.
+// Input contains all data that Reconcile uses. Reconcile does not change it. Lists may contain more objects than their
+// comments name.
 type Input struct {
-	// Now is the instant of this call. Required.
+	// Now is the time of this call. Required.
 	Now time.Time
 	// ClusterServiceVersion is the object that is being deleted, with name, namespace and UID. Required.
 	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
 	Config                Config
-	// LastRun is the adapter's memory of its last Run; optional. Without it a write that the API server refuses is
-	// repeated instead of given up.
+	// LastRun contains the results of the caller's last olmcore.Run. Optional. Without it, a write that the API server
+	// rejects is retried without a limit.
 	LastRun olmcore.LastResults
 
-	// OperatorGroups are those of the namespace.
+	// OperatorGroups contains the OperatorGroups of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Neighbours are the other ClusterServiceVersions of the namespace, copies left out, that spec.replaces connects
-	// with this one.
+	// Neighbours contains the other original ClusterServiceVersions of the namespace in the same upgrade chain.
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Subscriptions are those of the namespace that have this ClusterServiceVersion installed or are about to.
+	// Subscriptions contains the Subscriptions of the namespace that have installed this ClusterServiceVersion or are
+	// about to.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
-	// CustomResourceDefinitions are those that the ClusterServiceVersion owns.
+	// CustomResourceDefinitions contains the CRDs that the ClusterServiceVersion owns.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// Deployments are those of the namespace that carry the owner labels of the ClusterServiceVersion.
+	// Deployments contains the Deployments of the namespace with the owner labels of the ClusterServiceVersion.
 	Deployments olmcore.Observed[*appsv1.Deployment]
 	Deletion
 }
 
-// Deletion is what a cleanup looks at besides what package csv reads for every ClusterServiceVersion. Gather fills it.
+// Deletion contains the data for a cleanup that package csv does not read for every ClusterServiceVersion. Gather fills
+// it.
 type Deletion struct {
-	// Peers are the other ClusterServiceVersions of all namespaces, copies left out, that own or require a CRD which
-	// this one owns.
+	// Peers contains the other original ClusterServiceVersions of all namespaces that own or require a CRD which this
+	// one owns.
 	Peers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Namespaces are the own one and those in which operands may be deleted; all when that is everywhere.
+	// Namespaces contains the namespace of the ClusterServiceVersion and those in which operands may be deleted. If
+	// operands may be deleted everywhere, it contains all namespaces.
 	Namespaces olmcore.Observed[*corev1.Namespace]
-	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of kube-system, that carry the three owner
-	// labels, and those of another owner that record the ClusterServiceVersion as a co-owner. When not complete, Items are those
-	// of the kinds that were read.
+	// ClusterObjects contains the cluster-scoped objects, and the RoleBindings of kube-system, that have the three
+	// owner labels. It also contains objects of other owners that record the ClusterServiceVersion as a co-owner. If it
+	// is incomplete, Items contains the objects of the kinds that were read.
 	ClusterObjects olmcore.Observed[olmcore.Object]
-	// Unread are the kinds for which ClusterObjects is not complete, which what is said names; may be empty.
+	// Unread contains the kinds for which ClusterObjects is incomplete. A Diagnostic names them.
 	Unread []schema.GroupKind
-	// Sharers are the other ClusterServiceVersions, copies left out, that ClusterObjects record as owners or co-owners, and for
-	// which InstallPlans contain one of them.
+	// Sharers contains the other original ClusterServiceVersions that need one of ClusterObjects. The object records
+	// them as an owner or co-owner, or an InstallPlan installs it for them.
 	Sharers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// InstallPlans are those of all namespaces with a step for one of ClusterObjects, and those that install its owner.
+	// InstallPlans contains the InstallPlans of all namespaces that have a step for one of ClusterObjects or install
+	// its owner.
 	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
-	// SharerGroups are the OperatorGroups of the namespaces of InstallPlans.
+	// SharerGroups contains the OperatorGroups of the namespaces of InstallPlans.
 	SharerGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Copies are the copies of the ClusterServiceVersion in other namespaces: those with its name whose label
-	// olm.copiedFrom names its namespace.
+	// Copies contains the copies of the ClusterServiceVersion in other namespaces. They have its name, and their label
+	// olm.copiedFrom is its namespace.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// WellKnown are objects outside the namespace that are found by name: for each Deployment d of the strategy the
-	// ClusterRoleBinding <d>-service-system:auth-delegator and the RoleBinding <d>-service-auth-reader in kube-system, which
-	// serving certificates need, and the APIServices that the ClusterServiceVersion owns.
+	// WellKnown contains objects outside the namespace that are found by name. For each Deployment d of the strategy,
+	// these are two bindings that serving certificates need. They are the ClusterRoleBinding
+	// <d>-service-system:auth-delegator, and the RoleBinding <d>-service-auth-reader in kube-system. WellKnown also
+	// contains the APIServices that the ClusterServiceVersion owns.
 	WellKnown olmcore.Observed[olmcore.Object]
-	// Operands answers Outcome.Operands: the instances of each kind. A kind that is absent was not read.
+	// Operands contains the custom resources of each kind that the previous Outcome.Operands requested. A kind without
+	// an entry was not read.
 	Operands map[schema.GroupKind]olmcore.Observed[olmcore.Object]
-	// Refused are the kinds of operands that the caller may not list: the cleanup waits, and says so.
+	// Refused contains the kinds of operands that the caller may not list. The cleanup reports them and waits.
 	Refused []schema.GroupKind
 }
 
-// Config tunes what happens to what a ClusterServiceVersion leaves behind. The zero value is right for most clusters.
-// Whether custom resources are deleted at all says spec.cleanup.enabled of the ClusterServiceVersion.
+// Config contains the options of a cleanup. The zero value is right for most clusters. The field spec.cleanup.enabled
+// of a ClusterServiceVersion decides whether its custom resources are deleted.
 type Config struct {
-	// Disabled releases every ClusterServiceVersion at once and deletes nothing: for a controller that is being removed
-	// for good.
+	// Disabled releases every ClusterServiceVersion at once and deletes nothing. Set it before the controller is
+	// uninstalled for good.
 	Disabled bool `json:"disabled,omitempty"`
-	// OperandTimeout releases custom resources that are left after this time from the deletion of the
-	// ClusterServiceVersion on. 0: none; they hold it until they are gone.
+	// OperandTimeout is the time after the deletion of the ClusterServiceVersion after which it no longer waits for
+	// custom resources. 0 means no limit: it waits until all are deleted.
 	OperandTimeout time.Duration `json:"operandTimeout,omitempty"`
-	// ClusterKinds are kinds of cluster-scoped objects to look for by owner labels, besides those of RBAC, of admission
-	// webhooks, APIService, PriorityClass and the kinds of the OpenShift console.
+	// ClusterKinds contains additional kinds of cluster-scoped objects to find by owner labels. RBAC, webhook
+	// configurations, APIService, PriorityClass and the kinds of the OpenShift console are always included.
 	ClusterKinds []schema.GroupVersionKind `json:"clusterKinds,omitempty"`
-	// SweepDelete lets package sweep delete what it finds instead of reporting it alone.
+	// SweepDelete makes package sweep delete the objects that it finds. Otherwise package sweep only reports them.
 	SweepDelete bool `json:"sweepDelete,omitempty"`
 }
 
-// Cover hands each field to a Coverage.
+// Cover adds each field to a Coverage.
 func (c Config) Cover(coverage *olmcore.Coverage) {
 	olmcore.CoverValue(coverage, c.Disabled)
 	olmcore.CoverValue(coverage, c.OperandTimeout)
@@ -101,8 +107,8 @@ func (c Config) Cover(coverage *olmcore.Coverage) {
 	olmcore.CoverValue(coverage, c.SweepDelete)
 }
 
-// Validate returns the *olmcore.InputError of a Config that breaks its contract, nil for none. Its field begins with
-// "Config.Cleanup".
+// Validate returns an *olmcore.InputError if a field of the Config is invalid, else nil. The Field of the error begins
+// with "Config.Cleanup".
 func (c Config) Validate() error {
 	if c.OperandTimeout < 0 {
 		return &olmcore.InputError{Field: "Config.Cleanup.OperandTimeout", Problem: "is negative"}
@@ -115,14 +121,14 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Outcome is a Result, what Reconcile asks its caller for, and how far it got.
+// Outcome is the result of Reconcile: the writes, the kinds that must be listed next, and the progress.
 type Outcome struct {
 	olmcore.Result
-	// Operands are kinds whose instances must be known before the cleanup can go on: list them and answer in
-	// Deletion.Operands of the next Input. Gather does so by itself.
+	// Operands contains the kinds whose objects must be known before the cleanup can continue. List them, and set
+	// Deletion.Operands of the next Input. Gather does this itself.
 	Operands []schema.GroupVersionKind
-	// Mode, Stage and Pending say how much is to be done, which stage holds the ClusterServiceVersion, and how many
-	// objects of it do. Empty when there is nothing to clean up after.
+	// Mode is the extent of the cleanup, Stage is the stage that keeps the ClusterServiceVersion, and Pending is the
+	// number of its objects that do. They are zero if there is nothing to clean up.
 	Mode    Mode
 	Stage   Stage
 	Pending int

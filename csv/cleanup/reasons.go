@@ -2,40 +2,43 @@
 
 package cleanup
 
-// Reasons of this package's Causes: why an action is asked for.
+// Reasons of this package's Causes.
 const (
-	// ReasonCleanup: an object goes because its ClusterServiceVersion is being deleted. Nothing to do.
+	// ReasonCleanup means that an object is deleted because its ClusterServiceVersion is being deleted. Nothing to do.
 	ReasonCleanup = "Cleanup"
-	// ReasonStatusChanged: the status says what is waited for. Nothing to do.
+	// ReasonStatusChanged means that the status of the ClusterServiceVersion is updated with the objects that it waits
+	// for. Nothing to do.
 	ReasonStatusChanged = "StatusChanged"
-	// ReasonCopyReleased: a copied ClusterServiceVersion carries the finalizer, which only originals need. Nothing to
-	// do.
+	// ReasonCopyReleased means that the finalizer is removed from a copied ClusterServiceVersion, because only
+	// originals need it. Nothing to do.
 	ReasonCopyReleased = "CopyReleased"
 )
 
 // Reasons of this package's Diagnostics.
 const (
-	// ReasonNotObserved: a list that the cleanup needs was not read, so it waits. Give the caller access to the kind
-	// that it names.
+	// ReasonNotObserved means that a list that the cleanup needs was not read, so the cleanup waits. Give the caller
+	// access to the kind in the message.
 	ReasonNotObserved = "NotObserved"
-	// ReasonCleanupStarted: cleanup has begun and holds the ClusterServiceVersion. Wait.
+	// ReasonCleanupStarted means that the cleanup has started and keeps the ClusterServiceVersion. Wait until it is
+	// done.
 	ReasonCleanupStarted = "CleanupStarted"
-	// ReasonCleanupComplete: nothing is left, the ClusterServiceVersion is released; also the reason of the action that
-	// takes the finalizer off. Nothing to do.
+	// ReasonCleanupComplete means that the finalizer of the ClusterServiceVersion is removed, because the cleanup is
+	// done, disabled or abandoned. Nothing to do.
 	ReasonCleanupComplete = "CleanupComplete"
-	// ReasonCleanupBlocked: something holds the ClusterServiceVersion that will not pass by itself: a stopped operator,
-	// missing permissions, a finalizer. Repair it, or set the annotation AnnotationCleanup.
+	// ReasonCleanupBlocked means that the cleanup cannot continue: the operator does not run, or the API server or a
+	// webhook rejects a write. Repair it, or set the annotation olmcore/csv-cleanup of the ClusterServiceVersion to
+	// skip-operands or abandon.
 	ReasonCleanupBlocked = "CleanupBlocked"
-	// ReasonCleanupSkipped: an object was left behind on purpose, or because it could not be deleted; the message says
-	// why. Delete it yourself if it must go.
+	// ReasonCleanupSkipped means that an object was left behind on purpose, or because it could not be deleted. The
+	// message says why. Delete it yourself if it is not needed.
 	ReasonCleanupSkipped = "CleanupSkipped"
-	// ReasonHandedOver: a cluster-scoped object stays because another ClusterServiceVersion needs it, too; its owner labels
-	// name that one from now on. Also the reason of the action. Nothing to do.
+	// ReasonHandedOver means that a cluster-scoped object is kept because another ClusterServiceVersion needs it too.
+	// Its owner labels are changed to that ClusterServiceVersion. Nothing to do.
 	ReasonHandedOver = "HandedOver"
-	// ReasonBadOverride: the annotation AnnotationCleanup has a value that means nothing. Use OverrideSkipOperands or
-	// OverrideAbandon.
+	// ReasonBadOverride means that the annotation olmcore/csv-cleanup has an unknown value. Set it to skip-operands or
+	// abandon, or remove it.
 	ReasonBadOverride = "BadOverride"
-	// ReasonNameTooLong: the name fits no label value, so nothing can be labelled as belonging to the
-	// ClusterServiceVersion. Clean up what it left by hand.
+	// ReasonNameTooLong means that the name of the ClusterServiceVersion is too long for a label value, so no object
+	// has its owner labels. Delete the objects that it left behind yourself.
 	ReasonNameTooLong = "NameTooLong"
 )

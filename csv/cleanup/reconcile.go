@@ -29,10 +29,10 @@ const (
 	unreadPace, statusPace = 5 * time.Second, 5 * time.Second
 )
 
-// Reconcile decides the next step of the cleanup of a ClusterServiceVersion that is being deleted and carries the
-// finalizer; for any other it returns the zero Outcome, and for a copy that carries the finalizer the removal of it.
-// The error is an *olmcore.InputError; whatever is wrong with the cluster goes into status and Diagnostics. Package csv
-// calls it.
+// Reconcile returns the next writes of the cleanup of a ClusterServiceVersion that is being deleted and has the
+// finalizer. For a copy that has the finalizer, it removes the finalizer. For any other ClusterServiceVersion, it
+// returns the zero Outcome. The error is an *olmcore.InputError. Problems of the cluster are reported in the status and
+// in Diagnostics. Package csv calls it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go.
 // Differs: see docs/deviations.md.

@@ -16,11 +16,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Stage is one step of a cleanup. A stage starts when nothing of the one before holds the ClusterServiceVersion any
+// Stage is one step of a cleanup. It starts when no object of the previous stage keeps the ClusterServiceVersion any
 // more.
 type Stage string
 
-// Stages of a cleanup, in order.
+// Stages of a cleanup, in order. The package comment describes their objects.
 const (
 	StageOperands    Stage = "Operands"
 	StageAdmission   Stage = "Admission"

@@ -13,15 +13,16 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Source returns the key under which is decided about a ClusterServiceVersion: the original that it is a copy of by its
-// label, else itself.
+// Source returns the key of the original of a copied ClusterServiceVersion, according to its label olm.copiedFrom. For
+// an object without the label it returns the object's own key. Reconcile is called with this key.
 func Source(c *v1alpha1.ClusterServiceVersion) types.NamespacedName { return copied.Home(c) }
 
-// Affected returns the keys of the originals for which o's addition, change or deletion can change the outcome; an
-// empty Name stands for every original of the Namespace, the zero key for every original (olmcore.ExpandKeys). Call it
-// for the old and the new object and take both answers; Concerned tells which of all are meant.
+// Affected returns the keys of the originals whose outcome may change when o is added, updated or deleted. A key with
+// an empty Name means all originals of the Namespace. The zero key means all originals. See olmcore.ExpandKeys. For an
+// update, call Affected for the old and the new object, and use the keys of both calls. If it returns a wildcard,
+// Concerned selects the originals to reconcile.
 //
-// What takes the name of a copy in another namespace is looked at again after at most a minute.
+// If another object has the name of a copy, Reconcile checks it again after at most a minute.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *v1alpha1.ClusterServiceVersion:
@@ -52,8 +53,9 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return nil
 }
 
-// Concerned returns the test for the ClusterServiceVersions whose Source a change concerns for which Affected, which
-// knows one object alone, returns more than one key; nil when it concerns none. old is nil where it is not known.
+// Concerned returns a test for the ClusterServiceVersions whose Source a change affects. Use it to filter the keys of
+// Affected, which knows only one object, if there is more than one. It returns nil if the change affects no
+// ClusterServiceVersion. old is nil if the earlier state is not known.
 func Concerned(old, next olmcore.Object) func(*v1alpha1.ClusterServiceVersion) bool {
 	watches := func(namespace string) func(*v1alpha1.ClusterServiceVersion) bool {
 		return func(c *v1alpha1.ClusterServiceVersion) bool {

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package copies decides about the copies of one ClusterServiceVersion. An operator is seen in every namespace that it
-// watches, because a copy of its ClusterServiceVersion is there.
+// Package copies creates, updates and deletes the copies of one ClusterServiceVersion. A copied CSV in each namespace
+// that an operator watches shows its users that the operator is there.
 //
-// [Gather] reads an [Input], [Reconcile] turns it into an [Outcome], and [Affected] says which originals to look at
-// again when an object changed. The key is the original's, which need not exist any more: then its copies go.
+// [Gather] reads an [Input], and [Reconcile] turns it into an [Outcome]. [Affected] returns the originals to reconcile
+// after a change of an object. The key is the key of the original. If the original does not exist any more, its copies
+// are deleted.
 //
-//	original, its OperatorGroup, Namespaces, OLMConfig  ->  where copies shall be
-//	original                                            ->  what they hold
-//	a copy that is missing                              ->  created; its status follows
-//	a copy that holds something else                    ->  updated, as a whole
-//	a copy without a reason to exist                    ->  deleted
-//	copies that the OLMConfig has disabled              ->  a Warning Event on the original
+//	original, its OperatorGroup, Namespaces, OLMConfig  ->  the namespaces that should have a copy
+//	original                                            ->  the content of its copies
+//	a copy that is missing                              ->  created; its status is written afterwards
+//	a copy with other content                           ->  updated as a whole
+//	a copy that should not exist                        ->  deleted
+//	copies that the OLMConfig disables                  ->  a Warning Event on the original
 //
-// Whose copy an object is its label olm.copiedFrom says alone. One without the label that is a copy by its annotation is
-// decided about under its own key.
+// Only the label olm.copiedFrom decides which original a copy belongs to. A copy that has only the annotation, and not
+// the label, is reconciled under its own key.
 //
-// There are as many copies as operators times namespaces. A cache that keeps them whole holds gigabytes of the same
-// text: [Slim] is what a cache keeps of a copy.
+// There are as many copies as operators times namespaces. A cache that keeps whole copies stores gigabytes of the same
+// text. [Slim] returns the part of a copy that a cache should keep.
 package copies

@@ -14,43 +14,47 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, LastRun and Checkpoint.
+// Input contains all data that Reconcile uses. Reconcile does not change it. Gather fills all fields except Now,
+// LastRun and Checkpoint. Lists may contain more objects than their comments name.
 type Input struct {
-	// Now is the instant of this call. Required.
+	// Now is the time of this call. Required.
 	Now time.Time
-	// Key is the namespace and name of the original, which need not exist. Required.
+	// Key is the namespace and name of the original, which may not exist any more. Required.
 	Key    types.NamespacedName
 	Config Config
-	// LastRun is the adapter's memory of its last Run; optional. Without it a write that the API server refuses is
-	// repeated at the adapter's pace.
+	// LastRun contains the results of the caller's last olmcore.Run. Optional. Without it, a write that the API server
+	// rejected is returned again by every call.
 	LastRun olmcore.LastResults
-	// Sources is the ClusterServiceVersion of that key, or none where it does not exist. More of them do no harm.
+	// Sources contains the ClusterServiceVersion with the key, or nothing if it does not exist.
 	Sources olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// OperatorGroups are those of its namespace. More of them do no harm.
+	// OperatorGroups contains the OperatorGroups of the original's namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Copies are the ClusterServiceVersions of its name in other namespaces, whole or slim: those whose label
-	// olm.copiedFrom names its namespace, and those in the namespaces that its operator watches. More of them do no harm.
+	// Copies contains ClusterServiceVersions with the name of the original in other namespaces. They are those whose
+	// label olm.copiedFrom names its namespace, and those in the namespaces that its operator watches. They may be
+	// whole or slim.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Namespaces are those that its operator watches, and those of Copies. More of them do no harm.
+	// Namespaces contains the namespaces that the operator watches, and the namespaces of Copies.
 	Namespaces olmcore.Observed[*corev1.Namespace]
-	// OLMConfigs is the one named cluster, or none where it does not exist. More of them do no harm. It matters to an
-	// operator that watches all namespaces.
+	// OLMConfigs contains the OLMConfig named cluster, or nothing if it does not exist. It matters only if the operator
+	// watches all namespaces.
 	OLMConfigs olmcore.Observed[*operatorsv1.OLMConfig]
-	// Events is the one with the name that EventName returns, or none where it does not exist. It matters where the
-	// OLMConfig says whether copies are disabled.
+	// Events contains the Event with the name EventName, or nothing if it does not exist. It matters only if the
+	// OLMConfig sets features.disableCopiedCSVs.
 	Events olmcore.Observed[*corev1.Event]
 
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this key; nil is always right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this key. Nil is always correct, but makes the call
+	// slower.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Config tunes the decisions. The zero value behaves as OLM does.
+// Config contains the options of Reconcile. The zero value behaves as OLM does.
 type Config struct {
-	// ProtectedNamespaces keep their copies of operators that watch all namespaces where the OLMConfig disables them.
+	// ProtectedNamespaces contains namespaces in which copies exist even if the OLMConfig disables them for operators
+	// that watch all namespaces.
 	ProtectedNamespaces []string `json:"protectedNamespaces,omitempty"`
 }
 
-// Outcome is a Result and what Reconcile asks its caller to keep.
+// Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {

@@ -2,44 +2,49 @@
 
 package copies
 
-// Reasons of this package's Causes: why an action is asked for. Those of deletions are in the order in which they are
-// looked for.
+// Reasons of this package's Causes. The reasons of deletions are listed in the order in which they are checked.
 const (
-	// ReasonCopyMissing: a namespace that the operator watches has no copy. Nothing to do.
+	// ReasonCopyMissing means that a copy is created in a namespace that the operator watches. Nothing to do.
 	ReasonCopyMissing = "CopyMissing"
-	// ReasonCopyDiffers: a copy holds something else than its original. Nothing to do.
+	// ReasonCopyDiffers means that a copy is updated because its content differs from the original. Nothing to do.
 	ReasonCopyDiffers = "CopyDiffers"
-	// ReasonMarksDisagree: the label olm.copiedFrom and the annotation olm.operatorNamespace of a copy do not name the
-	// same namespace. Nothing to do: where it belongs it is made again.
+	// ReasonMarksDisagree means that a copy is deleted because its label olm.copiedFrom and its annotation
+	// olm.operatorNamespace do not name the same namespace. If the namespace should have a copy, it is created again.
+	// Nothing to do.
 	ReasonMarksDisagree = "MarksDisagree"
-	// ReasonSourceGone: the original does not exist, is being deleted, or is a copy itself. Nothing to do.
+	// ReasonSourceGone means that a copy is deleted because its original does not exist, is being deleted, or is a copy
+	// itself. Nothing to do.
 	ReasonSourceGone = "SourceGone"
-	// ReasonSourceUncopiable: the status of the original says that its operator may not run for others. See there.
+	// ReasonSourceUncopiable means that a copy is deleted because the status of the original does not allow copies, for
+	// example after an OperatorGroup conflict. Resolve the problem that the status of the original reports.
 	ReasonSourceUncopiable = "SourceUncopiable"
-	// ReasonNotWatched: the operator does not watch the namespace of the copy. Nothing to do.
+	// ReasonNotWatched means that a copy is deleted because the operator does not watch its namespace. Nothing to do.
 	ReasonNotWatched = "NotWatched"
-	// ReasonDisabled: the OLMConfig disables copies of operators that watch all namespaces. To have them, set its
-	// features.disableCopiedCSVs to false.
+	// ReasonDisabled means that the OLMConfig disables copies of operators that watch all namespaces. A copy is
+	// deleted, or the Event that reports it is created. To enable copies, set features.disableCopiedCSVs of the
+	// OLMConfig to false.
 	ReasonDisabled = "CopiedCSVsDisabled"
-	// ReasonEnabled: copies are not disabled any more. Nothing to do.
+	// ReasonEnabled means that the Event about disabled copies is deleted because copies are enabled again. Nothing to
+	// do.
 	ReasonEnabled = "CopiedCSVsEnabled"
 )
 
 // Reasons of this package's Diagnostics.
 const (
-	// ReasonNotObserved: a list was not read, and what it would decide stays as it is. Give the caller access to the
-	// kind that it names.
+	// ReasonNotObserved means that a list was not read, so the copies that depend on it stay as they are. Give the
+	// caller access to the kind in the message.
 	ReasonNotObserved = "NotObserved"
-	// ReasonNameTaken: a namespace that the operator watches has a ClusterServiceVersion of the same name that is no
-	// copy of it, so its users do not see the operator. Delete one of the two.
+	// ReasonNameTaken means that a namespace has a ClusterServiceVersion of the same name that is not a copy of the
+	// original. The namespace gets no copy, so its users do not see the operator. Delete one of the two
+	// ClusterServiceVersions.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused: the API server refuses a write of copies, for which they wait longer from time to time. See the
-	// message.
+	// ReasonRefused means that the API server rejected a write of a copied CSV. The write is retried with backoff.
+	// Resolve the error in the message.
 	ReasonRefused = "Refused"
-	// ReasonUnmarked: the status of a ClusterServiceVersion says that it is a copy, and its metadata does not, so
-	// nothing is decided about it. Delete it, or install the operator anew.
+	// ReasonUnmarked means that the status of a ClusterServiceVersion says that it is a copy, but its label and
+	// annotation do not. It is not reconciled. Delete it, or reinstall the operator.
 	ReasonUnmarked = "Unmarked"
 )
 
-// EventDisabledCopiedCSVs is the reason of the Event on an original whose copies are disabled.
+// EventDisabledCopiedCSVs is the reason of the Event that reports on the original that its copies are disabled.
 const EventDisabledCopiedCSVs = "DisabledCopiedCSVs"

@@ -35,17 +35,17 @@ const (
 	maxRefused = 5
 )
 
-// Reconcile decides about all copies of one ClusterServiceVersion: which are made, which follow their original, and
-// which go. An Outcome with nothing but a Checkpoint, or a time, means that nothing is to be done. What a list that was
-// not read would decide stays as it is. The error is an *olmcore.InputError.
+// Reconcile returns the creations, updates and deletions of all copies of one ClusterServiceVersion. If a list was not
+// read, the copies that depend on it stay as they are. There is nothing to do if the Outcome contains only a Checkpoint
+// or RequeueAfter. The error is an *olmcore.InputError.
 //
-// A copy that is created has no status until it is observed and Reconcile called again. Of a copy that Slim returned
-// the action holds the whole content: its merge patch removes what the copy has besides.
+// A new copy has no status until Reconcile observes it and writes the status. For a copy from Slim, the action writes
+// the whole content. Its merge patch also removes what the copy has in addition.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, ensureCSVsInNamespaces, and
 // operator.go, syncCopyCSV and syncGcCsv.
-// Differs: copies of an original that is uncopiable, has no targets or is being deleted go; so does a copy whose label
-// and annotation disagree. An original that has the name of a copy is left alone.
+// Differs: copies are deleted if the original is uncopiable, has no targets or is being deleted. A copy whose label and
+// annotation disagree is deleted too. An original that has the name of a copy is not changed.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in) })
 }
@@ -326,7 +326,7 @@ func (f *facts) event(res *olmcore.Result) []olmcore.Action {
 	return nil
 }
 
-// EventName returns the name of the Event on an original whose copies are disabled.
+// EventName returns the name of the Event that reports on an original that its copies are disabled.
 func EventName(c *v1alpha1.ClusterServiceVersion) string {
 	suffix := olmcore.NameSuffix(10, string(c.UID), EventDisabledCopiedCSVs)
 	const limit = 253 - len(".") - 10

@@ -25,11 +25,12 @@ const (
 	annotationKeys = "$copy-keys"
 )
 
-// Slim returns what a cache keeps of a copy: its metadata, without the values of most annotations, its phase, and hashes
-// of its content. That is what all packages of this library look at. The result shares nothing with o; any other object
-// is returned as it is. The comparison of content and its exact update work on slim copies as on whole ones.
+// Slim returns the part of a copied ClusterServiceVersion that a cache should keep: metadata without most annotation
+// values, the phase, and hashes of the content. All packages of this library need only this part. Copies are compared
+// and updated exactly whether they are slim or whole. The result shares no memory with o. An object that is not a copy
+// is returned unchanged.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/olm, which keeps copies as metadata.
+// Source: operator-lifecycle-manager pkg/controller/operators/olm, which caches copies as metadata.
 func Slim(o olmcore.Object) olmcore.Object {
 	if o == nil || olmcore.GVKOf(o) != v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind) ||
 		copied.Home(o).Namespace == o.GetNamespace() {

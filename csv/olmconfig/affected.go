@@ -13,13 +13,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the keys of the OLMConfigs for which o's addition, change or deletion can change the outcome. Call it
-// for the old and the new object and take both answers.
+// Affected returns the keys of the OLMConfigs whose outcome may change when o is added, updated or deleted. For an
+// update, call it for the old and the new object, and use the keys of both calls.
 //
-// Of ClusterServiceVersions those alone count whose annotation says that they watch all namespaces: the condition is about
-// no other. Copies are not among what counts: there are as many as operators times namespaces, and each of their changes would
-// have all of them looked at. Until the condition says that they are where they shall be they are looked at every
-// CopiesPace; after that the caller asks now and then, each LookAgain.
+// A ClusterServiceVersion counts only if its annotation says that it watches all namespaces, because the condition is
+// about no others. Copies do not count, because there are as many as operators times namespaces, and every change would
+// require reading all of them. Instead, Reconcile requests a retry after CopiesPace until all copies are as the
+// OLMConfig requires. Afterwards the caller reconciles every LookAgain.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	counts := []types.NamespacedName{{Name: copied.ConfigName}}
 	switch o := o.(type) {

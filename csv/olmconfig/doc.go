@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olmconfig decides about the status of one OLMConfig: whether the copies of operators that watch all
-// namespaces are where the OLMConfig wants them. Package copies makes and deletes them.
+// Package olmconfig reconciles the status of one OLMConfig. A condition reports whether the copies of operators that
+// watch all namespaces match features.disableCopiedCSVs. Package copies creates and deletes the copies.
 //
-// [Gather] reads an [Input], [Reconcile] turns it into an [Outcome], and [Affected] says when to look again.
+// [Gather] reads an [Input], and [Reconcile] turns it into an [Outcome]. [Affected] returns the OLMConfigs to reconcile
+// after a change of an object.
 package olmconfig

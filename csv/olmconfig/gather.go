@@ -17,9 +17,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at, Now and Checkpoint apart; key has a name alone. An OLMConfig that does not
-// exist is an error for which apierrors.IsNotFound holds. What was not read is an incomplete list; any other read that
-// failed is an error.
+// Gather reads the Input of Reconcile. The caller sets Now and Checkpoint. Only the Name of key is used. If the
+// OLMConfig does not exist, the error is one for which apierrors.IsNotFound holds. A list of a kind that the Reader
+// does not read (olmcore.ErrNotRead) is incomplete in the Input. Any other failed read is an error.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config copies.Config) (Input, error) {
 	c, err := olmcore.Require[*operatorsv1.OLMConfig](ctx, r, "", key.Name)
 	if err != nil {

@@ -14,24 +14,27 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now and Checkpoint.
+// Input contains all data that Reconcile uses. Reconcile does not change it. Gather fills all fields except Now and
+// Checkpoint.
 type Input struct {
-	// Now is the instant of this call. Required.
+	// Now is the time of this call. Required.
 	Now time.Time
 	// OLMConfig is the object to reconcile, with a name. Required.
 	OLMConfig *operatorsv1.OLMConfig
-	// Config is that of the copies.
+	// Config contains the options of package copies.
 	Config copies.Config
-	// ClusterServiceVersions, OperatorGroups and Namespaces are those of the cluster. Copies may be slim.
+	// ClusterServiceVersions, OperatorGroups and Namespaces contain all objects of the cluster. Copied CSVs may be
+	// slim: see copies.Slim.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	OperatorGroups         olmcore.Observed[*operatorsv1.OperatorGroup]
 	Namespaces             olmcore.Observed[*corev1.Namespace]
 
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this OLMConfig; nil is always right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this OLMConfig. Nil is always correct, but makes the call
+	// slower.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Outcome is a Result and what Reconcile asks its caller to keep.
+// Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {

@@ -20,7 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reasons and messages of the condition DisabledCopiedCSVs.
+// ConditionEnabled and ConditionDisabled are reasons of the condition DisabledCopiedCSVs, as OLM writes them.
 const (
 	ConditionEnabled  = "CopiedCSVsEnabled"
 	ConditionDisabled = "CopiedCSVsDisabled"
@@ -31,32 +31,32 @@ const (
 	messageUnexpected = "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode"
 )
 
-// ReasonStatusChanged is the reason of this package's Cause: the condition follows what was observed. Nothing to do.
+// ReasonStatusChanged means that the condition of the OLMConfig is updated. Nothing to do.
 const ReasonStatusChanged = "StatusChanged"
 
 // Reasons of this package's Diagnostics.
 const (
-	// ReasonNotObserved: a list was not read, and the condition stays as it is. Give the caller access to the kind that
-	// it names.
+	// ReasonNotObserved means that a list was not read, so the condition stays as it is. Give the caller access to the
+	// kind in the message.
 	ReasonNotObserved = "NotObserved"
-	// ReasonNameIgnored: an OLMConfig has another name than cluster, and nothing follows what it says. Delete it, and
-	// write what it says into that one.
+	// ReasonNameIgnored means that an OLMConfig has another name than cluster, so it has no effect. Delete it, and move
+	// its settings to the OLMConfig named cluster.
 	ReasonNameIgnored = "NameIgnored"
 )
 
 const (
-	// CopiesPace is how often copies are looked at that are not yet where they shall be.
+	// CopiesPace is the time until Reconcile checks again copies that are missing or unexpected.
 	CopiesPace = 10 * time.Second
-	// LookAgain is how often a caller shall look at copies that are where they shall be.
+	// LookAgain is the interval at which a caller should reconcile if all copies are as the OLMConfig requires.
 	LookAgain = time.Minute
-	// unreadPace is how often an OLMConfig looks again whose lists were not read.
+	// unreadPace is the time after which lists that were not read are requested again.
 	unreadPace = 5 * time.Second
 )
 
-// Reconcile decides about the condition DisabledCopiedCSVs of the OLMConfig named cluster: it compares, of each operator
-// that watches all namespaces, the namespaces that have a copy with those that shall have one. An OLMConfig of another
-// name is reported and ignored. An Outcome with nothing but a Checkpoint, or a time, means that nothing is to be done.
-// The error is an *olmcore.InputError.
+// Reconcile returns the update of the condition DisabledCopiedCSVs of the OLMConfig named cluster. For each operator
+// that watches all namespaces, it compares the namespaces that have a copy with those that should have one. An
+// OLMConfig with another name is reported and ignored. There is nothing to do if the Outcome contains only a Checkpoint
+// or RequeueAfter. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncOLMConfig.
 // Differs: sets of namespaces are compared, not their numbers.

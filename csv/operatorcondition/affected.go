@@ -14,9 +14,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the keys for which o's addition, change or deletion can change the outcome. Call it for the old and
-// the new object and take both answers. For most Roles and RoleBindings there is nothing with the key, which Gather
-// finds out: one that is in the way is known by its name alone.
+// Affected returns the keys whose outcome may change when o is added, updated or deleted. For an update, call it for
+// the old and the new object, and use the keys of both calls. A Role or RoleBinding is matched by its name alone,
+// because any object with the name of an OperatorCondition conflicts with it. So for most Roles and RoleBindings,
+// Gather returns an error for which apierrors.IsNotFound holds.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	var key types.NamespacedName
 	switch o := o.(type) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operatorcondition decides about one OperatorCondition: the object in which an operator says what it must be
-// spared, such as its upgrade, and an administrator overrides it.
+// Package operatorcondition reconciles one OperatorCondition. In this object an operator reports conditions that affect
+// its lifecycle, for example that it must not be upgraded now. An administrator can override them.
 //
-// [Gather] reads an [Input], [Reconcile] turns it into an [Outcome], and [Affected] says which keys to look at again
-// when an object changed. A ClusterServiceVersion and its OperatorCondition have the same name, and that is the key of
-// both.
+// [Gather] reads an [Input], and [Reconcile] turns it into an [Outcome]. [Affected] returns the keys to reconcile after
+// a change of an object. A ClusterServiceVersion and its OperatorCondition have the same namespace and name, which is
+// the key of both.
 //
-//	a ClusterServiceVersion             ->  its OperatorCondition, with accounts and Deployments
+//	a ClusterServiceVersion             ->  its OperatorCondition, with ServiceAccounts and Deployments
 //	spec.serviceAccounts                ->  a Role and a RoleBinding: they may get, update and patch this object
-//	spec.conditions                     ->  status.conditions, with the generation that they were seen at
+//	spec.conditions                     ->  status.conditions, with the observed generation
 //	spec.deployments                    ->  the variable OPERATOR_CONDITION_NAME in their containers
 //
-// spec.overrides and spec.conditions are the administrator's and the operator's: nothing here writes them. What follows
-// from them, that the next version waits, package csv decides. What a deleted ClusterServiceVersion leaves, the garbage
-// collector takes: each object is owned by the one that it was made for.
+// This package does not write spec.overrides, which belongs to the administrator, or spec.conditions, which belongs to
+// the operator. Package csv decides how they affect an upgrade. Each object is owned by the object that it is created
+// for. So the garbage collector deletes all of them with the ClusterServiceVersion.
 package operatorcondition

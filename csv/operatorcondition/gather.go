@@ -17,9 +17,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at, Now and Checkpoint apart. When there is neither a ClusterServiceVersion nor an
-// OperatorCondition of that name, the error is one for which apierrors.IsNotFound holds. What was not read is an
-// incomplete list; any other read that failed is an error.
+// Gather reads the Input of Reconcile. The caller sets Now and Checkpoint. If neither a ClusterServiceVersion nor an
+// OperatorCondition with the key exists, the error is one for which apierrors.IsNotFound holds. A list of a kind that
+// the Reader does not read (olmcore.ErrNotRead) is incomplete in the Input. Any other failed read is an error.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (Input, error) {
 	reads, names := read.From(ctx, r), []string{key.Name}
 	in := Input{

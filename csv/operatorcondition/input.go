@@ -15,28 +15,30 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now and Checkpoint.
-// Objects of other names and namespaces than a list is for do no harm.
+// Input contains all data that Reconcile uses. Reconcile does not change it. Gather fills all fields except Now and
+// Checkpoint. Lists may contain more objects than their comments name.
 type Input struct {
-	// Now is the instant of this call. Required.
+	// Now is the time of this call. Required.
 	Now time.Time
-	// Key is the namespace and the name of the ClusterServiceVersion and of its OperatorCondition. Required.
+	// Key is the namespace and name of the ClusterServiceVersion and its OperatorCondition. Required.
 	Key types.NamespacedName
-	// ClusterServiceVersions is the one with the key, a copy included; one at most.
+	// ClusterServiceVersions contains the ClusterServiceVersion with the key, which may be a copy, or nothing if it
+	// does not exist.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// OperatorConditions is the one with the key; one at most.
+	// OperatorConditions contains the OperatorCondition with the key, or nothing if it does not exist.
 	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
-	// Roles and RoleBindings are those with the key.
+	// Roles and RoleBindings contain the Role and the RoleBinding with the key.
 	Roles        olmcore.Observed[*rbacv1.Role]
 	RoleBindings olmcore.Observed[*rbacv1.RoleBinding]
-	// Deployments are those of the namespace that spec.deployments of the OperatorCondition names.
+	// Deployments contains the Deployments of the namespace that spec.deployments of the OperatorCondition names.
 	Deployments olmcore.Observed[*appsv1.Deployment]
 
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this key; nil is always right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this key. Nil is always correct, but makes the call
+	// slower.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Outcome is a Result and what Reconcile asks its caller to keep.
+// Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {

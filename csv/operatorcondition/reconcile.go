@@ -15,46 +15,54 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reasons of this package's Causes: why an action is asked for.
+// Reasons of this package's Causes.
 const (
-	// ReasonCSVChanged: the OperatorCondition follows its ClusterServiceVersion. Nothing to do.
+	// ReasonCSVChanged means that the OperatorCondition is created or updated to match its ClusterServiceVersion.
+	// Nothing to do.
 	ReasonCSVChanged = "CSVChanged"
-	// ReasonConditionChanged: the Role and the RoleBinding follow the OperatorCondition. Nothing to do.
+	// ReasonConditionChanged means that the Role or RoleBinding is written to match the OperatorCondition. Nothing to
+	// do.
 	ReasonConditionChanged = "ConditionChanged"
-	// ReasonStatusChanged: status.conditions follow spec.conditions. Nothing to do.
+	// ReasonStatusChanged means that spec.conditions is copied to status.conditions. Nothing to do.
 	ReasonStatusChanged = owned.ReasonStatusChanged
-	// ReasonVariableMissing: a container of an operator does not know the name of its OperatorCondition. Nothing to do.
+	// ReasonVariableMissing means that a container of an operator gets the missing variable OPERATOR_CONDITION_NAME.
+	// Nothing to do.
 	ReasonVariableMissing = "VariableMissing"
 )
 
 // Reasons of this package's Diagnostics.
 const (
-	// ReasonNotObserved: a list was not read, and what it would decide stays as it is. Give the caller access to the
-	// kind that it names.
+	// ReasonNotObserved means that a list was not read, so the objects and fields that depend on it stay as they are.
+	// Give the caller access to the kind in the message.
 	ReasonNotObserved = "NotObserved"
-	// ReasonNameConflict: the OperatorCondition, Role or RoleBinding of the name that is needed is unmanaged or owned by
-	// another, and is left alone. Delete it or give it another name.
+	// ReasonNameConflict means that an OperatorCondition, Role or RoleBinding with the needed name is unmanaged or
+	// owned by another object. It is not changed. Delete or rename it.
 	ReasonNameConflict = "NameConflict"
-	// ReasonInvalidServiceAccount: an OperatorCondition lists what cannot be the name of a ServiceAccount, which gets
-	// nothing. Correct it, or the permissions of the ClusterServiceVersion that it follows.
+	// ReasonInvalidServiceAccount means that spec.serviceAccounts of an OperatorCondition contains an invalid
+	// ServiceAccount name. That name gets no permissions. Correct the permissions of the ClusterServiceVersion, or the
+	// OperatorCondition if it has no ClusterServiceVersion.
 	ReasonInvalidServiceAccount = "InvalidServiceAccount"
 )
 
 // unreadPace is how often a key is looked at again whose lists were not read.
 const unreadPace = 5 * time.Second
 
-// Reconcile decides about one OperatorCondition. It makes one for a ClusterServiceVersion that is neither a copy nor
-// being deleted, and lets its accounts and Deployments follow the install strategy; one that another object controls
-// stays as it is. The accounts get a Role and a RoleBinding for this object alone. What the operator writes into
-// spec.conditions is copied to status.conditions with the generation that it was seen at, without which nothing relies
-// on it. And the containers of the listed Deployments, when they are the ClusterServiceVersion's, get the name of the
-// object. What a list that was not read would decide stays as it is. An Outcome with nothing but a Checkpoint means that
-// nothing is to be done. The error is an *olmcore.InputError.
+// Reconcile returns the writes for one OperatorCondition:
+//   - It creates the OperatorCondition of a ClusterServiceVersion that is neither a copy nor being deleted.
+//   - It updates the ServiceAccounts and Deployments in the spec to match the install strategy, unless another
+//     object controls the OperatorCondition.
+//   - It creates a Role and a RoleBinding for this object, which give the ServiceAccounts access to it.
+//   - It copies spec.conditions to status.conditions with the observed generation, which upgrades depend on.
+//   - It sets the name of the object in the containers of the listed Deployments of the ClusterServiceVersion.
+//
+// If a list was not read, the objects and fields that depend on it stay as they are. There is nothing to do if the
+// Outcome contains only a Checkpoint. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators, OperatorConditionReconciler and
 // OperatorConditionGeneratorReconciler.
-// Differs: an account is listed once. A condition is copied also when only its reason or message changed. A Deployment
-// that does not exist is no error. A RoleBinding exists only with a Role that is the OperatorCondition's.
+// Differs: a ServiceAccount is listed once. A condition is also copied if only its reason or message changed. A
+// Deployment that does not exist is not an error. A RoleBinding exists only with a Role that belongs to the
+// OperatorCondition.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }

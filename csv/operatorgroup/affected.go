@@ -14,9 +14,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the keys of the OperatorGroups for which o's addition, change or deletion can change the outcome; an
-// empty Name stands for every group of the Namespace, the zero key for every group (olmcore.ExpandKeys). Call it for
-// the old and the new object and take both answers.
+// Affected returns the keys of the OperatorGroups whose outcome may change when o is added, updated or deleted. A key
+// with an empty Name means all OperatorGroups of the Namespace. The zero key means all of the cluster. See
+// olmcore.ExpandKeys. For an update, call Affected for the old and the new object, and use the keys of both calls.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *rbacv1.ClusterRole:

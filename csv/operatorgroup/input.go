@@ -14,30 +14,31 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now and Checkpoint.
+// Input contains all data that Reconcile uses. Reconcile does not change it. Gather fills all fields except Now and
+// Checkpoint. Lists may contain more objects than their comments name.
 type Input struct {
-	// Now is the instant of this call. Required.
+	// Now is the time of this call. Required.
 	Now time.Time
 	// OperatorGroup is the object to reconcile, with name and namespace. Required.
 	OperatorGroup *operatorsv1.OperatorGroup
-	// Siblings are the other OperatorGroups of its namespace.
+	// Siblings contains the other OperatorGroups of the namespace.
 	Siblings olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Namespaces are those that the group's targets or selector name, those of its status, and those with its label.
-	// More of them do no harm. A group with a selector waits for them.
+	// Namespaces contains the namespaces that the spec selects, those in the status, and those with the label of the
+	// OperatorGroup. If the OperatorGroup has a selector and this list is incomplete, Reconcile decides nothing.
 	Namespaces olmcore.Observed[*corev1.Namespace]
-	// ClusterServiceVersions are those of the namespace.
+	// ClusterServiceVersions contains the ClusterServiceVersions of the namespace.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// ClusterRoles are those named like the group's own. More of them do no harm.
+	// ClusterRoles contains the ClusterRoles with the names of the OperatorGroup's own ClusterRoles.
 	ClusterRoles olmcore.Observed[*rbacv1.ClusterRole]
-	// ServiceAccounts are those of the namespace that spec.serviceAccountName names: one at most. More of them do no
-	// harm.
+	// ServiceAccounts contains the ServiceAccount that spec.serviceAccountName names, or nothing if it does not exist.
 	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
 
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this group; nil is always right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this OperatorGroup. Nil is always correct, but makes the
+	// call slower.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Outcome is a Result and what Reconcile asks its caller to keep.
+// Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {

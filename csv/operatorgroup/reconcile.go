@@ -18,45 +18,50 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reasons of this package's Causes: why an action is asked for.
+// Reasons of this package's Causes.
 const (
-	// ReasonStatusChanged: the status follows what was observed. Nothing to do.
+	// ReasonStatusChanged means that the status of the OperatorGroup is updated. Nothing to do.
 	ReasonStatusChanged = "StatusChanged"
-	// ReasonGroupChanged: labels or ClusterRoles follow the OperatorGroup. Nothing to do.
+	// ReasonGroupChanged means that labels or ClusterRoles are updated to match the OperatorGroup. Nothing to do.
 	ReasonGroupChanged = "GroupChanged"
-	// ReasonProvidedAPIsChanged: the annotation of the OperatorGroup follows what its operators provide. Nothing to do.
+	// ReasonProvidedAPIsChanged means that the annotation olm.providedAPIs of the OperatorGroup is updated. Nothing to
+	// do.
 	ReasonProvidedAPIsChanged = group.ReasonProvidedAPIsChanged
 )
 
 // Reasons of this package's Diagnostics.
 const (
-	// ReasonNotObserved: a list was not read, and what it would decide stays as it is. Give the caller access to the
-	// kind that it names.
+	// ReasonNotObserved means that a list was not read, so the objects and fields that depend on it stay as they are.
+	// Give the caller access to the kind in the message.
 	ReasonNotObserved = "NotObserved"
-	// ReasonInvalidTargets: the group lists the empty name among its target namespaces; its targets stay as they were.
-	// To target all, list none.
+	// ReasonInvalidTargets means that spec.targetNamespaces contains an empty name. The OperatorGroup and its objects
+	// stay as they are. To target all namespaces, leave spec.targetNamespaces empty.
 	ReasonInvalidTargets = "InvalidTargets"
-	// ReasonServiceAccountMissing: the ServiceAccount that the group prescribes does not exist, so nothing is installed
-	// in its namespace. Create it.
+	// ReasonServiceAccountMissing means that the ServiceAccount in spec.serviceAccountName does not exist, so nothing
+	// is installed in the namespace. Create the ServiceAccount.
 	ReasonServiceAccountMissing = "ServiceAccountMissing"
-	// ReasonGroupNameTooLong: the name of the group is no valid label value, and the ClusterRoles of a group carry it as one. No
-	// ClusterRole aggregates the rights on what its operators provide. Use a name of at most 63 characters.
+	// ReasonGroupNameTooLong means that the name of the OperatorGroup is not a valid label value, which its
+	// ClusterRoles need as a label. So the ClusterRoles for the provided APIs are not created. Use a name of at most 63
+	// characters.
 	ReasonGroupNameTooLong = "GroupNameTooLong"
 )
 
 // unreadPace is how often a group looks again whose lists were not read.
 const unreadPace = 5 * time.Second
 
-// Reconcile decides about one OperatorGroup: the target namespaces in its status, its ServiceAccount, and its
-// conditions; the label with its UID on the targets; the ClusterRoles that aggregate what its operators provide; and
-// the annotation that lists those APIs, from which it takes what no operator provides any more. Without it no
-// ClusterServiceVersion of the namespace is installed, because what its operator is to watch is not known. What a list
-// that was not read would decide stays as it is. An Outcome with nothing but a Checkpoint, or a time, means that
-// nothing is to be done. The error is an *olmcore.InputError.
+// Reconcile returns the writes for one OperatorGroup:
+//   - the target namespaces, the ServiceAccount and the conditions in its status
+//   - the label with its UID on the target namespaces
+//   - the ClusterRoles that aggregate the permissions for the APIs that its operators provide
+//   - the removal of APIs that no operator provides any more from its annotation olm.providedAPIs
+//
+// Until its status is written, no ClusterServiceVersion of the namespace is installed. If a list was not read, the
+// objects and fields that depend on it stay as they are. There is nothing to do if the Outcome contains only a
+// Checkpoint or RequeueAfter. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go.
-// Differs: the targets are sorted, and a change of targets keeps the ServiceAccount. What a deleted group leaves is for
-// package sweep.
+// Differs: the targets are sorted, and a change of targets keeps the ServiceAccount. Package sweep removes what a
+// deleted OperatorGroup leaves behind.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }

@@ -20,10 +20,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the keys of the ClusterServiceVersions for which o's addition, change or deletion can change the
-// outcome; an empty Name stands for every one of the Namespace, the zero key for every one (olmcore.ExpandKeys). Call it
-// for the old and the new object and take both answers; Concerned tells which of all are meant. An object of another
-// that is in the way is looked at again after at most a minute.
+// Affected returns the keys of the ClusterServiceVersions whose outcome may change when o is added, updated or deleted.
+// A key with an empty Name means all ClusterServiceVersions of the Namespace. The zero key means all of the cluster.
+// See olmcore.ExpandKeys. For an update, call Affected for the old and the new object, and use the keys of both calls.
+// If it returns a wildcard, Concerned selects the ClusterServiceVersions to reconcile.
+//
+// Affected returns no key for an object of another owner that has a needed name. Reconcile checks such an object again
+// after at most a minute.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *v1alpha1.ClusterServiceVersion:
@@ -93,7 +96,8 @@ func affectedByBinding(b *rbacv1.ClusterRoleBinding) []types.NamespacedName {
 	return keys
 }
 
-// Terms are what a ClusterServiceVersion is looked up by: each that a change concerns has one of those of Concerned.
+// Terms calls add with each index term of a ClusterServiceVersion. If a change affects the ClusterServiceVersion, at
+// least one of these terms is in the Terms of Concerned.
 func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	if !isDecided(c) {
 		return
@@ -145,8 +149,8 @@ func termsOfRole(name string) (terms []olmcore.Term) {
 	return terms
 }
 
-// Concerned returns which ClusterServiceVersions a change concerns for which Affected, which knows one object alone,
-// returns more than one key. old is nil where it is not known.
+// Concerned returns a test for the ClusterServiceVersions that a change affects. Use it to filter the keys of Affected,
+// which knows only one object, if there is more than one. old is nil if the earlier state is not known.
 func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
 	concerns := func(*v1alpha1.ClusterServiceVersion, olmcore.Object) bool { return true }
 	switch next := next.(type) {

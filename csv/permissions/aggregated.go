@@ -16,8 +16,9 @@ import (
 // toUsers is in the labels by which rules come to ClusterRoles of users.
 const toUsers = "/aggregate-to-"
 
-// Aggregates reports whether what is bound by a ClusterRole depends on the labels of others, but for those by which rules come
-// to ClusterRoles of users, which Compare tells as given to all that bear them. The role may be nil.
+// Aggregates reports whether the rules of a ClusterRole depend on the labels of other ClusterRoles. Labels that
+// aggregate rules into the roles of users, such as aggregate-to-admin, do not count: Compare reports those rules as
+// granted to these users. The role may be nil.
 func Aggregates(r *rbacv1.ClusterRole) bool { return len(selectorsOf(r)) > 0 }
 
 func selectorsOf(r *rbacv1.ClusterRole) (all []labels.Selector) {

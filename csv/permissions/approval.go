@@ -20,10 +20,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// AnnotationAllowed is an annotation of a Namespace. With it a cluster administrator allows permissions of the operators in
-// the Namespace that no InstallPlan lists. They are then granted where the operators watch. Its value is a list of digests,
-// separated by commas. ReasonPermissionNotApproved names the digest of a permission. A digest is the hash of a ServiceAccount
-// and its rules, so it also allows the same permission of other versions.
+// AnnotationAllowed is an annotation of a Namespace by which a cluster administrator allows permissions that no
+// InstallPlan lists. The permissions are then granted where the operators of the Namespace watch. The value is a list
+// of digests, separated by commas. ReasonPermissionNotApproved reports the digest of a permission. A digest is the hash
+// of a ServiceAccount and its rules, so it also allows the same permission of other versions.
 const AnnotationAllowed = olmcore.KeyPrefix + "allowed-permissions"
 
 // maxManifest is the size in bytes up to which the manifest of a Role or RoleBinding is read.

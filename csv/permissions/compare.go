@@ -14,44 +14,45 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Grant is a rule, and who holds it.
+// Grant is a rule that a subject holds in a scope.
 type Grant struct {
-	// Subject is who holds it: "ServiceAccount namespace/name", "User name", "Group name", or "users by LABEL" of what is
-	// aggregated to ClusterRoles of users.
+	// Subject is "ServiceAccount namespace/name", "User name" or "Group name". It is "users by LABEL" for rules that
+	// the label aggregates into the ClusterRoles of users.
 	Subject string `json:"subject"`
-	// Scope is where: "cluster", or "namespace NAME".
+	// Scope is "cluster" or "namespace NAME".
 	Scope string `json:"scope"`
-	// Rule is what is allowed, its lists sorted. Of all that a role allows which was not read it is empty, and Role names
-	// that role.
+	// Rule is the granted rule, with sorted lists. If the rules of the role are not known, Rule is empty and Role names
+	// the role. Otherwise Role is empty.
 	Rule rbacv1.PolicyRule `json:"rule"`
 	Role string            `json:"role,omitempty"`
-	// Escalation says why it deserves a second look, sorted; empty for what does not.
+	// Escalation contains the reasons to review the grant, sorted. It is empty if there are none.
 	Escalation []Escalation `json:"escalation"`
 }
 
-// Escalation is a reason for which a Grant is more than it seems.
+// Escalation is a reason why a Grant allows more than it seems to allow.
 type Escalation string
 
-// Escalations.
+// Escalations of a Grant.
 const (
-	// EveryVerb, EveryResource and EveryGroup are rules with an asterisk.
+	// EveryVerb, EveryResource and EveryGroup mean that the rule has an asterisk as a verb, resource or API group.
 	EveryVerb     Escalation = "every verb"
 	EveryResource Escalation = "every resource"
 	EveryGroup    Escalation = "every API group"
-	// Secrets can be read or written.
+	// Secrets means that the rule allows a verb on Secrets.
 	Secrets Escalation = "secrets"
-	// Escalate and Bind are verbs by which whoever holds them gives himself any role, Impersonate to act as another, also by
-	// tokens of ServiceAccounts.
+	// Escalate and Bind mean that the rule allows that verb on Roles or ClusterRoles, with which the subject can give
+	// itself any role. Impersonate means that the subject can act as another one, also by creating tokens of
+	// ServiceAccounts.
 	Escalate    Escalation = "escalate"
 	Bind        Escalation = "bind"
 	Impersonate Escalation = "impersonate"
-	// ClusterWide rules hold in all namespaces, or for what is in none.
+	// ClusterWide means that the rule holds in the whole cluster: in all namespaces, and for cluster-scoped objects.
 	ClusterWide Escalation = "cluster-wide"
-	// UnknownRole: a role is bound that was not read.
+	// UnknownRole means that a role is bound whose rules are not known.
 	UnknownRole Escalation = "unknown role"
 )
 
-// String is the rule in a line.
+// String returns the rule in one line.
 func (g Grant) String() string {
 	if g.Role != "" {
 		return "all that " + g.Role + " allows"
@@ -59,16 +60,16 @@ func (g Grant) String() string {
 	return brief(g.Rule)
 }
 
-// Difference is what two sets of roles and bindings give that the other one does not. Both lists are sorted by subject, scope
-// and rule, and never nil.
+// Difference contains the grants that only one of two sets of roles and bindings gives. Both lists are sorted by
+// subject, scope and rule, and are never nil.
 type Difference struct {
 	Added   []Grant `json:"added"`
 	Removed []Grant `json:"removed"`
 }
 
-// Compare returns what is gained and what is lost where Roles, ClusterRoles and their bindings become others, as Gained
-// finds it in either direction, down to the single verb and resource: of a rule that was given in part, only the rest is
-// named. Other objects do not count.
+// Compare returns the grants that are added and removed when the Roles, ClusterRoles and bindings in before are
+// replaced by those in after. It compares as Gained does, in both directions, for each verb and resource. If only a
+// part of a rule is new, the Grant contains only that part. Objects of other kinds are ignored.
 func Compare(before, after []olmcore.Object) Difference {
 	have, asked := givenBy(before), givenBy(after)
 	return Difference{Added: asked.grantsBeyond(have), Removed: have.grantsBeyond(asked)}

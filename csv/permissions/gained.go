@@ -13,20 +13,22 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// maxParts is how many combinations of verb, API group, resource and name Gained compares. Rules with millions of them are
-// not compared for hours: all are a gain, whatever their order.
+// maxParts is the maximum number of combinations of verb, API group, resource and name that Gained compares. Beyond it
+// the comparison could take hours, so all rules count as gained.
 const maxParts = 20_000
 
-// maxPairs is with how many rules that are given already these are compared in all.
+// maxPairs is the maximum number of comparisons of these combinations with rules that are granted already.
 const maxPairs = 20_000_000
 
-// Gained returns what Roles, ClusterRoles and their bindings give that others do not, a sorted line for each rule; nothing
-// when they give no more. Other objects do not count. Of an upgrade, after is what the new version brings and before what
-// the cluster has of it and of the version that it replaces: see olmcore.PermissionObjects.
+// Gained returns the rules that the Roles, ClusterRoles and bindings in after grant and those in before do not. It
+// returns one line for each rule, sorted, and nothing if no rule is gained. Objects of other kinds are ignored. For an
+// upgrade, after contains the objects of the new version: see olmcore.PermissionObjects. before contains the objects of
+// the new and the replaced version that are in the cluster.
 //
-// A subject that is granted a rule in the cluster has it in all namespaces. What a role allows that is not in after is not
-// known: a binding to it is a gain, unless before has a binding of that subject to it too; the same holds for ClusterRoles
-// with an aggregationRule, but that what is aggregated to them of both is compared. What is aggregated to ClusterRoles of users counts as given to all that bear the label.
+// A subject that is granted a rule in the cluster has it in all namespaces. If a role is not in after, its rules are
+// not known. A binding to it is then a gain, unless before has a binding of the same subject to the same role. The same
+// holds for a ClusterRole with an aggregationRule. In addition, the known rules that are aggregated into it are
+// compared. Rules that a label aggregates into the ClusterRoles of users count as granted to "users by LABEL".
 func Gained(before, after []olmcore.Object) (gained []string) {
 	have, asked := givenBy(before), givenBy(after)
 	for _, binding := range asked.unknownBeyond(have) {

@@ -17,52 +17,57 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, LastRun and
-// Checkpoint. Lists may hold more than the objects that their comments name.
+// Input contains all data that Reconcile uses. Reconcile does not change it. Gather fills all fields except Now,
+// LastRun and Checkpoint. Lists may contain more objects than their comments name.
 type Input struct {
-	// Now is the instant of this call. Required.
+	// Now is the time of this call. Required.
 	Now time.Time
-	// ClusterServiceVersion is the object to reconcile, with name, namespace and UID. Required. For a copy nothing is
-	// done.
+	// ClusterServiceVersion is the object to reconcile, with name, namespace and UID. Required. If it is a copied CSV,
+	// Reconcile does nothing.
 	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
-	// LastRun is the adapter's memory of its last Run; optional. Without it a write that the API server refuses is
-	// repeated at once.
+	// LastRun contains the results of the caller's last olmcore.Run. Optional. Without it, a write that the API server
+	// rejected is retried without backoff.
 	LastRun olmcore.LastResults
 
-	// OperatorGroups are those of the namespace.
+	// OperatorGroups contains the OperatorGroups of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// Copies are the copies of the ClusterServiceVersion in the namespaces that its group targets. Their metadata is
-	// enough.
+	// Copies contains the copies of the ClusterServiceVersion in the target namespaces of its OperatorGroup. Their
+	// metadata is enough.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// ServiceAccounts are those of the namespace that spec.install.spec.permissions name. They are looked at where the
-	// group targets other namespaces, as are Roles and RoleBindings.
+	// ServiceAccounts contains the ServiceAccounts of the namespace that spec.install.spec.permissions names. They,
+	// Roles and RoleBindings matter only if the OperatorGroup targets other namespaces.
 	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
-	// Roles and RoleBindings are those that an InstallPlan makes for spec.install.spec.permissions, those in the operator's
-	// namespace with the owner labels of the ClusterServiceVersion or an owner reference to it, and in the target namespaces
-	// those of the same names and those that were copied there.
+	// Roles and RoleBindings contain the objects that an InstallPlan creates for spec.install.spec.permissions. They
+	// also contain objects of the operator's namespace with the owner labels of the ClusterServiceVersion or an owner
+	// reference to it. In target namespaces they contain the objects with the same names and those that were copied
+	// there.
 	Roles        olmcore.Observed[*rbacv1.Role]
 	RoleBindings olmcore.Observed[*rbacv1.RoleBinding]
-	// ClusterRoles and ClusterRoleBindings are those with the names of these Roles, those with the owner labels of the
-	// ClusterServiceVersion, the bindings of the ServiceAccounts with the ClusterRoles that they reference, and the
-	// ClusterRoles with the names of those for the APIs that it provides. Where a permission would be granted that was not
-	// granted before, also those with the owner labels of the version that it replaces.
+	// ClusterRoles and ClusterRoleBindings contain:
+	//  - the objects with the names of these Roles, and those with the owner labels of the ClusterServiceVersion
+	//  - the bindings of the ServiceAccounts, and the ClusterRoles that these bindings reference
+	//  - the ClusterRoles for the APIs that the ClusterServiceVersion provides
+	//  - before a permission is granted for the first time: the ClusterRoles with the owner labels of the
+	//    version that it replaces
 	ClusterRoles        olmcore.Observed[*rbacv1.ClusterRole]
 	ClusterRoleBindings olmcore.Observed[*rbacv1.ClusterRoleBinding]
-	// CustomResourceDefinitions are those that the ClusterServiceVersion owns. They are looked at when it is Succeeded,
-	// as are APIServices.
+	// CustomResourceDefinitions contains the CRDs that the ClusterServiceVersion owns. They and APIServices matter only
+	// if the ClusterServiceVersion is Succeeded.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// APIServices are those of the groups of which it owns one.
+	// APIServices contains all APIServices of each API group in which the ClusterServiceVersion owns an APIService.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
-	// InstallPlans are those of the namespace with a step for the ClusterServiceVersion, Namespaces holds the namespace
-	// itself. They are looked at only where a permission would be granted that was not granted before.
+	// InstallPlans contains the InstallPlans of the namespace with a step for the ClusterServiceVersion. Namespaces
+	// contains the namespace. Both matter only before a permission is granted for the first time, and for permissions
+	// that OLM granted.
 	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	Namespaces   olmcore.Observed[*corev1.Namespace]
 
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this ClusterServiceVersion; nil is always right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this ClusterServiceVersion. Nil is always correct, but
+	// makes the call slower.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Outcome is a Result and what Reconcile asks its caller to keep.
+// Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {

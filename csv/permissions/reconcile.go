@@ -25,10 +25,11 @@ const (
 	conflictPace = time.Minute
 )
 
-// Reconcile decides about the roles and bindings that one ClusterServiceVersion needs where its operator watches, and
-// about the ClusterRoles for the APIs that it provides. Grants stay as they are in a namespace without an OperatorGroup or
-// with several, and while the targets of the OperatorGroup are not computed. If the Outcome contains only a Checkpoint or a
-// time, there is nothing to do. The error is an *olmcore.InputError.
+// Reconcile returns the writes that grant the permissions of one ClusterServiceVersion where its operator watches. It
+// also returns the writes of the ClusterRoles for the APIs that the ClusterServiceVersion provides. Grants stay as they
+// are if the namespace has no OperatorGroup or several, or if the targets of the OperatorGroup are not computed yet.
+// There is nothing to do if the Outcome contains only a Checkpoint or RequeueAfter. The error is an
+// *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, ensureRBACInTargetNamespace and
 // ensureClusterRolesForCSV.
@@ -37,9 +38,9 @@ func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 
-// Assess returns all Diagnostics about a ClusterServiceVersion: those of Reconcile, and those that Reconcile reports only
-// together with writes, such as ReasonAPINotRecorded and ReasonRoleNotLifted. Call it once after a start to report them
-// also if nothing is written. The error is the *olmcore.InputError of Reconcile.
+// Assess returns all Diagnostics about a ClusterServiceVersion. They include those that Reconcile returns only together
+// with writes, such as ReasonAPINotRecorded and ReasonRoleNotLifted. Call it once after a start, so that they are
+// reported even if nothing is written. The error is the *olmcore.InputError of Reconcile.
 func Assess(in Input) ([]olmcore.Diagnostic, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
@@ -48,8 +49,8 @@ func Assess(in Input) ([]olmcore.Diagnostic, error) {
 	return append(res.Diagnostics, explained...), nil
 }
 
-// HasTargets reports whether the namespace has one OperatorGroup, and its targets are computed. Until then nothing is decided
-// about the permissions, and Assess reports none of them.
+// HasTargets reports whether the namespace has exactly one OperatorGroup, and its targets are computed. Otherwise
+// Reconcile does not change the grants of the permissions, and Assess does not report them.
 func (in *Input) HasTargets() bool {
 	return scopeOf(in.ClusterServiceVersion, in.OperatorGroups.Items).known
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serving holds what is observed of the webhooks and APIs that the operator of a ClusterServiceVersion serves:
-// their Services, certificates, permissions and the configurations through which the API server calls them. Package csv
-// decides about them.
+// Package serving contains the observed objects of the webhooks and APIs that an operator serves. They are Services,
+// certificates, permissions, and the configurations through which the API server calls the operator. Package csv uses
+// them.
 package serving

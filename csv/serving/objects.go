@@ -12,30 +12,33 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Objects are what the Deployments that serve webhooks or APIs need, and who calls them. Gather fills them; they are
-// looked at only for a ClusterServiceVersion with webhooks or owned APIServices. Lists may hold more than their comments
-// name. d stands for the name of such a Deployment, with dashes for its dots.
+// Objects contains the objects that Deployments need to serve webhooks or APIs, and the webhook configurations that
+// call them. Gather of package csv fills it. It matters only for a ClusterServiceVersion with webhooks or owned
+// APIServices. Lists may contain more objects than their comments name. In the comments, <d> is the name of such a
+// Deployment, with dashes instead of dots.
 type Objects struct {
-	// Services are those named <d>-service, Secrets those named <d>-service-cert, of the namespace.
+	// Services contains the Services <d>-service of the namespace, and Secrets the Secrets <d>-service-cert.
 	Services olmcore.Observed[*corev1.Service]
 	Secrets  olmcore.Observed[*corev1.Secret]
-	// Roles are those named <d>-service-cert; RoleBindings those of that name in the namespace and those of kube-system that
-	// let a Deployment read the configuration of extension API servers.
+	// Roles contains the Roles <d>-service-cert of the namespace, and RoleBindings the RoleBindings of that name.
+	// RoleBindings also contains those of kube-system that grant a Deployment the role
+	// extension-apiserver-authentication-reader.
 	Roles        olmcore.Observed[*rbacv1.Role]
 	RoleBindings olmcore.Observed[*rbacv1.RoleBinding]
-	// ClusterRoleBindings are those that let a Deployment delegate authentication.
+	// ClusterRoleBindings contains those that grant a Deployment the ClusterRole system:auth-delegator.
 	ClusterRoleBindings olmcore.Observed[*rbacv1.ClusterRoleBinding]
-	// Pods are those of the Deployments that serve an APIService which is not available; none otherwise.
+	// Pods contains the Pods of Deployments that serve an unavailable APIService. It is empty if all APIServices are
+	// available.
 	Pods olmcore.Observed[*corev1.Pod]
-	// ValidatingWebhookConfigurations and MutatingWebhookConfigurations are those that carry the owner labels of the
-	// ClusterServiceVersion, those of other versions of its namespace that call the same Services, and those with the names
-	// that its own are given.
+	// ValidatingWebhookConfigurations and MutatingWebhookConfigurations contain:
+	//  - the configurations with the owner labels of the ClusterServiceVersion
+	//  - those of other versions in its namespace that call the same Services
+	//  - those with a name that the ClusterServiceVersion's own configurations get
 	ValidatingWebhookConfigurations olmcore.Observed[*admissionregistrationv1.ValidatingWebhookConfiguration]
 	MutatingWebhookConfigurations   olmcore.Observed[*admissionregistrationv1.MutatingWebhookConfiguration]
 }
 
-// Validate returns an *olmcore.InputError for a list that breaks its contract, nil for none. Its field begins with
-// "Serving".
+// Validate returns an *olmcore.InputError if a list is invalid, else nil. The Field of the error begins with "Serving".
 func (o *Objects) Validate() error {
 	return cmp.Or(
 		olmcore.ValidateList("Serving.Services", o.Services),
@@ -49,7 +52,7 @@ func (o *Objects) Validate() error {
 	)
 }
 
-// Cover hands each field to a Coverage.
+// Cover adds each field to a Coverage.
 func (o *Objects) Cover(c *olmcore.Coverage) {
 	olmcore.CoverObjects(c, o.Services)
 	olmcore.CoverObjects(c, o.Secrets)

@@ -16,30 +16,30 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. A list that was not read makes it say so and
-// do nothing. Gather fills all but Now and Checkpoint.
+// Input contains all data that Reconcile uses. Reconcile does not change it. If a list was not read, Reconcile reports
+// it and does nothing else. Gather fills all fields except Now and Checkpoint.
 type Input struct {
-	// Now is the instant of this call. Required.
+	// Now is the time of this call. Required.
 	Now time.Time
-	// Config is that of the cleanup of a ClusterServiceVersion: SweepDelete and ClusterKinds count here.
+	// Config contains the options of package cleanup. Only SweepDelete and ClusterKinds have an effect here.
 	Config cleanup.Config
-	// ClusterServiceVersions, OperatorGroups and InstallPlans are those of all namespaces.
+	// ClusterServiceVersions, OperatorGroups and InstallPlans contain the objects of all namespaces.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	OperatorGroups         olmcore.Observed[*operatorsv1.OperatorGroup]
 	InstallPlans           olmcore.Observed[*v1alpha1.InstallPlan]
-	// Namespaces are those of the cluster.
+	// Namespaces contains all namespaces of the cluster.
 	Namespaces olmcore.Observed[*corev1.Namespace]
-	// Objects are the cluster-scoped objects, and the RoleBindings of kube-system, that carry the label olm.owner.kind;
-	// while a Rest holds, those of kinds that watches deliver.
+	// Objects contains the cluster-scoped objects, and the RoleBindings of kube-system, that have the label
+	// olm.owner.kind. During a Rest it contains only the kinds that are watched.
 	Objects olmcore.Observed[olmcore.Object]
-	// Unread are the kinds for which Objects is not complete, which what is said names; may be empty.
+	// Unread contains the kinds for which Objects is incomplete. A Diagnostic names them.
 	Unread []schema.GroupKind
 
-	// Checkpoint is Outcome.Checkpoint of an earlier call; nil is always right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call. Nil is always correct, but makes the call slower.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Outcome is a Result and what Reconcile asks its caller to keep.
+// Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {

@@ -21,10 +21,11 @@ import (
 
 // Reasons of this package's Diagnostics and Causes.
 const (
-	// ReasonOrphaned: an object belongs to a ClusterServiceVersion or an OperatorGroup that does not exist any more.
-	// Delete it, or set Config.SweepDelete.
+	// ReasonOrphaned means that an object belongs to a ClusterServiceVersion or an OperatorGroup that does not exist
+	// any more. Delete the object, or set Config.SweepDelete.
 	ReasonOrphaned = "Orphaned"
-	// ReasonNotObserved: a list was not read, so nothing is swept. Give the caller access to the kind that it names.
+	// ReasonNotObserved means that a list was not read, so no objects are checked. Give the caller access to the kind
+	// in the message.
 	ReasonNotObserved = "NotObserved"
 )
 
@@ -37,11 +38,15 @@ const (
 	unreadPace = 5 * time.Second
 )
 
-// Reconcile finds cluster-scoped objects whose owner labels name a ClusterServiceVersion or OperatorGroup that does not
-// exist, and labels on namespaces of groups that do not exist. It reports them as Diagnostics and, with
-// Config.SweepDelete, removes them. It leaves an object alone that is younger than ten minutes, whose owner an InstallPlan
-// creates or created in the last ten minutes, or that another ClusterServiceVersion needs. An Outcome with nothing but a
-// Checkpoint, or a time, means that nothing was left behind. The error is an *olmcore.InputError.
+// Reconcile finds cluster-scoped objects, and RoleBindings of kube-system, whose owner labels name a
+// ClusterServiceVersion or OperatorGroup that does not exist. It also finds labels of such OperatorGroups on
+// namespaces. It reports them as Diagnostics. If Config.SweepDelete is set, it also returns the writes that remove
+// them.
+//
+// It ignores an object that has owner references, is younger than ten minutes, or is needed by another
+// ClusterServiceVersion. It also ignores an object whose owner an InstallPlan is creating or created in the last ten
+// minutes. Nothing was found if the Outcome contains only a Checkpoint or RequeueAfter. The error is an
+// *olmcore.InputError.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }

@@ -8,19 +8,20 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Rest spares Gather the kinds that no watch delivers: nothing was left behind by the ClusterServiceVersions,
-// OperatorGroups and InstallPlans of the cluster, and these have not changed since. Whoever creates what such an owner
-// leaves writes the owner too, or the plan whose step it is. As that write may come later, from a stale cache, a Rest
-// holds once two calls, as far apart as an object must be old to count as an orphan, found the same. What a user or a
-// manager with an older cache writes afterwards is found within an hour, when the Rest ends.
+// Rest records that nothing was found and that the owners have not changed since, so that Gather can skip the kinds
+// that are never watched. The owners are the ClusterServiceVersions, OperatorGroups and InstallPlans of the cluster. A
+// controller that creates an orphan usually also writes its owner or the InstallPlan with its step. That write may
+// become visible later, in a stale cache. So a Rest holds only after two calls found the same owners and no orphan, at
+// least ten minutes apart. It ends after an hour, because a user or a manager with a stale cache may create an orphan
+// without a change of owners.
 type Rest struct {
 	owners      *olmcore.Checkpoint
 	first, last time.Time
 	over        bool // the kinds are read again, although the owners are as they were
 }
 
-// After returns the Rest to hand to the next Gather, nil when something was left behind; r, which may be nil, is the one
-// that Gather had for the Input, and out what Reconcile made of it without an error.
+// After returns the Rest for the next call of Gather, or nil if Reconcile found objects or requested a retry. r is the
+// Rest that Gather used for in, and may be nil. out is the Outcome that Reconcile returned for in without an error.
 func (r *Rest) After(in Input, out Outcome) *Rest {
 	switch {
 	case r.holds(&in):

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package create makes the InstallPlan of a resolution.
+// Package create creates the InstallPlan of a resolution.
 //
-// A plan is found again by the hash of its content: [Plan] makes the one that is needed or joins the one that exists.
-// It comes in two rounds, so that the steps of a plan are written once its Subscriptions refer to it:
+// An existing plan is found by the hash of its content. [Plan] creates the plan of a resolution, or reuses the plan
+// with the same content. The steps of a plan are written only after its Subscriptions reference it:
 //
 //	resolution --> Lookups, until package unpack has unpacked every bundle image
-//	           --> InstallPlan without status --> the Subscriptions refer to it --> its steps
+//	           --> InstallPlan without status --> the Subscriptions reference it --> its steps
 //
-// From then on package installplan runs it.
+// Then package installplan installs the steps.
 package create

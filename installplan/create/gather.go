@@ -15,8 +15,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Plan looks at in a namespace; the caller adds Now. A read that failed, and objects that were not
-// read, are its error.
+// Gather reads the Input of Plan for a namespace. The caller sets Now, and Owners if it needs them. Any failed read is
+// an error, also of a kind that the Reader does not read.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, resolution olmcore.Resolution, config installplan.Config) (Input, error) {
 	in := Input{
 		Namespace: namespace, Resolution: resolution, Config: config,

@@ -16,47 +16,47 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything that Plan looks at: one snapshot of a namespace and the resolution made from it. Gather fills all
-// but Now. Every list is that of a completed read.
+// Input contains all data that Plan uses: one snapshot of a namespace, and the resolution that was computed from it.
+// Gather fills all fields except Now and Owners. Every list must be complete.
 type Input struct {
-	// Now and Namespace are required.
+	// Now is the time of this call, and Namespace the namespace of the plan. Both are required.
 	Now       time.Time
 	Namespace string
-	// Resolution says what to install.
+	// Resolution contains the versions to install.
 	Resolution olmcore.Resolution
-	// Owners are the names of the Subscriptions that the plan is made for, as in Set.Subscriptions; Resolution is that of the same
-	// Set. nil: all Subscriptions of the namespace, as in OLM.
+	// Owners contains the names of the Subscriptions that the plan is created for: Set.Subscriptions of the Set with
+	// this Resolution. If it is nil, the plan is created for all Subscriptions of the namespace, as in OLM.
 	Owners []string
-	// Subscriptions and InstallPlans of the namespace, all of them.
+	// Subscriptions and InstallPlans contain all objects of the namespace.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	InstallPlans  olmcore.Observed[*v1alpha1.InstallPlan]
-	// OperatorGroups of the namespace, all of them: the plan runs under the ServiceAccount that they prescribe now, or
-	// not at all.
+	// OperatorGroups contains all OperatorGroups of the namespace. The plan is installed with the ServiceAccount that
+	// they specify now, or not at all.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// ClusterServiceVersions of the namespace that the resolution names.
+	// ClusterServiceVersions contains those of the namespace that have the name of a version in the resolution.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// ConfigMaps are those that the bundle images of the resolution were unpacked into, in the namespaces of the
-	// operators' catalogs.
+	// ConfigMaps contains the ConfigMaps with the unpacked bundles of the resolution. They are in the namespaces of the
+	// catalogs.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
 	Config     installplan.Config
 }
 
-// Outcome is what Plan asks for, and the plan that the resolution's Subscriptions must refer to.
+// Outcome is the result of Plan: the writes, and the plan that the Subscriptions of the resolution should reference.
 type Outcome struct {
 	olmcore.Result
-	// Plan is zero until the plan is observed.
+	// Plan references the plan of the resolution. It is zero until the plan is observed.
 	Plan olmcore.Ref
-	// Subscriptions are the names of those that must refer to Plan, sorted: the ones that the resolution changes, which
-	// Plan waits for before it writes the steps, and the ones that refer to a plan which never got any and whose
-	// version this one installs.
+	// Subscriptions contains the sorted names of the Subscriptions that should reference Plan. These are the
+	// Subscriptions that the resolution changes. Plan writes the steps only after they reference it. They also include
+	// Subscriptions that wait for a version of this plan, but reference a plan that will not install it.
 	Subscriptions []string
-	// Generation is the plan's spec.generation, for status.installPlanGeneration.
+	// Generation is the plan's spec.generation. Write it to status.installPlanGeneration of the Subscriptions.
 	Generation int
-	// Lookups are the bundle images that must be unpacked first, sorted by operator; see package unpack. As long as
-	// there is one, no plan is made.
+	// Lookups contains the bundle images that package unpack must unpack first, sorted by operator. No plan is created
+	// before all of them are unpacked.
 	Lookups []v1alpha1.BundleLookup
-	// Refused is why no plan can be made from the resolution, in the words of the condition BundleUnpackFailed. Its reason is
-	// ReasonErrorPreventedUnpacking or ReasonPlanTooLarge. It is zero if a plan can be made, or need not be.
+	// Refused explains why the resolution cannot have a plan, for the condition BundleUnpackFailed. Its reason is
+	// ReasonErrorPreventedUnpacking or ReasonPlanTooLarge. It is zero if a plan is possible or not needed.
 	Refused olmcore.Cause
 }
 

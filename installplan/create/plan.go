@@ -22,15 +22,16 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Plan makes the InstallPlan of a resolution, or joins the one that exists: a plan is found again by the hash of its
-// content, so that repeated calls, other controllers and a crash between two writes all end with one plan that all of
-// them own. In the first round the plan is created without status, which no controller runs. Once it is observed, and
-// every Subscription that the resolution changes is observed to refer to it, its status is written. The zero Outcome
-// means that there is nothing to install. The error is an *olmcore.InputError.
+// Plan returns the writes that create the InstallPlan of a resolution, or that make an existing plan with the same
+// content its plan. An existing plan is found by the hash of its content. So repeated calls, other controllers and a
+// crash between two writes all lead to one plan that all of its Subscriptions own. First, the plan is created without
+// status, so no controller installs it. Its status is written once the plan is observed, and every Subscription that
+// the resolution changes references it. The zero Outcome means that there is nothing to install. The error is an
+// *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, ensureInstallPlan and createInstallPlan.
-// Differs: OLM takes any plan of the same generation, without looking at its content or owners, and writes the
-// Subscriptions' references last.
+// Differs: OLM reuses any plan of the same generation, without comparing its content or owners. It writes the
+// references of the Subscriptions last.
 func Plan(in Input) (out Outcome, err error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err

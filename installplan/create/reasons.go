@@ -4,47 +4,55 @@ package create
 
 import "github.com/olmcore/olm/installplan/internal/report"
 
-// Reasons of actions, with nothing to do for the user. A Plan that joins an existing plan also writes with
+// Reasons of actions, with nothing to do for the user. If Plan reuses an existing plan, it also writes with
 // installplan.ReasonRelationRepaired and installplan.ReasonManualOwner.
 const (
-	// ReasonPlanNeeded: a resolution has no plan yet.
+	// ReasonPlanNeeded means that an InstallPlan is created for a resolution. Nothing to do.
 	ReasonPlanNeeded = "PlanNeeded"
-	// ReasonPlanReady: every Subscription that the plan changes refers to it, so its steps are written to its status.
+	// ReasonPlanReady means that every Subscription that the plan changes references it, so its steps are written to
+	// its status. Nothing to do.
 	ReasonPlanReady = "PlanReady"
 )
 
-// ReasonErrorPreventedUnpacking means that the bundle of a Subscription cannot be installed. Outcome.Refused has this reason, and so
-// has the condition BundleUnpackFailed, as in OLM. The author corrects the bundle that the message names.
+// ReasonErrorPreventedUnpacking means that the bundle of a Subscription cannot be installed. It is the reason of
+// Outcome.Refused and of the condition BundleUnpackFailed, as in OLM. Ask the author to correct the bundle that the
+// message names.
 const ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
 
 // Reasons of diagnostics.
 const (
-	// ReasonStaleResolution: the resolution was made for other Subscriptions than exist now. The caller resolves again.
+	// ReasonStaleResolution means that the resolution was computed from Subscriptions that have changed since. The
+	// caller resolves again. Nothing to do for the user.
 	ReasonStaleResolution = "StaleResolution"
-	// ReasonBundleNotUnpacked: a bundle is known by its image alone. The caller unpacks it; see package unpack.
+	// ReasonBundleNotUnpacked means that the image of a bundle must be unpacked before the plan is created. The caller
+	// unpacks it with package unpack. Nothing to do for the user.
 	ReasonBundleNotUnpacked = report.BundleNotUnpacked
-	// ReasonBundleInvalid means that a bundle cannot be installed. The message names the object and the problem, and the Subscriptions
-	// have it as the condition BundleUnpackFailed with the reason ErrorPreventedUnpacking. The author of the bundle corrects it.
+	// ReasonBundleInvalid means that a bundle cannot be installed. The message names the object and the problem. The
+	// Subscriptions report it in the condition BundleUnpackFailed with the reason ErrorPreventedUnpacking. Ask the
+	// author to correct the bundle.
 	ReasonBundleInvalid = report.BundleInvalid
-	// ReasonPreviousPlanFailed: a plan of the same content failed, and another would fail the same way. The user
-	// removes the cause that the plan states, or deletes it.
+	// ReasonPreviousPlanFailed means that a plan with the same content failed, and a new plan would fail in the same
+	// way. Fix the cause in the message of that plan, or delete the plan.
 	ReasonPreviousPlanFailed = "PreviousPlanFailed"
-	// ReasonPlanTooLarge means that the InstallPlan would not fit into one object of the API server. The message names its size and the
-	// largest steps, and the Subscriptions have it as the condition BundleUnpackFailed. The author makes the steps smaller or
-	// serves the bundle as an image.
+	// ReasonPlanTooLarge means that the InstallPlan would not fit into one object of the API server. The message
+	// contains its size and the largest steps. The Subscriptions report it in the condition BundleUnpackFailed. Ask the
+	// author to make the manifests smaller or to serve the bundle as an image.
 	ReasonPlanTooLarge = "PlanTooLarge"
-	// ReasonManualBecauseOf: the plan needs approval because of a Subscription that it does not change. The user
-	// approves it, gives that Subscription a namespace of its own, or sets Config.SeparatePlans.
+	// ReasonManualBecauseOf means that the plan needs approval because of a Subscription that it does not change.
+	// Approve the plan, move that Subscription to another namespace, or set Config.SeparatePlans.
 	ReasonManualBecauseOf = "ManualBecauseOf"
-	// ReasonLabelImpossible: a package's name gives no label key. The user finds the plan by its owners.
+	// ReasonLabelImpossible means that the name of a package cannot be part of a label key, so the plan has no label
+	// for it. Find the plan by its owners instead.
 	ReasonLabelImpossible = "LabelImpossible"
-	// ReasonPlanNotVisible: a Subscription refers to the plan that is needed, or that is complete, and the plan or its
-	// versions do not exist. Plan waits for them, then makes the plan again. Nothing to do for the user.
+	// ReasonPlanNotVisible means that a Subscription references a plan with this content that is not observed. Or such
+	// a plan has just completed, and its versions are not observed. The cache may be stale, so Plan waits before it
+	// creates the plan again. Nothing to do for the user.
 	ReasonPlanNotVisible = "PlanNotVisible"
-	// ReasonPlansOfSetsAwaited: another manager, with Config.SeparatePlans, created plans that already install every version. This
-	// manager runs without the option and waits up to 5 minutes for them. Nothing to do for the user.
+	// ReasonPlansOfSetsAwaited means that another manager, with Config.SeparatePlans, created plans that already
+	// install every version. This manager runs without the option, and waits up to 5 minutes for them. Nothing to do
+	// for the user.
 	ReasonPlansOfSetsAwaited = "PlansOfSetsAwaited"
-	// ReasonReferencesAwaited: a Subscription that the plan changes does not refer to it, so its steps are not written
-	// yet. Nothing to do for the user.
+	// ReasonReferencesAwaited means that a Subscription that the plan changes does not reference it yet. Its steps are
+	// not written until it does. Nothing to do for the user.
 	ReasonReferencesAwaited = "ReferencesAwaited"
 )

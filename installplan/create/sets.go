@@ -11,26 +11,27 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Set is a part of a Resolution: the Subscriptions that depend on each other, and what they need. It gets an InstallPlan of its own;
-// see installplan.Config.SeparatePlans.
+// Set is the part of a Resolution for Subscriptions that depend on each other. It gets an InstallPlan of its own: see
+// installplan.Config.SeparatePlans.
 type Set struct {
-	// Resolution contains the Operators and the Generated Subscriptions of the set. Observed and Decisions are those of the whole
-	// namespace.
+	// Resolution contains the Operators and the Generated Subscriptions of the set. Its Observed and Decisions are
+	// those of the whole namespace.
 	Resolution olmcore.Resolution
-	// Subscriptions are the names of the Subscriptions of the set, sorted. nil: all Subscriptions of the namespace.
+	// Subscriptions contains the sorted names of the Subscriptions of the set. If it is nil, the set contains all
+	// Subscriptions of the namespace.
 	Subscriptions []string
 }
 
-// Sets divides a Resolution into the sets of Subscriptions that depend on each other, sorted by their first operator. Each operator
-// is in one set. Two operators are in one set if
+// Sets splits a Resolution into sets of Subscriptions that depend on each other, sorted by their first operator. Each
+// operator is in exactly one set. Two operators are in the same set if:
 //
-//   - one requires the other, or an operator that is installed already requires both;
+//   - one requires the other, or an installed operator requires both;
 //   - they satisfy the same Subscription, replace the same version, or are of the same package.
 //
-// A Subscription is in the set of the operators that satisfy it, of the version that it follows, and of the operators that its
-// installed version requires. A generated Subscription is in the set of its version. A Subscription for which the resolution
-// installs nothing is in no set. If an operator belongs to no Subscription, any of them may need it, and all are one set.
-// A resolution that failed has no sets.
+// A Subscription is in the set of the operators that satisfy it and of the version that it follows. If its installed
+// version requires operators, it is also in their set. A generated Subscription is in the set of its version. A
+// Subscription for which the resolution installs nothing is in no set. If an operator belongs to no Subscription, any
+// Subscription may need it. Then there is only one set, with everything. A failed resolution has no sets.
 func Sets(r olmcore.Resolution) []Set {
 	if r.Failure != nil {
 		return nil

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crvalidation judges custom resources by the schemas of a CustomResourceDefinition that an InstallPlan is
-// about to change, as the API server would: call installplan.Reconcile again with what [Judge] returns for the
-// SchemaChanges of its Outcome.
+// Package crvalidation validates existing custom resources against the new schemas of a CustomResourceDefinition before
+// an InstallPlan changes it. It validates as the API server would. Pass the SchemaChanges of the Outcome to [Judge],
+// and call installplan.Reconcile again with the verdicts:
 //
 //	out, err := installplan.Reconcile(in)
 //	...
@@ -11,11 +11,12 @@
 //	in.CustomResources = olmcore.Found(verdicts...)
 //	out, err = installplan.Reconcile(in)
 //
-// Package controllers does that with a function that answers, its Options.Judge:
+// Package controllers does this if its Options.Judge is set:
 //
 //	options.Judge = crvalidation.Live(cluster) // reads an API server in pages, and no cache
 //
-// It is a module of its own, so that only those who want it build the validation of the API server.
+// The package is a module of its own, because it depends on the validation code of the API server. Programs that do not
+// import it need not build that code.
 package crvalidation
 
 import (
@@ -43,17 +44,21 @@ type limits struct {
 	pairs               int   // of entries that lists without duplicates compare: some seconds
 }
 
-// Judge reads the custom resources of every version of changes, of all namespaces, and returns one verdict for each that
-// the new schema finds wrong, sorted by definition, version, namespace and name. A resource is judged as the API server
-// would see it: pruned and defaulted by the schema, then held against its types and bounds, its list types, embedded
-// metadata and CEL rules, but for those that compare with an older state. What cannot be read is a verdict with a
-// ReadError, and what is beyond 10,000 of a version one with a number. The error is ctx's, or an *olmcore.InputError.
+// Judge validates the custom resources of all namespaces for every version in changes. It returns one verdict for each
+// resource that the new schema rejects, sorted by CRD, version, namespace and name. It validates as the API server
+// does. A resource is pruned and defaulted first. Then types, limits, list types, embedded metadata and CEL rules are
+// checked, except transition rules, which compare with an older state. A CRD that is not Established is skipped,
+// because it has no resources.
 //
-// The Reader returns all of them at once: [Live] reads an API server in pages.
+// If resources of a version cannot be read, a verdict with a ReadError reports it. At most 10,000 resources of a
+// version are validated, and fewer if their CEL rules and lists are expensive. A verdict with Unread reports how many
+// are left. The error is the error of ctx, or an *olmcore.InputError.
+//
+// The Reader returns all resources of a version at once. Use [Live] to read an API server in pages.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, validateExistingCRs.
-// Differs: versions whose schema stays the same are not looked at, the old schema is asked too, all resources are named
-// and not the first, defaults and CEL rules count, and the number of resources is bounded.
+// Differs: versions with an unchanged schema are skipped. The old schema is checked too. All invalid resources are
+// reported, not only the first. Defaults and CEL rules are applied. The number of resources is limited.
 func Judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
 	return judgeWithin(ctx, all(r), changes, maxResources, maxFindings)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the namespaces that must be swept when an object was added, changed or deleted, as keys without a
-// name; the zero key means all. A plan also counts in the namespaces of the unpacked bundles that it refers to.
+// Affected returns the namespaces that must be swept after o is added, updated or deleted, as keys without a name. The
+// zero key means all namespaces. An InstallPlan also affects the namespaces of the unpacked bundles that it references.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	keys := installplan.Affected(o)
 	switch x := o.(type) {
@@ -39,7 +39,8 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return slices.Compact(keys)
 }
 
-// Terms are what an InstallPlan is looked up by: each that a change concerns has one of those of Concerned.
+// Terms calls add with each index term of an InstallPlan. If a change affects the plan, at least one of these terms is
+// in the Terms of Concerned.
 func Terms(p *v1alpha1.InstallPlan, add func(olmcore.Term)) {
 	for _, s := range p.Status.Plan {
 		if !leavesObject(s) {
@@ -62,8 +63,9 @@ func ofObject(key olmcore.Key) olmcore.Term {
 	return olmcore.Term{Of: key.Kind + "." + key.Group, Value: key.Name}
 }
 
-// Concerned returns which InstallPlans have a namespace that a change of a cluster-scoped object concerns, for which
-// Affected, which knows no plan, returns the key of all: those with a step for it or for a kind that it defines.
+// Concerned returns a test for the InstallPlans that a change of a cluster-scoped object affects. Use it to find the
+// namespaces to sweep, because Affected returns the key of all namespaces for such an object. A plan is affected if it
+// has a step for the object, or for a kind that the object defines.
 func Concerned(o olmcore.Object) olmcore.Concern[*v1alpha1.InstallPlan] {
 	key := olmcore.KeyOf(o)
 	terms := []olmcore.Term{ofObject(key)}

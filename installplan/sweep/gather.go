@@ -24,9 +24,9 @@ import (
 
 var managed = labels.SelectorFromSet(labels.Set{olmcore.LabelManaged: "true"})
 
-// Gather reads what Reconcile looks at in a namespace; the caller adds Now, Lookups and Checkpoint. Of the plans of other
-// namespaces it takes those that need an unpacked bundle of the namespace. A read that failed is its error; so are
-// Subscriptions or InstallPlans that were not read.
+// Gather reads the Input of Reconcile for a namespace. The caller sets Now, Lookups and Checkpoint. OtherPlans contains
+// the plans of other namespaces that need an unpacked bundle of this namespace. Any failed read is an error. So are
+// Subscriptions or InstallPlans that the Reader does not read.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config installplan.Config) (Input, error) {
 	in := Input{Namespace: namespace, Config: config}
 	var err error

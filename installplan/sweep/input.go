@@ -18,42 +18,45 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything that Reconcile looks at: one snapshot of a namespace. Gather fills all but Now, Lookups and
-// Checkpoint.
+// Input contains all data that Reconcile uses: one snapshot of a namespace. Gather fills all fields except Now, Lookups
+// and Checkpoint.
 type Input struct {
-	// Now and Namespace are required.
+	// Now is the time of this call, and Namespace the namespace to sweep. Both are required.
 	Now       time.Time
 	Namespace string
-	// Namespaces is the object of that name, if it exists: nothing is swept while it is being deleted, or may be.
+	// Namespaces contains the Namespace object, or nothing if it does not exist. Reconcile changes nothing while the
+	// namespace is Terminating or this list is incomplete.
 	Namespaces olmcore.Observed[*corev1.Namespace]
-	// Subscriptions and InstallPlans of the namespace, all of them. Their reads must have completed.
+	// Subscriptions and InstallPlans contain all objects of the namespace. Both lists must be complete.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	InstallPlans  olmcore.Observed[*v1alpha1.InstallPlan]
-	// Steps are the objects of the steps of plans that are Complete and that a Subscription refers to. Plans without an
-	// entry are not looked into.
+	// Steps contains the observed objects of the steps of plans that are Complete and that a Subscription references.
+	// The objects of a plan without an entry are not checked.
 	Steps []StepObjects
-	// ConfigMaps of the namespace that bundles were unpacked into.
+	// ConfigMaps contains the ConfigMaps of the namespace with unpacked bundles.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
-	// OtherPlans are the InstallPlans of all other namespaces that need one of ConfigMaps, of which none is deleted where
-	// these were not read; others change nothing. Needed, and gathered, only with ConfigMaps.
+	// OtherPlans contains the InstallPlans of other namespaces that need one of ConfigMaps. If the list is incomplete,
+	// none of ConfigMaps is deleted. It is needed, and read by Gather, only if there are ConfigMaps.
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
-	// Lookups are the bundles that the caller is unpacking, for any namespace.
+	// Lookups contains the bundles that the caller is unpacking for any namespace. Their ConfigMaps are not deleted.
 	Lookups []v1alpha1.BundleLookup
 	Config  installplan.Config
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this namespace; nil is always right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this namespace. Nil is always correct, but makes the call
+	// slower.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// StepObjects are the objects of one plan's steps that exist.
+// StepObjects contains the existing objects of the steps of one plan.
 type StepObjects struct {
-	// InstallPlan is the plan's UID.
+	// InstallPlan is the UID of the plan.
 	InstallPlan types.UID
 	Objects     []olmcore.Object
-	// Unread is a kind of object that was not read, zero for none: what is missing of the plan is unknown then.
+	// Unread is a kind of object that was not read, or zero. If it is set, missing objects of the plan are not
+	// reported.
 	Unread schema.GroupVersionKind
 }
 
-// Outcome is what Reconcile asks for and says.
+// Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {

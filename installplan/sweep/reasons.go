@@ -2,46 +2,59 @@
 
 package sweep
 
-// Reasons of actions and diagnostics. Where Reconcile repairs what it finds, there is nothing to do for the user.
-// Repairs of a plan are written with installplan.ReasonRelationRepaired and installplan.ReasonManualOwner.
+// Reasons of actions and diagnostics. If Reconcile repairs the problem, there is nothing to do for the user. Repairs of
+// a plan are written with installplan.ReasonRelationRepaired and installplan.ReasonManualOwner.
 const (
-	// ReasonNotRead: objects of a kind were not read, so nothing is said or done about them. The user lets the Reader
-	// read the kind that is named.
+	// ReasonNotRead means that the objects of a kind were not read, so they are neither checked nor deleted. Give the
+	// Reader access to the kind in the message.
 	ReasonNotRead = "NotRead"
-	// ReasonPlanHistory: there are more plans than are kept, and this is one of the oldest that no Subscription needs.
+	// ReasonPlanHistory means that an old plan is deleted, because there are more plans than are kept and no
+	// Subscription needs it. Nothing to do.
 	ReasonPlanHistory = "PlanHistory"
-	// ReasonPlanWithoutStatus: the plan never got its steps. It is deleted unless a Subscription refers to it.
+	// ReasonPlanWithoutStatus means that the plan has no steps long after its creation. It is deleted if no
+	// Subscription references it. Otherwise, check that the controllers run, or delete the plan.
 	ReasonPlanWithoutStatus = "PlanWithoutStatus"
-	// ReasonTooManyActivePlans: more plans wait or run than are kept. The user approves or deletes those that wait.
+	// ReasonTooManyActivePlans means that more plans than are kept wait for approval or are being installed. Approve or
+	// delete those that wait.
 	ReasonTooManyActivePlans = "TooManyActivePlans"
-	// ReasonOwnerReferenceMissing: a Subscription belongs to a plan that it does not own; it is made an owner.
+	// ReasonOwnerReferenceMissing means that a plan lacks an owner reference to one of its Subscriptions. The reference
+	// is added. Nothing to do.
 	ReasonOwnerReferenceMissing = "OwnerReferenceMissing"
-	// ReasonOwnerReferenceStale: a plan is owned by an earlier Subscription of the same name. Kubernetes' garbage collector
-	// removes the reference once an existing Subscription owns the plan.
+	// ReasonOwnerReferenceStale means that a plan has an owner reference to a deleted Subscription that had the name of
+	// an existing one. The garbage collector of Kubernetes removes the reference once an existing Subscription owns the
+	// plan. Nothing to do.
 	ReasonOwnerReferenceStale = "OwnerReferenceStale"
-	// ReasonOwnerReferenceDuplicate: a plan names one owner twice; it is named once.
+	// ReasonOwnerReferenceDuplicate means that a plan has the same owner reference twice. One of them is removed.
+	// Nothing to do.
 	ReasonOwnerReferenceDuplicate = "OwnerReferenceDuplicate"
-	// ReasonGeneratedOwnerMissing: a Subscription that a plan made does not own it; it is made an owner.
+	// ReasonGeneratedOwnerMissing means that a plan lacks an owner reference to a Subscription that it created. The
+	// reference is added. Nothing to do.
 	ReasonGeneratedOwnerMissing = "GeneratedOwnerMissing"
-	// ReasonPlanWithoutOwner: no Subscription owns the plan. Those that its labels prove are made owners; where nothing
-	// is proven, the user deletes the plan.
+	// ReasonPlanWithoutOwner means that no Subscription owns the plan. Its Subscriptions, or those that its labels
+	// prove, become its owners. If there are none, delete the plan.
 	ReasonPlanWithoutOwner = "PlanWithoutOwner"
-	// ReasonComponentLabelMissing: a plan lacks the label of a package that it installs; it is added.
+	// ReasonComponentLabelMissing means that a plan lacks the label of a package that it installs. The label is added.
+	// Nothing to do.
 	ReasonComponentLabelMissing = "ComponentLabelMissing"
-	// ReasonComponentLabelUnused: no Subscription follows the package of a label. The user removes it if it disturbs.
+	// ReasonComponentLabelUnused means that a plan has the label of a package that no Subscription of the namespace
+	// follows. It is harmless. Remove the label if you do not want it.
 	ReasonComponentLabelUnused = "ComponentLabelUnused"
-	// ReasonPlanReferenceDangling: a Subscription's plan does not exist. Package subscription resolves again.
+	// ReasonPlanReferenceDangling means that the plan that a Subscription references does not exist. Package
+	// subscription resolves again. Nothing to do.
 	ReasonPlanReferenceDangling = "PlanReferenceDangling"
-	// ReasonGeneratedByDangling: the plan that made a Subscription does not exist; its name, which OLM waits for, goes.
+	// ReasonGeneratedByDangling means that the plan that created a Subscription does not exist. OLM would wait for that
+	// plan, so the annotation with its name is removed. Nothing to do.
 	ReasonGeneratedByDangling = "GeneratedByDangling"
-	// ReasonCurrentCSVNotInPlan: a Subscription's currentCSV is no version of its plan. Package subscription decides.
+	// ReasonCurrentCSVNotInPlan means that status.currentCSV of a Subscription is not a version of its plan. Package
+	// subscription handles this. Nothing to do.
 	ReasonCurrentCSVNotInPlan = "CurrentCSVNotInPlan"
-	// ReasonPlansCollide: several plans have one generation, or several active plans one content. The user deletes those
-	// that no Subscription refers to.
+	// ReasonPlansCollide means that several plans have the same generation, or several unfinished plans have the same
+	// content. Delete those that no Subscription references.
 	ReasonPlansCollide = "PlansCollide"
-	// ReasonUnpackedBundleUnused: no plan refers to an unpacked bundle; it is deleted.
+	// ReasonUnpackedBundleUnused means that an unpacked bundle is deleted because no plan references it. Nothing to do.
 	ReasonUnpackedBundleUnused = "UnpackedBundleUnused"
-	// ReasonStepObjectAbsent: the plan that a Subscription refers to is Complete and an object that it installed is
-	// gone. The user deletes the ClusterServiceVersion and the Subscription to install it anew.
+	// ReasonStepObjectAbsent means that an object that a Complete plan installed does not exist any more. A
+	// Subscription references the plan. To install the object again, delete the ClusterServiceVersion and the
+	// Subscription, and create the Subscription again.
 	ReasonStepObjectAbsent = "StepObjectAbsent"
 )

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sweep keeps the InstallPlans of a namespace in order.
+// Package sweep deletes old InstallPlans of a namespace, and repairs their relations to Subscriptions.
 //
-// [Reconcile] deletes old plans that are done and that no Subscription refers to, plans that never got their steps, and
-// unpacked bundles that no plan of any namespace needs. It audits how plans and Subscriptions relate: each finding is a
-// Diagnostic with a reason of its own, and what can be repaired is, with one Update for each object. A plan that waits
-// or runs is never deleted.
+// [Reconcile] deletes finished plans that are old and that no Subscription references, and plans that never got their
+// steps. It also deletes unpacked bundles that no plan of any namespace needs. It reports each problem between plans
+// and Subscriptions as a Diagnostic with its own reason. It repairs what can be repaired, with one Update for each
+// object. A plan that has steps and is not finished is never deleted.
 package sweep
 
 import (
@@ -26,12 +26,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reconcile sweeps one namespace; see the package. A namespace in order gives the zero Result. The error is an
-// *olmcore.InputError.
+// Reconcile returns the deletions, repairs and Diagnostics for one namespace: see the package comment. It returns the
+// zero Result if there is nothing to do. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, gcInstallPlans.
-// Differs: OLM looks at neither phases nor references, and only at the first ten plans of an unordered list; it audits
-// nothing.
+// Differs: OLM ignores phases and references, and checks only the first ten plans of an unordered list. It does not
+// check the relations of plans.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }

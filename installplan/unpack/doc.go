@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unpack takes the content of bundle images into the cluster.
+// Package unpack unpacks bundle images into ConfigMaps.
 //
-// A resolution may know a bundle by its image alone. Package create then asks for a lookup and makes no plan. [Bundle]
-// answers it round by round: a ConfigMap, the permission to write it, a Job that does, and in the end the bundle. The
-// steps of the plan refer to the ConfigMap and to the digest of what it held, so that nothing else than what was
-// planned, and perhaps approved, is installed.
+// A resolution may know only the image of a bundle. Package create then returns a lookup instead of a plan. [Bundle]
+// processes the lookup in several calls: it creates a ConfigMap, the permission to write it, and a Job that writes it.
+// Finally it returns the bundle. The steps of the plan reference the ConfigMap and the digest of its content. So only
+// the content that was planned, and perhaps approved, is installed.
 //
 //	lookup --> ConfigMap --> Role, ServiceAccount, RoleBinding --> Job --+--> bundle
 //	                                                               ^     |

@@ -20,9 +20,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Bundle looks at for one lookup of a namespace of Subscriptions; the caller adds Now. A lookup without
-// path or CatalogSource reads nothing: Bundle says what is wrong with it. A read that failed, and objects that were not
-// read, are its error.
+// Gather reads the Input of Bundle for one lookup. namespace is the namespace of the Subscriptions. The caller sets
+// Now. If the lookup has no path or CatalogSource, Gather reads nothing, and Bundle reports the problem. Any failed
+// read is an error, also of a kind that the Reader does not read.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, lookup v1alpha1.BundleLookup, config installplan.Config) (Input, error) {
 	in := Input{Lookup: lookup, Config: config}
 	ref := lookup.CatalogSourceRef

@@ -20,35 +20,37 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything that Bundle looks at. Gather fills all but Now. All objects are of the namespace of the lookup's
-// CatalogSource and have the lookup's computed name, unless it is said otherwise; nil when a completed read found none.
+// Input contains all data that Bundle uses. Gather fills all fields except Now. Unless a comment says otherwise, the
+// objects are in the namespace of the CatalogSource of the lookup, and have the name computed from its image. A field
+// is nil if the object does not exist.
 type Input struct {
-	// Now is required.
+	// Now is the time of this call. Required.
 	Now time.Time
-	// Lookup says which bundle to unpack. Its path and the namespace and name of its catalogSourceRef are required.
+	// Lookup names the bundle to unpack. Its path, and the namespace and name in its catalogSourceRef, are required.
 	Lookup         v1alpha1.BundleLookup
-	CatalogSource  *v1alpha1.CatalogSource // the one that the lookup refers to
+	CatalogSource  *v1alpha1.CatalogSource // CatalogSource is the one that Lookup references.
 	ConfigMap      *corev1.ConfigMap
 	Role           *rbacv1.Role
 	RoleBinding    *rbacv1.RoleBinding
 	ServiceAccount *corev1.ServiceAccount
-	// Jobs are those with the label of the bundle, and the one of its name.
+	// Jobs contains the Jobs with the label of the bundle, and the Job with its name.
 	Jobs olmcore.Observed[*batchv1.Job]
-	// Pods are those of the Jobs. They only say why a Job takes its time.
+	// Pods contains the Pods of the Jobs. They are used only to report why a Job is not done.
 	Pods olmcore.Observed[*corev1.Pod]
-	// OperatorGroups of the namespace that the bundle is unpacked for. Their annotations tune the time limits.
+	// OperatorGroups contains the OperatorGroups of the namespace that the bundle is unpacked for. Their annotations
+	// may change the timeout and the retry interval.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	Config         installplan.Config
 }
 
-// Outcome is what Bundle asks for and what became of the lookup.
+// Outcome is the result of Bundle: the writes, and the state of the lookup.
 type Outcome struct {
 	olmcore.Result
-	// Lookup is the input's with the conditions that hold now.
+	// Lookup is Input.Lookup with its current conditions.
 	Lookup v1alpha1.BundleLookup
-	// Bundle is what was unpacked, with the lookup's properties; nil until then.
+	// Bundle is the unpacked bundle, with the properties of the lookup. It is nil until the bundle is unpacked.
 	Bundle *olmcore.Bundle
-	// Digest identifies the content of Bundle.
+	// Digest is the digest of the content of Bundle. It is empty until the bundle is unpacked.
 	Digest string
 }
 

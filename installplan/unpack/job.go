@@ -40,7 +40,8 @@ const (
 	podGrace = 30 * time.Second
 )
 
-// Annotations of an OperatorGroup that tune how bundles are unpacked for its namespace.
+// AnnotationTimeout and AnnotationRetryInterval are annotations of an OperatorGroup. They set the timeout of a Job and
+// the interval between two tries for its namespace. The values are Go durations, such as 10m.
 const (
 	AnnotationTimeout       = "operatorframework.io/bundle-unpack-timeout"
 	AnnotationRetryInterval = "operatorframework.io/bundle-unpack-min-retry-interval"

@@ -6,35 +6,40 @@ import "github.com/olmcore/olm/installplan/internal/report"
 
 // Reasons of actions, with nothing to do for the user.
 const (
-	// ReasonObjectAbsent: an object that unpacks a bundle is missing.
+	// ReasonObjectAbsent means that a missing object that unpacks a bundle is created. Nothing to do.
 	ReasonObjectAbsent = "UnpackObjectAbsent"
-	// ReasonObjectDiffers: an object that unpacks a bundle is not as it should be.
+	// ReasonObjectDiffers means that an object that unpacks a bundle is corrected, or deleted to be created again.
+	// Nothing to do.
 	ReasonObjectDiffers = "UnpackObjectDiffers"
-	// ReasonRetried: the bundle could not be unpacked some time ago and is tried again.
+	// ReasonRetried means that unpacking a bundle failed and is retried. Nothing to do.
 	ReasonRetried = "UnpackRetried"
-	// ReasonHistory: a Job of an earlier try is deleted.
+	// ReasonHistory means that a Job of an earlier try is deleted. Nothing to do.
 	ReasonHistory = "UnpackHistory"
 )
 
-// Reasons of diagnostics and conditions. Where they are about a bundle, its author corrects it.
+// Reasons of diagnostics and conditions.
 const (
-	// ReasonSettingInvalid: an annotation of the OperatorGroup is no duration, so the default counts. The user corrects it.
+	// ReasonSettingInvalid means that an annotation of the OperatorGroup is not a duration, so the default is used.
+	// Correct the annotation.
 	ReasonSettingInvalid = "UnpackSettingInvalid"
-	// ReasonImageUnavailable: the bundle's image cannot be pulled. The user checks its name, the mirrors and the
-	// CatalogSource's secrets.
+	// ReasonImageUnavailable means that the image of the bundle cannot be pulled. Check the name of the image, the
+	// mirrors, and the secrets of the CatalogSource.
 	ReasonImageUnavailable = "UnpackImageUnavailable"
-	// ReasonNameTaken: an unmanaged object has the name of one that unpacks the bundle. The user removes it.
+	// ReasonNameTaken means that an unmanaged object has the name of an object that unpacks the bundle. Delete it.
 	ReasonNameTaken = "UnpackNameTaken"
-	// ReasonBundleEmpty means that the Job ended well, and its ConfigMap has no ClusterServiceVersion that can be read. The message
-	// names the file that contains one, and the error. The author of the bundle corrects it.
+	// ReasonBundleEmpty means that the Job succeeded, but its ConfigMap has no valid ClusterServiceVersion. The message
+	// contains the name of the file and the error, if there is such a file. Ask the author to correct the bundle.
 	ReasonBundleEmpty = "BundleEmpty"
-	// ReasonBundleInvalid: the bundle cannot be installed; the message says why.
+	// ReasonBundleInvalid means that the bundle cannot be installed. The message contains the problem. Ask the author
+	// to correct the bundle.
 	ReasonBundleInvalid = report.BundleInvalid
-	// ReasonManifestSkipped: a file of a bundle cannot be read and is left out.
+	// ReasonManifestSkipped means that a file of a bundle cannot be parsed, so its object is not installed. Ask the
+	// author to correct the bundle.
 	ReasonManifestSkipped = report.ManifestSkipped
-	// ReasonExtraDocumentsIgnored: a file holds several YAML documents, of which the first one counts.
+	// ReasonExtraDocumentsIgnored means that a file of a bundle contains several YAML documents. Only the first one is
+	// installed. Ask the author to split the file.
 	ReasonExtraDocumentsIgnored = report.ExtraDocumentsIgnored
-	// ReasonKeyCase: a manifest spells a key in another case than the API does. OLM reads it all the same, but for
-	// CustomResourceDefinitions; an API server would not.
+	// ReasonKeyCase means that a manifest spells a key in another case than the API. OLM accepts such a key, except in
+	// a CustomResourceDefinition, but an API server would not. Ask the author to correct the bundle.
 	ReasonKeyCase = report.KeyCase
 )

@@ -13,13 +13,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Bundle takes the lookup of one bundle image a round further: a Job extracts the image's files into a ConfigMap, under
-// a ServiceAccount that may write nothing else. A ConfigMap that is complete is enough, whatever became of the Job. A
-// failed try is repeated after the retry interval. The error is an *olmcore.InputError.
+// Bundle returns the next writes to unpack one bundle image, or the unpacked bundle. A Job copies the files of the
+// image into a ConfigMap. Its ServiceAccount may write nothing else. If the ConfigMap is complete, the state of the Job
+// does not matter. A failed try is repeated after the retry interval. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, UnpackBundle.
-// Differs: permissions are observed before the Job runs; a Job is replaced only when what it was asked for differs; a
-// repeated lookup waits for no second event.
+// Differs: the Job is created only after its permissions are observed. A Job is replaced only if its input differs. A
+// repeated lookup does not wait for another event.
 func Bundle(in Input) (Outcome, error) {
 	err := in.validate()
 	if err != nil {

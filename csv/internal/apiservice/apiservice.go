@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiservice decides about the APIServices that a ClusterServiceVersion owns.
+// Package apiservice checks and installs the APIServices that a ClusterServiceVersion owns.
 package apiservice
 
 import (
@@ -28,38 +28,39 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Source is what is decided from. Whoever asks has read the lists that the question is about; of Objects nothing is
-// concluded from a list that is not complete.
+// Source contains the data for the functions of this package. The caller has read all lists that the called function
+// needs. If a list in Objects is incomplete, nothing is concluded from it.
 type Source struct {
 	CSV *owned.CSV
-	// Account writes; nil: the controller.
+	// Account is the ServiceAccount that the writes are made with. Nil means the controller.
 	Account *corev1.ObjectReference
 	// IsConfined is true if the OperatorGroup names a ServiceAccount, also if its status does not confirm the account yet.
 	IsConfined bool
 	Now        time.Time
-	// Neighbours are the other CSVs of the namespace, copies left out.
+	// Neighbours contains the other original CSVs of the namespace.
 	Neighbours []*owned.CSV
-	// Relatives are the Neighbours of the same upgrade chain.
+	// Relatives contains the Neighbours in the same upgrade chain.
 	Relatives sets.Set[*owned.CSV]
-	// APIServices hold those that the CSV owns, those whose owner labels name it, and all of the API groups that it owns.
+	// APIServices contains the APIServices that the CSV owns, those whose owner labels name it, and all of the API
+	// groups that it serves.
 	APIServices []*apiregistrationv1.APIService
-	// Definitions hold the CustomResourceDefinitions of these groups.
+	// Definitions contains the CustomResourceDefinitions of these API groups.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
-	// PackageServerNamespaces are the namespaces from which the group PackageGroup may be served.
+	// PackageServerNamespaces contains the namespaces whose operators may serve the API group PackageGroup.
 	PackageServerNamespaces []string
 	Objects                 *serving.Objects
 	Deployments             []*appsv1.Deployment
-	// ServiceAccounts hold those that the Deployments run as.
+	// ServiceAccounts contains the ServiceAccounts of the Deployments.
 	ServiceAccounts []*corev1.ServiceAccount
 	ServedAPIs      olmcore.Observed[schema.GroupVersionKind]
-	// Config is the spec.config that applies, nil for none.
+	// Config is the spec.config of the Subscription of the CSV, or nil if there is none.
 	Config *v1alpha1.SubscriptionConfig
-	// Memory is what is known of certificates; optional.
+	// Memory caches inspections of certificates. Optional.
 	Memory *certificate.Memory
-	// Backends is a backend.Plan; nil: no Deployment has a certificate.
+	// Backends is a backend.Plan. Nil means that no Deployment has a certificate.
 	Backends interface {
-		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has
-		// none; nil while there is no certificate.
+		// Trust returns the caBundle that a client of a Deployment should have. have is its present caBundle, nil if it has
+		// none. If the result is nil, the client must not be created yet.
 		Trust(deployment string, have []byte) []byte
 	}
 }
@@ -117,10 +118,10 @@ func (s Source) apis() []*api {
 	return slices.DeleteFunc(apisOf(s.CSV, s.APIServices), func(a *api) bool { return a.deployment == "" })
 }
 
-// Problem says what is wrong with the descriptions of the owned APIServices of a CSV; empty when nothing is. One without
-// a Deployment is an unmet requirement, and no problem.
+// Problem returns what is wrong with the descriptions of the owned APIServices of a CSV, or an empty string. A
+// description without a Deployment is an unmet requirement, and not reported here.
 //
-// Differs: OLM lets the API server refuse the APIService.
+// Differs: OLM lets the API server reject the APIService.
 func Problem(c *owned.CSV) string {
 	first := map[string]*v1alpha1.APIServiceDescription{}
 	for i := range c.Spec.APIServiceDefinitions.Owned {
@@ -182,7 +183,8 @@ func (s Source) isAdoptable(service *apiregistrationv1.APIService) bool {
 		(owner.Name == s.CSV.Spec.Replaces || current.Status.Phase == v1alpha1.CSVPhaseReplacing || current.Status.Phase == v1alpha1.CSVPhaseDeleting)
 }
 
-// Conflict names an owned APIService that exists and may not be taken over, and whose it is; empty when there is none.
+// Conflict returns a message about an owned APIService that exists and may not be taken over, or an empty string if
+// there is none. The message names the owner of the APIService.
 func (s Source) Conflict() string {
 	for _, a := range s.apis() {
 		if a.live == nil || s.isAdoptable(a.live) {
@@ -205,8 +207,9 @@ func (s Source) hasNeighbour(name string) bool {
 	return exists
 }
 
-// Clients returns the owned APIServices that call Services of the CSV's namespace, of this version or of another one of
-// the namespace, and those that do not exist yet or are going. One that verifies no certificate need not be waited for.
+// Clients returns the owned APIServices as clients of the Services of the CSV's namespace. They may call this version
+// or another version of the namespace. An APIService that does not exist or is being deleted is a Missing client. An
+// APIService that does not verify certificates is omitted, because rotations need not wait for it.
 func Clients(c *owned.CSV, services []*apiregistrationv1.APIService) []backend.Client {
 	var clients []backend.Client
 	for _, a := range apisOf(c, services) {

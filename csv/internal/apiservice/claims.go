@@ -18,14 +18,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// PackageGroup is the API group of OLM's package server. Like every group below OLM's own it is reserved.
+// PackageGroup is the API group of OLM's package server. It is reserved, as is every other API group of OLM.
 const PackageGroup = "packages." + v1alpha1.GroupName
 
 // claims are the questions about who else has a claim to the API groups of a CSV.
 type claims struct{ Source }
 
-// NeedsClaims reports whether an owned APIService is new, so that whether it may be created depends on what else exists
-// in its API group.
+// NeedsClaims reports whether an owned APIService is new. Then the other objects of its API group decide whether it may
+// be created.
 func NeedsClaims(s Source) bool {
 	c := claims{s}
 	return slices.ContainsFunc(c.apis(), func(a *api) bool { return !c.isHeld(a) })
@@ -35,10 +35,10 @@ func NeedsClaims(s Source) bool {
 // Its owner labels are the proof: no tenant writes them. What is held stays, whatever else exists in its group.
 func (s claims) isHeld(a *api) bool { return a.live != nil && s.isAdoptable(a.live) }
 
-// Refusal explains why a new APIService must not be created, and how a cluster administrator allows it. It is empty if
-// nothing is in the way.
+// Refusal explains why a new APIService must not be created, and how a cluster administrator can allow it. It is empty
+// if all may be created.
 //
-// Differs: OLM creates an APIService in any group.
+// Differs: OLM creates an APIService in any API group.
 func Refusal(s Source) string {
 	c := claims{s}
 	for _, a := range s.apis() {
@@ -52,7 +52,8 @@ func Refusal(s Source) string {
 	return ""
 }
 
-// Shared explains for each APIService of this CSV that exists why it would not be created today.
+// Shared returns a message for each existing APIService of this CSV that would not be created today. The message
+// explains why.
 func Shared(s Source) []string {
 	c := claims{s}
 	var shared []string

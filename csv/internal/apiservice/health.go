@@ -16,20 +16,21 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 )
 
-// State is how the APIServices of a CSV fare.
+// State is the health of the APIServices of a CSV.
 type State string
 
-// States, each worse than the one before it. The worst of all APIServices is that of a CSV.
+// States, from best to worst. The state of a CSV is the worst state of its APIServices.
 const (
-	Available  State = "Available"  // all are served
-	Disrupted  State = "Disrupted"  // Pods are on their way: it will pass by itself
-	NotServed  State = "NotServed"  // one is not available, or its kinds are not served
-	NotUpdated State = "NotUpdated" // one does not exist or is not as it should be: Install mends it
+	Available  State = "Available"  // Available means that all APIServices are served.
+	Disrupted  State = "Disrupted"  // Disrupted means that Pods are being replaced, for example during a drain.
+	NotServed  State = "NotServed"  // NotServed means that an APIService or one of its kinds is not available.
+	NotUpdated State = "NotUpdated" // NotUpdated means that an APIService is missing or differs: call Install.
 )
 
 var states = []State{Available, Disrupted, NotServed, NotUpdated}
 
-// Health returns how the APIServices fare. Disrupted ends by itself, after DisruptedFor.
+// Health returns the worst state of the APIServices. Disrupted changes to NotServed after DisruptedFor, if the
+// APIService is still not available.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, areAPIServicesAvailable.
 func (s Source) Health() State {
@@ -82,7 +83,7 @@ func available(service *apiregistrationv1.APIService) *apiregistrationv1.APIServ
 // disruptionLimit is how long Pods that are on their way excuse an APIService that is not available.
 const disruptionLimit = 5 * time.Minute
 
-// DisruptedFor returns the time for which the state stays Disrupted when nothing changes, 0 when it is not.
+// DisruptedFor returns how long the state stays Disrupted if nothing changes. It is 0 if the state is not Disrupted.
 func (s Source) DisruptedFor() time.Duration {
 	var left time.Duration
 	for _, a := range s.apis() {

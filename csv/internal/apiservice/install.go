@@ -21,13 +21,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reasons of the actions of this package, beside deployment.ReasonInstall.
+// Reasons of the actions of this package, in addition to deployment.ReasonInstall.
 const (
-	// ReasonTrust: the certificate behind an APIService follows another one.
+	// ReasonTrust means that the caBundle of an APIService is updated during a certificate rotation. Nothing to do.
 	ReasonTrust = "Trust"
-	// ReasonNotOwned: the CSV made the APIService, and its spec has it no more.
+	// ReasonNotOwned means that an APIService that the CSV created is deleted, because its spec no longer has it.
+	// Nothing to do.
 	ReasonNotOwned = "NotOwned"
-	// ReasonLegacyObject: a very old version of OLM made the object, and nothing uses it any more.
+	// ReasonLegacyObject means that an unused object that a very old version of OLM created is deleted. Nothing to do.
 	ReasonLegacyObject = "LegacyObject"
 )
 
@@ -37,8 +38,8 @@ const (
 	versionPriority      = 15
 )
 
-// Install returns what brings the APIServices about, and removes what very old versions of OLM made for them. One that
-// may not be taken over, is going, or has no certificate behind it is left alone.
+// Install returns the writes that create or update the APIServices. It also deletes objects that very old versions of
+// OLM created for them. It skips an APIService that may not be taken over, is being deleted, or has no certificate.
 func (s Source) Install() []olmcore.Action {
 	var actions []olmcore.Action
 	for _, a := range s.apis() {
@@ -127,8 +128,8 @@ func (s Source) isRight(a *api) bool {
 		a.calls(s.CSV.Namespace) && *cmp.Or(ref.Port, new(int32(defaultPort))) == a.port && !a.live.Spec.InsecureSkipTLSVerify
 }
 
-// Trust returns what keeps the APIServices that exist right without a new installation: they trust what Backends say, and
-// those that the CSV made and that its spec has no more go.
+// Trust returns the writes that keep the existing APIServices correct without a new installation. It updates their
+// caBundles, and deletes the APIServices that the CSV created and that its spec no longer has.
 func (s Source) Trust() []olmcore.Action {
 	return append(s.removals(), UpdateBundles(s)...)
 }
@@ -182,11 +183,12 @@ func (s Source) trusts(a *api) bool {
 	return len(want) == 0 && len(have) > 0 || slices.ContainsFunc(have, func(one certificate.Authority) bool { return want.Has(one.ID) })
 }
 
-// LegacyNames are what very old versions of OLM named after an APIService: a Service; a Secret, a Role and a RoleBinding
-// with the name of a certificate; a ClusterRoleBinding and, in kube-system, a RoleBinding.
+// LegacyNames contains the names of the objects that very old versions of OLM created for an APIService. Service is a
+// Service. Certificate is a Secret, a Role and a RoleBinding. Delegator is a ClusterRoleBinding, and Reader a
+// RoleBinding in kube-system.
 type LegacyNames struct{ Service, Certificate, Delegator, Reader string }
 
-// LegacyNamesOf returns them for each APIService that a CSV owns.
+// LegacyNamesOf returns the LegacyNames of each APIService that a CSV owns.
 func LegacyNamesOf(c *owned.CSV) []LegacyNames {
 	var names []LegacyNames
 	for _, a := range apisOf(c, nil) {

@@ -25,13 +25,13 @@ import (
 // annotationCAHash is on Secrets and Pod templates: the hash of the authority of their certificate.
 const annotationCAHash = "olmcahash"
 
-// Issue says what of the objects around the APIServices is not as it was made, empty when everything is, and whether
-// installing again mends it. Of each APIService the first fault counts; after one that may not be taken over nothing is
-// looked at.
+// Issue returns what differs in the objects around the APIServices, or an empty string if nothing does. mendable is
+// true if a new installation corrects a difference. Only the first difference of each APIService is reported. The check
+// stops at an APIService that may not be taken over.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, checkAPIServiceResources.
-// Differs: while a certificate follows another one the caBundle has the authorities of both. A ServiceAccount that does
-// not exist is not mended by installing again.
+// Differs: during a certificate rotation the caBundle contains both authorities. A new installation does not create a
+// missing ServiceAccount.
 func (s Source) Issue() (problem string, mendable bool) {
 	var problems []error
 	for _, a := range s.apis() {

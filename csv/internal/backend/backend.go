@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backend decides about the Deployments of a ClusterServiceVersion that the API server calls, for webhooks or
-// APIs: their certificates, in which order one follows another, and what they need besides.
+// Package backend manages the Deployments of a ClusterServiceVersion that the API server calls for webhooks or APIs. It
+// creates their Services and permissions, requests their certificates, and rotates them.
 package backend
 
 import (
@@ -19,77 +19,81 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Client is a place at which the API server calls a Service of the CSV's namespace, and the authorities that it trusts
+// Client is a place where the API server calls a Service of the CSV's namespace, with the authorities that it trusts
 // there.
 type Client struct {
 	Service string
 	Bundle  []byte
-	// Missing: the CSV describes it, and it does not exist. While the operator serves, a certificate follows another only
-	// once all its clients exist: one that is being made may not know the next.
+	// Missing is true if the CSV describes the client and it does not exist. While the operator serves, a certificate
+	// is rotated only if all clients exist. A client that is being created may not trust the next certificate.
 	Missing bool
 }
 
-// Source is what is decided from.
+// Source contains the data for Of.
 type Source struct {
 	CSV *owned.CSV
-	// Account writes what is installed; nil: the controller.
+	// Account is the ServiceAccount that objects are installed with. Nil means the controller.
 	Account *corev1.ObjectReference
 	Now     time.Time
 	Objects *serving.Objects
-	// Deployments are the live ones of the namespace.
+	// Deployments contains the live Deployments of the namespace.
 	Deployments []*appsv1.Deployment
-	// Neighbours are other CSVs of the namespace; what is theirs is not taken, unless they are among the Relatives: those
-	// that the CSV replaces, or that replace it.
+	// Neighbours contains other CSVs of the namespace. Their objects are not taken over, unless the CSV is in
+	// Relatives: the CSVs that it replaces or that replace it.
 	Neighbours []*owned.CSV
 	Relatives  sets.Set[*owned.CSV]
-	// Clients are all that call the Services, of this CSV or of another version of its namespace.
+	// Clients contains all clients of the Services, of this CSV and of other versions of its namespace.
 	Clients []Client
 	Issued  []certificate.Issued
-	// Memory is what an earlier call found; optional.
+	// Memory is Plan.Memory of an earlier call. Optional.
 	Memory *certificate.Memory
 }
 
-// Plan is what is to be done about all of them.
+// Plan contains the requests and writes for all Deployments of a CSV that the API server calls.
 type Plan struct {
-	// Requests are for the certificates without which nothing can be installed.
+	// Requests contains the certificates that must be issued before anything can be installed.
 	Requests []certificate.Request
-	// Install writes what is missing or other than it should be, in order. Certificates follow each other over several
-	// passes.
+	// Install contains the writes of missing or differing objects, in order. A certificate rotation takes several
+	// calls.
 	Install []olmcore.Action
-	// Settle writes what is wanted once the operator runs: what was only needed while a certificate followed another goes.
+	// Settle contains the writes to make once the operator runs. They remove what was needed only during a certificate
+	// rotation.
 	Settle []olmcore.Action
-	// Renew says why a certificate must be replaced, empty when none must.
+	// Renew is the reason why a certificate must be replaced, or empty if none must.
 	Renew string
-	// RenewAt is when the next one has to be, zero when there is none.
+	// RenewAt is the time at which the next certificate must be replaced, or zero if there is none.
 	RenewAt time.Time
-	// Wait is how long the first certificate that waits for the caches of API servers has to, 0 when none does.
+	// Wait is the shortest time until a certificate that waits for the caches of API servers may be used. It is 0 if
+	// none waits.
 	Wait time.Duration
-	// Memory is what this call found, for the next one.
+	// Memory contains the cached results of this call for the next call.
 	Memory *certificate.Memory
-	// Problem says what is in the way, such as an object that is another's; empty for none. Nothing is written then.
+	// Problem is the reason why nothing may be written, such as an object of another owner. It is empty if there is
+	// none.
 	Problem string
 
 	backends map[string]*rotation // by Deployment
 }
 
-// Of decides about the Deployments of a CSV.
+// Of returns the requests and writes for the Deployments of a CSV that the API server calls.
 //
-// The Secret of a Deployment is the one record of how a certificate follows another; every write of it names the
-// resourceVersion that it was decided from. In this order:
+// The Secret of a Deployment is the only record of the progress of a rotation. Every write of it requires the
+// resourceVersion that was read. A rotation has these steps:
 //
-//  1. what was issued is stored beside the current certificate, as the next one;
-//  2. all clients come to trust the next one, too (Trust);
-//  3. once they have for TrustGrace it takes the place of the current one, whose authority stays among the previous ones:
-//     Pods mount the files at any time, and serve with the one or the other from now on;
-//  4. the Deployment is rolled out with the hash of the new authority (Mount);
-//  5. once all Pods are of that rollout the previous authorities retire (Settle), and clients drop them.
+//  1. The issued certificate is stored in the Secret beside the current one, as the next certificate.
+//  2. All clients are updated to trust the next certificate too (Trust).
+//  3. After TrustGrace, the next certificate becomes the current one. The authority of the old one is kept as a previous
+//     authority. Pods may mount the files at any time, so they serve with either certificate from now on.
+//  4. The Deployment is rolled out with the hash of the new authority (Mount).
+//  5. Once all Pods are of that rollout, the previous authorities retire (Settle), and clients drop them.
 //
-// A client only ever loses an authority that the Secret, as read, calls retired. That stays true of it, as Pods do not go
-// back to older files; so whoever acts on a stale Secret takes nothing away that another added. A CSV makes new clients
-// only once the Secret is its own: from then on no other version lets a certificate follow.
+// A client loses an authority only if the Secret, as read, lists it as retired. An authority stays retired, because
+// Pods do not mount older files again. So a caller with a stale Secret removes nothing that another caller added. A CSV
+// creates new clients only after it owns the Secret. From then on no other version rotates the certificate.
 //
-// What no order can exclude, as no write spans two objects: a client that a user deletes, and that is made again from a
-// Secret read before the rotation began, does not know the next certificate until the following pass.
+// One case cannot be excluded, because no write spans two objects. A user may delete a client that is created again
+// from a Secret that was read before the rotation. Such a client does not trust the next certificate until the
+// following call.
 func Of(s Source) (p Plan) {
 	names := Names(s.CSV)
 	s.Memory = s.Memory.Next()
@@ -134,8 +138,9 @@ func Of(s Source) (p Plan) {
 	return p
 }
 
-// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has none. A
-// bundle loses no authority that is still in use. Nil: a client that has none is not to be made yet.
+// Trust returns the caBundle that a client of a Deployment should have. have is its present caBundle, nil if it has
+// none. An authority that is still in use is never removed. If the result is nil, a client without a caBundle must not
+// be created yet.
 func (p Plan) Trust(deployment string, have []byte) []byte {
 	r := p.backends[deployment]
 	switch {
@@ -153,8 +158,8 @@ func (p Plan) Trust(deployment string, have []byte) []byte {
 // Ready reports whether a Deployment has a certificate.
 func (p Plan) Ready(deployment string) bool { return p.Hash(deployment) != "" }
 
-// Hash returns the hash of the authority that signed the certificate of a Deployment, as the annotation olmcahash has it;
-// empty while there is none.
+// Hash returns the hash of the authority that signed the certificate of a Deployment, for the annotation olmcahash. It
+// is empty if there is no certificate.
 func (p Plan) Hash(deployment string) string {
 	if r := p.backends[deployment]; r != nil {
 		return certificate.Hash(r.current.CAPEM)

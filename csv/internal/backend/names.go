@@ -12,8 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// Names returns the Deployments of a CSV that the API server calls, sorted: those that owned APIServices and webhook
-// descriptions name and that its strategy has.
+// Names returns the sorted names of the Deployments that the API server calls. These are the Deployments of the install
+// strategy that owned APIServices or webhook descriptions name.
 func Names(c *owned.CSV) []string {
 	declared := owned.Deployments(c)
 	var names []string
@@ -27,26 +27,26 @@ func Names(c *owned.CSV) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !declared.Has(name) })
 }
 
-// ServiceName is the name of the Service of a Deployment, from which the names of all other objects derive.
+// ServiceName returns the name of the Service of a Deployment. The names of all other objects are derived from it.
 //
-// Differs: OLM keeps the dots of a Deployment's name in the names of objects, which the API server refuses for Services.
+// Differs: OLM keeps the dots in the name of the Deployment, which the API server rejects for Services.
 func ServiceName(deployment string) string {
 	return strings.ReplaceAll(deployment, ".", "-") + "-service"
 }
 
-// CertificateName is the name of the Secret of a Deployment, and of the Role and the RoleBinding through which its
-// ServiceAccount reads it.
+// CertificateName returns the name of the Secret of a Deployment. The Role and the RoleBinding that let its
+// ServiceAccount read the Secret have the same name.
 func CertificateName(deployment string) string { return ServiceName(deployment) + "-cert" }
 
-// DelegatorNames are the names that the ClusterRoleBinding of a Deployment can have which lets it delegate
-// authentication: OLM's, the one for when another namespace has that, and the one that OLM gives with the dots of the
-// Deployment's name.
+// DelegatorNames returns the possible names of the ClusterRoleBinding that grants a Deployment the ClusterRole
+// system:auth-delegator. The first is OLM's name. The second is used if another namespace has the first. The third
+// exists if the Deployment has dots in its name, which OLM keeps.
 func DelegatorNames(deployment, namespace string) []string {
 	return outsideNames(deployment, "-system:auth-delegator", namespace)
 }
 
-// ReaderNames are the names that the RoleBinding of a Deployment in kube-system can have which lets it read the
-// configuration of extension API servers.
+// ReaderNames returns the possible names of the RoleBinding in kube-system that grants a Deployment the Role
+// extension-apiserver-authentication-reader.
 func ReaderNames(deployment, namespace string) []string {
 	return outsideNames(deployment, "-auth-reader", namespace)
 }
@@ -60,12 +60,12 @@ func outsideNames(deployment, tail, namespace string) []string {
 	return names
 }
 
-// IsObjectName reports whether a name can be that of a Service or a Secret of a Deployment.
+// IsObjectName reports whether a name can be the name of a Service or Secret of a Deployment.
 func IsObjectName(name string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(name, "-cert"), "-service")
 }
 
-// AccountName is the ServiceAccount that the Pods of a Deployment with a certificate run as.
+// AccountName returns the ServiceAccount of the Pods of a Deployment that has a certificate.
 func AccountName(spec *appsv1.DeploymentSpec) string {
 	return cmp.Or(spec.Template.Spec.ServiceAccountName, "default")
 }

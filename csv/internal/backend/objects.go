@@ -23,11 +23,12 @@ import (
 
 // Reasons of the actions of this package.
 const (
-	// ReasonInstall: what a Deployment needs to serve is created or brought up to date.
+	// ReasonInstall means that an object that a Deployment needs to serve is created or updated. Nothing to do.
 	ReasonInstall = "Install"
-	// ReasonCertificate: a certificate follows another.
+	// ReasonCertificate means that a certificate rotation makes progress. Nothing to do.
 	ReasonCertificate = "CertificateRotation"
-	// ReasonSettled: what was needed while one certificate followed another goes.
+	// ReasonSettled means that authorities that were needed only during a certificate rotation are removed. Nothing to
+	// do.
 	ReasonSettled = "CertificateSettled"
 )
 

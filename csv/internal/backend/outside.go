@@ -29,7 +29,7 @@ func isOfNamespace(labels map[string]string, subjects []rbacv1.Subject, namespac
 	return labels[olmcore.LabelManaged] == "true" && IsBindingOf(subjects, namespace)
 }
 
-// IsBindingOf reports whether all subjects of a binding are ServiceAccounts of a namespace.
+// IsBindingOf reports whether a binding has subjects, and all of them are ServiceAccounts of a namespace.
 func IsBindingOf(subjects []rbacv1.Subject, namespace string) bool {
 	isOfAnother := func(s rbacv1.Subject) bool { return s.Kind != rbacv1.ServiceAccountKind || s.Namespace != namespace }
 	return len(subjects) > 0 && !slices.ContainsFunc(subjects, isOfAnother)

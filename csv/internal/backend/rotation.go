@@ -158,8 +158,9 @@ func (r *rotation) step() (after record, why string) {
 // cacheGrace is how old the caches may be through which API servers learn of a client's bundle.
 const cacheGrace = 10 * time.Second
 
-// TrustGrace is how long all clients have to trust the next certificate before Pods serve with it. Another manager may have
-// written when that began, and its clock may be behind. The time that is written has no fraction of a second.
+// TrustGrace is the time that all clients must have trusted the next certificate before Pods serve with it. It includes
+// the tolerance for clocks, because another manager may have recorded the start. Recorded times have no fraction of a
+// second.
 const TrustGrace = cacheGrace + olmcore.ClockTolerance + time.Second
 
 // follow makes the next certificate, which all clients trust, the current one. Where Pods serve with another it notes when

@@ -21,11 +21,12 @@ type Upkeep struct {
 	Keeps    bool
 	Requests []certificate.Request
 	Actions  []olmcore.Action
-	// Problem is what is wrong with an issued certificate, empty if nothing is.
+	// Problem is the problem of an issued certificate, or empty if there is none.
 	Problem string
-	// RenewAt is when the next certificate must be replaced, the zero time if none must.
+	// RenewAt is the time at which the next certificate must be replaced, or zero if none must.
 	RenewAt time.Time
-	// Wait is the shortest time until a next certificate may be used. It is 0 if no certificate waits for the caches of API servers.
+	// Wait is the shortest time until a certificate that waits for the caches of API servers may be used. It is 0 if
+	// none waits.
 	Wait time.Duration
 }
 

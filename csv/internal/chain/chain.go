@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chain is the upgrade chain of ClusterServiceVersions: which replaces which. The CSVs of a namespace form a
-// forest, in which each has at most one predecessor. A CSV that replaces itself replaces nothing, and every cycle loses
-// the edge whose replacing CSV is the oldest, so that walks end and the newest CSV of a cycle is its head.
+// Package chain computes upgrade chains of ClusterServiceVersions from spec.replaces. The CSVs of a namespace form a
+// forest, in which each has at most one predecessor. A CSV that replaces itself is treated as if it replaced nothing.
+// In a cycle, spec.replaces of the oldest CSV is ignored. So every walk ends, and the newest CSV of a cycle is its
+// head.
 package chain
 
 import (
@@ -17,33 +18,32 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 )
 
-// Chain is what spec.replaces says about a CSV among those of its namespace.
+// Chain is the position of a CSV in its upgrade chain.
 type Chain struct {
-	// Predecessor is the CSV that it replaces, nil when there is none.
+	// Predecessor is the CSV that it replaces, or nil if there is none.
 	Predecessor *owned.CSV
-	// Successor is the one that takes over from it, nil when there is none. One that is being deleted counts only while
+	// Successor is the CSV that replaces it, or nil if there is none. A successor that is being deleted counts only if
 	// it is Succeeded and has a live Succeeded successor itself.
 	Successor *owned.CSV
-	// TakenOver is a live successor, direct or not, that has begun to install, nil when there is none: from then on the
-	// CSV must not install anything any more.
+	// TakenOver is a live direct or indirect successor that has begun to install, or nil if there is none. If it is
+	// set, the CSV must not install anything.
 	TakenOver *owned.CSV
-	// Followed: a live successor, direct or not, is Succeeded.
+	// Followed is true if a live direct or indirect successor is Succeeded.
 	Followed bool
-	// InCycle: following spec.replaces leads back to the CSV.
+	// InCycle is true if following spec.replaces leads back to the CSV.
 	InCycle bool
-	// Descendants are its direct and indirect successors, nearest first. Relatives are they and those that it replaces,
-	// directly or not.
+	// Descendants contains its direct and indirect successors, nearest first. Relatives contains them, and its direct
+	// and indirect predecessors.
 	Descendants []*owned.CSV
 	Relatives   sets.Set[*owned.CSV]
 }
 
-// IsNeighbour reports whether another CSV can have to do with one: it is of the same namespace, has another name, and is
-// no copy.
+// IsNeighbour reports whether another CSV is an original of the same namespace with another name.
 func IsNeighbour(self, other *owned.CSV) bool {
 	return other.Namespace == self.Namespace && other.Name != self.Name && !other.IsCopied()
 }
 
-// Of returns the chain of a CSV. Of the others those that are no neighbours count for nothing.
+// Of returns the position of a CSV in its upgrade chain. CSVs in others that are not its neighbours are ignored.
 func Of(self *owned.CSV, others []*owned.CSV) Chain {
 	members, named := []*owned.CSV{self}, map[string]*owned.CSV{self.Name: self}
 	for _, o := range others {
@@ -121,7 +121,7 @@ func comparePreference(a, b *owned.CSV) int {
 	)
 }
 
-// CompareSucceeded orders CSVs that are Succeeded before others.
+// CompareSucceeded sorts Succeeded CSVs before others.
 func CompareSucceeded(a, b *owned.CSV) int {
 	switch {
 	case isSucceeded(a) == isSucceeded(b):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package copied tells which ClusterServiceVersions are copies of which original, and where an original's copies shall
-// be: in the namespaces that its operator watches, so that their users see it.
+// Package copied finds the original of a copied ClusterServiceVersion, and the namespaces that should have copies of an
+// original. These are the namespaces that its operator watches.
 package copied
 
 import (
@@ -20,20 +20,20 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Home returns the key under which is decided about a ClusterServiceVersion as a copy: the original that its label
-// names, or itself without the label. That of an original is itself.
+// Home returns the key of the original that the label of a copied CSV names. Without the label it returns the object's
+// own key, also for an original.
 func Home(c metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(c.GetLabels()[olmcore.LabelCopiedFrom], c.GetNamespace()), Name: c.GetName()}
 }
 
-// From reports whether the label of a ClusterServiceVersion makes it a copy of the original with a key.
+// From reports whether the label of a ClusterServiceVersion says that it is a copy of the original with a key.
 func From(key types.NamespacedName, c metav1.Object) bool {
 	return c.GetNamespace() != key.Namespace && Home(c) == key
 }
 
-// Targets returns the namespaces that the operator of an original watches; ok is false for a ClusterServiceVersion of
-// which no copies are made: a copy, one that is being deleted or that its status keeps from being copied, and one whose
-// annotations do not say what the only OperatorGroup of its namespace does.
+// Targets returns the namespaces that the operator of an original watches. ok is false if the CSV has no copies: it is
+// a copy itself, is being deleted, or is uncopiable by its status. ok is also false if its annotations do not match g,
+// the only OperatorGroup of its namespace, which may be nil.
 func Targets(c *owned.CSV, g *operatorsv1.OperatorGroup) (t group.Targets, ok bool) {
 	if c.DeletionTimestamp != nil || c.IsCopied() || c.IsUncopiable() || g == nil || !group.IsMember(c, g) {
 		return nil, false
@@ -43,27 +43,28 @@ func Targets(c *owned.CSV, g *operatorsv1.OperatorGroup) (t group.Targets, ok bo
 	return t, computed && annotated && len(t) > 0 && noted == strings.Join(t, ",")
 }
 
-// ConfigName is the name of the OLMConfig that counts.
+// ConfigName is the name of the only OLMConfig that has an effect.
 const ConfigName = "cluster"
 
-// Toggle is what an OLMConfig says about copies of operators that watch all namespaces, and what the caller does.
+// Toggle contains the options for copies of operators that watch all namespaces, from the OLMConfig and the caller.
 type Toggle struct {
-	// Disabled: there are none, except in the Protected namespaces.
+	// Disabled is true if such operators have copies only in the Protected namespaces.
 	Disabled  bool
 	Protected []string
 }
 
-// ToggleOf reads an OLMConfig, which may be nil.
+// ToggleOf returns the Toggle for an OLMConfig, which may be nil, and protected namespaces.
 func ToggleOf(config *operatorsv1.OLMConfig, protected []string) Toggle {
 	return Toggle{Disabled: !config.CopiedCSVsAreEnabled(), Protected: protected}
 }
 
-// Keeps reports whether a copy may be in a namespace that is a target.
+// Keeps reports whether a target namespace may have a copy. global is true if the operator watches all namespaces.
 func (t Toggle) Keeps(global bool, namespace string) bool {
 	return !t.Disabled || !global || slices.Contains(t.Protected, namespace)
 }
 
-// Namespaces returns the namespaces in which there shall be copies of an original of the namespace own, sorted.
+// Namespaces returns the sorted names of the namespaces in all that should have a copy. own is the namespace of the
+// original. Terminating namespaces are omitted.
 func (t Toggle) Namespaces(own string, targets group.Targets, all []*corev1.Namespace) []string {
 	global := targets.All()
 	watched := sets.New(targets...)
@@ -77,7 +78,8 @@ func (t Toggle) Namespaces(own string, targets group.Targets, all []*corev1.Name
 	return names
 }
 
-// IsLeaving reports whether a namespace is being deleted: nothing can be created in it, and what is in it goes with it.
+// IsLeaving reports whether a namespace is being deleted. Nothing can be created in it, and its objects are deleted
+// with it.
 func IsLeaving(n *corev1.Namespace) bool {
 	return n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating
 }

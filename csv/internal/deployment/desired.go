@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deployment computes the Deployments of a ClusterServiceVersion, compares them with the live ones, and says
-// what installs them and how they fare.
+// Package deployment computes the Deployments of a ClusterServiceVersion and compares them with the live ones. It
+// returns the writes that install them, and their health.
 package deployment
 
 import (
@@ -28,22 +28,22 @@ const labelSpecHash = "olm.deployment-spec-hash"
 // ConditionVariable is the environment variable that names the OperatorCondition of an operator to its containers.
 const ConditionVariable = "OPERATOR_CONDITION_NAME"
 
-// Source is what the Deployments of a CSV are made from.
+// Source contains the data from which the Deployments of a CSV are computed.
 type Source struct {
 	CSV *owned.CSV
-	// Config is the spec.config that applies, nil for none.
+	// Config is the spec.config of the Subscription of the CSV, or nil if there is none.
 	Config *v1alpha1.SubscriptionConfig
-	// ProxyEnv and ExcludedAnnotations are those of csv.Config.
+	// ProxyEnv and ExcludedAnnotations are the fields of csv.Config with these names.
 	ProxyEnv            []corev1.EnvVar
 	ExcludedAnnotations []string
-	// Mount puts the certificate of a Deployment that serves with one into its spec, and reports whether it has that: what
-	// the Deployment should be is not known before.
+	// Mount adds the certificate of a Deployment that serves webhooks or APIs to its spec. It returns false if the
+	// certificate does not exist yet. Then the desired Deployment is not known.
 	Mount func(deployment string, spec *appsv1.DeploymentSpec) bool
 }
 
-// ConfigOf returns the spec.config that applies to a CSV, as subscription.EffectiveConfig does: that of the
-// Subscription that has it installed, else of one that is about to; of several of the oldest, then the first by name.
-// Nil when there is none.
+// ConfigOf returns the spec.config for a CSV, as subscription.EffectiveConfig does. A Subscription that has installed
+// the CSV is preferred to one that is about to. Among several, the oldest is used, then the first by name. It returns
+// nil if there is no Subscription.
 func ConfigOf(c *owned.CSV, subscriptions []*v1alpha1.Subscription) *v1alpha1.SubscriptionConfig {
 	var best *v1alpha1.Subscription
 	for _, s := range subscriptions {
@@ -108,7 +108,7 @@ func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*app
 	return d, nil
 }
 
-// NameCondition gives every container the name of the OperatorCondition.
+// NameCondition sets the variable ConditionVariable of every container to the name of the OperatorCondition.
 func NameCondition(pod *corev1.PodSpec, name string) { asMeant.nameCondition(pod, name) }
 
 func (o overlay) nameCondition(pod *corev1.PodSpec, name string) {
@@ -118,8 +118,8 @@ func (o overlay) nameCondition(pod *corev1.PodSpec, name string) {
 	}
 }
 
-// NamesCondition reports whether every container has the name of the OperatorCondition. Of two variables of a name the
-// last one counts.
+// NamesCondition reports whether the variable ConditionVariable of every container is name. If a container has the
+// variable twice, the last one counts.
 func NamesCondition(pod *corev1.PodSpec, name string) bool {
 	return !slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool {
 		value := ""
@@ -148,21 +148,21 @@ func (s Source) isCurrent(entry *v1alpha1.StrategyDeploymentSpec, want *appsv1.D
 
 var errNoCertificate = errors.New("the deployment has no certificate to serve with")
 
-// State is how the Deployments of a CSV fare.
+// State is the health of the Deployments of a CSV.
 type State string
 
-// States.
+// States of Deployments.
 const (
-	Healthy      State = "Healthy"      // all are as they should be and available
-	Missing      State = "Missing"      // one does not exist
-	TimedOut     State = "TimedOut"     // one exceeded its progress deadline; waiting is no use
-	Waiting      State = "Waiting"      // one is right, but not available
-	Outdated     State = "Outdated"     // one was made from something else
-	Incomputable State = "Incomputable" // what should exist cannot be computed
+	Healthy      State = "Healthy"      // Healthy means that all Deployments are available and up to date.
+	Missing      State = "Missing"      // Missing means that a Deployment does not exist.
+	TimedOut     State = "TimedOut"     // TimedOut means that a Deployment exceeded its progress deadline.
+	Waiting      State = "Waiting"      // Waiting means that a Deployment is not available yet.
+	Outdated     State = "Outdated"     // Outdated means that a Deployment does not have the desired spec.
+	Incomputable State = "Incomputable" // Incomputable means that the desired Deployment cannot be computed.
 )
 
-// Health returns how the Deployments of the strategy fare, and why, which is empty for Healthy. The first of them that
-// is not right decides.
+// Health returns the state of the first Deployment of the strategy that is not Healthy, and why. It returns Healthy and
+// an empty string if all are Healthy.
 func (s Source) Health(deployments []*appsv1.Deployment) (state State, why string) {
 	live := owned.ByName(deployments, s.CSV.Namespace)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
@@ -215,7 +215,7 @@ func condition(d *appsv1.Deployment, kind appsv1.DeploymentConditionType) *appsv
 	return nil
 }
 
-// IsAvailable reports whether the controller of a Deployment says that it is available.
+// IsAvailable reports whether the condition Available of a Deployment is True.
 func IsAvailable(d *appsv1.Deployment) bool {
 	c := condition(d, appsv1.DeploymentAvailable)
 	return c != nil && c.Status == corev1.ConditionTrue

@@ -26,21 +26,22 @@ const (
 	ReasonRemovedFromStrategy = "RemovedFromStrategy"
 )
 
-// Bad is what OLM says about Deployments that cannot be computed.
+// Bad is OLM's message if the desired Deployments cannot be computed.
 const Bad = "calculated deployment install is bad"
 
 // retry is the wait after a write that met a conflict or an error that passes.
 var retry = olmcore.Backoff{Base: time.Second, Max: time.Minute}
 
-// Installation is what is left to do until the Deployments of a CSV are installed; the zero value when nothing is.
+// Installation contains the remaining work until the Deployments of a CSV are installed. The zero value means that
+// nothing is left to do.
 type Installation struct {
 	Actions      []olmcore.Action
-	Failure      string        // why the last try failed
-	FailedAt     time.Time     // when it failed, zero if the failure is no answer of the API server
-	NoRetry      bool          // trying again is no use
-	RequeueAfter time.Duration // when to look again without an event
-	Incomputable bool          // what should exist cannot be computed
-	// Attempts are the writes that were looked at, for the next call.
+	Failure      string        // Failure is the error of the last try.
+	FailedAt     time.Time     // FailedAt is the time of Failure, or zero if the API server did not report it.
+	NoRetry      bool          // NoRetry is true if a retry cannot succeed.
+	RequeueAfter time.Duration // RequeueAfter is the time until the next call is needed, or 0.
+	Incomputable bool          // Incomputable is true if the desired state is unknown.
+	// Attempts contains the writes of this call, for the next call.
 	Attempts Attempts
 }
 
@@ -49,8 +50,8 @@ func (i Installation) Done() bool {
 	return len(i.Actions) == 0 && i.Failure == "" && i.RequeueAfter == 0 && !i.Incomputable
 }
 
-// Install compares the Deployments of the strategy with the live ones and writes as the account. A write is judged by
-// its effect, and by the outcome of the last try where there is one.
+// Install compares the Deployments of the strategy with the live ones, and returns the writes as the ServiceAccount as.
+// A write succeeded if its effect is observed. Otherwise the result of its last try decides, if there is one.
 func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectReference, tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
 	live := owned.ByName(deployments, s.CSV.Namespace)
@@ -82,8 +83,8 @@ func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectRefer
 	return todo
 }
 
-// Judge is Install for other objects, which are written as the actions say. Only the want of permissions for Deployments
-// makes another try of no use.
+// Judge works as Install does for the given writes, which may be of any kind. It never sets NoRetry: only missing
+// permissions for Deployments make a retry useless.
 func Judge(actions []olmcore.Action, tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
 	for _, a := range actions {
@@ -121,7 +122,8 @@ func (i *Installation) afterLastTry(write olmcore.Action, tries Tries) (failed b
 	return true
 }
 
-// Held returns the failure of an earlier try that is not repeated now, before its write is known again; the zero value for none.
+// Held returns the failure of an earlier try whose retry is not due yet. It is used before the writes are computed. It
+// returns the zero value if there is no such failure.
 func (t Tries) Held() Installation {
 	if !t.Again {
 		return Installation{}
@@ -176,7 +178,7 @@ func (s Source) create(want *appsv1.Deployment, as *corev1.ObjectReference) olmc
 	}
 }
 
-// LabelComponents puts the component labels of a CSV on an object that is made for it.
+// LabelComponents adds the component labels of a CSV to an object that is created for it.
 func LabelComponents(o olmcore.Object, c *owned.CSV) {
 	components := map[string]string{}
 	for key, value := range c.Labels {
@@ -201,7 +203,8 @@ func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.A
 	return u
 }
 
-// Removals delete the Deployments that are the CSV's, by label and by owner, and that its strategy has no more.
+// Removals returns the deletions of the Deployments that belong to the CSV, by labels and owner reference, and that its
+// strategy no longer has.
 func Removals(c *owned.CSV, deployments []*appsv1.Deployment) []olmcore.Action {
 	declared := owned.Deployments(c)
 	return deleteEach(c, deployments, func(d *appsv1.Deployment) bool { return !declared.Has(d.Name) }, func(d *appsv1.Deployment) olmcore.Cause {
@@ -209,7 +212,7 @@ func Removals(c *owned.CSV, deployments []*appsv1.Deployment) []olmcore.Action {
 	})
 }
 
-// Stop deletes the Deployments of a CSV. One that another version shares is that one's.
+// Stop returns the deletions of the Deployments that only this CSV owns.
 func Stop(c *owned.CSV, deployments []*appsv1.Deployment, why olmcore.Cause) []olmcore.Action {
 	return deleteEach(c, deployments, func(d *appsv1.Deployment) bool { return ownedAlone(d, c) }, func(*appsv1.Deployment) olmcore.Cause { return why })
 }
@@ -225,7 +228,7 @@ func deleteEach(c *owned.CSV, deployments []*appsv1.Deployment, goes func(*appsv
 	return actions
 }
 
-// Delete returns the action that deletes a Deployment and waits for its Pods.
+// Delete returns the action that deletes a Deployment in the foreground, so that it exists until its Pods are deleted.
 func Delete(d *appsv1.Deployment, why olmcore.Cause) olmcore.Delete {
 	a := olmcore.DeleteOf(d, why)
 	a.PropagationPolicy = metav1.DeletePropagationForeground
@@ -233,15 +236,16 @@ func Delete(d *appsv1.Deployment, why olmcore.Cause) olmcore.Delete {
 	return a
 }
 
-// ByTarget orders actions by the object that they write.
+// ByTarget compares two actions by the object that they write.
 func ByTarget(a, b olmcore.Action) int {
 	_, x, _ := a.Describe()
 	_, y, _ := b.Describe()
 	return x.Compare(y)
 }
 
-// Conflict says which Deployment that the strategy of a CSV declares is another's; empty when none is. One of a CSV
-// that does not exist any more may be taken over, and with adopt also one that has no owner.
+// Conflict returns a message about a Deployment of the strategy that belongs to another owner, or an empty string if
+// there is none. A Deployment of a CSV that does not exist any more may be taken over. If adopt is true, a Deployment
+// without an owner may be taken over too.
 func Conflict(c *owned.CSV, relatives sets.Set[*owned.CSV], neighbours []*owned.CSV, deployments []*appsv1.Deployment, adopt bool) string {
 	live := owned.ByName(deployments, c.Namespace)
 	specs := c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs

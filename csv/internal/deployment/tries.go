@@ -12,7 +12,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Attempt is one write of an installation, and how its last try ended.
+// Attempt is one write of an installation with the result of its last try.
 type Attempt struct {
 	// content is what was sent: the object or the patch, and the account.
 	content string
@@ -22,29 +22,30 @@ type Attempt struct {
 	count int
 }
 
-// Attempts are the writes of the last installation by object.
+// Attempts contains the writes of the last installation, by object.
 type Attempts map[olmcore.Key]Attempt
 
-// Equal reports whether two memories say the same.
+// Equal reports whether a and b contain the same attempts.
 func (a Attempts) Equal(b Attempts) bool { return maps.Equal(a, b) }
 
-// Tries is what is known of earlier tries to install a ClusterServiceVersion.
+// Tries contains the results of earlier tries to install a ClusterServiceVersion.
 type Tries struct {
 	Now time.Time
-	// Attempts are those of the last call; LastRun is how the last Run ended.
+	// Attempts contains Installation.Attempts of the last call. LastRun contains the results of the caller's last
+	// olmcore.Run.
 	Attempts Attempts
 	LastRun  olmcore.LastResults
-	// Since is the beginning of this installation: results from before it count for nothing. Zero: all count.
+	// Since is the start of this installation. Earlier results are ignored. If it is zero, no result is ignored.
 	Since time.Time
-	// Again is set if an installation failed already. Its failed writes are repeated with backoff. A write that the API server
-	// called invalid is not repeated until its content changes.
+	// Again is true if the installation failed before. Its failed writes are then retried with backoff. A write that
+	// the API server rejected as invalid is not retried until its content changes.
 	Again bool
 }
 
 // installRetry is the wait after a write of an installation that failed.
 var installRetry = olmcore.Backoff{Base: 5 * time.Second, Max: 10 * time.Minute}
 
-// RefusedRetry is the wait after a write for which permissions are missing.
+// RefusedRetry is the backoff after a write that was rejected for missing permissions.
 var RefusedRetry = olmcore.Backoff{Base: time.Minute, Max: 10 * time.Minute}
 
 // of returns the memory of a write. Its result is zero if the write was not tried with this content.

@@ -4,7 +4,7 @@ package group
 
 import "github.com/olmcore/olm/internal/builtin"
 
-// IsBuiltIn reports whether a group of APIs is one of Kubernetes or OLM's, so that no operator may add to it: clients
-// would follow a version of its own instead of theirs. Groups of Kubernetes that operators implement, such as
-// metrics.k8s.io, are none.
+// IsBuiltIn reports whether an API group belongs to Kubernetes or OLM, so that no operator may add versions to it.
+// Otherwise clients could use the operator's version instead. It returns false for Kubernetes API groups that operators
+// implement, such as metrics.k8s.io.
 func IsBuiltIn(name string) bool { return builtin.IsServed(name) }

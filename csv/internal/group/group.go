@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package group is what ClusterServiceVersions and OperatorGroups have to do with each other: the namespaces that an
-// operator watches, the install modes that allow it, and the APIs that it provides, which its group lists.
+// Package group relates ClusterServiceVersions to OperatorGroups. It computes the namespaces that an operator watches,
+// and whether its install modes support them. It also compares the APIs that an operator provides with those that
+// OperatorGroups list.
 package group
 
 import (
@@ -22,35 +23,35 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// API is an API that an operator provides. OperatorGroups list theirs in an annotation, as <Kind>.<version>.<group> with
-// commas between.
+// API is an API that an operator provides. An OperatorGroup lists its APIs in the annotation olm.providedAPIs as
+// <Kind>.<version>.<group>, separated by commas.
 type API struct{ Kind, Version, Group string }
 
-// String returns the form of the annotation.
+// String returns <Kind>.<version>.<group>, as in the annotation.
 func (a API) String() string { return a.Kind + "." + a.Version + "." + a.Group }
 
-// Hash returns OLM's hash of an API, which is part of label keys: 64-bit FNV-1a in hexadecimal digits.
+// Hash returns OLM's hash of an API, which is part of label keys. It is the 64-bit FNV-1a hash in hexadecimal digits.
 func (a API) Hash() string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(a.String()))
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// RoleSuffixes are the ClusterRoles that there are for an API and for a group: what its users may do.
+// RoleSuffixes returns the name suffixes of the ClusterRoles for an API and for an OperatorGroup: admin, edit and view.
 func RoleSuffixes() []string { return []string{"admin", "edit", "view"} }
 
-// AggregateLabel returns the key of the label, with the value "true", of the ClusterRoles for an API that the ClusterRole
-// of a group with this suffix aggregates.
+// AggregateLabel returns a label key of the ClusterRoles for an API. The ClusterRole of an OperatorGroup with this
+// suffix aggregates the ClusterRoles that have the label with the value "true".
 func (a API) AggregateLabel(suffix string) string {
 	return "olm.opgroup.permissions/aggregate-to-" + a.Hash() + "-" + suffix
 }
 
-// Annotation returns the annotation in which a group lists the APIs of its operators.
+// Annotation returns the annotation in which an OperatorGroup lists the APIs of its operators, or an empty string.
 func Annotation(g *operatorsv1.OperatorGroup) string {
 	return g.Annotations[operatorsv1.OperatorGroupProvidedAPIsAnnotationKey]
 }
 
-// Listed returns the APIs that a group lists. What names no API is left out.
+// Listed returns the APIs that an OperatorGroup lists. Invalid entries are omitted.
 func Listed(g *operatorsv1.OperatorGroup) []API {
 	var list []API
 	for entry := range strings.SplitSeq(Annotation(g), ",") {
@@ -63,7 +64,7 @@ func Listed(g *operatorsv1.OperatorGroup) []API {
 	return list
 }
 
-// Format writes an annotation: sorted, each API once.
+// Format returns the annotation value for a list of APIs, sorted and without duplicates.
 func Format(list []API) string {
 	names := make([]string, 0, len(list))
 	for _, a := range list {
@@ -73,10 +74,11 @@ func Format(list []API) string {
 	return strings.Join(slices.Compact(names), ",")
 }
 
-// ReasonProvidedAPIsChanged is the reason of the action of List.
+// ReasonProvidedAPIsChanged means that the annotation olm.providedAPIs of an OperatorGroup is updated. List returns
+// that action. Nothing to do.
 const ReasonProvidedAPIsChanged = "ProvidedAPIsChanged"
 
-// List returns the action that makes a group list these APIs.
+// List returns the action that sets the APIs that an OperatorGroup lists.
 func List(g *operatorsv1.OperatorGroup, list []API) olmcore.Action {
 	after := g.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, operatorsv1.OperatorGroupProvidedAPIsAnnotationKey, Format(list))
@@ -107,28 +109,28 @@ func apis(crds []v1alpha1.CRDDescription, services []v1alpha1.APIServiceDescript
 	return list
 }
 
-// IsShutOut reports whether a CSV was Failed, and its operator stopped, because of the APIs that it provides. One that
-// is Failed because of its OperatorGroup in another way keeps its APIs: its operator may run on.
+// IsShutOut reports whether a CSV has Failed, and its operator was stopped, because of a conflict about the APIs that
+// it provides. Other OperatorGroup problems do not count, because the operator may still run then.
 func IsShutOut(c *owned.CSV) bool {
 	return c.Status.Phase == v1alpha1.CSVPhaseFailed && (c.Status.Reason == v1alpha1.CSVReasonInterOperatorGroupOwnerConflict ||
 		c.Status.Reason == v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs)
 }
 
-// Claim is how the APIs of a CSV compare with those that OperatorGroups list.
+// Claim is the result of comparing the APIs of a CSV with those that OperatorGroups list.
 type Claim struct {
-	// Listed: the own group lists them all.
+	// Listed is true if the CSV's own OperatorGroup lists all of its APIs.
 	Listed bool
-	// Conflict is another group that watches one of our namespaces and lists one of them, nil when there is none.
-	// Contested is that API.
+	// Conflict is another OperatorGroup that watches a common namespace and lists one of the APIs, or nil if there is
+	// none. Contested is that API.
 	Conflict  *operatorsv1.OperatorGroup
 	Contested API
-	// Lost: the other group has the better claim.
+	// Lost is true if the other OperatorGroup keeps the API.
 	Lost bool
 }
 
-// ClaimOf compares the APIs that a CSV provides with what its group and others list. providers are CSVs of other
-// namespaces, neighbours those of its own. Of several conflicts one that is lost comes first, then the group with the
-// lowest name.
+// ClaimOf compares the APIs that a CSV provides with those that its own OperatorGroup and others list. providers
+// contains CSVs of other namespaces, and neighbours those of its own. If there are several conflicts, a lost one is
+// preferred, then the OperatorGroup that is first by namespace and name.
 func ClaimOf(c *owned.CSV, own *operatorsv1.OperatorGroup, others []*operatorsv1.OperatorGroup, providers, neighbours []*owned.CSV) Claim {
 	provided := Provided(c)
 	claim := Claim{Listed: sets.New(Listed(own)...).HasAll(provided...)}
@@ -192,24 +194,24 @@ func compareProviders(a, b *owned.CSV) int {
 	)
 }
 
-// Targets is a set of namespaces that an operator watches: sorted names, or one empty name for all. Empty is none,
-// which is never the same as all.
+// Targets is the set of namespaces that an operator watches: sorted names, or one empty name for all namespaces. An
+// empty set means no namespace, never all.
 type Targets []string
 
-// All reports whether the targets are all namespaces.
+// All reports whether the operator watches all namespaces.
 func (t Targets) All() bool { return len(t) == 1 && t[0] == metav1.NamespaceAll }
 
-// Contains reports whether a namespace is a target.
+// Contains reports whether the operator watches a namespace.
 func (t Targets) Contains(namespace string) bool { return t.All() || slices.Contains(t, namespace) }
 
-// Named returns the targets that have a name, each once: a list that holds the empty name beside others selects no more
-// than the others.
+// Named returns the targets with a name, sorted and without duplicates. An empty name is dropped, also if it is the
+// only one.
 func (t Targets) Named() Targets {
 	names := slices.DeleteFunc(slices.Sorted(slices.Values(t)), func(n string) bool { return n == metav1.NamespaceAll })
 	return slices.Compact(names)
 }
 
-// String describes the targets in words.
+// String returns the targets in words, for messages.
 func (t Targets) String() string {
 	switch {
 	case t.All():
@@ -222,15 +224,16 @@ func (t Targets) String() string {
 	return "namespaces " + strings.Join(t, ", ")
 }
 
-// TargetsOf returns the targets that a group's status holds; computed is false when they have not been computed yet.
+// TargetsOf returns the targets in the status of an OperatorGroup. computed is false if the status has not been written
+// yet.
 func TargetsOf(g *operatorsv1.OperatorGroup) (t Targets, computed bool) {
 	t = slices.Clone(g.Status.Namespaces)
 	slices.Sort(t)
 	return t, len(t) > 0 || g.Status.LastUpdated != nil
 }
 
-// AnnotatedTargets returns the targets that the annotation of a CSV says; ok is false when it is absent, as it is for a
-// group that selects nothing.
+// AnnotatedTargets returns the targets in the annotation olm.targetNamespaces of a CSV. ok is false if the annotation
+// is absent, as for an OperatorGroup that selects no namespace.
 func AnnotatedTargets(c *owned.CSV) (t Targets, ok bool) {
 	value, ok := c.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
 	if !ok {
@@ -239,7 +242,8 @@ func AnnotatedTargets(c *owned.CSV) (t Targets, ok bool) {
 	return strings.Split(value, ","), true
 }
 
-// Alone returns the OperatorGroup of a namespace when it is the only one, else nil, and how many the namespace has.
+// Alone returns the only OperatorGroup of a namespace, or nil if there is none or several. count is the number of
+// OperatorGroups in the namespace.
 func Alone(groups []*operatorsv1.OperatorGroup, namespace string) (g *operatorsv1.OperatorGroup, count int) {
 	for _, item := range groups {
 		if item.Namespace == namespace {
@@ -252,7 +256,7 @@ func Alone(groups []*operatorsv1.OperatorGroup, namespace string) (g *operatorsv
 	return g, 1
 }
 
-// IsMember reports whether the annotations of a CSV name a group.
+// IsMember reports whether the annotations of a CSV name an OperatorGroup.
 func IsMember(c *owned.CSV, g *operatorsv1.OperatorGroup) bool {
 	return c.Annotations[operatorsv1.OperatorGroupAnnotationKey] == g.Name &&
 		c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey] == g.Namespace
@@ -263,14 +267,15 @@ func watches(g *operatorsv1.OperatorGroup, namespace string) bool {
 	return namespace == g.Namespace || Targets(g.Status.Namespaces).Contains(namespace)
 }
 
-// Intersect reports whether two groups watch one namespace.
+// Intersect reports whether two OperatorGroups watch a common namespace. The own namespace of an OperatorGroup counts
+// as watched.
 func Intersect(a, b *operatorsv1.OperatorGroup) bool {
 	return Targets(a.Status.Namespaces).All() || watches(b, a.Namespace) ||
 		slices.ContainsFunc(a.Status.Namespaces, func(namespace string) bool { return watches(b, namespace) })
 }
 
-// Unsupported says why the install modes of a CSV do not allow it to watch the targets of its group; empty when they
-// do.
+// Unsupported returns why the install modes of a CSV do not support the targets of its OperatorGroup, or an empty
+// string if they do.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, InstallModeSet.Supports.
 func Unsupported(c *owned.CSV, t Targets) string {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package owned tells which objects belong to a ClusterServiceVersion, and to which one, and keeps its status: the phase,
-// the history of phases, and the times that waits are measured from.
+// Package owned determines which objects belong to a ClusterServiceVersion. It also writes the phases and their history
+// into its status, and measures waits from recorded times.
 package owned
 
 import (
@@ -21,10 +21,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// CSV is what all packages below csv are about.
+// CSV is a short name for ClusterServiceVersion in the packages below csv.
 type CSV = v1alpha1.ClusterServiceVersion
 
-// Validate returns the *olmcore.InputError of an Input about a CSV that lacks what every decision needs, nil for none.
+// Validate returns an *olmcore.InputError if c lacks its name, namespace or UID, or if now is zero. Otherwise it
+// returns nil.
 func Validate(c *CSV, now time.Time) error {
 	switch {
 	case c == nil:
@@ -41,15 +42,16 @@ func Validate(c *CSV, now time.Time) error {
 	return nil
 }
 
-// By returns the owner that the labels of what belongs to a CSV name.
+// By returns the owner that the owner labels of a CSV's objects name, without a UID.
 func By(c *CSV) olmcore.Owner {
 	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: c.Namespace, Name: c.Name}
 }
 
-// Term is what a CSV is looked up by in the owner labels of objects.
+// Term returns the index term that matches a CSV with the owner labels of its objects.
 func Term(c *CSV) olmcore.Term { return termOf(By(c)) }
 
-// OwnerTerms are those of the CSVs that the owner labels of objects, which may be nil, name, or that they record as co-owners.
+// OwnerTerms returns the index terms of the owners and co-owners that objects record in labels and annotations. Objects
+// may be nil.
 func OwnerTerms(objects ...olmcore.Object) (terms []olmcore.Term) {
 	for _, o := range objects {
 		if o == nil {
@@ -69,51 +71,54 @@ func termOf(owner olmcore.Owner) olmcore.Term {
 	return olmcore.Term{Of: owner.Kind, Value: owner.Namespace + "/" + owner.Name}
 }
 
-// ByGroup returns the owner that the labels of what belongs to an OperatorGroup name.
+// ByGroup returns the owner that the owner labels of an OperatorGroup's objects name.
 func ByGroup(g *operatorsv1.OperatorGroup) olmcore.Owner {
 	return olmcore.Owner{Kind: operatorsv1.OperatorGroupKind, Namespace: g.Namespace, Name: g.Name}
 }
 
-// GroupLabelPrefix and the UID of an OperatorGroup are the key of a label of the namespaces that the group watches.
+// GroupLabelPrefix is the prefix of a label key on the namespaces that an OperatorGroup watches. The UID of the
+// OperatorGroup follows it.
 const GroupLabelPrefix = olmcore.LabelGroupPrefix
 
-// ByIncarnation is By for this very CSV, not another one of its name.
+// ByIncarnation is like By, but includes the UID of the CSV. So it does not match objects of another CSV with the same
+// name.
 func ByIncarnation(c *CSV) olmcore.Owner {
 	owner := By(c)
 	owner.UID = c.UID
 	return owner
 }
 
-// IsCoOwner reports whether an object records a CSV, or one of its name without a UID, as a co-owner.
+// IsCoOwner reports whether an object records a CSV as a co-owner. A record without a UID matches by namespace and
+// name.
 func IsCoOwner(c *CSV, o olmcore.Object) bool {
 	return slices.ContainsFunc(olmcore.CoOwners(o.GetAnnotations()), func(co olmcore.Owner) bool {
 		return co.Namespace == c.Namespace && co.Name == c.Name && (co.UID == "" || co.UID == c.UID)
 	})
 }
 
-// IsReference reports whether an owner reference is to a CSV, of whatever version.
+// IsReference reports whether an owner reference names a CSV, in any API version.
 func IsReference(r metav1.OwnerReference) bool {
 	group, _, _ := strings.Cut(r.APIVersion, "/")
 	return r.Kind == v1alpha1.ClusterServiceVersionKind && group == v1alpha1.GroupName
 }
 
-// ByAnother reports whether CSVs are owners of an object, with which it goes, and the one with this UID is not.
+// ByAnother reports whether the owners of an object include CSVs, but no owner with this UID.
 func ByAnother(owners []metav1.OwnerReference, uid types.UID) bool {
 	return slices.ContainsFunc(owners, IsReference) &&
 		!slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return r.UID == uid })
 }
 
-// Deployment reports whether a Deployment is a CSV's, by its labels and its owner reference.
+// Deployment reports whether a Deployment belongs to a CSV, by its labels and its owner reference.
 func Deployment(c *CSV, d *appsv1.Deployment) bool {
 	return d.Namespace == c.Namespace && By(c).Owns(d.Labels) && olmcore.OwnedBy(d, c.UID)
 }
 
-// Describes reports whether a CSV lists a CRD, as owned or as required.
+// Describes reports whether a list of owned or required CRDs of a CSV contains a name.
 func Describes(list []v1alpha1.CRDDescription, name string) bool {
 	return slices.ContainsFunc(list, func(d v1alpha1.CRDDescription) bool { return d.Name == name })
 }
 
-// Deployments returns the names of the Deployments of a CSV's install strategy.
+// Deployments returns the names of the Deployments in a CSV's install strategy.
 func Deployments(c *CSV) sets.Set[string] {
 	names := sets.New[string]()
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
@@ -131,12 +136,13 @@ func OwnedCRDs(c *CSV) sets.Set[string] {
 	return names
 }
 
-// DescribesAny reports whether a list describes one of some CRDs.
+// DescribesAny reports whether a list of owned or required CRDs contains one of the names.
 func DescribesAny(list []v1alpha1.CRDDescription, names sets.Set[string]) bool {
 	return slices.ContainsFunc(list, func(d v1alpha1.CRDDescription) bool { return names.Has(d.Name) })
 }
 
-// Alongside returns the CSVs that a CRD came with, as InstallPlans note in its annotations: <namespace>/<name>.
+// Alongside returns the CSVs that a CRD was installed with. InstallPlans record them in its annotations as
+// <namespace>/<name>.
 func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.NamespacedName {
 	const prefix = "operatorframework.io/installed-alongside-"
 	var noted []types.NamespacedName
@@ -149,10 +155,14 @@ func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.Namespaced
 	return noted
 }
 
-// ConflictingOwner returns the first CSV, by namespace and name, of another namespace that a CRD came with too, the zero value for
-// none. It also returns the zero value if olmcore.AnnotationFirstInstalledBy names this namespace and isConfined is false: the first
-// operator stays the owner if a later InstallPlan of another namespace installs the same CRD. isConfined is true if the OperatorGroup
-// names a ServiceAccount. Then the namespace belongs to a tenant, who may have installed the CRD of another operator before it.
+// ConflictingOwner returns the first CSV, by namespace and name, of another namespace that a CRD was installed with
+// too. It returns the zero value if there is none. isConfined is true if the OperatorGroup of the namespace names a
+// ServiceAccount.
+//
+// If isConfined is false and olmcore.AnnotationFirstInstalledBy names this namespace, the result is the zero value.
+// Then the first operator stays the owner if a later InstallPlan of another namespace installs the same CRD. A confined
+// namespace belongs to a tenant, who may have installed the CRD of another operator before that operator. So it gets no
+// such priority.
 func ConflictingOwner(crd *apiextensionsv1.CustomResourceDefinition, namespace string, isConfined bool) (owner types.NamespacedName) {
 	if !isConfined && crd.Annotations[olmcore.AnnotationFirstInstalledBy] == namespace {
 		return owner
@@ -165,22 +175,22 @@ func ConflictingOwner(crd *apiextensionsv1.CustomResourceDefinition, namespace s
 	return owner
 }
 
-// CameWith reports whether an InstallPlan recorded on a CRD that it came with this very CSV.
+// CameWith reports whether an InstallPlan recorded on a CRD that it was installed with this CSV.
 func CameWith(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.Contains(Alongside(crd), types.NamespacedName{Namespace: c.Namespace, Name: c.Name}) ||
 		ByIncarnation(c).Owns(crd.Labels)
 }
 
-// AnnotationConvertedBy is on a CRD that a CSV, <namespace>/<name>, made call its operator for conversions, so that the
-// operator is taken out again.
+// AnnotationConvertedBy is an annotation of a CRD that calls an operator for conversions. Its value is the CSV that set
+// the conversion, as <namespace>/<name>. It is used to remove the operator from the CRD later.
 const AnnotationConvertedBy = olmcore.KeyPrefix + "converted-by"
 
-// IsConverter reports whether the CSV made a CRD call its operator.
+// IsConverter reports whether AnnotationConvertedBy of a CRD names the CSV.
 func IsConverter(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Annotations[AnnotationConvertedBy] == c.Namespace+"/"+c.Name
 }
 
-// Converter returns the CSV that made a CRD call its operator, the zero value if none did.
+// Converter returns the CSV that AnnotationConvertedBy of a CRD names, or the zero value if there is none.
 func Converter(crd *apiextensionsv1.CustomResourceDefinition) types.NamespacedName {
 	namespace, name, ok := strings.Cut(crd.Annotations[AnnotationConvertedBy], "/")
 	if !ok {
@@ -189,7 +199,7 @@ func Converter(crd *apiextensionsv1.CustomResourceDefinition) types.NamespacedNa
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// Converters returns the CSVs that a CRD came with, and the one that made it call its operator.
+// Converters returns the CSVs that a CRD was installed with, and the CSV that AnnotationConvertedBy names.
 func Converters(crd *apiextensionsv1.CustomResourceDefinition) []types.NamespacedName {
 	all := Alongside(crd)
 	if converter := Converter(crd); converter.Name != "" {
@@ -198,21 +208,21 @@ func Converters(crd *apiextensionsv1.CustomResourceDefinition) []types.Namespace
 	return all
 }
 
-// Converts reports whether the conversion of a CRD is for this CSV to change: the CRD came with it, or it was made call
-// this CSV's operator.
+// Converts reports whether a CSV may change the conversion of a CRD. It may if the CRD was installed with it, or if
+// AnnotationConvertedBy names it.
 func Converts(c *CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return CameWith(c, crd) || IsConverter(c, crd)
 }
 
-// IsInstalledBy reports whether a Subscription has a CSV installed or is about to.
+// IsInstalledBy reports whether a Subscription has installed a CSV or is about to.
 func IsInstalledBy(c *CSV, s *v1alpha1.Subscription) bool {
 	return s.Namespace == c.Namespace && (s.Status.InstalledCSV == c.Name || s.Status.CurrentCSV == c.Name)
 }
 
-// IsLabelValue reports whether a name fits a label: only then objects can be labelled as belonging to what has it.
+// IsLabelValue reports whether a name is a valid label value. If it is not, no object can have the owner labels for it.
 func IsLabelValue(name string) bool { return len(validation.IsValidLabelValue(name)) == 0 }
 
-// Find returns the object with a name, the zero value when there is none.
+// Find returns the object with a namespace and name, or the zero value and false if there is none.
 func Find[T metav1.Object](items []T, namespace, name string) (found T, ok bool) {
 	for _, item := range items {
 		if item.GetName() == name && item.GetNamespace() == namespace {
@@ -222,7 +232,7 @@ func Find[T metav1.Object](items []T, namespace, name string) (found T, ok bool)
 	return found, false
 }
 
-// ByName indexes the objects of a namespace by name.
+// ByName returns the objects of a namespace by name.
 func ByName[T metav1.Object](items []T, namespace string) map[string]T {
 	index := make(map[string]T, len(items))
 	for _, item := range items {
@@ -233,11 +243,12 @@ func ByName[T metav1.Object](items []T, namespace string) map[string]T {
 	return index
 }
 
-// ReasonStatusChanged is the reason of an action that writes a status.
+// ReasonStatusChanged is the reason of an action that updates a status.
 const ReasonStatusChanged = "StatusChanged"
 
-// SetPhase records a phase in a status, and writes to nothing that this shares with another. The conditions are a history: an entry is added when phase
-// or reason differ from the last one, and the oldest go when there are more than the API's limit.
+// SetPhase sets the phase of a status, and appends it to the history in its conditions. An entry is appended only if
+// the phase or the reason differs from the last entry. The oldest entries are dropped beyond the limit of the API.
+// SetPhase does not change memory that s shares with another status.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, SetPhase.
 func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterServiceVersionPhase, reason v1alpha1.ConditionReason, message string, now time.Time) {
@@ -258,7 +269,7 @@ func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterSer
 	}
 }
 
-// Moved returns the Transition from the recorded status to the one that is written.
+// Moved returns the Transition from the status of before to the status after, which must have a LastUpdateTime.
 func Moved(before *v1alpha1.ClusterServiceVersion, after *v1alpha1.ClusterServiceVersionStatus) olmcore.Transition {
 	return olmcore.Transition{
 		Target: olmcore.RefOf(before), Type: "Phase", From: string(before.Status.Phase), To: string(after.Phase),
@@ -267,7 +278,7 @@ func Moved(before *v1alpha1.ClusterServiceVersion, after *v1alpha1.ClusterServic
 	}
 }
 
-// Since returns the time from a recorded instant to now. Nothing recorded, and an instant in the future, count as now.
+// Since returns the time from t to now. It returns 0 if t is nil or in the future.
 func Since(t *metav1.Time, now time.Time) time.Duration {
 	if t == nil {
 		return 0
@@ -275,8 +286,9 @@ func Since(t *metav1.Time, now time.Time) time.Duration {
 	return max(0, now.Sub(t.Time))
 }
 
-// Wait returns the time to the next try of what no event ends for sure. The pauses between the tries are 5 s, 10 s, 20
-// s ... up to limit after an anchor, so that no memory is needed. elapsed is the time since the anchor.
+// Wait returns the time until the next retry of something that may end without an event. elapsed is the time since an
+// anchor, such as a deletion timestamp. The intervals between retries after the anchor are 5 s, 10 s, 20 s and so on,
+// up to limit. So no state is needed.
 func Wait(elapsed, limit time.Duration) time.Duration {
 	if elapsed > 24*time.Hour {
 		return limit
@@ -289,14 +301,14 @@ func Wait(elapsed, limit time.Duration) time.Duration {
 	return next - elapsed
 }
 
-// HasSucceeded reports whether the history shows that the CSV was Succeeded.
+// HasSucceeded reports whether the history of a status contains the phase Succeeded.
 func HasSucceeded(s *v1alpha1.ClusterServiceVersionStatus) bool {
 	return slices.ContainsFunc(s.Conditions, func(c v1alpha1.ClusterServiceVersionCondition) bool {
 		return c.Phase == v1alpha1.CSVPhaseSucceeded
 	})
 }
 
-// CountSinceSuccess counts the entries of the history with a reason since the last success that it shows.
+// CountSinceSuccess returns the number of entries with a reason after the last Succeeded entry of the history.
 func CountSinceSuccess(s *v1alpha1.ClusterServiceVersionStatus, reason v1alpha1.ConditionReason) int {
 	n := 0
 	for _, c := range slices.Backward(s.Conditions) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rbac evaluates what the observed roles and bindings allow a ServiceAccount.
+// Package rbac evaluates which rules the observed roles and bindings grant to a ServiceAccount.
 package rbac
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// The user name and the groups of ServiceAccounts.
+// The user name prefix and the groups of ServiceAccounts.
 const (
 	UserPrefix         = "system:serviceaccount:"
 	GroupAll           = "system:serviceaccounts"
 	GroupAuthenticated = "system:authenticated"
 )
 
-// RuleError says what is wrong with a rule of a CSV; empty when nothing is.
+// RuleError returns what is wrong with a rule of a CSV, or an empty string if it is valid.
 func RuleError(r *rbacv1.PolicyRule) string {
 	switch {
 	case len(r.Verbs) == 0:
@@ -38,11 +38,11 @@ func RuleError(r *rbacv1.PolicyRule) string {
 	return ""
 }
 
-// Account is a ServiceAccount as the subject of bindings.
+// Account is the namespace and name of a ServiceAccount.
 type Account struct{ Namespace, Name string }
 
-// IsBound reports whether the subjects of a binding mean the account: itself, its user name, or one of the three groups
-// that every ServiceAccount is in. bindingNamespace is empty for a ClusterRoleBinding.
+// IsBound reports whether the subjects of a binding include the account. They may name the ServiceAccount, its user
+// name, or one of the three groups that contain it. bindingNamespace is empty for a ClusterRoleBinding.
 func (a Account) IsBound(subjects []rbacv1.Subject, bindingNamespace string) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {
@@ -57,17 +57,18 @@ func (a Account) IsBound(subjects []rbacv1.Subject, bindingNamespace string) boo
 	})
 }
 
-// Granted are the rules that apply to an account: in the whole cluster, and in its own namespace, with those.
+// Granted contains the rules that an account has in the whole cluster, and those that it has in its namespace. The
+// latter include the former.
 type Granted struct{ cluster, namespace []rbacv1.PolicyRule }
 
-// Of returns what an account has that is granted these rules.
+// Of returns the Granted of an account that has these rules in the whole cluster.
 func Of(rules []rbacv1.PolicyRule) Granted { return Granted{cluster: rules, namespace: rules} }
 
 var anything = []string{rbacv1.VerbAll} // as rbacv1.APIGroupAll and ResourceAll
 
-// Changed returns the rules of a ClusterRole that grant something now or did before, but not both; all of them unless it
-// counts for the same as before. What it aggregates and is not written yet may be anything. old is nil where it is not
-// known.
+// Changed returns the rules that only one of two versions of a ClusterRole grants. If its labels or owner references
+// changed too, or if both versions are the same, it returns all rules of both. If the API server has not written the
+// aggregated rules of a version yet, it returns rules that allow everything. old is nil if it is not known.
 func Changed(old, next *rbacv1.ClusterRole) Granted {
 	if old == nil {
 		old = &rbacv1.ClusterRole{}
@@ -87,8 +88,8 @@ func Changed(old, next *rbacv1.ClusterRole) Granted {
 	return Of(slices.Concat(without(old.Rules, next), without(next.Rules, old)))
 }
 
-// Grants returns what bindings grant the accounts of a CSV. What belongs to another CSV, a predecessor too, does not
-// count: it goes with that one.
+// Grants returns a function that returns the rules which the roles and bindings grant to an account of a CSV. Roles and
+// bindings that belong to another CSV, even a predecessor, are ignored, because they are deleted with that CSV.
 func Grants(
 	c *owned.CSV, roles []*rbacv1.Role, bindings []*rbacv1.RoleBinding, clusterRoles []*rbacv1.ClusterRole, clusterBindings []*rbacv1.ClusterRoleBinding,
 ) func(Account) Granted {
@@ -142,7 +143,8 @@ func rulesOf(role *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) []rbacv1.Pol
 	return rules
 }
 
-// Selectors returns what an aggregated ClusterRole whose rules the API server has not written yet selects.
+// Selectors returns the aggregation selectors of a ClusterRole if the API server has not written its rules yet, else
+// nil.
 func Selectors(role *rbacv1.ClusterRole) []labels.Selector {
 	if len(role.Rules) > 0 || role.AggregationRule == nil {
 		return nil
@@ -156,14 +158,14 @@ func Selectors(role *rbacv1.ClusterRole) []labels.Selector {
 	return selectors
 }
 
-// InCluster reports whether a rule is satisfied in full in the whole cluster.
+// InCluster reports whether the account has all of a rule in the whole cluster.
 func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.cluster, rule) }
 
-// InNamespace reports whether a rule is satisfied in full in the account's namespace. What RoleBindings grant on URLs
-// does not count: Kubernetes ignores it too.
+// InNamespace reports whether the account has all of a rule in its namespace. Non-resource URLs that a RoleBinding
+// grants do not count, as in Kubernetes.
 func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
 
-// Terms are what a rule is looked up by: the API groups in which it grants something, or that it does so on URLs.
+// Terms returns the index terms of a rule: its API groups, or one term for all rules on non-resource URLs.
 func Terms(rule rbacv1.PolicyRule) iter.Seq[olmcore.Term] {
 	return func(yield func(olmcore.Term) bool) {
 		if len(rule.NonResourceURLs) > 0 {
@@ -178,8 +180,8 @@ func inGroup(name string) olmcore.Term { return olmcore.Term{Of: "granted group"
 
 var onURLs = olmcore.Term{Of: "granted URLs"}
 
-// Touching returns which rules may be some of those that satisfy another one: they grant something in one of its API
-// groups, or on URLs as it does.
+// Touching returns a test for the rules that g may help to satisfy. They have an API group in common with a rule of g,
+// or both are on non-resource URLs.
 func (g Granted) Touching() olmcore.Concern[rbacv1.PolicyRule] {
 	terms := []olmcore.Term{}
 	for _, r := range g.cluster {
@@ -251,7 +253,8 @@ func each(values []string, pass func(string) bool) bool {
 	return !slices.ContainsFunc(values, func(v string) bool { return !pass(v) })
 }
 
-// SubjectNamespaces returns the namespaces whose ServiceAccounts a binding can mean, or all.
+// SubjectNamespaces returns the namespaces whose ServiceAccounts a binding may include. all is true if it may include
+// those of all namespaces.
 func SubjectNamespaces(subjects []rbacv1.Subject) (namespaces []string, all bool) {
 	for _, s := range subjects {
 		namespace, known := s.Namespace, s.Kind == rbacv1.ServiceAccountKind

@@ -11,23 +11,24 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// RoleBindings reads the bindings of a namespace that can mean its ServiceAccounts with these names, and those that have
-// one of the names.
+// RoleBindings reads the RoleBindings of a namespace that may include its ServiceAccounts named in accounts, and those
+// with a name in names.
 func RoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.RoleBinding] {
 	return Indexed(r, namespace, bindingTerms(namespace, accounts, names), func(b *rbacv1.RoleBinding, add func(Term)) {
 		termsOfBinding(b.Name, b.Namespace, b.Subjects, add)
 	})
 }
 
-// ClusterRoleBindings reads the bindings that can mean ServiceAccounts of a namespace with these names, and those that
-// have one of the names.
+// ClusterRoleBindings reads the ClusterRoleBindings that may include the ServiceAccounts of a namespace named in
+// accounts, and those with a name in names.
 func ClusterRoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.ClusterRoleBinding] {
 	return Indexed(r, "", bindingTerms(namespace, accounts, names), func(b *rbacv1.ClusterRoleBinding, add func(Term)) {
 		termsOfBinding(b.Name, "", b.Subjects, add)
 	})
 }
 
-// ClusterRoles reads those with these names, and what is aggregated in one whose rules were not written yet.
+// ClusterRoles reads the ClusterRoles with these names. If the API server has not written the rules of an aggregated
+// ClusterRole yet, it also reads the ClusterRoles that it aggregates.
 func ClusterRoles(r *Reads, names []string) olmcore.Observed[*rbacv1.ClusterRole] {
 	found := Named[*rbacv1.ClusterRole](r, "", names)
 	for _, role := range found.Items {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package read makes the reads of the Gather functions below csv: after the first error nothing more is read, and what
-// was not read is an incomplete list.
+// Package read contains the reads of the Gather functions below csv. After the first error, nothing more is read. A
+// list of a kind that the Reader does not read is incomplete, which is not an error.
 package read
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reads makes the reads of one Gather and keeps its first error.
+// Reads makes the reads of one call of Gather, and keeps the first error.
 type Reads struct {
 	ctx     context.Context
 	reader  olmcore.Reader
@@ -34,15 +34,16 @@ type Reads struct {
 	err     error
 }
 
-// From begins the reads of a Gather.
+// From returns the Reads of one call of Gather.
 func From(ctx context.Context, r olmcore.Reader) *Reads {
 	return &Reads{ctx: ctx, reader: r, indexes: map[string]any{}}
 }
 
-// Err returns the first error, nil when there was none.
+// Err returns the first error, or nil if there was none.
 func (r *Reads) Err() error { return r.err }
 
-// Refused reports whether the reads ended because one is forbidden, and lets others be made.
+// Refused reports whether the first error is that a read is forbidden. If so, it clears the error, so that further
+// reads are made.
 func (r *Reads) Refused() bool {
 	refused := olmcore.Classify(r.err) == olmcore.Forbidden
 	if refused {
@@ -51,7 +52,8 @@ func (r *Reads) Refused() bool {
 	return refused
 }
 
-// List reads the objects of a namespace or, when it is empty, of all. A nil selector takes every object.
+// List reads the objects of a namespace that a selector selects. An empty namespace means all namespaces, and a nil
+// selector all objects.
 func List[T olmcore.Object](r *Reads, namespace string, selector labels.Selector) (found olmcore.Observed[T]) {
 	if r.err == nil {
 		found, r.err = olmcore.Observe[T](r.ctx, r.reader, namespace, selector)
@@ -59,7 +61,8 @@ func List[T olmcore.Object](r *Reads, namespace string, selector labels.Selector
 	return found
 }
 
-// Named reads objects by name, in the order of names, each once.
+// Named reads the objects with some names, in the order of names and without duplicates. Objects that do not exist are
+// omitted.
 func Named[T olmcore.Object](r *Reads, namespace string, names []string) (found olmcore.Observed[T]) {
 	if r.err == nil {
 		found, r.err = olmcore.ObserveNamed[T](r.ctx, r.reader, namespace, names...)
@@ -67,7 +70,7 @@ func Named[T olmcore.Object](r *Reads, namespace string, names []string) (found 
 	return found
 }
 
-// In reads the objects with a name in some namespaces.
+// In reads the objects with a name in each of some namespaces. Objects that do not exist are omitted.
 func In[T olmcore.Object](r *Reads, namespaces []string, name string) olmcore.Observed[T] {
 	found := olmcore.Observed[T]{Complete: true, Items: make([]T, 0, len(namespaces))}
 	gvk := olmcore.GVKOf(*new(T))
@@ -88,7 +91,7 @@ func In[T olmcore.Object](r *Reads, namespaces []string, name string) olmcore.Ob
 	return found
 }
 
-// Kind is List for a kind that the cluster may not serve: then it has no objects.
+// Kind is like List for a kind that the cluster may not serve. If it does not, the list is empty and complete.
 func Kind(r *Reads, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) olmcore.Observed[olmcore.Object] {
 	if r.err != nil {
 		return olmcore.Observed[olmcore.Object]{}
@@ -101,13 +104,14 @@ func Kind(r *Reads, gvk schema.GroupVersionKind, namespace string, selector labe
 	return found
 }
 
-// Only returns those of a list for which a test is true.
+// Only returns the items of a list for which keep returns true.
 func Only[T any](list olmcore.Observed[T], keep func(T) bool) olmcore.Observed[T] {
 	list.Items = slices.DeleteFunc(slices.Clone(list.Items), func(o T) bool { return !keep(o) })
 	return list
 }
 
-// Join returns lists as one, each object once; one that was not read makes that the zero list.
+// Join returns all items of some lists without duplicates. If one of the lists is incomplete, it returns the zero list,
+// which is incomplete too.
 func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 	joined, seen := olmcore.Found[T](), map[olmcore.Key]bool{}
 	for _, list := range lists {
@@ -123,11 +127,12 @@ func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 	return joined
 }
 
-// Term is what an object is looked up by.
+// Term is an index term of an object.
 type Term = olmcore.Term
 
-// Indexed returns the objects of a namespace or, when it is empty, of all that have one of some terms. All calls for one
-// kind in a namespace have the same termsOf: it has one index, which the Reader keeps when it can.
+// Indexed returns the objects of a namespace that have one of some index terms. An empty namespace means all
+// namespaces. All calls for the same kind and namespace must pass the same termsOf, because they share one index. The
+// Reader keeps the index if it can.
 func Indexed[T olmcore.Object](r *Reads, namespace string, by []Term, termsOf func(o T, add func(Term))) (found olmcore.Observed[T]) {
 	if r.err != nil {
 		return found
@@ -183,7 +188,7 @@ func (r *Reads) index(gvk schema.GroupVersionKind, namespace string, build func(
 	return r.indexes[key]
 }
 
-// Missing returns the name of a list that was not read, nothing for one that was.
+// Missing returns the name of a list if the list is incomplete, else nil.
 func Missing[T any](list olmcore.Observed[T], name string) []string {
 	if list.Complete {
 		return nil
@@ -209,7 +214,7 @@ var clusterKinds = []schema.GroupVersionKind{
 	consoleGroup.WithKind("ConsoleYAMLSample"),
 }
 
-// ClusterKinds returns the kinds of the table and more, each once.
+// ClusterKinds returns the kinds of the table clusterKinds, and those in more, without duplicates.
 func ClusterKinds(more []schema.GroupVersionKind) []schema.GroupVersionKind {
 	kinds := slices.Clone(clusterKinds)
 	for _, gvk := range more {
@@ -220,8 +225,8 @@ func ClusterKinds(more []schema.GroupVersionKind) []schema.GroupVersionKind {
 	return kinds
 }
 
-// Owned reads the objects of kinds outside the namespaces, and the RoleBindings of kube-system, that a selector of owner
-// labels selects, and returns the kinds that were not read.
+// Owned reads the cluster-scoped objects of some kinds, and the RoleBindings of kube-system, that a selector of owner
+// labels selects. It also returns the kinds that were not read.
 func Owned(r *Reads, kinds []schema.GroupVersionKind, selector labels.Selector) (found olmcore.Observed[olmcore.Object], unread []schema.GroupKind) {
 	found = olmcore.Found[olmcore.Object]()
 	add := func(gvk schema.GroupVersionKind, namespace string) {
@@ -239,7 +244,7 @@ func Owned(r *Reads, kinds []schema.GroupVersionKind, selector labels.Selector) 
 	return found, unread
 }
 
-// OwnedList is the name of the list that Owned returns, with the kinds that it lacks.
+// OwnedList returns a name for the list that Owned returns, with the kinds that were not read. It is used in messages.
 func OwnedList(unread []schema.GroupKind) string {
 	if len(unread) == 0 {
 		return "objects with owner labels"
@@ -251,8 +256,8 @@ func OwnedList(unread []schema.GroupKind) string {
 	return "objects with owner labels of kind " + strings.Join(kinds, ", ")
 }
 
-// ValidateMixed returns an *olmcore.InputError for an entry of a list of objects of several kinds that is nil or of no
-// known kind.
+// ValidateMixed returns an *olmcore.InputError if an item of a list with several kinds is nil or has no kind. Otherwise
+// it returns nil.
 func ValidateMixed(field string, list olmcore.Observed[olmcore.Object]) error {
 	for i, o := range list.Items {
 		if olmcore.RefOf(o).Kind == "" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package refused keeps writes that the API server refuses from being repeated all the time.
+// Package refused delays the retry of writes that the API server rejected.
 package refused
 
 import (
@@ -10,10 +10,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// retry is the wait after a write that the API server refused: what would let it pass is not observed.
+// retry is the backoff after a rejected write. The cause of a rejection is not observed, so the write is retried from
+// time to time.
 var retry = olmcore.Backoff{Base: time.Minute, Max: 10 * time.Minute}
 
-// Hold takes out the writes that the API server refused a short while ago, and has say told of each.
+// Hold removes the writes from res that the API server rejected and whose retry is not due yet. It calls say for each
+// of them, and sets RequeueAfter to the next retry.
 func Hold(res *olmcore.Result, last olmcore.LastResults, now time.Time, say func(verb olmcore.Verb, target olmcore.Ref, message string)) {
 	if len(last) == 0 {
 		return

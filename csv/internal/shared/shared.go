@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shared finds the ClusterServiceVersions that need a cluster-scoped object besides the one that its owner labels
-// name.
+// Package shared finds ClusterServiceVersions that need a cluster-scoped object in addition to its labelled owner.
 package shared
 
 import (
@@ -21,22 +20,22 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Sources is what tells who needs an object.
+// Sources contains the objects that show which ClusterServiceVersions need an object.
 type Sources struct {
 	ClusterServiceVersions []*v1alpha1.ClusterServiceVersion
 	InstallPlans           []*v1alpha1.InstallPlan
 	OperatorGroups         []*operatorsv1.OperatorGroup
 }
 
-// Index finds the co-owners of objects.
+// Index finds the next owner of an object among the ClusterServiceVersions that need it.
 type Index struct {
 	live    map[types.NamespacedName]*v1alpha1.ClusterServiceVersion
 	planned map[olmcore.Key][]types.NamespacedName
 }
 
-// NewIndex returns the Index of some Sources. A step counts that was applied, in a plan that runs as the controller:
-// a user who can write such a plan can write the object itself. Where the OperatorGroup prescribes an account, only what is
-// recorded on the object counts, which the account must have been allowed to write.
+// NewIndex returns the Index of some Sources. An applied step counts only if its InstallPlan runs as the controller. A
+// user who can write such a plan can also write the object. If the OperatorGroup names a ServiceAccount, only the
+// co-owners recorded on the object count. The account needed the permission to write that record.
 func NewIndex(s Sources) *Index {
 	x := &Index{map[types.NamespacedName]*v1alpha1.ClusterServiceVersion{}, map[olmcore.Key][]types.NamespacedName{}}
 	for _, c := range s.ClusterServiceVersions {
@@ -61,8 +60,8 @@ func NewIndex(s Sources) *Index {
 	return x
 }
 
-// KeyOf returns the cluster-scoped object that a step describes, if it is one, and whether the step was applied for a
-// ClusterServiceVersion. The key of a namespaced object is that of none.
+// KeyOf returns the object of a step as if it were cluster-scoped. applied is true if the step was applied for a
+// ClusterServiceVersion. The key of a namespaced object has no namespace, so it matches no object.
 func KeyOf(step *v1alpha1.Step) (key olmcore.Key, applied bool) {
 	if step == nil || step.Resolving == "" || step.Status != v1alpha1.StepStatusCreated && step.Status != v1alpha1.StepStatusPresent {
 		return key, false
@@ -75,8 +74,8 @@ func runsAsController(p *v1alpha1.InstallPlan, groups []*operatorsv1.OperatorGro
 	return g != nil && g.Spec.ServiceAccountName == "" && g.Status.ServiceAccountRef == nil && p.Status.AttenuatedServiceAccountRef == nil
 }
 
-// NextOwnerOf returns the ClusterServiceVersion that should be the owner of an object once its owner is gone, nil for none: the
-// first, by namespace and name, that is not being deleted.
+// NextOwnerOf returns the ClusterServiceVersion that should own an object once its owner is deleted, or nil if there is
+// none. It is the first, by namespace and name, that needs the object and is not being deleted.
 func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	if o.GetNamespace() != metav1.NamespaceAll {
 		return nil
@@ -126,7 +125,7 @@ func grantsTo(o olmcore.Object, namespace string) bool {
 	})
 }
 
-// HandedOver returns a copy of an object whose owner labels name its next owner, which is no co-owner any more.
+// HandedOver returns a copy of an object whose owner labels name nextOwner. nextOwner is removed from the co-owners.
 func HandedOver(o olmcore.Object, nextOwner *v1alpha1.ClusterServiceVersion) olmcore.Object {
 	after := o.DeepCopyObject().(olmcore.Object)
 	labels, _ := olmcore.MergeLabels(o.GetLabels(), owned.ByIncarnation(nextOwner).Labels())

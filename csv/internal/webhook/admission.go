@@ -40,7 +40,8 @@ func kindOf(w *description) string {
 	return ""
 }
 
-// ConfigurationNames returns the names of the configurations that a CSV's descriptions are given, in their order.
+// ConfigurationNames returns the names of the admission webhook configurations of a CSV, in the order of its
+// descriptions. Conversion webhooks have none.
 func ConfigurationNames(c *owned.CSV) (validating, mutating []string) {
 	for i := range c.Spec.WebhookDefinitions {
 		switch w := &c.Spec.WebhookDefinitions[i]; kindOf(w) {

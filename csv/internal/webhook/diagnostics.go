@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Diagnostics returns what exists although a new webhook or conversion would not get it, and what webhooks do not get. Nothing is
-// reported if a list was not read.
+// Diagnostics reports the existing rules and conversions that a new webhook or conversion would not get. It also
+// reports the rules that webhooks do not get. It returns nil if a list was not read.
 func (s Source) Diagnostics() []olmcore.Diagnostic {
 	if s.CSV == nil {
 		return nil

@@ -19,9 +19,10 @@ import (
 // rule is one rule of a webhook.
 type rule = admissionregistrationv1.RuleWithOperations
 
-// AnnotationAllowed is an annotation of an OperatorGroup with which a cluster administrator allows webhooks that may be called for
-// cluster-scoped objects, although the group does not select all namespaces. Its value is a list of hashes of descriptions, separated
-// by commas. The label olm.webhook-description-hash contains the same hash. Later versions with the same description are allowed too.
+// AnnotationAllowed is an annotation of an OperatorGroup by which a cluster administrator allows webhooks for
+// cluster-scoped objects. Without it, the OperatorGroup must select all namespaces for such webhooks. The value is a
+// list of hashes of webhook descriptions, separated by commas. The label olm.webhook-description-hash contains the same
+// hash. The annotation also allows later versions with the same description.
 const AnnotationAllowed = olmcore.KeyPrefix + "allowed-webhooks"
 
 // namespaces is the only cluster-scoped resource that a namespaceSelector restricts.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook decides about the webhooks that a ClusterServiceVersion describes: the configurations for admission,
-// and the conversion of its CRDs.
+// Package webhook installs the webhooks that a ClusterServiceVersion describes: the admission configurations, and the
+// conversions of its CRDs.
 package webhook
 
 import (
@@ -23,53 +23,59 @@ import (
 
 // Reasons of the actions of this package.
 const (
-	// ReasonInstall: a webhook is not as the ClusterServiceVersion describes it.
+	// ReasonInstall means that a webhook is created or updated as the ClusterServiceVersion describes it. Nothing to
+	// do.
 	ReasonInstall = "Install"
-	// ReasonTrust: a webhook does not trust the certificate of the Deployment that it calls, or selects other namespaces
-	// than its OperatorGroup.
+	// ReasonTrust means that the caBundle of a webhook is updated during a certificate rotation, or its
+	// namespaceSelector after a change of its OperatorGroup. Nothing to do.
 	ReasonTrust = "Trust"
-	// ReasonRemovedFromSpec: a webhook is described no more.
+	// ReasonRemovedFromSpec means that a webhook is removed because the ClusterServiceVersion no longer describes it.
+	// Nothing to do.
 	ReasonRemovedFromSpec = "RemovedFromSpec"
 )
 
 // Reasons of the Diagnostics of this package.
 const (
-	// ReasonRulesKept means that a webhook configuration keeps rules that a new one would not get, because its OperatorGroup does
-	// not select all namespaces. The next version of the operator gets narrower rules or is refused. Before you upgrade it, give the
-	// operator an OperatorGroup that selects all namespaces, or run the command of the message.
+	// ReasonRulesKept means that a webhook configuration keeps rules that a new one would not get, because its
+	// OperatorGroup does not select all namespaces. The next version of the operator gets narrower rules or is
+	// rejected. Before you upgrade, give the operator an OperatorGroup that selects all namespaces, or run the command
+	// in the message.
 	ReasonRulesKept = "WebhookRulesKept"
-	// ReasonRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although the
-	// ClusterServiceVersion lists the CRD as owned. Its OperatorGroup does not select all namespaces, and no InstallPlan recorded
-	// that the CRD came with this operator alone. Give the operator an OperatorGroup that selects all namespaces, or run the
-	// command of the message.
+	// ReasonRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD that the
+	// ClusterServiceVersion lists as owned. Its OperatorGroup does not select all namespaces, and no InstallPlan
+	// recorded that the CRD belongs to this operator alone. Give the operator an OperatorGroup that selects all
+	// namespaces, or run the command in the message.
 	ReasonRulesNarrowed = "WebhookRulesNarrowed"
-	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD. Its
-	// conversion is not changed, also if the next version of the operator needs that. A cluster administrator runs the command of
-	// the message to allow it.
+	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the
+	// CRD. Its conversion is not changed, even if the next version of the operator needs a change. To allow changes,
+	// let a cluster administrator run the command in the message.
 	ReasonConversionKept = "ConversionKept"
 )
 
-// Source is what is decided from.
+// Source contains the data for the functions of this package. The zero value describes no webhook.
 type Source struct {
 	CSV *owned.CSV
-	// Group is the one of the namespace; its account, if any, writes.
+	// Group is the only OperatorGroup of the namespace, or nil. Account is its ServiceAccount that the writes are made
+	// with. Nil means the controller.
 	Group   *operatorsv1.OperatorGroup
 	Account *corev1.ObjectReference
 	Objects *serving.Objects
 	CRDs    []*apiextensionsv1.CustomResourceDefinition
-	// UnreadCRDs names the list of CRDs if it was not read. Then nothing is installed, and no rule is judged.
+	// UnreadCRDs contains the name of the list of CRDs if it was not read. Then nothing is installed, and no rule is
+	// checked.
 	UnreadCRDs []string
-	// Backends is a backend.Plan; nil: no Deployment has a certificate.
+	// Backends is a backend.Plan. Nil means that no Deployment has a certificate.
 	Backends interface {
-		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has
-		// none; nil while none is to be made.
+		// Trust returns the caBundle that a client of a Deployment should have. have is its present caBundle, nil if it has
+		// none. If the result is nil, the client must not be created yet.
 		Trust(deployment string, have []byte) []byte
 	}
 }
 
-// Clients returns the webhooks that call the Deployments of this CSV, of this and of other versions of its namespace, and
-// those that Install has yet to make. They are those whose bundles Trust keeps, and no others: a certificate follows
-// another only once all of them trust it. It needs no Backends.
+// Clients returns the webhooks that call the Deployments of this CSV. They may belong to this version or to another
+// version of its namespace. A webhook that Install has not created yet is a Missing client. Trust updates the caBundles
+// of exactly these webhooks, because a certificate is rotated only after all clients trust it. Clients does not use
+// Backends.
 func (s Source) Clients() []backend.Client {
 	f := factsOf(s)
 	var clients []backend.Client
@@ -104,21 +110,21 @@ func (f *facts) isMissing(w *description) bool {
 	return kindOf(w) != "" && !slices.ContainsFunc(f.made[originOf(w)], calls)
 }
 
-// State is how the webhooks of a CSV fare.
+// State is the health of the webhooks of a CSV.
 type State string
 
-// States.
+// States of webhooks.
 const (
-	Installed   State = "Installed"   // all are as they should be
-	Missing     State = "Missing"     // one does not exist, or was made from something else
-	Waiting     State = "Waiting"     // one does not exist, and no new client may use the certificate before the rollout has ended
-	Failing     State = "Failing"     // something is in the way
-	NotObserved State = "NotObserved" // a list was not read
+	Installed   State = "Installed"   // Installed means that all webhooks are up to date.
+	Missing     State = "Missing"     // Missing means that a webhook does not exist or is not up to date.
+	Waiting     State = "Waiting"     // Waiting means that a missing webhook waits for the certificate rollout.
+	Failing     State = "Failing"     // Failing means that a webhook cannot be installed.
+	NotObserved State = "NotObserved" // NotObserved means that a list was not read.
 )
 
-// Health returns how the webhooks fare, and of Failing and NotObserved why. The first description that is not right
-// decides. An admission webhook counts by the hash of its description, a conversion by its strategy, as in OLM, and both
-// by whether the API server trusts something there that the Deployment may answer with.
+// Health returns the state of the first webhook that is not Installed. For Failing and NotObserved, it also returns
+// why. As in OLM, an admission webhook is compared by the hash of its description, and a conversion by its strategy.
+// Both must also trust an authority of the Deployment.
 func (s Source) Health() (State, string) {
 	f := factsOf(s)
 	if unread := f.unread(); unread != "" {
@@ -143,8 +149,9 @@ func (s Source) Health() (State, string) {
 	return Installed, ""
 }
 
-// Install returns what brings the webhooks about, all checks first, that of Problem among them, and why that is not possible; empty when it is.
-// While Backends say so none is made, and Health is Missing or Failing. It does what Trust does, too.
+// Install returns the writes that create or update the webhooks, including those of Trust. All checks, such as Problem,
+// run first. If one fails, Install returns no writes and the problem. It creates no webhook while Backends has no
+// certificate for it. Then Health returns Missing, Waiting or Failing.
 func (s Source) Install() (actions []olmcore.Action, problem string) {
 	f := factsOf(s)
 	if unread := f.unread(); unread != "" {
@@ -184,9 +191,9 @@ func targets(actions []olmcore.Action) sets.Set[olmcore.Key] {
 
 const doesNotTrust = " does not trust the serving certificate of the deployment that it calls"
 
-// Trust returns what keeps the webhooks that exist right without a new installation: their bundles are what Backends
-// say, those of this CSV select the namespaces of its OperatorGroup, and configurations of descriptions that are gone
-// from the spec go, once those of all others exist, and so do conversions.
+// Trust returns the writes that keep the existing webhooks correct without a new installation. It updates their
+// caBundles, and for this CSV also the namespaceSelectors. It deletes configurations and conversions that the spec no
+// longer describes, once all described webhooks exist.
 func (s Source) Trust() []olmcore.Action { return factsOf(s).trust() }
 
 func (f *facts) trust() []olmcore.Action {

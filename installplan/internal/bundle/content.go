@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle reads the content of unpacked bundles, tells which of them plans need, and makes the steps that
-// install one.
+// Package bundle reads the content of unpacked bundles, and creates the steps that install a bundle. It also finds the
+// unpacked bundles that InstallPlans need.
 package bundle
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// AnnotationSourceImage is on an unpacked bundle: the image that it comes from.
+// AnnotationSourceImage is an annotation of an unpacked bundle. Its value is the image of the bundle.
 const AnnotationSourceImage = "olm.sourceImage"
 
 // What the tool that unpacks bundles writes on a ConfigMap besides.
@@ -41,10 +41,11 @@ const (
 // maxBytes bounds the files of a bundle together once they are inflated.
 const maxBytes = 64 << 20
 
-// Files are the files of an unpacked bundle by their names, inflated.
+// Files contains the uncompressed files of an unpacked bundle, by name.
 type Files map[string][]byte
 
-// FilesOf returns the files that a ConfigMap holds. The error says that one cannot be inflated, or that they are too large.
+// FilesOf returns the files in a ConfigMap. It returns an error if a file cannot be decompressed, or if the files are
+// too large.
 func FilesOf(cm *corev1.ConfigMap) (Files, error) {
 	files := make(Files, len(cm.Data)+len(cm.BinaryData))
 	for name, text := range cm.Data {
@@ -77,7 +78,7 @@ func inflate(data []byte, limit int64) ([]byte, error) {
 	return out, err
 }
 
-// Size returns the bytes of all files.
+// Size returns the size of all files in bytes.
 func (f Files) Size() (size int) {
 	for _, data := range f {
 		size += len(data)
@@ -99,20 +100,20 @@ func (f Files) digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Content is what a ConfigMap holds that a bundle was unpacked into.
+// Content is the parsed content of an unpacked bundle.
 type Content struct {
 	Bundle olmcore.Bundle
-	// Digest identifies the files.
+	// Digest is a digest of the files. It does not depend on their compression.
 	Digest string
-	// Found says what of them is left out, and what is odd.
+	// Found reports the files that are ignored, and other problems.
 	Found []olmcore.Diagnostic
 }
 
-// ContentOf returns what the files of a ConfigMap describe, in the order of their names. Files that are no manifest are
-// left out, as is all but the first document of a file.
+// ContentOf returns the objects in the files of a ConfigMap, in the order of the file names. Files that are not
+// manifests are ignored. Only the first document of a file is read.
 //
 // Source: operator-registry pkg/configmap, BundleLoader.
-// Differs: what is left out is reported; FilesOf bounds the size of a file.
+// Differs: what is ignored is reported. FilesOf limits the size of the files.
 func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 	c := Content{Bundle: olmcore.Bundle{Image: cm.Annotations[AnnotationSourceImage]}, Digest: files.digest()}
 	say := func(reason, format string, args ...any) {
@@ -149,7 +150,7 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 	return c
 }
 
-// Version returns the name of the bundle's last ClusterServiceVersion; empty for none.
+// Version returns the name of the last ClusterServiceVersion in the bundle, or an empty string if there is none.
 func (c Content) Version() (name string) {
 	for _, o := range c.Bundle.Objects {
 		if olmcore.GVKOf(o).Kind == kinds.CSV {
@@ -159,8 +160,8 @@ func (c Content) Version() (name string) {
 	return name
 }
 
-// Complete reads a ConfigMap that holds the whole bundle of an image; ok is false for every other, and for nil. Its
-// content is written in one update, with the name of the image.
+// Complete returns the content of a ConfigMap that contains the whole bundle of an image. ok is false for any other
+// ConfigMap, and for nil. The unpacker writes the content and the image in one update, so the content is never partial.
 func Complete(cm *corev1.ConfigMap, image string) (content Content, ok bool) {
 	if cm == nil || cm.DeletionTimestamp != nil || cm.Annotations[AnnotationSourceImage] != image {
 		return content, false
@@ -173,8 +174,8 @@ func Complete(cm *corev1.ConfigMap, image string) (content Content, ok bool) {
 	return content, content.Version() != ""
 }
 
-// Incomplete returns why a ConfigMap that a bundle image was unpacked into has no ClusterServiceVersion; empty if its files
-// contain none.
+// Incomplete returns why an unpacked bundle has no readable ClusterServiceVersion. It returns an empty string if none
+// of its files contains one, or if cm is nil.
 func Incomplete(cm *corev1.ConfigMap) string {
 	if cm == nil {
 		return ""

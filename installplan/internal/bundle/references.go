@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Name returns the name of all objects that unpack a bundle image: it is a function of the image alone, so catalogs of
-// one namespace share them.
+// Name returns the name of all objects that unpack a bundle image. It depends only on the image, so all catalogs of a
+// namespace share the objects.
 //
 // Source: operator-lifecycle-manager pkg/controller/bundle, hash.
 func Name(image string) string {
@@ -30,7 +30,7 @@ func Name(image string) string {
 
 var isName = regexp.MustCompile(`^[0-9a-f]{63}$`)
 
-// IsUnpacked reports whether a ConfigMap is one that a bundle was unpacked into, and not merely one of such a name.
+// IsUnpacked reports whether a ConfigMap contains an unpacked bundle, by its name, label and owner.
 func IsUnpacked(cm *corev1.ConfigMap) bool {
 	return isName.MatchString(cm.Name) && cm.Labels[olmcore.LabelManaged] == "true" &&
 		slices.ContainsFunc(cm.OwnerReferences, func(r metav1.OwnerReference) bool {
@@ -41,12 +41,13 @@ func IsUnpacked(cm *corev1.ConfigMap) bool {
 // retention is how long an unpacked bundle is kept from its creation when no plan refers to it.
 const retention = 24 * time.Hour
 
-// Retained returns how long an unpacked bundle that no plan refers to is kept from now on; negative when it is not.
+// Retained returns how much longer an unpacked bundle without a plan is kept. It is zero or negative if the bundle may
+// be deleted.
 func Retained(cm *corev1.ConfigMap, now time.Time) time.Duration {
 	return cm.CreationTimestamp.Add(retention).Sub(now)
 }
 
-// Referred returns the ConfigMaps that a plan's steps refer to.
+// Referred returns the ConfigMaps that the steps of a plan reference.
 func Referred(plan *v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	found := map[types.NamespacedName]bool{}
 	for _, s := range plan.Status.Plan {
@@ -60,8 +61,8 @@ func Referred(plan *v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	return found
 }
 
-// Needed returns the unpacked bundles that plans need: those that their steps refer to, and those that their lookups
-// are being unpacked into.
+// Needed returns the unpacked bundles that some plans need. The steps of a plan reference them, or its lookups are
+// unpacked into them.
 func Needed(plans ...*v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	needed := map[types.NamespacedName]bool{}
 	for _, plan := range plans {
@@ -74,7 +75,7 @@ func Needed(plans ...*v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	return needed
 }
 
-// LookedUp returns the ConfigMap that a lookup is being unpacked into; zero for a lookup without CatalogSource.
+// LookedUp returns the ConfigMap that a lookup is unpacked into, or the zero value if the lookup has no CatalogSource.
 func LookedUp(lookup v1alpha1.BundleLookup) types.NamespacedName {
 	if lookup.CatalogSourceRef == nil {
 		return types.NamespacedName{}
@@ -82,14 +83,15 @@ func LookedUp(lookup v1alpha1.BundleLookup) types.NamespacedName {
 	return types.NamespacedName{Namespace: lookup.CatalogSourceRef.Namespace, Name: Name(lookup.Path)}
 }
 
-// Delete asks for the deletion of an unpacked bundle; what unpacked it follows by ownership.
+// Delete returns the action that deletes an unpacked bundle. The objects that unpacked it are deleted by the garbage
+// collector.
 func Delete(cm *corev1.ConfigMap, reason, message string) olmcore.Delete {
 	action := olmcore.DeleteOf(cm, olmcore.Cause{Reason: reason, Message: message})
 	action.PropagationPolicy = metav1.DeletePropagationBackground
 	return action
 }
 
-// NotPersisted is the condition of a lookup whose steps are in no plan yet.
+// NotPersisted is the condition of a lookup whose steps are not in a plan yet.
 const NotPersisted v1alpha1.BundleLookupConditionType = "BundleLookupNotPersisted"
 
 // Reasons and messages of the conditions of a lookup, as OLM writes them.
@@ -100,8 +102,8 @@ const (
 	MessageNotStarted   = "unpack job not yet started"
 )
 
-// NewLookup returns the lookup of an operator's bundle image, as it is before anything is unpacked. The error says that
-// its properties cannot be encoded.
+// NewLookup returns the lookup of an operator's bundle image before it is unpacked. It returns an error if the
+// properties cannot be encoded.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver, ResolveSteps.
 func NewLookup(o olmcore.Operator, now time.Time) (v1alpha1.BundleLookup, error) {
@@ -115,7 +117,7 @@ func NewLookup(o olmcore.Operator, now time.Time) (v1alpha1.BundleLookup, error)
 	}, now), nil
 }
 
-// Again returns a copy of a lookup with the conditions that it has before anything is unpacked.
+// Again returns a copy of a lookup with the conditions that it has before it is unpacked.
 func Again(lookup v1alpha1.BundleLookup, now time.Time) v1alpha1.BundleLookup {
 	again := *lookup.DeepCopy()
 	at := olmcore.Timestamp(now)

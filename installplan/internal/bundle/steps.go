@@ -18,12 +18,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Manifest returns the manifest of a step for an object of a bundle; bare leaves its kind out, as OLM does for the
-// permission objects.
+// Manifest returns the manifest of a step for an object of a bundle. If bare is true, it omits apiVersion and kind, as
+// OLM does for permission objects.
 type Manifest = func(object olmcore.Object, bare bool) (string, error)
 
-// Steps returns the steps that install one operator into a namespace: its ClusterServiceVersion, the other objects of its
-// bundle in their order, and the permission objects that the ClusterServiceVersion asks for. The error says why the
+// Steps returns the steps that install one operator into a namespace. They are its ClusterServiceVersion, the other
+// objects of its bundle in their order, and the permission objects of the ClusterServiceVersion. The error says why the
 // bundle cannot be installed. The operator is not changed.
 func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1.Step, err error) {
 	defer func() {
@@ -69,11 +69,11 @@ func Steps(o olmcore.Operator, namespace string, of Manifest) (steps []*v1alpha1
 // messageOfOLM is an error with the text that OLM has for it.
 type messageOfOLM string
 
-// Error implements error.
+// Error returns the message.
 func (m messageOfOLM) Error() string { return string(m) }
 
-// About returns the error of a function of this package with the name of the operator. A message of OLM, which names the bundle,
-// stays as it is.
+// About adds the name of the operator to an error of this package. A message of OLM is returned unchanged, because it
+// names the bundle already.
 func About(operator string, err error) error {
 	var ofOLM messageOfOLM
 	if errors.As(err, &ofOLM) {
@@ -82,8 +82,8 @@ func About(operator string, err error) error {
 	return fmt.Errorf("operator %s: %w", operator, err)
 }
 
-// Version returns the ClusterServiceVersion of an operator's bundle as it is to be created in a namespace. The error
-// says why the bundle cannot be installed.
+// Version returns the ClusterServiceVersion of an operator's bundle in the form that is created in a namespace. The
+// error says why the bundle cannot be installed.
 func Version(o olmcore.Operator, namespace string) (*v1alpha1.ClusterServiceVersion, error) {
 	var found *v1alpha1.ClusterServiceVersion
 	for i, object := range o.Bundle.Objects {
@@ -129,7 +129,7 @@ type properties struct {
 	Properties []olmcore.Property `json:"properties"`
 }
 
-// EncodeProperties returns properties as annotations and lookups hold them.
+// EncodeProperties returns properties in the form that annotations and lookups contain.
 func EncodeProperties(list []olmcore.Property) (string, error) {
 	if len(list) == 0 {
 		return "{}", nil
@@ -138,7 +138,7 @@ func EncodeProperties(list []olmcore.Property) (string, error) {
 	return string(data), err
 }
 
-// DecodeProperties reads what EncodeProperties returns, and an empty text.
+// DecodeProperties is the inverse of EncodeProperties. It returns nil for an empty text.
 func DecodeProperties(text string) ([]olmcore.Property, error) {
 	if text == "" {
 		return nil, nil
@@ -150,8 +150,8 @@ func DecodeProperties(text string) ([]olmcore.Property, error) {
 	return list.Properties, nil
 }
 
-// Literal is the Manifest that holds the object itself. The untyped values of one that a caller made by hand may be of
-// any Go type that encodes.
+// Literal is a Manifest function whose manifest is the object itself. An unstructured object may contain values of any
+// Go type that can be encoded.
 func Literal(object olmcore.Object, bare bool) (text string, err error) {
 	var values map[string]any
 	if u, untyped := object.(*unstructured.Unstructured); untyped {
@@ -172,8 +172,8 @@ func Literal(object olmcore.Object, bare bool) (text string, err error) {
 	return manifest.Encode(values)
 }
 
-// NewStep returns the step of an object from a catalog that resolves to a version; its status is Unknown. The error says
-// that the object has no name.
+// NewStep returns the step of an object, with the status Unknown. resolving is the ClusterServiceVersion that the step
+// belongs to, text the manifest, and catalog the CatalogSource. It returns an error if the object has no name.
 func NewStep(resolving string, object olmcore.Object, text string, catalog types.NamespacedName) (*v1alpha1.Step, error) {
 	gvk, name := olmcore.GVKOf(object), cmp.Or(object.GetName(), object.GetGenerateName())
 	if name == "" {

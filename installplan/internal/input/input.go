@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package input checks and reads what the Inputs of package installplan and those below it hold.
+// Package input validates and reads the Inputs of package installplan and the packages below it.
 package input
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// VisibilityGrace is how long something that another object proves to exist may be missing in an Input, as it comes
-// from a stale cache.
+// VisibilityGrace is the grace period for a stale cache. During it, an object that another object proves to exist may
+// be missing from an Input.
 const VisibilityGrace = 10 * time.Second
 
-// Now returns an *olmcore.InputError for a time that is not set.
+// Now returns an *olmcore.InputError if now is zero, else nil.
 func Now(now time.Time) error {
 	if now.IsZero() {
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
@@ -25,7 +25,7 @@ func Now(now time.Time) error {
 	return nil
 }
 
-// NotEmpty returns an *olmcore.InputError for a text that is not set.
+// NotEmpty returns an *olmcore.InputError for a field if its text is empty, else nil.
 func NotEmpty(field, text string) error {
 	if text == "" {
 		return &olmcore.InputError{Field: field, Problem: "is empty"}
@@ -33,7 +33,8 @@ func NotEmpty(field, text string) error {
 	return nil
 }
 
-// Required returns an *olmcore.InputError for a list that was not read, and for what olmcore.ValidateList refuses.
+// Required returns an *olmcore.InputError if a list was not read, or if olmcore.ValidateList returns one. Otherwise it
+// returns nil.
 func Required[O olmcore.Object](field string, list olmcore.Observed[O], checks ...olmcore.Check) error {
 	if !list.Complete && len(list.Items) == 0 {
 		return &olmcore.InputError{Field: field, Problem: "was not read"}
@@ -41,14 +42,14 @@ func Required[O olmcore.Object](field string, list olmcore.Observed[O], checks .
 	return olmcore.ValidateList(field, list, checks...)
 }
 
-// Terminating reports whether one of some Namespaces is being deleted.
+// Terminating reports whether one of the Namespaces is being deleted.
 func Terminating(list olmcore.Observed[*corev1.Namespace]) bool {
 	return slices.ContainsFunc(list.Items, func(n *corev1.Namespace) bool {
 		return n != nil && (n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating)
 	})
 }
 
-// ByName returns the objects of a list, sorted by name.
+// ByName returns a copy of a list, sorted by name.
 func ByName[O olmcore.Object](list []O) []O {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b O) int { return strings.Compare(a.GetName(), b.GetName()) })

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Immutable names the field that would have to change for an object to hold what is wanted, and cannot; empty for none.
+// Immutable returns the name of an immutable field in which two objects differ. have is the existing object and want
+// the desired one. It returns an empty string if have can be updated to want.
 type Immutable func(have, want map[string]any) string
 
 func immutableRoleRef(have, want map[string]any) string {
@@ -64,8 +65,8 @@ func immutablePriority(have, want map[string]any) string {
 	return ""
 }
 
-// Keep takes over into want, which it changes, what an existing object has and the manifest leaves open, and returns
-// it. managed: the object was handed to OLM.
+// Keep copies fields of the existing object have that the manifest leaves open into want, and returns want. It changes
+// want. managed is true if the object is managed by OLM.
 type Keep func(have, want map[string]any, managed bool) map[string]any
 
 func keepSecret(have, want map[string]any, _ bool) map[string]any {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kinds is the table of the kinds of InstallPlan steps: how the objects of each are applied, and which other
-// kinds an API server serves.
+// Package kinds contains the table of the kinds of InstallPlan steps. A row describes how the objects of a kind are
+// applied. The package also determines which other kinds an API server serves.
 package kinds
 
 import (
@@ -22,33 +22,34 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Kind is how steps of one kind are applied: a row of the table. Package step applies every row; what it does besides for
-// ClusterServiceVersions, Subscriptions, CustomResourceDefinitions and copies of pull Secrets is in its table of rules.
+// Kind is a row of the table: how steps of one kind are applied. Package step applies all rows. It has additional rules
+// for ClusterServiceVersions, Subscriptions, CustomResourceDefinitions and copies of pull Secrets.
 type Kind struct {
 	GVK        schema.GroupVersionKind
 	Namespaced bool
-	// Owned: the object gets an owner reference to the step's ClusterServiceVersion. Labelled: it gets the owner labels
-	// instead, as it has no namespace.
+	// Owned is true if the object gets an owner reference to the ClusterServiceVersion of the step. Labelled is true if
+	// it gets the owner labels instead, because it is cluster-scoped.
 	Owned, Labelled bool
-	// CreateOnly: an object that exists satisfies the step whatever its content.
+	// CreateOnly is true if any existing object satisfies the step, whatever its content.
 	CreateOnly bool
-	// Additive: an object that was not handed to OLM gets what the step adds, as Keep leaves the rest alone. Of other
-	// kinds it is used or refused, and not written.
+	// Additive is true if the additions of the step are also written to an unmanaged object. Keep preserves the rest of
+	// the object. For other kinds, an unmanaged object is used unchanged or fails the step.
 	Additive bool
-	// ByController: the controller writes it, whatever account the plan runs as.
+	// ByController is true if the controller writes the object, even if the plan runs as a ServiceAccount.
 	ByController bool
-	// Keep and Immutable may be nil: nothing is kept, everything can change.
+	// Keep and Immutable may be nil. Then no field is kept, and every field can change.
 	Keep      Keep
 	Immutable Immutable
-	// Order is the place of its steps in a new plan, from 0; others have OtherKinds.
+	// Order is the position of the steps in a new plan, from 0. Kinds that are not in Known have the position
+	// OtherKinds.
 	Order int
-	// Word is what OLM's messages call it; FailedCreate and FailedUpdate are the formats, for its name and the message,
-	// of what OLM makes of an error of the API server: empty for the way of most kinds.
+	// Word is the name of the kind in OLM's messages. FailedCreate and FailedUpdate are the formats of OLM's errors,
+	// with the name and the message as arguments. If they are empty, Explain uses the format of most kinds.
 	Word, FailedCreate, FailedUpdate string
 }
 
-// Kinds of steps that have rules of their own, as OLM names them: "Secret" is the copy of a pull Secret, "BundleSecret"
-// a Secret from a bundle.
+// Kinds of steps with their own rules, as OLM names them. "Secret" is the copy of a pull Secret, and "BundleSecret" a
+// Secret from a bundle.
 const (
 	CSV            = v1alpha1.ClusterServiceVersionKind
 	CRD            = "CustomResourceDefinition"
@@ -58,10 +59,10 @@ const (
 	ServiceAccount = "ServiceAccount"
 )
 
-// Table holds rows by OLM's names of the kinds.
+// Table contains rows by OLM's name of the kind.
 type Table map[string]Kind
 
-// Known is the table.
+// Known is the table of the kinds of steps.
 var Known = Table{
 	CSV:          {GVK: olm(CSV), Namespaced: true, CreateOnly: true, Word: "csv"},
 	Subscription: {GVK: olm(Subscription), Namespaced: true, CreateOnly: true, Order: 9, Word: "subscription"},
@@ -81,8 +82,8 @@ var Known = Table{
 	"ClusterRoleBinding": {GVK: rbac("ClusterRoleBinding"), Labelled: true, Immutable: immutableRoleRef, Order: 6, Word: "clusterrolebinding"},
 }
 
-// Supported are the kinds, of any group, that steps may have besides Known. Those with a GVK every API server serves;
-// the others a CustomResourceDefinition defines.
+// Supported contains the kinds that steps may have in addition to Known, for any API group. Every API server serves the
+// kinds with a GVK. A CustomResourceDefinition defines the others.
 var Supported = Table{
 	"PodDisruptionBudget": {GVK: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), Namespaced: true},
 	"NetworkPolicy":       {GVK: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespaced: true},
@@ -96,10 +97,10 @@ func olm(kind string) schema.GroupVersionKind  { return v1alpha1.SchemeGroupVers
 func core(kind string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(kind) }
 func rbac(kind string) schema.GroupVersionKind { return rbacv1.SchemeGroupVersion.WithKind(kind) }
 
-// OtherKinds is the Order of kinds that are no row of Known.
+// OtherKinds is the Order of kinds that are not in Known.
 const OtherKinds = 8
 
-// OrderOf returns the place of a step in a new plan.
+// OrderOf returns the position of a step in a new plan.
 func OrderOf(s *v1alpha1.Step) int {
 	if k, known := Known[s.Resource.Kind]; known {
 		return k.Order
@@ -107,13 +108,13 @@ func OrderOf(s *v1alpha1.Step) int {
 	return OtherKinds
 }
 
-// IsGeneric reports whether a step is of a kind that is no row of Known.
+// IsGeneric reports whether the kind of a step is not in Known.
 func IsGeneric(s *v1alpha1.Step) bool {
 	_, known := Known[s.Resource.Kind]
 	return !known
 }
 
-// Generic returns how a kind is applied that is no row of Known.
+// Generic returns the row for a kind that is not in Known.
 func Generic(gvk schema.GroupVersionKind, namespaced bool) Kind {
 	return Kind{
 		GVK: gvk, Namespaced: namespaced, Owned: namespaced, Labelled: !namespaced,
@@ -122,14 +123,14 @@ func Generic(gvk schema.GroupVersionKind, namespaced bool) Kind {
 	}
 }
 
-// IsSupported reports whether steps may have a kind that is no row of Known: one of supported, where that is nil a row
-// of Supported.
+// IsSupported reports whether steps may have a kind that is not in Known. supported contains the allowed kinds. If it
+// is nil, the kinds of Supported are allowed.
 func IsSupported(supported []string, kind string) bool {
 	_, byDefault := Supported[kind]
 	return slices.Contains(supported, kind) || supported == nil && byDefault
 }
 
-// Of returns the row of a kind that every API server serves, of those that steps have.
+// Of returns the row of a kind of Known or Supported that every API server serves. served is false if there is none.
 func Of(gvk schema.GroupVersionKind) (k Kind, served bool) {
 	for _, table := range [...]Table{Known, Supported} {
 		for _, k := range table {
@@ -141,7 +142,7 @@ func Of(gvk schema.GroupVersionKind) (k Kind, served bool) {
 	return Kind{}, false
 }
 
-// GVKOf returns the kind of the object that a step names, going by its resource alone.
+// GVKOf returns the kind of a step's object. It uses the resource of the step, and not its manifest.
 func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
 	if k, known := Known[s.Resource.Kind]; known {
 		return k.GVK
@@ -149,8 +150,8 @@ func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
 }
 
-// KeyOf returns the object that a step of a plan in a namespace names, going by its resource alone. ok is false when
-// its kind is not served.
+// KeyOf returns the key of a step's object. namespace is the namespace of the plan. It uses the resource of the step,
+// and not its manifest. ok is false if the kind is not served.
 func KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) (key olmcore.Key, ok bool) {
 	gvk := GVKOf(s)
 	k, known := Known[s.Resource.Kind]
@@ -165,13 +166,13 @@ func KeyOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomRes
 	return key, known
 }
 
-// Served is what is known about the API of a kind that is no row of Known.
+// Served describes whether the API server serves the version and the kind, and whether the kind is namespaced.
 type Served struct {
 	Version, Kind, Namespaced bool
 }
 
-// LookUp says whether the API server serves a kind: kinds of its own, and those that a CustomResourceDefinition
-// defines. An aggregated API that no CustomResourceDefinition describes is not seen.
+// LookUp returns whether the API server serves a kind. It knows the built-in kinds of Supported, and those that a
+// CustomResourceDefinition in crds defines. It does not know kinds of aggregated APIs.
 func LookUp(gvk schema.GroupVersionKind, crds []*apiextensionsv1.CustomResourceDefinition) (answer Served) {
 	if k, ok := Supported[gvk.Kind]; ok && k.GVK == gvk {
 		return Served{Version: true, Kind: true, Namespaced: k.Namespaced}
@@ -194,7 +195,7 @@ func LookUp(gvk schema.GroupVersionKind, crds []*apiextensionsv1.CustomResourceD
 	return answer
 }
 
-// Established reports whether the API of a definition is served.
+// Established reports whether the API of a CustomResourceDefinition is served.
 func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	is := map[apiextensionsv1.CustomResourceDefinitionConditionType]bool{}
 	for _, c := range crd.Status.Conditions {
@@ -203,7 +204,8 @@ func Established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return is[apiextensionsv1.Established] && is[apiextensionsv1.NamesAccepted]
 }
 
-// Explain words an API server's error about the object of a name as OLM does; exists says that the object is to be updated.
+// Explain returns OLM's message for an error of the API server. name is the name of the object. exists is true for an
+// update, and false for a creation.
 func (k Kind) Explain(name string, exists bool, message string) string {
 	verb, format := "creating", k.FailedCreate
 	if exists {
@@ -215,7 +217,7 @@ func (k Kind) Explain(name string, exists bool, message string) string {
 	return fmt.Sprintf(format, name, message)
 }
 
-// VersionReference returns the owner reference to a ClusterServiceVersion that has no UID yet.
+// VersionReference returns an owner reference to a ClusterServiceVersion, without its UID.
 func VersionReference(name string) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: CSV, Name: name,
@@ -223,7 +225,7 @@ func VersionReference(name string) metav1.OwnerReference {
 	}
 }
 
-// IsVersionReference reports whether an owner reference names a ClusterServiceVersion.
+// IsVersionReference reports whether an owner reference is to a ClusterServiceVersion.
 func IsVersionReference(r metav1.OwnerReference) bool {
 	return r.Kind == CSV && strings.HasPrefix(r.APIVersion, v1alpha1.GroupName+"/")
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest reads and writes the manifests of InstallPlan steps.
+// Package manifest parses and encodes the manifests of InstallPlan steps.
 package manifest
 
 import (
@@ -18,20 +18,21 @@ import (
 	"github.com/olmcore/olm/internal/yamljson"
 )
 
-// ErrEmpty is the error of a manifest that holds nothing, which OLM reads again.
+// ErrEmpty is the error for an empty manifest. OLM retries to read it.
 var ErrEmpty = errors.New("it is empty")
 
-// Manifest is what a step's manifest says, as JSON values.
+// Manifest is the parsed manifest of a step, as JSON values.
 type Manifest struct {
 	Object map[string]any
-	// GVK is empty where the manifest does not say, as in those that OLM makes of typed objects.
+	// GVK is empty if the manifest does not contain the kind, as in manifests that OLM encodes from typed objects.
 	GVK  schema.GroupVersionKind
 	Name string
-	// Extra: more YAML documents follow.
+	// Extra is true if more YAML documents follow.
 	Extra bool
 }
 
-// Parse reads the first YAML or JSON document of a manifest, without the fields that an API server sets.
+// Parse parses the first YAML or JSON document of a manifest. It removes the status and the metadata fields that an API
+// server sets.
 func Parse(text string) (m Manifest, err error) {
 	if err = utiljson.Unmarshal([]byte(text), &m.Object); err != nil {
 		// It may be YAML, even where it begins as JSON does.
@@ -68,16 +69,17 @@ func looksLikeJSON(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
 }
 
-// Metadata returns the metadata of the object; nil for none.
+// Metadata returns the metadata of the object, or nil if there is none.
 func (m Manifest) Metadata() map[string]any { return Fields(m.Object, "metadata") }
 
-// Fields returns the fields of an object that is a field of another; nil for none.
+// Fields returns a field of an object that is an object itself, or nil if there is none.
 func Fields(object map[string]any, field string) map[string]any {
 	fields, _ := object[field].(map[string]any)
 	return fields
 }
 
-// Strings returns a copy of a map of strings at a metadata field, without the values that are no strings; never nil.
+// Strings returns a copy of a map of strings, such as the labels, in the metadata. Values that are not strings are
+// omitted. The result is never nil.
 func Strings(metadata map[string]any, field string) map[string]any {
 	values := Fields(metadata, field)
 	out := make(map[string]any, len(values))
@@ -89,7 +91,7 @@ func Strings(metadata map[string]any, field string) map[string]any {
 	return out
 }
 
-// Encode returns a manifest as OLM writes it: JSON and one newline.
+// Encode returns a manifest as OLM writes it: JSON, followed by a newline.
 func Encode(object map[string]any) (string, error) {
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(object); err != nil {
@@ -98,7 +100,7 @@ func Encode(object map[string]any) (string, error) {
 	return buf.String(), nil
 }
 
-// Identity tells which object a manifest describes.
+// Identity contains the fields of a manifest that identify its object.
 type Identity struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -107,7 +109,7 @@ type Identity struct {
 	} `json:"metadata"`
 }
 
-// Identify returns the identity of a manifest; zero when it has none or is a Ref.
+// Identify returns the identity of a manifest. It returns the zero value if the manifest cannot be parsed or is a Ref.
 func Identify(text string) Identity {
 	var id Identity
 	if _, ok := ParseRef(text); ok {
@@ -125,10 +127,11 @@ func Identify(text string) Identity {
 	return id
 }
 
-// NameOf returns the name of the object that a step's manifest describes; empty when it has none or is a Ref.
+// NameOf returns the name of the object in a step's manifest. It returns an empty string if there is none or the
+// manifest is a Ref.
 func NameOf(s *v1alpha1.Step) string { return Identify(s.Resource.Manifest).Metadata.Name }
 
-// GVKOf returns the kind that a step's manifest describes, else the step's.
+// GVKOf returns the kind in a step's manifest, or the kind of the step's resource if the manifest has none.
 func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
 	if id := Identify(s.Resource.Manifest); id.Kind != "" {
 		return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind)
@@ -136,13 +139,13 @@ func GVKOf(s *v1alpha1.Step) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: s.Resource.Group, Version: s.Resource.Version, Kind: s.Resource.Kind}
 }
 
-// NeedsDefinition reports whether a CustomResourceDefinition, if anything, defines the kind of a step.
+// NeedsDefinition reports whether the kind of a step must be defined by a CustomResourceDefinition.
 func NeedsDefinition(s *v1alpha1.Step) bool {
 	return kinds.IsGeneric(s) && !kinds.LookUp(GVKOf(s), nil).Kind
 }
 
-// FirstDocument returns the first YAML document that holds anything, as JSON, and whether there is another. What is a
-// JSON object is that document as it is.
+// FirstDocument returns the first YAML document that is not empty, as JSON. extra is true if another one follows. A
+// JSON object is returned unchanged.
 func FirstDocument(text string) (first []byte, extra bool, err error) {
 	if data := []byte(text); looksLikeJSON(text) && json.Valid(data) {
 		return data, false, nil
@@ -172,7 +175,7 @@ func FirstDocument(text string) (first []byte, extra bool, err error) {
 	return first, false, nil
 }
 
-// Source is where the object of a Ref is, in the form that OLM writes: the ConfigMap of an unpacked bundle.
+// Source is the ConfigMap of the unpacked bundle that contains the object of a Ref, in the form that OLM writes.
 type Source struct {
 	Kind                   string `json:"kind"`
 	Name                   string `json:"name"`
@@ -183,14 +186,14 @@ type Source struct {
 	Properties             string `json:"properties"`
 }
 
-// Ref is a manifest that stands for an object of an unpacked bundle.
+// Ref is a manifest that references an object in an unpacked bundle.
 type Ref struct {
 	Source
-	// Digest is that of the content that was planned; empty in those that OLM wrote.
+	// Digest is the digest of the planned content. It is empty if OLM wrote the manifest.
 	Digest string `json:"digest,omitempty"`
 }
 
-// ParseRef reads a manifest that is a Ref; ok is false for every other one.
+// ParseRef parses a manifest that is a Ref. The boolean is false for any other manifest.
 func ParseRef(text string) (Ref, bool) {
 	if !strings.Contains(text, `"catalogSourceName`) {
 		return Ref{}, false

@@ -22,11 +22,11 @@ import (
 // without a common package do not wait for each other. The order is decided from plans alone: a cache that shows the later
 // plan also shows every older write to plans, while a cache of Subscriptions may be older.
 
-// MaxGeneration is the highest generation that orders plans. A plan with a higher one was not created by a resolution: no plan
-// is earlier or later than it, and generations are not counted from it.
+// MaxGeneration is the highest spec.generation that is used to order plans. A plan with a higher one was not created by
+// a resolution. It is neither earlier nor later than another plan, and new generations are not counted from it.
 const MaxGeneration = math.MaxInt32
 
-// Generation returns the generation that orders a plan, 0 if it has none.
+// Generation returns the generation that orders a plan, or 0 if it has none.
 func Generation(plan *v1alpha1.InstallPlan) int {
 	if g := plan.Spec.Generation; g > 0 && g <= MaxGeneration {
 		return g
@@ -44,9 +44,9 @@ func compareOrder(a, b *v1alpha1.InstallPlan) int {
 	)
 }
 
-// Later returns the plans that a plan has to make way for, newest first. A later plan contains a package of the plan for which
-// the plan has not applied all steps. If the plan names no packages, a Subscription that owns the plan has to reference the
-// later one. Plans that are being deleted or were superseded are left out.
+// Later returns the later plans that supersede a plan, newest first. A later plan contains a package for which the plan
+// has not applied all steps. If the plan names no packages, a Subscription that owns it must reference the later plan.
+// Plans that are being deleted or were superseded are omitted.
 func Later(
 	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (later []*v1alpha1.InstallPlan,
 ) {
@@ -71,8 +71,8 @@ func Later(
 	return later
 }
 
-// Earlier returns the plans that have to end before a plan gets its steps or starts, sorted by name. They wait for approval or
-// run, and the plan is later than they are.
+// Earlier returns the earlier plans that must end before a plan gets its steps or starts, sorted by name. They wait for
+// approval or are being installed, and the plan is later than they are.
 func Earlier(
 	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (earlier []*v1alpha1.InstallPlan,
 ) {
@@ -88,7 +88,7 @@ func Earlier(
 	return earlier
 }
 
-// Unfinished is the message about the earlier plans that a plan waits for.
+// Unfinished returns the message about the earlier plans that a plan waits for.
 func Unfinished(earlier []*v1alpha1.InstallPlan) string {
 	names := make([]string, len(earlier))
 	for i, p := range earlier {
@@ -100,8 +100,8 @@ func Unfinished(earlier []*v1alpha1.InstallPlan) string {
 	return "InstallPlans " + strings.Join(names, ", ") + " are not finished"
 }
 
-// MayConcern reports whether another plan may be earlier or later than a plan: both are in one namespace and contain a common
-// package, or one of them names no package.
+// MayConcern reports whether another plan may be earlier or later than a plan. Both must be in the same namespace. They
+// must have a package in common, or one of them names no package.
 func MayConcern(plan, other *v1alpha1.InstallPlan) bool {
 	if plan.Namespace != other.Namespace || plan.UID == other.UID {
 		return false
@@ -114,7 +114,7 @@ func MayConcern(plan, other *v1alpha1.InstallPlan) bool {
 // HasSteps reports whether the status of a plan contains steps.
 func HasSteps(plan *v1alpha1.InstallPlan) bool { return len(plan.Status.Plan) > 0 }
 
-// Shared returns those of the packages that a plan contains.
+// Shared returns the packages in packages that a plan contains.
 func Shared(packages []string, plan *v1alpha1.InstallPlan) (shared []string) {
 	if len(packages) == 0 {
 		return nil
@@ -143,8 +143,8 @@ func hasOpenSteps(plan *v1alpha1.InstallPlan, packages []string) bool {
 	})
 }
 
-// VersionsOf returns the names of the ClusterServiceVersions of a plan. The value is true if the version belongs to one of the
-// packages, or if its package is unknown.
+// VersionsOf returns the names of the ClusterServiceVersions of a plan. The value is true if the version belongs to one
+// of the packages, or if its package is not known.
 func VersionsOf(plan *v1alpha1.InstallPlan, packages []string) map[string]bool {
 	versions := map[string]bool{}
 	for _, s := range plan.Status.Plan {
@@ -157,18 +157,22 @@ func VersionsOf(plan *v1alpha1.InstallPlan, packages []string) map[string]bool {
 	return versions
 }
 
-// TakenOver returns the ClusterServiceVersions of a plan that later plans replace which have started: the plan applies no more steps
-// for them. A later plan replaces all versions of the packages that it contains. all reports whether those are all versions of the
-// plan.
+// TakenOver returns the ClusterServiceVersions of a plan that later plans replace which have started. The plan applies
+// no more steps for them. A later plan replaces all versions of the packages that it contains. all is true if those are
+// all versions of the plan.
 func TakenOver(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (versions map[string]bool, all bool) {
 	return versionsIn(plan, packagesOfLater(plan, plans, true))
 }
 
-// Outdated is TakenOver for a plan that failed, for which later plans do not wait. A Subscription that references a plan of a higher
-// generation has left the failed plan for good, even if the later plan was deleted meanwhile. The versions of its package are
-// outdated as well. So is a version that another version of the namespace replaces: the plan and the Subscription that brought the
-// other one may both be gone. A version that its Subscription awaits, and that no later plan installs instead, is not outdated. csvs
-// are all ClusterServiceVersions of the namespace.
+// Outdated is like TakenOver for a failed plan, for which later plans do not wait. Two more kinds of versions are
+// outdated:
+//   - If a Subscription references a plan of a higher generation, it has left the failed plan for good. So the versions of
+//     its package are outdated, even if the later plan was deleted meanwhile.
+//   - If another version of the namespace replaces a version, that version is outdated. The plan and the Subscription that
+//     installed the successor may not exist any more.
+//
+// A version that its Subscription waits for, and that no later plan replaces, is not outdated. csvs contains all
+// ClusterServiceVersions of the namespace.
 func Outdated(
 	plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, csvs []*v1alpha1.ClusterServiceVersion,
 ) (versions map[string]bool, all bool) {
@@ -299,11 +303,11 @@ func isReferencedByOwner(later, plan *v1alpha1.InstallPlan, subscriptions []*v1a
 	})
 }
 
-// SupersededBy is the message of a plan that a later one superseded.
+// SupersededBy returns the message of a plan that a later plan superseded.
 func SupersededBy(later string) string { return "superseded by InstallPlan " + later }
 
-// Supersede ends a plan, whose status it changes, before or while it runs. The phase becomes Failed, and the condition Installed
-// has the reason Superseded.
+// Supersede ends a plan before or while it is installed. It changes status: the phase becomes Failed, and the condition
+// Installed has the reason Superseded.
 func Supersede(status *v1alpha1.InstallPlanStatus, message string, now time.Time) {
 	at := olmcore.Timestamp(now)
 	status.Phase, status.Message = v1alpha1.InstallPlanPhaseFailed, message
@@ -313,14 +317,14 @@ func Supersede(status *v1alpha1.InstallPlanStatus, message string, now time.Time
 	})
 }
 
-// IsSuperseded reports whether a plan ended because later plans replaced it, or because it was not needed.
+// IsSuperseded reports whether a plan was ended because later plans replaced it, or because it was not needed.
 func IsSuperseded(plan *v1alpha1.InstallPlan) bool {
 	return plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed &&
 		plan.Status.GetCondition(v1alpha1.InstallPlanInstalled).Reason == report.Superseded
 }
 
-// PackagesOf returns the packages that a plan installs: those of its annotation, or those that the properties of its
-// ClusterServiceVersions name.
+// PackagesOf returns the packages that a plan installs. They are in its annotation, or else in the properties of its
+// ClusterServiceVersions.
 func PackagesOf(plan *v1alpha1.InstallPlan) (packages []string) {
 	if packages = list(plan, Packages); len(packages) > 0 {
 		return packages

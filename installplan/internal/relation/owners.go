@@ -14,10 +14,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Relate makes Subscriptions owners of a plan, which it writes to, and labels the plan with the packages of the involved
-// Subscriptions. The annotations record both, and the packages of dependencies, which may have no Subscription yet. Relate removes
-// duplicate references, and no others. The list of Subscriptions may be stale, so a reference to another Subscription of the same
-// name may be the live one. The garbage collector, which reads the live objects, removes a reference to a deleted Subscription.
+// Relate adds owner references to Subscriptions to a plan, and labels with the packages of the involved Subscriptions.
+// It changes the plan. Annotations record both, and the packages of dependencies, which may not have a Subscription
+// yet.
+//
+// Relate removes duplicate references, but no others. The list of Subscriptions may be stale, so a reference to another
+// Subscription of the same name may be the live one. The garbage collector reads live objects, and removes references
+// to deleted Subscriptions.
 func Relate(plan *v1alpha1.InstallPlan, owners, involved []*v1alpha1.Subscription, dependencies ...string) {
 	uids, packages := list(plan, Contributors), append(list(plan, Packages), dependencies...)
 	for _, s := range owners {
@@ -71,21 +74,21 @@ func unlabelled(plan *v1alpha1.InstallPlan, involved []*v1alpha1.Subscription) (
 	})
 }
 
-// Repair is what the relations of a plan have to be.
+// Repair contains the differences between the relations of a plan and the desired ones.
 type Repair struct {
-	// Needed: an owner reference, a component label or the approval is not as it must be.
+	// Needed is true if an owner reference, a component label or the approval must be changed.
 	Needed bool
-	// ToManual: the approval is.
+	// ToManual is true if the approval must be changed to Manual.
 	ToManual bool
-	// Duplicate: the plan names one owner twice.
+	// Duplicate is true if the plan has the same owner reference twice.
 	Duplicate bool
-	// Unlabelled are the packages whose component label the plan lacks.
+	// Unlabelled contains the packages whose component label is missing.
 	Unlabelled       []string
 	owners, involved []*v1alpha1.Subscription
 }
 
-// Check compares the relations of a plan with what its Subscriptions demand; proven are further Subscriptions that are
-// to own it.
+// Check compares the relations of a plan with those that its Subscriptions require. proven contains additional
+// Subscriptions that should own the plan.
 func Check(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, proven ...*v1alpha1.Subscription) Repair {
 	r := Repair{owners: proven, ToManual: mustBeManual(plan, subscriptions)}
 	for _, s := range subscriptions {
@@ -113,8 +116,8 @@ func mustBeManual(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscrip
 		})
 }
 
-// Update returns a copy of the plan with all that the Repair corrects, and why it is written, with the reasons of
-// package installplan.
+// Update returns a copy of the plan with all corrections of the Repair, and the cause of the write. The reasons are
+// those of package installplan.
 func (r Repair) Update(plan *v1alpha1.InstallPlan) (after *v1alpha1.InstallPlan, cause olmcore.Cause) {
 	after = plan.DeepCopy()
 	Relate(after, r.owners, r.involved)
@@ -127,11 +130,12 @@ func (r Repair) Update(plan *v1alpha1.InstallPlan) (after *v1alpha1.InstallPlan,
 	return after, Repaired("owner references, labels or finalizer were incomplete")
 }
 
-// Ties finds the Subscriptions of a namespace by whatever may tie one to a plan: its name, UID, package and currentCSV,
-// and the name and UID of the plans that it refers to or that made it.
+// Ties is an index of the Subscriptions of a namespace. The keys are all values by which a plan may be related to a
+// Subscription. They are its name, UID, package and currentCSV, and the names and UIDs of the plans that it references
+// or that created it.
 type Ties map[string][]*v1alpha1.Subscription
 
-// NewTies returns the Ties of the Subscriptions of a namespace, none of them nil.
+// NewTies returns the Ties of the Subscriptions of a namespace. None of them may be nil.
 func NewTies(subscriptions []*v1alpha1.Subscription) Ties {
 	ties := Ties{}
 	for _, s := range subscriptions {
@@ -148,9 +152,9 @@ func NewTies(subscriptions []*v1alpha1.Subscription) Ties {
 	return ties
 }
 
-// Of returns, sorted by name, the Subscriptions that a decision about a plan looks at, and maybe others: those that
-// refer to it, were made by it, own it, are named like an owner or contributed to it. While it is not Complete also
-// those of the packages and versions that it brings, and those that it makes.
+// Of returns the Subscriptions that matter for a plan, and possibly others, sorted by name. They reference the plan,
+// were created by it, own it, have the name of an owner, or contributed to it. If the plan is not Complete, they also
+// include those for its packages and versions, and those that it creates.
 func (t Ties) Of(plan *v1alpha1.InstallPlan) []*v1alpha1.Subscription {
 	found := make([]*v1alpha1.Subscription, 0, 8)
 	add := func(values ...string) {

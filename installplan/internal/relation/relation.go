@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package relation ties InstallPlans to the Subscriptions that they are made for: owner references, component labels,
-// the annotations that remember both, whose approval a plan waits for, which plan took another's place, and the
-// finalizer. All functions leave their arguments as they are unless they say otherwise.
+// Package relation relates InstallPlans to their Subscriptions: owner references, component labels, and the annotations
+// that record both. It also decides whose approval a plan needs, which plan supersedes another, and when the finalizer
+// is set. The functions do not change their arguments unless the comment says so.
 package relation
 
 import (
@@ -25,35 +25,36 @@ import (
 )
 
 const (
-	// GeneratedBy is the annotation of a Subscription that a plan made: the plan's name.
+	// GeneratedBy is the annotation of a Subscription with the name of the plan that created it.
 	GeneratedBy = "olm.generated-by"
-	// Contributors is the annotation of a plan that remembers the UIDs of the Subscriptions that it was made for,
-	// Packages the one for their packages; lists separated by commas.
+	// Contributors is the annotation of a plan with the UIDs of the Subscriptions that it was created for. Packages is
+	// the annotation with their packages. Both are lists separated by commas.
 	Contributors = plans.AnnotationContributors
 	Packages     = olmcore.KeyPrefix + "packages"
-	// ContentHash is the annotation of a plan that identifies what it installs.
+	// ContentHash is the annotation of a plan with the hash of what it installs.
 	ContentHash = olmcore.KeyPrefix + "content-hash"
-	// Finalizer holds a plan until what it leaves behind is cleaned up.
+	// Finalizer is the finalizer that keeps a plan until its cleanup is done.
 	Finalizer = "operators.coreos.com/installplan-cleanup"
 )
 
-// OrphanGrace is how old a plan without steps may get, and how long a Subscription may name a plan that does not exist.
+// OrphanGrace is the maximum age of a plan without steps. It is also the time for which a Subscription may reference a
+// plan that does not exist.
 const OrphanGrace = 5 * time.Minute
 
-// RefersTo reports whether a Subscription's status names the plan.
+// RefersTo reports whether the status of a Subscription references the plan, by name and, if it has one, by UID.
 func RefersTo(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	ref := s.Status.InstallPlanRef
 	return ref != nil && ref.Name == plan.Name && (ref.Namespace == "" || ref.Namespace == plan.Namespace) &&
 		(ref.UID == "" || ref.UID == plan.UID)
 }
 
-// RefersExactly reports whether a Subscription's status names the plan by its UID.
+// RefersExactly reports whether the status of a Subscription references the plan by its name and UID.
 func RefersExactly(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return RefersTo(s, plan) && s.Status.InstallPlanRef.UID == plan.UID
 }
 
-// Needs reports whether a Subscription may be about a plan: it refers to its name or UID or, as long as it refers to
-// none, was made by it. A plan that is needed is kept.
+// Needs reports whether a plan must be kept for a Subscription. The Subscription references its name or UID, or it
+// references no plan and was created by this one.
 func Needs(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	ref := s.Status.InstallPlanRef
 	if ref == nil {
@@ -62,13 +63,13 @@ func Needs(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return ref.Name == plan.Name || plan.UID != "" && ref.UID == plan.UID
 }
 
-// HasVersion reports whether a Subscription has the version that it follows, so that it waits for no plan.
+// HasVersion reports whether the version that a Subscription follows is installed, so that it waits for no plan.
 func HasVersion(s *v1alpha1.Subscription) bool {
 	status := &s.Status
 	return status.State == v1alpha1.SubscriptionStateAtLatest && status.CurrentCSV != "" && status.InstalledCSV == status.CurrentCSV
 }
 
-// Involves reports whether a Subscription's own package is part of the plan.
+// Involves reports whether a plan contains the version or package of a Subscription.
 func Involves(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool {
 	return RefersTo(s, plan) || s.Annotations[GeneratedBy] == plan.Name || takesPlaceInPlan(plan, s) ||
 		!Terminal(plan) && s.Status.CurrentCSV != "" && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV)
@@ -83,7 +84,8 @@ func takesPlaceInPlan(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool
 	})
 }
 
-// GeneratedPackage returns the package of the Subscription that a step creates, "" if the manifest names none.
+// GeneratedPackage returns the package of the Subscription that a step creates, or an empty string if the manifest
+// names none.
 func GeneratedPackage(s *v1alpha1.Step) string {
 	m, err := manifest.Parse(s.Resource.Manifest)
 	if err != nil {
@@ -93,12 +95,12 @@ func GeneratedPackage(s *v1alpha1.Step) string {
 	return name
 }
 
-// MustOwn reports whether the plan was made for a Subscription, which therefore is to own it.
+// MustOwn reports whether the plan was created for a Subscription, which must therefore own it.
 func MustOwn(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool {
 	return s.UID != "" && (Involves(plan, s) || slices.Contains(list(plan, Contributors), string(s.UID)))
 }
 
-// PackageOf returns the package that a Subscription follows.
+// PackageOf returns the package that a Subscription follows, or an empty string if it has no spec.
 func PackageOf(s *v1alpha1.Subscription) string {
 	if s.Spec == nil {
 		return ""
@@ -116,54 +118,54 @@ func Terminal(plan *v1alpha1.InstallPlan) bool {
 	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete || plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed
 }
 
-// Repaired is the Cause of a write that completes the relations of a plan.
+// Repaired returns the cause of a write that completes the relations of a plan.
 func Repaired(message string) olmcore.Cause {
 	return olmcore.Cause{Reason: report.RelationRepaired, Message: message}
 }
 
-// AskForApproval makes a plan, which it writes to, wait for approval.
+// AskForApproval makes a plan wait for approval, and returns the cause of that write. It changes the plan.
 func AskForApproval(plan *v1alpha1.InstallPlan) olmcore.Cause {
 	plan.Spec.Approval, plan.Spec.Approved = v1alpha1.ApprovalManual, false
 	return olmcore.Cause{Reason: report.ManualOwner, Message: "a Subscription that owns the plan wants manual approval"}
 }
 
-// WantsManual reports whether a Subscription lets plans wait for approval.
+// WantsManual reports whether a Subscription requires approval of its plans and is not being deleted.
 func WantsManual(s *v1alpha1.Subscription) bool {
 	return s.DeletionTimestamp == nil && s.Spec != nil && s.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
 }
 
-// Untouched reports that no step of the plan can have been applied: what a step writes comes after startTime, and may
-// exist although the status does not say so yet.
+// Untouched reports whether no step of the plan can have been applied. status.startTime is written before the first
+// step is applied. So if it is set, an applied object may exist that the status does not report yet.
 func Untouched(plan *v1alpha1.InstallPlan) bool {
 	return plan.Status.StartTime == nil && !Applied(plan)
 }
 
-// Applied reports that the status says of a step that it was applied or asked for.
+// Applied reports whether a step of the plan has another status than Unknown.
 func Applied(plan *v1alpha1.InstallPlan) bool {
 	return slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool { return s != nil && s.Status != v1alpha1.StepStatusUnknown })
 }
 
-// HasFinalizer reports whether a plan has the finalizer.
+// HasFinalizer reports whether a plan has Finalizer.
 func HasFinalizer(plan *v1alpha1.InstallPlan) bool {
 	return slices.Contains(plan.Finalizers, Finalizer)
 }
 
-// AddFinalizer gives a plan, which it writes to, the finalizer.
+// AddFinalizer adds Finalizer to a plan. It changes the plan.
 func AddFinalizer(plan *v1alpha1.InstallPlan) {
 	if !HasFinalizer(plan) {
 		plan.Finalizers = append(plan.Finalizers, Finalizer)
 	}
 }
 
-// RemoveFinalizer takes the finalizer from a plan, which it writes to.
+// RemoveFinalizer removes Finalizer from a plan. It changes the plan.
 func RemoveFinalizer(plan *v1alpha1.InstallPlan) {
 	if plan.Finalizers = slices.DeleteFunc(plan.Finalizers, func(f string) bool { return f == Finalizer }); len(plan.Finalizers) == 0 {
 		plan.Finalizers = nil
 	}
 }
 
-// Marked returns the Subscriptions with the mark of this plan that blocks their namespace once the plan is gone, sorted
-// by name.
+// Marked returns the Subscriptions, sorted by name, whose annotation GeneratedBy names the plan and that reference no
+// other plan. In OLM, the annotation blocks resolution in the namespace once the plan is deleted.
 func Marked(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) (marked []*v1alpha1.Subscription) {
 	for _, s := range subscriptions {
 		if s.UID != "" && s.Annotations[GeneratedBy] == plan.Name && (s.Status.InstallPlanRef == nil || RefersTo(s, plan)) {
@@ -173,7 +175,7 @@ func Marked(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) 
 	return input.ByName(marked)
 }
 
-// Unmark asks for a Subscription without the name of the plan that made it.
+// Unmark returns the update that removes the annotation GeneratedBy from a Subscription.
 func Unmark(s *v1alpha1.Subscription, cause olmcore.Cause) olmcore.Update {
 	after := s.DeepCopy()
 	if delete(after.Annotations, GeneratedBy); len(after.Annotations) == 0 {
@@ -182,14 +184,16 @@ func Unmark(s *v1alpha1.Subscription, cause olmcore.Cause) olmcore.Update {
 	return olmcore.UpdateOf(s, after, cause)
 }
 
-// Account is the annotation of a plan that records the ServiceAccount under which it was made, as namespace/name.
+// Account is the annotation of a plan with the ServiceAccount that the OperatorGroup named when the plan was created,
+// as namespace/name.
 const Account = olmcore.KeyPrefix + "service-account"
 
-// AccountChange says why a plan that was made under a ServiceAccount may not go on as now, nil for the controller; empty
-// when it may. A plan that was made under none, or of which that is not known, may go on under any: it gets fewer rights.
+// AccountChange returns why a plan may not continue because its ServiceAccount changed, or an empty string if it may.
+// now is the current account, or nil for the controller. A plan that was created without an account, or whose account
+// is not known, may continue with any account, because it gets fewer permissions.
 //
-// An account is its namespace and name, which is what permissions are bound to; one that was made again under its name is
-// the same.
+// Accounts are compared by namespace and name, because permissions are bound to these. So an account that was deleted
+// and created again is the same.
 func AccountChange(plan *v1alpha1.InstallPlan, now *corev1.ObjectReference) string {
 	current := accountName(now, plan.Namespace)
 	for _, made := range [...]string{plan.Annotations[Account], accountName(plan.Status.AttenuatedServiceAccountRef, plan.Namespace)} {
@@ -208,8 +212,9 @@ func accountName(ref *corev1.ObjectReference, namespace string) string {
 	return cmp.Or(ref.Namespace, namespace) + "/" + ref.Name
 }
 
-// PrescribedAccount returns the account that plans made under the OperatorGroups of a namespace run as, as
-// namespace/name; empty for the controller and where no single group tells.
+// PrescribedAccount returns the ServiceAccount, as namespace/name, for new plans in a namespace with these
+// OperatorGroups. It returns an empty string if plans run as the controller, or if there is not exactly one
+// OperatorGroup.
 func PrescribedAccount(groups []*operatorsv1.OperatorGroup) string {
 	if found := managing(groups); len(found) > 0 {
 		groups = found // else they are not synced yet
@@ -225,8 +230,9 @@ func managing(groups []*operatorsv1.OperatorGroup) []*operatorsv1.OperatorGroup 
 	return slices.DeleteFunc(slices.Clone(groups), func(g *operatorsv1.OperatorGroup) bool { return len(g.Status.Namespaces) == 0 })
 }
 
-// AccountOf returns the account that plans of a namespace run as, nil for the controller, or what is wrong. Groups
-// whose status is empty do not count.
+// AccountOf returns the ServiceAccount that plans of a namespace run as, or nil for the controller. If the
+// OperatorGroups do not determine it, problem says why. OperatorGroups without target namespaces in their status are
+// ignored.
 //
 // Source: operator-lifecycle-manager pkg/lib/scoped, queryServiceAccountFromNamespace.
 func AccountOf(groups []*operatorsv1.OperatorGroup) (account *corev1.ObjectReference, problem string) {

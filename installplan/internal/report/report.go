@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report has the reasons that several packages of InstallPlans give, and says how long a text may be.
+// Package report contains the reasons that several packages for InstallPlans use, and limits the length of messages.
 package report
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/olmcore/olm/internal/printable"
 )
 
-// Reasons, each explained by the constants of its name in installplan, create and unpack.
+// Reasons. The constants of the same name with the prefix Reason in installplan, create and unpack explain them.
 const (
 	AppliedContentAltered   = "AppliedContentAltered"
 	BundleInvalid           = "BundleInvalid"
@@ -37,8 +37,8 @@ const (
 	UnmanagedObjectUpdated  = "UnmanagedObjectUpdated"
 )
 
-// Clip returns a text for a status, as valid UTF-8 of at most 8 KiB and a mark where it was cut: names and the texts of
-// an API server may have any length. Characters that people do not see are escaped.
+// Clip returns a text for a status. It is valid UTF-8, is cut after 8 KiB, and ends with " ..." if it was cut.
+// Invisible characters are escaped. Names and messages of an API server may be longer.
 func Clip(text string) string {
 	const limit = 8 << 10
 	text = printable.Text(strings.ToValidUTF8(text, "\uFFFD"))
