@@ -64,9 +64,9 @@ func Refers(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	return ref != nil && ref.Name == p.Name && (ref.Namespace == "" || ref.Namespace == p.Namespace) && SamePlan(ref, p.UID, p.Name)
 }
 
-// Contributes reports whether an InstallPlan belongs to a Subscription. It does if the Subscription references it or
-// was created by one of its steps, if it installs status.currentCSV, or if it lists the Subscription's UID as a
-// contributor.
+// Contributes reports whether an InstallPlan belongs to a Subscription. It does if the Subscription references it, or
+// if one of its steps created a Subscription without a reference. It also does if it is not over and installs
+// status.currentCSV, or if its annotation lists the Subscription's UID as a contributor.
 func Contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	return Refers(s, p) || s.Annotations[AnnotationGeneratedBy] == p.Name && s.Status.InstallPlanRef == nil ||
 		!Over(p) && s.Status.CurrentCSV != "" && slices.Contains(p.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) ||
