@@ -35,10 +35,10 @@
 // # When there is no solution
 //
 // A failed search returns the rules that caused the failure. They are reduced to a [Core], a set of rules of which none
-// can be left out. Each Core has OLM's message for these rules, a readable summary, and remedies. A remedy is a change
-// that was verified to help: the Subscriptions were resolved with it. The Subscriptions that a Core names are left out
-// and keep their installed operators. The others are resolved without them, unless [Policy].AllOrNothing selects OLM's
-// behaviour. A Subscription that gets less than its best candidate is in HeldBack, with the reason.
+// can be left out. Each Core has OLM's message for these rules, a readable summary, and remedies. Most remedies were
+// verified: the Subscriptions can be resolved with them. The Subscriptions that a Core names are left out and keep their
+// installed operators. The others are resolved without them, unless [Policy].AllOrNothing selects OLM's behaviour. A
+// Subscription that gets less than its best candidate is in HeldBack, with the reason.
 //
 // # Version ranges, simulated changes and upgrade paths
 //
