@@ -101,8 +101,8 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 }
 
 // Gather reads all objects that have the component label of the given name, and the Operator object of that name.
-// Either may be missing. Gather returns an error if a read fails or if r does not read one of the kinds, because the
-// status would then be incomplete.
+// Either may be missing. If the name is not valid in a label, no objects are read. Gather returns an error if a read
+// fails or if r does not read one of the kinds, because the status would then be incomplete.
 func Gather(ctx context.Context, r olmcore.Reader, name string) (Input, error) {
 	in := Input{Name: name}
 	var err error

@@ -42,8 +42,8 @@ type LabelsInput struct {
 
 // Labels adds missing component labels to Subscriptions, to the CSVs that they installed, and to the objects that
 // those CSVs own. The Result has one Update for each object, sorted by reference. Labels removes only the label of an
-// earlier package from a Subscription. A CSV and its objects are not labelled while the CSV is in a transient phase,
-// until it has been in that phase for two minutes.
+// earlier package from a Subscription. While a CSV is in a transient phase, it and its objects are not labelled for
+// the first two minutes.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption controller. Differs: Labels does not
 // label InstallPlans, because package installplan does.

@@ -106,7 +106,7 @@ type Outcome string
 
 // These are the possible Outcomes.
 const (
-	// Resolved means that an operator is to be installed or upgraded, or that a Subscription status is to be updated.
+	// Resolved means that the Result installs or upgrades an operator, or changes the status of a Subscription.
 	Resolved Outcome = "Resolved"
 	// Unchanged means that there is nothing to do.
 	Unchanged Outcome = "Unchanged"

@@ -32,9 +32,9 @@ type Options struct {
 	// are always Diagnostics. Without Strict, a document that cannot be used is left out and reported as a Diagnostic.
 	Strict bool
 	// MaxDocumentBytes limits the size of a document, and MaxDocuments limits the number of documents. MaxBytes limits
-	// the total size of all files, after decompression and after expansion of YAML aliases. 0 selects the default, and
-	// a negative limit is an error. Exceeding a limit is an error even without Strict, because the rest of the catalog
-	// is then unknown.
+	// the total size of all files, after decompression and expansion of YAML aliases. The default is selected by 0,
+	// and a negative limit is an error. Exceeding a limit is an error even without Strict, because the rest of the
+	// catalog is then unknown.
 	MaxDocumentBytes, MaxDocuments int
 	MaxBytes                       int64
 	// OmitProperties contains types of bundle properties to leave out in order to save memory. Resolution needs

@@ -13,8 +13,9 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Load reads all files below root in the order of their names, like Read. root may be a single file, and "." means all
-// of fsys. Files that a file named .indexignore excludes are skipped; its syntax is that of .gitignore.
+// Load reads all files below root, in the order of their names, and is otherwise like Read. root may be a single file,
+// and "." selects all of fsys. Files that a file named .indexignore excludes are skipped; its syntax is that of
+// .gitignore.
 //
 // Names that begin with two dots are skipped. A mounted ConfigMap has such names and symbolic links to them, and the
 // links are followed. Links that leave root, and special files such as named pipes, are reported as unreadable.

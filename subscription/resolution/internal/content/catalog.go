@@ -109,9 +109,9 @@ func (c *Catalog) IsEmpty() bool { return c == nil || len(c.Sorted) == 0 }
 // nil if the package does not exist.
 func (c *Catalog) Channels(pkg string) []string { return c.packageOf(pkg).ChannelNames() }
 
-// Chain returns the names of a channel's bundles in order of preference: the head, then the bundle that it replaces,
-// and so on, without skipped bundles. It returns nil if the channel does not exist or its upgrade graph defines no
-// order.
+// Chain returns the names of a channel's bundles in order of preference. The head is first, then the bundle that it
+// replaces, and so on. Skipped bundles are left out. Chain returns nil if the channel does not exist or its upgrade
+// graph defines no order.
 func (c *Catalog) Chain(pkg, channel string) (names []string) {
 	if ch := c.packageOf(pkg).Channel(channel); ch != nil {
 		for _, e := range ch.Chain {

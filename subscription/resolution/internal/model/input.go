@@ -100,9 +100,11 @@ type Policy struct {
 	AdoptSameBundle bool
 	// OmitHeldBack leaves Result.HeldBack empty, which saves time.
 	OmitHeldBack bool
-	// MaxSteps limits the work for each Subscription, in steps. One step examines a candidate or takes about as long;
-	// a million steps take about half a second. The work for reasons has limits of its own that are slightly higher. 0
-	// means DefaultMaxSteps, and a negative value means no limit.
+	// MaxSteps limits each search, in steps. One step examines a candidate or takes about as long; a million steps
+	// take about half a second. If a search for all Subscriptions reaches the limit, they are added one after the
+	// other, and those that reach the limit again are left out. With many Subscriptions, their limits are lower. The
+	// work for reasons has limits of its own that are slightly higher. 0 means DefaultMaxSteps, and a negative value
+	// means no limit.
 	MaxSteps int
 	// MessageLimit limits the length of failure messages in bytes. 0 means DefaultMessageLimit, and a negative value
 	// means no limit.

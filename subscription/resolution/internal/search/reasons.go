@@ -123,8 +123,9 @@ func (r *reducer) subscriptionsOf(rules model.Bitset) model.Bitset {
 }
 
 // OneByOne adds the Subscriptions to the question one after the other, the oldest first. Each has a limit of share
-// steps. undecided contains the Subscriptions for which the limit was reached. contradicts is the first Subscription
-// with which there is no solution, or nil; it is left out like the undecided ones. spent is the number of steps.
+// steps. The first result contains the Subscriptions for which the limit was reached. The second result is the first
+// Subscription with which there is no solution, or nil. Subscriptions in the results are left out before the next one
+// is added. The last result is the number of steps.
 func OneByOne(q Question, share int) (undecided []*model.Subscription, contradicts *model.Subscription, spent int) {
 	solver := Solver{}
 	q.Subs = model.SetOf()
