@@ -24,11 +24,11 @@ const (
 	// ReasonReplicaFailure means that the Pods of the Deployment cannot be created. Remove the cause, for example a
 	// quota or an admission webhook.
 	ReasonReplicaFailure = "ReplicaFailure"
-	// ReasonDeadline means that the Deployment exceeded its progress deadline and that no Pod shows the cause. Check
-	// the events of the Deployment.
+	// ReasonDeadline means that the Deployment exceeded its progress deadline, and no Pod shows the cause. Check the
+	// events of the Deployment.
 	ReasonDeadline = "ProgressDeadlineExceeded"
-	// ReasonUnavailable means that the Deployment is not available and that neither its conditions nor its Pods show
-	// the cause. Check its Pods if this lasts.
+	// ReasonUnavailable means that the Deployment is not available, and neither its conditions nor its Pods show the
+	// cause. Check its Pods if this lasts.
 	ReasonUnavailable = "DeploymentUnavailable"
 )
 

@@ -81,8 +81,8 @@ const (
 
 // These are the reasons of Diagnostics.
 const (
-	// ReasonInvalidContent means that a part of a catalog is invalid and is ignored. The author of the catalog has to
-	// correct it.
+	// ReasonInvalidContent means that a part of a catalog is invalid and is completely or partly ignored. The author
+	// of the catalog has to correct it.
 	ReasonInvalidContent = content.ReasonInvalidContent
 	// ReasonDuplicateContent means that a catalog defines something twice. The first definition is used, and the
 	// author of the catalog should remove the other.
@@ -108,11 +108,12 @@ const (
 	// ReasonUnreadableCSV means that the properties or APIs of an existing ClusterServiceVersion cannot be read. Only
 	// the readable ones are considered; correct the ClusterServiceVersion.
 	ReasonUnreadableCSV = content.ReasonUnreadableCSV
-	// ReasonBrokenReplacementChain means that spec.replaces of the existing ClusterServiceVersions does not form an
-	// upgrade chain. Delete the ClusterServiceVersions that do not belong to it.
+	// ReasonBrokenReplacementChain means that existing ClusterServiceVersions form no upgrade chain. For example, two
+	// of them replace the same one, or one with a successor is not in the phase Replacing. Check the
+	// ClusterServiceVersions that the message names.
 	ReasonBrokenReplacementChain = content.ReasonBrokenReplacementChain
-	// ReasonInvalidPin means that the version range of a Subscription is invalid, or that a Pin names a Subscription
-	// that does not exist. Nothing is installed or upgraded for the Subscription until the range is corrected.
+	// ReasonInvalidPin means that the version range of a Subscription is invalid, or a Pin names a Subscription that
+	// does not exist. Nothing is installed or upgraded for the Subscription until the range is corrected.
 	ReasonInvalidPin = content.ReasonInvalidPin
 	// ReasonUnknownExclusion means that the annotation of the OperatorGroup that hides global catalogs has no effect.
 	// Its value is not "true"; correct it.

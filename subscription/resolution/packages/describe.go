@@ -27,14 +27,14 @@ const (
 	// neither its ClusterServiceVersion nor its property olm.csv.metadata. Render the catalog with `opm render`, which
 	// adds them.
 	ReasonNotDescribed = "NotDescribed"
-	// ReasonUnreadableDescription means that the description of a head is not JSON, or that one of its fields has the
-	// wrong type. The other fields are used; correct the bundle.
+	// ReasonUnreadableDescription means that the description of a head is not JSON, or one of its fields has the wrong
+	// type. The other fields are used; correct the bundle.
 	ReasonUnreadableDescription = "UnreadableDescription"
 	// ReasonTooLarge means that a description, an icon or a whole package exceeds a size limit and is left out. Make
 	// it smaller.
 	ReasonTooLarge = "TooLarge"
-	// ReasonUnusableIcon means that the data of an icon is not base64, or that its media type is not one of
-	// MediaTypes. The icon is left out; correct it.
+	// ReasonUnusableIcon means that the data of an icon is not base64, or its media type is not one of MediaTypes. The
+	// icon is left out; correct it.
 	ReasonUnusableIcon = "UnusableIcon"
 )
 
