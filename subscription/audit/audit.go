@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit checks that the Subscriptions, InstallPlans and ClusterServiceVersions of a namespace fit together, and
-// offers what repairs them. [Find] writes nothing.
+// Package audit checks that the Subscriptions, InstallPlans and ClusterServiceVersions of a namespace are consistent
+// with each other, and offers actions that repair them. [Find] writes nothing.
 package audit
 
 import (
@@ -21,22 +21,23 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Finding is one broken or missing relation between Subscriptions, InstallPlans and ClusterServiceVersions.
+// Finding is one relation between Subscriptions, InstallPlans and ClusterServiceVersions that is broken or missing.
 type Finding struct {
 	// Diagnostic says what is wrong: Reason is one of the constants of this package or of package subscription, Target
 	// the object. It is an Info while it is younger than subscription.AuditGrace or harmless.
 	olmcore.Diagnostic
-	// Repair are the actions that end it, nil when there are none to offer: owner references and labels of InstallPlans
-	// are what sweep.Reconcile repairs by itself. Actions of several findings may be about one object; run one of them
-	// and audit again.
+	// Repair contains the actions that repair the relation. It is nil if Find offers none. For example,
+	// sweep.Reconcile repairs the owner references and labels of InstallPlans. The actions of several Findings may
+	// change the same object, so apply the actions of one Finding and then call Find again.
 	Repair []olmcore.Action
-	// Safe: the repair may run without asking a person.
+	// Safe means that Repair may be applied without asking a person.
 	Safe bool
 }
 
-// Find reports every relation of a namespace that is broken, missing or odd, sorted by object and reason, with the
-// actions that repair it. It reads what subscription.Reconcile reads, but no memory. A namespace in order has no
-// findings. The error is an *olmcore.InputError.
+// Find reports every relation of a namespace that is broken, missing or inconsistent, with the actions that repair it.
+// The result is sorted by object, reason and message, and it is empty if the namespace is consistent. Find takes the
+// Input of subscription.Reconcile but ignores its Histories. It returns an *olmcore.InputError if the input is
+// invalid.
 func Find(in subscription.Input) ([]Finding, error) {
 	in.Histories = nil
 	assessment, err := subscription.Assess(in)

@@ -2,56 +2,75 @@
 
 package audit
 
-// Reasons of Findings, besides those of the Diagnostics of Reconcile that Find repeats.
+// These are the reasons of Findings and of their actions. Find also uses some reasons of the Diagnostics of
+// subscription.Reconcile.
 const (
-	// RelationRepaired is the reason of actions: what an audit found is put right.
+	// RelationRepaired is the reason of actions that repair a Subscription's status or an InstallPlan.
 	RelationRepaired = "RelationRepaired"
 
-	// RefMissingPlan: the referenced plan is not there. The reference is cleared, or a condition says so.
+	// RefMissingPlan means that status.installPlanRef names an InstallPlan that does not exist or is not visible. The
+	// repair clears the reference or sets the condition InstallPlanMissing.
 	RefMissingPlan = "RefMissingPlan"
-	// RefWrongNamespace: status.installPlanRef names a plan of another namespace. Clear it.
+	// RefWrongNamespace means that status.installPlanRef names an InstallPlan of another namespace. Clear the
+	// reference.
 	RefWrongNamespace = "RefWrongNamespace"
-	// OwnerMissing: a plan lacks the owner reference to a Subscription that it is for. installplan repairs it.
+	// OwnerMissing means that an InstallPlan has no owner reference to a Subscription that it installs an operator
+	// for. Package installplan adds it.
 	OwnerMissing = "OwnerMissing"
-	// OwnerStaleUID: a plan's owner reference names an earlier Subscription of that name. installplan adds the current
-	// one, and Kubernetes' garbage collector removes the earlier one.
+	// OwnerStaleUID means that an owner reference of an InstallPlan has the UID of a deleted Subscription with the
+	// same name. Package installplan adds a reference to the current one, and Kubernetes' garbage collector removes
+	// the stale one.
 	OwnerStaleUID = "OwnerStaleUID"
-	// OwnerMalformed: an owner reference of a plan has wrong fields. installplan repairs it.
+	// OwnerMalformed means that an owner reference of an InstallPlan has wrong fields. Package installplan corrects
+	// it.
 	OwnerMalformed = "OwnerMalformed"
-	// OwnerDuplicate: a plan has two references to one owner. installplan repairs it.
+	// OwnerDuplicate means that an InstallPlan has two owner references with the same UID. Package installplan removes
+	// one.
 	OwnerDuplicate = "OwnerDuplicate"
-	// OwnerDangling: a plan is owned by a Subscription that is not there. Garbage collection deals with it.
+	// OwnerDangling means that an owner reference of an InstallPlan names a Subscription that does not exist.
+	// Kubernetes' garbage collector handles it, so there is nothing to do.
 	OwnerDangling = "OwnerDangling"
-	// LabelMissing: an object lacks the component label of its operator. The label is added.
+	// LabelMissing means that an object lacks the component label of its operator. The repair adds the label.
 	LabelMissing = "LabelMissing"
-	// LabelStale: a Subscription carries the label of its earlier package. The label is removed.
+	// LabelStale means that a Subscription still has the component label of an earlier package. The repair removes the
+	// label.
 	LabelStale = "LabelStale"
-	// LabelKeyCollision: two packages with long names have one label key. Use shorter names.
+	// LabelKeyCollision means that two packages with long names have the same component label key. Use shorter package
+	// names.
 	LabelKeyCollision = "LabelKeyCollision"
-	// AssociationDisagree: label and owner references of a plan name different Subscriptions. Look whom it is for.
+	// AssociationDisagree means that the labels and the owner references of an InstallPlan name different
+	// Subscriptions. Find out which Subscription it belongs to.
 	AssociationDisagree = "AssociationDisagree"
-	// GenerationMismatch: status.installPlanGeneration is lower than the plan's. It is raised.
+	// GenerationMismatch means that status.installPlanGeneration of a Subscription is lower than the generation of its
+	// InstallPlan. The repair raises it.
 	GenerationMismatch = "GenerationMismatch"
-	// GenerationDuplicate: several plans have one generation, so their order is not known. Nothing to do.
+	// GenerationDuplicate means that several InstallPlans have the same spec.generation, so their order is not known.
+	// There is nothing to do.
 	GenerationDuplicate = "GenerationDuplicate"
-	// ContentDuplicate: two plans in progress bring the same versions. Delete the one that no Subscription refers to.
+	// ContentDuplicate means that two InstallPlans in progress install the same versions. Delete the InstallPlan that
+	// no Subscription references.
 	ContentDuplicate = "ContentDuplicate"
-	// StatuslessPlan: a plan was created and never given its steps. Delete it.
+	// StatuslessPlan means that an InstallPlan was created but its steps were never written. Delete it.
 	StatuslessPlan = "StatuslessPlan"
-	// SupersededPlan: a plan in progress brings only what is there, or all refer to a newer one. Delete it.
+	// SupersededPlan means that an InstallPlan in progress is no longer needed. Either its versions exist already, or
+	// all its Subscriptions reference a newer InstallPlan. Delete it.
 	SupersededPlan = "SupersededPlan"
-	// OrphanPlan: no Subscription refers to a plan in progress or owns it. Delete it.
+	// OrphanPlan means that an InstallPlan is in progress, but no Subscription references or owns it. Delete it.
 	OrphanPlan = "OrphanPlan"
-	// StateContradiction: AtLatestKnown contradicts the CSVs that are there. The state is written again.
+	// StateContradiction means that status.state is AtLatestKnown although status.currentCSV is not installed. The
+	// repair writes the status again.
 	StateContradiction = "StateContradiction"
-	// ConditionContradiction: conditions contradict each other or the plan. They are written again.
+	// ConditionContradiction means that the conditions of a Subscription contradict each other or its InstallPlan. The
+	// repair writes them again.
 	ConditionContradiction = "ConditionContradiction"
-	// ApprovalDrift: a plan waits for an approval that no Subscription asks for any more. Approve or delete it. Or it
-	// runs, and by now one asks for approvals: that counts for the next one.
+	// ApprovalDrift means that an InstallPlan waits for approval, but no Subscription requires approval any more.
+	// Approve or delete it. It is also reported as an Info if an InstallPlan runs without approval although a
+	// Subscription is now Manual. In that case, only the next InstallPlan needs approval.
 	ApprovalDrift = "ApprovalDrift"
-	// ApprovalForcedBy: an Automatic Subscription waits because another one is Manual. Approve the plan. If they do not
-	// depend on each other, give one a namespace of its own, or set installPlan.separatePlans of the controllers.
+	// ApprovalForcedBy means that an Automatic Subscription waits for an approval that another, Manual Subscription
+	// requires. Approve the InstallPlan. If the two do not depend on each other, move one to its own namespace, or set
+	// installPlan.separatePlans of the controllers.
 	ApprovalForcedBy = "ApprovalForcedBy"
-	// SamePackage: two Subscriptions follow one package. Delete one.
+	// SamePackage means that two Subscriptions subscribe to the same package. Delete one of them.
 	SamePackage = "SamePackage"
 )

@@ -50,8 +50,10 @@ var labelledKinds = []labelledKind{
 	{apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), false, false},
 }
 
-// GatherOwned reads the objects that belong to ClusterServiceVersions of a namespace which carry a component label, of
-// every kind that inherits it; kinds that were not read are left out. Any other failed read is an error.
+// GatherOwned reads the objects that the given CSVs of a namespace own. These are objects that inherit component
+// labels, plus the CustomResourceDefinitions that the CSVs list as owned. CSVs that are copies or have no component
+// label are ignored. Kinds that r does not read are left out. GatherOwned returns an error if a read fails, or if
+// namespace is not a valid label value.
 func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs []*v1alpha1.ClusterServiceVersion) ([]olmcore.Object, error) {
 	csvs = slices.DeleteFunc(slices.Clone(csvs), func(c *v1alpha1.ClusterServiceVersion) bool {
 		return c.IsCopied() || len(componentKeys(c.Labels)) == 0
@@ -98,8 +100,9 @@ func GatherOwned(ctx context.Context, r olmcore.Reader, namespace string, csvs [
 	return all, err
 }
 
-// Gather reads what carries one component label, and the Operator object of its name. A failed read is an error, and so
-// is a kind that was not read: its status would lack what is there.
+// Gather reads all objects that have the component label of the given name, and the Operator object of that name.
+// Either may be missing. If the name is not valid in a label, no objects are read. Gather returns an error if a read
+// fails or if r does not read one of the kinds, because the status would then be incomplete.
 func Gather(ctx context.Context, r olmcore.Reader, name string) (Input, error) {
 	in := Input{Name: name}
 	var err error

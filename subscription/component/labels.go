@@ -24,27 +24,29 @@ const (
 	maxSharedKeys = 100
 )
 
-// LabelsInput is what Labels looks at: the operators of one namespace.
+// LabelsInput is the input of Labels: the operators of one namespace.
 type LabelsInput struct {
 	Now       time.Time
 	Namespace string
-	// Subscriptions and ClusterServiceVersions are those of the namespace.
+	// Subscriptions contains all Subscriptions of the namespace. ClusterServiceVersions contains all its CSVs by name.
 	Subscriptions          []*v1alpha1.Subscription
 	ClusterServiceVersions map[string]*v1alpha1.ClusterServiceVersion
-	// Owned are objects that may belong to the ClusterServiceVersions.
+	// Owned contains objects that may belong to the ClusterServiceVersions, for example the result of GatherOwned.
 	Owned []olmcore.Object
-	// PreviousPackages are the packages that a Subscription followed before, by UID.
+	// PreviousPackages contains the packages that a Subscription named earlier, by the UID of the Subscription.
 	PreviousPackages map[types.UID][]string
-	// Written are the Subscriptions, by name, that the same result writes: they get their labels in the next one.
+	// Written contains the names of Subscriptions that the same Result already updates. Their labels are changed in
+	// the next one.
 	Written map[string]bool
 }
 
-// Labels adds the component labels that Subscriptions, the CSVs that they installed, and what those own lack: one
-// Update for each object, sorted by reference. No label is removed but that of an earlier package from a Subscription.
-// Nothing of a CSV is labelled while it is in a phase that it will leave, until it has been there for two minutes.
+// Labels adds missing component labels to Subscriptions, to the CSVs that they installed, and to the objects that
+// those CSVs own. The Result has one Update for each object, sorted by reference. Labels removes only the label of an
+// earlier package from a Subscription. While a CSV is in a transient phase, it and its objects are not labelled for
+// the first two minutes.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption controller. Differs: InstallPlans are
-// package installplan's.
+// Source: operator-lifecycle-manager pkg/controller/operators/operators, adoption controller. Differs: Labels does not
+// label InstallPlans, because package installplan does.
 func Labels(in LabelsInput) olmcore.Result {
 	l := labels{LabelsInput: in, changes: map[olmcore.Object]map[string]bool{}}
 	for _, s := range in.Subscriptions {

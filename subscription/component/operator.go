@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package component keeps what belongs to an operator together: by the component label that [Labels] puts on a
-// Subscription, the ClusterServiceVersion that it installed and what that owns, and by the cluster-scoped Operator
-// object of the label, which [Reconcile] keeps.
+// Package component groups the objects of an operator. [Labels] adds the component label to a Subscription, to the
+// ClusterServiceVersion that it installed and to the objects that the ClusterServiceVersion owns. [Reconcile]
+// maintains the cluster-scoped Operator object of the label.
 //
-// Objects are made with their labels by packages installplan and csv; what is put here repairs. So nothing of a
-// ClusterServiceVersion is labelled while package csv writes it.
+// Packages installplan and csv create objects with their labels, so this package only adds labels that are missing.
+// That is why it does not label a ClusterServiceVersion while package csv still writes it.
 package component
 
 import (
@@ -30,31 +30,32 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// MaxRefs is how many components an Operator object lists at most.
+// MaxRefs is the maximum number of components that the status of an Operator object lists.
 const MaxRefs = 1000
 
 // maxText is how many bytes of conditions an Operator object lists: an object has an end, and whoever may label one
 // object of his chooses what its conditions say.
 const maxText = 256 << 10
 
-// Input is everything that Reconcile looks at.
+// Input is the input of Reconcile.
 type Input struct {
-	// Name is the name of the Operator object: what follows the prefix in a component label key. Required.
+	// Name is the name of the Operator object. It is also the part of the component label key after the prefix. It is
+	// required.
 	Name string
-	// Operator is the object of that name, nil when there is none.
+	// Operator is the Operator object with that name, or nil if it does not exist.
 	Operator *operatorsv1.Operator
-	// Components are the objects that carry the label, of every kind that can. Metadata is enough where the conditions
-	// do not matter.
+	// Components contains the objects that have the label, of every kind that can have it. Objects without spec and
+	// status are enough if their conditions are not needed.
 	Components []olmcore.Object
 }
 
-// Reconcile keeps the cluster-scoped Operator object of one component label: it is created while something carries the
-// label, and its status lists what does, with conditions, sorted by kind, apiVersion, namespace and name. Copied
-// ClusterServiceVersions are left out; the object is never deleted, people make them too. The error is an
-// *olmcore.InputError.
+// Reconcile maintains the cluster-scoped Operator object of one component label. It creates the object if at least one
+// object has the label. Its status lists these objects and their conditions, sorted by kind, apiVersion, namespace and
+// name. Copied ClusterServiceVersions are not listed. The Operator object is never deleted, because users also create
+// such objects. Reconcile returns an *olmcore.InputError if the input is invalid.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/operators, operator controller, and its package
-// decorators. Differs: at most MaxRefs are listed, and a Diagnostic says what is missing.
+// decorators. Differs: the status lists at most MaxRefs objects, and a Diagnostic reports how many are missing.
 func Reconcile(in Input) (olmcore.Result, error) {
 	if in.Name == "" {
 		return olmcore.Result{}, &olmcore.InputError{Field: "Name", Problem: "is empty"}
@@ -246,8 +247,9 @@ func timeOrNil(t *metav1.Time) *metav1.Time {
 	return new(olmcore.Timestamp(t.Time))
 }
 
-// Affected returns the keys of the Operator objects to reconcile when an object was added, changed or deleted, sorted:
-// those of its component labels, and its own name when it is one. Call it with the old and the new version.
+// Affected returns the keys of the Operator objects to reconcile after o was created, updated or deleted. They are the
+// Operators of its component labels, sorted by name. If o is an Operator object itself, the result is its own key.
+// Call it with both the old and the new version of an updated object.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	key := olmcore.KeyOf(o) // the zero Key for a nil pointer of any type
 	if key.Kind == "" {
@@ -265,27 +267,31 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return keys
 }
 
-// Reasons of actions.
+// These are the reasons of actions.
 const (
-	// ReasonLabelMissing: an object of an operator lacks the operator's component label.
+	// ReasonLabelMissing means that an object of an operator lacks the operator's component label. The action adds it.
 	ReasonLabelMissing = "ComponentLabelMissing"
-	// ReasonLabelStale: a Subscription carries the component label of a package that it does not follow any more.
+	// ReasonLabelStale means that a Subscription has the component label of a package that it no longer names. The
+	// action removes it.
 	ReasonLabelStale = "ComponentLabelStale"
-	// ReasonOperatorMissing: something carries a component label whose Operator object does not exist.
+	// ReasonOperatorMissing means that an object has a component label whose Operator object does not exist. The
+	// action creates it.
 	ReasonOperatorMissing = "OperatorMissing"
-	// ReasonStatusObserved: the status follows what was observed.
+	// ReasonStatusObserved means that the status of an Operator object differs from the observed components. The
+	// action updates it.
 	ReasonStatusObserved = "StatusObserved"
 )
 
-// Reasons of Diagnostics.
+// These are the reasons of Diagnostics.
 const (
-	// ReasonLabelKeyInvalid: package and namespace, or the name of an Operator object, give no valid label key, so the
-	// operator's objects stay unlabelled. Use another name.
+	// ReasonLabelKeyInvalid means that the label key is not valid, so the operator's objects are not labelled. The key
+	// contains the package and the namespace, or the name of the Operator object. Use another name.
 	ReasonLabelKeyInvalid = "LabelKeyInvalid"
-	// ReasonOperatorNameInvalid: a component label names an Operator object that the API server would reject, because its
-	// name has capital letters or underscores, for example. No Operator object is created; the operator itself works. Use
-	// another package name.
+	// ReasonOperatorNameInvalid means that the API server would reject the Operator object of a component label, for
+	// example because its name contains capital letters or underscores. No Operator object is created, but the
+	// operator itself works. Use another package name.
 	ReasonOperatorNameInvalid = "OperatorNameInvalid"
-	// ReasonOperatorRefsCut: an Operator object has too many components to list all. Select them by their label.
+	// ReasonOperatorRefsCut means that the status of an Operator object cannot list all components or all their
+	// conditions. Select the components by their label instead.
 	ReasonOperatorRefsCut = "OperatorRefsCut"
 )

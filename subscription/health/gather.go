@@ -14,9 +14,10 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// Gather reads what subscription.Gather reads, the versions that those replace, and the Deployments and Pods of the
-// namespace; these two are incomplete where they were not read. What only the caller knows stays empty: Now, Catalogs,
-// HeldBack and what subscription.Gather leaves out. A failed read is an error.
+// Gather reads the Input of a namespace from r: everything that subscription.Gather reads, the CSVs that those CSVs
+// replace, and all Deployments and Pods. Deployments and Pods are incomplete if r does not read these kinds. Gather
+// does not set Now, Catalogs, HeldBack and the fields that subscription.Gather leaves empty; the caller adds them. It
+// returns an error if a read fails.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config subscription.Config) (Input, error) {
 	of, err := subscription.Gather(ctx, r, namespace, config)
 	if err != nil {

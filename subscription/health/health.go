@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health answers for each Subscription of a namespace "is it installed yet, and what blocks?": one [Phase] of
-// the Subscription, its InstallPlan and its ClusterServiceVersion taken together, the object that blocks, since when,
-// why, and what the user can do. [Of] writes nothing; [Gather] reads what it needs. [Summarize] counts the answers of a
-// namespace, and [Summary.Merge] those of a fleet.
+// Package health reports for each Subscription of a namespace whether it is installed, and if not, why. Each [Health]
+// combines the state of the Subscription, its InstallPlan and its ClusterServiceVersion into one [Phase]. It also
+// names the object that blocks the Subscription, the reason, the start time and the advice for the user.
+//
+// [Of] writes nothing, and [Gather] reads its input. [Summarize] counts the answers for a namespace, and
+// [Summary.Merge] adds up the answers for a fleet.
 package health
 
 import (
@@ -19,25 +21,27 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Health is the answer for one Subscription. Its JSON has stable names.
+// Health describes the state of one Subscription. Its JSON field names are stable.
 type Health struct {
-	// Subscription is the one that the answer is about.
+	// Subscription is the Subscription that this Health describes. It has no resourceVersion.
 	Subscription olmcore.Ref `json:"subscription"`
 	Phase        Phase       `json:"phase"`
-	// Reason is a word, and Message a sentence, for what Object says; both may be empty when all is well.
+	// Reason is a CamelCase word, and Message is a sentence, that describe the state of Object. Both may be empty if
+	// the Subscription is healthy.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Object is what keeps the Subscription from being Installed; the ClusterServiceVersion when it is Installed. It has
-	// no resourceVersion, and no UID where the object is only known by name.
+	// Object is the object that keeps the Subscription from being Installed. In the phase Installed it is the
+	// ClusterServiceVersion. It has no resourceVersion, and it has no UID if only its name is known.
 	Object olmcore.Ref `json:"object,omitzero"`
-	// Since is the time from which the objects say that this is so, in UTC; zero when they do not say. It stays while the
-	// phase does, whatever becomes of the message.
+	// Since is the time, in UTC, since when Object has been in this state. It is zero if the objects do not record it.
+	// It does not change when only the message changes.
 	Since time.Time `json:"since,omitzero"`
-	// Advice is what the user can do; empty when there is nothing but to wait.
+	// Advice is one sentence about what the user can do. It is empty if the user can only wait.
 	Advice string `json:"advice,omitempty"`
 }
 
-// Of returns the health of each Subscription of a namespace by its name. The error is an *olmcore.InputError.
+// Of returns the Health of each Subscription of a namespace. The keys are the names of the Subscriptions. It returns
+// an *olmcore.InputError if the input is invalid.
 func Of(in Input) (map[string]Health, error) {
 	if err := in.validate(); err != nil {
 		return nil, err

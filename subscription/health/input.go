@@ -14,18 +14,18 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Input is everything Of looks at: the Input of subscription.Reconcile, and what the installed versions run. Of writes
-// to none of it. Lists may come in any order.
+// Input is the input of Of: the Input of subscription.Reconcile, plus the Deployments and Pods of the installed
+// versions. Of does not modify it. Lists may be in any order.
 type Input struct {
 	subscription.Input
-	// Deployments are all Deployments of the namespace. Where they were not read a version that waits for one is itself
-	// what blocks. Optional.
+	// Deployments contains all Deployments of the namespace. It is optional. If it is incomplete, Of reports the
+	// ClusterServiceVersion as the blocking object and does not examine its Deployments.
 	Deployments olmcore.Observed[*appsv1.Deployment]
-	// Pods are all Pods of the namespace, those of other Deployments included. Where they were not read a Deployment
-	// that is not available is itself what blocks. Optional.
+	// Pods contains all Pods of the namespace, including those of unrelated Deployments. It is optional. If it is
+	// empty, Of reports an unavailable Deployment itself as the blocking object.
 	Pods olmcore.Observed[*corev1.Pod]
-	// HeldBack is why Subscriptions do not get a newer version, as resolution.Result says; nil: it was not asked.
-	// Optional.
+	// HeldBack explains why Subscriptions do not get a newer version, as in resolution.Result. It is optional: nil
+	// means that the reasons are not known.
 	HeldBack []resolution.HeldBack
 }
 

@@ -4,10 +4,10 @@ package health
 
 import "slices"
 
-// Phase is where a Subscription stands together with its InstallPlan and its ClusterServiceVersion.
+// Phase is the combined state of a Subscription, its InstallPlan and its ClusterServiceVersion.
 type Phase string
 
-// Phases; the table phases has their order and says what they mean.
+// These are the phases. The table that Phases returns contains their order and their meaning.
 const (
 	Failed             Phase = "Failed"
 	Stuck              Phase = "Stuck"
@@ -21,7 +21,7 @@ const (
 	Installed          Phase = "Installed"
 )
 
-// PhaseRow is a row of the table of phases.
+// PhaseRow is one row of the table of phases: a phase and its meaning.
 type PhaseRow struct {
 	Phase   Phase
 	Meaning string
@@ -41,11 +41,11 @@ var phases = []PhaseRow{
 	{Installed, "The operator runs, and no newer version is known that could be installed. The message says so when the catalogs cannot be asked, or when a newer version is held back."},
 }
 
-// Phases returns the table of phases, the worst first.
+// Phases returns the table of phases, ordered from the worst to the best.
 func Phases() []PhaseRow { return slices.Clone(phases) }
 
-// Badness is the position of a phase in Phases, counted from the end: 0 for Installed, more for what is worse, and the
-// most for a phase that is not in the table.
+// Badness returns how bad a phase is: 0 for Installed, and a higher number for each phase that is worse. A phase that
+// is not in the table has the highest number.
 func (p Phase) Badness() int {
 	i := slices.IndexFunc(phases, func(r PhaseRow) bool { return r.Phase == p })
 	return len(phases) - 1 - i

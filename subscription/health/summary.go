@@ -10,19 +10,21 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Summary is what the answers for many Subscriptions come to: of a namespace, or of a fleet. Its zero value is that of
-// none. Its JSON has stable names.
+// Summary counts the Health of many Subscriptions, for example of a namespace or a fleet. The zero value is the
+// summary of no Subscriptions. Its JSON field names are stable.
 type Summary struct {
-	// Subscriptions is how many there are, Phases how many in each phase; a phase without one is left out.
+	// Subscriptions is the number of Subscriptions. Phases contains the number of Subscriptions in each phase, without
+	// the phases that have none.
 	Subscriptions int           `json:"subscriptions"`
 	Phases        map[Phase]int `json:"phases,omitempty"`
-	// Worst is the worst phase of all, empty for none.
+	// Worst is the worst phase of all Subscriptions. It is empty if there are no Subscriptions.
 	Worst Phase `json:"worst,omitempty"`
-	// Act are the answers with an advice: the worst phase first, in it what has lasted longest, then by Subscription.
+	// Act contains every Health that has an Advice. It is sorted by phase (the worst first), then by Since (the
+	// earliest first), then by Subscription.
 	Act []Health `json:"act,omitempty"`
 }
 
-// Summarize returns the Summary of answers, such as those of Of for one namespace; their keys do not matter.
+// Summarize returns the Summary of the given answers, for example the result of Of. The keys of the map are ignored.
 func Summarize(answers map[string]Health) Summary {
 	var s Summary
 	for _, h := range answers {
@@ -46,7 +48,8 @@ func (s Summary) with(h Health) Summary {
 	return s
 }
 
-// Merge returns the Summary of the answers of both, whatever the order in which they are merged. Neither is changed.
+// Merge returns the Summary of the Subscriptions of both s and t. The order of merging does not matter, and neither s
+// nor t is modified.
 func (s Summary) Merge(t Summary) Summary {
 	m := Summary{
 		Subscriptions: s.Subscriptions + t.Subscriptions, Worst: worse(s.Worst, t.Worst),

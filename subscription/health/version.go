@@ -18,7 +18,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// ReasonCSVAbsent: the version that a complete plan was to bring does not exist.
+// ReasonCSVAbsent means that the ClusterServiceVersion that status.currentCSV of the Subscription names does not
+// exist. If it stays absent, the advice names the objects to delete so that the version is installed again.
 const ReasonCSVAbsent = "CSVAbsent"
 
 // version is about the version that a Subscription follows, once its plan is over.

@@ -16,41 +16,54 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reasons of Deployments that are not available.
+// These are the reasons for Deployments that are not available.
 const (
-	// ReasonDeploymentMissing: a Deployment of the version does not exist.
+	// ReasonDeploymentMissing means that a Deployment of the ClusterServiceVersion does not exist. If it stays
+	// missing, check that the OLM controllers are running, because they create it.
 	ReasonDeploymentMissing = "DeploymentMissing"
-	// ReasonReplicaFailure: Pods of the Deployment cannot be created, such as for a quota.
+	// ReasonReplicaFailure means that the Pods of the Deployment cannot be created. Remove the cause, for example a
+	// quota or an admission webhook.
 	ReasonReplicaFailure = "ReplicaFailure"
-	// ReasonDeadline: the Deployment made no progress before its deadline, and no Pod says why.
+	// ReasonDeadline means that the Deployment exceeded its progress deadline, and no Pod shows the cause. Check the
+	// events of the Deployment.
 	ReasonDeadline = "ProgressDeadlineExceeded"
-	// ReasonUnavailable: the Deployment is not available, and nothing says why.
+	// ReasonUnavailable means that the Deployment is not available, and neither its conditions nor its Pods show the
+	// cause. Check its Pods if this lasts.
 	ReasonUnavailable = "DeploymentUnavailable"
 )
 
-// Reasons of Pods. The kubelet alternates between several words for one trouble; one reason stands for all of them.
+// These are the reasons for Pods that are not ready. The kubelet may alternate between several reasons for one
+// problem; here a single reason stands for all of them.
 const (
-	// ReasonUnschedulable: no node takes the Pod.
+	// ReasonUnschedulable means that the Pod cannot be scheduled to any node. Add capacity, or change its scheduling
+	// requirements with spec.config of the Subscription.
 	ReasonUnschedulable = "Unschedulable"
-	// ReasonImagePull: an image cannot be pulled.
+	// ReasonImagePull means that an image cannot be pulled. Correct its name, mirror it, or give the ServiceAccount a
+	// pull secret.
 	ReasonImagePull = "ImagePullBackOff"
-	// ReasonInvalidImage: the name of an image is none.
+	// ReasonInvalidImage means that the name of an image is not valid. Correct the name.
 	ReasonInvalidImage = "InvalidImageName"
-	// ReasonContainerConfig: a ConfigMap, a Secret or a key of one does not exist.
+	// ReasonContainerConfig means that the Pod uses a ConfigMap, a Secret or a key that does not exist. Create the
+	// object that the message names.
 	ReasonContainerConfig = "CreateContainerConfigError"
-	// ReasonContainerCreate: the node cannot make the container.
+	// ReasonContainerCreate means that the node cannot create the container. Check the events of the Pod.
 	ReasonContainerCreate = "CreateContainerError"
-	// ReasonContainerRun: the container cannot be started.
+	// ReasonContainerRun means that the container cannot be started. Correct its command or its image.
 	ReasonContainerRun = "RunContainerError"
-	// ReasonCrashLoop: a container ends again and again.
+	// ReasonCrashLoop means that a container terminates repeatedly. Read its log with kubectl logs --previous, and
+	// remove the cause.
 	ReasonCrashLoop = "CrashLoopBackOff"
-	// ReasonOutOfMemory: a container ended because it used more memory than it may.
+	// ReasonOutOfMemory means that a container was terminated because it exceeded its memory limit. Raise the limit
+	// with spec.config.resources of the Subscription.
 	ReasonOutOfMemory = "OOMKilled"
-	// ReasonPodFailed: the Pod is over, such as after an eviction.
+	// ReasonPodFailed means that the Pod is in the phase Failed, for example after an eviction. Check the message and
+	// the node; the Deployment replaces the Pod.
 	ReasonPodFailed = "PodFailed"
-	// ReasonPodPending: the containers of the Pod are not made yet.
+	// ReasonPodPending means that the containers of the Pod have not been created yet. If this lasts, check the events
+	// of the Pod.
 	ReasonPodPending = "PodPending"
-	// ReasonNotReady: the containers run, and the Pod is not ready.
+	// ReasonNotReady means that the containers are running but the Pod is not ready. If this lasts, check the log and
+	// the readiness probe of the Pod.
 	ReasonNotReady = "NotReady"
 )
 

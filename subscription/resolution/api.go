@@ -9,81 +9,89 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// What a catalog holds, as its author wrote it.
+// These types describe the content of a catalog as its author wrote it.
 type (
-	// Package is one package of a catalog: the input of Build, the output of fbc.Load. Nothing in it needs to be valid.
+	// Package is one package of a catalog. It is the input of Build and the output of fbc.Load. Its content may be
+	// invalid.
 	Package = content.Package
-	// Channel is one stream of upgrades of a Package, ChannelEntry a bundle's place in it.
-	Channel      = content.Channel
+	// Channel is one channel of a Package: a graph of upgrades.
+	Channel = content.Channel
+	// ChannelEntry is the position of a bundle in a Channel.
 	ChannelEntry = content.ChannelEntry
-	// Bundle is one version of an operator, RelatedImage an image that it uses.
-	Bundle       = content.Bundle
+	// Bundle is one version of an operator.
+	Bundle = content.Bundle
+	// RelatedImage is an image that a Bundle uses.
 	RelatedImage = content.RelatedImage
-	// Deprecation is a message about a package, a channel or a bundle.
+	// Deprecation is the deprecation message of a package, a channel or a bundle.
 	Deprecation = content.Deprecation
-	// Catalog is the content of one catalog, indexed for Resolve. It never changes: any number of calls may use it at
-	// the same time.
+	// Catalog is the indexed content of one catalog, as Resolve needs it. It never changes, so concurrent calls may
+	// share it.
 	Catalog = content.Catalog
 )
 
-// Build indexes the content of one catalog. What is unusable is left out or marked, with a Diagnostic whose Path
-// names package, channel and bundle, and the rest works. Build panics on no input. It keeps references into packages,
-// which must not be changed any more.
+// Build indexes the content of one catalog. Invalid content is left out or marked as invalid, and the rest of the
+// catalog stays usable. Each problem is reported as a Diagnostic whose Path names the package, channel and bundle.
+// Build never panics. The Catalog references packages, so the caller must not change packages afterwards.
 //
 // Source: operator-registry alpha/declcfg, ConvertToModel, and alpha/model, Validate.
-// Differs: one broken package does not take the whole catalog down.
+// Differs: one invalid package does not make the whole catalog unusable.
 func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) { return content.Build(packages) }
 
-// What Resolve looks at.
+// These types are the input of Resolve.
 type (
-	// Input is everything Resolve looks at: one namespace and the catalogs that it can see. Resolve writes to none of it.
+	// Input is the input of Resolve: one namespace and the catalogs that are visible to it. Resolve does not modify
+	// it.
 	Input = model.Input
-	// CatalogState is what is known of one CatalogSource.
+	// CatalogState is the content and the state of one CatalogSource.
 	CatalogState = model.CatalogState
-	// Excluder forbids catalog entries for reasons of its own.
+	// Excluder excludes catalog entries, for example because of a policy of the caller.
 	Excluder = model.Excluder
-	// CELCompiler compiles CEL rules, CELProgram is a compiled one.
+	// CELCompiler compiles CEL rules.
 	CELCompiler = model.CELCompiler
-	CELProgram  = model.CELProgram
-	// Pin holds a Subscription inside a version range.
+	// CELProgram is a compiled CEL rule.
+	CELProgram = model.CELProgram
+	// Pin restricts the operator of a Subscription to a version range.
 	Pin = model.Pin
-	// Policy selects behaviour. The zero value is what we recommend.
+	// Policy selects between behaviours. The zero value is the recommended policy.
 	Policy = model.Policy
-	// Change is a change of a namespace that WhatIf tries, and that a Remedy proposes.
+	// Change is a change of a namespace. WhatIf simulates Changes, and a Remedy proposes them.
 	Change = model.Change
 )
 
-// What a Result says beside the Resolution.
+// These types are the parts of a Result besides the Resolution.
 type (
-	// Target is where one Subscription ends.
+	// Target is the operator that one Subscription resolves to.
 	Target = explain.Target
-	// HeldBack says why a Subscription did not get its best candidate, HeldBackCode is the kind of a reason.
-	HeldBack     = explain.HeldBack
+	// HeldBack explains why a Subscription did not get its best candidate.
+	HeldBack = explain.HeldBack
+	// HeldBackCode is the kind of reason in a HeldBack.
 	HeldBackCode = model.HeldBackCode
-	// Core is one reason why there is no solution: rules that contradict each other.
+	// Core is one independent reason why there is no solution: a minimal set of rules that contradict each other.
 	Core = explain.Core
-	// Rule is one demand, RuleKind says of what kind.
-	Rule     = explain.Rule
+	// Rule is one rule that a solution must satisfy.
+	Rule = explain.Rule
+	// RuleKind is the kind of a Rule.
 	RuleKind = model.RuleKind
-	// Remedy is a hint at what would help, RemedyCode its kind.
-	Remedy     = explain.Remedy
+	// Remedy is a change that would help.
+	Remedy = explain.Remedy
+	// RemedyCode is the kind of a Remedy.
 	RemedyCode = explain.RemedyCode
-	// Explanation says why a bundle is or is not chosen.
+	// Explanation explains why a bundle is or is not chosen.
 	Explanation = explain.Explanation
-	// Stats are deterministic measures of the work done.
+	// Stats measures the work of a resolution. Equal inputs give equal Stats.
 	Stats = model.Stats
 )
 
-// AnnotationVersionRange is on Subscriptions and holds their operators inside a version range, as a Pin does.
+// AnnotationVersionRange is an annotation of a Subscription. It restricts the operator to a version range, like a Pin.
 const AnnotationVersionRange = model.AnnotationVersionRange
 
-// Defaults of Policy.
+// These are the defaults of Policy.
 const (
 	DefaultMaxSteps     = model.DefaultMaxSteps
 	DefaultMessageLimit = model.DefaultMessageLimit
 )
 
-// UpstreamPolicy returns the policy that comes closest to OLM.
+// UpstreamPolicy returns the Policy that is closest to the behaviour of OLM.
 func UpstreamPolicy() Policy {
 	return Policy{
 		FailOnUnavailableCatalog: true, RefuseStaleContent: true, FailOnMissingCatalog: true,
@@ -93,37 +101,39 @@ func UpstreamPolicy() Policy {
 	}
 }
 
-// Outcome is the verdict on a namespace.
+// Outcome is the overall result of resolving a namespace.
 type Outcome string
 
-// Outcomes.
+// These are the possible Outcomes.
 const (
-	// Resolved: there is something to install, to upgrade or to write down.
+	// Resolved means that the Result installs or upgrades an operator, or changes the status of a Subscription.
 	Resolved Outcome = "Resolved"
-	// Unchanged: all is well as it is.
+	// Unchanged means that there is nothing to do.
 	Unchanged Outcome = "Unchanged"
-	// Unsatisfiable: what is asked for contradicts itself; it stays so until the input changes.
+	// Unsatisfiable means that the rules contradict each other. The Outcome stays the same until the input changes.
 	Unsatisfiable Outcome = "Unsatisfiable"
-	// Failed: something in the input stops the namespace, or the step budget ran out.
+	// Failed means that invalid or missing input prevents the resolution of the whole namespace, or that the limit of
+	// steps was reached.
 	Failed Outcome = "Failed"
-	// Blocked: the namespace cannot be resolved at all, for want of exactly one OperatorGroup.
+	// Blocked means that the namespace cannot be resolved because it does not have exactly one OperatorGroup.
 	Blocked Outcome = "Blocked"
 )
 
-// Result is the answer of Resolve. The embedded Resolution is what other packages act on; the rest explains it.
+// Result is the result of Resolve. Other packages act on the embedded Resolution, and the other fields explain it.
 type Result struct {
 	olmcore.Resolution
 	Outcome Outcome
-	// Targets says where each Subscription ends, sorted by name.
+	// Targets contains the operator that each Subscription resolves to, sorted by Subscription.
 	Targets []Target
-	// HeldBack are the Subscriptions whose best candidate was not taken, sorted by name.
+	// HeldBack contains the Subscriptions that did not get their best candidate, sorted by Subscription.
 	HeldBack []HeldBack
-	// Cores are the independent reasons of a failure, in the order of the Subscriptions. With Policy.AllOrNothing off
-	// there may be some beside a solution for the other Subscriptions.
+	// Cores contains the independent reasons for a failure, in the order of the Subscriptions. If Policy.AllOrNothing
+	// is false, the Subscriptions that no Core names may still be resolved.
 	Cores       []Core
 	Diagnostics []olmcore.Diagnostic
 	Stats       Stats
 }
 
-// CoresFor returns the reasons that name a Subscription, and those that name none and so stop all of them.
+// CoresFor returns the Cores that name a Subscription, and the Cores that name none and therefore affect all
+// Subscriptions.
 func (r Result) CoresFor(subscription string) []Core { return explain.CoresFor(r.Cores, subscription) }

@@ -8,7 +8,7 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// Kinds of rules.
+// These are the kinds of rules. Rule.Kind has one of these values.
 const (
 	SubscriptionExists     = model.SubscriptionExists
 	SubscriptionImpossible = model.SubscriptionImpossible
@@ -26,7 +26,7 @@ const (
 	CatalogUnavailable     = model.CatalogUnavailable
 )
 
-// Reasons to hold a Subscription back, or not to choose a bundle.
+// These are the reasons why a Subscription is held back, or why a bundle is not chosen.
 const (
 	RequirementUnmet      = model.RequirementUnmet
 	ProvidedByOther       = model.ProvidedByOther
@@ -52,7 +52,7 @@ const (
 	Unresolved            = explain.Unresolved
 )
 
-// Remedies.
+// These are the kinds of remedies.
 const (
 	AddCatalog                    = explain.AddCatalog
 	ChangeChannel                 = explain.ChangeChannel
@@ -65,7 +65,7 @@ const (
 	ApproveOrFixFailed            = explain.ApproveOrFixFailed
 )
 
-// Types of properties that resolution reads. All others are carried along.
+// These are the types of bundle properties that Resolve uses. Other properties are passed on unchanged.
 const (
 	PropertyPackage         = content.PropertyPackage
 	PropertyPackageRequired = content.PropertyPackageRequired
@@ -79,47 +79,53 @@ const (
 	PropertyCSVMetadata     = content.PropertyCSVMetadata
 )
 
-// Diagnostic reasons.
+// These are the reasons of Diagnostics.
 const (
-	// ReasonInvalidContent: a piece of a catalog breaks its format and is left out or partly ignored. The catalog's
-	// author has to repair it.
+	// ReasonInvalidContent means that a part of a catalog is invalid and is completely or partly ignored. The author
+	// of the catalog has to correct it.
 	ReasonInvalidContent = content.ReasonInvalidContent
-	// ReasonDuplicateContent: a catalog says something twice; the first counts.
+	// ReasonDuplicateContent means that a catalog defines something twice. The first definition is used, and the
+	// author of the catalog should remove the other.
 	ReasonDuplicateContent = content.ReasonDuplicateContent
-	// ReasonInvalidBundle: a bundle's requirement cannot be read, so the bundle is never chosen. The catalog's author
-	// has to repair it.
+	// ReasonInvalidBundle means that a requirement of a bundle cannot be read, so the bundle is never chosen. The
+	// author of the catalog has to correct it.
 	ReasonInvalidBundle = content.ReasonInvalidBundle
-	// ReasonMalformedChannel: a channel's upgrade graph gives no order, so nothing in it is chosen. The catalog's
-	// author has to repair it.
+	// ReasonMalformedChannel means that the upgrade graph of a channel defines no order, so none of its bundles is
+	// chosen. The author of the catalog has to correct it.
 	ReasonMalformedChannel = content.ReasonMalformedChannel
-	// ReasonSkippedObject: an object of the input was left out: nil, of another namespace, or there twice. The
-	// caller's reads are inconsistent.
+	// ReasonSkippedObject means that an object of the Input was ignored because it is nil, is of another namespace or
+	// occurs twice. The caller should read its input consistently.
 	ReasonSkippedObject = content.ReasonSkippedObject
-	// ReasonCatalogUnavailable: a visible catalog has no content, so nothing of it can be chosen. See the
-	// CatalogSource's status.
+	// ReasonCatalogUnavailable means that a visible catalog has no content, so none of its bundles can be chosen. See
+	// the status of the CatalogSource.
 	ReasonCatalogUnavailable = content.ReasonCatalogUnavailable
-	// ReasonStaleCatalog: the content of a catalog is that of an earlier read.
+	// ReasonStaleCatalog means that the content of a catalog is that of an earlier read. See the status of the
+	// CatalogSource.
 	ReasonStaleCatalog = content.ReasonStaleCatalog
-	// ReasonInstalledCSVMissing: status.installedCSV names a ClusterServiceVersion that does not exist, is a copy or
-	// is being deleted; the Subscription is resolved like a new one.
+	// ReasonInstalledCSVMissing means that status.installedCSV names a ClusterServiceVersion that does not exist, is a
+	// copy or is being deleted. The Subscription is resolved like a new one.
 	ReasonInstalledCSVMissing = content.ReasonInstalledCSVMissing
-	// ReasonUnreadableCSV: properties or APIs of an existing ClusterServiceVersion cannot be read; what is readable
-	// counts.
+	// ReasonUnreadableCSV means that the properties or APIs of an existing ClusterServiceVersion cannot be read. Only
+	// the readable ones are considered; correct the ClusterServiceVersion.
 	ReasonUnreadableCSV = content.ReasonUnreadableCSV
-	// ReasonBrokenReplacementChain: the spec.replaces of existing ClusterServiceVersions form no chain of replacements.
+	// ReasonBrokenReplacementChain means that existing ClusterServiceVersions form no upgrade chain. For example, two
+	// of them replace the same one, or one with a successor is not in the phase Replacing. Check the
+	// ClusterServiceVersions that the message names.
 	ReasonBrokenReplacementChain = content.ReasonBrokenReplacementChain
-	// ReasonInvalidPin: a version range that holds a Subscription cannot be read, so that nothing is installed or
-	// upgraded for it until the range is repaired; or no Subscription has the name that a Pin has.
+	// ReasonInvalidPin means that the version range of a Subscription is invalid, or a Pin names a Subscription that
+	// does not exist. Nothing is installed or upgraded for the Subscription until the range is corrected.
 	ReasonInvalidPin = content.ReasonInvalidPin
-	// ReasonUnknownExclusion: the OperatorGroup's annotation that hides global catalogs has a value other than "true"
-	// and has no effect.
+	// ReasonUnknownExclusion means that the annotation of the OperatorGroup that hides global catalogs has no effect.
+	// Its value is not "true"; correct it.
 	ReasonUnknownExclusion = content.ReasonUnknownExclusion
-	// ReasonMissingCSV: status.currentCSV is what would be chosen, but it does not exist in the namespace; it is
-	// installed again.
+	// ReasonMissingCSV means that the resolution selects status.currentCSV, but this ClusterServiceVersion does not
+	// exist. It is installed again.
 	ReasonMissingCSV = content.ReasonMissingCSV
-	// ReasonNameCollision: the usual name of a generated Subscription is taken, so it got a longer one.
+	// ReasonNameCollision means that the default name of a generated Subscription is already in use. The Subscription
+	// gets a longer name, so there is nothing to do.
 	ReasonNameCollision = content.ReasonNameCollision
-	// ReasonInstallModeUnsupported: a selected operator says that it does not support what the OperatorGroup asks
-	// for. It is installed nevertheless and its ClusterServiceVersion will fail.
+	// ReasonInstallModeUnsupported means that a selected operator does not support the install mode that the
+	// OperatorGroup requires. It is installed anyway, and its ClusterServiceVersion will fail; change the
+	// OperatorGroup.
 	ReasonInstallModeUnsupported = content.ReasonInstallModeUnsupported
 )

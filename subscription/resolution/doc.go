@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolution decides which operators a namespace's Subscriptions lead to: what is installed or upgraded next,
-// what dependencies come along, and why something cannot be.
+// Package resolution decides which operators the Subscriptions of a namespace resolve to. It returns the operators to
+// install or upgrade next, the dependencies to install with them, and the reasons if there is no solution.
 //
 //	packages, _, err := fbc.Load(os.DirFS("catalog"), ".", fbc.Options{})
 //	content, _ := resolution.Build(packages)
@@ -10,69 +10,70 @@
 //		Catalogs: []resolution.CatalogState{{Key: key, Content: content}},
 //	})
 //
-// [Resolve] is a pure function. [Build] indexes a catalog once; the [Catalog] never changes and serves any number of
-// calls at the same time, without locks. A [Result] embeds the [olmcore.Resolution] that packages subscription and
-// installplan act on. [Explain] says of any bundle why it is or is not chosen.
+// [Resolve] is a pure function. [Build] indexes a catalog once. The [Catalog] never changes, so concurrent calls may
+// share it without locks. A [Result] embeds the [olmcore.Resolution] that packages subscription and installplan act
+// on. [Explain] explains for any bundle why it is or is not chosen.
 //
-// # What is solved
+// # The rules
 //
-//	Subscription ──needs one of──▶ entries of its channel, head first, or what it has
+//	Subscription ──needs one of──▶ entries of its channel, head first, or its installed operator
 //	entry ──needs one of, for each requirement──▶ entries of any visible catalog
-//	entry ──excludes──▶ other entries of its package, of its APIs, and what it replaces
+//	entry ──excludes──▶ other entries of its package, of its APIs, and the CSV that it replaces
 //	existing CSV without Subscription ──must stay
 //
-// An entry is a bundle in a channel of a catalog. Demands are met breadth first: existing operators, then
-// Subscriptions from the oldest to the youngest, then what the selected entries require, each by its first candidate
-// that is possible. The result is the first solution in that order: no Subscription gets less than its best candidate
-// for the sake of a dependency or of a younger Subscription. So equal inputs, in whatever order, give equal results.
+// An entry is a bundle in a channel of a catalog. Resolve satisfies the rules breadth first: existing operators, then
+// Subscriptions from the oldest to the youngest, then the requirements of the selected entries. For each rule it
+// selects the first candidate that is possible, and it returns the first solution in that order. So no Subscription
+// gets less than its best candidate because of a dependency or a younger Subscription, and equal inputs, in any
+// order, give equal results.
 //
-// When a demand cannot be met, what stands in its way is remembered, and the search goes back to the latest selection
-// that takes part in it: the work grows with the problem, not with what could be combined. [Policy].MaxSteps bounds
-// the work on each Subscription. One with which the others cannot be decided within that is left out alone, and its
-// [Core] says what was tried.
+// If a rule cannot be satisfied, the search records the selections that prevent it and backtracks to the latest of
+// them. So the work grows with the size of the problem, and not with the number of possible combinations.
+// [Policy].MaxSteps limits each search. If the limit is reached because of one Subscription, only that Subscription
+// is left out, and its [Core] reports what was tried.
 //
 // # When there is no solution
 //
-// The search that failed names the rules that it failed by. They are reduced to a [Core]: rules of which none can be
-// left out. Each Core carries OLM's message for these rules, a sentence for people, and remedies: changes with which
-// the Subscriptions were resolved before they are offered. The Subscriptions that it names are left out, what they
-// have stays, and the others are resolved without them, unless [Policy].AllOrNothing asks for OLM's way. A
-// Subscription that gets less than its best candidate is in HeldBack, with the reason.
+// A failed search returns the rules that caused the failure. They are reduced to a [Core], a set of rules of which
+// none can be left out. Each Core has OLM's message for these rules, a readable summary, and remedies. Most remedies
+// were verified: the Subscriptions can be resolved with them. The Subscriptions that a Core names are left out and
+// keep their installed operators. The others are resolved without them, unless [Policy].AllOrNothing selects OLM's
+// behaviour. A Subscription that gets less than its best candidate is in HeldBack, with the reason.
 //
-// # Version ranges, what if, and the way to a version
+// # Version ranges, simulated changes and upgrade paths
 //
-// The annotation [AnnotationVersionRange] of a Subscription, or [Input].Pins, hold its operator inside a range of
-// versions. [WhatIf] answers for the namespace as it is and with a [Change], and says how the answers differ. Package
-// resolution/path finds the way to a version, hop by hop.
+// The annotation [AnnotationVersionRange] of a Subscription, or [Input].Pins, restricts its operator to a range of
+// versions. [WhatIf] resolves the namespace before and after a [Change] and returns the differences. Package
+// resolution/path finds the upgrade path to a version, hop by hop.
 //
-// # When to ask again
+// # When to resolve again
 //
-// An answer holds until what it was computed from changes. Its Observed tells package subscription about the
-// Subscriptions; for the rest keep [Input.Fingerprint] with the answer, gather the Input whenever something of the
-// namespace changed, and drop the answer when the fingerprint is another one. An upgrade that waits for the old
-// operator to go would wait for ever otherwise.
+// A Result is valid until its input changes. Its field Observed records the Subscriptions for package subscription.
+// For the rest, keep [Input.Fingerprint] with the Result, gather the Input after every change in the namespace, and
+// discard the Result if the fingerprint differs. Otherwise an upgrade that waits for the removal of the old operator
+// would never continue.
 //
-// A catalog that is renewed costs what it concerns: an equal fingerprint means an equal answer with equal reasons, and
-// what is published elsewhere leaves the fingerprint as it is. Of each catalog it takes in
+// Equal fingerprints mean equal Results with equal reasons. If a catalog is updated, the fingerprint changes only if
+// the update is relevant to the namespace. For each catalog, the fingerprint covers
 //
-//   - the packages that the Subscriptions follow, and those with a bundle that may meet a requirement of any bundle of
-//     these, or of an existing operator, and so on; so also that there is none yet;
-//   - all of it, where a Subscription follows a package that it does not have, since others are proposed, and where a
-//     requirement is met by what no index tells: CEL, "any" and "not" constraints;
-//   - all of every catalog, where the policy lets one piece anywhere stop the namespace;
-//   - its priority, whether it can be read and is stale, and whether it is empty.
+//   - the packages that the Subscriptions name, and every package with a bundle that may meet a requirement of a bundle
+//     of these or of an existing operator, recursively. It also covers that no such package exists yet;
+//   - the whole catalog, if a Subscription names a package that the catalog does not have, because the remedies propose
+//     other packages, or if a requirement cannot be looked up in an index: CEL, "any" and "not" constraints;
+//   - all catalogs completely, if one invalid part of any catalog stops the namespace because of the policy;
+//   - its priority, whether it can be read, whether it is stale, and whether it is empty.
 //
-// Statistics of the work are not part of it, nor is what [Explain] says of a bundle that the answer has nothing to do
-// with.
+// The fingerprint does not cover the Stats. It also does not cover what [Explain] returns for a bundle that is
+// unrelated to the Result.
 //
-// # How the pieces fit
+// # How the packages fit together
 //
 //	fbc.Read, fbc.Load ─▶ []Package ─▶ Build ─▶ *Catalog ─┐
 //	Subscriptions, CSVs, OperatorGroups ──────────────────┴▶ Input ─▶ Resolve ─▶ Result
 //
-//	internal/content   what a catalog says, parsed and indexed; when is it the same
-//	internal/model     one call's view of its input: candidates, requirements, who provides what
-//	internal/search    the search, minimal contradictions
-//	internal/explain   words, reasons of what is held back, remedies
-//	resolve.go serve.go solution.go generate.go   the whole, and what to do
+//	internal/content   the content of a catalog, parsed and indexed, with its digest
+//	internal/model     the input of one call: candidates, requirements, providers
+//	internal/search    the search and the minimal contradictions
+//	internal/explain   messages, reasons for HeldBack, remedies
+//	resolve.go serve.go solution.go generate.go   Resolve itself and its Result
 package resolution

@@ -12,10 +12,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Resolve looks at in a namespace. globalCatalogNamespace is the namespace whose CatalogSources every
-// namespace sees, it may be empty. content is what the caller read from the CatalogSources, by namespace and name; one
-// that is missing there counts as unavailable. The caller sets the rest of the Input, which is optional. A read that
-// failed is its error; for objects that r did not read it is an olmcore.ErrNotRead that says what is unknown.
+// Gather reads the Input of Resolve for a namespace from r. CatalogSources in globalCatalogNamespace are visible to
+// every namespace; it may be empty. content contains the catalogs that the caller read. Its keys are the namespaces
+// and names of the CatalogSources. A CatalogSource that is missing in content counts as unavailable. The other fields
+// of Input are optional, and the caller sets them. Gather returns an error if a read fails, and an olmcore.ErrNotRead
+// if r does not read one of the kinds.
 func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*Catalog) (Input, error) {
 	in, err := gather(ctx, r, namespace, globalCatalogNamespace, content)
 	return in, olmcore.Needed(err, "what can be installed in a namespace")

@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// AnnotationRequiredBy is on generated Subscriptions and lists the operators that need them, separated by commas. It
-// is for people.
+// AnnotationRequiredBy is an annotation of generated Subscriptions. Its value lists the operators that need the
+// dependency, separated by commas. It is informational only.
 const AnnotationRequiredBy = "olm.required-by"
 
 // generate returns the Subscription for an operator that no Subscription follows. taken are the names that there are.

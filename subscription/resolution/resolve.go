@@ -13,13 +13,14 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// Resolve answers for one namespace: which operators are to be installed or upgraded next, which Subscriptions
-// change, which are generated for dependencies, or why nothing can be done. Equal inputs, in any order, give equal
-// results. There is no error: whatever is wrong with the input is in the Result.
+// Resolve resolves one namespace. The Result contains the operators to install or upgrade next, the Subscriptions that
+// change and the Subscriptions that are generated for dependencies. If there is no solution, it contains the reasons.
+// Equal inputs, in any order, give equal Results. Resolve returns no error: problems of the input are part of the
+// Result.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/resolver.
-// Differs: the order in which demands are met is fixed, Subscriptions first; one failing Subscription does not stop
-// the others, unless the policy says so; see Policy for the rest.
+// Differs: rules are satisfied in a fixed order, Subscriptions first. A Subscription that fails does not stop the
+// others, unless Policy.AllOrNothing is set. See Policy for other differences.
 func Resolve(in Input) Result {
 	s, res := resolve(&in)
 	if s.served && !in.Policy.OmitHeldBack {
@@ -29,8 +30,9 @@ func Resolve(in Input) Result {
 	return res
 }
 
-// Explain says why a bundle, named by its ClusterServiceVersion, is or is not chosen for a Subscription; an empty
-// subscription asks about the whole namespace. It resolves as Resolve does and then asks what stands in the way.
+// Explain explains why a bundle is or is not chosen for a Subscription. The bundle is named by its
+// ClusterServiceVersion. If subscription is empty, Explain considers the whole namespace. It resolves the namespace
+// like Resolve and then determines what prevents the bundle.
 func Explain(in Input, subscription, bundle string) Explanation {
 	s, res := resolve(&in)
 	d := explain.Decided{Operators: res.Operators, Targets: res.Targets, Failure: res.Failure, Cores: res.Cores}

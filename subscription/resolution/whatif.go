@@ -11,36 +11,36 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// Changed returns the Input after changes, one after the other. in stays as it is. The error is an
-// *olmcore.InputError that names what a change is about and the Input does not have.
+// Changed returns a copy of in with the changes applied in order. It does not modify in. It returns an
+// *olmcore.InputError if a change refers to something that in does not contain.
 func Changed(in Input, changes ...Change) (Input, error) { return model.Changed(in, changes...) }
 
-// Difference is what changes make of the answer for a namespace.
+// Difference compares two Results of one namespace, for example before and after changes.
 type Difference struct {
 	Before, After Result
-	// Subscriptions are those for which the answers differ, sorted by name.
+	// Subscriptions contains the Subscriptions whose Standing differs, sorted by name.
 	Subscriptions []SubscriptionDifference
-	// Added are the operators that are installed or upgraded after the changes only, Dropped those before them only;
-	// both are sorted as in a Result.
+	// Added contains the operators that only the Result After installs or upgrades. Dropped contains those that only
+	// the Result Before does. Both are sorted as in a Result.
 	Added, Dropped []olmcore.Operator
 }
 
-// SubscriptionDifference is what becomes of one Subscription, before and after.
+// SubscriptionDifference contains the Standing of one Subscription before and after the changes.
 type SubscriptionDifference struct {
 	Subscription  string
 	Before, After Standing
 }
 
-// Standing is what an answer says of one Subscription; it is zero where the Subscription is not there.
+// Standing is the part of a Result that concerns one Subscription. It is zero if the Subscription does not exist.
 type Standing struct {
 	Target
-	// HeldBack is why it does not get its best candidate, nil when it does.
+	// HeldBack explains why the Subscription does not get its best candidate. It is nil if it does.
 	HeldBack *HeldBack
-	// Failure says why there is no solution for it, "" when there is one.
+	// Failure explains why there is no solution for the Subscription. It is empty if there is one.
 	Failure string
 }
 
-// WhatIf resolves a namespace as it is and after changes, and compares the answers. The error is that of Changed.
+// WhatIf resolves a namespace before and after the changes and compares the Results. It returns the error of Changed.
 func WhatIf(in Input, changes ...Change) (Difference, error) {
 	changed, err := Changed(in, changes...)
 	if err != nil {
@@ -49,7 +49,7 @@ func WhatIf(in Input, changes ...Change) (Difference, error) {
 	return Compare(Resolve(in), Resolve(changed)), nil
 }
 
-// Compare returns how two answers for one namespace differ.
+// Compare returns the differences between two Results of one namespace.
 func Compare(before, after Result) Difference {
 	d := Difference{Before: before, After: after}
 	var names []string
@@ -76,7 +76,8 @@ func without(list, other []olmcore.Operator) []olmcore.Operator {
 	})
 }
 
-// Standing returns what the answer says of one Subscription; it is zero where the answer has none of the name.
+// Standing returns the part of the Result that concerns one Subscription. It is zero if the Result has no Subscription
+// of that name.
 func (r *Result) Standing(subscription string) (s Standing) {
 	i := slices.IndexFunc(r.Targets, func(t Target) bool { return t.Subscription == subscription })
 	if i < 0 {

@@ -66,9 +66,9 @@ local function said(value, otherwise)
 end
 `
 
-// ArgoCD returns the Lua script that tells Argo CD the health of the objects of a kind, for the key
-// resource.customizations.health.operators.coreos.com_<kind> of its ConfigMap argocd-cm. The error is an
-// *olmcore.InputError for a kind without a table.
+// ArgoCD returns the Lua script with which Argo CD assesses the health of the objects of a kind. It belongs into the
+// ConfigMap argocd-cm under the key resource.customizations.health.operators.coreos.com_<kind>. ArgoCD returns an
+// *olmcore.InputError for a kind that has no table.
 func ArgoCD(kind string) (string, error) {
 	t := tableOf(kind)
 	if t == nil {

@@ -17,12 +17,12 @@ type Result struct {
 	Status  Status
 	Reason  string
 	Message string
-	// Passes: it may recover by itself.
+	// Passes means that a Degraded object may recover without help, so KStatus reports InProgress for it.
 	Passes bool
 }
 
-// KStatus is what kstatus, and Flux with it, calls the health: Current, Failed or InProgress. What waits for approval
-// is in progress.
+// KStatus returns the status that kstatus and Flux use: Current if Status is Healthy, Failed if it is Degraded and
+// Passes is false, and otherwise InProgress. So an object that waits for approval is InProgress.
 func (r Result) KStatus() string { return kstatus(r.Status, r.Passes) }
 
 func kstatus(s Status, passes bool) string {
@@ -35,8 +35,9 @@ func kstatus(s Status, passes bool) string {
 	return "InProgress"
 }
 
-// Of returns the health of one Subscription, InstallPlan, ClusterServiceVersion or CatalogSource, typed or
-// unstructured. The error is an *olmcore.InputError: the object is nil, or of another kind.
+// Of returns the health of one Subscription, InstallPlan, ClusterServiceVersion or CatalogSource. The object may be
+// typed or unstructured. Of returns an *olmcore.InputError if the object is nil, cannot be converted or is of another
+// kind.
 func Of(o olmcore.Object) (Result, error) {
 	ref := olmcore.RefOf(o)
 	if ref.Kind == "" {
@@ -49,7 +50,8 @@ func Of(o olmcore.Object) (Result, error) {
 	return ofKind(ref.Kind, ref.GVK().Group, content)
 }
 
-// OfContent is Of for the content of an object as encoding/json reads it into a map. It may hold anything.
+// OfContent is like Of for an object that encoding/json decoded into a map. The map may contain anything: fields of an
+// unexpected type count as empty.
 func OfContent(object map[string]any) (Result, error) {
 	group, _, _ := strings.Cut(textOf(object, "apiVersion"), "/")
 	return ofKind(textOf(object, "kind"), group, object)

@@ -9,9 +9,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// HealthCheck is an entry of spec.healthCheckExprs of a Flux Kustomization, with the names that Flux gives its fields.
-// The expressions are CEL on the fields at the top of an object. Flux reports an error for an object without status,
-// and looks again: that counts as in progress.
+// HealthCheck is an entry of spec.healthCheckExprs of a Flux Kustomization, with Flux's field names. The expressions
+// are CEL, and the top-level fields of the object are their variables. If an object has no status, Flux reports an
+// error and evaluates again, which is the same as InProgress.
 type HealthCheck struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -20,7 +20,7 @@ type HealthCheck struct {
 	Current    string `json:"current"`
 }
 
-// Flux returns the health check of the objects of a kind. The error is an *olmcore.InputError for a kind without a
+// Flux returns the health check for the objects of a kind. It returns an *olmcore.InputError for a kind that has no
 // table.
 func Flux(kind string) (HealthCheck, error) {
 	t := tableOf(kind)

@@ -9,10 +9,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Status is the health of one object, in the words of Argo CD.
+// Status is the health of one object, in the terms of Argo CD.
 type Status string
 
-// Statuses.
+// These are the statuses of Argo CD.
 const (
 	Healthy     Status = "Healthy"
 	Progressing Status = "Progressing"
@@ -21,46 +21,49 @@ const (
 	Unknown     Status = "Unknown"
 )
 
-// Test is a condition on one object; it holds unless it says something that does not. A field that is not there, or has
-// another type, is empty.
+// Test is a condition on one object. It holds if the checks of Field, True and Condition that are set all hold. A
+// field that is missing or has another type counts as empty.
 type Test struct {
-	// Field is the path of a field that is a text: one of In, or with no In any but an empty one.
+	// Field is the path of a string field. The check holds if its value is one of In. If In is empty, every non-empty
+	// value is accepted.
 	Field string
 	In    []string
-	// True is the path of a field that is true.
+	// True is the path of a boolean field that must be true.
 	True string
-	// Condition is the type of an entry of status.conditions whose status is Status and whose reason is one of Reasons;
-	// with no Reasons any.
+	// Condition is a type in status.conditions. The check holds if an entry has this type, the status Status and one
+	// of Reasons. If Reasons is empty, every reason is accepted.
 	Condition, Status string
 	Reasons           []string
-	// Not: all of this does not hold.
+	// Not inverts the result of the whole Test.
 	Not bool
 }
 
-// Row is a row of a Table: the answer for objects for which all of When hold.
+// Row is a row of a Table. It applies to an object if every Test in When holds.
 type Row struct {
 	When   []Test
 	Status Status
 	Reason string
-	// Message is the text to say; {path} stands for a text of the object.
+	// Message is the message of the Result. Each {path} in it is replaced by the string field at that path.
 	Message string
-	// Says is the path of a text of the object, or SaysCondition; where it is not empty it is said instead of Message.
+	// Says is the path of a string field of the object, or SaysCondition. If that string is not empty, it is used
+	// instead of Message.
 	Says string
-	// Passes: the object may recover by itself, so Flux goes on to wait for it.
+	// Passes means that a Degraded object may recover without help, so Flux continues to wait for it.
 	Passes bool
 }
 
-// SaysCondition is the value of Row.Says for the message of the entry that the first Test of the row on a condition
-// found.
+// SaysCondition is a value of Row.Says. It selects the message of the condition that the first Test with a Condition
+// found in status.conditions.
 const SaysCondition = "condition"
 
-// Table is the health of one kind. Where no row matches, the object is Unknown.
+// Table contains the rows for one kind. The first row that applies decides. If no row applies, the object is Unknown.
 type Table struct {
 	Kind string
 	Rows []Row
 }
 
-// Tables returns the tables of the four kinds, all of them of the API version operators.coreos.com/v1alpha1.
+// Tables returns the tables of Subscription, InstallPlan, ClusterServiceVersion and CatalogSource, all of
+// operators.coreos.com/v1alpha1.
 func Tables() []Table {
 	all := []Table{subscriptions, installPlans, versions, catalogs}
 	for i := range all {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quoted writes names that a catalog or a user chose into sentences of advice.
+// Package quoted prints names that a catalog or a user chose so that they can be part of a sentence.
 package quoted
 
 import (
@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Name returns a name as it is written into a sentence. A name of letters, digits and . _ - + ~ : / @ stays as it is,
-// any other is quoted: names of channels, packages and steps are free text, and the end of the name must be seen.
+// Name returns a name for use in a sentence. A name that consists of letters, digits and . _ - + ~ : / @ is returned
+// unchanged. Any other name is quoted, because names of channels, packages and steps are free text and their end must
+// be visible.
 func Name(name string) string {
 	isOther := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-+~:/@", r))
@@ -20,7 +21,7 @@ func Name(name string) string {
 	return name
 }
 
-// Names returns a list of names as they are written into a sentence.
+// Names returns each of the names as Name returns it.
 func Names(names []string) []string {
 	list := make([]string, len(names))
 	for i, name := range names {

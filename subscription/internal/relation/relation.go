@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package relation has the facts about InstallPlans, which Subscriptions they belong to, and how long an odd relation
-// between objects may last.
+// Package relation answers questions about InstallPlans: their state, and which Subscriptions they belong to. It also
+// contains the grace period for inconsistent relations.
 package relation
 
 import (
@@ -20,14 +20,16 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Grace is how long an odd relation may last before something is concluded from it: controllers that write one object
-// after the other are on their way.
+// Grace is how long a relation between objects may be inconsistent before a conclusion is drawn. Controllers write one
+// object after another, so an inconsistency may be temporary.
 const Grace = 2 * time.Minute
 
 const (
-	// AnnotationGeneratedBy is on a Subscription that a plan's step created: the plan's name.
+	// AnnotationGeneratedBy is an annotation of a Subscription that a step of an InstallPlan created. Its value is the
+	// name of the InstallPlan.
 	AnnotationGeneratedBy = "olm.generated-by"
-	// AnnotationContentHash is on a plan that package installplan made: the hash of what it brings.
+	// AnnotationContentHash is an annotation of an InstallPlan that package installplan created. Its value is the hash
+	// of what the InstallPlan installs.
 	AnnotationContentHash = olmcore.KeyPrefix + "content-hash"
 
 	// reasonSuperseded and conditionRetrying are what package installplan writes on a plan whose place a later one
@@ -36,17 +38,19 @@ const (
 	conditionRetrying = "Retrying"
 )
 
-// PlanConditions are the conditions of a Subscription about its plan: of several with one time the last one counts.
+// PlanConditions contains the types of the conditions of a Subscription that describe its InstallPlan. If several
+// conditions have the same time, the last one in this list counts.
 var PlanConditions = []v1alpha1.SubscriptionConditionType{
 	v1alpha1.SubscriptionInstallPlanPending, v1alpha1.SubscriptionInstallPlanFailed, v1alpha1.SubscriptionInstallPlanMissing,
 }
 
-// SamePlan compares a reference with a plan, by UID where both have one, else by name.
+// SamePlan reports whether a reference names the InstallPlan with the given UID and name. It compares UIDs if both are
+// set, and otherwise names.
 func SamePlan(ref *corev1.ObjectReference, uid types.UID, name string) bool {
 	return Same(ref.UID, ref.Name, uid, name)
 }
 
-// Same compares two plans by UID where both have one, else by name.
+// Same reports whether two InstallPlans are the same. It compares UIDs if both are set, and otherwise names.
 func Same(uid types.UID, name string, otherUID types.UID, otherName string) bool {
 	if uid != "" && otherUID != "" {
 		return uid == otherUID
@@ -54,26 +58,27 @@ func Same(uid types.UID, name string, otherUID types.UID, otherName string) bool
 	return name == otherName
 }
 
-// Refers reports whether status.installPlanRef of a Subscription names a plan.
+// Refers reports whether status.installPlanRef of a Subscription references an InstallPlan.
 func Refers(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	ref := s.Status.InstallPlanRef
 	return ref != nil && ref.Name == p.Name && (ref.Namespace == "" || ref.Namespace == p.Namespace) && SamePlan(ref, p.UID, p.Name)
 }
 
-// Contributes reports whether a plan is for a Subscription: by reference, by its making, by what it brings, or as it
-// says.
+// Contributes reports whether an InstallPlan belongs to a Subscription. It does if the Subscription references it, or
+// if one of its steps created a Subscription without a reference. It also does if it is not over and installs
+// status.currentCSV, or if its annotation lists the Subscription's UID as a contributor.
 func Contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	return Refers(s, p) || s.Annotations[AnnotationGeneratedBy] == p.Name && s.Status.InstallPlanRef == nil ||
 		!Over(p) && s.Status.CurrentCSV != "" && slices.Contains(p.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) ||
 		slices.Contains(strings.Split(p.Annotations[plans.AnnotationContributors], ","), string(s.UID))
 }
 
-// Statusless reports whether a plan was created but never given its content, so that it never runs.
+// Statusless reports whether an InstallPlan has no phase, no steps and no bundle lookups, so that it never runs.
 func Statusless(p *v1alpha1.InstallPlan) bool {
 	return p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0 && len(p.Status.BundleLookups) == 0
 }
 
-// HasInstalled reports whether a plan contains steps for a ClusterServiceVersion and has applied all of them.
+// HasInstalled reports whether an InstallPlan contains steps for a ClusterServiceVersion and has applied all of them.
 func HasInstalled(p *v1alpha1.InstallPlan, csv string) bool {
 	found := false
 	for _, s := range p.Status.Plan {
@@ -87,23 +92,24 @@ func HasInstalled(p *v1alpha1.InstallPlan, csv string) bool {
 	return found
 }
 
-// Over reports whether a plan is complete or failed.
+// Over reports whether the phase of an InstallPlan is Complete or Failed.
 func Over(p *v1alpha1.InstallPlan) bool {
 	return p.Status.Phase == v1alpha1.InstallPlanPhaseComplete || p.Status.Phase == v1alpha1.InstallPlanPhaseFailed
 }
 
-// Executed reports whether steps of a plan may have been applied.
+// Executed reports whether steps of an InstallPlan may have been applied.
 func Executed(p *v1alpha1.InstallPlan) bool {
 	return p.Status.Phase == v1alpha1.InstallPlanPhaseInstalling || Over(p) && (!IsSuperseded(p) || p.Status.StartTime != nil)
 }
 
-// Installed returns the plan's Installed condition, an Unknown one when there is none.
+// Installed returns the Installed condition of an InstallPlan. If there is none, its status is Unknown.
 func Installed(p *v1alpha1.InstallPlan) v1alpha1.InstallPlanCondition {
 	return p.Status.GetCondition(v1alpha1.InstallPlanInstalled)
 }
 
-// InstalledAt returns when the plan's Installed condition was last written, the zero time when it never was or there is
-// no plan. The transition time would not do: it is kept when a plan runs again and ends the same way.
+// InstalledAt returns when the Installed condition of an InstallPlan was last written. It returns the zero time if p
+// is nil or the condition was never written. The transition time is not used, because it does not change if the
+// InstallPlan runs again with the same result.
 func InstalledAt(p *v1alpha1.InstallPlan) time.Time {
 	if p == nil {
 		return time.Time{}
@@ -111,19 +117,22 @@ func InstalledAt(p *v1alpha1.InstallPlan) time.Time {
 	return Time(Installed(p).LastUpdateTime)
 }
 
-// IsSuperseded reports whether a plan was ended without having been executed, because another one took its place.
+// IsSuperseded reports whether an InstallPlan ended because a newer one superseded it. It may have applied some steps
+// before: see Executed.
 func IsSuperseded(p *v1alpha1.InstallPlan) bool {
 	c := Installed(p)
 	return c.Status == corev1.ConditionFalse && c.Reason == reasonSuperseded
 }
 
-// HasFailed reports whether the plan carries a failure, maybe that of an earlier try.
+// HasFailed reports whether the Installed condition of an InstallPlan records a failure. The failure may be that of an
+// earlier attempt.
 func HasFailed(p *v1alpha1.InstallPlan) bool {
 	c := Installed(p)
 	return c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.InstallPlanReasonComponentFailed
 }
 
-// FailureReason returns why a plan failed.
+// FailureReason returns the reason why an InstallPlan failed, or InstallPlanFailed if the Installed condition has
+// none.
 func FailureReason(p *v1alpha1.InstallPlan) string {
 	if c := Installed(p); c.Status == corev1.ConditionFalse && c.Reason != "" {
 		return string(c.Reason)
@@ -131,12 +140,13 @@ func FailureReason(p *v1alpha1.InstallPlan) string {
 	return v1alpha1.InstallPlanFailed
 }
 
-// IsRetried reports whether a plan that failed will be executed again by itself.
+// IsRetried reports whether a failed InstallPlan will be retried without help.
 func IsRetried(p *v1alpha1.InstallPlan) bool {
 	return p.Status.GetCondition(conditionRetrying).Status == corev1.ConditionTrue
 }
 
-// Message returns what a plan says of itself: the message of its Installed condition, or which bundles are pending.
+// Message returns the message of the Installed condition of an InstallPlan. If there is none, it returns the messages
+// of the bundles that are pending.
 func Message(p *v1alpha1.InstallPlan) string {
 	if c := Installed(p); c.Message != "" && c.Status != corev1.ConditionUnknown {
 		return c.Message
@@ -152,7 +162,7 @@ func Message(p *v1alpha1.InstallPlan) string {
 	return strings.Join(texts, " ")
 }
 
-// Time returns a time that may not be there; the zero one then.
+// Time returns *t, or the zero time if t is nil.
 func Time(t *metav1.Time) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -160,15 +170,16 @@ func Time(t *metav1.Time) time.Time {
 	return t.Time
 }
 
-// Latest returns the latest of some times.
+// Latest returns the latest of the given times. It panics if there are none.
 func Latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// Writable reports whether an object stays and can be addressed safely.
+// Writable reports whether an object can be updated. It must not be deleting, and it must have a UID and a
+// resourceVersion.
 func Writable(o olmcore.Object) bool {
 	return o.GetDeletionTimestamp() == nil && o.GetUID() != "" && o.GetResourceVersion() != ""
 }
 
-// ByName indexes the objects of one namespace.
+// ByName returns the objects of a list by name. All of them must be of one namespace.
 func ByName[O olmcore.Object](list []O) map[string]O {
 	index := make(map[string]O, len(list))
 	for _, o := range list {
@@ -177,7 +188,7 @@ func ByName[O olmcore.Object](list []O) map[string]O {
 	return index
 }
 
-// Sorted returns objects by namespace and name.
+// Sorted returns a copy of a list, sorted by namespace and name.
 func Sorted[O olmcore.Object](list []O) []O {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b O) int {
@@ -186,7 +197,7 @@ func Sorted[O olmcore.Object](list []O) []O {
 	return list
 }
 
-// Mirrors reports whether status.installplan repeats status.installPlanRef.
+// Mirrors reports whether status.installplan has the same content as status.installPlanRef.
 func Mirrors(install *v1alpha1.InstallPlanReference, ref *corev1.ObjectReference) bool {
 	if install == nil || ref == nil {
 		return install == nil && ref == nil
@@ -194,7 +205,7 @@ func Mirrors(install *v1alpha1.InstallPlanReference, ref *corev1.ObjectReference
 	return *install == *v1alpha1.NewInstallPlanReference(ref)
 }
 
-// ValidateNames returns an *olmcore.InputError for a list of objects of any kind of which one is nil or has no name.
+// ValidateNames returns an *olmcore.InputError if an object of the list is nil or has no name.
 func ValidateNames(field string, list []olmcore.Object) error {
 	for i, o := range list {
 		if olmcore.KeyOf(o).Name == "" {
@@ -204,7 +215,7 @@ func ValidateNames(field string, list []olmcore.Object) error {
 	return nil
 }
 
-// Names returns the names of objects, sorted and joined.
+// Names returns the names of the objects, sorted by namespace and name and joined with commas.
 func Names[O olmcore.Object](list []O) string {
 	names := make([]string, len(list))
 	for i, o := range Sorted(list) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cel evaluates the CEL constraints of bundles for package resolution: set resolution.Input.CEL to what [New]
-// returns. It is a module of its own, so that only its users build a CEL library.
+// Package cel evaluates the CEL constraints of bundles for package resolution. Set resolution.Input.CEL to the result
+// of [New]. It is a separate Go module, so that only its users depend on a CEL library.
 package cel
 
 import (
@@ -18,12 +18,12 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// CostLimit bounds one evaluation, in units of CEL's cost model. A rule beyond it counts as not satisfied.
+// CostLimit limits one evaluation, in units of CEL's cost model. A rule that exceeds it counts as not satisfied.
 const CostLimit = 1_000_000
 
-// New returns a compiler for the rules that OLM knows: expressions of type bool over the variable "properties", a
-// list of maps with the keys type and value, and the function semver_compare(a, b), which is -1, 0 or 1. It may be
-// used by any number of goroutines.
+// New returns a compiler for the CEL rules that OLM supports. A rule is an expression of type bool over the variable
+// "properties", a list of maps with the keys type and value. It may call semver_compare(a, b), which returns -1, 0 or
+// 1. The compiler is safe for concurrent use. New returns an error only if the CEL environment cannot be created.
 //
 // Source: operator-framework/api pkg/constraints, NewCelEnvironment.
 // Differs: an evaluation has a cost limit.
@@ -52,7 +52,7 @@ func compare(a, b ref.Val) ref.Val {
 
 type compiler struct{ env *cel.Env }
 
-// Compile implements resolution.CELCompiler.
+// Compile implements resolution.CELCompiler. It returns an error if the rule is invalid or its type is not bool.
 func (c compiler) Compile(rule string) (resolution.CELProgram, error) {
 	ast, issues := c.env.Compile(rule)
 	if err := issues.Err(); err != nil {
@@ -70,7 +70,7 @@ func (c compiler) Compile(rule string) (resolution.CELProgram, error) {
 
 type program struct{ cel.Program }
 
-// Satisfied implements resolution.CELProgram.
+// Satisfied implements resolution.CELProgram. Errors count as not satisfied.
 func (p program) Satisfied(properties []olmcore.Property) bool {
 	list := make([]map[string]any, 0, len(properties))
 	for _, property := range properties {

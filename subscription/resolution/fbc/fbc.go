@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fbc reads and writes file-based catalogs: streams of JSON or YAML documents of the schemas olm.package,
-// olm.channel, olm.bundle and olm.deprecations, in one file or in many.
+// Package fbc reads and writes file-based catalogs. These are JSON or YAML documents with the schemas olm.package,
+// olm.channel, olm.bundle and olm.deprecations, in one or more files.
 //
 //	packages, diagnostics, err := fbc.Load(os.DirFS("catalog"), ".", fbc.Options{})
 //	catalog, more := resolution.Build(packages)
 //
-// [Read] takes one stream, [Load] a directory; both accept documents in any order, uncompressed or with gzip, and
-// hold one document at a time beside the result. They check the form of each document; [resolution.Build] checks what
-// the documents say together.
+// [Read] reads one stream, and [Load] reads a directory. Both accept documents in any order, uncompressed or with
+// gzip. Besides the result, they keep only one document in memory at a time. They check the form of each document, and
+// [resolution.Build] checks whether the documents are consistent with each other.
 //
-// A document that opm refuses, or whose bundle could not be installed, is left out and reported with its file, its
-// number and the field, or refuses the catalog with [Options].Strict. What is odd and yet served by OLM is used as
-// OLM uses it, and reported as well. Reading is bounded in the size of documents, in their number, and in all.
+// A document that opm rejects, or whose bundle cannot be installed, is left out. It is reported with its file, its
+// number and the field. With [Options].Strict, it makes the whole catalog invalid. Unusual content that OLM serves
+// anyway is used as OLM uses it, and is also reported. The size of documents, their number and the total size are
+// limited.
 package fbc
 
 import (
@@ -25,24 +26,26 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Options bound what is read. The zero value is the defaults.
+// Options configures how a catalog is read. The zero value selects the defaults.
 type Options struct {
-	// Strict refuses the whole catalog at the first problem. Otherwise a document that cannot be used is left out,
-	// with a Diagnostic.
+	// Strict rejects the whole catalog at the first problem, except for ReasonDuplicateKey and ReasonKeyCase, which
+	// are always Diagnostics. Without Strict, a document that cannot be used is left out and reported as a Diagnostic.
 	Strict bool
-	// MaxDocumentBytes and MaxDocuments bound one document's size and the number of documents. 0 is the default. MaxBytes
-	// bounds a catalog as a whole, all files together, once inflated, and with aliases of YAML as what they stand for.
-	// What is beyond a bound is an error even without Strict, since there is no telling what else is there.
+	// MaxDocumentBytes limits the size of a document, and MaxDocuments limits the number of documents. MaxBytes limits
+	// the total size of all files, after decompression and expansion of YAML aliases. The default is selected by 0,
+	// and a negative limit is an error. Exceeding a limit is an error even without Strict, because the rest of the
+	// catalog is then unknown.
 	MaxDocumentBytes, MaxDocuments int
 	MaxBytes                       int64
-	// OmitProperties are types of bundle properties to leave out, to save memory: resolution needs neither
-	// olm.csv.metadata nor olm.bundle.object.
+	// OmitProperties contains types of bundle properties to leave out in order to save memory. Resolution needs
+	// neither olm.csv.metadata nor olm.bundle.object.
 	OmitProperties []string
-	// OmitNothingOf are names of bundles that keep all their properties: packages.Heads, for who shows them to people.
+	// OmitNothingOf contains the names of bundles whose properties are all kept, for example the result of
+	// packages.Heads.
 	OmitNothingOf map[string]bool
 }
 
-// Defaults of Options.
+// These are the defaults of Options.
 const (
 	DefaultMaxDocumentBytes = 64 << 20
 	DefaultMaxDocuments     = 1_000_000
@@ -60,17 +63,17 @@ func newAssembly(o Options) (*assembly, error) {
 	return &assembly{options: o, packages: map[string]*pending{}}, nil
 }
 
-// Error says where a catalog cannot be read, and why.
+// Error reports where a catalog cannot be read, and why.
 type Error struct {
 	File string
-	// Document counts from 1; 0 is the file as a whole.
+	// Document is the number of the document in the file, starting at 1. It is 0 if the error concerns the whole file.
 	Document int
-	// Field is the path inside the document, empty for the whole document.
+	// Field is the path of the field in the document. It is empty if the error concerns the whole document.
 	Field string
 	Err   error
 }
 
-// Error implements error.
+// Error returns the file, document, field and reason in one line.
 func (e *Error) Error() string {
 	text := e.File
 	if e.Document > 0 {
@@ -82,32 +85,35 @@ func (e *Error) Error() string {
 	return text + ": " + e.Err.Error()
 }
 
-// Unwrap returns the reason.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Diagnostic reasons.
+// These are the reasons of Diagnostics.
 const (
-	// ReasonUnreadableFile: a file is neither JSON nor YAML, or no file in the catalog's folder; what stood before
-	// the broken place is used. Repair it, or name it in .indexignore.
+	// ReasonUnreadableFile means that a file is neither JSON nor YAML, or is not a regular file of the catalog's
+	// directory. Documents before the invalid one are used. Correct the file, or list it in .indexignore.
 	ReasonUnreadableFile = "UnreadableFile"
-	// ReasonInvalidDocument: a document is not what its schema says, and is left out. OLM serves no catalog that has it.
+	// ReasonInvalidDocument means that a document does not match its schema and is left out. OLM does not serve a
+	// catalog that contains it, so correct the document.
 	ReasonInvalidDocument = "InvalidDocument"
-	// ReasonDuplicateKey: a key is there twice. As in OLM the last one counts; remove the one that is not meant. Of
-	// JSON nothing is said about keys inside the values of properties, which are carried along as they are.
+	// ReasonDuplicateKey means that a key occurs twice. As in OLM, the last one is used; remove the other. In JSON
+	// files, keys inside the values of properties are not checked, because these values are passed on unchanged.
 	ReasonDuplicateKey = "DuplicateKey"
-	// ReasonKeyCase: a key is written in another case than the schema has it. As in OLM it is read; write it as the
-	// message says.
+	// ReasonKeyCase means that the case of a key differs from the schema. As in OLM, the key is accepted; write it as
+	// the message shows.
 	ReasonKeyCase = "KeyCase"
-	// ReasonLooseVersion: a bundle's version is not as semver.org has it, such as v1.0.0 or 1.0. It is read as the
-	// message says, as OLM reads older catalogs. Strict refuses it.
+	// ReasonLooseVersion means that the version of a bundle is not a semantic version, for example v1.0.0 or 1.0. As
+	// OLM does for older catalogs, it is read as the message shows. With Strict, it is an error.
 	ReasonLooseVersion = "LooseVersion"
-	// ReasonUnknownPackage: a channel, bundle or deprecation names a package that no document describes, and is left out.
+	// ReasonUnknownPackage means that a channel, bundle or deprecation names a package that no document defines. It is
+	// left out; add the package.
 	ReasonUnknownPackage = "UnknownPackage"
 )
 
-// Read reads one stream of documents: JSON values one after another, or YAML documents; compressed with gzip or not.
-// file is for errors and diagnostics. The packages come sorted by name. Errors are *Error, or *olmcore.InputError for
-// bad Options. The content is not validated beyond its form: that is resolution.Build's work.
+// Read reads one stream of documents: consecutive JSON values or YAML documents, optionally compressed with gzip. file
+// is only used in errors and Diagnostics. The packages are sorted by name. Read returns an *Error if the catalog
+// cannot be read, and an *olmcore.InputError for invalid Options. It checks only the form of the documents;
+// resolution.Build checks their content.
 func Read(file string, r io.Reader, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	a, err := newAssembly(o)
 	if err != nil {

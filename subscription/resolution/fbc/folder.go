@@ -13,11 +13,12 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Load reads every file below root, "." for all of fsys, in the order of their names, apart from those that files named
-// .indexignore exclude; their syntax is that of .gitignore. root may be a single file. Otherwise it is like Read.
+// Load reads all files below root, in the order of their names, and is otherwise like Read. root may be a single file,
+// and "." selects all of fsys. Files that a file named .indexignore excludes are skipped; its syntax is that of
+// .gitignore.
 //
-// Names that begin with two dots are left out: a mounted ConfigMap has them, and links into them, which are followed.
-// Links that lead out of root, and what is neither file nor folder, such as a named pipe, are reported as unreadable.
+// Names that begin with two dots are skipped. A mounted ConfigMap has such names and symbolic links to them, and the
+// links are followed. Links that leave root, and special files such as named pipes, are reported as unreadable.
 func Load(fsys fs.FS, root string, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	a, err := newAssembly(o)
 	if err != nil {

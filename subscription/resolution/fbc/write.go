@@ -14,9 +14,9 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Write writes packages as JSON documents, one a line, that Read turns into the same packages. Packages, channels and
-// bundles are sorted by name, so that equal content gives equal bytes. Objects of bundles are not written; the
-// properties that carry them are.
+// Write writes packages as JSON documents, one per line. Read returns the same packages for them. Packages, channels
+// and bundles are sorted by name, so equal content gives equal bytes. The Objects of bundles are not written, but the
+// properties that contain them are.
 func Write(w io.Writer, packages []resolution.Package) error {
 	buffered := bufio.NewWriter(w)
 	encoder := json.NewEncoder(buffered)

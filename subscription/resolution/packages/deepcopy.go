@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// DeepCopy returns a copy that shares nothing; of channels with one head each has a description of its own.
+// DeepCopy returns a deep copy of m. Channels that share one CSVDescription each get their own copy of it.
 func (m *PackageManifest) DeepCopy() *PackageManifest {
 	if m == nil {
 		return nil
@@ -31,7 +31,7 @@ func (m *PackageManifest) DeepCopy() *PackageManifest {
 // DeepCopyObject implements runtime.Object.
 func (m *PackageManifest) DeepCopyObject() runtime.Object { return m.DeepCopy() }
 
-// DeepCopy returns a copy that shares nothing.
+// DeepCopy returns a deep copy of d.
 func (d *CSVDescription) DeepCopy() *CSVDescription {
 	if d == nil {
 		return nil

@@ -18,25 +18,28 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Diagnostic reasons, beside those of resolution.Build.
+// These are the reasons of Diagnostics, in addition to those of resolution.Build.
 const (
-	// ReasonNoHead: a channel, or a package with all its channels, has nothing that could be installed, and is left out.
-	// Other Diagnostics of the channel say why.
+	// ReasonNoHead means that a channel, or a package with all its channels, contains no bundle that can be installed,
+	// so it is left out. Other Diagnostics of the channel show the cause.
 	ReasonNoHead = "NoHead"
-	// ReasonNotDescribed: all that is known of a head is its name, its version and its images: the catalog has neither its
-	// ClusterServiceVersion nor olm.csv.metadata, as `opm render` writes it.
+	// ReasonNotDescribed means that only the name, version and images of a head are known. The catalog contains
+	// neither its ClusterServiceVersion nor its property olm.csv.metadata. Render the catalog with `opm render`, which
+	// adds them.
 	ReasonNotDescribed = "NotDescribed"
-	// ReasonUnreadableDescription: what describes a head is no JSON, or a field of it has another type; the other fields
-	// are used. Repair the bundle.
+	// ReasonUnreadableDescription means that the description of a head is not JSON, or one of its fields has the wrong
+	// type. The other fields are used; correct the bundle.
 	ReasonUnreadableDescription = "UnreadableDescription"
-	// ReasonTooLarge: a description, an icon, or all of a catalog is larger than people could want, and is left out.
+	// ReasonTooLarge means that a description, an icon or a whole package exceeds a size limit and is left out. Make
+	// it smaller.
 	ReasonTooLarge = "TooLarge"
-	// ReasonUnusableIcon: an icon's data is no base64, or its media type is none of MediaTypes; it is left out.
+	// ReasonUnusableIcon means that the data of an icon is not base64, or its media type is not one of MediaTypes. The
+	// icon is left out; correct it.
 	ReasonUnusableIcon = "UnusableIcon"
 )
 
-// Heads returns the names of the bundles that Describe describes: of each channel the first that exists, from the head
-// down.
+// Heads returns the names of the bundles that Describe describes. For each channel, this is the first bundle that
+// exists, from the head down.
 func Heads(list []resolution.Package) map[string]bool {
 	heads := map[string]bool{}
 	index, _ := resolution.Build(list)
@@ -51,10 +54,10 @@ func Heads(list []resolution.Package) map[string]bool {
 	return heads
 }
 
-// Describe returns what a catalog has to offer. Of the CatalogSource its name, labels, creation time, display name,
-// publisher and priority count; nil is one without a name. Packages of which nothing can be installed are left out. The
-// Diagnostics are those of resolution.Build, and what cannot be shown, sorted by Path. Neither argument is changed; the
-// answer shares texts with list.
+// Describe returns what a catalog offers. It uses the name, namespace, labels, creation time, display name, publisher
+// and priority of source; a nil source counts as empty. Packages without a bundle that can be installed are left out.
+// The Diagnostics are those of resolution.Build and those for content that cannot be shown, sorted by Path. Describe
+// modifies neither argument, but the Catalog shares strings with list.
 func Describe(source *v1alpha1.CatalogSource, list []resolution.Package) (Catalog, []olmcore.Diagnostic) {
 	index, problems := resolution.Build(list)
 	byName := map[string]*resolution.Package{}
@@ -91,9 +94,9 @@ const (
 	maxSourceText   = 1 << 10
 )
 
-// Of returns the same packages as those of another CatalogSource, or of one that has changed: its name, labels,
-// creation time, display name, publisher and priority are new; nil is one without a name. Of labels the first 100 are
-// taken, of long names and publishers the first KiB. The receiver is not changed.
+// Of returns a copy of the Catalog with the metadata of another CatalogSource, or of one that has changed. It replaces
+// name, namespace, labels, creation time, display name, publisher and priority; a nil source counts as empty. Only the
+// first 100 labels and the first KiB of display name and publisher are used. Of does not modify c.
 func (c Catalog) Of(source *v1alpha1.CatalogSource) Catalog {
 	if source == nil {
 		source = &v1alpha1.CatalogSource{}

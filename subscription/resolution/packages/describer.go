@@ -15,26 +15,26 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// DefaultMaxBytes is how much memory what is shown of a catalog may take.
+// DefaultMaxBytes is the default of Describer.MaxBytes.
 const DefaultMaxBytes = 64 << 20
 
-// Describer describes a catalog package by package, and a package head by head: who reads a large catalog needs no more
-// of it in memory than one head, beside what is shown. The zero value is one for a catalog of which nothing was
-// described.
+// Describer describes a catalog package by package, and a package head by head. Besides its result, it needs only one
+// head of a large catalog in memory. The zero value is ready to use.
 type Describer struct {
-	// MaxBytes bounds the memory that what is shown may take; 0: DefaultMaxBytes, negative: none. A head that does not fit
-	// is shown without a description, a package that does not fit is left out, each with a Diagnostic.
+	// MaxBytes limits the memory of the result. 0 means DefaultMaxBytes, and with a negative value nothing fits. A
+	// head that does not fit is shown without a description, and a package that does not fit is left out. Both are
+	// reported as Diagnostics.
 	MaxBytes int
 
 	kept int
 }
 
-// Kept returns how much memory what is shown takes, by an estimate.
+// Kept returns the estimated memory of the result so far, in bytes.
 func (d *Describer) Kept() int { return d.kept }
 
 func (d *Describer) most() int { return max(0, cmp.Or(d.MaxBytes, DefaultMaxBytes)) }
 
-// Head names a bundle that is to be described, and a channel that it is the head of.
+// Head is a bundle to describe. Channel is one of the channels that it is the head of.
 type Head struct{ Channel, Name string }
 
 // Pending is a package whose heads are being described.
@@ -49,8 +49,8 @@ type Pending struct {
 	diagnostics []olmcore.Diagnostic
 }
 
-// Begin begins with one package. Of its bundles the versions are needed, not what describes them. Neither the package
-// nor what it refers to may change before End.
+// Begin starts the description of one package. The bundles of p need only the properties with their versions, not
+// their descriptions. Neither p nor the objects that it references may be changed before End.
 func (d *Describer) Begin(p resolution.Package) *Pending {
 	index, problems := resolution.Build([]resolution.Package{p})
 	out := d.pending(newPackage(&p), index)
@@ -69,18 +69,19 @@ func (d *Describer) pending(p pkg, index *resolution.Catalog) *Pending {
 	return out
 }
 
-// Heads returns the heads of the package's channels, each once: those of the default channel first.
+// Heads returns the heads of the package's channels without duplicates. The head of the default channel comes first.
 func (p *Pending) Heads() []Head { return p.heads }
 
-// Describe takes a head with what describes it, which is not kept. Bundles that are no heads are ignored.
+// Describe adds the description of a head. It does not keep head itself, and it ignores bundles that are not heads.
 func (p *Pending) Describe(head resolution.Bundle) {
 	if p.isHead[head.Name] && p.described[head.Name] == nil {
 		p.described[head.Name] = p.describe(&head)
 	}
 }
 
-// End returns what is shown of the package, nil for nothing. Heads that were not described have their versions alone.
-// The Diagnostics are those of resolution.Build, and what cannot be shown, sorted by Path.
+// End returns the PackageManifest of the package, or nil if there is nothing to show. A head for which Describe was
+// not called has only its version. The Diagnostics are those of resolution.Build and those for content that cannot be
+// shown, sorted by Path.
 func (p *Pending) End() (*PackageManifest, []olmcore.Diagnostic) {
 	m := p.manifest()
 	if m != nil && !p.take(footprint(m)) {

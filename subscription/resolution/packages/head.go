@@ -31,7 +31,8 @@ const (
 	maxHeadKept        = 2 << 20
 )
 
-// MediaTypes are those that icons may have: what a browser shows in an <img> element, where no script of it runs.
+// MediaTypes returns the media types that icons may have. A browser displays these in an <img> element without running
+// scripts in them.
 func MediaTypes() []string {
 	return []string{"image/svg+xml", "image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"}
 }

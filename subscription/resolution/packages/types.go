@@ -8,22 +8,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of a PackageManifest.
+// GroupVersion is the API group and version of PackageManifest.
 var GroupVersion = schema.GroupVersion{Group: "packages.operators.coreos.com", Version: "v1"}
 
-// Labels of a PackageManifest, beside those of its CatalogSource and those that begin with LabelArch and LabelOS.
+// These are the labels of a PackageManifest, in addition to those of its CatalogSource.
 const (
 	LabelCatalog          = "catalog"
 	LabelCatalogNamespace = "catalog-namespace"
 	LabelProvider         = "provider"
 	LabelProviderURL      = "provider-url"
-	// LabelArch and LabelOS begin the labels by which a ClusterServiceVersion says where its operator runs.
+	// LabelArch and LabelOS are the prefixes of the labels with which a ClusterServiceVersion lists its supported
+	// platforms.
 	LabelArch = "operatorframework.io/arch."
 	LabelOS   = "operatorframework.io/os."
 )
 
-// PackageManifest is one package of one catalog. It is named as the package; its namespace is that of the catalog, or
-// of whoever looks at it.
+// PackageManifest describes one package of one catalog. Its name is the name of the package. Its namespace is that of
+// the catalog, or the one that was passed to Visible.
 type PackageManifest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -31,20 +32,21 @@ type PackageManifest struct {
 	Status            PackageManifestStatus `json:"status,omitempty"`
 }
 
-// PackageManifestSpec is empty: there is nothing to wish for.
+// PackageManifestSpec is empty, because a PackageManifest is read-only.
 type PackageManifestSpec struct{}
 
-// PackageManifestStatus is what the catalog says of a package.
+// PackageManifestStatus contains the description of a package.
 type PackageManifestStatus struct {
 	CatalogSource            string `json:"catalogSource"`
 	CatalogSourceDisplayName string `json:"catalogSourceDisplayName"`
 	CatalogSourcePublisher   string `json:"catalogSourcePublisher"`
 	CatalogSourceNamespace   string `json:"catalogSourceNamespace"`
-	// Provider is that of the default channel's head.
+	// Provider is the provider of the head of the default channel.
 	Provider    v1alpha1.AppLink `json:"provider,omitempty"`
 	PackageName string           `json:"packageName"`
 	Deprecation *Deprecation     `json:"deprecation,omitempty"`
-	// Channels are sorted by name. Each has a head: channels from which nothing can be installed are left out.
+	// Channels contains the channels with a head, sorted by name. Channels without a bundle that can be installed are
+	// left out.
 	Channels []PackageChannel `json:"channels"`
 	// DefaultChannel is the name of one of Channels.
 	DefaultChannel string `json:"defaultChannel"`
@@ -55,10 +57,10 @@ type PackageChannel struct {
 	Name string `json:"name"`
 	// CurrentCSV is the name of the channel's head.
 	CurrentCSV string `json:"currentCSV"`
-	// CurrentCSVDesc describes the head. Channels with the same head share it.
+	// CurrentCSVDesc describes the head. Channels with the same head share one description.
 	CurrentCSVDesc *CSVDescription `json:"currentCSVDesc,omitempty"`
 	Deprecation    *Deprecation    `json:"deprecation,omitempty"`
-	// Entries are all versions in the channel, the newest first.
+	// Entries contains all versions in the channel, sorted from the newest to the oldest.
 	Entries []ChannelEntry `json:"entries"`
 }
 
@@ -69,15 +71,15 @@ type ChannelEntry struct {
 	Deprecation *Deprecation `json:"deprecation,omitempty"`
 }
 
-// Deprecation says that a package, a channel or a version should not be used any more, and why.
+// Deprecation means that a package, a channel or a version should no longer be used. Message contains the reason.
 type Deprecation struct {
 	Message string `json:"message,omitempty"`
 }
 
-// CSVDescription is what people want to know of a ClusterServiceVersion before they install it.
+// CSVDescription contains the fields of a ClusterServiceVersion that users want to read before they install it.
 type CSVDescription struct {
 	DisplayName string `json:"displayName,omitempty"`
-	// Icon has one icon at most: of one of MediaTypes, with valid base64.
+	// Icon contains at most one icon. Its media type is one of MediaTypes, and its data is valid base64.
 	Icon            []v1alpha1.Icon       `json:"icon,omitempty"`
 	Version         string                `json:"version,omitempty"`
 	Provider        v1alpha1.AppLink      `json:"provider,omitempty"`
@@ -87,7 +89,7 @@ type CSVDescription struct {
 	Maintainers     []v1alpha1.Maintainer `json:"maintainers,omitempty"`
 	Maturity        string                `json:"maturity,omitempty"`
 	LongDescription string                `json:"description,omitempty"`
-	// InstallModes say into which OperatorGroups the version fits.
+	// InstallModes contains the install modes of the version, which decide which OperatorGroups it works with.
 	InstallModes              []v1alpha1.InstallMode             `json:"installModes"`
 	CustomResourceDefinitions v1alpha1.CustomResourceDefinitions `json:"customresourcedefinitions,omitempty"`
 	APIServiceDefinitions     v1alpha1.APIServiceDefinitions     `json:"apiservicedefinitions,omitempty"`
@@ -103,7 +105,7 @@ type PackageManifestList struct {
 	Items           []PackageManifest `json:"items"`
 }
 
-// Head returns the channel that is installed from unless a Subscription names another; nil when there is none.
+// Head returns the default channel, which is used if a Subscription names no channel. It returns nil if there is none.
 func (m *PackageManifest) Head() *PackageChannel {
 	for i := range m.Status.Channels {
 		if m.Status.Channels[i].Name == m.Status.DefaultChannel {
@@ -113,12 +115,12 @@ func (m *PackageManifest) Head() *PackageChannel {
 	return nil
 }
 
-// OpenAPIModelName names the type in OpenAPI documents.
+// OpenAPIModelName returns the name of the type in OpenAPI documents.
 func (PackageManifest) OpenAPIModelName() string {
 	return "com.coreos.operators.packages.v1.PackageManifest"
 }
 
-// OpenAPIModelName names the type in OpenAPI documents.
+// OpenAPIModelName returns the name of the type in OpenAPI documents.
 func (PackageManifestList) OpenAPIModelName() string {
 	return "com.coreos.operators.packages.v1.PackageManifestList"
 }

@@ -9,19 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Catalog is what one CatalogSource has to offer. It is read-only once made; its copies share the descriptions.
+// Catalog contains the packages that one CatalogSource offers. It is read-only, and its copies share the descriptions.
 type Catalog struct {
 	Source types.NamespacedName
-	// Priority is that of the CatalogSource: where two catalogs have a package, the higher one is resolved from.
+	// Priority is the priority of the CatalogSource. If two catalogs contain a package, the catalog with the higher
+	// priority is preferred.
 	Priority int
-	// Packages are sorted by name.
+	// Packages contains the packages of the catalog, sorted by name.
 	Packages []PackageManifest
 }
 
-// Visible returns the packages that a namespace sees: those of its own catalogs and those of the global namespace, all
-// with its namespace. They are sorted by name; of one name those of its own catalogs come first, then those of a higher
-// priority, then by the catalog's namespace and name. For namespace "" it returns all packages, each with the namespace
-// of its catalog. What the packages point to is shared with the catalogs.
+// Visible returns the packages that are visible in a namespace, with their namespace set to it. These are the packages
+// of its own catalogs and of the catalogs in the global namespace. They are sorted by name. Packages with the same
+// name are sorted by own catalogs first, then by higher priority, then by namespace and name of the catalog. If
+// namespace is empty, Visible returns all packages, each with the namespace of its catalog. The result shares memory
+// with the catalogs.
 func Visible(catalogs []Catalog, namespace, global string) []PackageManifest {
 	var seen []Catalog
 	for _, c := range catalogs {

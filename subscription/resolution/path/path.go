@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package path finds the way that an operator takes from what is installed to a bundle, or to where it gets no
-// further: hop by hop, each with what moves beside it, and where the way ends with the reason. Each hop is what
-// resolution.Resolve answers for the namespace after the hop before, so that the way is never another than the one
-// that the operators take.
+// Package path finds the upgrade path of an operator, from the installed version to a target bundle or as far as the
+// catalogs allow. A path consists of hops. Each hop is the Result of resolution.Resolve for the namespace after the
+// previous hop, so the path is the one that the operators really take.
 //
 //	found, err := path.Find(path.Question{Input: in, Subscription: "cool", Target: "cool.v2.0.0"})
 //	fmt.Print(found)           // also found.Mermaid() and found.DOT()
 //
-// A way says nothing of what only a cluster knows: that a version starts, that a plan is approved. It supposes that
-// every hop succeeds.
+// A path does not predict what only a cluster shows, such as whether a version starts or whether an InstallPlan is
+// approved. It assumes that every hop succeeds.
 package path
 
 import (
@@ -25,84 +24,89 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// Question is what Find answers.
+// Question is the input of Find.
 type Question struct {
-	// Input is the namespace as it is; Find changes nothing of it.
+	// Input is the current namespace. Find does not modify it.
 	Input resolution.Input
-	// Subscription is the one that is asked about. Empty asks for all together, as far as they get.
+	// Subscription is the name of the Subscription to find the path of. If it is empty, Find follows all Subscriptions
+	// together, as far as they get.
 	Subscription string
-	// Target is the bundle where its way shall end, named by its ClusterServiceVersion. Empty is as far as it gets.
-	// It needs a Subscription.
+	// Target is the bundle at the end of the path, named by its ClusterServiceVersion. If it is empty, the path goes
+	// as far as possible. A Target requires a Subscription.
 	Target string
-	// AcrossChannels: where the Subscription gets no further, or past the Target, it may follow another channel of
-	// its package. Of several ways the shortest is found. Without Target it leads to the head of the default channel.
+	// AcrossChannels allows the path to switch to other channels of the package if it does not reach the Target
+	// otherwise. Find then returns the shortest path. If Target is empty, the target is the head of the default
+	// channel.
 	AcrossChannels bool
 }
 
-// Path is the way that Find found.
+// Path is the upgrade path that Find found.
 type Path struct {
 	Namespace    string `json:"namespace"`
 	Subscription string `json:"subscription,omitempty"`
 	Target       string `json:"target,omitempty"`
-	// Reached: the Target is installed in the end; without one, that the way ends as nothing better is offered, and
-	// not for an obstacle.
+	// Reached means that the Target is installed at the end of the path. Without a Target, it means that the path ends
+	// because no newer version is offered, and not because of an obstacle.
 	Reached bool  `json:"reached"`
 	Hops    []Hop `json:"hops"`
-	// Stops say where each Subscription that is asked about ends, sorted by name.
+	// Stops contains where and why the path of each requested Subscription ends, sorted by Subscription.
 	Stops []Stop `json:"stops"`
 }
 
-// Hop is what one resolution brings.
+// Hop contains the changes of one resolution.
 type Hop struct {
-	// Channel is the channel that the Subscription has to follow for it, where that is not the one before.
+	// Channel is the channel that the Subscription has to switch to before this hop. It is empty if the channel stays
+	// the same.
 	Channel string `json:"channel,omitempty"`
-	// Moves are the operators that are installed or upgraded, sorted by name.
+	// Moves contains the operators that are installed or upgraded, sorted by name.
 	Moves []Move `json:"moves"`
-	// Approval: a Subscription asks for its plans to be approved, so the hop waits for that.
+	// Approval means that a Subscription that changes in this hop has Manual approval, so the hop waits for approval.
 	Approval bool `json:"approval,omitempty"`
 }
 
-// Move is one operator that a hop installs or upgrades.
+// Move is the installation or upgrade of one operator.
 type Move struct {
-	// From is what it replaces, empty for a new one.
+	// From is the ClusterServiceVersion that is replaced. It is empty for a new operator.
 	From    string               `json:"from,omitempty"`
 	To      string               `json:"to"`
 	Version string               `json:"version"`
 	Package string               `json:"package"`
 	Channel string               `json:"channel"`
 	Catalog types.NamespacedName `json:"catalog"`
-	// Subscriptions are those that it is for; none for a new dependency. RequiredBy are the operators that need it.
+	// Subscriptions contains the Subscriptions of the operator. It is empty for a new dependency. RequiredBy contains
+	// the operators that require it.
 	Subscriptions []string `json:"subscriptions,omitempty"`
 	RequiredBy    []string `json:"requiredBy,omitempty"`
-	// Deprecations are what the catalog says about the bundle, its channel and package.
+	// Deprecations contains the deprecation messages for the bundle, its channel and its package.
 	Deprecations []string `json:"deprecations,omitempty"`
 }
 
-// Stop is where a Subscription's way ends.
+// Stop is the end of the path of one Subscription.
 type Stop struct {
 	Subscription string `json:"subscription"`
-	// At is what is installed there, empty for nothing.
+	// At is the ClusterServiceVersion that is installed at the end. It is empty if there is none.
 	At string `json:"at,omitempty"`
-	// Code says why it goes no further: Head, OtherWay, Endless, Unresolved, or what holds it back.
+	// Code is the reason why the path ends: Head, OtherWay, Endless, Unresolved, or a reason for being held back.
 	Code    resolution.HeldBackCode `json:"code"`
 	Summary string                  `json:"summary"`
 }
 
-// Reasons for the end of a way beside those of resolution.
+// These are the reasons for the end of a path, in addition to those of package resolution.
 const (
-	// Head: nothing better is offered.
+	// Head means that no newer version is offered, or that the Target is installed.
 	Head resolution.HeldBackCode = "Head"
-	// OtherWay: the Target is not on this way.
+	// OtherWay means that the Target is not on this path.
 	OtherWay resolution.HeldBackCode = "OtherWay"
-	// Endless: the way comes back to where it was, or is too long.
+	// Endless means that the path returns to an earlier state or has too many hops.
 	Endless resolution.HeldBackCode = "Endless"
 )
 
 // maxHops bounds a way, maxTried how many resolutions a search across channels takes.
 const maxHops, maxTried = 1000, 4000
 
-// Find returns the way that a Question asks for. The error is an *olmcore.InputError that names what the Input does not
-// have.
+// Find returns the upgrade path that a Question asks for. It returns an *olmcore.InputError if the Question names a
+// Subscription or a Target that its Input does not contain. It also returns one if Subscription is empty although
+// Target or AcrossChannels is set.
 func Find(q Question) (Path, error) {
 	if q.Subscription == "" && (q.Target != "" || q.AcrossChannels) {
 		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: "is empty; a Target and other channels are those of one"}

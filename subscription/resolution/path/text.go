@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/internal/printable"
 )
 
-// String returns the way as text, one line for each hop, and for what comes or moves with it. Names and messages with
-// line ends add no lines.
+// String returns the path as text. It has a line for each move of each hop, for each deprecation and for each Stop.
+// Line breaks in names and messages are replaced.
 func (p Path) String() string {
 	var b strings.Builder
 	row := func(indent, format string, args ...any) {
@@ -69,7 +69,7 @@ func (p Path) ordered(hop Hop) []Move {
 	return slices.SortedStableFunc(slices.Values(hop.Moves), func(a, b Move) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// String returns the move as a clause.
+// String returns the move as part of a sentence.
 func (m Move) String() string {
 	text := fmt.Sprintf("%s from channel %s of catalog %s", m.To, m.Channel, m.Catalog)
 	if m.From != "" {
@@ -114,7 +114,7 @@ func (p Path) ends() (list [][2]string) {
 	return slices.Compact(list)
 }
 
-// DOT returns the way as a graph for Graphviz.
+// DOT returns the path as a graph for Graphviz.
 func (p Path) DOT() string {
 	var b strings.Builder
 	b.WriteString("digraph path {\n  rankdir=LR;\n")
@@ -131,7 +131,7 @@ func (p Path) DOT() string {
 	return b.String() + "}\n"
 }
 
-// Mermaid returns the way as a flowchart for Mermaid, which many renderers of Markdown draw.
+// Mermaid returns the path as a Mermaid flowchart, which many Markdown renderers display.
 func (p Path) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")

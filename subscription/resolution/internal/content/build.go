@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Build indexes the content of one catalog, as package resolution says. Of what OLM checks before it serves a catalog
-// it checks what an answer depends on, piece by piece.
+// Build indexes the content of one catalog, as resolution.Build documents. Of the checks that OLM makes before it
+// serves a catalog, it makes those that affect a resolution. It makes them for each part of the catalog separately.
 func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) {
 	b := &builder{parser: NewParser(), catalog: &Catalog{
 		ByName: map[string]*PackageIndex{}, ByAPI: map[API][]*Entry{}, ByLabel: map[string][]*Entry{}, ByPackage: map[string][]*Entry{},
@@ -44,7 +44,7 @@ type builder struct {
 
 type place struct{ pkg, channel, bundle string }
 
-// String is the place as the Path of a Diagnostic.
+// String returns the place as the Path of a Diagnostic.
 func (p place) String() string {
 	path := fmt.Sprintf("packages[%q]", p.pkg)
 	if p.channel != "" {
@@ -56,7 +56,8 @@ func (p place) String() string {
 	return path
 }
 
-// MaxDiagnostic bounds what is said of one piece, in bytes: it quotes content.
+// MaxDiagnostic is the maximum length of the message of a Diagnostic in bytes. Messages quote content of the catalog,
+// which may be long.
 const MaxDiagnostic = 4 << 10
 
 func (b *builder) report(severity olmcore.Severity, reason string, at place, format string, args ...any) {
@@ -229,7 +230,8 @@ func (b *builder) edges(e *Entry, source *ChannelEntry, at place) {
 	e.Skip = in
 }
 
-// Cut shortens a text to at most limit bytes.
+// Cut shortens a text to at most limit bytes. A shortened text ends with "…". limit must be at least the three bytes
+// of "…".
 func Cut(text string, limit int) string {
 	const end = "…"
 	if len(text) <= limit {

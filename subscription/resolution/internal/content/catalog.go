@@ -11,33 +11,38 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Catalog is the content of one catalog, indexed for Resolve. Build makes it. It never changes: any number of calls
-// may use it at the same time, and one Catalog may stand for several CatalogSources.
+// Catalog is the content of one catalog, indexed for Resolve by Build. It never changes, so concurrent calls may share
+// it. Several CatalogSources may use the same Catalog.
 type Catalog struct {
 	ByName map[string]*PackageIndex
-	Sorted []*PackageIndex // by name
-	// The entries that can be chosen for a requirement, in the order of preference inside a catalog: default channels
-	// first, then by package and channel name, then from the head of the channel down.
+	// Sorted contains the packages, sorted by name.
+	Sorted []*PackageIndex
+	// ByAPI, ByLabel and ByPackage contain the entries that may meet a requirement, and All contains all of them. They
+	// are sorted by preference inside the catalog. Entries of default channels come first, then entries by package and
+	// channel name, then entries from the head of the channel down.
 	ByAPI     map[API][]*Entry
 	ByLabel   map[string][]*Entry
 	ByPackage map[string][]*Entry
 	All       []*Entry
-	// malformed are the channels without order; invalid counts the bundles that must not be selected.
+	// Malformed contains the channels whose upgrade graph defines no order. Invalid is the number of bundles that must
+	// not be selected.
 	Malformed []*ChannelIndex
 	Invalid   int
-	// HasRules: some bundle has a CEL rule.
+	// HasRules means that a bundle has a CEL rule.
 	HasRules bool
 	digest   string
 }
 
 // PackageIndex is one package of a Catalog.
 type PackageIndex struct {
-	Name     string
-	Channels []*ChannelIndex // the default first, then by name
-	// chains is every channel's chain, in that order: what a Subscription without a channel chooses from.
+	Name string
+	// Channels contains the default channel first, then the others by name.
+	Channels []*ChannelIndex
+	// Chains contains the chains of all Channels in that order. They are the candidates of a Subscription that names
+	// no channel.
 	Chains       []*Entry
 	deprecations []Deprecation
-	// Digest is that of a catalog with this package alone.
+	// Digest is the digest of a catalog that contains only this package.
 	Digest string
 }
 
@@ -47,37 +52,41 @@ type ChannelIndex struct {
 	Name      string
 	isDefault bool
 	ByName    map[string]*Entry
-	// chain is the entries in order of preference, head first, without the skipped ones; nil when malformed says that
-	// there is no such order.
+	// Chain contains the entries of the channel from the head down, without the skipped ones. It is nil if the upgrade
+	// graph defines no order; Malformed then contains the reason.
 	Chain     []*Entry
 	Malformed string
 	// rank is the channel's place in the order of byAPI.
 	rank int32
 }
 
-// Entry is one bundle in one channel, or an existing ClusterServiceVersion: what resolution chooses. Its address is
-// its identity.
+// Entry is a candidate of a resolution: one bundle in one channel, or an existing ClusterServiceVersion. Entries are
+// compared by their address.
 type Entry struct {
 	*ParsedBundle
-	Channel  *ChannelIndex // nil for an existing one
+	// Channel is nil for an existing ClusterServiceVersion.
+	Channel  *ChannelIndex
 	Replaces string
 	Skips    []string
-	Skip     *VersionRange // nil: none
-	// position counts from the head; -1 when the entry is not in the chain.
+	// Skip is the skipRange of the entry, or nil if it has none.
+	Skip *VersionRange
+	// Position is the index of the entry in the Chain of its channel, so the head has 0. It is -1 if the entry is not
+	// in the Chain.
 	Position int32
-	// stranded: no head leads to it, and no entry skips it.
+	// Stranded means that the head of the channel does not lead to the entry, and that no entry skips it.
 	Stranded bool
 }
 
-// ParsedBundle is what all entries of one bundle share.
+// ParsedBundle contains what all entries of one bundle share.
 type ParsedBundle struct {
 	Facts
 	Name string
 	Pkg  string
-	// version is 0.0.0 without hasVersion.
-	Version     semver.Version
-	HasVersion  bool
-	VersionText string // the version as written
+	// Version is the version of the bundle. It is 0.0.0 if HasVersion is false.
+	Version    semver.Version
+	HasVersion bool
+	// VersionText is the version as the author wrote it.
+	VersionText string
 	Image       string
 	Objects     []olmcore.Object
 }
@@ -93,15 +102,16 @@ func (c *Catalog) Packages() (names []string) {
 	return names
 }
 
-// IsEmpty reports whether there is no package.
+// IsEmpty reports whether the catalog is nil or has no packages.
 func (c *Catalog) IsEmpty() bool { return c == nil || len(c.Sorted) == 0 }
 
-// Channels returns the names of a package's channels, the default channel first, then by name; nil when there is no
-// such package.
+// Channels returns the names of a package's channels: the default channel first, then the others by name. It returns
+// nil if the package does not exist.
 func (c *Catalog) Channels(pkg string) []string { return c.packageOf(pkg).ChannelNames() }
 
-// Chain returns the names of a channel's bundles in the order of preference: the head, then what it replaces, and so
-// on, without the skipped ones. It is nil when there is no such channel or its upgrade graph has no such order.
+// Chain returns the names of a channel's bundles in order of preference. The head is first, then the bundle that it
+// replaces, and so on. Skipped bundles are left out. Chain returns nil if the channel does not exist or its upgrade
+// graph defines no order.
 func (c *Catalog) Chain(pkg, channel string) (names []string) {
 	if ch := c.packageOf(pkg).Channel(channel); ch != nil {
 		for _, e := range ch.Chain {
@@ -111,7 +121,7 @@ func (c *Catalog) Chain(pkg, channel string) (names []string) {
 	return names
 }
 
-// Deprecations returns what the catalog says about a package, as written.
+// Deprecations returns the deprecation messages of a package, its channels and its bundles, as the author wrote them.
 func (c *Catalog) Deprecations(pkg string) []Deprecation {
 	return slices.Clone(c.packageOf(pkg).deprecations)
 }
@@ -124,7 +134,7 @@ func (c *Catalog) packageOf(name string) *PackageIndex {
 	return c.ByName[name]
 }
 
-// ChannelNames returns the names of the channels, the default first.
+// ChannelNames returns the names of the channels, the default channel first.
 func (p *PackageIndex) ChannelNames() (names []string) {
 	for _, ch := range p.Channels {
 		names = append(names, ch.Name)
@@ -132,7 +142,7 @@ func (p *PackageIndex) ChannelNames() (names []string) {
 	return names
 }
 
-// Channel returns a channel by its name, nil when there is none.
+// Channel returns the channel with the given name, or nil if it does not exist.
 func (p *PackageIndex) Channel(name string) *ChannelIndex {
 	i := slices.IndexFunc(p.Channels, func(ch *ChannelIndex) bool { return ch.Name == name })
 	if i < 0 {
@@ -186,7 +196,7 @@ func compareChannels(a, b *ChannelIndex) int {
 	return cmp.Or(cmp.Compare(a.Pkg.Name, b.Pkg.Name), cmp.Compare(a.Name, b.Name))
 }
 
-// CompareEntries is the order of preference of two entries of one catalog.
+// CompareEntries compares two entries of one catalog by preference. The result is negative if a is preferred.
 func CompareEntries(a, b *Entry) int {
 	return cmp.Or(cmp.Compare(a.Channel.rank, b.Channel.rank), cmp.Compare(a.Position, b.Position))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package content is what a catalog holds: as its author wrote it, parsed, and indexed for who looks for a bundle.
+// Package content contains catalogs: as their author wrote them, and parsed and indexed for the resolution.
 package content
 
 import (
@@ -9,11 +9,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Package is one package of a catalog as its author wrote it. Nothing in it needs to be valid.
+// Package is one package of a catalog as its author wrote it. Its content may be invalid.
 type Package struct {
 	Name           string
 	DefaultChannel string
-	// Description and Icon are for user interfaces; resolution does not look at them. An icon's data is base64.
+	// Description and Icon are for user interfaces, and resolution does not use them. The data of Icon is base64.
 	Description  string
 	Icon         v1alpha1.Icon
 	Properties   []olmcore.Property
@@ -22,48 +22,48 @@ type Package struct {
 	Deprecations []Deprecation
 }
 
-// Channel is one stream of upgrades. The edges of the upgrade graph live in its entries, not in the bundles.
+// Channel is one channel of a package. Its entries, and not the bundles, contain the edges of the upgrade graph.
 type Channel struct {
 	Name       string
 	Entries    []ChannelEntry
 	Properties []olmcore.Property
 }
 
-// ChannelEntry is a bundle's place in a channel.
+// ChannelEntry is a bundle in a channel.
 type ChannelEntry struct {
-	// Name is the bundle's, that is the name of its ClusterServiceVersion.
+	// Name is the name of the bundle, which is also the name of its ClusterServiceVersion.
 	Name string `json:"name,omitempty"`
-	// Replaces and Skips are names of entries that this one upgrades from; those in Skips are also taken out of the
-	// channel.
+	// Replaces and Skips contain the names of the entries that this entry upgrades from. The entries in Skips are also
+	// removed from the order of the channel.
 	Replaces string   `json:"replaces,omitempty"`
 	Skips    []string `json:"skips,omitempty"`
-	// SkipRange is a version range; every version in it upgrades to this entry.
+	// SkipRange is a version range. Every version in it can be upgraded to this entry.
 	SkipRange string `json:"skipRange,omitempty"`
 }
 
-// Bundle is one version of an operator. Objects are the inline manifests; where there are none, they are taken from
-// properties of type olm.bundle.object.
+// Bundle is one version of an operator. Its Objects are the inline manifests. If there are none, the manifests are
+// taken from properties of type olm.bundle.object.
 type Bundle struct {
 	Name string
 	olmcore.Bundle
-	// RelatedImages are kept for the reader; resolution does not look at them.
+	// RelatedImages is informational, and resolution does not use it.
 	RelatedImages []RelatedImage
 }
 
-// RelatedImage is an image that a bundle's operator uses.
+// RelatedImage is an image that the operator of a bundle uses.
 type RelatedImage struct {
 	Name  string `json:"name"`
 	Image string `json:"image"`
 }
 
-// Deprecation is a message about a package (both other fields empty), a channel or a bundle. It never changes what is
-// chosen.
+// Deprecation is the deprecation message of a channel, a bundle, or the package if both other fields are empty. It
+// does not affect the resolution.
 type Deprecation struct {
 	Channel, Bundle string
 	Message         string
 }
 
-// Property types that resolution reads. All others are carried along.
+// These are the property types that resolution reads. Other properties are passed on unchanged.
 const (
 	PropertyPackage         = "olm.package"
 	PropertyPackageRequired = "olm.package.required"
@@ -73,13 +73,13 @@ const (
 	PropertyLabel           = "olm.label"
 	PropertyLabelRequired   = "olm.label.required"
 	PropertyDeprecated      = "olm.deprecated"
-	// PropertyBundleObject holds an inline manifest, PropertyCSVMetadata a summary for user interfaces. Neither
-	// reaches an installed ClusterServiceVersion.
+	// PropertyBundleObject contains an inline manifest, and PropertyCSVMetadata contains a summary for user
+	// interfaces. Neither is copied to an installed ClusterServiceVersion.
 	PropertyBundleObject = "olm.bundle.object"
 	PropertyCSVMetadata  = "olm.csv.metadata"
 )
 
-// Diagnostic reasons; package resolution says what they mean.
+// These are the reasons of Diagnostics. Package resolution documents their meaning.
 const (
 	ReasonInvalidContent         = "InvalidContent"
 	ReasonDuplicateContent       = "DuplicateContent"

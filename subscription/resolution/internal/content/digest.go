@@ -14,8 +14,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Digest is the same for catalogs of the same content, in whatever order their packages, channels, entries and bundles
-// came to Build. The order of a bundle's properties counts. It is a key for caches, and proves nothing.
+// Digest returns a digest of the content that was passed to Build. It does not depend on the order of packages,
+// channels, entries and bundles, but on the order of a bundle's properties. It is intended as a cache key, and is not
+// secure against collisions. It is empty for a nil Catalog.
 func (c *Catalog) Digest() string {
 	if c == nil {
 		return ""
@@ -23,19 +24,20 @@ func (c *Catalog) Digest() string {
 	return c.digest
 }
 
-// Digester sums up the hashes of pieces, each a list of texts, so that their order does not matter.
+// Digester computes a digest of pieces. A piece is a list of strings. The order of the pieces does not matter. The
+// zero value is ready to use.
 type Digester struct {
 	total [4]uint64
 	piece []byte
 }
 
-// Begin begins a piece, Texts adds texts to it, and End ends it.
+// Begin starts a piece with the given strings. Texts adds strings to it, and End adds the piece to the digest.
 func (d *Digester) Begin(texts ...string) {
 	d.piece = d.piece[:0]
 	d.Texts(texts...)
 }
 
-// Texts adds texts to a piece.
+// Texts adds strings to the current piece.
 func (d *Digester) Texts(texts ...string) {
 	for _, text := range texts {
 		d.piece = binary.AppendUvarint(d.piece, uint64(len(text)))
@@ -43,7 +45,7 @@ func (d *Digester) Texts(texts ...string) {
 	}
 }
 
-// End adds the piece to the sum.
+// End adds the current piece to the digest.
 func (d *Digester) End() {
 	sum := sha256.Sum256(d.piece)
 	for i := range d.total {
@@ -58,7 +60,7 @@ func (d *Digester) merge(other *Digester) {
 	}
 }
 
-// Sum returns the sum in hexadecimal.
+// Sum returns the digest in hexadecimal.
 func (d *Digester) Sum() string {
 	var b []byte
 	for _, word := range d.total {

@@ -16,44 +16,49 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// API is what a CustomResourceDefinition or an APIService provides.
+// API is an API that a CustomResourceDefinition or an APIService provides.
 type API struct {
 	Group   string `json:"group"`
 	Kind    string `json:"kind"`
 	Version string `json:"version"`
 }
 
-// String is the API for people.
+// String returns the API as "Kind (group/version)".
 func (g API) String() string { return g.Kind + " (" + g.Group + "/" + g.Version + ")" }
 
-// Compare is the order of the APIs' JSON forms.
+// Compare compares two APIs by group, kind and version, which is the order of their JSON forms.
 func (g API) Compare(h API) int {
 	return cmp.Or(strings.Compare(g.Group, h.Group), strings.Compare(g.Kind, h.Kind), strings.Compare(g.Version, h.Version))
 }
 
-// PackageFact is one valid olm.package property. Versions that are not strict semver are in no range.
+// PackageFact is one valid property olm.package. If Strict is false, its version is not a semantic version and is in
+// no range.
 type PackageFact struct {
-	Name    string
-	Text    string // the version as written
+	Name string
+	// Text is the version as the author wrote it.
+	Text    string
 	Version semver.Version
 	Strict  bool
 }
 
-// Facts is what resolution knows of a bundle or an installed ClusterServiceVersion: its properties, parsed once.
+// Facts contains the parsed properties of a bundle or an installed ClusterServiceVersion.
 type Facts struct {
-	Packages     []PackageFact
-	Provides     []API    // sorted
-	Labels       []string // sorted
+	Packages []PackageFact
+	// Provides contains the provided APIs, sorted.
+	Provides []API
+	// Labels contains the labels, sorted.
+	Labels       []string
 	Requirements []*Requirement
 	Deprecated   bool
-	// Invalid is why it must not be selected: a requirement that cannot be read.
+	// Invalid is the reason why the bundle must not be selected: a requirement that cannot be read. It is empty if
+	// there is none.
 	Invalid string
-	// Properties are the source, for CEL rules and for the result.
+	// Properties contains the unparsed properties, for CEL rules and for the result.
 	Properties []olmcore.Property
 }
 
-// Parser turns properties into facts. What equal texts have in common is shared, so that a catalog holds each
-// requirement, range and string once.
+// Parser parses properties into Facts. Facts of one Parser share equal requirements, ranges and strings, so that a
+// catalog needs less memory.
 type Parser struct {
 	strings      map[string]string
 	ranges       map[string]*VersionRange
@@ -62,7 +67,7 @@ type Parser struct {
 	hasRules     bool           // a CEL rule was seen
 }
 
-// NewParser returns a parser for the bundles of a catalog or of a namespace.
+// NewParser returns a Parser for the bundles of one catalog or namespace.
 func NewParser() *Parser {
 	return &Parser{strings: map[string]string{}, ranges: map[string]*VersionRange{}, requirements: map[string]*Requirement{}, apis: map[string]API{}}
 }
@@ -87,8 +92,8 @@ func (p *Parser) parseRange(text string) (*VersionRange, error) {
 	return r, nil
 }
 
-// Facts parses the properties of one bundle. ignored gets a sentence for each property that is broken and does not
-// matter enough to forbid the bundle.
+// Facts parses the properties of one bundle. It calls ignored with a message for each invalid property that does not
+// make the bundle invalid.
 func (p *Parser) Facts(properties []olmcore.Property, ignored func(string)) Facts {
 	f := Facts{Properties: properties}
 	required := map[*Requirement]bool{}
@@ -187,7 +192,7 @@ func unmarshalObject(value json.RawMessage, into any) error {
 	return json.Unmarshal(value, into)
 }
 
-// ParseAnnotation returns the properties of an installed bundle.
+// ParseAnnotation parses the annotation that contains the properties of an installed ClusterServiceVersion.
 func ParseAnnotation(text string) ([]olmcore.Property, error) {
 	var list struct{ Properties []olmcore.Property }
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
@@ -196,9 +201,9 @@ func ParseAnnotation(text string) ([]olmcore.Property, error) {
 	return list.Properties, nil
 }
 
-// Projects reports whether an annotation is the JSON form of a bundle's properties as OLM writes it, without those that
-// only carry manifests. Then what was parsed of the bundle is what the annotation says. It compares text: a false no
-// costs time alone.
+// Projects reports whether an annotation is the JSON form of a bundle's properties as OLM writes it, without
+// properties that only contain manifests. If so, the bundle's Facts are also those of the annotation. It compares
+// text, so it may return false for an equivalent annotation, which then only has to be parsed.
 func Projects(text string, properties []olmcore.Property) bool {
 	var b strings.Builder
 	b.Grow(len(text) + 1)
@@ -218,14 +223,14 @@ func Projects(text string, properties []olmcore.Property) bool {
 	return strings.TrimSpace(text) == b.String()
 }
 
-// VersionRange is a parsed range with its text.
+// VersionRange is a parsed version range with its text.
 type VersionRange struct {
 	Text string
 	in   semver.Range
 }
 
-// Contains reports whether v is in the range. The range functions of the semver library call nil for texts with an
-// empty alternative, such as ">1.0.0 || || <0.1.0", when no other alternative matches; nothing is in that part.
+// Contains reports whether v is in the range. It recovers from a panic of the semver library for ranges with an empty
+// alternative, such as ">1.0.0 || || <0.1.0". An empty alternative contains no version.
 func (r *VersionRange) Contains(v semver.Version) (ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -239,7 +244,7 @@ func (r *VersionRange) Contains(v semver.Version) (ok bool) {
 // alternatives.
 const maxRangeSize = 16 << 10
 
-// ParseRange parses a version range. It never panics.
+// ParseRange parses a version range. It returns an error if the text is invalid or longer than 16 KiB.
 func ParseRange(text string) (r *VersionRange, err error) {
 	if len(text) > maxRangeSize {
 		return nil, fmt.Errorf("version range is longer than %d bytes", maxRangeSize)

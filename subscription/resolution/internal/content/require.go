@@ -28,17 +28,20 @@ const (
 
 // Predicate is a condition on one entry.
 type Predicate struct {
-	Kind  predicateKind
-	API   API
-	Name  string // package or label
+	Kind predicateKind
+	API  API
+	// Name is the name of a package or a label.
+	Name  string
 	In    *VersionRange
 	Parts []*Predicate
-	Rule  string // CEL
-	// Message is the failureMessage that the author gave it.
+	// Rule is a CEL rule.
+	Rule string
+	// Message is the failureMessage of the author.
 	Message string
 }
 
-// Requirement is a predicate that some selected entry must satisfy. Equal requirements of one catalog are one pointer.
+// Requirement is a Predicate that a selected entry must satisfy. Equal requirements of one catalog are the same
+// pointer.
 type Requirement struct {
 	*Predicate
 	Key string
@@ -190,7 +193,7 @@ func canonicalJSON(value json.RawMessage) string {
 	return string(value)
 }
 
-// Size is of how many conditions the predicate consists.
+// Size returns the number of conditions that the predicate consists of, including itself.
 func (q *Predicate) Size() int {
 	size := 1
 	for _, part := range q.Parts {
@@ -199,7 +202,7 @@ func (q *Predicate) Size() int {
 	return size
 }
 
-// Text is how OLM words the predicate.
+// Text returns the text that OLM uses for the predicate.
 func (q *Predicate) Text() string {
 	switch q.Kind {
 	case IsGVK:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain words what a search found: why there is no solution, why a Subscription does not get its best
-// candidate, and what would help.
+// Package explain describes the result of a search in words. It explains why there is no solution, why a Subscription
+// does not get its best candidate, and what would help.
 package explain
 
 import (
@@ -14,34 +14,37 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// Explanation says why a bundle is or is not chosen.
+// Explanation explains why a bundle is or is not chosen.
 type Explanation struct {
 	Subscription, Bundle string
-	// Chosen: the bundle is part of the solution, newly or as it is.
+	// Chosen means that the bundle is part of the solution. It is either installed already, or to be installed.
 	Chosen bool
-	// Code is why it is not chosen.
+	// Code is the kind of reason why the bundle is not chosen. It is empty if Chosen is true.
 	Code model.HeldBackCode
-	// Summary says it for a person.
+	// Summary contains the explanation in one sentence or more.
 	Summary string
-	// Rules are what excludes the bundle, where rules do.
+	// Rules contains the rules that exclude the bundle. It is empty if the reason is not a rule.
 	Rules []Rule
 }
 
-// More reasons why a bundle is not chosen, beside those of HeldBack.
+// These are the reasons why a bundle is not chosen, in addition to those of HeldBack.
 const (
-	// UnknownBundle: no visible catalog has it.
+	// UnknownBundle means that no visible catalog contains the bundle.
 	UnknownBundle model.HeldBackCode = "UnknownBundle"
-	// NotFollowed: no Subscription follows its package and channel, and nothing that is selected needs it.
+	// NotFollowed means that no Subscription names the bundle's package and channel, and that no selected operator
+	// requires the bundle.
 	NotFollowed model.HeldBackCode = "NotFollowed"
-	// Skipped: another bundle of the channel skips it, so it is never installed unless startingCSV names it.
+	// Skipped means that another bundle of the channel skips the bundle. It is then installed only if startingCSV
+	// names it.
 	Skipped model.HeldBackCode = "Skipped"
-	// LessPreferred: a better candidate is chosen.
+	// LessPreferred means that a better candidate was chosen.
 	LessPreferred model.HeldBackCode = "LessPreferred"
-	// Unresolved: the Subscription has no solution at all.
+	// Unresolved means that the Subscription has no solution.
 	Unresolved model.HeldBackCode = "Unresolved"
 )
 
-// Of says why a bundle is or is not chosen for a Subscription; an empty subscription asks about the whole namespace.
+// Of explains why a bundle is or is not chosen for a Subscription. If subscription is empty, it considers the whole
+// namespace. budget limits the search for the reasons.
 func Of(p *View, d *Decided, subscription, bundle string, budget *search.Budget) Explanation {
 	x := Explanation{Subscription: subscription, Bundle: bundle}
 	if subscription != "" && p.SubscriptionNamed(subscription) == nil {
@@ -263,15 +266,14 @@ func obstacle(p *View, r model.Ref) string {
 	return ""
 }
 
-// View is what an explanation is made from: the problem, which Subscriptions are left out of it, and what the others
-// get.
+// View contains the problem and its solution: which Subscriptions are left out, and what the others get.
 type View struct {
 	*model.Problem
 	Scope *model.Scope
-	// Targets is what each Subscription gets, by its number; without entry: nothing. It is empty while there is no
-	// solution.
+	// Targets contains the entry that each Subscription gets, by the Index of the Subscription. A Ref without Entry
+	// means none. Targets is empty if there is no solution yet.
 	Targets []model.Ref
-	// Solver answers what is asked about the problem.
+	// Solver answers further Questions about the problem.
 	Solver *search.Solver
 }
 
@@ -282,12 +284,12 @@ func (v *View) target(s *model.Subscription) model.Ref {
 	return v.Targets[s.Index]
 }
 
-// Question is the search for everything that takes part.
+// Question returns the Question for all Subscriptions that are not left out.
 func (v *View) Question() search.Question {
 	return search.Question{Problem: v.Problem, Scope: v.Scope}
 }
 
-// Decided is what Of looks at beside the View.
+// Decided contains the parts of a Result that Of needs in addition to the View.
 type Decided struct {
 	Operators []olmcore.Operator
 	Targets   []Target

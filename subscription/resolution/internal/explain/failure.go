@@ -13,55 +13,61 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// Core is one reason why there is no solution: rules that contradict each other.
+// Core is one reason why there is no solution: a set of rules that contradict each other.
 type Core struct {
-	// Subscriptions are the names of those that the rules are about, sorted.
+	// Subscriptions contains the names of the Subscriptions that the rules concern, sorted. If it is empty, the Core
+	// affects all Subscriptions.
 	Subscriptions []string
-	// Rules are the rules, sorted by text. When Minimal, leaving any one out would make the others satisfiable;
-	// otherwise the step budget ran out before.
+	// Rules contains the rules, sorted by text. Minimal means that the other rules have a solution if any one rule is
+	// left out. It is false if the limit of steps was reached before that was certain.
 	Rules   []Rule
 	Minimal bool
-	// Error: this is not a contradiction but something that prevented an answer; trying again later may help.
+	// Error means that the rules do not contradict each other, but that a catalog is unavailable or the limit of steps
+	// was reached. A later resolution may succeed once the catalog is available.
 	Error bool
-	// Message is the text that OLM would write for these rules.
+	// Message is the message that OLM would write for these rules.
 	Message string
-	// Summary says the same for a person.
+	// Summary describes the same reason in a readable sentence.
 	Summary  string
 	Remedies []Remedy
 }
 
-// Rule is one demand.
+// Rule is one rule that a solution must satisfy.
 type Rule struct {
 	Kind model.RuleKind
-	// Text is OLM's text for it.
+	// Text is OLM's text for the rule.
 	Text string
-	// Subscription, Bundle, Package, Channel and Catalog say what it is about, as far as it is about one.
+	// Subscription, Bundle, Package, Channel, Version and Catalog name the objects of the rule. Fields that do not
+	// apply are empty.
 	Subscription                      string
 	Bundle, Package, Channel, Version string
 	Catalog                           types.NamespacedName
-	// Objects are the identifiers of the candidates, or of what excludes each other.
+	// Objects contains OLM's identifiers of the candidates, or of the entries that exclude each other.
 	Objects []string
-	// Need says in words what a BundleRequires rule looks for; FailureMessage is what the bundle's author says about it.
+	// Need describes what a BundleRequires rule requires. FailureMessage is the message of the bundle's author about
+	// it.
 	Need, FailureMessage string
 }
 
-// Remedy is a change that helps: the Subscriptions were resolved with it before it is named. Where it needs content
-// that is not known, such as another catalog, that was taken to be there.
+// Remedy is a change that would help. Before a Remedy is offered, the Subscriptions are resolved with the change. If
+// the change needs unknown content, such as another catalog, that content is assumed to exist. Three kinds are not
+// verified: retrying with fewer bundles or more steps, restoring a catalog, and asking a publisher for an upgrade.
 type Remedy struct {
 	Code RemedyCode
-	// Object is the name of what it is about: a ClusterServiceVersion, a Subscription, a package or a catalog.
+	// Object is the name of the ClusterServiceVersion, Subscription, package or catalog to change, or a description of
+	// the missing requirement.
 	Object string
-	// Message says it for a person.
+	// Message is the advice as one sentence.
 	Message string
-	// Changes are what it does to the Input, for WhatIf; none where that cannot be said, such as for a catalog that
-	// is to be found.
+	// Changes contains the change of the Input, for WhatIf. It is empty if the change cannot be expressed, for example
+	// if it needs an unknown catalog.
 	Changes []model.Change
 }
 
-// RemedyCode is what kind of help a Remedy is.
+// RemedyCode is the kind of a Remedy.
 type RemedyCode string
 
-// Remedies.
+// These are the kinds of remedies.
 const (
 	AddCatalog                    RemedyCode = "AddCatalog"
 	ChangeChannel                 RemedyCode = "ChangeChannel"
@@ -74,42 +80,46 @@ const (
 	ApproveOrFixFailed            RemedyCode = "ApproveOrFixFailed"
 )
 
-// HeldBack says why a Subscription did not get its best candidate.
+// HeldBack explains why a Subscription did not get its best candidate.
 type HeldBack struct {
 	Subscription string
-	// Candidate is the bundle that it did not get; "" when there is none.
+	// Candidate is the bundle that the Subscription did not get. It is empty if there is no candidate.
 	Candidate string
-	// Also are the next ones in its order that it did not get for the same reason.
+	// Also contains the next candidates, in order of preference, that the Subscription did not get for the same
+	// reason.
 	Also []string
 	Code model.HeldBackCode
-	// Blocker is the name of what stands in the way: a Subscription, a ClusterServiceVersion, a package or a catalog;
-	// or the version range, and where it stands.
+	// Blocker is the name of the Subscription, ClusterServiceVersion, package or catalog that blocks the candidate. It
+	// may also be a version range and where it is set, or a description of the missing requirement.
 	Blocker string
-	// Summary says it for a person. Rules are why the candidate is impossible.
+	// Summary explains the reason in one sentence. Rules contains the rules that exclude Candidate.
 	Summary string
 	Rules   []Rule
-	// Remedies would give it Candidate.
+	// Remedies contains changes with which the Subscription would get Candidate.
 	Remedies []Remedy
 }
 
-// Target is where one Subscription ends.
+// Target is the operator that one Subscription resolves to.
 type Target struct {
 	Subscription string
-	// Current is the installed operator that it starts from, Target the one that it has after this resolution; "" is none.
+	// Current is the installed operator before this resolution, and Target is the operator after it. They are empty if
+	// there is none.
 	Current, Target string
-	// Adopt: Target exists already and becomes the Subscription's. Its Decision names it as the new
-	// status.currentCSV; package subscription, which sees that it exists, then writes status.installedCSV.
+	// Adopt means that Target exists already and is adopted by the Subscription. The Decision sets it as
+	// status.currentCSV. Package subscription then observes that it exists, and sets status.installedCSV.
 	Adopt bool
 }
 
-// CoresFor returns the reasons that name a Subscription, and those that name none and so stop all of them.
+// CoresFor returns the Cores that name a Subscription, and the Cores that name none and therefore affect all
+// Subscriptions.
 func CoresFor(cores []Core, subscription string) []Core {
 	return slices.DeleteFunc(slices.Clone(cores), func(c Core) bool {
 		return len(c.Subscriptions) > 0 && !slices.Contains(c.Subscriptions, subscription)
 	})
 }
 
-// GivenUp says that Subscriptions were not decided within some steps. They are none when there is nothing to leave out.
+// GivenUp returns a Core that reports that Subscriptions could not be decided within a number of steps. If subs is
+// empty, the operators without Subscription could not be decided.
 func GivenUp(p *View, subs []*model.Subscription, steps int) Core {
 	c := Core{Error: true, Message: fmt.Sprintf("resolution stopped after %d steps", p.Policy.Steps())}
 	if len(subs) == 0 {
@@ -140,7 +150,7 @@ func tried(s *model.Subscription) string {
 	return enumerate(list, " and ")
 }
 
-// CoreOf words a contradiction.
+// CoreOf returns a Core that describes a Contradiction.
 func CoreOf(p *View, set search.Contradiction) Core {
 	c := Core{Minimal: set.Minimal, Rules: rulesOf(p, set)}
 	for _, r := range c.Rules {

@@ -10,7 +10,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/search"
 )
 
-// HeldBackOf finds out why Subscriptions did not get their best candidate. Each may take its part of the budget.
+// HeldBackOf returns the reasons why Subscriptions did not get their best candidate. The budget is divided between
+// these Subscriptions.
 func HeldBackOf(p *View, budget *search.Budget) []HeldBack {
 	var list []HeldBack
 	waiting := 0

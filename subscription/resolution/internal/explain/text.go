@@ -223,5 +223,5 @@ func words(q *content.Predicate) string {
 	return enumerate(parts, " or ")
 }
 
-// Exists is the rule that a Subscription must be served.
+// Exists returns the rule that a Subscription must be satisfied.
 func Exists(s *model.Subscription) Rule { return subscriptionRule(nil, model.RuleSubscription, s) }

@@ -14,30 +14,30 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Change is a change of a namespace or its catalogs that may be made. Each field that is not zero is one.
+// Change is a possible change of a namespace or its catalogs. Each field that is not zero is applied.
 type Change struct {
-	// Subscription is the one that the fields up to Adopt are about.
+	// Subscription is the name of the Subscription that the fields up to Remove change.
 	Subscription string
-	// Package, Channel and Catalog are what it follows instead. With a Package, an empty Channel is all of its
-	// channels, and there is no startingCSV.
+	// Package, Channel and Catalog replace the values in the spec of the Subscription. If Package is set, the
+	// startingCSV is cleared, and an empty Channel allows all channels of the package.
 	Package, Channel string
 	Catalog          types.NamespacedName
-	// StartingCSV is where it starts; a pointer to "" is the best.
+	// StartingCSV replaces spec.startingCSV. A pointer to "" clears it.
 	StartingCSV *string
-	// VersionRange is the only range that holds it; a pointer to "" takes all away.
+	// VersionRange replaces all version ranges of the Subscription. A pointer to "" removes them.
 	VersionRange *string
-	// Adopt is an existing ClusterServiceVersion that becomes the one that it has installed.
+	// Adopt is the name of an existing ClusterServiceVersion that becomes the installed operator of the Subscription.
 	Adopt string
-	// Remove: the Subscription is gone; what it has installed stays.
+	// Remove deletes the Subscription. Its installed operator remains.
 	Remove bool
-	// DeleteCSV is the name of a ClusterServiceVersion that is gone.
+	// DeleteCSV is the name of a ClusterServiceVersion to delete.
 	DeleteCSV string
-	// Content is the state of a catalog: in place of the one with its key, or a new one.
+	// Content replaces the state of the catalog with the same key, or adds a catalog.
 	Content *CatalogState `json:"-"` // what it holds is no JSON, and may be large
 }
 
-// Changed returns the Input after changes, one after the other. in stays as it is. The error is an *olmcore.InputError
-// that names what a change is about and the Input does not have.
+// Changed returns a copy of in with the changes applied in order. It does not modify in. It returns an
+// *olmcore.InputError if a change refers to a Subscription or ClusterServiceVersion that in does not contain.
 func Changed(in Input, changes ...Change) (Input, error) {
 	for i := range changes {
 		if problem := changes[i].apply(&in); problem != "" {

@@ -2,85 +2,94 @@
 
 package model
 
-// RuleKind says what a Rule demands.
+// RuleKind is the kind of a Rule.
 type RuleKind string
 
-// Kinds of rules.
+// These are the kinds of rules.
 const (
-	// SubscriptionExists: a Subscription must be satisfied.
+	// SubscriptionExists means that a Subscription must be satisfied.
 	SubscriptionExists RuleKind = "SubscriptionExists"
-	// SubscriptionImpossible: nothing matches a Subscription.
+	// SubscriptionImpossible means that no bundle matches a Subscription.
 	SubscriptionImpossible RuleKind = "SubscriptionImpossible"
-	// SubscriptionRequires: a Subscription needs one of its candidates.
+	// SubscriptionRequires means that a Subscription needs one of its candidates.
 	SubscriptionRequires RuleKind = "SubscriptionRequires"
-	// CSVExists: an existing ClusterServiceVersion must stay.
+	// CSVExists means that an existing ClusterServiceVersion must remain.
 	CSVExists RuleKind = "CSVExists"
-	// BundleRequires: a bundle or CSV needs an operator of some kind.
+	// BundleRequires means that a bundle or ClusterServiceVersion requires another operator.
 	BundleRequires RuleKind = "BundleRequires"
-	// Conflicts: an upgrade and what it replaces exclude each other.
+	// Conflicts means that an operator and the predecessor that it replaces exclude each other.
 	Conflicts RuleKind = "Conflicts"
-	// OnePerPackage: at most one operator of a package.
+	// OnePerPackage means that at most one operator of a package may be installed.
 	OnePerPackage RuleKind = "OnePerPackage"
-	// OnePerAPI: at most one operator that provides an API.
+	// OnePerAPI means that at most one operator may provide an API.
 	OnePerAPI RuleKind = "OnePerAPI"
-	// OnePerName: at most one operator of a name, whatever packages they are of: both would be one ClusterServiceVersion.
+	// OnePerName means that at most one operator may have a name, even in different packages. Two of them would be the
+	// same ClusterServiceVersion.
 	OnePerName RuleKind = "OnePerName"
-	// BundleDeprecated: a bundle with the property olm.deprecated.
+	// BundleDeprecated means that a bundle has the property olm.deprecated and must not be selected.
 	BundleDeprecated RuleKind = "BundleDeprecated"
-	// BundleInvalid: a bundle with a requirement that cannot be read.
+	// BundleInvalid means that a requirement of a bundle cannot be read, so the bundle must not be selected.
 	BundleInvalid RuleKind = "BundleInvalid"
-	// BundleExcluded: a bundle that Input.Exclude or a version range of a Subscription forbids.
+	// BundleExcluded means that Input.Exclude or the version range of a Subscription excludes a bundle.
 	BundleExcluded RuleKind = "BundleExcluded"
-	// KeepsCandidate: an earlier Subscription keeps the candidate that it prefers.
+	// KeepsCandidate means that an earlier Subscription keeps its preferred candidate.
 	KeepsCandidate RuleKind = "KeepsCandidate"
-	// CatalogUnavailable: a catalog that the answer may depend on has no content.
+	// CatalogUnavailable means that a catalog that may affect the result has no content.
 	CatalogUnavailable RuleKind = "CatalogUnavailable"
 )
 
-// HeldBackCode is the kind of a HeldBack's reason.
+// HeldBackCode is the kind of reason in a HeldBack.
 type HeldBackCode string
 
-// Reasons to hold a Subscription back.
+// These are the reasons why a Subscription is held back.
 const (
-	// RequirementUnmet: the candidate needs something that is not offered.
+	// RequirementUnmet means that no visible catalog offers a requirement of the candidate. Add a catalog that does.
 	RequirementUnmet HeldBackCode = "RequirementUnmet"
-	// ProvidedByOther: another operator provides an API of the candidate.
+	// ProvidedByOther means that another operator provides an API of the candidate. Remove one of the two.
 	ProvidedByOther HeldBackCode = "ProvidedByOther"
-	// PackageConflict: another operator of the candidate's package stays.
+	// PackageConflict means that another operator of the candidate's package remains installed. Remove one of the two.
 	PackageConflict HeldBackCode = "PackageConflict"
-	// NameConflict: another package's operator has the candidate's name.
+	// NameConflict means that an operator of another package has the name of the candidate. Remove one of the two.
 	NameConflict HeldBackCode = "NameConflict"
-	// CandidateDeprecated, CandidateInvalid, CandidateExcluded: the candidate must not be selected.
+	// CandidateDeprecated, CandidateInvalid and CandidateExcluded mean that the candidate must not be selected. See
+	// BundleDeprecated, BundleInvalid and BundleExcluded.
 	CandidateDeprecated HeldBackCode = "CandidateDeprecated"
 	CandidateInvalid    HeldBackCode = "CandidateInvalid"
 	CandidateExcluded   HeldBackCode = "CandidateExcluded"
-	// BlockedBySubscription: an earlier Subscription keeps a candidate that excludes this one.
+	// BlockedBySubscription means that the candidate of an earlier Subscription excludes this candidate. Change or
+	// remove one of the two Subscriptions.
 	BlockedBySubscription HeldBackCode = "BlockedBySubscription"
-	// NoUpgradeEdge: the installed operator is not the head of its channel, and nothing upgrades from it.
+	// NoUpgradeEdge means that the installed operator is not the head of its channel, and that no bundle upgrades from
+	// it. Ask the publisher of the catalog for an upgrade.
 	NoUpgradeEdge HeldBackCode = "NoUpgradeEdge"
-	// CatalogMissing, PackageMissing, ChannelMissing: what the Subscription follows is gone; the installed operator stays.
+	// CatalogMissing, PackageMissing and ChannelMissing mean that the catalog, package or channel of the Subscription
+	// does not exist. The installed operator remains; correct the Subscription or the catalog.
 	CatalogMissing HeldBackCode = "CatalogMissing"
 	PackageMissing HeldBackCode = "PackageMissing"
 	ChannelMissing HeldBackCode = "ChannelMissing"
-	// ReplacementInProgress: an upgrade is under way.
+	// ReplacementInProgress means that an upgrade is in progress. Wait until it is complete.
 	ReplacementInProgress HeldBackCode = "ReplacementInProgress"
-	// ChannelMalformed: the channel's upgrade graph gives no order.
+	// ChannelMalformed means that the upgrade graph of the channel defines no order. The author of the catalog has to
+	// correct it.
 	ChannelMalformed HeldBackCode = "ChannelMalformed"
-	// Pinned: a version range of the Subscription does not allow the candidate.
+	// Pinned means that a version range of the Subscription excludes the candidate. Change the range to allow it.
 	Pinned HeldBackCode = "Pinned"
-	// PinInvalid: a version range of the Subscription cannot be read, so it stays.
+	// PinInvalid means that a version range of the Subscription is invalid, so its operator is not changed. Correct
+	// the range.
 	PinInvalid HeldBackCode = "PinInvalid"
-	// Unknown: the step budget ran out before a reason was found.
+	// Unknown means that the limit of steps was reached before a reason was found.
 	Unknown HeldBackCode = "Unknown"
 )
 
-// Stats are deterministic measures of the work done, in steps: looks at a candidate, or what takes as long.
+// Stats measures the work of a resolution. Equal inputs give equal Stats. Work is counted in steps. One step examines
+// a candidate or takes about as long.
 type Stats struct {
-	// Reading is for reading the input and writing the answer: it grows with both, and nothing bounds it. Steps are for
-	// deciding, Explaining for reasons; Policy.MaxSteps bounds both.
+	// Reading counts the steps for reading the input and writing the result. It grows with both and has no limit.
+	// Steps counts the steps for the decision, and Explaining counts those for the reasons. Both are limited by
+	// Policy.MaxSteps and the number of Subscriptions.
 	Reading, Steps, Explaining int
-	// Expanded are the entries whose requirements were looked up.
+	// Expanded is the number of entries whose requirements were looked up.
 	Expanded int
-	// Candidates are the candidates of all Subscriptions.
+	// Candidates is the number of candidates of all Subscriptions.
 	Candidates int
 }

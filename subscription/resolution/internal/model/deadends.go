@@ -47,17 +47,17 @@ func missingUpgrade(s *Subscription, channels []*content.ChannelIndex) string {
 	return fmt.Sprintf("%s; no other entry of %s replaces, skips or has a skipRange for it", strings.Join(texts, "; "), where)
 }
 
-// Edge is the kind of an upgrade edge. Its value is a verb for texts.
+// Edge is the kind of an upgrade edge. Its value is used as a verb in messages.
 type Edge string
 
-// The kinds of upgrade edges. The empty Edge means that there is none.
+// These are the kinds of upgrade edges. The empty Edge means that there is none.
 const (
 	Replaces        Edge = "replaces"
 	Skips           Edge = "skips"
 	HasSkipRangeFor Edge = "has a skipRange for"
 )
 
-// EdgeFrom returns the upgrade edge from an installed operator to an entry.
+// EdgeFrom returns the upgrade edge from an installed operator to an entry. It is empty if there is none.
 func EdgeFrom(installed, e *content.Entry) Edge {
 	switch {
 	case e.Replaces != "" && e.Replaces == installed.Name:
@@ -70,7 +70,7 @@ func EdgeFrom(installed, e *content.Entry) Edge {
 	return ""
 }
 
-// WhyNoCandidate returns the reason why an entry with an upgrade edge from the installed operator is no candidate.
+// WhyNoCandidate returns why an entry with an upgrade edge from the installed operator is not a candidate.
 func WhyNoCandidate(e *content.Entry) string {
 	ch := e.Channel
 	switch {

@@ -16,21 +16,23 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// CSV is a ClusterServiceVersion of the namespace that is no copy.
+// CSV is a ClusterServiceVersion of the namespace. Copies are not included.
 type CSV struct {
 	Object *v1alpha1.ClusterServiceVersion
 	Entry  *content.Entry
-	// Choice demands that it stays.
+	// Choice requires that the ClusterServiceVersion remains.
 	Choice Choice
-	// owners are the Subscriptions whose status.installedCSV names it.
+	// Owners contains the Subscriptions whose status.installedCSV names the ClusterServiceVersion.
 	Owners []*Subscription
-	// leftOut: it takes no part, being deleted or on its way out of an upgrade.
+	// LeftOut means that the ClusterServiceVersion is not part of the problem. It is being deleted, an upgrade
+	// replaces it, or its installation is repeated.
 	LeftOut bool
-	// error is what stops OLM.
+	// Error is the problem of the ClusterServiceVersion for which OLM stops the resolution. It is empty if there is
+	// none.
 	Error string
 }
 
-// Deleting reports whether it is being deleted.
+// Deleting reports whether the ClusterServiceVersion is being deleted.
 func (e *CSV) Deleting() bool { return e.Object.DeletionTimestamp != nil }
 
 // isCopied reports whether a ClusterServiceVersion is a copy of one in another namespace.

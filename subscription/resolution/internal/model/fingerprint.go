@@ -13,13 +13,16 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Fingerprint is the same for inputs that Resolve answers alike, apart from the Subscriptions, their plans, and what
-// the caller sets itself: OperatorGroups, existing ClusterServiceVersions, catalogs, version ranges, and which
-// Subscriptions say that their plan failed. Of the catalogs' content those packages count that the Subscriptions
-// follow, and that may meet a requirement of these or of an existing operator: what is published elsewhere changes no
-// answer. Whoever hands an answer back to package subscription keeps it with its answer, and drops the answer when it
-// changes: nothing else tells that an operator went away which an upgrade waited for, or that a version is not on its
-// way any more. What else of a Subscription matters is in the answer's Observed.
+// Fingerprint returns a digest of the input. If two inputs have the same fingerprint, and their Subscriptions,
+// InstallPlans and caller-set fields are the same, Resolve returns the same Result for them.
+//
+// The digest covers OperatorGroups, existing ClusterServiceVersions, catalogs, version ranges, and the Subscriptions
+// whose InstallPlan failed. It covers only the packages that the Subscriptions name, and the packages that may meet a
+// requirement of these packages or of an existing operator. Changes of other packages do not change it.
+//
+// A caller that passes a Result to package subscription keeps the fingerprint with it, and discards the Result when
+// the fingerprint changes. Nothing else shows that the predecessor of an upgrade was removed, or that the InstallPlan
+// of a version failed. The other relevant fields of a Subscription are in Result.Observed.
 func (in *Input) Fingerprint() string {
 	d := content.Digester{}
 	for _, g := range in.OperatorGroups {

@@ -9,34 +9,35 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// ExistingSource is the source of existing ClusterServiceVersions.
+// ExistingSource is the Source of existing ClusterServiceVersions.
 const ExistingSource = -1
 
-// Ref names an entry of a catalog, or an existing ClusterServiceVersion.
+// Ref identifies an entry of a catalog, or an existing ClusterServiceVersion.
 type Ref struct {
 	Source int32
 	Entry  *content.Entry
 }
 
-// Segment is some candidates of one source.
+// Segment contains candidates of one source, in order of preference.
 type Segment struct {
 	Source  int32
 	Entries []*content.Entry
 }
 
-// Offer is who can meet a demand, in order of preference.
+// Offer contains the candidates that can meet a requirement, in order of preference.
 type Offer struct {
-	// ID is its number among those of requirements.
+	// ID is the number of the Offer among the Offers for requirements. It is not used for Subscriptions and existing
+	// ClusterServiceVersions.
 	ID       int32
 	Segments []Segment
 	Total    int
-	// Group is the number of one that all candidates are in, -1 when there may be none.
+	// Group is the number of a Group that all candidates belong to. It is -1 if none is known.
 	Group       int32
 	nodes       []*Node  // those that were looked at
 	identifiers []string // of all, once they were asked for
 }
 
-// Candidate returns the node of a choice's candidate by its place, nil behind the last.
+// Candidate returns the node of the candidate of c with index i. It returns nil if there are not that many candidates.
 func (p *Problem) Candidate(c *Choice, i int) *Node {
 	o := c.Offer
 	if i < len(o.nodes) {
@@ -53,10 +54,10 @@ func (p *Problem) Candidate(c *Choice, i int) *Node {
 	return nil
 }
 
-// First returns the most preferred candidate; there must be one.
+// First returns the preferred candidate. The Offer must not be empty.
 func (o *Offer) First() Ref { return Ref{o.Segments[0].Source, o.Segments[0].Entries[0]} }
 
-// Refs calls yield for each candidate until it returns false.
+// Refs calls yield for each candidate until yield returns false.
 func (o *Offer) Refs(yield func(Ref) bool) {
 	for _, s := range o.Segments {
 		for _, e := range s.Entries {
@@ -89,7 +90,7 @@ func (o *Offer) add(source int32, entries []*content.Entry) {
 	}
 }
 
-// Identifiers returns how OLM names the candidates of an offer.
+// Identifiers returns OLM's identifiers of the candidates of an Offer.
 func (p *Problem) Identifiers(o *Offer) []string {
 	if len(o.identifiers) < o.Total {
 		o.identifiers = make([]string, 0, o.Total)
@@ -101,51 +102,58 @@ func (p *Problem) Identifiers(o *Offer) []string {
 	return o.identifiers
 }
 
-// Choice is a demand that one of its candidates, the first possible, meets.
+// Choice is a requirement that one of its candidates must meet. The first possible candidate is selected.
 type Choice struct {
-	// Exactly one of the three says who demands it.
+	// Sub, CSV and Parent contain the source of the requirement. Exactly one of them is set.
 	Sub    *Subscription
 	CSV    *CSV
 	Parent *Node
-	// Index is the number of the parent's requirement.
+	// Index is the index of the requirement in Parent.
 	Index int
-	// Offer is shared by all demands that the same candidates meet.
+	// Offer contains the candidates. Choices with the same candidates share one Offer.
 	*Offer
-	// Last is the candidate that was selected for it last.
+	// Last is the candidate that was selected most recently for the Choice.
 	Last *Node
-	// Owner is the Subscription, or after them the existing CSV, that it serves.
+	// Owner is the Index of the Subscription that the Choice serves. Numbers after the Subscriptions are existing
+	// ClusterServiceVersions.
 	Owner int32
 }
 
-// Node is an entry that was looked at in this call.
+// Node is an entry that the current resolution has examined.
 type Node struct {
 	Ref
 	ID int32
-	// Owner is the Subscription, or after them the existing CSV, that it was looked at for.
+	// Owner is the Subscription for which the entry was examined. Numbers after the Subscriptions are existing
+	// ClusterServiceVersions.
 	Owner int32
-	// Groups are the numbers of what only one operator can have: its packages, its APIs and, for an entry of a catalog,
+	// Groups contains the numbers of the Groups of the entry: its packages, its APIs and, for an entry of a catalog,
 	// its name.
 	Groups []int32
-	// Over are existing ClusterServiceVersions that it would replace; of one of those, what would replace it.
+	// Over contains the existing ClusterServiceVersions that a catalog entry would replace. For an existing
+	// ClusterServiceVersion, it contains the entries that would replace it.
 	Over []*Node
-	// Blocked is why it must never be selected, with its text.
+	// Blocked is the rule because of which the entry must never be selected, and BlockedText is its text. Both are
+	// empty if there is none.
 	Blocked     RuleKind
 	BlockedText string
-	// Choices are its requirements, once expanded; Dead is the first of them without any candidate, or -1.
+	// Choices contains the requirements of the entry after Expand. Dead is the index of the first one without
+	// candidates, or -1.
 	Choices  []Choice
 	Dead     int
 	expanded bool
 }
 
-// Eligible reports whether it can be a candidate for requirements: skipped entries cannot.
+// Eligible reports whether the entry can meet requirements. Entries that are not in the chain of their channel cannot.
 func (n *Node) Eligible() bool { return n.Source == ExistingSource || n.Entry.Position >= 0 }
 
-// Group is something that only one operator can have.
+// Group is a set of entries of which only one may be installed.
 type Group struct {
 	// Kind is OnePerPackage, OnePerAPI or OnePerName.
 	Kind RuleKind
-	Name string       // of the package or the ClusterServiceVersion
-	API  *content.API // of OnePerAPI
+	// Name is the name of the package or of the ClusterServiceVersion.
+	Name string
+	// API is set for OnePerAPI only.
+	API *content.API
 }
 
 // graph holds the entries that one call has looked at.
@@ -178,10 +186,10 @@ func number[K comparable](p *Problem, ids map[K]int32, key K, g Group) int32 {
 	return id
 }
 
-// Known returns the node of an entry, nil when it was not looked at.
+// Known returns the node of an entry, or nil if the entry was not examined.
 func (p *Problem) Known(r Ref) *Node { return p.nodes[r] }
 
-// Node returns the node of an entry. owner counts when it is new.
+// Node returns the node of an entry and creates it if necessary. owner is used for a new node only.
 func (p *Problem) Node(r Ref, owner int32) *Node {
 	if n, ok := p.nodes[r]; ok {
 		return n
@@ -267,7 +275,8 @@ func blocked(p *Problem, r Ref) (RuleKind, string) {
 	return "", ""
 }
 
-// Unreadable returns why a requirement of an entry cannot be read, "" when all can.
+// Unreadable returns why a requirement of an entry cannot be read or compiled. It returns "" if all requirements are
+// valid.
 func (p *Problem) Unreadable(e *content.Entry) string {
 	if e.Invalid != "" {
 		return e.Invalid
@@ -290,7 +299,7 @@ func excluded(p *Problem, r Ref) (reason string) {
 	return p.In.Exclude.Exclude(p.Operator(r))
 }
 
-// Operator describes a catalog entry.
+// Operator returns the description of a catalog entry.
 func (p *Problem) Operator(r Ref) olmcore.Operator {
 	e := r.Entry
 	return olmcore.Operator{
@@ -300,7 +309,7 @@ func (p *Problem) Operator(r Ref) olmcore.Operator {
 	}
 }
 
-// Expand looks up who could meet a node's requirements.
+// Expand looks up the candidates for the requirements of a node. It does nothing if it was called before.
 func (p *Problem) Expand(n *Node) {
 	if n.expanded {
 		return
@@ -328,10 +337,10 @@ const (
 	workPerNode, workPerCall, workPerSubscription, workPerCSV = 12, 128, 40, 60
 )
 
-// Count adds work that is not done here.
+// Count adds work that another package did. 16 units of work are one step.
 func (p *Problem) Count(work int) { p.work += work }
 
-// TakeSteps returns the work since the last time, and some more, in steps.
+// TakeSteps adds work and returns all work since its last call, in steps.
 func (p *Problem) TakeSteps(more int) int {
 	p.work += more
 	steps := p.work / workPerStep
@@ -339,8 +348,8 @@ func (p *Problem) TakeSteps(more int) int {
 	return steps
 }
 
-// Considered returns every entry that could take part: existing operators, the candidates of Subscriptions, and what
-// their requirements lead to.
+// Considered returns the nodes of all entries that may be part of a solution. These are existing operators, the
+// candidates of Subscriptions, and the candidates for their requirements.
 func (p *Problem) Considered() []*Node {
 	if p.closure != nil {
 		return p.closure

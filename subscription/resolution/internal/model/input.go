@@ -13,51 +13,53 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Input is everything Resolve looks at: one namespace and the catalogs that it can see. Resolve writes to none of it.
-// The order of the slices does not matter, nil elements and objects of other namespaces are skipped.
+// Input is the input of Resolve: one namespace and the catalogs that are visible to it. Resolve does not modify it.
+// The order of the slices does not matter. Nil elements and objects of other namespaces are ignored.
 type Input struct {
-	// Namespace is what to resolve; GlobalCatalogNamespace holds the CatalogSources that every namespace sees. They may
-	// be equal; the latter may be empty.
+	// Namespace is the namespace to resolve. CatalogSources in GlobalCatalogNamespace are visible to every namespace.
+	// The two may be equal, and GlobalCatalogNamespace may be empty.
 	Namespace, GlobalCatalogNamespace string
-	// OperatorGroups, Subscriptions and CSVs of the namespace, all of them, copied CSVs included.
+	// OperatorGroups, Subscriptions and CSVs contain all objects of these kinds in the namespace, including copied
+	// CSVs.
 	OperatorGroups []*operatorsv1.OperatorGroup
 	Subscriptions  []*v1alpha1.Subscription
 	CSVs           []*v1alpha1.ClusterServiceVersion
-	// Catalogs has one entry for each CatalogSource of both namespaces.
+	// Catalogs contains one entry for each CatalogSource of both namespaces.
 	Catalogs []CatalogState
-	// InFlight names, by Subscription, the bundle whose InstallPlan is on its way and has not failed; the Subscription
-	// keeps that bundle while it still may.
+	// InFlight maps Subscriptions to the bundle whose InstallPlan is in progress and has not failed. The Subscription
+	// keeps that bundle as long as it is a candidate.
 	InFlight map[string]string
-	// Pins hold Subscriptions inside version ranges, beside the annotation AnnotationVersionRange of their own.
+	// Pins contains version ranges of Subscriptions, in addition to their annotation AnnotationVersionRange.
 	Pins []Pin
-	// Exclude is asked about each catalog entry before it is selected; nil excludes nothing.
+	// Exclude is called for each catalog entry before it is selected. Nil excludes nothing.
 	Exclude Excluder
-	// CEL compiles the rules of CEL constraints. Without it a bundle with such a constraint is never chosen.
+	// CEL compiles the rules of CEL constraints. If it is nil, a bundle with such a constraint is never chosen.
 	CEL    CELCompiler
 	Policy Policy
 }
 
-// CatalogState is what is known of one CatalogSource.
+// CatalogState is the content and the state of one CatalogSource.
 type CatalogState struct {
-	// Key is the CatalogSource's namespace and name, Priority its spec.priority.
+	// Key is the namespace and name of the CatalogSource, and Priority is its spec.priority.
 	Key      types.NamespacedName
 	Priority int
-	// Content is its content, nil when it is not available.
+	// Content is the content of the catalog. It is nil if the catalog is not available.
 	Content *content.Catalog
-	// Stale: the content is that of an earlier successful read.
+	// Stale means that Content is the result of an earlier read, because the latest read failed.
 	Stale bool
-	// Problem says why Content is nil or stale, for people.
+	// Problem explains why Content is nil or stale.
 	Problem string
 }
 
-// Excluder forbids catalog entries for reasons of its own, such as the version of the platform. It must answer the same
-// for the same entry.
+// Excluder excludes catalog entries, for example because of the version of the platform. It must return the same
+// result for the same entry.
 type Excluder interface {
-	// Exclude returns why the entry must not be selected, "" when it may be.
+	// Exclude returns why the entry must not be selected, or "" if it may be selected.
 	Exclude(candidate olmcore.Operator) (reason string)
 }
 
-// CELCompiler compiles CEL rules. Package resolution has no implementation: it would bring a CEL library to everyone.
+// CELCompiler compiles CEL rules. Package resolution/cel implements it in a separate Go module, so that package
+// resolution does not depend on a CEL library.
 type CELCompiler interface {
 	Compile(rule string) (CELProgram, error)
 }
@@ -69,49 +71,54 @@ type CELProgram interface {
 	Satisfied(properties []olmcore.Property) bool
 }
 
-// Policy selects behaviour. The zero value is what we recommend; UpstreamPolicy is what OLM does.
+// Policy selects between behaviours. The zero value is the recommended policy, and UpstreamPolicy returns that of OLM.
 type Policy struct {
-	// FailOnUnavailableCatalog: a visible catalog without content stops the whole namespace. Otherwise only
-	// Subscriptions that it could affect.
+	// FailOnUnavailableCatalog stops the resolution of the namespace if a visible catalog has no content. Otherwise,
+	// this affects only Subscriptions that may depend on the catalog.
 	FailOnUnavailableCatalog bool
-	// RefuseStaleContent: stale content counts as no content.
+	// RefuseStaleContent ignores stale content, as if the catalog had no content.
 	RefuseStaleContent bool
-	// FailOnMissingCatalog: an installed operator whose catalog, package or channel is gone has no solution. Otherwise
-	// it stays as it is and is held back.
+	// FailOnMissingCatalog reports a failure if the catalog, package or channel of an installed operator no longer
+	// exists. Otherwise, the operator remains installed and is held back.
 	FailOnMissingCatalog bool
-	// FailOnMalformedChannel and FailOnInvalidBundle: one that could be considered stops the whole namespace. Otherwise
-	// it is left out.
+	// FailOnMalformedChannel and FailOnInvalidBundle stop the resolution of the namespace if a channel or bundle that
+	// may be relevant is invalid. Otherwise, the channel or bundle is left out.
 	FailOnMalformedChannel, FailOnInvalidBundle bool
-	// AllowBackwardSkipRange: a skipRange may lead to the installed version itself, or to an older one.
+	// AllowBackwardSkipRange allows a skipRange to lead to the installed version itself, or to an older one.
 	AllowBackwardSkipRange bool
-	// TransitionAsFreestanding: the old CSV of an upgrade in progress counts as an operator of its own, so that nothing
-	// can be resolved meanwhile. Otherwise the Subscription stays where it is until the upgrade is done.
+	// TransitionAsFreestanding treats the predecessor in an upgrade as an operator without Subscription. Then nothing
+	// can be resolved during an upgrade. Otherwise, only the Subscription of that operator waits until the upgrade is
+	// complete.
 	TransitionAsFreestanding bool
-	// AllOrNothing: one Subscription without a solution stops all others.
+	// AllOrNothing stops the resolution of the namespace if one Subscription has no solution.
 	AllOrNothing bool
-	// IndependentPackageVersion: name and version of a required package may come from two different properties of a
-	// bundle.
+	// IndependentPackageVersion allows the name and the version of a required package to be in two different
+	// properties of a bundle.
 	IndependentPackageVersion bool
-	// AdoptSameBundle: a Subscription without an operator may take over an existing CSV that no Subscription names and
-	// that equals an entry of its channel.
+	// AdoptSameBundle allows a Subscription without an operator to adopt an existing CSV. No Subscription may name
+	// that CSV, and it must match an entry of the Subscription's channel.
 	AdoptSameBundle bool
-	// OmitHeldBack: do not look for the reasons of Result.HeldBack.
+	// OmitHeldBack leaves Result.HeldBack empty, which saves time.
 	OmitHeldBack bool
-	// MaxSteps bounds the work on each Subscription in steps: looks at a candidate, or as much work; a million take
-	// about half a second. Reasons have a budget of their own of that size. 0 is DefaultMaxSteps, negative is no bound.
+	// MaxSteps limits each search, in steps. One step examines a candidate or takes about as long; a million steps
+	// take about half a second. If a search for all Subscriptions reaches the limit, they are added one after the
+	// other, and those that reach the limit again are left out. With many Subscriptions, their limits are lower. The
+	// work for reasons has limits of its own that are slightly higher. 0 means DefaultMaxSteps, and a negative value
+	// means no limit.
 	MaxSteps int
-	// MessageLimit bounds failure messages in bytes. 0 is DefaultMessageLimit, negative is no bound.
+	// MessageLimit limits the length of failure messages in bytes. 0 means DefaultMessageLimit, and a negative value
+	// means no limit.
 	MessageLimit int
 }
 
-// Defaults of Policy.
+// These are the defaults of Policy.
 const (
 	DefaultMaxSteps     = 1_000_000
 	DefaultMessageLimit = 8 << 10
 )
 
-// Steps returns the bound that MaxSteps stands for.
+// Steps returns MaxSteps, or its default if it is 0.
 func (p Policy) Steps() int { return cmp.Or(p.MaxSteps, DefaultMaxSteps) }
 
-// MessageBytes returns the bound that MessageLimit stands for.
+// MessageBytes returns MessageLimit, or its default if it is 0.
 func (p Policy) MessageBytes() int { return cmp.Or(p.MessageLimit, DefaultMessageLimit) }

@@ -10,17 +10,18 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// AnnotationVersionRange is on Subscriptions and holds their operators inside a range of versions: what an upgrade or a
-// new installation brings is in the range. It never allows what the spec does not, what is installed stays whatever its
-// version, and a plan that was made before is not taken back.
+// AnnotationVersionRange is an annotation of a Subscription that restricts its operator to a range of versions. New
+// installations and upgrades stay inside the range. The range does not allow anything that the spec of the
+// Subscription excludes. It does not affect the installed version, or InstallPlans that exist already.
 const AnnotationVersionRange = olmcore.KeyPrefix + "version-range"
 
-// Pin does for a Subscription what the annotation AnnotationVersionRange does; all that there are have to agree.
+// Pin restricts the operator of a Subscription to a version range, like the annotation AnnotationVersionRange. A
+// version must be inside all ranges of the Subscription.
 type Pin struct {
-	// Subscription is its name.
+	// Subscription is the name of the Subscription.
 	Subscription string
-	// Range is a version range as in a bundle's skipRange: "1.2.0" stays at that version, "<=1.2.0" goes no further,
-	// ">=1.2.0 <2.0.0" stays inside, "!=1.3.0" leaves one out.
+	// Range is a version range with the syntax of a bundle's skipRange. "1.2.0" allows only that version, and
+	// "!=1.3.0" excludes one version. "<=1.2.0" sets a maximum, and ">=1.2.0 <2.0.0" sets both bounds.
 	Range string
 }
 
@@ -69,7 +70,8 @@ func readPin(p *Problem, s *Subscription, text, from string) {
 	p.Report(olmcore.Warning, content.ReasonInvalidPin, p.SubscriptionRef(s.Object.Name), path, "%s; nothing is installed or upgraded for the Subscription", s.invalidPin)
 }
 
-// Outside says which range keeps a Subscription from a catalog's entry, "" when none does.
+// Outside returns a description of the version range that excludes a catalog entry, or of a range that cannot be read.
+// It returns "" if no range excludes the entry.
 func (s *Subscription) Outside(e *content.Entry) string {
 	if s.invalidPin != "" {
 		return s.invalidPin

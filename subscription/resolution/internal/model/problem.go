@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model is one namespace as a problem to solve: the catalogs that it sees, its Subscriptions with their
-// candidates, what exists, and who can provide what. [Read] makes a [Problem]; after that only what it looks up on
-// demand is added.
+// Package model represents one namespace as a problem to solve: its visible catalogs, its Subscriptions with their
+// candidates, its existing operators, and the providers of requirements. [Read] creates a [Problem]. After that, only
+// data that is looked up on demand is added.
 package model
 
 import (
@@ -19,14 +19,17 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Problem is one call's view of its input, and the memory of its searches.
+// Problem is the input of one resolution in the form that the search needs. It also stores what the searches looked
+// up.
 type Problem struct {
 	In     *Input
 	Policy Policy
 	Group  *operatorsv1.OperatorGroup
 
-	Sources  []Source // visible and available, most preferred first
-	Missing  []Source // visible, without content
+	// Sources contains the visible catalogs with content, in order of preference.
+	Sources []Source
+	// Missing contains the visible catalogs without content.
+	Missing  []Source
 	Subs     []*Subscription
 	named    map[string]*Subscription
 	Existing []*CSV
@@ -38,7 +41,7 @@ type Problem struct {
 	// pinned are the Subscriptions that version ranges hold.
 	pinned []*Subscription
 
-	// Blocked and Failure say why nothing can be resolved, "" when it can.
+	// Blocked and Failure explain why the namespace cannot be resolved. Both are empty if it can.
 	Blocked, Failure string
 
 	Diagnostics []olmcore.Diagnostic
@@ -58,18 +61,19 @@ type Source struct {
 type Subscription struct {
 	Object *v1alpha1.Subscription
 	Index  int32
-	Source int32 // index of its catalog, or noSource
-	// pkg is what it follows; nil when there is none.
+	// Source is the index of its catalog in Problem.Sources, or NoSource.
+	Source int32
+	// Pkg is the package that the Subscription names. It is nil if it does not exist.
 	Pkg *content.PackageIndex
-	// current is what status.installedCSV names, nil when there is none.
+	// Current is the ClusterServiceVersion that status.installedCSV names. It is nil if there is none.
 	Current *CSV
 	Choice  *Choice
-	// upgrades are the candidates other than current.
+	// Upgrades contains the candidates without Current.
 	Upgrades []*content.Entry
-	// impossible is OLM's text for why nothing matches.
+	// Impossible is OLM's message if no bundle matches the Subscription. ImpossibleCode is the kind of reason.
 	Impossible     string
 	ImpossibleCode HeldBackCode
-	// held is why an installed operator stays whatever else there may be.
+	// Held is the reason why the installed operator remains, whatever candidates there are. HeldText describes it.
 	Held     HeldBackCode
 	HeldText string
 	// resumes is the existing version that an InstallPlan created and did not finish, nil for none. It replaces Current if
@@ -78,11 +82,11 @@ type Subscription struct {
 	// pins are the version ranges that hold it; invalidPin is why one cannot be read.
 	pins       []pin
 	invalidPin string
-	// PinnedOut is its best candidate where a range does not allow that, else nil.
+	// PinnedOut is the best candidate if a version range excludes it, and otherwise nil.
 	PinnedOut *content.Entry
 }
 
-// NoSource is the source of a Subscription whose catalog is not visible.
+// NoSource is the Source of a Subscription whose catalog is not visible.
 const NoSource = -1
 
 // Report adds a Diagnostic.
@@ -92,12 +96,12 @@ func (p *Problem) Report(severity olmcore.Severity, reason string, target olmcor
 	})
 }
 
-// SubscriptionRef names a Subscription of the namespace.
+// SubscriptionRef returns a reference to a Subscription of the namespace.
 func (p *Problem) SubscriptionRef(name string) olmcore.Ref {
 	return olmcore.Ref{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.SubscriptionKind, Namespace: p.In.Namespace, Name: name}
 }
 
-// CSVRef names a ClusterServiceVersion of the namespace.
+// CSVRef returns a reference to a ClusterServiceVersion of the namespace.
 func (p *Problem) CSVRef(name string) olmcore.Ref {
 	return olmcore.Ref{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.ClusterServiceVersionKind, Namespace: p.In.Namespace, Name: name}
 }
@@ -235,7 +239,7 @@ func (p *Problem) sourceOf(spec *v1alpha1.SubscriptionSpec) int32 {
 	return int32(slices.IndexFunc(p.Sources, func(s Source) bool { return s.Key == key }))
 }
 
-// Identifier is how OLM names an entry.
+// Identifier returns OLM's identifier of an entry.
 func (p *Problem) Identifier(r Ref) string {
 	if r.Source == ExistingSource {
 		return "@existing/" + p.In.Namespace + "//" + r.Entry.Name
@@ -244,5 +248,5 @@ func (p *Problem) Identifier(r Ref) string {
 	return key.Name + "/" + key.Namespace + "/" + r.Entry.Channel.Name + "/" + r.Entry.Name
 }
 
-// SubscriptionNamed returns a Subscription, nil when there is none of the name.
+// SubscriptionNamed returns the Subscription with the given name, or nil if it does not exist.
 func (p *Problem) SubscriptionNamed(name string) *Subscription { return p.named[name] }

@@ -120,7 +120,7 @@ func isIndexed(q *content.Predicate) bool {
 	return false
 }
 
-// Satisfies reports whether an entry meets a predicate.
+// Satisfies reports whether an entry satisfies a predicate.
 func (p *Problem) Satisfies(e *content.Entry, q *content.Predicate) bool {
 	switch q.Kind {
 	case content.IsGVK:

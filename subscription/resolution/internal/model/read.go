@@ -10,7 +10,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Read turns an input into the problem to solve. What stops the namespace before any search is in Blocked and Failure.
+// Read converts an Input into a Problem. If the namespace cannot be resolved at all, Blocked or Failure of the Problem
+// contains the reason.
 func Read(in *Input) *Problem {
 	p := &Problem{In: in, Policy: in.Policy}
 	p.nodes, p.packages, p.apis, p.names = map[Ref]*Node{}, map[string]int32{}, map[content.API]int32{}, map[string]int32{}
@@ -108,7 +109,7 @@ func offersIn(p *Problem, ch *content.ChannelIndex, q *content.Requirement) bool
 	return false
 }
 
-// CatalogError is OLM's text about catalogs without content. Differs: several are sorted.
+// CatalogError returns OLM's message about catalogs without content. Differs: several catalogs are sorted.
 func CatalogError(missing []Source) string {
 	texts := make([]string, len(missing))
 	for i, m := range missing {

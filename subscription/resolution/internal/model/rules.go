@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// RuleKey names a rule inside one call: a kind and the numbers of what it is about.
+// RuleKey identifies a rule of one resolution. A and B are the numbers of the objects of the rule; see the kinds of
+// RuleID.
 type RuleKey struct {
 	Kind RuleID
 	A, B int32
@@ -16,30 +17,40 @@ type RuleKey struct {
 // RuleID is the kind of a RuleKey.
 type RuleID uint8
 
-// Kinds of rules, with what A and B are.
+// These are the kinds of rules. Their comments describe A and B of the RuleKey.
 const (
-	RuleSubscription RuleID = iota + 1 // A: Subscription
-	RuleImpossible                     // A: Subscription
-	RuleRequires                       // A: Subscription
-	RuleKeeps                          // A: Subscription, B: the node that it keeps
-	RuleDemanded                       // A: Subscription, B: the node that it is to have; part of no conflict
-	RuleCSV                            // A: node
-	RuleBundle                         // A: node, B: its requirement
-	RuleReplaces                       // A: node, B: node of the CSV that it replaces
-	RuleGroup                          // A: group
-	RuleBlocked                        // A: node
+	// RuleSubscription requires that Subscription A is satisfied.
+	RuleSubscription RuleID = iota + 1
+	// RuleImpossible means that no bundle matches Subscription A.
+	RuleImpossible
+	// RuleRequires requires one of the candidates of Subscription A.
+	RuleRequires
+	// RuleKeeps requires that Subscription A keeps node B.
+	RuleKeeps
+	// RuleDemanded requires that Subscription A gets node B. It is never part of a conflict.
+	RuleDemanded
+	// RuleCSV requires that node A, an existing ClusterServiceVersion, remains.
+	RuleCSV
+	// RuleBundle is requirement B of node A.
+	RuleBundle
+	// RuleReplaces means that node A and the ClusterServiceVersion B that it replaces exclude each other.
+	RuleReplaces
+	// RuleGroup allows only one operator of group A.
+	RuleGroup
+	// RuleBlocked means that node A must never be selected.
+	RuleBlocked
 )
 
-// RuleTable numbers the rules that conflicts were made of.
+// RuleTable numbers the rules that are part of conflicts. The zero value is empty.
 type RuleTable struct {
 	ids map[RuleKey]int32
-	// Keys are the rules by number, Owners the Subscriptions, or after them the existing CSVs, that they serve: the order
-	// in which rules are given up.
+	// Keys contains the rules by number. Owners contains the Subscription that each rule serves; numbers after the
+	// Subscriptions are existing ClusterServiceVersions. Rules are given up in the order of their Owners.
 	Keys   []RuleKey
 	Owners []int32
 }
 
-// ID returns the number of a rule, a new one with this owner when it has none.
+// ID returns the number of a rule. A new rule is added with the given owner.
 func (t *RuleTable) ID(key RuleKey, owner int32) int32 {
 	id, ok := t.ids[key]
 	if !ok {
@@ -52,16 +63,16 @@ func (t *RuleTable) ID(key RuleKey, owner int32) int32 {
 	return id
 }
 
-// Known returns the number of a rule that has one.
+// Known returns the number of a rule. ok is false if the rule was not added.
 func (t *RuleTable) Known(key RuleKey) (id int32, ok bool) {
 	id, ok = t.ids[key]
 	return id, ok
 }
 
-// Bitset is a set of small numbers.
+// Bitset is a set of small numbers. A nil Bitset is empty.
 type Bitset []uint64
 
-// SetOf returns the set of some numbers; it is never nil.
+// SetOf returns a set of the given numbers. It is never nil.
 func SetOf(members ...int32) Bitset {
 	s := Bitset{0}
 	for _, i := range members {
@@ -70,7 +81,7 @@ func SetOf(members ...int32) Bitset {
 	return s
 }
 
-// Add adds a number.
+// Add adds a number to the set.
 func (s *Bitset) Add(i int32) {
 	for int(i>>6) >= len(*s) {
 		*s = append(*s, 0)
@@ -81,7 +92,7 @@ func (s *Bitset) Add(i int32) {
 // Has reports whether a number is in the set.
 func (s Bitset) Has(i int32) bool { return int(i>>6) < len(s) && s[i>>6]&(1<<(i&63)) != 0 }
 
-// Remove takes a number out.
+// Remove removes a number from the set.
 func (s Bitset) Remove(i int32) {
 	if int(i>>6) < len(s) {
 		s[i>>6] &^= 1 << (i & 63)
@@ -98,13 +109,13 @@ func (s *Bitset) AddAll(other Bitset) {
 	}
 }
 
-// Clear empties the set.
+// Clear removes all members.
 func (s *Bitset) Clear() {
 	clear(*s)
 	*s = (*s)[:0]
 }
 
-// In reports whether all members are in another set.
+// In reports whether the set is a subset of another set.
 func (s Bitset) In(other Bitset) bool {
 	for i, word := range s {
 		if i < len(other) {
@@ -117,7 +128,7 @@ func (s Bitset) In(other Bitset) bool {
 	return true
 }
 
-// All calls yield for each member, in ascending order, until it returns false.
+// All calls yield for each member in ascending order until yield returns false.
 func (s Bitset) All(yield func(int32) bool) {
 	for i, word := range s {
 		for ; word != 0; word &= word - 1 {

@@ -8,8 +8,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Scope is which part of a problem is to be solved: Subscriptions that failed are left out, and what they have
-// installed stays. Its zero value is the whole.
+// Scope selects the part of a Problem to solve. Subscriptions that failed are left out, and their installed operators
+// must remain. The zero value selects the whole Problem.
 type Scope struct {
 	failed map[*Subscription]bool
 	kept   map[*content.Entry]*Subscription
@@ -19,20 +19,20 @@ type Scope struct {
 // Failed reports whether a Subscription is left out.
 func (s *Scope) Failed(sub *Subscription) bool { return s.failed[sub] }
 
-// Kept returns the Subscription for which an existing operator must stay although that Subscription failed, nil when it
-// stays for no such reason.
+// Kept returns the failed Subscription because of which an existing operator must remain. It returns nil if there is
+// none.
 func (s *Scope) Kept(e *content.Entry) *Subscription { return s.kept[e] }
 
 // Waived reports whether a rule is given up.
 func (s *Scope) Waived(key RuleKey) bool { return s.waived[key] }
 
-// Freestanding reports whether an existing operator must be in every solution.
+// Freestanding reports whether an existing operator must be part of every solution.
 func (s *Scope) Freestanding(c *CSV) bool {
 	return !c.LeftOut && (len(c.Owners) == 0 || s.kept[c.Entry] != nil)
 }
 
-// SideBySide reports whether both exist already and at least one of them is only kept because its Subscription failed:
-// whatever they have in common, it is no reason to stop the others.
+// SideBySide reports whether a and b are existing operators, and at least one of them remains only because its
+// Subscription failed. Rules that such operators break do not stop the other Subscriptions.
 func (s *Scope) SideBySide(a, b *Node) bool {
 	if len(s.kept) == 0 || a.Source != ExistingSource || b.Source != ExistingSource {
 		return false
@@ -40,7 +40,7 @@ func (s *Scope) SideBySide(a, b *Node) bool {
 	return s.kept[a.Entry] != nil || s.kept[b.Entry] != nil
 }
 
-// LeaveOut takes a Subscription out; what it has installed must stay.
+// LeaveOut leaves a Subscription out. Its installed operator must remain.
 func (s *Scope) LeaveOut(sub *Subscription) {
 	if s.failed == nil {
 		s.failed, s.kept = map[*Subscription]bool{}, map[*content.Entry]*Subscription{}
@@ -65,5 +65,5 @@ func (s *Scope) Waive(keys ...RuleKey) {
 	}
 }
 
-// Changes counts the operators that must stay and the rules that are given up.
+// Changes returns the number of operators that must remain plus the number of rules that are given up.
 func (s *Scope) Changes() int { return len(s.kept) + len(s.waived) }

@@ -3,11 +3,13 @@
 // Package search finds the first solution of a problem in the order of preference, or the rules that exclude every
 // solution.
 //
-// [Solver.Decide] takes one demand after the other, as package resolution describes it, and selects the first candidate
-// that is possible. A demand without one is a conflict: what stands in the way of its candidates cannot all be. The
-// search remembers that (nogood.go), goes back to the last selection that takes part in it, and never runs into it
-// again: the work grows with the problem, not with what could be combined. Conflicts also name the rules that they
-// follow from, so that the last one of a search without solution says why there is none.
+// [Solver.Decide] processes one requirement after the other, in the order that package resolution documents. It
+// selects the first possible candidate for each. A requirement without a possible candidate is a conflict: the
+// selections that exclude its candidates cannot be combined.
+//
+// The search records the conflict (nogood.go), backtracks to the latest selection that is part of it, and never
+// repeats it. So the work grows with the size of the problem, and not with the number of possible combinations. A
+// conflict also contains the rules that it follows from. If there is no solution, the last conflict explains why.
 package search
 
 import (
@@ -17,49 +19,54 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// Verdict is how a search ended.
+// Verdict is the outcome of a search.
 type Verdict uint8
 
-// Verdicts.
+// These are the possible Verdicts.
 const (
+	// Satisfiable means that there is a solution.
 	Satisfiable Verdict = iota
+	// Unsatisfiable means that there is no solution.
 	Unsatisfiable
-	Exhausted // the budget ran out
+	// Exhausted means that the Budget was used up before the search ended.
+	Exhausted
 )
 
-// Question is what of a problem is to be solved.
+// Question selects the part of a Problem to solve.
 type Question struct {
 	Problem *model.Problem
 	Scope   *model.Scope
-	// Only are the rules in force; nil is all.
+	// Only contains the numbers of the rules to apply. Nil means all rules.
 	Only model.Bitset
-	// Subs are the numbers of the Subscriptions that take part; nil is all.
+	// Subs contains the Index of each Subscription to include. Nil means all Subscriptions.
 	Subs model.Bitset
-	// AnyOrder: only the verdict matters, so what comes first is Prefer, wherever it can, and what was selected last.
+	// AnyOrder means that only the Verdict matters, and not which solution is found. The search then tries Prefer
+	// first, and then the most recent selections.
 	AnyOrder bool
 	Prefer   *model.Node
-	// Demands are more than the problem itself asks for; nil is no more.
+	// Demands contains additional restrictions. Nil means none.
 	Demands *Demands
 }
 
-// Demands restrict Subscriptions to one candidate each: Hard without a rule that could be given up, Keep by the rule
-// that each keeps its candidate.
+// Demands restricts Subscriptions to one candidate each. Hard gets Candidate, and no rule for this can be given up.
+// Keep contains candidates by the Index of the Subscription, each with a RuleKeeps that can be given up.
 type Demands struct {
 	Hard      *model.Subscription
 	Candidate model.Ref
 	Keep      map[int32]model.Ref
 }
 
-// Answer is how a question ended.
+// Answer is the result of a Question.
 type Answer struct {
 	Verdict Verdict
-	// Picks are the solution in the order in which it was decided.
+	// Picks contains the solution in the order in which it was decided.
 	Picks []Pick
-	// Conflict are rules that exclude every solution, not the fewest.
+	// Conflict contains the numbers of rules that exclude every solution. It may contain more rules than necessary.
 	Conflict model.Bitset
 }
 
-// Pick is a demand and the entry that was selected for it, nil when one selected before meets it.
+// Pick is a requirement and the node that was selected for it. Node is nil if an earlier selection meets the
+// requirement.
 type Pick struct {
 	Choice *model.Choice
 	Node   *model.Node
@@ -209,13 +216,14 @@ func (q *Question) unsatisfiable(conflict model.Bitset) Answer {
 	return Answer{Verdict: Unsatisfiable, Conflict: rules}
 }
 
-// Budget bounds work, counted in steps.
+// Budget limits work, in steps.
 type Budget struct {
-	Limit int // negative: none
+	// Limit is the maximum number of steps. A negative value means no limit.
+	Limit int
 	Spent int
 }
 
-// Left returns what may still be spent, at most a bound.
+// Left returns how many steps are left, but at most bound.
 func (b *Budget) Left(bound int) int {
 	if b.Limit < 0 {
 		return bound
@@ -223,7 +231,7 @@ func (b *Budget) Left(bound int) int {
 	return max(0, min(bound, b.Limit-b.Spent))
 }
 
-// Pay spends some steps; false when there are not so many left.
+// Pay spends the given number of steps. It returns false if fewer steps are left, and then spends all of them.
 func (b *Budget) Pay(steps int) bool {
 	b.Spent += steps
 	if b.Limit >= 0 && b.Spent > b.Limit {

@@ -9,18 +9,19 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// Contradiction is rules that exclude each other.
+// Contradiction is a set of rules that exclude each other.
 type Contradiction struct {
-	// Rules are their numbers; none when there is a solution, or when the budget ran out before any were found.
+	// Rules contains the numbers of the rules. It is empty if there is a solution, or if the Budget was used up before
+	// any rules were found.
 	Rules []int32
-	// Minimal: none of them can be left out.
+	// Minimal means that the other rules have a solution if any one rule is left out.
 	Minimal bool
 }
 
-// Reasons returns a minimal set of rules that exclude each other, starting with those of a conflict; nil is not known.
-// It names as few Subscriptions as can be, too: the others shall not fail for it. Those of later Subscriptions are
-// given up first, so that the earlier ones explain the result. Any other verdict than Unsatisfiable means that none
-// were found.
+// Reasons returns a minimal set of rules that exclude each other. It starts with the given conflict; a nil conflict
+// means that none is known. The result names as few Subscriptions as possible, so that the others do not fail because
+// of it. Rules of later Subscriptions are left out first, so that the earlier Subscriptions explain the result. If the
+// Verdict is not Unsatisfiable, no rules were found.
 func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Contradiction, Verdict) {
 	q.Problem.Considered() // says which Subscription each entry serves
 	r := reducer{q, s, budget}
@@ -121,9 +122,10 @@ func (r *reducer) subscriptionsOf(rules model.Bitset) model.Bitset {
 	return subs
 }
 
-// OneByOne adds one Subscription after the other, the oldest first, each within its share of steps. It returns those
-// with which the question is not decided, and the first with which it has no solution; the others have one together,
-// which it takes for granted. spent are the steps that it took.
+// OneByOne adds the Subscriptions to the question one after the other, the oldest first. Each has a limit of share
+// steps. The first result contains the Subscriptions for which the limit was reached. The second result is the first
+// Subscription with which there is no solution, or nil. Subscriptions in the results are left out before the next one
+// is added. The last result is the number of steps.
 func OneByOne(q Question, share int) (undecided []*model.Subscription, contradicts *model.Subscription, spent int) {
 	solver := Solver{}
 	q.Subs = model.SetOf()

@@ -8,7 +8,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/model"
 )
 
-// Solver answers questions about one problem. What it learns for one of them serves the next.
+// Solver answers Questions about one Problem. Conflicts that it finds for one Question speed up the next. The zero
+// value is ready to use.
 type Solver struct {
 	nogoods []*nogood
 	scope   *model.Scope // that they were made for
@@ -33,7 +34,7 @@ type frame struct {
 	trail    int         // the trail were before
 }
 
-// Decide looks for the first solution.
+// Decide returns the first solution of a Question, or a Conflict if there is none.
 func (s *Solver) Decide(q Question, budget *Budget) Answer {
 	if budget.Left(1) == 0 {
 		return Answer{Verdict: Exhausted}
