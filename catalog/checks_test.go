@@ -400,7 +400,7 @@ func checkStatus(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 
 // ownTypes are the types of the conditions that this package owns, others the conditions that it does not own.
 var ownTypes = []string{
-	catalog.ConditionAvailable, catalog.ConditionProgressing, catalog.ConditionDegraded, catalog.ConditionUpdatePolled, catalog.ConditionReplicasSpread,
+	catalog.ConditionAvailable, catalog.ConditionProgressing, catalog.ConditionDegraded, catalog.ConditionConnected, catalog.ConditionUpdatePolled, catalog.ConditionReplicasSpread,
 }
 
 func others(conditions []metav1.Condition) []metav1.Condition {
@@ -430,7 +430,7 @@ func checkPrompt(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 			running++
 		}
 	}
-	if a.WaitingFor == catalog.ReasonBackOff || running >= 2*a.Replicas {
+	if a.WaitingFor == catalog.ReasonBackOff || a.WaitingFor == catalog.ReasonPodRejected || running >= 2*a.Replicas {
 		return // a backoff runs, or there are Pods enough
 	}
 	for _, action := range out.Actions {

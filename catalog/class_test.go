@@ -23,8 +23,8 @@ import (
 // the status.
 func TestOneRowAddsAClassOfPod(t *testing.T) {
 	reconcile, assess := catalog.With(catalog.Traits{
-		Class: "Quarantined", Is: func(p *catalog.RegistryPod) bool { return p.Annotations["quarantine"] != "" },
-		Rank: 1, Purpose: registry.PurposeRefill, Reason: "PodQuarantined", AvoidNode: true, Remove: catalog.RemoveStuck,
+		Class: "Quarantined", Matches: func(p *catalog.RegistryPod) bool { return p.Annotations["quarantine"] != "" },
+		Order: 1, Purpose: registry.PurposeRefill, Reason: "PodQuarantined", Avoid: true, Remove: catalog.RemoveStuck,
 		Complaint: func(*catalog.RegistryPod) string { return "PodQuarantined" },
 		Note:      "in quarantine", Explanation: "it is in quarantine on {node}",
 	})
@@ -60,15 +60,30 @@ func TestOneRowAddsAClassOfPod(t *testing.T) {
 func TestEveryClassOfPodIsWhole(t *testing.T) {
 	seen := map[catalog.Class]bool{}
 	for _, row := range catalog.Classes {
-		require.NotNil(t, row.Is, row.Class)
+		require.NotNil(t, row.Matches, row.Class)
 		require.False(t, seen[row.Class], "%s is there twice", row.Class)
 		seen[row.Class] = true
-		require.Equal(t, row.Rank > 0, row.Purpose != "", "%s: a Pod that is replaced has the purpose of its replacement", row.Class)
-		require.True(t, row.Rank == 0 || row.Reason != "" || row.Class == catalog.ClassLost, "%s: a Pod that is replaced has a reason", row.Class)
+		require.Equal(t, row.Order > 0, row.Purpose != "", "%s: a Pod that is replaced has the purpose of its replacement", row.Class)
+		require.True(t, row.Order == 0 || row.Reason != "" || row.Class == catalog.ClassLost, "%s: a Pod that is replaced has a reason", row.Class)
 		require.True(t, row.Active || !row.Live, "%s: a live Pod takes room", row.Class)
-		require.True(t, row.Live || !row.Present, "%s: a Pod of the present spec that counts is live", row.Class)
+		require.True(t, row.Live || !row.Leaving, "%s: a Pod that is about to be evicted is live", row.Class)
 	}
-	require.True(t, catalog.Classes[len(catalog.Classes)-1].Is(&catalog.RegistryPod{}), "the last row fits every Pod")
+	require.True(t, catalog.Classes[len(catalog.Classes)-1].Matches(&catalog.RegistryPod{}), "the last row fits every Pod")
+}
+
+// TestEveryNodeStateIsComplete checks that a row whose Pods are lost says why, and that the last row matches every Node.
+func TestEveryNodeStateIsComplete(t *testing.T) {
+	states := map[catalog.NodeState]bool{}
+	for _, row := range catalog.NodeClasses {
+		require.False(t, states[row.State], "%s is contained twice", row.State)
+		states[row.State] = true
+		require.NotNil(t, row.Matches, row.State)
+		require.NotNil(t, row.Since, row.State)
+		require.Equal(t, row.LostReason != "", row.Phrase != "", "%s: messages about a lost Pod describe its Node", row.State)
+		require.True(t, row.Grace == nil || row.LostReason != "", "%s: a grace period ends with a reason", row.State)
+		require.True(t, row.LostReason == "" || row.Avoid, "%s: new Pods avoid a Node whose Pods are lost", row.State)
+	}
+	require.Equal(t, catalog.NodeHealthy, catalog.NodeClasses[len(catalog.NodeClasses)-1].State)
 }
 
 // scheduled sets what the scheduler says about the Pod.

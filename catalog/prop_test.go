@@ -328,6 +328,7 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 	// At rest the laws are checked once for each version of the cluster.
 	if !out.Result.Empty() || w.tried[who] != w.ResourceVersion() {
 		require.NoError(t, invariant.Laws(result, in))
+		checkMessages(t, in)
 		w.tried[who] = w.ResourceVersion()
 	}
 	remembering := in

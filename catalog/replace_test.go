@@ -192,7 +192,7 @@ func TestAPodThatIsRefusedIsTriedAgainWithBackoff(t *testing.T) {
 			api := &refusing{Cluster: w.Cluster}
 			a := operate(t, w.Cluster, api, catalog.Config{}, time.Hour)
 			require.Equal(t, serves, a.Ready == 1)
-			require.Equal(t, catalog.ReasonBackOff, a.WaitingFor)
+			require.Equal(t, catalog.ReasonPodRejected, a.WaitingFor)
 			require.Equal(t, catalog.ReasonPodRejected, a.Conditions[2].Reason)
 			require.Contains(t, a.Conditions[2].Message, `pods "cool-`)
 			require.Contains(t, a.Conditions[2].Message, "request "+strconv.Itoa(len(api.tries)-1), "the answer before the last one")
