@@ -18,17 +18,17 @@ import (
 
 // Assessment is the decision of Reconcile without objects, for command lines, metrics and tests.
 type Assessment struct {
-	// Recorded is the recorded state, State the observed one.
+	// Recorded is the recorded state, State the observed state.
 	Recorded, State State
-	// Pods contains all Pods that are, or claim to be, those of the catalog, by name.
+	// Pods contains all Pods that belong, or claim to belong, to the catalog, sorted by name.
 	Pods []PodReport
 	// Replicas is the configured number of Pods, 0 for an address. Ready is the number of Pods that serve.
 	Replicas, Ready int
-	// Healthy: the catalog serves, or starts for the first time within its deadline.
+	// Healthy is true if the catalog serves, or starts for the first time and its deadline is not over.
 	Healthy bool
 	// UpstreamHealthy is OLM's health check, which ignores the readiness of Pods.
 	UpstreamHealthy bool
-	// Connected: the gRPC client works. Unlike OLM's gauge catalogsource_ready it is true for idle clients.
+	// Connected is true if the gRPC client works. Unlike OLM's gauge catalogsource_ready, it is true for idle clients.
 	Connected bool
 	// WaitingFor and WaitingText are the reason and message of ConditionProgressing. Both are empty if nothing is
 	// left to do.
@@ -47,12 +47,13 @@ type Assessment struct {
 // PodReport says how one Pod is classified, and why.
 type PodReport struct {
 	Name, Node string
-	// Serves: the Pod is ready and the Service selects it.
+	// Serves is true if the Pod is ready and the Service selects it.
 	Serves bool
-	// Candidate: the Service does not select the Pod yet.
+	// Candidate is true if the Service does not select the Pod yet.
 	Candidate bool
-	Ready     bool
-	Class     Class
+	// Ready is true if the Ready condition of the Pod is True.
+	Ready bool
+	Class Class
 	// NodeState is the state of the Node of the Pod since NodeSince. It is empty for foreign and terminated Pods.
 	NodeState NodeState
 	NodeSince time.Time
@@ -88,7 +89,8 @@ func assess(in Input, classes []podClass) Assessment {
 		a.Replicas = f.config.Replicas
 	}
 	if c.progressing.Reason != ReasonComplete {
-		a.WaitingFor, a.WaitingText = c.progressing.Reason, c.progressing.Message
+		a.WaitingFor = c.progressing.Reason
+		a.WaitingText = c.progressing.Message
 	}
 	if f.poll.on {
 		a.NextPoll = f.now.Add(max(f.poll.left, 0))
@@ -99,6 +101,7 @@ func assess(in Input, classes []podClass) Assessment {
 	return a
 }
 
+// podReports returns a report for each Pod. podReports returns a report for each Pod.
 func podReports(f *facts) (reports []PodReport) {
 	for _, p := range f.pods.all {
 		reports = append(reports, PodReport{
@@ -111,6 +114,7 @@ func podReports(f *facts) (reports []PodReport) {
 	return reports
 }
 
+// isHealthy returns Assessment.Healthy. isHealthy returns Assessment.Healthy.
 func isHealthy(f *facts, state State) bool {
 	switch state {
 	case StateServing, StateUpdating:
@@ -170,7 +174,8 @@ func diagnostics(f *facts, d decision, c conditions) (list []olmcore.Diagnostic)
 	}
 	if f.registry.AccountShared {
 		name := f.registry.Observed.Account.Name
-		report(olmcore.Info, ReasonServiceAccountShared, "", "the service account "+name+" is unmanaged or owned by another and is used as it is")
+		message := "the service account " + name + " is unmanaged or owned by another and is used as it is"
+		report(olmcore.Info, ReasonServiceAccountShared, "", message)
 	}
 	for _, annotation := range f.badAnnotations {
 		path := "metadata.annotations[" + annotation + "]"

@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/internal/printable"
 )
 
-// conditions are the conditions of the status. One that should be absent is nil. Messages contain no times and no
-// counters that change by themselves.
+// conditions contains the conditions of the status. A condition that should be absent is nil. Messages do not contain
+// times or counters that change without a change of the cluster.
 type conditions struct {
 	available, progressing, degraded metav1.Condition
 
@@ -39,7 +39,8 @@ func (c conditions) list(generation int64) (list []metav1.Condition) {
 	add := func(kind string, condition *metav1.Condition) {
 		if condition != nil {
 			typed := *condition
-			typed.Type, typed.ObservedGeneration = kind, generation
+			typed.Type = kind
+			typed.ObservedGeneration = generation
 			list = append(list, typed)
 		}
 	}
@@ -81,7 +82,8 @@ func conditionUnknown(reason, message string) metav1.Condition {
 
 // available says whether the catalog serves, and by which Pods on which Nodes.
 func available(f *facts) metav1.Condition {
-	s, address := f.standing, "registry at "+f.source.Spec.Address
+	s := f.standing
+	address := "registry at " + f.source.Spec.Address
 	switch {
 	case s.mode == modeDeleting:
 		return conditionFalse(s.reason, s.message)
@@ -103,7 +105,7 @@ func available(f *facts) metav1.Condition {
 	return conditionFalse(ReasonNoReadyPods, podSummary(f))
 }
 
-// podSummary says how many Pods are ready, on which Node each Pod is, and why it replaced another one.
+// podSummary lists the Pods: how many are ready, the Node of each Pod, and why it replaced another Pod.
 func podSummary(f *facts) string {
 	var items []string
 	for _, p := range f.pods.all {
@@ -139,7 +141,7 @@ var progressTexts = map[string]string{
 	ReasonComplete:                 "nothing left to do",
 }
 
-// progressing says what is under way, or why nothing is.
+// progressing reports what is under way, or why nothing is under way.
 func progressing(f *facts, d decision) metav1.Condition {
 	reason := cmp.Or(d.progress.reason, ReasonComplete)
 	text := progressTexts[reason]
@@ -163,7 +165,7 @@ func progressing(f *facts, d decision) metav1.Condition {
 	return conditionFalse(reason, text)
 }
 
-// sentenceSeparator stands between the sentences of a message.
+// sentenceSeparator separates the sentences of a message.
 const sentenceSeparator = "; "
 
 // finding is one thing that needs attention.
@@ -217,7 +219,7 @@ func findings(f *facts, d decision) (found []finding) {
 	return found
 }
 
-// connected is present while a client has no connection although it should have one. It records the first message.
+// connected returns ConditionConnected while a client has no connection although it should have one.
 func connected(f *facts) *metav1.Condition {
 	if f.connection.failure == "" || f.standing.mode == modeDeleting {
 		return nil
@@ -263,8 +265,8 @@ func replicasSpread(f *facts) *metav1.Condition {
 	return new(conditionTrue(ReasonSpread, text))
 }
 
-// clip shortens text that others wrote, and escapes characters that people do not see. Text that is not valid UTF-8 is
-// dropped, because the API server would change it.
+// clip shortens text that others wrote, and escapes invisible characters. It returns an empty string for text that is
+// not valid UTF-8, because the API server would change it.
 func clip(text string, length int) string {
 	if utf8.ValidString(text) {
 		text = printable.Text(text)

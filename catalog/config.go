@@ -44,9 +44,9 @@ type Config struct {
 	Replicas int `json:"replicas,omitempty"`
 	// Spread says how several replicas are spread over hosts. Empty: SpreadPrefer.
 	Spread Spread `json:"spread,omitempty"`
-	// Resources are merged over OLM's requests (cpu 10m, memory 50Mi). The annotation olmcore/resources of a
-	// CatalogSource, a JSON ResourceRequirements, is merged over them. They are part of the Pod hash, so a change
-	// rolls out new Pods. The object must not be changed.
+	// Resources are the resources of registry Pods, merged over OLM's requests (cpu 10m, memory 50Mi). The annotation
+	// olmcore/resources of a CatalogSource, a ResourceRequirements in JSON, is merged over them. They are part of the
+	// Pod hash, so a change rolls out new Pods. The caller must not change the object later.
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// NodeUnreachableGrace is how long a Node may be unreachable before its Pods are lost.

@@ -23,18 +23,19 @@ const (
 	stateFailure    = "TRANSIENT_FAILURE"
 )
 
-// disconnectedStates are the states without a connection. In the status, a later state replaces an earlier one.
+// disconnectedStates contains the states without a connection. In the status, a later state in the list replaces an
+// earlier one.
 var disconnectedStates = []string{stateShutdown, stateIdle, stateConnecting, stateFailure}
 
 // connectionGrace is how long a client may have no connection to ready Pods before that is reported.
 const connectionGrace = time.Minute
 
-// connection is the connection that the status records and that the conditions follow from. See mergeConnections.
+// connection is the state of the connection that the status records. The conditions follow from it.
 type connection struct {
-	address     string // empty if nothing is known of a connection
+	address     string // empty if no connection is known
 	state       string
 	lastConnect metav1.Time
-	failure     string        // the message of ConditionConnected if there should be a connection and there is none
+	failure     string        // the message of ConditionConnected; empty if the condition is absent
 	changesIn   time.Duration // until the connection may change without an event; 0: never
 }
 
@@ -43,7 +44,7 @@ func (c connection) isConnected() bool {
 	return c.state == stateReady || c.state == stateIdle && !c.lastConnect.IsZero()
 }
 
-// ofClient returns the connection of the caller's client.
+// ofClient returns the connection of a client.
 func ofClient(client *Connection) connection {
 	c := connection{address: client.Address, state: client.State}
 	if !client.LastConnect.IsZero() {
@@ -59,22 +60,26 @@ func problemText(client *Connection) string {
 
 // ownClient returns the caller's client if it is one for the present address, else nil.
 func (f *facts) ownClient() *Connection {
-	if c := f.in.Connection; c != nil && c.Address == f.address() {
-		return c
+	c := f.in.Connection
+	if c == nil || c.Address != f.address() {
+		return nil
 	}
-	return nil
+	return c
 }
 
 // observeConnection returns the connection to the present address: the caller's, or the recorded one.
 func (f *facts) observeConnection() connection {
-	address, client, recorded := f.address(), f.ownClient(), f.source.Status.GRPCConnectionState
+	address := f.address()
+	client := f.ownClient()
+	recorded := f.source.Status.GRPCConnectionState
 	if address == "" || recorded == nil && client == nil {
 		return connection{}
 	}
 	sameAddress := recorded != nil && recorded.Address == address
 	c := connection{address: address, state: stateIdle}
 	if sameAddress {
-		c.state, c.lastConnect = recorded.LastObservedState, recorded.LastConnectTime
+		c.state = recorded.LastObservedState
+		c.lastConnect = recorded.LastConnectTime
 	}
 	switch {
 	case sameAddress && client != nil:
@@ -145,7 +150,8 @@ func (f *facts) connectionFailure(c connection, clientTime time.Time) (failure s
 		return "", 0
 	}
 	// The first message stays, so that two controllers with different clients do not overwrite each other.
-	if recorded := f.recordedForSpec(ConditionConnected); recorded != nil && recorded.Reason == ReasonConnectionFailed {
+	recorded := f.recordedForSpec(ConditionConnected)
+	if recorded != nil && recorded.Reason == ReasonConnectionFailed {
 		return recorded.Message, 0
 	}
 	client := f.ownClient()

@@ -13,16 +13,16 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// facts is an Input, observed and classified. Rules, conditions and actions follow from it. observe fills it once;
-// afterwards it is read-only.
+// facts contains what is observed in an Input. Rules, conditions and actions follow from it. It is read-only after
+// observe has returned it.
 type facts struct {
 	in      *Input     // as the caller passed it
 	classes []podClass // the table of Pod classes
 	now     time.Time
 	source  *v1alpha1.CatalogSource
-	// config is Input.Config with the defaults and the annotations of the CatalogSource applied; badAnnotations are
-	// those that cannot be used.
-	config         Config
+	// config is Input.Config with the defaults and the annotations of the CatalogSource applied.
+	config Config
+	// badAnnotations are the annotations that cannot be used.
 	badAnnotations []string
 
 	standing   standing
@@ -63,8 +63,8 @@ func observeCluster(in *Input, classes []podClass) *facts {
 	return f
 }
 
-// predict returns the facts at a later time if nothing changes until then. The gRPC client stays as it is now: the
-// other manager has a client of its own, and a difference between two clocks does not make a client older.
+// predict returns the facts at a later time if nothing changes until then. The gRPC client stays as it is now,
+// because a difference between two clocks does not make it older.
 func predict(f *facts, at time.Time) *facts {
 	in := *f.in
 	in.Now = at
@@ -108,10 +108,11 @@ func (f *facts) recorded(kind string) *metav1.Condition {
 
 // recordedForSpec returns a condition that was recorded for the present spec, or nil.
 func (f *facts) recordedForSpec(kind string) *metav1.Condition {
-	if c := f.recorded(kind); c != nil && c.ObservedGeneration == f.source.Generation {
-		return c
+	c := f.recorded(kind)
+	if c == nil || c.ObservedGeneration != f.source.Generation {
+		return nil
 	}
-	return nil
+	return c
 }
 
 // address returns the address that the client should connect to. It is empty while the address is unknown.
@@ -139,6 +140,7 @@ func (f *facts) countMissing() int {
 	return missing
 }
 
+// hasOtherNode reports whether a new Pod could run on another Node than a Pod.
 func hasOtherNode(f *facts, p *pod) bool {
 	for _, n := range f.usableNodes() {
 		if n.Name != p.Spec.NodeName {
@@ -148,9 +150,10 @@ func hasOtherNode(f *facts, p *pod) bool {
 	return false
 }
 
+// labelPodSecurity is the label of a Namespace with the Pod security standard that it enforces.
 const labelPodSecurity = "pod-security.kubernetes.io/enforce"
 
-// observeRegistry returns what the objects of the registry are made from, with the observed objects.
+// observeRegistry returns the registry with its observed objects.
 func (f *facts) observeRegistry() registry.Registry {
 	cs := f.source
 	restricted := securityContext(cs) == v1alpha1.Restricted

@@ -22,13 +22,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads the Input of one CatalogSource. It does not set Now, ResolvedDigest, Jitter, Connection, LastRun and
-// Checkpoint, which only the caller knows. If the CatalogSource does not exist, apierrors.IsNotFound holds for the
-// error. If r did not read objects without which nothing can be decided, errors.Is(err, olmcore.ErrNotRead) holds.
-// Other lists that were not read are incomplete in the Input.
+// Gather reads the Input of one CatalogSource. The caller sets Now, ResolvedDigest, Jitter, Connection, LastRun and
+// Checkpoint.
 //
-// Gather lists the Pods of the namespace, all Subscriptions and all Nodes, so r should be a cache. If r has an index by
-// owner, as olmcore.Snapshot has, only the Pods of this CatalogSource are read.
+// If the CatalogSource does not exist, apierrors.IsNotFound(err) is true. If the Reader did not read a required list
+// or object, errors.Is(err, olmcore.ErrNotRead) is true. Optional lists that were not read are incomplete in the
+// Input.
+//
+// Gather lists the Pods of the namespace, all Subscriptions and all Nodes, so the Reader should be a cache. If it has
+// an index by owner, as olmcore.Snapshot has, Gather only reads the Pods of this CatalogSource.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	in := Input{Config: config}
 	// 1. The CatalogSource, and the Namespace, which the Pods of some CatalogSources do not depend on.
@@ -141,7 +143,8 @@ type podSet struct {
 
 func (s podSet) add(pods ...*corev1.Pod) {
 	for _, pod := range pods {
-		concerns := roleOf(pod, s.source.Name) != roleNone || olmcore.OwnedBy(pod, s.source.UID) || registry.IsPodName(pod.Name, s.source.Name)
+		belongs := roleOf(pod, s.source.Name) != roleNone || olmcore.OwnedBy(pod, s.source.UID)
+		concerns := belongs || registry.IsPodName(pod.Name, s.source.Name)
 		if pod.Namespace == s.source.Namespace && concerns {
 			s.pods[pod.Name] = pod
 		}
@@ -177,30 +180,22 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.KeyOf(o) == (olmcore.Key{}) {
 		return nil // no object
 	}
-	wholeNamespace := []types.NamespacedName{{Namespace: o.GetNamespace()}}
 	name := o.GetName()
 	switch o := o.(type) {
 	case *corev1.Node:
 		return []types.NamespacedName{{}}
 	case *corev1.Namespace:
 		return []types.NamespacedName{{Namespace: name}}
-	case *corev1.ConfigMap: // any CatalogSource may reference it
-		return wholeNamespace
+	case *corev1.ConfigMap:
+		return allOfNamespace(o) // any CatalogSource may reference it
 	case *v1alpha1.CatalogSource:
 		return []types.NamespacedName{{Namespace: o.Namespace, Name: name}}
 	case *v1alpha1.Subscription:
 		return catalogSourceOfSubscription(o)
 	case *corev1.Pod:
-		source, cut := registry.SourceOfPodName(name)
-		if cut { // any CatalogSource whose name begins like this one may own the Pod
-			return wholeNamespace
-		}
-		return catalogSourcesOf(o, source, o.Labels[registry.LabelServing], o.Labels[registry.LabelCandidate])
+		return catalogSourcesOfPod(o)
 	case *corev1.Service, *policyv1.PodDisruptionBudget:
-		if strings.Contains(name, "-") { // a dash may stand for a dot in the name of the CatalogSource
-			return wholeNamespace
-		}
-		return catalogSourcesOf(o, name)
+		return catalogSourcesOfService(o)
 	case *corev1.ServiceAccount:
 		return catalogSourcesOf(o, name, cutSuffix(name, registry.SuffixAccount))
 	case *rbacv1.Role:
@@ -211,6 +206,27 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		return catalogSourcesOf(o, cutSuffix(name, registry.SuffixServerPolicy), cutSuffix(name, registry.SuffixUnpackPolicy))
 	}
 	return nil
+}
+
+func allOfNamespace(o olmcore.Object) []types.NamespacedName {
+	return []types.NamespacedName{{Namespace: o.GetNamespace()}}
+}
+
+// catalogSourcesOfPod returns the CatalogSources of a Pod by its owners, labels and name.
+func catalogSourcesOfPod(pod *corev1.Pod) []types.NamespacedName {
+	source, cut := registry.SourceOfPodName(pod.Name)
+	if cut {
+		return allOfNamespace(pod) // it may be any CatalogSource whose name begins with source
+	}
+	return catalogSourcesOf(pod, source, pod.Labels[registry.LabelServing], pod.Labels[registry.LabelCandidate])
+}
+
+// catalogSourcesOfService returns the CatalogSources of an object with the name of a Service.
+func catalogSourcesOfService(o olmcore.Object) []types.NamespacedName {
+	if strings.Contains(o.GetName(), "-") {
+		return allOfNamespace(o) // a dash may stand for a dot in the name of the CatalogSource
+	}
+	return catalogSourcesOf(o, o.GetName())
 }
 
 func catalogSourceOfSubscription(s *v1alpha1.Subscription) []types.NamespacedName {
@@ -228,8 +244,8 @@ func cutSuffix(name, suffix string) string {
 	return ""
 }
 
-// catalogSourcesOf returns the CatalogSources that own an object, and those with the given names, sorted. Names may be
-// empty.
+// catalogSourcesOf returns the CatalogSources that own an object, and those with the given names, sorted. Names may
+// be empty.
 func catalogSourcesOf(o olmcore.Object, names ...string) (keys []types.NamespacedName) {
 	for _, ref := range o.GetOwnerReferences() {
 		if ref.Kind == v1alpha1.CatalogSourceKind && strings.HasPrefix(ref.APIVersion, v1alpha1.GroupName+"/") {

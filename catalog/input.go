@@ -23,11 +23,13 @@ type Input struct {
 	Now time.Time
 	// CatalogSource is the object to reconcile, with its UID. Required.
 	CatalogSource *v1alpha1.CatalogSource
-	// Namespace is the Namespace of the CatalogSource, or nil if it was not found or not read. Without it no Pod is
-	// created, unless spec.grpcPodConfig.securityContextConfig makes its labels irrelevant.
+	// Namespace is the Namespace of the CatalogSource, or nil if it was not found or not read. The security context
+	// of the Pods follows from its labels. So without it no Pod is created, unless the spec sets
+	// spec.grpcPodConfig.securityContextConfig.
 	Namespace *corev1.Namespace
 	// Pods contains the Pods of the namespace that have the label olm.catalogSource or an owner reference to the
-	// CatalogSource. Of other Pods only the names matter: a Pod that lost both still occupies its name. Required.
+	// CatalogSource. It should also contain other Pods with names that new registry Pods may get, because those names
+	// are occupied. Required.
 	Pods olmcore.Observed[*corev1.Pod]
 	// Nodes contains all Nodes of the cluster. A Node that is missing here was deleted.
 	Nodes olmcore.Observed[*corev1.Node]

@@ -14,12 +14,12 @@ import (
 )
 
 // AnnotationKeptPod is the annotation of a CatalogSource with the UID of the registry Pod that stays while other Pods
-// that serve are deleted as surplus or replaced. It is only written before such a deletion.
+// that serve are deleted. It is only written before such a deletion.
 //
-// Two managers whose caches differ may choose different Pods. They agree on one, because a write of the annotation
-// carries the resourceVersion of the CatalogSource. The Pod itself is annotated with a number. A Pod that serves is
+// Managers whose caches differ may choose different Pods. They agree on one Pod, because a write of the annotation
+// contains the resourceVersion of the CatalogSource. The Pod is also annotated with a number. A Pod that serves is
 // only deleted if the kept Pod serves and has a higher number. So a manager with a stale cache cannot delete the kept
-// Pod: its deletion carries the resourceVersion that the Pod had before it got its number.
+// Pod: its deletion contains the resourceVersion that the Pod had before it got its number.
 const AnnotationKeptPod = olmcore.KeyPrefix + "kept-pod"
 
 // maxKeptNumber is the highest number of a Pod that counts. Every change of the kept Pod adds one, so a higher number
@@ -34,7 +34,7 @@ type keptPod struct {
 	number int64 // the number that the Pod must have
 }
 
-// keepOnePod removes the deletions of Pods that serve from a decision while the Pod that stays is not recorded.
+// keepOnePod returns a decision without the deletions of Pods that serve, until the Pod that stays is recorded.
 func keepOnePod(f *facts, d decision) decision {
 	isHeld := func(o deletion) bool { return o.needsKeptPod && o.pod.needsKeptPod() }
 	if !slices.ContainsFunc(d.deletes, isHeld) {
@@ -65,7 +65,8 @@ func chooseKeptPod(f *facts, d decision, held []deletion) keptPod {
 		return keptPod{}
 	}
 	kept := keptPod{pod: staying[0], number: 1}
-	if i := slices.IndexFunc(staying, func(p *pod) bool { return p.kept }); i >= 0 {
+	i := slices.IndexFunc(staying, func(p *pod) bool { return p.kept })
+	if i >= 0 {
 		kept.pod = staying[i]
 		kept.named = true
 	}

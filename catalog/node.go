@@ -29,12 +29,12 @@ const (
 // nodeRecoveryWindow is how long a Node counts as recovering after it became ready again.
 const nodeRecoveryWindow = 120 * time.Second
 
-// podNode is a Pod and its Node, as far as they were observed.
+// podNode contains a Pod and its Node.
 type podNode struct {
 	pod      *corev1.Pod
-	node     *corev1.Node // nil if the Node does not exist or was not read
-	ready    corev1.NodeCondition
-	observed bool // the Nodes were read
+	node     *corev1.Node         // nil if the Node does not exist or was not read
+	ready    corev1.NodeCondition // the Ready condition of the Node
+	observed bool                 // the Nodes were read
 	now      time.Time
 }
 
@@ -44,17 +44,21 @@ type nodeClass struct {
 	Matches func(podNode) bool
 	// Since returns the time at which the Node entered the state.
 	Since func(podNode) time.Time
-	// Grace returns how long the Node may be in the state before its Pods are lost. nil: no grace period.
+	// Lasts is how long a Node is in the state. Zero: until the Node changes.
+	Lasts time.Duration
+	// Grace returns how long the Node may be in the state before its Pods are lost. nil: there is no grace period.
 	Grace func(Config) time.Duration
 	// LostReason is the reason of a Pod that is lost because of the state. Empty: no Pod is lost.
 	LostReason string
-	// LosesReadyPods: Pods are lost even if their Ready condition is still True.
+	// LosesReadyPods is true if Pods are lost even if their Ready condition is still True.
 	LosesReadyPods bool
-	// Certain: no kubelet can still run the Pod, so it may be deleted by force.
+	// Certain is true if no kubelet can still run the Pod, so that it may be deleted by force.
 	Certain bool
-	// Answers: the kubelet is known to work.
+	// Answers is true if the kubelet is known to work.
 	Answers bool
-	// Avoid: new Pods prefer other Nodes.
+	// Evicts is true if the Pod is about to be evicted.
+	Evicts bool
+	// Avoid is true if new Pods prefer other Nodes.
 	Avoid bool
 	// Preference orders Pods that could serve. Lower is better.
 	Preference int
@@ -94,10 +98,10 @@ var nodeClasses = []nodeClass{{
 	// Before NodeRecovering, because managers whose clocks differ agree on a taint.
 	State: NodeLeaving, Matches: func(n podNode) bool { return n.hasTaint(n.evicts) },
 	Since:   readySince,
-	Answers: true, Preference: 2,
+	Answers: true, Evicts: true, Preference: 2,
 }, {
 	State: NodeRecovering, Matches: podNode.becameReadyAgain,
-	Since:   readySince,
+	Since: readySince, Lasts: nodeRecoveryWindow,
 	Answers: true, Avoid: true, Preference: 1,
 }, {
 	State: NodeHealthy, Matches: func(podNode) bool { return true },
@@ -108,11 +112,12 @@ var nodeClasses = []nodeClass{{
 // noNode is the class of a Pod whose Node does not matter: the Pod has finished or is owned by another.
 var noNode = nodeClass{Preference: 3}
 
-// mayFail reports whether the Node may be about to fail. Its grace period decides.
+// mayFail reports whether the Node has a grace period. Its Pods are lost if the Node does not recover before the end.
 func (c *nodeClass) mayFail() bool { return c.Grace != nil }
 
 func readySince(n podNode) time.Time { return n.ready.LastTransitionTime.Time }
 
+// hasTaint reports whether a taint of the Node matches.
 func (n podNode) hasTaint(is func(corev1.Taint) bool) bool {
 	return slices.ContainsFunc(n.node.Spec.Taints, is)
 }
@@ -142,6 +147,7 @@ func (f *facts) observeNode(pod *corev1.Pod) (class *nodeClass, since time.Time)
 	return class, class.Since(n)
 }
 
+// readyCondition returns the Ready condition of a Node. If the Node has none, its status is Unknown since the creation.
 func readyCondition(n *corev1.Node) corev1.NodeCondition {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {

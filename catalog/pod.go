@@ -49,30 +49,32 @@ type podClass struct {
 	Class   Class
 	Matches func(*pod) bool
 
-	// Active: the Pod runs or is expected to run, so it takes the room of a Pod.
+	// Active is true if the Pod runs or is expected to run. The number of active Pods is limited.
 	Active bool
-	// Live: the Pod serves, or may serve soon. A live Pod is active.
+	// Live is true if the Pod serves, or may serve soon. A live Pod is active.
 	Live bool
-	// Leaving: the Pod is live and is about to be evicted.
+	// Leaving is true if the Pod is live and about to be evicted.
 	Leaving bool
-	// Diagnosed: the status of the containers and the time since the Pod was bound are checked.
+	// Diagnosed is true if the status of the containers and the time since the Pod was bound matter.
 	Diagnosed bool
-	// HoldsPoll: no poll starts while there is such a Pod.
+	// HoldsPoll is true if no poll may start while there is such a Pod.
 	HoldsPoll bool
 
-	// Order is the order in which Pods are replaced. 0: the Pod is not replaced.
+	// Order is the order in which Pods are replaced. Zero: the Pod is not replaced.
 	Order int
-	// Purpose and Reason are those of the replacement. Fails: the replacement waits for the backoff.
+	// Purpose is the purpose of the replacement, Reason the reason of the action that creates it.
 	Purpose, Reason string
-	Fails           bool
-	// Avoid: new Pods prefer other Nodes.
-	Avoid  bool
+	// Fails is true if the replacement waits for the backoff.
+	Fails bool
+	// Avoid is true if new Pods prefer other Nodes.
+	Avoid bool
+	// Remove says when the Pod is removed.
 	Remove removal
 
-	// Complaint returns the reason that the Pod adds to ConditionDegraded. nil or an empty result: none.
+	// Complaint returns the reason that the Pod adds to ConditionDegraded, or an empty string. nil: it adds none.
 	Complaint func(*pod) string
-	// Note and Explanation describe the Pod in the list of Pods and in the cause of an action. {node} is replaced by
-	// the name of the Node. Empty: the text follows from the Node or from the containers.
+	// Note describes the Pod in the list of Pods, Explanation in the cause of an action. {node} stands for the name
+	// of the Node. If a text is empty, it follows from the Node or from the containers.
 	Note, Explanation string
 }
 
@@ -111,7 +113,7 @@ var podClasses = []podClass{{
 	Order: 5, Purpose: registry.PurposeRollout, Reason: ReasonPodOutdated,
 	Note: "old spec", Explanation: "it was made from another spec",
 }, {
-	Class: ClassDisrupted, Matches: func(p *pod) bool { return p.node.State == NodeLeaving || p.hasCondition(corev1.DisruptionTarget) },
+	Class: ClassDisrupted, Matches: func(p *pod) bool { return p.node.Evicts || p.hasCondition(corev1.DisruptionTarget) },
 	Active: true, Live: true, Leaving: true, HoldsPoll: true,
 	Order: 4, Purpose: registry.PurposeRefill, Reason: ReasonPodDisrupted, Avoid: true, Remove: removeDisrupted,
 	Note: "about to be evicted", Explanation: "it is about to be evicted",
@@ -144,7 +146,7 @@ const (
 	maxAttempt = 20
 )
 
-// role is the role that the labels of a Pod give it.
+// role says whether the Service selects a Pod. It follows from the labels of the Pod.
 type role int
 
 const (
@@ -170,7 +172,7 @@ type pod struct {
 	class *podClass
 	role  role
 
-	// What the Pod itself shows.
+	// The Pod itself.
 	owned    bool      // it has an owner reference to the CatalogSource
 	finished bool      // its phase is Succeeded or Failed
 	current  bool      // it was made from the present spec
@@ -181,19 +183,21 @@ type pod struct {
 	attempt  int       // the number of the attempt to start it
 	replaces types.UID // the Pod that it was made to replace
 
+	// The record of the Pod that stays, see AnnotationKeptPod.
 	kept       bool  // the CatalogSource names it as the Pod that stays
 	keptNumber int64 // it stays while Pods that serve and have lower numbers are deleted; 0: it has no number
 
-	// What its Node and its containers show.
+	// Its Node and its containers.
 	node      *nodeClass
 	nodeSince time.Time
 	lost      string // why it is lost: the reason of a Pod of ClassLost
 	problem   string // why it does not become ready: the reason of a Pod of ClassUnhealthy
 	late      bool   // startLeft is over; only for a class that is Diagnosed
 
-	// What is left of the deadline to become ready: from the creation of the Pod, and from the time at which it was
-	// bound or was ready for the last time.
-	readyLeft, startLeft time.Duration
+	// readyLeft is what is left of the time to become ready after the creation of the Pod.
+	readyLeft time.Duration
+	// startLeft is what is left of the time to become ready after the Pod was bound or was ready for the last time.
+	startLeft time.Duration
 	// changesIn is the time until the class may change without an event. 0: never.
 	changesIn time.Duration
 }
@@ -227,11 +231,9 @@ func (f *facts) observePod(object *corev1.Pod) *pod {
 
 	if p.owned && !p.finished {
 		p.node, p.nodeSince = f.observeNode(object)
-		var lostIn time.Duration
-		p.lost, lostIn = f.lostReason(p)
-		p.changesIn = lostIn
-		if p.node.State == NodeRecovering {
-			p.changesIn = olmcore.Nearest(lostIn, p.nodeSince.Add(nodeRecoveryWindow).Sub(f.now))
+		p.lost, p.changesIn = f.lostReason(p)
+		if p.node.Lasts > 0 {
+			p.changesIn = olmcore.Nearest(p.changesIn, p.nodeSince.Add(p.node.Lasts).Sub(f.now))
 		}
 	}
 
@@ -247,8 +249,8 @@ func (f *facts) observePod(object *corev1.Pod) *pod {
 
 // lostReason returns why a Pod is lost. If the Pod is not lost, lostIn is the time until it may be.
 func (f *facts) lostReason(p *pod) (reason string, lostIn time.Duration) {
-	// 1. The Node failed and its grace period is over. While the Pod still has its Ready condition it counts as
-	// serving, unless no kubelet can run it: the node controller takes Ready away from the Pods of a silent Node.
+	// 1. The Node failed and its grace period is over. A Pod whose Ready condition is True still counts as serving,
+	// unless no kubelet can run it. The node controller sets Ready to False for the Pods of an unreachable Node.
 	if p.node.LostReason != "" && (p.node.LosesReadyPods || !p.ready) {
 		lostIn = nodeGraceLeft(f, p)
 		if lostIn <= 0 {
@@ -258,11 +260,11 @@ func (f *facts) lostReason(p *pod) (reason string, lostIn time.Duration) {
 	if p.DeletionTimestamp == nil {
 		return "", lostIn
 	}
-	// 2. Kubernetes gave the Pod up because of a Node that this controller does not observe.
-	if c := podCondition(p.Pod, corev1.DisruptionTarget); !f.in.Nodes.Complete && c.Status == corev1.ConditionTrue {
-		if c.Reason == "DeletionByTaintManager" || c.Reason == "DeletionByPodGC" {
-			return ReasonEvicted, lostIn
-		}
+	// 2. Kubernetes evicted the Pod because of a Node that this controller does not observe.
+	disruption := podCondition(p.Pod, corev1.DisruptionTarget)
+	becauseOfNode := disruption.Reason == "DeletionByTaintManager" || disruption.Reason == "DeletionByPodGC"
+	if !f.in.Nodes.Complete && disruption.Status == corev1.ConditionTrue && becauseOfNode {
+		return ReasonEvicted, lostIn
 	}
 	// 3. The Pod outlived its deletion.
 	overdueIn := p.DeletionTimestamp.Add(stuckTerminatingGrace).Sub(f.now)
@@ -318,7 +320,7 @@ func (p *pod) wasForced() bool {
 	return p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
 }
 
-// madeToPoll reports whether the Pod was made to poll the image. OLM makes candidates for nothing else and does not
+// madeToPoll reports whether the Pod was made to poll the image. OLM only makes candidates to poll, and does not
 // annotate them.
 func (p *pod) madeToPoll() bool {
 	return p.purpose == registry.PurposePoll || p.purpose == "" && p.role == roleCandidate
@@ -337,22 +339,25 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondi
 	return corev1.PodCondition{}
 }
 
-// boundAt returns when the Pod was bound to its Node, or when it was created if its status does not say.
+// boundAt returns when the Pod was bound to its Node. If its status does not contain that time, boundAt returns when
+// the Pod was created.
 func boundAt(pod *corev1.Pod) time.Time {
-	if c := podCondition(pod, corev1.PodScheduled); c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
-		return c.LastTransitionTime.Time
+	scheduled := podCondition(pod, corev1.PodScheduled)
+	if scheduled.Status != corev1.ConditionTrue || scheduled.LastTransitionTime.IsZero() {
+		return pod.CreationTimestamp.Time
 	}
-	return pod.CreationTimestamp.Time
+	return scheduled.LastTransitionTime.Time
 }
 
 // unreadySince returns when a bound Pod was ready for the last time, or when it was bound. A Pod that was ready once
 // gets the whole deadline again.
 func unreadySince(pod *corev1.Pod) time.Time {
-	since := boundAt(pod)
-	if c := podCondition(pod, corev1.PodReady); c.LastTransitionTime.After(since) {
-		since = c.LastTransitionTime.Time
+	bound := boundAt(pod)
+	ready := podCondition(pod, corev1.PodReady)
+	if ready.LastTransitionTime.After(bound) {
+		return ready.LastTransitionTime.Time
 	}
-	return since
+	return bound
 }
 
 // containerStatuses returns the statuses of all containers, in the order in which they run.
@@ -360,12 +365,14 @@ func containerStatuses(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// lastRun returns when the containers of the Pod started and finished for the last time. A Pod without these times
-// finished when it stopped being ready; started is zero then.
+// lastRun returns when the containers of the Pod started and finished for the last time. If the status does not contain
+// these times, started is zero and finished is the time at which the Pod stopped being ready.
 func (p *pod) lastRun() (started, finished time.Time) {
 	for _, status := range containerStatuses(p.Pod) {
-		if t := status.State.Terminated; t != nil && t.FinishedAt.After(finished) {
-			started, finished = t.StartedAt.Time, t.FinishedAt.Time
+		run := status.State.Terminated
+		if run != nil && run.FinishedAt.After(finished) {
+			started = run.StartedAt.Time
+			finished = run.FinishedAt.Time
 		}
 	}
 	if finished.IsZero() {
@@ -412,7 +419,8 @@ func startProblem(pod *corev1.Pod) string {
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, imageID.
 func imageID(pod *corev1.Pod) string {
-	inits, containers := pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses
+	inits := pod.Status.InitContainerStatuses
+	containers := pod.Status.ContainerStatuses
 	switch {
 	case len(inits) == 0 && len(containers) == 1:
 		return containers[0].ImageID

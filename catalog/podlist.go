@@ -10,8 +10,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// pods are the Pods that are, or claim to be, those of the catalog. It is read-only. Except in all, every Pod is
-// owned by the CatalogSource.
+// pods contains the Pods that belong, or claim to belong, to the CatalogSource. It is read-only. Except in all, every
+// Pod is owned by the CatalogSource.
 type pods struct {
 	all        podList // by name
 	serving    podList // live Pods that the Service selects: current and outdated
@@ -19,7 +19,7 @@ type pods struct {
 	outdated   podList // of serving, those of another spec
 	candidates podList // live Pods of the present spec that may still take over
 	lost       podList // Pods of the serving role that are lost because of their Nodes
-	ended      podList // Pods of the serving role that are not live for another reason
+	ended      podList // Pods of the serving role that are not live for other reasons
 	active     int     // the number of active Pods, of both roles
 	unfinished int     // the number of Pods that have not finished, of both roles
 	content    string  // the content that should be served; empty if unknown
@@ -81,6 +81,7 @@ func (l *pods) add(p *pod) {
 // podList is a list of Pods. Its methods do not change it.
 type podList []*pod
 
+// where returns the Pods that match. where returns the Pods that match.
 func (l podList) where(keep func(*pod) bool) (kept podList) {
 	for _, p := range l {
 		if keep(p) {
@@ -148,8 +149,8 @@ func (l podList) agree() bool {
 // canReplace reports whether the Pods are enough to replace n Pods with the same content.
 func (l podList) canReplace(n int) bool { return len(l) >= n && l.agree() }
 
-// newestContent returns the content of the newest Pod that serves. If several Pods were created in the same second, the
-// content with the most Pods that stay ready wins.
+// newestContent returns the content of the newest Pod that serves. If several Pods were created in the same second,
+// it is the content of most Pods that stay ready.
 func (l podList) newestContent() string {
 	serving := l.where(func(p *pod) bool { return p.isServing() && p.content != "" })
 	if len(serving) == 0 {
@@ -174,7 +175,7 @@ type complaint struct {
 
 func (c complaint) String() string { return joinItems(c.texts, ", and more") }
 
-// complaintOrder is the order of the reasons that Pods add to ConditionDegraded. Other reasons follow.
+// complaintOrder is the order of the reasons that Pods add to ConditionDegraded. Other reasons come last.
 var complaintOrder = []string{
 	ReasonNodeLost, ReasonPodUnschedulable, ReasonImagePullFailed, ReasonCrashLooping, ReasonStuckTerminating, ReasonForeignPod,
 }

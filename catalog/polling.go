@@ -23,8 +23,8 @@ const (
 	permanentWait = time.Minute
 )
 
-// pollSchedule says when the image is polled: a candidate pulls it again. A poll starts with the creation of its Pod,
-// and the status records that time.
+// pollSchedule says when the image is polled. To poll it, a candidate pulls it again. The time of a poll is the
+// creation time of its Pod, which the status records.
 type pollSchedule struct {
 	on        bool          // the image is polled
 	problem   string        // what is wrong with the interval; empty if nothing is
@@ -43,8 +43,8 @@ func isImage(spec *v1alpha1.CatalogSourceSpec) bool {
 	return spec.SourceType == v1alpha1.SourceTypeGrpc && spec.Image != ""
 }
 
-// observePoll returns the schedule. No two polls start within Config.MinPollInterval, and Input.Jitter delays each
-// poll by up to a tenth of the interval.
+// observePoll returns the schedule. Config.MinPollInterval is the minimum time between two polls. Input.Jitter delays
+// each poll by up to a tenth of the interval.
 func (f *facts) observePoll() pollSchedule {
 	spec := &f.source.Spec
 	interval, problem := pollInterval(spec.UpdateStrategy, f.config.MinPollInterval)
@@ -78,8 +78,8 @@ func (f *facts) observePoll() pollSchedule {
 	if !createdInFuture {
 		return s
 	}
-	// 3. A Pod that was created in the future is a poll of now once the recorded poll is over. Otherwise every
-	// reconcile would write another time.
+	// 3. If a candidate was created in the future, the poll counts as one of now when the recorded interval is over. So
+	// not every reconcile records another time.
 	if s.left <= 0 {
 		s.last = thisSecond
 		s.left = f.untilPoll(s.last, interval) + jitter
@@ -88,6 +88,7 @@ func (f *facts) observePoll() pollSchedule {
 	return s
 }
 
+// untilPoll returns the time until the next poll after the last one, or after the creation of the CatalogSource.
 func (f *facts) untilPoll(last time.Time, interval time.Duration) time.Duration {
 	created := f.source.CreationTimestamp.Time
 	if last.IsZero() && created.IsZero() {
@@ -100,9 +101,8 @@ func (f *facts) untilPoll(last time.Time, interval time.Duration) time.Duration 
 	return base.Add(interval).Sub(f.now)
 }
 
-// pollInterval returns the interval of the polls, and what is wrong with the interval of the spec, in OLM's words
-// where it has some. problem is empty if nothing is wrong or nothing is polled. The spec may come from the API's
-// decoder or from Go code.
+// pollInterval returns the interval of the polls. If the interval in the spec cannot be used, problem says why, in
+// OLM's words as far as it has some. The spec may come from the decoder of the API or from Go code.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, UpdateStrategy.UnmarshalJSON.
 // Differs: an interval that would poll all the time, or never, is limited.
@@ -123,7 +123,8 @@ func pollInterval(strategy *v1alpha1.UpdateStrategy, minimum time.Duration) (int
 		var err error
 		interval, err = time.ParseDuration(poll.RawInterval)
 		if err != nil {
-			return standard, "error parsing " + field + ". Using the default value of " + standard.String() + " instead. Error: " + err.Error()
+			return standard, "error parsing " + field + ". Using the default value of " + standard.String() + " instead. " +
+				"Error: " + err.Error()
 		}
 	}
 	switch {
@@ -154,7 +155,7 @@ func (r pollResult) message() string {
 	return cmp.Or(pollTexts[r.reason], "the pod of the last poll "+r.text)
 }
 
-// pollPods is what the candidates show about the poll that is under way. It is empty while the image is not polled.
+// pollPods contains what is known about the poll that is under way. It is empty if the image is not polled.
 type pollPods struct {
 	running       bool          // a candidate polls the image
 	failed        pollResult    // the result of a poll whose Pod will not become ready
@@ -177,7 +178,7 @@ func (f *facts) observePollPods() pollPods {
 	}
 	for _, p := range f.pods.candidates.ready() {
 		switch {
-		case p.content == "" || f.pods.content == "": // nothing follows from unknown content
+		case p.content == "" || f.pods.content == "": // unknown content cannot be compared
 			observed.changesIn = olmcore.Nearest(observed.changesIn, p.readyLeft)
 		case p.content == f.pods.content:
 			observed.same = append(observed.same, p)
@@ -290,8 +291,8 @@ func createPollCandidates(f *facts) decision {
 	return create(slices.Repeat([]registry.PodRequest{request}, missing)...)
 }
 
-// pollMustWait reports whether no poll may start: Nodes fail, or Pods are not at rest. If no Node takes a Pod, it
-// would not take a second one either.
+// pollMustWait reports whether no poll may start, because Nodes fail or Pods are being replaced, or because no Node
+// could run the Pod of a poll.
 func pollMustWait(f *facts) bool {
 	holds := func(p *pod) bool {
 		return p.role != roleNone && (p.class.HoldsPoll || p.problem == ReasonPodUnschedulable)
@@ -301,10 +302,11 @@ func pollMustWait(f *facts) bool {
 
 // digestOf returns the digest in an imageID, which is repo@sha256:1 or sha256:1.
 func digestOf(imageID string) string {
-	if _, digest, found := strings.Cut(imageID, "@"); found {
-		return digest
+	_, digest, found := strings.Cut(imageID, "@")
+	if !found {
+		return imageID
 	}
-	return imageID
+	return digest
 }
 
 func pollRequest(reason, message string) registry.PodRequest {

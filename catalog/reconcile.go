@@ -46,7 +46,7 @@ const (
 
 // Notify says what depends on the content of the catalog. The zero value means that the content did not change.
 type Notify struct {
-	// InvalidateSnapshot: content that was read from the catalog is out of date.
+	// InvalidateSnapshot is true if content that was read from the catalog is out of date.
 	InvalidateSnapshot bool
 	// ResolveNamespaces contains the namespaces to resolve again, sorted.
 	ResolveNamespaces []string
@@ -73,8 +73,8 @@ func reconcile(in Input, classes []podClass) (Outcome, error) {
 	return reconcileChanged(in, classes)
 }
 
-// reconcileChanged is a function of its own because facts reference the Input, which would be allocated in reconcile
-// even if the Checkpoint holds.
+// reconcileChanged reconciles an Input that the Checkpoint does not cover. It is a separate function so that reconcile
+// does not allocate the Input, which facts reference.
 func reconcileChanged(in Input, classes []podClass) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
@@ -88,7 +88,7 @@ func reconcileChanged(in Input, classes []podClass) (Outcome, error) {
 	return out, nil
 }
 
-// outcome turns a decision into actions, and adds what the caller has to know.
+// outcome returns the actions of a decision, with the requests and diagnostics for the caller.
 func outcome(f *facts, d decision, c conditions) (out Outcome) {
 	status := newStatus(f, d, c)
 	writeStatus := !equality.Semantic.DeepEqual(status, f.source.Status) && !isPublishedAhead(f, d)
@@ -107,8 +107,8 @@ func outcome(f *facts, d decision, c conditions) (out Outcome) {
 	if !writeStatus || d.kept.named {
 		out.Actions = append(out.Actions, d.kept.record(f.source)...)
 	}
-	// 3. A Pod that the API server rejected waits, unless other actions run anyway: LastRun, which records the
-	// rejection, forgets objects that a run does not contain.
+	// 3. Skip the attempt to create a rejected Pod while it waits. If there are other actions, the attempt is not
+	// skipped: LastRun only records objects of the last run, so the rejection would be forgotten.
 	onlyCreates := len(out.Actions) == len(d.creates) && !writeStatus
 	if d.rejected.retryIn > 0 && onlyCreates {
 		out.Actions = nil
@@ -124,8 +124,7 @@ func outcome(f *facts, d decision, c conditions) (out Outcome) {
 	if len(out.Actions) > 0 {
 		out.Diagnostics = diagnostics(f, d, c)
 	}
-	// 5. Requeue. The limits keep a work queue from spinning, and a clock that was changed from hiding a change for
-	// long.
+	// 5. Requeue. The lower limit protects the work queue, the upper limit protects from a clock that was set back.
 	const soonest, latest = time.Second, 15 * time.Minute
 	if next := nextDeadline(f, d); next > 0 {
 		out.RequeueAfter = min(max(next, soonest), latest)
@@ -201,8 +200,9 @@ func nextDeadline(f *facts, d decision) time.Duration {
 	return olmcore.Nearest(f.changesIn(), olmcore.Nearest(d.waits...), leftoversIn)
 }
 
-// removeLeftovers deletes objects that only a former source type needed, once the present source serves. If they must
-// wait, it returns how long. A registry at an address whose state stays unknown gets as long as a rollout.
+// removeLeftovers deletes objects that only a former source type needed, once the present source serves. If it is
+// unknown whether the registry at an address serves, they are deleted after the time that a rollout may take. wait is
+// the time until then.
 func removeLeftovers(f *facts) (actions []olmcore.Action, wait time.Duration) {
 	isAddress := f.standing.mode == modeAddress
 	if !isAddress && !f.standing.runsPods() || len(f.pods.outdated) > 0 {
@@ -225,6 +225,7 @@ func removeLeftovers(f *facts) (actions []olmcore.Action, wait time.Duration) {
 	return actions, 0
 }
 
+// leftoverDeletions returns the deletions of objects that the present source type does not need.
 func leftoverDeletions(f *facts, isAddress bool) (actions []olmcore.Action) {
 	cause := olmcore.Cause{Reason: ReasonSourceTypeChanged, Message: "no Pod of this source type needs it"}
 	var leftovers []olmcore.Object
@@ -246,7 +247,8 @@ func leftoverDeletions(f *facts, isAddress bool) (actions []olmcore.Action) {
 	return actions
 }
 
-// notify returns what depends on a change of the content: the catalog connects, is deleted, or Pods take over.
+// notify returns what depends on the content if the content changes: a client connects, Pods take over, or the
+// CatalogSource is deleted.
 func notify(f *facts, d decision, c conditions, after *v1alpha1.GRPCConnectionState) Notify {
 	before := f.source.Status.GRPCConnectionState
 	isReady := after != nil && after.LastObservedState == stateReady

@@ -12,7 +12,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// removeUseless removes Pods that are of no use any more. No other part of the decision waits for it.
+// removeUseless removes Pods that cannot serve any more. No other part of the decision waits for their deletion.
 func removeUseless(f *facts, d decision) decision {
 	return decision{}.and(
 		removeFinishedPods(f, d),
@@ -23,7 +23,7 @@ func removeUseless(f *facts, d decision) decision {
 	)
 }
 
-// removable returns the Pods that a class removes in one way, without those that take over.
+// removable returns the Pods whose class is removed in the given way, except Pods that take over.
 func removable(f *facts, d decision, way removal) podList {
 	return f.pods.all.where(func(p *pod) bool {
 		return p.role != roleNone && p.class.Remove == way && !slices.Contains(d.promotes, p)
@@ -111,8 +111,7 @@ func deleteLostPod(f *facts, p *pod, mayForce bool) decision {
 	return decision{}
 }
 
-// forceDeleteLostPod deletes a lost Pod by force that was deleted already, if nothing is left that could confirm its
-// end.
+// forceDeleteLostPod deletes a lost Pod by force that was deleted before, if no kubelet can confirm the deletion.
 func forceDeleteLostPod(f *facts, p *pod, mayForce bool) decision {
 	uncertain := f.pods.disruption == partialDisruption && !isCertain(p)
 	if p.DeletionTimestamp == nil || p.wasForced() || !mayForce || uncertain {
@@ -129,7 +128,7 @@ func forceDeleteLostPod(f *facts, p *pod, mayForce bool) decision {
 }
 
 // forceDeleteAfter reports whether the policy allows a lost and terminating Pod to be deleted by force, and how long
-// that waits. A Pod that outlived its deletion waits until its Node, if it has one, is not known to work.
+// that must wait. A Pod that outlived its deletion is only deleted by force if its Node is not known to work.
 func forceDeleteAfter(f *facts, p *pod) (left time.Duration, allowed bool) {
 	switch f.config.ForceDelete {
 	case ForceDeleteNever:
@@ -148,8 +147,8 @@ func forceDeleteAfter(f *facts, p *pod) (left time.Duration, allowed bool) {
 	return 0, !p.node.Answers
 }
 
-// removeOlderContent removes ready candidates whose content differs from that of the newest one. The image changed
-// while they started, and otherwise they would wait for each other.
+// removeOlderContent removes ready candidates whose content differs from that of the newest candidate. The image
+// changed while they started. Without the removal they would wait for each other.
 func removeOlderContent(f *facts) decision {
 	ordered, wait := contentIsOrdered(f)
 	if !ordered {
@@ -202,7 +201,7 @@ func removeSurplus(f *facts) decision {
 	// 2. Pods beyond the configured number. A Pod that still starts may be needed if the Node of a ready Pod fails
 	// again.
 	kept = spreadOverHosts(kept.best(), f.config.Replicas)
-	reliable := kept.where(func(p *pod) bool { return p.staysReady() && p.node.State != NodeRecovering && !p.node.mayFail() })
+	reliable := kept.where(func(p *pod) bool { return p.staysReady() && !p.node.Avoid })
 	for _, p := range kept[min(f.config.Replicas, len(kept)):] {
 		if p.ready || len(reliable) >= f.config.Replicas {
 			d = d.and(remove(1, ReasonPodSurplus, "better Pods serve already", p))

@@ -13,17 +13,18 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// restartBackoff is how long the replacement of a failed Pod waits. A Pod that ran for restartReset resets it.
+// restartBackoff is how long the replacement of a failed Pod waits.
 var restartBackoff = olmcore.Backoff{Base: 10 * time.Second, Max: 5 * time.Minute}
 
 const (
+	// restartReset is how long a Pod must run before it fails so that the backoff starts again.
 	restartReset = 10 * time.Minute
 	// failoverCooldown is the minimum time between two replacements because of Nodes.
 	failoverCooldown = time.Minute
 )
 
-// createMissing creates missing Pods, each as the replacement of a Pod that does not count any more, as far as the
-// backoff, the cooldown and the disruption of the cluster allow.
+// createMissing creates missing Pods. Each of them replaces a Pod that cannot serve any more, if there is one. The
+// backoff after a failure, the cooldown after a failover and a disruption of the cluster limit how many are created.
 func createMissing(f *facts, missing int, asCandidates bool) decision {
 	replaced := map[types.UID]bool{}
 	for _, p := range f.pods.all {
@@ -74,6 +75,7 @@ func replacementOf(f *facts, old *pod) (request registry.PodRequest, left time.D
 	return request, left
 }
 
+// failoverCooldownLeft returns the time until the next Pod of a failed Node may be replaced.
 func failoverCooldownLeft(f *facts) (left time.Duration) {
 	for _, p := range f.pods.all {
 		if p.owned && p.purpose == registry.PurposeFailover {
@@ -105,14 +107,14 @@ func createForRollout(f *facts, missing int) decision {
 // backOff waits before a Pod is replaced. A Pod that failed is kept, because it records the failure.
 func backOff(left time.Duration, old *pod) decision {
 	d := stopped(ReasonBackOff).and(waitFor(left))
-	if old.class.Fails {
-		d.keep = podList{old}
+	if !old.class.Fails {
+		return d
 	}
-	return d
+	return d.and(decision{keep: podList{old}})
 }
 
-// allowedCreates limits the number of Pods that are active at the same time. While many Nodes fail, Pods are replaced
-// one after the other.
+// allowedCreates returns how many of the missing Pods may be created now. It limits the number of active Pods. While
+// many Nodes fail, Pods are replaced one after the other.
 func allowedCreates(f *facts, missing int) int {
 	allowed := max(0, min(missing, 2*f.config.Replicas-f.pods.active))
 	if f.pods.disruption != partialDisruption {
@@ -137,17 +139,16 @@ func nextToReplace(f *facts, replaced map[types.UID]bool, keep podList) *pod {
 
 // restartAfter returns how long the replacement of a failed Pod waits, and the number of the next attempt.
 func restartAfter(f *facts, failed *pod) (left time.Duration, attempt int) {
-	tries, next := failed.attempt, failed.attempt+1
 	started, finished := failed.lastRun()
 	if !started.IsZero() && finished.Sub(started) >= restartReset {
-		tries, next = 1, 1
+		return finished.Add(restartBackoff.After(1)).Sub(f.now), 1
 	}
-	return finished.Add(restartBackoff.After(tries)).Sub(f.now), min(next, maxAttempt)
+	return finished.Add(restartBackoff.After(failed.attempt)).Sub(f.now), min(failed.attempt+1, maxAttempt)
 }
 
-// backOffAfterRejection makes a Pod that the API server rejected wait like one that failed. The rejection is known
-// while LastRun contains the name of the next Pod. LastRun only contains the objects of the last run, so outcome
-// skips the attempt only if there is nothing else to do.
+// backOffAfterRejection lets a Pod that the API server rejected wait like a Pod that failed. The rejection is known
+// while Input.LastRun contains the name of the next Pod. LastRun only contains the objects of the last run, so
+// outcome only skips the attempt if there is nothing else to do.
 func backOffAfterRejection(f *facts, d decision) decision {
 	if len(d.creates) == 0 || len(f.in.LastRun) == 0 {
 		return decision{}
@@ -161,12 +162,11 @@ func backOffAfterRejection(f *facts, d decision) decision {
 		message: "the API server refuses the pod: " + clip(last.Message, 500),
 		retryIn: last.Last.Add(restartBackoff.After(last.Count)).Sub(f.now),
 	}
-	// Every answer may contain a number of its own. While the next attempt waits, the recorded message stays, so that
-	// there is one write for each attempt.
-	if c := f.recordedForSpec(ConditionProgressing); c != nil && c.Reason == ReasonPodRejected && rejected.retryIn > 0 {
-		rejected.message = c.Message
+	// Every answer may contain another number. The recorded message stays until the next attempt, so that the status is
+	// written once for each attempt.
+	recorded := f.recordedForSpec(ConditionProgressing)
+	if recorded != nil && recorded.Reason == ReasonPodRejected && rejected.retryIn > 0 {
+		rejected.message = recorded.Message
 	}
-	backOff := stopped(ReasonPodRejected).and(waitFor(rejected.retryIn))
-	backOff.rejected = rejected
-	return backOff
+	return stopped(ReasonPodRejected).and(waitFor(rejected.retryIn), decision{rejected: rejected})
 }

@@ -7,28 +7,31 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // decide returns what should happen to the Pods.
 func decide(f *facts) decision {
-	// 1. The first case that applies.
+	// 1. Create Pods and let Pods take over, as the situation requires.
 	d := decideSituation(f)
-	// 2. A Pod that the API server rejected waits.
+	// 2. Let the next Pod wait if the API server rejected it.
 	d = d.and(backOffAfterRejection(f, d))
 	if d.leavePods {
 		return d
 	}
-	// 3. Pods that are of no use any more are removed, whatever was decided.
+	// 3. Remove Pods that are not needed any more.
 	d = d.and(removeUseless(f, d))
 	d = d.and(removeSurplus(f))
-	// 4. The labels of the Pods that stay are repaired.
+	// 4. Repair the labels of the Pods that stay.
 	d = d.and(repairLabels(f, d))
-	// 5. Pods that serve are only deleted once the Pod that stays is recorded.
+	// 5. Hold back the deletion of Pods that serve until the Pod that stays is recorded.
 	return keepOnePod(f, d)
 }
 
+// decideSituation returns the decision of the first situation that applies.
 func decideSituation(f *facts) decision {
 	switch {
 	case !f.standing.runsPods():
@@ -56,8 +59,8 @@ type decision struct {
 	keep     podList               // finished Pods that record how often the start failed
 	poll     pollResult            // how the last poll ended
 	rejected rejection             // the next Pod, if the API server rejected it
-	waits    []time.Duration       // how long the parts that must wait have to wait
-	// leavePods: nothing else is done with the Pods that exist.
+	waits    []time.Duration       // the times until parts that wait are due
+	// leavePods is true if existing Pods must not be changed or removed for any other reason.
 	leavePods bool
 }
 
@@ -78,13 +81,18 @@ type deletion struct {
 // rejection is the API server's rejection of a Pod.
 type rejection struct {
 	message string        // empty: the Pod was not rejected
-	retryIn time.Duration // how long the next attempt waits; 0 and below: it is due
+	retryIn time.Duration // the time until the next attempt; zero or negative: it is due
 }
 
-// and returns a decision with the parts of all. The last progress and the first deletion of a Pod win.
+// and returns a decision with the parts of all decisions. If several decide about the progress, the last one wins. If
+// several delete the same Pod, the first one wins.
 func (d decision) and(others ...decision) decision {
-	d.creates, d.promotes, d.deletes = slices.Clip(d.creates), slices.Clip(d.promotes), slices.Clip(d.deletes)
-	d.keep, d.waits = slices.Clip(d.keep), slices.Clip(d.waits)
+	// Clipped slices are copied by append, so no other decision shares them.
+	d.creates = slices.Clip(d.creates)
+	d.promotes = slices.Clip(d.promotes)
+	d.deletes = slices.Clip(d.deletes)
+	d.keep = slices.Clip(d.keep)
+	d.waits = slices.Clip(d.waits)
 	for _, o := range others {
 		d.creates = append(d.creates, o.creates...)
 		d.promotes = append(d.promotes, o.promotes...)
@@ -107,7 +115,7 @@ func (d decision) deletesPod(p *pod) bool {
 	return slices.ContainsFunc(d.deletes, func(o deletion) bool { return o.pod == p })
 }
 
-// The functions below return decisions with one part each.
+// The following functions return decisions with one part.
 
 func create(requests ...registry.PodRequest) decision { return decision{creates: requests} }
 
@@ -133,15 +141,16 @@ func removeWithoutKeptPod(gracePeriodSeconds int64, reason, message string, pods
 	return d
 }
 
+// underWay reports what is under way.
 func underWay(reason string) decision { return decision{progress: progress{reason, true}} }
 
-// stopped reports that nothing is under way, and why.
+// stopped reports why nothing is under way.
 func stopped(reason string) decision { return decision{progress: progress{reason, false}} }
 
 func waitFor(d time.Duration) decision { return decision{waits: []time.Duration{d}} }
 
-// waitForNodes creates a Pod only if none is left. Deleting or moving Pods would make the outage worse, but a Pod
-// that is pending may be what makes the cluster autoscaler add a Node.
+// waitForNodes decides while no Node is ready. It does not delete or replace Pods, because that would make the outage
+// worse. It creates Pods if none is left, because a pending Pod may make the cluster autoscaler add a Node.
 func waitForNodes(f *facts) decision {
 	d := decision{leavePods: true}
 	if f.pods.unfinished == 0 {
@@ -172,11 +181,11 @@ func recoverService(f *facts) decision {
 	// 3. What is under way.
 	switch {
 	case d.progress.reason != "":
-		return d // a replacement backs off
+		return d // a replacement waits
 	case acts:
 		return d.and(underWay(startReason(f)))
 	case len(f.pods.outdated) == 0 && len(f.pods.current) > 0:
-		return pollImage(f) // newer content may be what helps
+		return pollImage(f) // Pods with newer content may become ready
 	}
 	return d.and(progressWhileWaiting(f))
 }
@@ -185,7 +194,8 @@ func recoverService(f *facts) decision {
 func rollOut(f *facts) decision {
 	d := underWay(ReasonSpecRollout).and(trimOutdated(f))
 	removeOutdated := remove(1, ReasonPodOutdated, "Pods of the present spec serve", f.pods.outdated...)
-	ready, candidates := f.pods.current.ready(), f.pods.candidates.ready()
+	ready := f.pods.current.ready()
+	candidates := f.pods.candidates.ready()
 	missing := f.config.Replicas - len(f.pods.current) - len(f.pods.candidates)
 	left, backsOff := candidateBackoff(f)
 	switch {
@@ -231,9 +241,8 @@ func refillReason(f *facts) string {
 	return ReasonRefill
 }
 
-// candidateBackoff reports whether a candidate failed so recently that the next one waits, and how long. left is 0
-// while the failed candidate exists. ConditionProgressing records the failure from the moment that the candidate
-// expired.
+// candidateBackoff reports whether the next candidate waits because the last one did not become ready in time, and how
+// long. left is 0 while the failed candidate exists. ConditionProgressing records the failure.
 func candidateBackoff(f *facts) (left time.Duration, backsOff bool) {
 	failed := func(p *pod) bool { return p.role == roleCandidate && p.class.Active && !p.isOutdated() && p.expired() }
 	if f.pods.all.any(failed) {
@@ -247,8 +256,7 @@ func candidateBackoff(f *facts) (left time.Duration, backsOff bool) {
 	return left, left > 0
 }
 
-// progressWhileWaiting reports what is under way, or why nothing is, while Pods that should be ready are not and
-// nothing is done about them.
+// progressWhileWaiting reports the progress of Pods that exist and are not ready yet.
 func progressWhileWaiting(f *facts) decision {
 	if len(f.pods.current.ready()) >= f.config.Replicas {
 		return decision{}
@@ -277,9 +285,11 @@ func startReason(f *facts) string {
 	return ReasonRefill
 }
 
-// neverServed reports whether the recorded status mentions no ready Pod, except those of the rollout that is under way.
+// neverServed reports whether no Pod was ready before the rollout that is under way, as far as the recorded status
+// shows.
 func neverServed(f *facts) bool {
-	if c := f.recorded(ConditionAvailable); c != nil && c.Status == "True" && len(f.pods.serving.ready()) == 0 {
+	available := f.recorded(ConditionAvailable)
+	if available != nil && available.Status == metav1.ConditionTrue && len(f.pods.serving.ready()) == 0 {
 		return false
 	}
 	last := f.recorded(ConditionProgressing)
@@ -289,7 +299,7 @@ func neverServed(f *facts) bool {
 	}, last.Reason)
 }
 
-// trimOutdated removes Pods of another spec beyond the configured number, so that there is room for new Pods.
+// trimOutdated removes Pods of another spec beyond the configured number, so that new Pods can be created.
 func trimOutdated(f *facts) decision {
 	ordered := f.pods.outdated.best()
 	surplus := ordered[min(f.config.Replicas, len(ordered)):]

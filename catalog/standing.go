@@ -15,16 +15,16 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// mode says how a CatalogSource is served, or that it is not.
+// mode says how a CatalogSource is served, or why it is not.
 type mode int
 
 const (
-	modeImage     mode = iota // by Pods that run its image
-	modeConfigMap             // by Pods that serve its ConfigMap
-	modeAddress               // by a registry at an address, which others run
-	modeDeleting              // not any more: it or its namespace is being deleted
-	modeInvalid               // not: its spec is invalid
-	modeBlocked               // not yet: an object is missing, or a name is taken
+	modeImage     mode = iota // Pods run its image
+	modeConfigMap             // Pods serve its ConfigMap
+	modeAddress               // others run a registry at its address
+	modeDeleting              // it is not served any more, because it or its namespace is being deleted
+	modeInvalid               // it is not served, because its spec is invalid
+	modeBlocked               // it is not served yet, because an object is missing or a name is taken
 )
 
 // standing is the mode of a CatalogSource. If it is not served, the standing says why.
@@ -38,8 +38,11 @@ type standing struct {
 // runsPods reports whether the CatalogSource is served by Pods.
 func (s standing) runsPods() bool { return s.mode == modeImage || s.mode == modeConfigMap }
 
+// observeStanding returns the standing. The first reason why the CatalogSource cannot be served counts.
 func (f *facts) observeStanding() standing {
-	cs, namespace, service := f.source, f.in.Namespace, f.registry.Observed.Service
+	cs := f.source
+	namespace := f.in.Namespace
+	service := f.registry.Observed.Service
 	if cs.DeletionTimestamp != nil || namespace != nil && isTerminating(namespace) {
 		return standing{mode: modeDeleting, reason: ReasonDeleting, message: "the catalog is being deleted"}
 	}
@@ -74,14 +77,15 @@ func isTerminating(namespace *corev1.Namespace) bool {
 
 // usedConfigMap returns the ConfigMap of the Input if the CatalogSource is made from it.
 func (f *facts) usedConfigMap() *corev1.ConfigMap {
-	cs, cm := f.source, f.in.ConfigMap
+	cs := f.source
+	cm := f.in.ConfigMap
 	if cm == nil || !registry.FromConfigMap(cs) || cm.Name != cs.Spec.ConfigMap || cm.Namespace != cs.Namespace {
 		return nil
 	}
 	return cm
 }
 
-// securityContext returns the security context that the spec asks for. If it is empty, the namespace decides.
+// securityContext returns the security context in the spec. If it is empty, it follows from the namespace.
 func securityContext(cs *v1alpha1.CatalogSource) v1alpha1.SecurityConfig {
 	if c := cs.Spec.GrpcPodConfig; c != nil {
 		return c.SecurityContextConfig
@@ -89,6 +93,8 @@ func securityContext(cs *v1alpha1.CatalogSource) v1alpha1.SecurityConfig {
 	return ""
 }
 
+// invalidSpec returns the standing of a spec whose field at a path is invalid. invalidSpec returns the standing of a
+// spec whose field at a path is invalid.
 func invalidSpec(path, message string) standing {
 	return standing{
 		mode: modeInvalid, reason: ReasonSpecInvalid, message: quoted(message),
@@ -99,8 +105,8 @@ func invalidSpec(path, message string) standing {
 // quoted makes text that repeats what a user wrote fit for a condition.
 func quoted(text string) string { return clip(strings.ToValidUTF8(text, "?"), 4096) }
 
-// checkSpec returns the standing of an invalid spec, for the first invalid field. It returns the zero value for a valid
-// spec.
+// checkSpec returns the standing of an invalid spec, for the first invalid field. For a valid spec it returns the zero
+// value.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, validateSourceType.
 // Differs: values that the API server or the kubelet would reject permanently are reported here.
@@ -143,8 +149,8 @@ func checkPodSpec(cs *v1alpha1.CatalogSource) standing {
 	return standing{}
 }
 
-// podConfigDiagnostics reports fields of spec.grpcPodConfig that are used as they are and may not have the intended
-// effect. They block nothing, because only the image shows whether a path is right.
+// podConfigDiagnostics reports fields of spec.grpcPodConfig that are valid and may not have the intended effect. They
+// do not make the spec invalid, because only the image shows whether a path exists.
 func podConfigDiagnostics(cs *v1alpha1.CatalogSource) (list []olmcore.Diagnostic) {
 	c := cs.Spec.GrpcPodConfig
 	if c == nil {
@@ -177,8 +183,8 @@ func podConfigDiagnostics(cs *v1alpha1.CatalogSource) (list []olmcore.Diagnostic
 // serviceName matches names that are a DNS label of RFC 1035 once dots are replaced by dashes.
 var serviceName = regexp.MustCompile(`^[a-z]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// addressProblem returns why a client cannot connect to an address, in the words of the gRPC dialer where it has
-// some. It returns an empty string for a valid address.
+// addressProblem returns why a client cannot connect to an address, or an empty string for a valid address. The texts
+// are those of the gRPC dialer, as far as it has some.
 func addressProblem(address string) string {
 	var host, port string
 	var found bool

@@ -31,13 +31,16 @@ func newStatus(f *facts, d decision, c conditions) v1alpha1.CatalogSourceStatus 
 		}
 	}
 	// Differs: the time of a poll is written once its Pod is observed, and is the creation time of the Pod.
-	recorded, last := s.LatestImageRegistryPoll, lastPoll(f, d)
+	recorded := s.LatestImageRegistryPoll
+	last := lastPoll(f, d)
 	if f.poll.on && !last.IsZero() && (recorded == nil || !recorded.Time.Equal(last)) {
 		s.LatestImageRegistryPoll = new(olmcore.Timestamp(last))
 	}
-	if cm := f.registry.ConfigMap; f.standing.mode == modeConfigMap && !references(s.ConfigMapResource, cm) {
+	cm := f.registry.ConfigMap
+	if f.standing.mode == modeConfigMap && !references(s.ConfigMapResource, cm) {
 		s.ConfigMapResource = &v1alpha1.ConfigMapResourceReference{
-			Name: cm.Name, Namespace: cm.Namespace, UID: cm.UID, ResourceVersion: cm.ResourceVersion, LastUpdateTime: olmcore.Timestamp(f.now),
+			Name: cm.Name, Namespace: cm.Namespace, UID: cm.UID, ResourceVersion: cm.ResourceVersion,
+			LastUpdateTime: olmcore.Timestamp(f.now),
 		}
 	}
 	absent := c.absent()
@@ -62,8 +65,10 @@ func legacyReason(f *facts, d decision) (v1alpha1.ConditionReason, string) {
 	case f.standing.reason != "":
 		return f.standing.legacy, f.standing.message
 	case failed != nil:
-		return v1alpha1.CatalogSourceRegistryServerError, "couldn't ensure registry server - error ensuring update pod for catalog source " +
-			f.source.Name + ": update pod " + failed.Name + " in a " + clip(string(failed.Status.Phase), 20) + " state: deleted update pod"
+		phase := clip(string(failed.Status.Phase), 20)
+		return v1alpha1.CatalogSourceRegistryServerError,
+			"couldn't ensure registry server - error ensuring update pod for catalog source " + f.source.Name +
+				": update pod " + failed.Name + " in a " + phase + " state: deleted update pod"
 	case f.poll.problem != "":
 		return v1alpha1.CatalogSourceIntervalInvalidError, f.poll.problem
 	}
@@ -72,11 +77,14 @@ func legacyReason(f *facts, d decision) (v1alpha1.ConditionReason, string) {
 
 // registryService returns status.registryService. It names the Service once the Service is observed.
 func registryService(f *facts) *v1alpha1.RegistryServiceStatus {
-	recorded, service := f.source.Status.RegistryServiceStatus, f.registry.Observed.Service
+	recorded := f.source.Status.RegistryServiceStatus
+	service := f.registry.Observed.Service
 	s := v1alpha1.RegistryServiceStatus{Protocol: registry.GRPC, CreatedAt: olmcore.Timestamp(f.now)}
 	switch {
 	case f.standing.runsPods() && service != nil:
-		s.ServiceName, s.ServiceNamespace, s.Port = service.Name, service.Namespace, registry.Port
+		s.ServiceName = service.Name
+		s.ServiceNamespace = service.Namespace
+		s.Port = registry.Port
 		if !service.CreationTimestamp.IsZero() {
 			s.CreatedAt = service.CreationTimestamp
 		}
@@ -89,6 +97,8 @@ func registryService(f *facts) *v1alpha1.RegistryServiceStatus {
 	return &s
 }
 
+// references reports whether a reference in the status is that of a ConfigMap in its present version.
+// references reports whether a reference in the status is that of a ConfigMap in its present version.
 func references(r *v1alpha1.ConfigMapResourceReference, cm *corev1.ConfigMap) bool {
 	return r != nil && r.Name == cm.Name && r.Namespace == cm.Namespace && r.UID == cm.UID && r.ResourceVersion == cm.ResourceVersion
 }
@@ -96,23 +106,29 @@ func references(r *v1alpha1.ConfigMapResourceReference, cm *corev1.ConfigMap) bo
 // transitions returns the changes that a status records.
 func transitions(f *facts, c conditions, after v1alpha1.CatalogSourceStatus) []olmcore.Transition {
 	connection := connectionTransitions(f, after.GRPCConnectionState)
-	before, now := recordedState(f.source.Status.Conditions), c.state()
+	before := recordedState(f.source.Status.Conditions)
+	now := c.state()
 	if before == now {
 		return connection
 	}
 	t := olmcore.Moved(olmcore.RefOf(f.source), "State", string(before), string(now), f.now)
-	t.Status, t.Reason, t.Message = c.available.Status, c.available.Reason, c.available.Message
+	t.Status = c.available.Status
+	t.Reason = c.available.Reason
+	t.Message = c.available.Message
 	t.Bound = olmcore.NotAfter
-	if at, bound := availableSince(f, c.available.Reason); !at.IsZero() && !at.After(f.now) {
-		t.At, t.Bound = olmcore.Timestamp(at), bound
+	at, bound := availableSince(f, c.available.Reason)
+	if !at.IsZero() && !at.After(f.now) {
+		t.At = olmcore.Timestamp(at)
+		t.Bound = bound
 	}
 	return append([]olmcore.Transition{t}, connection...)
 }
 
-// availableSince returns when the catalog began or stopped to serve, as far as the Pods show it. It returns zero if
-// ConditionAvailable did not change, or if the Pods do not show it.
+// availableSince returns when the catalog began or stopped to serve. It returns zero if ConditionAvailable did not
+// change, or if the Pods do not show the time.
 func availableSince(f *facts, reason string) (at time.Time, bound olmcore.Bound) {
-	if recorded := f.recorded(ConditionAvailable); recorded != nil && recorded.Reason == reason {
+	recorded := f.recorded(ConditionAvailable)
+	if recorded != nil && recorded.Reason == reason {
 		return time.Time{}, ""
 	}
 	switch reason {
@@ -164,8 +180,8 @@ const (
 	StateNotAssessed State = "NotAssessed" // not a state of a CatalogSource: the Input of Assess is invalid
 )
 
-// graph is the state graph. Every state describes the cluster, which may have changed in any way between two
-// reconciles, so only the first and the last state are special.
+// graph is the state graph. A state describes the cluster, which may have changed in any way between two reconciles. So
+// only the first and the last state, and StateStarting, restrict the edges.
 var graph = stateGraph()
 
 func stateGraph() (g olmcore.Graph[State]) {
@@ -185,6 +201,7 @@ func stateGraph() (g olmcore.Graph[State]) {
 // CanFollow reports whether a reconcile may observe state s if an earlier one observed the state before.
 func (s State) CanFollow(before State) bool { return graph.Allows(before, s) }
 
+// stateOf returns the state that two conditions describe. stateOf returns the state that two conditions describe.
 func stateOf(available, progressing *metav1.Condition) State {
 	moving := progressing.Status == metav1.ConditionTrue
 	switch {
@@ -206,6 +223,8 @@ func stateOf(available, progressing *metav1.Condition) State {
 	return StateUnavailable
 }
 
+// recordedState returns the state that recorded conditions describe. recordedState returns the state that recorded
+// conditions describe.
 func recordedState(conditions []metav1.Condition) State {
 	available := meta.FindStatusCondition(conditions, ConditionAvailable)
 	progressing := meta.FindStatusCondition(conditions, ConditionProgressing)

@@ -92,7 +92,8 @@ func templateStatus(in TemplateInput, image, problem string) (r olmcore.Result) 
 	r.Actions = []olmcore.Action{olmcore.UpdateStatusOf(cs, after, cause)}
 	if cs.Annotations[annotationTemplate] != "" && problem != "" {
 		path := "metadata.annotations[" + annotationTemplate + "]"
-		r.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonUnableToResolve, olmcore.RefOf(cs), path, "%s", problem)}
+		d := olmcore.Diagnose(olmcore.Warning, ReasonUnableToResolve, olmcore.RefOf(cs), path, "%s", problem)
+		r.Diagnostics = []olmcore.Diagnostic{d}
 	}
 	return r
 }

@@ -36,16 +36,21 @@ type Objects struct {
 func (r *Registry) neededObjects() Objects {
 	name := r.Source.Name
 	o := Objects{
-		Account:      &corev1.ServiceAccount{ObjectMeta: r.meta(name, managed()), ImagePullSecrets: slices.Clone(r.pullSecrets)},
-		Service:      &corev1.Service{ObjectMeta: r.meta(ServiceName(name), managed()), Spec: r.serviceSpec()},
-		ServerPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name+SuffixServerPolicy, servingLabels(name)), Spec: r.serverPolicySpec()},
-		UnpackPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name+SuffixUnpackPolicy, servingLabels(name)), Spec: unpackPolicySpec()},
+		Account: &corev1.ServiceAccount{ObjectMeta: r.meta(name, managed()), ImagePullSecrets: slices.Clone(r.pullSecrets)},
+		Service: &corev1.Service{ObjectMeta: r.meta(ServiceName(name), managed()), Spec: r.serviceSpec()},
+		ServerPolicy: &networkingv1.NetworkPolicy{
+			ObjectMeta: r.meta(name+SuffixServerPolicy, servingLabels(name)), Spec: r.serverPolicySpec(),
+		},
+		UnpackPolicy: &networkingv1.NetworkPolicy{
+			ObjectMeta: r.meta(name+SuffixUnpackPolicy, servingLabels(name)), Spec: unpackPolicySpec(),
+		},
 	}
 	o.Service.Labels[labelServiceHash], _ = olmcore.Hash(o.Service.Spec)
 	if FromConfigMap(r.Source) {
 		o.Account.Name = name + SuffixAccount
 		o.Role = &rbacv1.Role{ObjectMeta: r.meta(name+SuffixRole, managed()), Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.Source.Spec.ConfigMap}, Verbs: []string{"get"},
+			APIGroups: []string{""}, Resources: []string{"configmaps"},
+			ResourceNames: []string{r.Source.Spec.ConfigMap}, Verbs: []string{"get"},
 		}}}
 		o.RoleBinding = &rbacv1.RoleBinding{
 			ObjectMeta: r.meta(name+SuffixBinding, managed()),
@@ -110,8 +115,9 @@ func (r *Registry) accountSecrets(account *corev1.ServiceAccount) (secrets []cor
 		})
 	}
 	for _, name := range ours {
-		if s := (corev1.LocalObjectReference{Name: name}); !slices.Contains(secrets, s) {
-			secrets = append(secrets, s)
+		secret := corev1.LocalObjectReference{Name: name}
+		if !slices.Contains(secrets, secret) {
+			secrets = append(secrets, secret)
 		}
 	}
 	return secrets
@@ -136,7 +142,9 @@ func (r *Registry) serverPolicySpec() networkingv1.NetworkPolicySpec {
 	spec := networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: servingLabels(r.Source.Name)},
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-		Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, port)}}},
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{
+			Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, port)},
+		}},
 	}
 	if FromConfigMap(r.Source) {
 		spec.Egress = connectAnywhere()
@@ -449,7 +457,8 @@ func (r *Registry) repairBudget() olmcore.Action {
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, CheckRegistryServer.
 func (r *Registry) ServesAsInOLM() bool {
-	observed, needed := &r.Observed, &r.Needed
+	observed := &r.Observed
+	needed := &r.Needed
 	policy := func(have, want *networkingv1.NetworkPolicy) bool {
 		return have == nil && r.Unread.NetworkPolicies || have != nil && equality.Semantic.DeepEqual(have.Spec, want.Spec)
 	}
