@@ -66,6 +66,7 @@ func TestPodHashesAreThoseOfOLM(t *testing.T) {
 	}
 }
 
+// TestMemoryLimitsAreWhatTheGoRuntimeAccepts checks the value of GOMEMLIMIT for memory targets.
 func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
 	for target, want := range map[string]string{
 		"5Mi": "5MiB", "512Mi": "512MiB", "1Gi": "1GiB", "512M": "512000000B", "1G": "1000000000B", "1e9": "1000000000B", "1500m": "2B", "100": "100B", "2Pi": "2251799813685248B",
@@ -79,7 +80,8 @@ func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
 	}
 }
 
-// TestEveryMemoryTargetGivesAValidLimit, which is OLM's where that is one.
+// TestEveryMemoryTargetGivesAValidLimit checks that GOMEMLIMIT always has a valid value, and that it is OLM's value
+// if that is valid.
 func TestEveryMemoryTargetGivesAValidLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[1-9][0-9]{0,12}(\.[0-9]{1,3})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi|e[0-9]|E[0-9])?`).Draw(t, "quantity")
