@@ -25,6 +25,14 @@ func TestNoDecisionDependsOnTheWordingOfAMessage(t *testing.T) {
 			change(&in)
 			checkMessages(t, in)
 			checkMessages(t, recorded(t, in))
+			// A client that has just changed, and no client, report no failure of their own.
+			in = withStatusWritten(t, in)
+			if in.Connection != nil {
+				in.Connection.LastTransition = in.Now
+			}
+			checkMessages(t, in)
+			in.Connection = nil
+			checkMessages(t, in)
 		}
 	}
 }
@@ -55,19 +63,20 @@ func TestARejectionStaysWithItsFirstMessage(t *testing.T) {
 	}
 }
 
-// checkMessages checks that a decision does not depend on the wording of the messages in the recorded status.
+// checkMessages checks that a decision does not depend on the messages in the recorded status.
 func checkMessages(t require.TestingT, in catalog.Input) {
 	published := withStatusWritten(t, in)
-	reworded := invariant.Clone(published)
-	status := &reworded.CatalogSource.Status
-	if status.Message != "" {
-		status.Message = "reworded"
+	want := decisionOf(t, published)
+	for _, message := range []string{"reworded", ""} {
+		reworded := invariant.Clone(published)
+		status := &reworded.CatalogSource.Status
+		status.Message = message
+		for i := range status.Conditions {
+			status.Conditions[i].Message = message
+		}
+		// The next reconcile may write messages, but nothing else.
+		require.Equal(t, want, decisionOf(t, withStatusWritten(t, reworded)))
 	}
-	for i := range status.Conditions {
-		status.Conditions[i].Message = "reworded"
-	}
-	// The next reconcile may write messages, but nothing else.
-	require.Equal(t, decisionOf(t, published), decisionOf(t, withStatusWritten(t, reworded)))
 }
 
 // withStatusWritten returns an input after the status that Reconcile returns was written.
