@@ -341,7 +341,7 @@ func checkTakeOver(t require.TestingT, in catalog.Input, out catalog.Outcome, a 
 	for _, pod := range a.Pods {
 		if moving && a.Replicas > 0 && a.Ready == 0 && pod.Candidate && pod.Ready && pod.Class == catalog.ClassServing && in.CatalogSource.Spec.Image != "" {
 			require.True(t, promoted[pod.Name] || a.WaitingFor == catalog.ReasonNameConflict || a.WaitingFor == catalog.ReasonConfigMapMissing,
-				"%s is ready, nobody serves, and it does not take over: %s", pod.Name, a.WaitingText)
+				"%s is ready, no Pod serves, and it does not take over: %s", pod.Name, a.WaitingText)
 		}
 	}
 }

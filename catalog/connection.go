@@ -67,7 +67,8 @@ func (f *facts) ownClient() *Connection {
 	return c
 }
 
-// observeConnection returns the connection to the present address: the caller's, or the recorded one.
+// observeConnection returns the connection to the present address. It follows from the caller's client and from the
+// recorded connection.
 func (f *facts) observeConnection() connection {
 	address := f.address()
 	client := f.ownClient()
@@ -91,11 +92,10 @@ func (f *facts) observeConnection() connection {
 }
 
 // mergeConnections returns the later of the recorded connection and the own client. Two controllers have a client
-// each and write the same status. Each one accepts what the other one wrote, unless its own client connected later,
-// or lost its connection after the recorded client connected. If neither is connected, the later of
-// disconnectedStates wins. So the status only moves forward, and the controllers do not overwrite each other. The
-// exception are two clients that disagree while the clocks of their controllers differ by more than
-// olmcore.ClockTolerance.
+// each and write the same status. Each controller keeps what the other one recorded, unless its own client connected
+// later, or lost its connection after the recorded client had connected. If neither client is connected, the later of
+// disconnectedStates wins. So the controllers do not overwrite each other, except if their clients disagree and their
+// clocks differ by more than olmcore.ClockTolerance.
 func mergeConnections(recorded connection, client *Connection, now time.Time) connection {
 	own := ofClient(client)
 	connectedLater := own.lastConnect.After(recorded.lastConnect.Time)
