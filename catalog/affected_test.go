@@ -20,9 +20,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestWhatChangesTheResultIsAffected takes every object that was read away, one after the other: when the result changes,
-// the object must have named the key.
-func TestWhatChangesTheResultIsAffected(t *testing.T) {
+// TestEveryObjectThatChangesTheResultIsAffected checks that Affected names the CatalogSource for every object whose
+// deletion changes the result.
+func TestEveryObjectThatChangesTheResultIsAffected(t *testing.T) {
 	several := mapped()
 	several.Annotations = map[string]string{"olmcore/replicas": "2"}
 	w := newWorld(t, catalog.Config{}, several)

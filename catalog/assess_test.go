@@ -11,7 +11,8 @@ import (
 	"github.com/olmcore/olm/catalog"
 )
 
-// TestHealth: OLM looks at the objects, we look at who serves.
+// TestHealth compares Healthy, which follows from the Pods that serve, with UpstreamHealthy, which follows from the
+// objects.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
 func TestHealth(t *testing.T) {

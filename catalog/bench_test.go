@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// withCheckpoint is an input at rest with the Checkpoint of its answer.
+// withCheckpoint returns an input at rest with the Checkpoint of its outcome.
 func withCheckpoint(t testing.TB, in catalog.Input) catalog.Input {
 	out := answer(t, in)
 	require.NotNil(t, out.Checkpoint, "not at rest: %+v", out)
@@ -45,6 +45,7 @@ func atRest(t testing.TB) map[string]catalog.Input {
 	}
 }
 
+// TestAtRestTheCheckpointCostsNoAllocation checks that a reconcile at rest with a Checkpoint allocates nothing.
 func TestAtRestTheCheckpointCostsNoAllocation(t *testing.T) {
 	for name, in := range atRest(t) {
 		plain := answer(t, in)
@@ -57,7 +58,7 @@ func TestAtRestTheCheckpointCostsNoAllocation(t *testing.T) {
 	}
 }
 
-// TestTheCheckpointCoversTheWholeInput changes each field in turn.
+// TestTheCheckpointCoversTheWholeInput checks that a change of any field of the Input makes the Checkpoint invalid.
 func TestTheCheckpointCoversTheWholeInput(t *testing.T) {
 	inputs := atRest(t)
 	delete(inputs, "1000 nodes")
@@ -111,8 +112,8 @@ func benchmark(b *testing.B, in catalog.Input, actions int) {
 	}
 }
 
-// BenchmarkNamespace reads and decides about one catalog after the other of a namespace: the time per catalog must not grow
-// with their number.
+// BenchmarkNamespace reads and reconciles all catalogs of a namespace. The time for each catalog must not grow with
+// their number.
 func BenchmarkNamespace(b *testing.B) {
 	for _, n := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("%d catalogs", n), func(b *testing.B) {

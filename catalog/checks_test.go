@@ -22,8 +22,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// checkKept: a Pod that serves the present spec goes only where enough others do or newer content is served, a lost one
-// only when that costs nothing, and while no node is ready nothing is made or moved that exists.
+// checkKept checks that a current Pod that serves is only deleted if enough others serve or newer content is served,
+// that a lost Pod is only deleted if that is safe, and that no existing Pod is changed while no Node is ready.
 func checkKept(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	byName := map[string]catalog.PodReport{}
 	unfinished := 0
@@ -65,7 +65,7 @@ func isReady(n *corev1.Node) bool {
 	})
 }
 
-// checkStable: a status that is written says the same when it is read back, at once and until the next deadline.
+// checkStable checks that a written status is not written again, at once and until the next deadline.
 func checkStable(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	after, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 	if !ok {
@@ -85,8 +85,7 @@ func checkStable(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	}
 }
 
-// checkSaid: what the conditions say of a catalog with Pods of its own follows from its Pods, and what the status says of
-// its Service from the Service.
+// checkSaid checks that the conditions agree with the Pods, and that the status agrees with the Service.
 func checkSaid(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	if a.State == catalog.StateDeleting || a.WaitingFor == catalog.ReasonNameConflict || a.Replicas == 0 {
 		return
@@ -110,7 +109,8 @@ func checkSaid(t require.TestingT, in catalog.Input, out catalog.Outcome, a cata
 		"the status names the Service %s", named)
 }
 
-// checkPoll: a poll starts when it is due, while nothing else is under way, and for an image that can change.
+// checkPoll checks that a poll only starts if it is due, if nothing else is under way, and for an image that can
+// change.
 func checkPoll(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	started := 0
 	for _, action := range out.Actions {
@@ -134,8 +134,8 @@ func checkPoll(t require.TestingT, in catalog.Input, out catalog.Outcome, a cata
 	require.LessOrEqual(t, started, 1)
 }
 
-// checkMade: what is created has a valid name, the label, one owner, and the right place in the selectors; nothing is
-// created for a catalog that goes.
+// checkMade checks that new objects have a valid name, the label, one owner, and the selectors that they need. A
+// catalog that is being deleted creates nothing.
 func checkMade(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	hash := ""
 	for _, action := range out.Actions {
@@ -171,12 +171,12 @@ func checkMade(t require.TestingT, in catalog.Input, out catalog.Outcome, a cata
 	}
 }
 
-// servingLabels are what Service, policy and budget select.
+// servingLabels returns the labels that the Service, the NetworkPolicies and the PodDisruptionBudget select.
 func servingLabels(in catalog.Input) map[string]string {
 	return map[string]string{"olm.catalogSource": in.CatalogSource.Name, "olm.managed": "true"}
 }
 
-// checkOwner: one owner, with the flags that OLM gives the kind.
+// checkOwner checks that an object has one owner, with the flags that OLM sets for the kind.
 func checkOwner(t require.TestingT, in catalog.Input, c olmcore.Create) {
 	refs := c.Object.GetOwnerReferences()
 	require.Len(t, refs, 1)
@@ -187,8 +187,7 @@ func checkOwner(t require.TestingT, in catalog.Input, c olmcore.Create) {
 	require.Equal(t, blocks, refs[0].BlockOwnerDeletion != nil && *refs[0].BlockOwnerDeletion, "%s", c.Target)
 }
 
-// checkPod: a Pod is selected while it serves and only then, and needs nothing of the scheduler that the spec does not ask
-// for.
+// checkPod checks that only serving Pods are selected, and that the scheduling fields follow from the spec.
 func checkPod(t require.TestingT, in catalog.Input, pod *corev1.Pod) {
 	require.LessOrEqual(t, len(pod.Name), 63)
 	serving := pod.Labels["olm.catalogSource"]
@@ -212,8 +211,8 @@ func checkPod(t require.TestingT, in catalog.Input, pod *corev1.Pod) {
 	}
 }
 
-// checkLeft: an object that is changed keeps the labels, owners and finalizers that others gave it, and what is deleted
-// belongs to the catalog.
+// checkLeft checks that updates keep the labels, owners and finalizers of others, and that deleted objects belong to
+// the catalog.
 func checkLeft(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	for _, action := range out.Actions {
 		switch a := action.(type) {
@@ -243,7 +242,7 @@ func checkLeft(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	}
 }
 
-// objectsOf are all objects of an input that may be the catalog's.
+// objectsOf returns all objects of an input that may belong to the catalog.
 func objectsOf(in catalog.Input) []olmcore.Object {
 	return slices.Concat(objects(in.Pods.Items), objects(in.Services.Items), objects(in.ServiceAccounts.Items), objects(in.NetworkPolicies.Items),
 		objects(in.Roles.Items), objects(in.RoleBindings.Items), objects(in.PodDisruptionBudgets.Items))
@@ -269,7 +268,7 @@ func requireOwned(t require.TestingT, in catalog.Input, target olmcore.Ref) {
 	require.Fail(t, "an object is deleted that was not seen", "%s", target)
 }
 
-// checkPromises holds every decision against what is promised about all of them.
+// checkPromises checks an outcome for everything that this package promises.
 func checkPromises(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	a := catalog.Assess(in)
 	checkForce(t, in, out, a)
@@ -292,8 +291,8 @@ func checkPromises(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	}
 }
 
-// checkForce: nothing is deleted without naming the very object, a running Pod is only forced off nodes that are not known
-// to work, and while no node is known to work nothing is moved at all.
+// checkForce checks that deletions name the observed object, that running Pods are only deleted by force on Nodes
+// that are not known to work, and that no Pod is replaced while no Node is known to work.
 func checkForce(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	stopped := in.Nodes.Complete && len(in.Nodes.Items) > 0 && !slices.ContainsFunc(in.Nodes.Items, isReady)
 	for _, action := range out.Actions {
@@ -320,8 +319,8 @@ func checkForce(t require.TestingT, in catalog.Input, out catalog.Outcome, a cat
 	}
 }
 
-// checkTakeOver: who takes over is ready, of the present spec, and the catalog's own; and while no Pod serves, a ready one
-// does take over.
+// checkTakeOver checks that Pods that take over are ready, current and owned, and that a ready Pod takes over while
+// no Pod serves.
 func checkTakeOver(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	promoted := map[string]bool{}
 	for _, action := range out.Actions {
@@ -342,15 +341,15 @@ func checkTakeOver(t require.TestingT, in catalog.Input, out catalog.Outcome, a 
 	for _, pod := range a.Pods {
 		if moving && a.Replicas > 0 && a.Ready == 0 && pod.Candidate && pod.Ready && pod.Class == catalog.ClassServing && in.CatalogSource.Spec.Image != "" {
 			require.True(t, promoted[pod.Name] || a.WaitingFor == catalog.ReasonNameConflict || a.WaitingFor == catalog.ReasonConfigMapMissing,
-				"%s is ready, nobody serves, and it does not take over: %s", pod.Name, a.WaitingText)
+				"%s is ready, no Pod serves, and it does not take over: %s", pod.Name, a.WaitingText)
 		}
 	}
 }
 
 var reasonSyntax = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// checkStatus: conditions are ours once and others' untouched, times are whole seconds that are never moved back, and
-// serving means that a Pod serves.
+// checkStatus checks that each condition is contained once, that conditions of others are not changed, that times are
+// whole seconds that never move back, and that an available catalog has a Pod that serves.
 func checkStatus(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	status, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](out.Actions)
 	if !ok {
@@ -398,17 +397,17 @@ func checkStatus(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 	}
 }
 
-// ownTypes are the types of the conditions that this package owns, others the conditions that it does not own.
+// ownTypes contains the types of the conditions that this package owns.
 var ownTypes = []string{
-	catalog.ConditionAvailable, catalog.ConditionProgressing, catalog.ConditionDegraded, catalog.ConditionUpdatePolled, catalog.ConditionReplicasSpread,
+	catalog.ConditionAvailable, catalog.ConditionProgressing, catalog.ConditionDegraded, catalog.ConditionConnected, catalog.ConditionUpdatePolled, catalog.ConditionReplicasSpread,
 }
 
 func others(conditions []metav1.Condition) []metav1.Condition {
 	return slices.DeleteFunc(append([]metav1.Condition{}, conditions...), func(c metav1.Condition) bool { return slices.Contains(ownTypes, c.Type) })
 }
 
-// checkPrompt: while no Pod serves or may come to serve, a node could take one and no grace period runs, a Pod that serves
-// is created or promoted at once.
+// checkPrompt checks that a Pod is created or promoted at once if no Pod serves or starts, a Node could run one, and
+// no grace period is running.
 func checkPrompt(t require.TestingT, in catalog.Input, out catalog.Outcome, a catalog.Assessment) {
 	if !runsPods(a) || in.Nodes.Complete && !slices.ContainsFunc(in.Nodes.Items, takesAnything) {
 		return
@@ -430,7 +429,7 @@ func checkPrompt(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 			running++
 		}
 	}
-	if a.WaitingFor == catalog.ReasonBackOff || running >= 2*a.Replicas {
+	if a.WaitingFor == catalog.ReasonBackOff || a.WaitingFor == catalog.ReasonPodRejected || running >= 2*a.Replicas {
 		return // a backoff runs, or there are Pods enough
 	}
 	for _, action := range out.Actions {
@@ -448,7 +447,7 @@ func checkPrompt(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 	require.Fail(t, "nothing serves, and nothing is done about it", "%+v", a)
 }
 
-// runsPods reports whether Pods are asked for, and nothing keeps them from being made.
+// runsPods reports whether the catalog needs Pods and nothing prevents their creation.
 func runsPods(a catalog.Assessment) bool {
 	switch a.WaitingFor {
 	case catalog.ReasonDeleting, catalog.ReasonSpecInvalid, catalog.ReasonNamespaceUnknown, catalog.ReasonNameConflict, catalog.ReasonConfigMapMissing:
@@ -457,14 +456,13 @@ func runsPods(a catalog.Assessment) bool {
 	return a.Replicas > 0
 }
 
-// takesAnything reports whether a node takes every Pod.
+// takesAnything reports whether a Node can run every Pod.
 func takesAnything(n *corev1.Node) bool {
 	return isReady(n) && !n.Spec.Unschedulable && len(n.Spec.Taints) == 0 && n.Labels["kubernetes.io/os"] == "linux"
 }
 
-// checkBetterNode: no Pod that serves is deleted because its node is a better one, unless all nodes were bad and nothing
-// was touched. One that was to stand in for it may be. A deletion also counts if it only
-// waits for the Pod that stays to be recorded.
+// checkBetterNode checks that no Pod that serves is deleted because its Node recovers, unless all Nodes had failed.
+// Its replacement may be deleted. A deletion also counts if it only waits for the record of the Pod that stays.
 func checkBetterNode(t require.TestingT, in catalog.Input, out catalog.Outcome) {
 	if !slices.ContainsFunc(in.Nodes.Items, takesAnything) {
 		return
@@ -529,8 +527,8 @@ func deletedPods(out catalog.Outcome) map[string]bool {
 	return names
 }
 
-// checkSafety: whatever part of the actions is run, a catalog that serves goes on serving, Pods do not multiply, and only
-// own objects are touched.
+// checkSafety checks that a catalog that serves still serves after any part of the actions, that the number of Pods
+// is limited, and that only own objects are changed.
 func checkSafety(t require.TestingT, in catalog.Input, out catalog.Outcome, replicas int) {
 	serving := map[string]bool{}
 	running := 0
@@ -582,7 +580,7 @@ func checkSafety(t require.TestingT, in catalog.Input, out catalog.Outcome, repl
 	}
 }
 
-// hasRole reports whether a Pod still has the label that makes it the catalog's.
+// hasRole reports whether a Pod still has the label of the catalog.
 func hasRole(in catalog.Input, name string) bool {
 	return slices.ContainsFunc(in.Pods.Items, func(p *corev1.Pod) bool {
 		if p == nil || p.Name != name {

@@ -19,12 +19,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOneRowAddsAClassOfPod: Pods in quarantine serve no longer. They are replaced on another node, removed, and named in
-// the status.
+// TestOneRowAddsAClassOfPod checks that one row adds a class: Pods in quarantine do not serve, are replaced on
+// another Node, are removed, and are named in the status.
 func TestOneRowAddsAClassOfPod(t *testing.T) {
 	reconcile, assess := catalog.With(catalog.Traits{
-		Class: "Quarantined", Is: func(p *catalog.RegistryPod) bool { return p.Annotations["quarantine"] != "" },
-		Rank: 1, Purpose: registry.PurposeRefill, Reason: "PodQuarantined", AvoidNode: true, Remove: catalog.RemoveStuck,
+		Class: "Quarantined", Matches: func(p *catalog.RegistryPod) bool { return p.Annotations["quarantine"] != "" },
+		Order: 1, Purpose: registry.PurposeRefill, Reason: "PodQuarantined", Avoid: true, Remove: catalog.RemoveStuck,
 		Complaint: func(*catalog.RegistryPod) string { return "PodQuarantined" },
 		Note:      "in quarantine", Explanation: "it is in quarantine on {node}",
 	})
@@ -56,28 +56,43 @@ func TestOneRowAddsAClassOfPod(t *testing.T) {
 	require.Equal(t, []string{"delete " + pod.Name + " PodQuarantined"}, done(out))
 }
 
-// TestEveryClassOfPodIsWhole: what a row of the table must have.
-func TestEveryClassOfPodIsWhole(t *testing.T) {
+// TestEveryPodClassIsComplete checks that every row of the table has the fields that it needs.
+func TestEveryPodClassIsComplete(t *testing.T) {
 	seen := map[catalog.Class]bool{}
 	for _, row := range catalog.Classes {
-		require.NotNil(t, row.Is, row.Class)
+		require.NotNil(t, row.Matches, row.Class)
 		require.False(t, seen[row.Class], "%s is there twice", row.Class)
 		seen[row.Class] = true
-		require.Equal(t, row.Rank > 0, row.Purpose != "", "%s: a Pod that is replaced has the purpose of its replacement", row.Class)
-		require.True(t, row.Rank == 0 || row.Reason != "" || row.Class == catalog.ClassLost, "%s: a Pod that is replaced has a reason", row.Class)
+		require.Equal(t, row.Order > 0, row.Purpose != "", "%s: a Pod that is replaced has the purpose of its replacement", row.Class)
+		require.True(t, row.Order == 0 || row.Reason != "" || row.Class == catalog.ClassLost, "%s: a Pod that is replaced has a reason", row.Class)
 		require.True(t, row.Active || !row.Live, "%s: a live Pod takes room", row.Class)
-		require.True(t, row.Live || !row.Present, "%s: a Pod of the present spec that counts is live", row.Class)
+		require.True(t, row.Live || !row.Leaving, "%s: a Pod that is about to be evicted is live", row.Class)
 	}
-	require.True(t, catalog.Classes[len(catalog.Classes)-1].Is(&catalog.RegistryPod{}), "the last row fits every Pod")
+	require.True(t, catalog.Classes[len(catalog.Classes)-1].Matches(&catalog.RegistryPod{}), "the last row fits every Pod")
 }
 
-// scheduled sets what the scheduler says about the Pod.
+// TestEveryNodeStateIsComplete checks that a row whose Pods are lost says why, and that the last row matches every Node.
+func TestEveryNodeStateIsComplete(t *testing.T) {
+	states := map[catalog.NodeState]bool{}
+	for _, row := range catalog.NodeClasses {
+		require.False(t, states[row.State], "%s is contained twice", row.State)
+		states[row.State] = true
+		require.NotNil(t, row.Matches, row.State)
+		require.NotNil(t, row.Since, row.State)
+		require.Equal(t, row.LostReason != "", row.Phrase != "", "%s: messages about a lost Pod describe its Node", row.State)
+		require.True(t, row.Grace == nil || row.LostReason != "", "%s: a grace period ends with a reason", row.State)
+		require.True(t, row.LostReason == "" || row.Avoid, "%s: new Pods avoid a Node whose Pods are lost", row.State)
+	}
+	require.Equal(t, catalog.NodeHealthy, catalog.NodeClasses[len(catalog.NodeClasses)-1].State)
+}
+
+// scheduled sets the PodScheduled condition of a Pod.
 func scheduled(p *corev1.Pod, status corev1.ConditionStatus, reason string, at time.Time) {
 	p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(at)})
 }
 
-// crash makes the Pod one whose registry ended some times, the last time for a reason.
+// crash lets the registry container of the Pod terminate some times, the last time for a reason.
 func crash(in *catalog.Input, restarts int32, reason string) *corev1.ContainerStatus {
 	unready(in.Pods.Items[0])
 	s := &in.Pods.Items[0].Status.ContainerStatuses[0]
@@ -86,15 +101,15 @@ func crash(in *catalog.Input, restarts int32, reason string) *corev1.ContainerSt
 	return s
 }
 
-// evicted makes the Pod one that is deleted because its node is drained.
+// evicted deletes the Pod because its Node is drained.
 func evicted(in *catalog.Input, reason string) {
 	terminating(in, 0)
 	disrupted(in)
 	in.Pods.Items[0].Status.Conditions[len(in.Pods.Items[0].Status.Conditions)-1].Reason = reason
 }
 
-// TestClassOfAPod changes one thing about the Pod, or its node, and says what the Pod is worth then: class, state of the
-// node, the reason that is told, and how long that holds.
+// TestClassOfAPod changes one thing about a Pod or its Node, and checks the class of the Pod, the state of the Node,
+// the reason, and how long they last.
 func TestClassOfAPod(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	node := func(in *catalog.Input) *corev1.Node { return setNode(in, corev1.ConditionTrue, time.Hour) }
@@ -251,7 +266,7 @@ func off(n *corev1.Node) {
 	n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
 }
 
-// tolerates gives the node a taint that evicts, and the Pod a toleration.
+// tolerates adds a taint that evicts to the Node, and a toleration to the Pod.
 func tolerates(toleration corev1.Toleration) func(*catalog.Input) {
 	return func(in *catalog.Input) {
 		setNode(in, corev1.ConditionTrue, time.Hour).Spec.Taints = []corev1.Taint{{Key: "x", Value: "y", Effect: corev1.TaintEffectNoExecute}}
@@ -259,7 +274,7 @@ func tolerates(toleration corev1.Toleration) func(*catalog.Input) {
 	}
 }
 
-// young makes the Pod's node one that became ready a minute ago, and some time after it was made.
+// young lets the Node of the Pod have become ready a minute ago, some time after its creation.
 func young(after time.Duration) func(*catalog.Input) {
 	return func(in *catalog.Input) {
 		node := setNode(in, corev1.ConditionTrue, time.Minute)
@@ -275,15 +290,16 @@ func unreadyFor(in *catalog.Input, d time.Duration) {
 	}
 }
 
-// pending makes the Pod one that was just made and that the scheduler does not bind.
+// pending lets the Pod be new and not scheduled.
 func pending(in *catalog.Input, reason string) {
 	p := in.Pods.Items[0]
 	p.Spec.NodeName, p.CreationTimestamp, p.Status = "", metav1.NewTime(in.Now), corev1.PodStatus{Phase: corev1.PodPending}
 	scheduled(p, corev1.ConditionFalse, reason, in.Now)
 }
 
-// TestPodsOfOtherCatalogsAreNoPods: an input may hold Pods of the whole namespace.
-func TestPodsOfOtherCatalogsAreNoPods(t *testing.T) {
+// TestPodsOfOtherCatalogsAreIgnored checks that Pods of other catalogs are ignored, because an Input may contain all
+// Pods of the namespace.
+func TestPodsOfOtherCatalogsAreIgnored(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, change := range map[string]func(*corev1.Pod){
 		"one that serves": func(p *corev1.Pod) { p.Labels["olm.catalogSource"] = "other" },
@@ -304,8 +320,8 @@ func TestPodsOfOtherCatalogsAreNoPods(t *testing.T) {
 	}
 }
 
-// TestWhenDisruptionIsPartialOrTotal: replacements are limited from three nodes and 55 % on, and stop when none is left.
-// Entries that are no node count for nothing.
+// TestWhenDisruptionIsPartialOrTotal checks that replacements are limited if at least three Nodes and 55 % of them
+// fail, and stop if all Nodes fail.
 func TestWhenDisruptionIsPartialOrTotal(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, test := range []struct {
@@ -339,8 +355,8 @@ func TestWhenDisruptionIsPartialOrTotal(t *testing.T) {
 	}
 }
 
-// TestContentOfAPod: in the status of its only container, or in that of the one that copies the content; a Pod of another
-// shape tells nothing.
+// TestContentOfAPod checks which container status contains the digest of the content: that of the only container, or
+// that of the init container that copies the content.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
 func TestContentOfAPod(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// gone lists the Pods that a result deletes, and with which grace.
+// gone lists the Pods that an outcome deletes, with the grace periods.
 func gone(out catalog.Outcome) string {
 	text := ""
 	for _, a := range out.Actions {
@@ -27,8 +27,8 @@ func gone(out catalog.Outcome) string {
 	return text
 }
 
-// TestWhichPodsAreForceDeleted goes through all policies and everything that may hold up a Pod's end: whether the Pod is
-// deleted, and with which grace.
+// TestWhichPodsAreForceDeleted checks for every policy, and for every reason why a Pod may not end, whether the Pod
+// is deleted and with which grace period.
 func TestWhichPodsAreForceDeleted(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	nowhere := func(in *catalog.Input) { in.Pods.Items[0].Spec.NodeName = "nowhere" }
@@ -122,8 +122,8 @@ func TestWhichPodsAreForceDeleted(t *testing.T) {
 	}
 }
 
-// TestWhenManyNodesFailPodsAreForceDeletedOneAtATime: while many nodes are down, one Pod is forced in one decision, and
-// only where its node is known to be lost.
+// TestWhenManyNodesFailPodsAreForceDeletedOneAtATime checks that one decision deletes one Pod by force while many
+// Nodes fail, and only if its Node is known to be lost.
 func TestWhenManyNodesFailPodsAreForceDeletedOneAtATime(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 3}, cool())
 	many := func(in *catalog.Input, bad int) {
@@ -173,7 +173,7 @@ func TestWhenManyNodesFailPodsAreForceDeletedOneAtATime(t *testing.T) {
 	}
 }
 
-// TestPodsThatDoNotStartAreRemoved is kept as long as it may be the next to serve: the newest one, until another serves.
+// TestPodsThatDoNotStartAreRemoved checks that stuck Pods are removed, except the newest one while no Pod serves.
 func TestPodsThatDoNotStartAreRemoved(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	stuck := func(p *corev1.Pod) { unready(p) }

@@ -20,11 +20,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// clockRounds is the number of reconciles of each manager in which both come to rest while time stands still.
+// clockRounds is the number of reconciles of each manager after which both must stop to write while time stands
+// still.
 const clockRounds = 20
 
-// TestTwoClocksAgreeOnEveryStatus runs two managers in turn whose clocks differ by up to the tolerance, in any world. While
-// time stands still, both stop to write.
+// TestTwoClocksAgreeOnEveryStatus runs two managers in turn, in random worlds. Their clocks differ by up to the
+// tolerance. It checks that both stop to write while time stands still.
 func TestTwoClocksAgreeOnEveryStatus(t *testing.T) {
 	passed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -83,9 +84,10 @@ func (w *stormyWorld) connected(t *rapid.T, who int) fake.Controller {
 	return c
 }
 
-// TestAVerdictOfAClockAheadIsKept lets a manager whose clock is ahead say that a Pod that is being deleted is lost with its
-// node. To the other one the grace period is not over. That its own client lost the connection meanwhile changes nothing.
-func TestAVerdictOfAClockAheadIsKept(t *testing.T) {
+// TestAStatusOfAClockThatIsAheadIsKept checks that a manager keeps a status that a manager whose clock is ahead
+// wrote: a Pod that is being deleted is lost with its Node. The grace period is not over for the own clock, and the
+// own client lost its connection meanwhile.
+func TestAStatusOfAClockThatIsAheadIsKept(t *testing.T) {
 	for _, skew := range []time.Duration{olmcore.ClockTolerance / 2, olmcore.ClockTolerance} {
 		for name, lost := range map[string]time.Duration{"no client": 0, "a client that lost its connection": 50 * time.Second} {
 			t.Run(fmt.Sprint(name, ", ", skew), func(t *testing.T) {
@@ -115,8 +117,8 @@ func TestAVerdictOfAClockAheadIsKept(t *testing.T) {
 	}
 }
 
-// TestTwoClocksAgreeOnTheNewestContent moves the tag of the image in the second in which the Pods are created. To a manager whose
-// clock is ahead that second is over. It must not delete Pods for their content that the other manager creates again.
+// TestTwoClocksAgreeOnTheNewestContent moves the tag of the image in the second in which the Pods are created. It
+// checks that a manager whose clock is ahead does not delete Pods for content that the other manager creates again.
 func TestTwoClocksAgreeOnTheNewestContent(t *testing.T) {
 	const image = "quay.io/example/catalog:v3" // the names of its Pods follow from it
 	for _, ahead := range invariant.ClockPairs() {

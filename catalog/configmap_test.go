@@ -20,7 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestAConfigMapIsServedAsByOLM pins names, hashes and the Pod of a config map server.
+// TestAConfigMapIsServedAsByOLM checks the names, hashes and the Pod of a config map server.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/configmap_test.go.
 func TestAConfigMapIsServedAsByOLM(t *testing.T) {
@@ -76,8 +76,11 @@ func TestAConfigMapIsServedAsByOLM(t *testing.T) {
 	}
 }
 
+// TestOnlyTheContentOfAConfigMapRollsOutPods checks that a change of the content of the ConfigMap rolls out new Pods,
+// and that a change of its metadata does not.
+//
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/configmap_test.go.
-func TestOnlyWhatAConfigMapHoldsRollsThePods(t *testing.T) {
+func TestOnlyTheContentOfAConfigMapRollsOutPods(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
 	name := base.Pods.Items[0].Name
 	edited := func(change func(*corev1.ConfigMap)) func(*catalog.Input) {
@@ -117,6 +120,9 @@ func TestOnlyWhatAConfigMapHoldsRollsThePods(t *testing.T) {
 	}, status.Status.ConfigMapResource)
 }
 
+// TestAMissingConfigMapIsReportedInTheWordsOfOLM checks the reason and the message in the status if the ConfigMap
+// does not exist.
+//
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/operator_test.go.
 func TestAMissingConfigMapIsReportedInTheWordsOfOLM(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
@@ -139,8 +145,9 @@ func TestAMissingConfigMapIsReportedInTheWordsOfOLM(t *testing.T) {
 	}
 }
 
-// TestTheUsersConfigMapIsItsOwn: by default nothing is written to it, and it outlives the CatalogSource.
-func TestTheUsersConfigMapIsItsOwn(t *testing.T) {
+// TestTheConfigMapOfTheUserIsNotChanged checks that the ConfigMap is never written, and that it still exists after
+// the CatalogSource was deleted.
+func TestTheConfigMapOfTheUserIsNotChanged(t *testing.T) {
 	w := mappedWorld(t, catalog.Config{}, mapped())
 	in := w.input(t)
 	require.Empty(t, in.ConfigMap.Labels)
@@ -152,8 +159,8 @@ func TestTheUsersConfigMapIsItsOwn(t *testing.T) {
 	require.NotNil(t, left)
 }
 
-// TestAConfigMapOfAnotherNameOrNamespace is not the one that is asked for.
-func TestAConfigMapOfAnotherNameOrNamespace(t *testing.T) {
+// TestAConfigMapOfAnotherNameOrNamespaceIsIgnored checks that a ConfigMap with another name or namespace is ignored.
+func TestAConfigMapOfAnotherNameOrNamespaceIsIgnored(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
 	for name, change := range map[string]func(*catalog.Input){
 		"none":              func(in *catalog.Input) { in.ConfigMap = nil },
@@ -167,8 +174,9 @@ func TestAConfigMapOfAnotherNameOrNamespace(t *testing.T) {
 	}
 }
 
-// TestTheReferenceToTheConfigMap is written when the ConfigMap is another one, or another version of it.
-func TestTheReferenceToTheConfigMap(t *testing.T) {
+// TestWhenTheReferenceToTheConfigMapIsWritten checks that the reference in the status is written if the ConfigMap or
+// its version changed.
+func TestWhenTheReferenceToTheConfigMapIsWritten(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
 	for name, change := range map[string]func(*v1alpha1.ConfigMapResourceReference){
 		"nothing":   nil,
@@ -192,9 +200,9 @@ func TestTheReferenceToTheConfigMap(t *testing.T) {
 	}
 }
 
-// TestAPodThatOLMMadeOfAConfigMap says which version and which ConfigMap it serves, and nothing else is known about its
-// content.
-func TestAPodThatOLMMadeOfAConfigMap(t *testing.T) {
+// TestWhichPodsOfOLMServeAConfigMap checks that a Pod of OLM is current if it serves this ConfigMap in this version.
+// Nothing else is known about its content.
+func TestWhichPodsOfOLMServeAConfigMap(t *testing.T) {
 	base := mappedInput(t, catalog.Config{})
 	for name, test := range map[string]struct {
 		change  func(*corev1.Pod)
@@ -217,8 +225,8 @@ func TestAPodThatOLMMadeOfAConfigMap(t *testing.T) {
 	}
 }
 
-// TestAnAdoptedConfigMapServerIsLeftAlone: OLM applies all of grpcPodConfig to a config map server, and does not replace it
-// when that or the server's image changes. What it made runs on, with its memory target.
+// TestAnAdoptedConfigMapServerIsLeftAlone checks that a config map server of OLM is not replaced if grpcPodConfig or
+// the image of the server differ, because OLM does not replace it either.
 func TestAnAdoptedConfigMapServerIsLeftAlone(t *testing.T) {
 	for name, config := range map[string]*v1alpha1.GrpcPodConfig{
 		"memoryTarget":   {MemoryTarget: new(resource.MustParse("60Mi"))},

@@ -14,7 +14,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// States of a gRPC client, those without a connection in the order in which one replaces another in the status: see link.
+// States of a gRPC client.
 const (
 	stateReady      = "READY"
 	stateShutdown   = "SHUTDOWN"
@@ -23,167 +23,188 @@ const (
 	stateFailure    = "TRANSIENT_FAILURE"
 )
 
-var unconnected = []string{stateShutdown, stateIdle, stateConnecting, stateFailure}
+// disconnectedStates contains the states without a connection. In the status, a later state in the list replaces an
+// earlier one.
+var disconnectedStates = []string{stateShutdown, stateIdle, stateConnecting, stateFailure}
 
-// connectionGrace is how long a client may be without a connection to ready Pods before that is reported.
+// connectionGrace is how long a client may have no connection to ready Pods before that is reported.
 const connectionGrace = time.Minute
 
-func (f *facts) connectionRequest() ConnectionRequest {
-	s, address := f.standing, f.address()
+// connection is the state of the connection that the status records. The conditions follow from it.
+type connection struct {
+	address     string // empty if no connection is known
+	state       string
+	lastConnect metav1.Time
+	failure     string        // the message of ConditionConnected; empty if the condition is absent
+	changesIn   time.Duration // until the connection may change without an event; 0: never
+}
+
+// isConnected reports whether the client works. A client that was connected becomes IDLE when it is not used.
+func (c connection) isConnected() bool {
+	return c.state == stateReady || c.state == stateIdle && !c.lastConnect.IsZero()
+}
+
+// ofClient returns the connection of a client.
+func ofClient(client *Connection) connection {
+	c := connection{address: client.Address, state: client.State}
+	if !client.LastConnect.IsZero() {
+		c.lastConnect = olmcore.Timestamp(client.LastConnect)
+	}
+	return c
+}
+
+// problemText returns why the client has no connection, as part of a message.
+func problemText(client *Connection) string {
+	return clip(strings.ReplaceAll(client.Problem, sentenceSeparator, ", "), 500)
+}
+
+// ownClient returns the caller's client if it is one for the present address, else nil.
+func (f *facts) ownClient() *Connection {
+	c := f.in.Connection
+	if c == nil || c.Address != f.address() {
+		return nil
+	}
+	return c
+}
+
+// observeConnection returns the connection to the present address. It follows from the caller's client and from the
+// recorded connection.
+func (f *facts) observeConnection() connection {
+	address := f.address()
+	client := f.ownClient()
+	recorded := f.source.Status.GRPCConnectionState
+	if address == "" || recorded == nil && client == nil {
+		return connection{}
+	}
+	sameAddress := recorded != nil && recorded.Address == address
+	c := connection{address: address, state: stateIdle}
+	if sameAddress {
+		c.state = recorded.LastObservedState
+		c.lastConnect = recorded.LastConnectTime
+	}
 	switch {
-	case s.mode == modeDeleting, s.mode == modeInvalid && f.pods.Ready == 0, s.reason == ReasonNameConflict:
-		if f.Connection != nil {
+	case sameAddress && client != nil:
+		c = mergeConnections(c, client, f.now)
+	case client != nil:
+		c = ofClient(client)
+	}
+	return f.withFailure(c, f.now)
+}
+
+// mergeConnections returns the later of the recorded connection and the own client. Two controllers have a client
+// each and write the same status. Each controller keeps what the other one recorded, unless its own client connected
+// later, or lost its connection after the recorded client had connected. If neither client is connected, the later of
+// disconnectedStates wins. So the controllers do not overwrite each other, except if their clients disagree and their
+// clocks differ by more than olmcore.ClockTolerance.
+func mergeConnections(recorded connection, client *Connection, now time.Time) connection {
+	own := ofClient(client)
+	connectedLater := own.lastConnect.After(recorded.lastConnect.Time)
+	if connectedLater && own.lastConnect.After(now) { // a time in the future comes from another clock
+		recorded.changesIn = own.lastConnect.Sub(now)
+		connectedLater = false
+	}
+	own.changesIn = recorded.changesIn
+	if !connectedLater {
+		own.lastConnect = recorded.lastConnect
+	}
+
+	switch {
+	case connectedLater || own.state == recorded.state:
+		return own
+	case own.state == stateReady:
+		// Another client lost its connection, or the status was edited. The own client may be next, so both get the
+		// grace period.
+		graceLeft := recorded.lastConnect.Add(connectionGrace).Sub(now)
+		if graceLeft > 0 && !isFuture(recorded.lastConnect.Time, now) {
+			recorded.changesIn = olmcore.Nearest(recorded.changesIn, graceLeft)
+			return recorded
+		}
+		own.lastConnect = olmcore.Timestamp(now)
+		return own
+	case recorded.state == stateReady:
+		lost := client.LastTransition
+		lostBefore := !lost.IsZero() && lost.Truncate(time.Second).Before(recorded.lastConnect.Time)
+		if lostBefore && !isFuture(recorded.lastConnect.Time, now) {
+			return recorded
+		}
+		return own
+	case slices.Index(disconnectedStates, own.state) > slices.Index(disconnectedStates, recorded.state):
+		return own
+	}
+	return recorded
+}
+
+// withFailure returns a connection with its failure. clientTime is the time at which the caller's client was observed.
+func (f *facts) withFailure(c connection, clientTime time.Time) connection {
+	failure, failsIn := f.connectionFailure(c, clientTime)
+	c.failure = failure
+	c.changesIn = olmcore.Nearest(c.changesIn, failsIn)
+	return c
+}
+
+// connectionFailure returns the message of ConditionConnected if a client has no connection to ready Pods. Otherwise it
+// returns the time until that may be reported. A failure that is recorded stays until there is a connection.
+func (f *facts) connectionFailure(c connection, clientTime time.Time) (failure string, failsIn time.Duration) {
+	unused := f.standing.runsPods() && len(f.pods.serving.ready()) == 0
+	if c.address == "" || c.isConnected() || c.state == stateIdle || unused {
+		return "", 0
+	}
+	// The first message stays, so that two controllers with different clients do not overwrite each other.
+	recorded := f.recordedForSpec(ConditionConnected)
+	if recorded != nil && recorded.Reason == ReasonConnectionFailed {
+		return cmp.Or(recorded.Message, "no connection to "+c.address), 0
+	}
+	client := f.ownClient()
+	if client == nil || ofClient(client).isConnected() {
+		return "", 0
+	}
+	due := client.LastTransition.Add(connectionGrace)
+	if due.After(clientTime) {
+		return "", max(0, due.Sub(f.now))
+	}
+	failure = "no connection to " + c.address
+	if problem := problemText(client); problem != "" {
+		failure += ", which began with: " + problem
+	}
+	return failure, 0
+}
+
+// connectionRequest returns what the caller should do with its client.
+func connectionRequest(f *facts) ConnectionRequest {
+	address, client := f.address(), f.in.Connection
+	unusable := f.standing.mode == modeInvalid && len(f.pods.serving.ready()) == 0
+	switch {
+	case f.standing.mode == modeDeleting || unusable || f.standing.reason == ReasonNameConflict:
+		if client != nil {
 			return ConnectionRequest{Verb: ConnectionDrop}
 		}
-	case address != "" && (f.Connection == nil || f.Connection.Address != address):
+	case address != "" && (client == nil || client.Address != address):
 		return ConnectionRequest{Verb: ConnectionConnect, Address: address}
 	}
 	return ConnectionRequest{}
 }
 
-// link is the connection that the status records and the conditions follow from. Two controllers have a client each and one
-// status, so each takes over what the other wrote unless its own client knows better: it connected later, or lost its
-// connection later than the recorded one was made. Where neither is connected the later one of unconnected counts. So the
-// status only moves forward, and they do not write against each other, unless their clients disagree and their clocks
-// differ by more than olmcore.ClockTolerance: then for as long as those differ.
-type link struct {
-	address   string // empty while nothing is known of a connection
-	state     string
-	connected metav1.Time
-	wait      time.Duration // until the link may change by the clock alone; 0: never
-}
-
-// isConnected reports whether a client works. One that was connected goes IDLE when nothing is asked of it.
-func (l link) isConnected() bool {
-	return l.state == stateReady || l.state == stateIdle && !l.connected.IsZero()
-}
-
-// problem is why there is no connection, as part of a message.
-func (c *Connection) problem() string {
-	return clip(strings.ReplaceAll(c.Problem, separator, ", "), 500)
-}
-
-func linkOf(c *Connection) link {
-	l := link{address: c.Address, state: c.State}
-	if !c.LastConnect.IsZero() {
-		l.connected = olmcore.Timestamp(c.LastConnect)
-	}
-	return l
-}
-
-// observeLink returns the connection to an address that counts: the caller's, or the one that the status records. Each may
-// be nil.
-func observeLink(own *Connection, recorded *v1alpha1.GRPCConnectionState, address string, now time.Time) link {
-	if own != nil && own.Address != address {
-		own = nil
-	}
-	known := recorded != nil && recorded.Address == address
-	switch {
-	case address == "", recorded == nil && own == nil:
-		return link{}
-	case !known && own != nil:
-		return linkOf(own)
-	case !known:
-		return link{address: address, state: stateIdle}
-	}
-	have := link{address: address, state: recorded.LastObservedState, connected: recorded.LastConnectTime}
-	if own == nil {
-		return have
-	}
-	return laterLink(have, own, now)
-}
-
-func laterLink(have link, own *Connection, now time.Time) link {
-	mine := linkOf(own)
-	later := mine.connected.After(have.connected.Time)
-	if later && mine.connected.After(now) { // the future is another clock's
-		have.wait = mine.connected.Sub(now)
-		later = false
-	}
-	if mine.wait = have.wait; !later {
-		mine.connected = have.connected
-	}
-	switch {
-	case later || mine.state == have.state:
-		return mine
-	case mine.state == stateReady:
-		// Another client lost its connection, or the status was changed. The other one may be all there is by now, and this
-		// one may go next: both get the grace period.
-		left := have.connected.Add(connectionGrace).Sub(now)
-		if left > 0 && !isFuture(have.connected.Time, now) {
-			have.wait = olmcore.Nearest(have.wait, left)
-			return have
-		}
-		mine.connected = olmcore.Timestamp(now)
-		return mine
-	case have.state == stateReady:
-		since, connected := own.LastTransition, have.connected.Time
-		if !since.IsZero() && since.Truncate(time.Second).Before(connected) && !isFuture(connected, now) {
-			return have
-		}
-		return mine
-	case slices.Index(unconnected, mine.state) > slices.Index(unconnected, have.state):
-		return mine
-	}
-	return have
-}
-
-// connectionFailure returns the sentence of ConditionDegraded about ready Pods without a connected client, empty for none,
-// and how long it is until it holds. It stays until there is a connection.
-func (f *facts) connectionFailure() (text string, wait time.Duration) {
-	if f.link.address == "" || f.link.isConnected() || f.link.state == stateIdle || f.standing.runsPods() && f.pods.Ready == 0 {
-		return "", 0
-	}
-	text = "no connection to " + f.link.address
-	if c := f.recordedNow(ConditionDegraded); c != nil && strings.Contains(c.Message, text) {
-		// What it began with stays, or two controllers with a client each would write against each other.
-		_, recorded, _ := strings.Cut(c.Message, text)
-		recorded, _, _ = strings.Cut(recorded, separator)
-		return text + recorded, 0
-	}
-	c := f.Connection
-	if c == nil || c.Address != f.link.address || linkOf(c).isConnected() {
-		return "", 0
-	}
-	if due := c.LastTransition.Add(connectionGrace); due.After(f.clientNow) {
-		return "", max(0, due.Sub(f.Now))
-	}
-	if problem := c.problem(); problem != "" {
-		text += ", which began with: " + problem
-	}
-	return text, 0
-}
-
-// connectionTransition is the change of the connection that a status records with this write; none for one that is not the
-// own client's.
-func (r *report) connectionTransition(after *v1alpha1.GRPCConnectionState) (changes []olmcore.Transition) {
-	before, own := cmp.Or(r.CatalogSource.Status.GRPCConnectionState, &v1alpha1.GRPCConnectionState{}), r.Connection
-	if after == nil || before.LastObservedState == after.LastObservedState || own == nil || own.Address != after.Address {
+// connectionTransitions returns the change of the connection that a status records. A change of another controller's
+// client is not reported.
+func connectionTransitions(f *facts, after *v1alpha1.GRPCConnectionState) []olmcore.Transition {
+	before := cmp.Or(f.source.Status.GRPCConnectionState, &v1alpha1.GRPCConnectionState{})
+	client := f.in.Connection
+	if after == nil || before.LastObservedState == after.LastObservedState || client == nil || client.Address != after.Address {
 		return nil
 	}
-	t := olmcore.Moved(olmcore.RefOf(r.CatalogSource), "Connection", before.LastObservedState, after.LastObservedState, r.Now)
-	t.Bound, t.Message = olmcore.NotAfter, after.Address
-	if problem := own.problem(); problem != "" && own.State == after.LastObservedState {
-		t.Message += ": " + problem
+	t := olmcore.Moved(olmcore.RefOf(f.source), "Connection", before.LastObservedState, after.LastObservedState, f.now)
+	t.Bound = olmcore.NotAfter
+	t.Message = after.Address
+	if client.State == after.LastObservedState {
+		if problem := problemText(client); problem != "" {
+			t.Message += ": " + problem
+		}
+		// The client may have entered the state before the recorded client connected.
+		earlier := before.Address == after.Address && client.LastTransition.Before(before.LastConnectTime.Time)
+		if !client.LastTransition.IsZero() && !earlier {
+			t.At = olmcore.Timestamp(client.LastTransition)
+			t.Bound = olmcore.Exact
+		}
 	}
-	// It may have been in that state before the one that is recorded.
-	earlier := before.Address == after.Address && own.LastTransition.Before(before.LastConnectTime.Time)
-	if own.State == after.LastObservedState && !own.LastTransition.IsZero() && !earlier {
-		t.At, t.Bound = olmcore.Timestamp(own.LastTransition), olmcore.Exact
-	}
-	return append(changes, t)
-}
-
-func (r *report) notify(after *v1alpha1.GRPCConnectionState) (n Notify) {
-	before := r.CatalogSource.Status.GRPCConnectionState
-	connects := after != nil && after.LastObservedState == stateReady && (before == nil || before.LastObservedState != stateReady)
-	deleted := r.state == StateDeleting && r.before != StateDeleting
-	if !connects && !deleted && len(r.promotes) == 0 {
-		return n
-	}
-	n = Notify{InvalidateSnapshot: true, ResolveNamespaces: []string{r.CatalogSource.Namespace}}
-	if r.CatalogSource.Namespace == r.Config.GlobalCatalogNamespace {
-		n.ResolveNamespaces = slices.Compact(slices.Sorted(slices.Values(append(n.ResolveNamespaces, r.Subscribers...))))
-	}
-	return n
+	return []olmcore.Transition{t}
 }

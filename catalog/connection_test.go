@@ -21,9 +21,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestControllersWithClientsOfTheirOwnComeToRest: whatever the clients of several controllers know, also of a time that is
-// not over yet, the status that they share is written a few times and then stays.
-func TestControllersWithClientsOfTheirOwnComeToRest(t *testing.T) {
+// TestControllersWithDifferentClientsConverge checks that several controllers stop to write the status after a few
+// reconciles, whatever the states of their clients are.
+func TestControllersWithDifferentClientsConverge(t *testing.T) {
 	images, address := converged(t, catalog.Config{}, cool()), converged(t, catalog.Config{}, cool())
 	edit(&address, func(s *v1alpha1.CatalogSourceSpec) { s.Image, s.Address = "", "registry:50051" })
 	address.Pods.Items, address.Services.Items, address.ServiceAccounts.Items = nil, nil, nil
@@ -73,8 +73,8 @@ func TestControllersWithClientsOfTheirOwnComeToRest(t *testing.T) {
 	})
 }
 
-// TestWhichConnectionIsRecorded: a client that knows later than the status says so, one that knows less takes over what is
-// recorded.
+// TestWhichConnectionIsRecorded checks that a client that changed after the recorded connection is recorded, and that
+// an older client is not.
 func TestWhichConnectionIsRecorded(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	ago := func(seconds int) time.Time { return base.Now.Add(-time.Duration(seconds) * time.Second) }
@@ -120,9 +120,9 @@ func TestWhichConnectionIsRecorded(t *testing.T) {
 	}
 }
 
-// TestTheConnectionStateIsThisCatalogsOwn: nothing is written while it stays, and an idle client that was connected still
-// is.
-func TestTheConnectionStateIsThisCatalogsOwn(t *testing.T) {
+// TestWhenTheConnectionIsWritten checks that the connection is only written if it changed, and that an idle client
+// that was connected counts as connected.
+func TestWhenTheConnectionIsWritten(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	require.True(t, catalog.Assess(base).Connected)
 	in := invariant.Clone(base)
@@ -138,8 +138,8 @@ func TestTheConnectionStateIsThisCatalogsOwn(t *testing.T) {
 	require.Equal(t, "cool.olm.svc:50051", status.Status.GRPCConnectionState.Address)
 }
 
-// TestWhichNamespacesAreNotified: a catalog of the global namespace concerns those who subscribe to it, any other only its
-// own namespace.
+// TestWhichNamespacesAreNotified checks that a catalog of the global namespace notifies the namespaces of its
+// Subscriptions, and any other catalog its own namespace.
 func TestWhichNamespacesAreNotified(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, global := range []string{"olm", "elsewhere"} {
@@ -162,10 +162,11 @@ func TestWhichNamespacesAreNotified(t *testing.T) {
 	require.Zero(t, reconcile(t, base, func(*catalog.Input) {}).Notify)
 }
 
-// TestAnAddressIsFollowed: no objects, a client of that address, and of the next one when it changes.
+// TestTheClientFollowsTheAddress checks that a CatalogSource with an address needs no objects, and that the client
+// connects to the new address after a change.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
-func TestAnAddressIsFollowed(t *testing.T) {
+func TestTheClientFollowsTheAddress(t *testing.T) {
 	cs := cool()
 	cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Address: "one:50051"}
 	w := newWorld(t, catalog.Config{}, cs)
@@ -193,8 +194,8 @@ func TestAnAddressIsFollowed(t *testing.T) {
 	require.Equal(t, metav1.ConditionUnknown, meta.FindStatusCondition(status.Status.Conditions, "Available").Status)
 }
 
-// TestAnAddressThatDoesNotAnswer is no catalog that serves.
-func TestAnAddressThatDoesNotAnswer(t *testing.T) {
+// TestAnAddressThatDoesNotAnswerIsNotAvailable checks that a catalog is not available if its address does not answer.
+func TestAnAddressThatDoesNotAnswerIsNotAvailable(t *testing.T) {
 	cs := cool()
 	cs.Spec.Image, cs.Spec.Address, cs.UID = "", "registry:50051", "uid"
 	for state, test := range map[string]struct {

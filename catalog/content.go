@@ -12,9 +12,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Address returns what to dial for the content of a CatalogSource, host:port: its address, or its own Service, whether that
-// is there or not; empty when its spec cannot be used, or it is being deleted. Its status does not count: anybody may have
-// written that.
+// Address returns the address from which the content of a CatalogSource can be read, as host:port. It is
+// spec.address, or the address of the Service of the CatalogSource, even if the Service does not exist yet. It is
+// empty if the spec is invalid, or if the CatalogSource is being deleted. The status is not used, because others may
+// have written it.
 func Address(source *v1alpha1.CatalogSource) string {
 	switch {
 	case source == nil || source.DeletionTimestamp != nil || checkSpec(source).reason != "":
@@ -25,10 +26,10 @@ func Address(source *v1alpha1.CatalogSource) string {
 	return (&registry.Registry{Source: source}).Address()
 }
 
-// Content identifies what the registry of a CatalogSource serves, as its Pods tell: the digest of their image, or the
-// version of the ConfigMap. It is empty where that is not known: for an address, without a ready Pod, and while ready Pods
-// serve different content. settled says that no Pod with other content still ends: what a connection reads that is made now
-// is that content.
+// Content returns an identifier of the content that the registry Pods of a CatalogSource serve: the digest of their
+// image, or the version of the ConfigMap. It is empty if the content is unknown: for an address, if no Pod is ready,
+// and while ready Pods serve different content. If settled is true, no Pod with other content is still being deleted,
+// so every new connection reads this content.
 func Content(in Input) (content string, settled bool) {
 	if in.CatalogSource == nil {
 		return "", false

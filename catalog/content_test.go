@@ -17,8 +17,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestWhatARegistryServes: the ready Pods say what a connection reads, and those that end what it might read instead.
-func TestWhatARegistryServes(t *testing.T) {
+// TestContentOfARegistry checks that Content follows from the ready Pods, and that it is not settled while Pods with
+// other content are being deleted.
+func TestContentOfARegistry(t *testing.T) {
 	pod := func(image string, change ...func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"olm.catalogSource": "cool", "olm.managed": "true"}}}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{ImageID: image}}
@@ -70,9 +71,9 @@ func TestWhatARegistryServes(t *testing.T) {
 	require.False(t, settled)
 }
 
-// TestWhyThereIsNoConnection: the condition says what the failure began with until there is a connection, and the
-// transition what it is.
-func TestWhyThereIsNoConnection(t *testing.T) {
+// TestFailedConnectionsAreReported checks that the condition reports the first problem until there is a connection,
+// and that a Transition reports the present problem.
+func TestFailedConnectionsAreReported(t *testing.T) {
 	in := converged(t, catalog.Config{}, cool())
 	in.Now = in.Now.Add(time.Hour)
 	lost := catalog.Connection{

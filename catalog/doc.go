@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog decides what one CatalogSource needs: the registry Pods that serve its content, the objects around them,
-// and a status that says which Pods serve, on which nodes, and why a replacement happened.
+// Package catalog decides what one CatalogSource needs: the registry Pods that serve its content, the objects around
+// them, and a status that says which Pods serve, on which nodes, and why a replacement happened.
 //
-// [Reconcile] takes an [Input] and returns an [Outcome]; [Gather] reads the Input, [Affected] says when to ask again.
-// [Assess] is the decision without objects.
+// [Reconcile] takes an [Input] and returns an [Outcome]. [Gather] reads the Input, and [Affected] returns the
+// CatalogSources to reconcile after a change of another object. [Assess] returns the decision without objects.
 //
 // # States
 //
@@ -26,34 +26,50 @@
 //	               | Unavailable |
 //	               +-------------+
 //
-//	Unknown:  whether it serves is not known (an address that is being connected)
-//	Invalid:  nothing serves and the spec cannot be carried out
-//	Deleting: from any state, and the last one
+//	Unknown:  it is unknown whether it serves, for example while a client connects to an address
+//	Invalid:  no Pod serves, and the spec is invalid
+//	Deleting: reached from any state, and never left
 //
 // # Pods
 //
-// A Pod has exactly one [Class]: the first row that fits of the table in class.go, in this order: Foreign, Terminated, Lost,
-// Terminating, Outdated, Disrupted, Serving, Unhealthy, Stuck, Starting. It follows from the Pod's own status and from the
-// state of its node ([NodeState]). A Pod is Lost when its node is gone (for 40 s), out of service, unreachable (for 30 s) or
-// not ready (for 60 s), or when it outlives its deletion (by 120 s). No replacement waits for a lost Pod to go.
+// A Pod has exactly one [Class]. It follows from the status of the Pod and from the [NodeState] of its Node. A Pod is
+// lost if its Node is gone (for 40 s), out of service, unreachable (for 30 s) or not ready (for 60 s), or if the Pod
+// still exists 120 s after its deletion time. No replacement waits for the deletion of a lost Pod.
 //
-// While Pods serve, new ones start as candidates, which the Service does not select. They take over once they are ready, and
-// only when they are observed to serve are the others deleted. While nothing serves, new Pods serve as soon as they are ready.
+// While Pods serve, new Pods start as candidates, which the Service does not select. Candidates take over once they
+// are ready. The old Pods are deleted once the new ones are observed to serve. While no Pod serves, new Pods serve as
+// soon as they are ready.
+//
+// Before a Pod that serves is deleted, [AnnotationKeptPod] records the Pod that stays, so that two managers whose
+// caches differ do not delete all Pods.
 //
 // # Polling
 //
-// An image with a tag is polled when spec.updateStrategy asks for it: a candidate pulls it anew. With new content it takes
-// over as any candidate does; with the content that is served, or when it fails, it is deleted. ConditionUpdatePolled records
-// what became of the last poll.
+// An image with a tag is polled if spec.updateStrategy asks for it: a candidate pulls the image again. If the image
+// has new content, the candidate takes over. If not, or if the candidate fails, it is deleted. ConditionUpdatePolled
+// records the result of the last poll.
 //
 // # Source types
 //
-// An image is served by Pods that run it, a ConfigMap (configmap, internal) by Pods of OLM's config map server. What the
-// ConfigMap holds decides whether they are replaced; its metadata do not matter, and nothing is written to it. An address is
-// a registry that others run: there is only the connection. What a former type needed is deleted once the present one serves.
+// An image is served by Pods that run it. A ConfigMap (source types configmap and internal) is served by Pods of
+// OLM's config map server. If the content of the ConfigMap changes, its Pods are replaced; its metadata do not
+// matter, and it is never written. A registry at spec.address is run by others, so there is only a connection.
+// Objects of a former source type are deleted once the present source serves.
 //
-// # Inside
+// # Files
 //
-// Input -> facts (observed, classified) -> plan -> report (conditions) -> actions, status. internal/registry builds the
-// objects of a registry.
+//	input.go, config.go, reasons.go  the API
+//	gather.go                        reads the Input, and maps other objects to CatalogSources
+//	facts.go                         observe: Input -> facts
+//	standing.go                        whether and how the CatalogSource is served
+//	pod.go, podlist.go, node.go        the Pods, with the tables of Pod classes and Node states
+//	polling.go, connection.go          the poll that is under way, and the gRPC connection
+//	rules.go                         decide: facts -> decision
+//	replacement.go, removal.go         which Pods are created and removed
+//	keep.go                            the record of the Pod that stays
+//	conditions.go, status.go         report: facts, decision -> conditions, status
+//	reconcile.go, assess.go          actions, requests, diagnostics
+//	content.go, template.go          helpers that do not need an Input
+//
+// Facts are read-only, and decisions are values. Package internal/registry builds the objects of a registry.
 package catalog

@@ -3,14 +3,9 @@
 package catalog
 
 import (
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,275 +13,199 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// mode is how far a CatalogSource can be carried out.
-type mode int
-
-const (
-	modeImage     mode = iota // Pods of an image
-	modeConfigMap             // Pods that serve a ConfigMap
-	modeAddress               // a registry of others, at an address
-	modeDeleting              // it or its namespace is being deleted
-	modeInvalid               // bad spec
-	modeBlocked               // something is missing, or its name is taken
-)
-
-// standing is whether a CatalogSource is carried out, and why not.
-type standing struct {
-	mode            mode
-	reason, message string                   // why it is not; both are empty for the first three modes
-	legacy          v1alpha1.ConditionReason // OLM's word for it, in status.reason
-	path            string                   // the field of a bad spec
-}
-
-// runsPods reports whether it is carried out by Pods: of an image, or such that serve a ConfigMap.
-func (s standing) runsPods() bool { return s.mode == modeImage || s.mode == modeConfigMap }
-
-// facts are an Input, observed and classified. They are read-only.
+// facts contains what is observed in an Input. Rules, conditions and actions follow from it. It is read-only after
+// observe has returned it.
 type facts struct {
-	Input              // the caller's, with the annotations applied to Config, and without a ConfigMap that is not used
-	unapplied Input    // the caller's as it is
-	unusable  []string // the annotations that cannot be used
-	standing  standing
-	registry  registry.Registry
-	taken     string // which object that is needed is unmanaged or owned by another, empty for none
-	pods      podList
-	poll      pollSchedule
-	link      link
-	// clientNow is the time at which the caller's gRPC client was in the state of Input.Connection: Now, unless a later status is
-	// predicted.
-	clientNow time.Time
+	in      *Input     // as the caller passed it
+	classes []podClass // the table of Pod classes
+	now     time.Time
+	source  *v1alpha1.CatalogSource
+	// config is Input.Config with the defaults and the annotations of the CatalogSource applied.
+	config Config
+	// badAnnotations are the annotations that cannot be used.
+	badAnnotations []string
+
+	standing   standing
+	registry   registry.Registry // the objects around the Pods, observed and needed
+	conflict   string            // which needed object is unmanaged or owned by another; empty if none is
+	pods       pods
+	missing    int // how many Pods of the present spec must be added
+	poll       pollSchedule
+	pollPods   pollPods
+	connection connection
 }
 
-// observe classifies an Input. The classes of Pods are those of the table.
-func observe(in Input, table []traits) *facts {
-	cs := in.CatalogSource
-	f := &facts{Input: in, unapplied: in, clientNow: in.Now}
-	f.Config, f.unusable = in.Config.applied(cs)
-	if cm := in.ConfigMap; !registry.FromConfigMap(cs) || cm != nil && (cm.Name != cs.Spec.ConfigMap || cm.Namespace != cs.Namespace) {
-		f.ConfigMap = nil
-	}
-	f.registry = f.newRegistry()
-	f.standing = f.newStanding()
-	if f.standing.runsPods() || f.standing.mode == modeBlocked {
-		f.registry.Complete()
-		if name := f.registry.Taken(); name != "" {
-			f.taken = name + " is unmanaged or owned by another"
-		}
-	}
-	f.pods = f.observePods(table)
-	if f.standing.runsPods() || f.standing.mode == modeAddress {
-		f.poll = f.observePoll()
-	}
-	f.link = observeLink(in.Connection, cs.Status.GRPCConnectionState, f.address(), in.Now)
+// observe returns the facts of an Input.
+func observe(in *Input, classes []podClass) *facts {
+	f := observeCluster(in, classes)
+	f.connection = f.observeConnection()
 	return f
 }
 
-func (f *facts) recorded(kind string) *metav1.Condition {
-	return meta.FindStatusCondition(f.CatalogSource.Status.Conditions, kind)
-}
-
-// recordedNow is recorded for conditions of the present generation.
-func (f *facts) recordedNow(kind string) *metav1.Condition {
-	if c := f.recorded(kind); c != nil && c.ObservedGeneration == f.CatalogSource.Generation {
-		return c
+// observeCluster returns the facts without the connection.
+func observeCluster(in *Input, classes []podClass) *facts {
+	f := &facts{in: in, classes: classes, now: in.Now, source: in.CatalogSource}
+	f.config, f.badAnnotations = in.Config.effective(in.CatalogSource)
+	f.registry = f.observeRegistry()
+	f.standing = f.observeStanding()
+	if f.standing.runsPods() || f.standing.mode == modeBlocked {
+		f.registry.Complete()
+		if name := f.registry.Taken(); name != "" {
+			f.conflict = name + " is unmanaged or owned by another"
+		}
 	}
-	return nil
+	f.pods = f.observePods()
+	f.missing = f.countMissing()
+	if f.standing.runsPods() || f.standing.mode == modeAddress {
+		f.poll = f.observePoll()
+		f.pollPods = f.observePollPods()
+	}
+	return f
 }
 
-// address is what the client shall dial; empty while it is unknown.
+// predict returns the facts at a later time if nothing changes until then. The gRPC client stays as it is now,
+// because a difference between two clocks does not make it older.
+func predict(f *facts, at time.Time) *facts {
+	in := *f.in
+	in.Now = at
+	later := observeCluster(&in, f.classes)
+	connection := f.connection
+	connection.changesIn = 0
+	later.connection = later.withFailure(connection, f.now)
+	return later
+}
+
+// isFuture reports whether a time is later than any clock within olmcore.ClockTolerance can show now.
+func isFuture(at, now time.Time) bool { return at.After(now.Add(olmcore.ClockTolerance)) }
+
+// changesIn returns the time until the facts may change without an event. 0: never.
+func (f *facts) changesIn() time.Duration {
+	next := olmcore.Nearest(f.poll.changesIn, f.connection.changesIn)
+	if f.standing.reason == ReasonConfigMapMissing {
+		next = olmcore.Nearest(next, time.Minute) // OLM watches only some ConfigMaps, and so may the caller
+	}
+	for _, p := range f.pods.all {
+		next = olmcore.Nearest(next, p.changesIn)
+		if p.role == roleCandidate && p.class.Live && !p.ready {
+			next = olmcore.Nearest(next, p.readyLeft)
+		}
+	}
+	return next
+}
+
+// serves reports whether clients of the catalog get an answer.
+func (f *facts) serves() bool {
+	if f.standing.mode == modeAddress {
+		return f.connection.isConnected()
+	}
+	return f.standing.runsPods() && len(f.pods.serving.ready()) > 0
+}
+
+// recorded returns a condition of the recorded status, or nil.
+func (f *facts) recorded(kind string) *metav1.Condition {
+	return meta.FindStatusCondition(f.source.Status.Conditions, kind)
+}
+
+// recordedForSpec returns a condition that was recorded for the present spec, or nil.
+func (f *facts) recordedForSpec(kind string) *metav1.Condition {
+	c := f.recorded(kind)
+	if c == nil || c.ObservedGeneration != f.source.Generation {
+		return nil
+	}
+	return c
+}
+
+// address returns the address that the client should connect to. It is empty while the address is unknown.
 //
-// Differs: an image wins over spec.address, as the API says.
+// Differs: an image wins over spec.address, as the API documents it.
 func (f *facts) address() string {
 	switch {
 	case f.standing.mode == modeAddress:
-		return f.CatalogSource.Spec.Address
+		return f.source.Spec.Address
 	case f.standing.runsPods() && f.registry.Observed.Service != nil:
 		return f.registry.Address()
 	}
 	return ""
 }
 
-func (f *facts) newStanding() standing {
-	cs, service, namespace := f.CatalogSource, f.registry.Observed.Service, f.Namespace
-	bad := checkSpec(cs)
-	blocked := func(legacy v1alpha1.ConditionReason, reason, message string) standing {
-		return standing{mode: modeBlocked, reason: reason, message: message, legacy: legacy}
+// countMissing returns how many Pods must be added so that as many Pods as configured stay ready. A Pod that is about
+// to be evicted counts if no other Node could run its replacement.
+func (f *facts) countMissing() int {
+	missing := f.config.Replicas
+	for _, p := range f.pods.current {
+		if !p.class.Leaving || !hasOtherNode(f, p) {
+			missing--
+		}
 	}
-	switch {
-	case cs.DeletionTimestamp != nil,
-		namespace != nil && (namespace.DeletionTimestamp != nil || namespace.Status.Phase == corev1.NamespaceTerminating):
-		return standing{mode: modeDeleting, reason: ReasonDeleting, message: "the catalog is being deleted"}
-	case bad.reason != "":
-		return bad
-	case cs.Spec.SourceType == v1alpha1.SourceTypeGrpc && cs.Spec.Image == "":
-		return standing{mode: modeAddress}
-	case namespace == nil && securityContext(cs) == "":
-		return blocked(v1alpha1.CatalogSourceRegistryServerError, ReasonNamespaceUnknown,
-			"the namespace was not found, so the security context of the pods is unknown")
-	case service != nil && registry.OfOthers(cs, service):
-		return blocked(v1alpha1.CatalogSourceRegistryServerError, ReasonNameConflict,
-			"the service of the catalog's name is unmanaged or owned by another")
-	case !registry.FromConfigMap(cs):
-		return standing{mode: modeImage}
-	case f.ConfigMap == nil:
-		name := clip(cs.Spec.ConfigMap, 253)
-		return blocked(v1alpha1.CatalogSourceConfigMapError, ReasonConfigMapMissing,
-			"failed to get catalog config map "+name+": configmaps \""+name+"\" not found")
-	}
-	return standing{mode: modeConfigMap}
+	return missing
 }
 
-// securityContext is the one that the spec asks for, empty when the namespace decides.
-func securityContext(cs *v1alpha1.CatalogSource) v1alpha1.SecurityConfig {
-	if c := cs.Spec.GrpcPodConfig; c != nil {
-		return c.SecurityContextConfig
+// hasOtherNode reports whether a new Pod could run on another Node than a Pod.
+func hasOtherNode(f *facts, p *pod) bool {
+	for _, n := range f.usableNodes() {
+		if n.Name != p.Spec.NodeName {
+			return true
+		}
 	}
-	return ""
+	return false
 }
 
+// labelPodSecurity is the label of a Namespace with the Pod security standard that it enforces.
 const labelPodSecurity = "pod-security.kubernetes.io/enforce"
 
-func (f *facts) newRegistry() registry.Registry {
-	cs, c := f.CatalogSource, &f.Config
+// observeRegistry returns the registry with its observed objects.
+func (f *facts) observeRegistry() registry.Registry {
+	cs := f.source
 	restricted := securityContext(cs) == v1alpha1.Restricted
-	if securityContext(cs) == "" {
-		restricted = f.Namespace != nil && f.Namespace.Labels[labelPodSecurity] == "restricted"
+	if securityContext(cs) == "" && f.in.Namespace != nil {
+		restricted = f.in.Namespace.Labels[labelPodSecurity] == "restricted"
 	}
-	service := registry.ServiceName(cs.Name)
-	r := registry.Registry{
-		Source: cs, ConfigMap: f.ConfigMap, Restricted: restricted, Replicas: c.Replicas, SpreadHosts: hosts[c.Spread], Resources: *c.Resources,
-		OPMImage: c.OPMImage, UtilImage: c.UtilImage, ServerImage: c.ConfigMapServerImage,
-		UserID: c.WorkloadUserID, StartupFailures: c.StartupFailureThreshold,
-		Observed: registry.Objects{
-			Account:      named(f.ServiceAccounts, cs, cs.Name),
-			OtherAccount: named(f.ServiceAccounts, cs, cs.Name+registry.SuffixAccount),
-			Role:         named(f.Roles, cs, cs.Name+registry.SuffixRole),
-			RoleBinding:  named(f.RoleBindings, cs, cs.Name+registry.SuffixBinding),
-			ServerPolicy: named(f.NetworkPolicies, cs, cs.Name+registry.SuffixServerPolicy),
-			UnpackPolicy: named(f.NetworkPolicies, cs, cs.Name+registry.SuffixUnpackPolicy),
-			Service:      named(f.Services, cs, service),
-			Budget:       named(f.PodDisruptionBudgets, cs, service),
-		},
+	return registry.Registry{
+		Source:          cs,
+		ConfigMap:       f.usedConfigMap(),
+		Restricted:      restricted,
+		Replicas:        f.config.Replicas,
+		SpreadHosts:     spreadConstraints[f.config.Spread],
+		Resources:       *f.config.Resources,
+		OPMImage:        f.config.OPMImage,
+		UtilImage:       f.config.UtilImage,
+		ServerImage:     f.config.ConfigMapServerImage,
+		UserID:          f.config.WorkloadUserID,
+		StartupFailures: f.config.StartupFailureThreshold,
+		Observed:        f.observeObjects(),
 		Unread: registry.Unread{
-			NetworkPolicies: !f.NetworkPolicies.Complete, Roles: !f.Roles.Complete,
-			RoleBindings: !f.RoleBindings.Complete, Budgets: !f.PodDisruptionBudgets.Complete,
+			NetworkPolicies: !f.in.NetworkPolicies.Complete,
+			Roles:           !f.in.Roles.Complete,
+			RoleBindings:    !f.in.RoleBindings.Complete,
+			Budgets:         !f.in.PodDisruptionBudgets.Complete,
 		},
 	}
-	if registry.FromConfigMap(cs) {
-		r.Observed.Account, r.Observed.OtherAccount = r.Observed.OtherAccount, r.Observed.Account
-	}
-	return r
 }
 
-func named[O olmcore.Object](list olmcore.Observed[O], cs *v1alpha1.CatalogSource, name string) (found O) {
+// observeObjects finds the objects with the names that the CatalogSource uses.
+func (f *facts) observeObjects() registry.Objects {
+	in, cs := f.in, f.source
+	o := registry.Objects{
+		Account:      findByName(in.ServiceAccounts, cs, cs.Name),
+		OtherAccount: findByName(in.ServiceAccounts, cs, cs.Name+registry.SuffixAccount),
+		Role:         findByName(in.Roles, cs, cs.Name+registry.SuffixRole),
+		RoleBinding:  findByName(in.RoleBindings, cs, cs.Name+registry.SuffixBinding),
+		ServerPolicy: findByName(in.NetworkPolicies, cs, cs.Name+registry.SuffixServerPolicy),
+		UnpackPolicy: findByName(in.NetworkPolicies, cs, cs.Name+registry.SuffixUnpackPolicy),
+		Service:      findByName(in.Services, cs, registry.ServiceName(cs.Name)),
+		Budget:       findByName(in.PodDisruptionBudgets, cs, registry.ServiceName(cs.Name)),
+	}
+	if registry.FromConfigMap(cs) {
+		o.Account, o.OtherAccount = o.OtherAccount, o.Account
+	}
+	return o
+}
+
+func findByName[O olmcore.Object](list olmcore.Observed[O], cs *v1alpha1.CatalogSource, name string) (found O) {
 	for _, o := range list.Items {
 		if o.GetNamespace() == cs.Namespace && o.GetName() == name {
 			return o
 		}
 	}
 	return found
-}
-
-func invalid(path, message string) standing {
-	return standing{mode: modeInvalid, reason: ReasonSpecInvalid, message: quoted(message), legacy: v1alpha1.CatalogSourceSpecInvalidError, path: path}
-}
-
-// quoted makes text that repeats what a user wrote fit for a condition.
-func quoted(text string) string { return clip(strings.ToValidUTF8(text, "?"), 4096) }
-
-// checkSpec returns the standing of a spec that cannot be carried out, for its first problem; the zero value for others.
-//
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog, validateSourceType.
-// Differs: what the API server or the kubelet would refuse for ever is refused here already.
-func checkSpec(cs *v1alpha1.CatalogSource) standing {
-	spec := &cs.Spec
-	switch {
-	case registry.FromConfigMap(cs) && spec.ConfigMap == "":
-		return invalid("spec.configMap", "configmap name unset: must be set for sourcetype: "+string(spec.SourceType))
-	case registry.FromConfigMap(cs):
-		return checkPodSpec(cs)
-	case spec.SourceType != v1alpha1.SourceTypeGrpc:
-		return invalid("spec.sourceType", "unknown sourcetype: "+string(spec.SourceType))
-	case strings.ContainsFunc(spec.Image, unicode.IsSpace):
-		return invalid("spec.image", "image contains white space")
-	case spec.Image != "":
-		return checkPodSpec(cs)
-	case spec.Address == "":
-		return invalid("spec.image", "image and address unset: at least one must be set for sourcetype: grpc")
-	}
-	if problem := addressProblem(spec.Address); problem != "" {
-		s := invalid("spec.address", "couldn't connect to registry - address "+spec.Address+": "+problem)
-		s.legacy = v1alpha1.CatalogSourceRegistryServerError
-		return s
-	}
-	return standing{}
-}
-
-func checkPodSpec(cs *v1alpha1.CatalogSource) standing {
-	c := cs.Spec.GrpcPodConfig
-	switch {
-	case !serviceName.MatchString(cs.Name):
-		return invalid("metadata.name", "the name gives no valid service name: it must start with a letter, hold only lower-case letters, digits, dashes and dots, and have at most 63 characters")
-	case c == nil:
-	case c.SecurityContextConfig != "" && c.SecurityContextConfig != v1alpha1.Legacy && c.SecurityContextConfig != v1alpha1.Restricted:
-		return invalid("spec.grpcPodConfig.securityContextConfig", "securityContextConfig must be legacy or restricted")
-	case c.MemoryTarget != nil && c.MemoryTarget.Sign() < 0:
-		return invalid("spec.grpcPodConfig.memoryTarget", "memoryTarget must not be negative")
-	}
-	return standing{}
-}
-
-// podConfigDoubts lists the fields of spec.grpcPodConfig that are taken as they are and may not do what was meant. They
-// stop nothing: whether a path is right, the image alone can tell.
-func podConfigDoubts(cs *v1alpha1.CatalogSource) (list []olmcore.Diagnostic) {
-	c := cs.Spec.GrpcPodConfig
-	if c == nil {
-		return nil
-	}
-	doubt := func(severity olmcore.Severity, reason, field, message string) {
-		list = append(list, olmcore.Diagnose(severity, reason, olmcore.RefOf(cs), "spec.grpcPodConfig."+field, "%s", message))
-	}
-	if c.MemoryTarget != nil && c.MemoryTarget.Sign() == 0 {
-		doubt(olmcore.Warning, ReasonPodConfigUnusual, "memoryTarget", "memoryTarget is 0: the registry collects garbage all the time")
-	}
-	switch x := c.ExtractContent; {
-	case x == nil:
-	case registry.FromConfigMap(cs):
-		doubt(olmcore.Info, ReasonPodConfigIgnored, "extractContent", "extractContent has no effect on a config map")
-	default:
-		const relative = " is no absolute path: it counts from the working directory of the image"
-		if !strings.HasPrefix(x.CatalogDir, "/") {
-			doubt(olmcore.Warning, ReasonPodConfigUnusual, "extractContent.catalogDir", "catalogDir"+relative)
-		}
-		if x.CacheDir != "" && !strings.HasPrefix(x.CacheDir, "/") {
-			doubt(olmcore.Warning, ReasonPodConfigUnusual, "extractContent.cacheDir", "cacheDir"+relative)
-		}
-	}
-	return list
-}
-
-// serviceName is a DNS label of RFC 1035 once dots are dashes.
-var serviceName = regexp.MustCompile(`^[a-z]([a-z0-9.-]{0,61}[a-z0-9])?$`)
-
-// addressProblem returns why host:port cannot be dialled, in the words of the dialler where it has some; empty when it can.
-func addressProblem(address string) string {
-	host, port, found := "", "", false
-	if strings.HasPrefix(address, "[") {
-		host, port, found = strings.Cut(address[1:], "]:")
-	} else {
-		if strings.Count(address, ":") > 1 {
-			return "too many colons in address"
-		}
-		host, port, found = strings.Cut(address, ":")
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	switch {
-	case !found:
-		return "missing port in address"
-	case host == "" || strings.ContainsFunc(host, unicode.IsSpace):
-		return "missing host in address"
-	case err != nil || number == 0:
-		return "invalid port in address"
-	}
-	return ""
 }

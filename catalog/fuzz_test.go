@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// FuzzWorld lets the fuzzer choose what fails; see TestAnythingMayFailAndTheCatalogServesAgain.
+// FuzzWorld lets the fuzzer choose what fails in TestAnythingMayFailAndTheCatalogServesAgain.
 func FuzzWorld(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		w := drawWorld(t)
@@ -34,7 +34,7 @@ func FuzzWorld(f *testing.F) {
 	}))
 }
 
-// FuzzObjects takes arbitrary JSON for the objects of an input: no panic, and every law.
+// FuzzObjects checks that arbitrary JSON as the objects of an Input causes no panic and breaks no law.
 func FuzzObjects(f *testing.F) {
 	in := converged(f, catalog.Config{}, cool())
 	seed := func(v any) []byte {
@@ -88,7 +88,7 @@ func FuzzObjects(f *testing.F) {
 	})
 }
 
-// decode reports whether the API type panics; what it does not accept is left out.
+// decode reports whether the API type panics. Data that it rejects is ignored.
 func decode(data []byte, into any) (panics bool) {
 	defer func() { panics = recover() != nil }()
 	_ = json.Unmarshal(data, into)

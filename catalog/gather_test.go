@@ -81,8 +81,8 @@ func (f failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	return f.Reader.List(ctx, gvk, namespace, selector)
 }
 
-// TestNothingIsConcludedFromKindsThatWereNotRead: of a Snapshot that lacks a kind, either the rest is decided and nothing
-// of that kind is made or counted as missing, or the error names it.
+// TestNothingIsConcludedFromKindsThatWereNotRead checks Inputs of Snapshots that lack a kind. Either no object of
+// that kind is created or considered missing, or the error names the kind.
 func TestNothingIsConcludedFromKindsThatWereNotRead(t *testing.T) {
 	config := catalog.Config{Replicas: 2}
 	for _, w := range []*world{newWorld(t, config, cool()), mappedWorld(t, config, mapped())} {
@@ -122,7 +122,7 @@ func TestNothingIsConcludedFromKindsThatWereNotRead(t *testing.T) {
 	}
 }
 
-// scopesBut are the kinds that a CatalogSource is read with, but one.
+// scopesBut returns the kinds that Gather reads, except one.
 func scopesBut(kind string) (scopes []olmcore.Scope) {
 	for group, kinds := range map[string][]string{
 		"":                          {"Namespace", "Pod", "Service", "ServiceAccount", "ConfigMap", "Node"},
@@ -142,7 +142,8 @@ func scopesBut(kind string) (scopes []olmcore.Scope) {
 	return scopes
 }
 
-// TestTheNamespaceIsNeededForItsLabelsAlone.
+// TestTheNamespaceIsNeededForItsLabelsAlone checks that Gather only needs the Namespace if the security context
+// follows from its labels.
 func TestTheNamespaceIsNeededForItsLabelsAlone(t *testing.T) {
 	cs := cool()
 	cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{SecurityContextConfig: v1alpha1.Restricted}

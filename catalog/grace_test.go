@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// podWrites are the times and causes of all writes to Pods since an event.
+// podWrites returns the times and causes of all writes to Pods since an event.
 func podWrites(w *world, from int) (at []time.Time, what []string) {
 	for _, e := range w.Events[from:] {
 		if e.Action == nil {
@@ -29,7 +29,7 @@ func podWrites(w *world, from int) (at []time.Time, what []string) {
 	return at, what
 }
 
-// unknownSince returns since when a node is silent, as its condition says.
+// unknownSince returns since when the Ready condition of a Node is Unknown.
 func unknownSince(t require.TestingT, w *world, name string) (since time.Time, silent bool) {
 	node, err := olmcore.Get[*corev1.Node](context.Background(), w.Cluster, "", name)
 	require.NoError(t, err)
@@ -41,10 +41,9 @@ func unknownSince(t require.TestingT, w *world, name string) (since time.Time, s
 	return since, false
 }
 
-// TestANodeIsGivenItsGraceAndNoMore draws histories of silent nodes: which ones, when and for how long, how long they are
-// waited for, and whether another node has room. The first action comes when the grace is over and not before, none comes
-// when the node is back within it or runs no Pod, and the catalog serves again at the very moment at which a node can run
-// the Pod.
+// TestANodeIsGivenItsGraceAndNoMore draws histories of unreachable Nodes, with different grace periods and free
+// Nodes. It checks that the first action comes when the grace period is over, that there is none if the Node recovers
+// before or runs no Pod, and that the catalog serves again as soon as a Node can run the Pod.
 func TestANodeIsGivenItsGraceAndNoMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := graceHistory{
@@ -74,7 +73,7 @@ func (h *graceHistory) run(t require.TestingT, d time.Duration) {
 	require.NoError(t, h.Driver.RunFor(context.Background(), d))
 }
 
-// makeRoom opens another node, which runs the Pod at once.
+// makeRoom makes another Node schedulable, which runs the Pod at once.
 func (h *graceHistory) makeRoom(t require.TestingT) {
 	if !h.full {
 		return
@@ -87,7 +86,7 @@ func (h *graceHistory) makeRoom(t require.TestingT) {
 	require.Equal(t, h.replicas, catalog.Assess(gathered(t, h.world)).Ready, "there is room, and it does not serve")
 }
 
-// graceWorld has four nodes, which may be full once the Pods run.
+// graceWorld returns a world with four Nodes. If full is true, they accept no more Pods once the first Pods run.
 func graceWorld(t require.TestingT, config catalog.Config, full bool) *world {
 	c := fake.NewCluster(start)
 	c.AutoCreateNamespaces = true
@@ -112,8 +111,8 @@ func gathered(t require.TestingT, w *world) catalog.Input {
 	return in
 }
 
-// TestAFlappingNodeCausesNoStorm: while each silence is shorter than the grace nothing is moved at all; else replacements
-// keep their distance, Pods do not pile up, and nothing moves back.
+// TestAFlappingNodeCausesNoStorm checks that no Pod is replaced while each outage is shorter than the grace period.
+// If the outages are longer, replacements respect the cooldown, Pods do not accumulate, and no Pod moves back.
 func TestAFlappingNodeCausesNoStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		short := rapid.Bool().Draw(t, "short silences")

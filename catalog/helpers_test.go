@@ -60,12 +60,12 @@ func newWorld(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) *
 	return &world{Cluster: c, Driver: &fake.Driver{Cluster: c, Controllers: []fake.Controller{controller(config)}}, config: config}
 }
 
-// run lets controllers and cluster go on for a time.
+// run lets the controllers and the cluster run for a time.
 func (w *world) run(t testing.TB, d time.Duration) {
 	require.NoError(t, w.Driver.RunFor(context.Background(), d))
 }
 
-// input is what a reconcile would see now.
+// input returns the Input of a reconcile now.
 func (w *world) input(t testing.TB) catalog.Input {
 	in, err := catalog.Gather(context.Background(), w.Cluster, coolKey, w.config)
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func (w *world) input(t testing.TB) catalog.Input {
 	return in
 }
 
-// converged is the input of a CatalogSource that serves and needs nothing.
+// converged returns the input of a CatalogSource that serves and is at rest.
 func converged(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) catalog.Input {
 	w := newWorld(t, config, cs)
 	w.run(t, time.Hour)
@@ -103,7 +103,7 @@ func podsOf(in catalog.Input) (serving []*corev1.Pod) {
 	return serving
 }
 
-// mapped is a CatalogSource that serves the ConfigMap content.
+// mapped returns a CatalogSource that serves the ConfigMap content.
 func mapped() *v1alpha1.CatalogSource {
 	cs := cool()
 	cs.Spec = v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeConfigmap, ConfigMap: "content"}
@@ -114,7 +114,7 @@ func olmNamespace() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "olm"}}
 }
 
-// mappedWorld is a cluster in which mapped serves.
+// mappedWorld returns a world in which mapped serves.
 func mappedWorld(t testing.TB, config catalog.Config, cs *v1alpha1.CatalogSource) *world {
 	w := newWorld(t, config, cs)
 	require.NoError(t, w.Cluster.Create(content()))
@@ -129,14 +129,14 @@ func mappedInput(t testing.TB, config catalog.Config) catalog.Input {
 	return in
 }
 
-// content is a ConfigMap that a catalog may be made from.
+// content returns a ConfigMap with the content of a catalog.
 func content() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "content", Namespace: "olm"}, Data: map[string]string{"packages": "cool"}}
 }
 
 var catalogSourceKind = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.CatalogSourceKind)
 
-// controller is what a program around this package does, without a gRPC client.
+// controller returns a controller of CatalogSources without a gRPC client.
 func controller(config catalog.Config) fake.Controller {
 	return fake.Controller{
 		Name: "catalog",
@@ -172,7 +172,7 @@ func reconcile(t *testing.T, base catalog.Input, change func(*catalog.Input)) ca
 	return out
 }
 
-// done lists verbs and names of the Pods that a result is about.
+// done lists the verbs and names of the Pods in an outcome.
 func done(out catalog.Outcome) (list []string) {
 	for _, a := range out.Actions {
 		if verb, target, cause := a.Describe(); target.Kind == "Pod" {
@@ -186,7 +186,7 @@ func done(out catalog.Outcome) (list []string) {
 	return list
 }
 
-// describe prints a whole outcome: patches in full, of new objects the name.
+// describe prints an outcome with full patches and the names of new objects.
 func describe(t testing.TB, out catalog.Outcome) string {
 	var b strings.Builder
 	for _, a := range out.Actions {
@@ -223,7 +223,7 @@ func describe(t testing.TB, out catalog.Outcome) string {
 	return strings.TrimSpace(b.String())
 }
 
-// describeStatus leaves out that nothing is left to do and nothing needs attention.
+// describeStatus prints a status without the conditions that say that nothing is wrong.
 func describeStatus(t testing.TB, b *strings.Builder, a olmcore.UpdateStatus) {
 	before, after := a.Before.(*v1alpha1.CatalogSource).Status, a.After.(*v1alpha1.CatalogSource).Status
 	fmt.Fprintf(b, "updateStatus %s (%s", a.Target, a.Cause.Reason)
@@ -334,7 +334,7 @@ func setNode(in *catalog.Input, status corev1.ConditionStatus, d time.Duration) 
 	return nil
 }
 
-// readyOf is the condition Ready of a node.
+// readyOf returns the Ready condition of a Node.
 func readyOf(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
@@ -359,18 +359,18 @@ func waiting(in *catalog.Input, reason string) {
 	in.Pods.Items[0].Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
 }
 
-// edit changes the spec as the API server counts it.
+// edit changes the spec and the generation.
 func edit(in *catalog.Input, change func(*v1alpha1.CatalogSourceSpec)) {
 	change(&in.CatalogSource.Spec)
 	in.CatalogSource.Generation++
 }
 
-// edited is edit as the change of an input.
+// edited returns edit as a change of an input.
 func edited(change func(*v1alpha1.CatalogSourceSpec)) func(*catalog.Input) {
 	return func(in *catalog.Input) { edit(in, change) }
 }
 
-// addPod adds a copy of the first Pod that is another Pod, on node b.
+// addPod adds a copy of the first Pod with another name on the Node b.
 func addPod(in *catalog.Input, name string, change func(*corev1.Pod)) {
 	pod := in.Pods.Items[0].DeepCopy()
 	pod.Name, pod.UID, pod.Spec.NodeName = name, "uid-"+in.Pods.Items[0].UID, "b"
@@ -387,7 +387,7 @@ func polling(interval string) *v1alpha1.UpdateStrategy {
 	return &v1alpha1.UpdateStrategy{RegistryPoll: &v1alpha1.RegistryPoll{RawInterval: interval}}
 }
 
-// pollAgo turns polling every 45 minutes on, with the last poll some time ago.
+// pollAgo enables polls every 45 minutes, with the last poll some time ago.
 func pollAgo(ago time.Duration, change func(*catalog.Input)) func(*catalog.Input) {
 	return func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.UpdateStrategy = polling("45m") })
@@ -398,7 +398,7 @@ func pollAgo(ago time.Duration, change func(*catalog.Input)) func(*catalog.Input
 	}
 }
 
-// probe adds a candidate that polls, made a minute ago.
+// probe adds a candidate that polls and was created a minute ago.
 func probe(change func(*corev1.Pod)) func(*catalog.Input) {
 	return func(in *catalog.Input) {
 		addPod(in, "cool-zz", func(p *corev1.Pod) {
@@ -414,14 +414,14 @@ func probe(change func(*corev1.Pod)) func(*catalog.Input) {
 // hashV046 is the hash of cool's Pod as releases v0.42 to v0.46 made it.
 const hashV046 = "az8Sdj7qplRNZwJ6scGZkG47Br6F4bLfZkoO0S"
 
-// demo is a CatalogSource of another name, for hashes that were taken from OLM.
+// demo returns a CatalogSource whose hashes were taken from OLM.
 func demo() *v1alpha1.CatalogSource {
 	cs := cool()
 	cs.Name = "demo"
 	return cs
 }
 
-// first is what the first reconcile of demo creates, by kind.
+// first returns the objects that the first reconcile of a CatalogSource creates, by kind.
 func first(t *testing.T, cs *v1alpha1.CatalogSource, namespace *corev1.Namespace, config catalog.Config) map[string]olmcore.Object {
 	cs.UID, cs.Generation = "uid", 1
 	namespace = namespace.DeepCopy()
@@ -439,7 +439,7 @@ func first(t *testing.T, cs *v1alpha1.CatalogSource, namespace *corev1.Namespace
 	return made
 }
 
-// emptyNamespace is an input in which all was read and nothing found.
+// emptyNamespace returns an input in which every list was read and is empty.
 func emptyNamespace(in catalog.Input) catalog.Input {
 	in.Pods, in.Services, in.ServiceAccounts = olmcore.Found[*corev1.Pod](), olmcore.Found[*corev1.Service](), olmcore.Found[*corev1.ServiceAccount]()
 	in.NetworkPolicies = olmcore.Found[*networkingv1.NetworkPolicy]()
@@ -452,7 +452,7 @@ func limits(memory string) *corev1.ResourceRequirements {
 	return &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}}
 }
 
-// answer is Reconcile of an input that keeps the contract.
+// answer returns the outcome of a valid input.
 func answer(t require.TestingT, in catalog.Input) catalog.Outcome {
 	out, err := catalog.Reconcile(in)
 	require.NoError(t, err)
@@ -480,7 +480,8 @@ func servesOn(t *testing.T, w *world) string {
 	return ""
 }
 
-// requireSameAnswer: a Reader that knows what an owner owns gives the same answer as one that lists everything.
+// requireSameAnswer checks that a Reader with an index by owner leads to the same outcome as one that lists
+// everything.
 func requireSameAnswer(t *testing.T, w *world) {
 	snapshot, err := w.Cluster.Snapshot()
 	require.NoError(t, err)
@@ -492,7 +493,7 @@ func requireSameAnswer(t *testing.T, w *world) {
 	require.Equal(t, describe(t, want), describe(t, got))
 }
 
-// bystander is an unmanaged Pod with the catalog's label.
+// bystander returns an unmanaged Pod with the label of the catalog.
 func bystander() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "bystander", Namespace: "olm", Labels: map[string]string{"olm.catalogSource": "cool"}},
@@ -500,13 +501,13 @@ func bystander() *corev1.Pod {
 	}
 }
 
-// podOf is the first Pod of a CatalogSource.
+// podOf returns the first Pod of a CatalogSource.
 func podOf(t *testing.T, cs *v1alpha1.CatalogSource, enforce string, config catalog.Config) *corev1.Pod {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pod-security.kubernetes.io/enforce": enforce}}}
 	return first(t, cs, namespace, config)["Pod"].(*corev1.Pod)
 }
 
-// recorded is an input in which the Pod that stays is recorded, if a decision on it deletes Pods that serve.
+// recorded returns an input in which the Pod that stays is recorded, if the decision deletes Pods that serve.
 func recorded(t require.TestingT, in catalog.Input) catalog.Input {
 	next := invariant.Clone(in)
 	for range 3 { // a status may be written before
@@ -532,7 +533,7 @@ func recorded(t require.TestingT, in catalog.Input) catalog.Input {
 	return after
 }
 
-// recordKept replaces an object of an input by what was written.
+// recordKept replaces an object of an input by the written one.
 func recordKept(in *catalog.Input, after olmcore.Object) {
 	switch o := after.(type) {
 	case *v1alpha1.CatalogSource:

@@ -21,7 +21,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// oddInputs are inputs that no healthy cluster gives, each made from that of a converged CatalogSource.
+// oddInputs contains inputs that a healthy cluster does not have. Each changes the input of a converged
+// CatalogSource.
 var oddInputs = map[string]func(*catalog.Input){
 	"empty objects": func(in *catalog.Input) {
 		in.Pods.Items, in.Nodes.Items = []*corev1.Pod{{}}, []*corev1.Node{{}}
@@ -114,6 +115,7 @@ var oddInputs = map[string]func(*catalog.Input){
 	},
 }
 
+// TestInputErrorsNameTheField checks that an InputError names the invalid field.
 func TestInputErrorsNameTheField(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for field, change := range map[string]func(*catalog.Input){

@@ -22,8 +22,8 @@ import (
 
 const keptPod = "olmcore/kept-pod"
 
-// TestTwoManagersNeverDeleteAllServingPods runs two managers with stale caches and different clocks over healthy nodes. Each
-// of their writes happens at any time after its decision. While no Pod fails, no write takes the last one that serves.
+// TestTwoManagersNeverDeleteAllServingPods runs two managers with stale caches and different clocks on healthy Nodes.
+// Each write happens at any time after its decision. It checks that no write deletes the last Pod that serves.
 func TestTwoManagersNeverDeleteAllServingPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawPair(t)
@@ -64,7 +64,7 @@ func drawPair(t *rapid.T) *pairWorld {
 	return w
 }
 
-// healthy are the Pods that serve clients.
+// healthy returns the Pods that serve clients.
 func (w *pairWorld) healthy() (pods []*corev1.Pod) {
 	all, _ := olmcore.List[*corev1.Pod](context.Background(), w.Cluster, "olm", nil)
 	for _, pod := range all {
@@ -79,7 +79,7 @@ func (w *pairWorld) healthy() (pods []*corev1.Pod) {
 	return pods
 }
 
-// decide lets a manager decide on what it has cached.
+// decide lets a manager decide from its cache.
 func (w *pairWorld) decide(t *rapid.T, who int) {
 	in, err := catalog.Gather(context.Background(), w.views[who], coolKey, w.config)
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func (w *pairWorld) decide(t *rapid.T, who int) {
 	w.pending[who] = out.Actions
 }
 
-// act performs the next write that a manager has decided.
+// act executes the next action of a manager.
 func (w *pairWorld) act(t *rapid.T, who int) {
 	if len(w.pending[who]) == 0 {
 		return
@@ -181,7 +181,7 @@ func (w *pairWorld) annotate(key, value string) error {
 	})
 }
 
-// addCopy adds a Pod that OLM left, or a manager that crashed.
+// addCopy adds a Pod that OLM or a crashed manager left behind.
 func (w *pairWorld) addCopy(t require.TestingT, pod *corev1.Pod) {
 	w.extra++
 	again := pod.DeepCopy()
@@ -194,7 +194,7 @@ func (w *pairWorld) addCopy(t require.TestingT, pod *corev1.Pod) {
 	require.NoError(t, w.Settle())
 }
 
-// rest lets both managers read everything and demands that no surplus Pod stays for good.
+// rest lets both managers read everything, and checks that no surplus Pod stays.
 func (w *pairWorld) rest(t *rapid.T) {
 	require.NoError(t, fake.Edit(w.Cluster, "olm", "cool", func(cs *v1alpha1.CatalogSource) { cs.Spec.UpdateStrategy = nil }))
 	for range 60 {

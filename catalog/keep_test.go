@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// surplusWorld is a cluster in which two Pods serve and one is wanted.
+// surplusWorld returns a cluster in which two Pods serve and one is configured.
 func surplusWorld(t *testing.T) *pairWorld {
 	w := newWorld(t, catalog.Config{}, cool())
 	w.run(t, time.Hour)
@@ -27,8 +27,8 @@ func surplusWorld(t *testing.T) *pairWorld {
 	return pair
 }
 
-// TestTwoManagersThatPreferDifferentPodsKeepOne lets two managers decide at once on caches that differ: to one of them the
-// node of a Pod is not ready.
+// TestTwoManagersThatPreferDifferentPodsKeepOne lets two managers decide at the same time. The cache of one manager
+// says that the Node of a Pod is not ready. It checks that one Pod stays.
 func TestTwoManagersThatPreferDifferentPodsKeepOne(t *testing.T) {
 	for name, order := range map[string][]int{"the first one writes first": {0, 1}, "the second one writes first": {1, 0}} {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +61,9 @@ func TestTwoManagersThatPreferDifferentPodsKeepOne(t *testing.T) {
 	}
 }
 
-// TestTheKeptPodIsRecordedBeforeADeletionOnly: at rest nothing is written, whatever the annotation holds.
-func TestTheKeptPodIsRecordedBeforeADeletionOnly(t *testing.T) {
+// TestTheKeptPodIsOnlyRecordedBeforeADeletion checks that the Pod that stays is only recorded before a deletion,
+// whatever the annotation contains.
+func TestTheKeptPodIsOnlyRecordedBeforeADeletion(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, value := range map[string]string{"none": "", "a Pod that is gone": "gone", "the Pod": string(base.Pods.Items[0].UID)} {
 		in := invariant.Clone(base)
@@ -81,7 +82,7 @@ func TestTheKeptPodIsRecordedBeforeADeletionOnly(t *testing.T) {
 	require.NotEmpty(t, named.Target.ResourceVersion)
 }
 
-// withStatus is an input whose status was written.
+// withStatus returns an input after its status was written.
 func withStatus(t *testing.T, in catalog.Input) catalog.Input {
 	if after, ok := olmcore.StatusOf[*v1alpha1.CatalogSource](answer(t, in).Actions); ok {
 		in.CatalogSource = after
@@ -89,7 +90,8 @@ func withStatus(t *testing.T, in catalog.Input) catalog.Input {
 	return in
 }
 
-// TestTheKeptPodMustServe: a Pod that is not ready, is being deleted or belongs to others is not kept, whoever names it.
+// TestTheKeptPodMustServe checks that a Pod that is not ready, is being deleted or belongs to others is not kept,
+// whatever the annotation contains.
 func TestTheKeptPodMustServe(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, change := range map[string]func(*corev1.Pod){
@@ -108,7 +110,7 @@ func TestTheKeptPodMustServe(t *testing.T) {
 	}
 }
 
-// TestATenantChoosesOnlyBetweenPodsThatServe: of two Pods that serve the one that the annotation names stays.
+// TestATenantChoosesOnlyBetweenPodsThatServe checks that the annotation only chooses between Pods that serve.
 func TestATenantChoosesOnlyBetweenPodsThatServe(t *testing.T) {
 	w := surplusWorld(t)
 	for _, chosen := range w.healthy() {
@@ -123,8 +125,8 @@ func TestATenantChoosesOnlyBetweenPodsThatServe(t *testing.T) {
 	}
 }
 
-// TestAKeptPodIsNotDeletedByAStaleCache: a Pod with a number is not deleted because of a Pod with a lower one, nor because its
-// node seems to be gone, while no other Pod serves.
+// TestAKeptPodIsNotDeletedByAStaleCache checks that a Pod with a number is not deleted while no other Pod with a
+// higher number serves, even if its Node seems to be gone.
 func TestAKeptPodIsNotDeletedByAStaleCache(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	in := invariant.Clone(base)
@@ -139,7 +141,7 @@ func TestAKeptPodIsNotDeletedByAStaleCache(t *testing.T) {
 	require.Equal(t, []string{"create a Pod NodeGone"}, done(answer(t, in)))
 }
 
-// TestAForgedNumberDoesNotKeepASurplusPod: numbers that no manager writes count as none.
+// TestAForgedNumberDoesNotKeepASurplusPod checks that numbers that no manager writes are ignored.
 func TestAForgedNumberDoesNotKeepASurplusPod(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, forged := range []string{"9223372036854775807", "1099511627776", "1099511627777", "99999999999999999999", "-1", "x", ""} {
@@ -149,8 +151,8 @@ func TestAForgedNumberDoesNotKeepASurplusPod(t *testing.T) {
 	}
 }
 
-// TestANodeThatRecoversKeepsTheRecordedPod lets the node of the recorded Pod be out of service, and recover before the two Pods that
-// are too many were deleted. Then the recorded Pod stays, and one Pod of each node is deleted.
+// TestANodeThatRecoversKeepsTheRecordedPod lets the Node of the recorded Pod be out of service, and recover before
+// the two surplus Pods are deleted. It checks that the recorded Pod stays, and that one Pod of each Node is deleted.
 func TestANodeThatRecoversKeepsTheRecordedPod(t *testing.T) {
 	in := converged(t, catalog.Config{Replicas: 2}, cool())
 	first := in.Pods.Items[0]
@@ -178,7 +180,7 @@ func number(pod *corev1.Pod, value string) {
 	pod.Annotations["olmcore/kept-pod-number"] = value
 }
 
-// TestAFailedRecordIsWrittenAgain: a rollout ends although the write of the annotation failed once.
+// TestAFailedRecordIsWrittenAgain checks that a rollout ends although one write of the annotation failed.
 func TestAFailedRecordIsWrittenAgain(t *testing.T) {
 	w := newWorld(t, catalog.Config{}, cool())
 	w.run(t, time.Hour)

@@ -20,8 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestEveryActionMayBeLostOrRepeated starts where a controller has the most to do, and loses or repeats each of its
-// actions.
+// TestEveryActionMayBeLostOrRepeated starts in situations with many actions. It checks that the catalog reaches the
+// same state if any of the actions is lost or repeated.
 func TestEveryActionMayBeLostOrRepeated(t *testing.T) {
 	for name, prepare := range map[string]func(*world) error{
 		"nothing exists": func(*world) error { return nil },
@@ -111,7 +111,8 @@ func after(w *world, start time.Duration, what func() error, later time.Duration
 	return w.Cluster.RunFor(later)
 }
 
-// numbers are what tells which attempt a Pod is: its name, why it was made, where it landed, its address, and its token.
+// numbers returns the fields that differ between attempts to create a Pod: its name, purpose, Node, address and
+// token.
 func numbers() (all []invariant.Ignore) {
 	for _, path := range [][]string{
 		{"metadata", "name"}, {"metadata", "uid"}, // it tells the name
@@ -136,6 +137,7 @@ func numbers() (all []invariant.Ignore) {
 	)
 }
 
+// TestLawsHoldForOddInputs checks the laws for inputs that a healthy cluster does not have.
 func TestLawsHoldForOddInputs(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, change := range oddInputs {
@@ -155,8 +157,8 @@ func TestLawsHoldForOddInputs(t *testing.T) {
 	}
 }
 
-// TestTheNextLookIsNeitherAtOnceNorFarAway: what is left of a second counts as one, and no wait is longer than 15 minutes.
-func TestTheNextLookIsNeitherAtOnceNorFarAway(t *testing.T) {
+// TestRequeueAfterIsLimited checks that RequeueAfter is at least a second and at most 15 minutes.
+func TestRequeueAfterIsLimited(t *testing.T) {
 	base := converged(t, catalog.Config{NodeUnreachableGrace: time.Hour, StartupFailureThreshold: 900}, cool())
 	for left, want := range map[time.Duration]time.Duration{
 		time.Nanosecond: time.Second, 400 * time.Millisecond: time.Second, time.Second: time.Second, 1500 * time.Millisecond: 1500 * time.Millisecond,
@@ -171,7 +173,7 @@ func TestTheNextLookIsNeitherAtOnceNorFarAway(t *testing.T) {
 	}
 }
 
-// TestTimeZonesDoNotMatter: an instant is the same wherever its clock hangs.
+// TestTimeZonesDoNotMatter checks that the time zones of the times in an Input do not matter.
 func TestTimeZonesDoNotMatter(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	zone := time.FixedZone("far away", 9*3600+1800)
@@ -186,7 +188,7 @@ func TestTimeZonesDoNotMatter(t *testing.T) {
 	}
 }
 
-// moveTimes writes every time in another zone; the instants stay.
+// moveTimes changes the time zone of every time. The instants stay the same.
 func moveTimes(v reflect.Value, zone *time.Location) {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -25,7 +25,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// around are the objects around the Pods of an input, and what would damage each.
+// around returns the objects around the Pods of an input, each with a function that damages it.
 func around(in *catalog.Input) map[olmcore.Object]func() {
 	objects := map[olmcore.Object]func(){}
 	for _, o := range in.Services.Items {
@@ -49,8 +49,8 @@ func around(in *catalog.Input) map[olmcore.Object]func() {
 	return objects
 }
 
-// TestOwnershipOfObjects damages each object around the Pods, in every state of its ownership: it is repaired, or left
-// alone because it goes, or reported because it is owned by another.
+// TestOwnershipOfObjects damages each object around the Pods, for every kind of ownership. It checks that the object
+// is repaired, or not changed because it is being deleted, or reported because others own it.
 func TestOwnershipOfObjects(t *testing.T) {
 	const repaired, left, reported = "update", "", "conflict"
 	owner := func(kind, group, name string) func(olmcore.Object) {
@@ -119,8 +119,8 @@ func TestOwnershipOfObjects(t *testing.T) {
 	}
 }
 
-// TestObjectsOfOtherNamesAndNamespacesAreIgnored: nothing, objects of other namespaces and those of other names change
-// nothing, wherever they stand.
+// TestObjectsOfOtherNamesAndNamespacesAreIgnored checks that objects with other names or of other namespaces change
+// nothing.
 func TestObjectsOfOtherNamesAndNamespacesAreIgnored(t *testing.T) {
 	for _, base := range []catalog.Input{converged(t, catalog.Config{Replicas: 2}, cool()), mappedInput(t, catalog.Config{})} {
 		for name, move := range map[string]func(olmcore.Object){
@@ -149,6 +149,8 @@ func TestObjectsOfOtherNamesAndNamespacesAreIgnored(t *testing.T) {
 	}
 }
 
+// TestTheBudgetFollowsTheReplicas checks that the PodDisruptionBudget is created, updated and deleted when the number
+// of replicas changes.
 func TestTheBudgetFollowsTheReplicas(t *testing.T) {
 	cs := cool()
 	cs.Annotations = map[string]string{"olmcore/replicas": "3"}
@@ -173,7 +175,8 @@ func TestTheBudgetFollowsTheReplicas(t *testing.T) {
 	require.Len(t, in.Pods.Items, 1)
 }
 
-// TestSecretsReachTheServiceAccount also when they are edited later; what others added stays.
+// TestSecretsReachTheServiceAccount checks that the ServiceAccount gets the pull secrets of the spec, also after a
+// change, and that secrets which others added stay.
 func TestSecretsReachTheServiceAccount(t *testing.T) {
 	cs := cool()
 	cs.Spec.Secrets = []string{"one", "two"}
@@ -190,9 +193,9 @@ func TestSecretsReachTheServiceAccount(t *testing.T) {
 	require.Equal(t, want, in.Pods.Items[0].Spec.ImagePullSecrets)
 }
 
-// TestTwoCatalogsNeverFightOverAService: a.b and a-b want a Service of the same name. The first has it; the second says so,
-// and touches nothing.
-func TestTwoCatalogsNeverFightOverAService(t *testing.T) {
+// TestTwoCatalogsDoNotShareAService checks two catalogs a.b and a-b, whose Services have the same name. The first one
+// uses the Service. The second one reports the conflict and changes nothing.
+func TestTwoCatalogsDoNotShareAService(t *testing.T) {
 	dotted, dashed := cool(), cool()
 	dotted.Name, dashed.Name = "a.b", "a-b"
 	w := newWorld(t, catalog.Config{}, dotted)
@@ -215,7 +218,8 @@ func TestTwoCatalogsNeverFightOverAService(t *testing.T) {
 	require.Equal(t, 1, owners)
 }
 
-// TestAConfigMapCatalogWithADot: its Service has dashes, as that of a catalog image.
+// TestAConfigMapCatalogWithADot checks that the Service of a ConfigMap catalog has dashes instead of dots in its
+// name, like that of an image.
 func TestAConfigMapCatalogWithADot(t *testing.T) {
 	cs := cool()
 	cs.Name = "a.b"
@@ -232,7 +236,8 @@ func TestAConfigMapCatalogWithADot(t *testing.T) {
 	require.Equal(t, []string{"a-b"}, services)
 }
 
-// TestObjectsWithDotsAndSecrets: names and accounts as OLM makes them.
+// TestObjectsWithDotsAndSecrets checks the names and the ServiceAccount of a catalog with dots in its name and with
+// pull secrets.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
 func TestObjectsWithDotsAndSecrets(t *testing.T) {
@@ -248,7 +253,8 @@ func TestObjectsWithDotsAndSecrets(t *testing.T) {
 	require.Equal(t, olmcore.OwnerReferenceTo(cs).UID, made["Pod"].GetOwnerReferences()[0].UID)
 }
 
-// TestDotsInTheNameOfAConfigMapSource become dashes in its Service, as for images.
+// TestDotsInTheNameOfAConfigMapSource checks that dots in the name of a ConfigMap source become dashes in the name of
+// its Service.
 func TestDotsInTheNameOfAConfigMapSource(t *testing.T) {
 	cs := mapped()
 	cs.Name, cs.UID = "a.b", "uid"
@@ -265,7 +271,8 @@ func TestDotsInTheNameOfAConfigMapSource(t *testing.T) {
 	}, made)
 }
 
-// TestLeftoversOfAFormerSourceTypeAreDeleted once the present one serves, and not before.
+// TestLeftoversOfAFormerSourceTypeAreDeleted checks that objects of a former source type are deleted once the present
+// source serves.
 func TestLeftoversOfAFormerSourceTypeAreDeleted(t *testing.T) {
 	kinds := func(w *world) (list []string) {
 		for _, o := range w.Cluster.Objects() {
@@ -308,8 +315,8 @@ func TestLeftoversOfAFormerSourceTypeAreDeleted(t *testing.T) {
 	require.Empty(t, w.input(t).Pods.Items)
 }
 
-// TestDamagedObjectsAreRepairedInPlace: each becomes what it was, by one update; only a roleRef, which the API server does
-// not change, takes a deletion.
+// TestDamagedObjectsAreRepairedInPlace checks that every damaged object is repaired by one update. Only a RoleBinding
+// with another roleRef is deleted and created again.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/configmap_test.go.
 func TestDamagedObjectsAreRepairedInPlace(t *testing.T) {

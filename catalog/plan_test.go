@@ -22,8 +22,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// described returns Pods from words: each says what is unlike a Pod of the present spec that serves, on a node of its own,
-// made long ago.
+// described returns the Pods that a text describes. A word says how the Pod differs from a current Pod that serves on
+// a Node of its own.
 func described(in *catalog.Input, text string) (pods []*corev1.Pod) {
 	for i, words := range strings.Split(text, ",") {
 		p := in.Pods.Items[0].DeepCopy()
@@ -82,7 +82,7 @@ func describeAs(in *catalog.Input, p *corev1.Pod, word string) {
 	}
 }
 
-// moves says what a result does to the Pods: + makes one, ^ promotes one, - deletes one.
+// moves lists what an outcome does to Pods: + creates, ^ promotes, - deletes.
 func moves(out catalog.Outcome) string {
 	var list []string
 	for _, a := range out.Actions {
@@ -104,9 +104,9 @@ func moves(out catalog.Outcome) string {
 	return strings.Join(list, " ")
 }
 
-// TestWhichPodsAreMadePromotedAndDeleted describes the Pods there are and says what is done about them, and how that is
-// called.
-func TestWhichPodsAreMadePromotedAndDeleted(t *testing.T) {
+// TestWhichPodsAreCreatedPromotedAndDeleted checks for descriptions of Pods which of them are created, promoted and
+// deleted, and which reason is reported.
+func TestWhichPodsAreCreatedPromotedAndDeleted(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, test := range []struct {
 		replicas           int
@@ -209,7 +209,8 @@ func TestWhichPodsAreMadePromotedAndDeleted(t *testing.T) {
 	}
 }
 
-// TestWhileNoNodeIsReady a Pod is made only where none is left that runs, and one that is refused is told.
+// TestWhileNoNodeIsReady checks that a Pod is only created if no unfinished Pod is left, and that a rejected Pod is
+// reported.
 func TestWhileNoNodeIsReady(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
@@ -247,8 +248,8 @@ func TestWhileNoNodeIsReady(t *testing.T) {
 	}
 }
 
-// TestFewerReplicasWhileNothingServes: two Pods of an old spec, neither of which serves, leave no room for the one that is
-// asked for now; the worse one goes first.
+// TestFewerReplicasWhileNothingServes checks that two Pods of an old spec that do not serve make room for one new
+// Pod. The worse one is deleted first.
 func TestFewerReplicasWhileNothingServes(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 2}, cool())
 	shrink := func(in *catalog.Input) {
@@ -267,8 +268,8 @@ func TestFewerReplicasWhileNothingServes(t *testing.T) {
 	require.Equal(t, []string{"create a Pod PodOutdated", "delete " + base.Pods.Items[0].Name + " PodOutdated"}, done(out))
 }
 
-// TestHundredsOfPods: a controller without a computed name may have made any number of twins. Whatever became of them, one
-// decision deals with all.
+// TestHundredsOfPods checks that one decision handles hundreds of Pods, which a controller without computed names may
+// have created.
 func TestHundredsOfPods(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	const n = 300
@@ -308,8 +309,9 @@ func TestHundredsOfPods(t *testing.T) {
 	}
 }
 
-// TestAPodIsMovedAheadOnlyWhereAnotherNodeTakesIt: an announced eviction is anticipated when there is a place to go to.
-func TestAPodIsMovedAheadOnlyWhereAnotherNodeTakesIt(t *testing.T) {
+// TestAPodIsReplacedBeforeItsEvictionIfAnotherNodeCanRunIt checks that a Pod is replaced before its eviction if
+// another Node can run the replacement.
+func TestAPodIsReplacedBeforeItsEvictionIfAnotherNodeCanRunIt(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	taint := corev1.Taint{Key: "dedicated", Value: "x", Effect: corev1.TaintEffectNoSchedule}
 	tolerate := func(tolerations ...corev1.Toleration) func(*catalog.Input, *corev1.Node) {
@@ -367,7 +369,8 @@ func TestAPodIsMovedAheadOnlyWhereAnotherNodeTakesIt(t *testing.T) {
 	}
 }
 
-// TestWhenManyNodesFailOnePodIsReplacedAtATime: that many failures may be one failure of the control plane.
+// TestWhenManyNodesFailOnePodIsReplacedAtATime checks that Pods are replaced one after the other if many Nodes fail,
+// because the control plane may be the cause.
 func TestWhenManyNodesFailOnePodIsReplacedAtATime(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 2}, cool())
 	arrange := func(in *catalog.Input) {
@@ -398,7 +401,8 @@ func TestWhenManyNodesFailOnePodIsReplacedAtATime(t *testing.T) {
 	require.Empty(t, done(out), "the first replacement is not ready yet")
 }
 
-func TestSurplusPodsGoWhereTheyShareAHost(t *testing.T) {
+// TestSurplusPodsThatShareAHostAreDeletedFirst checks that surplus Pods that share a host are deleted first.
+func TestSurplusPodsThatShareAHostAreDeletedFirst(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 2}, cool())
 	out := reconcile(t, base, func(in *catalog.Input) {
 		in.Pods.Items[1].Spec.NodeName = in.Pods.Items[0].Spec.NodeName
@@ -407,9 +411,9 @@ func TestSurplusPodsGoWhereTheyShareAHost(t *testing.T) {
 	require.Equal(t, []string{"delete " + base.Pods.Items[1].Name + " PodSurplus"}, done(out))
 }
 
-// TestAPodThatIsSetAsideIsReplaced: a user takes a Pod's labels, to debug it, and perhaps its owner too. It serves no
-// longer, takes no place or name, and is left alone; and its failures are not the catalog's.
-func TestAPodThatIsSetAsideIsReplaced(t *testing.T) {
+// TestAPodWithoutItsLabelsIsReplaced checks that a Pod whose labels, and perhaps owner, a user removed is replaced.
+// It is not changed, does not occupy a name or the room of a Pod, and its failures do not matter.
+func TestAPodWithoutItsLabelsIsReplaced(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"its labels":               func(p *corev1.Pod) { p.Labels = nil },
 		"its labels and its owner": func(p *corev1.Pod) { p.Labels, p.OwnerReferences = nil, nil },
@@ -448,8 +452,8 @@ func TestAPodThatIsSetAsideIsReplaced(t *testing.T) {
 	require.Equal(t, []types.NamespacedName{{Namespace: "olm"}}, catalog.Affected(pod("a-catalog-with-a-name-that-is-as-long-as-can-w4nrrin4qx")))
 }
 
-// TestANodeWithinItsGraceChangesNoDecision: as long as the grace of one node lasts, Pods are decided about as if the node
-// were ready.
+// TestANodeWithinItsGraceChangesNoDecision checks that a decision about Pods is the same during the grace period of a
+// Node as if the Node were ready.
 func TestANodeWithinItsGraceChangesNoDecision(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	differ := map[string]bool{}
@@ -484,8 +488,9 @@ func TestANodeWithinItsGraceChangesNoDecision(t *testing.T) {
 	}, differ)
 }
 
-// TestAStaleCacheMakesNoSecondPod: a decision that is taken again before its Pod is seen names the same Pod.
-func TestAStaleCacheMakesNoSecondPod(t *testing.T) {
+// TestAStaleCacheCreatesNoSecondPod checks that a decision that is repeated before its Pod is observed names the same
+// Pod.
+func TestAStaleCacheCreatesNoSecondPod(t *testing.T) {
 	base := converged(t, catalog.Config{Replicas: 3}, cool())
 	names := func(now time.Duration) (list []string) {
 		in := invariant.Clone(base)
@@ -502,8 +507,9 @@ func TestAStaleCacheMakesNoSecondPod(t *testing.T) {
 	require.Equal(t, names(0), names(time.Minute))
 }
 
-// TestPodsStayIfEveryNodeIsOutOfService checks that a Pod is not replaced if a new Pod would have to leave its Node, too, even if the
-// Pods of the catalog tolerate every taint. Otherwise Pods would be created and deleted without end.
+// TestPodsStayIfEveryNodeIsOutOfService checks that a Pod is not replaced if the new Pod would be evicted from its
+// Node, too, even if the Pods of the catalog tolerate every taint. Otherwise Pods would be created and deleted
+// endlessly.
 func TestPodsStayIfEveryNodeIsOutOfService(t *testing.T) {
 	cs := cool()
 	cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}

@@ -21,6 +21,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
+// TestCreatedObjectsCarryTheHashesOfOLM checks that new objects have the hashes that OLM would give them.
 func TestCreatedObjectsCarryTheHashesOfOLM(t *testing.T) {
 	made := first(t, demo(), &corev1.Namespace{}, catalog.Config{})
 	require.Equal(t, "8mkB2lJDec9CxOdLU78pHV2eHSvKaMQM3tjk9Z", made["Pod"].GetLabels()["olm.pod-spec-hash"])
@@ -33,9 +34,9 @@ func TestCreatedObjectsCarryTheHashesOfOLM(t *testing.T) {
 	require.Equal(t, []corev1.LocalObjectReference{{Name: "pull"}}, made["ServiceAccount demo"].(*corev1.ServiceAccount).ImagePullSecrets)
 }
 
-// TestHintsAndAnnotationsAreNoPartOfTheHash: what changes from node to node or with a comment must not replace Pods; what
-// changes the Pod must.
-func TestHintsAndAnnotationsAreNoPartOfTheHash(t *testing.T) {
+// TestHintsAndAnnotationsAreNotPartOfTheHash checks that scheduling hints and annotations do not change the hash of a
+// Pod, and that the spec does.
+func TestHintsAndAnnotationsAreNotPartOfTheHash(t *testing.T) {
 	const plain = "8mkB2lJDec9CxOdLU78pHV2eHSvKaMQM3tjk9Z"
 	hash := func(change func(*v1alpha1.CatalogSource, *catalog.Config)) string {
 		cs, config := demo(), catalog.Config{}
@@ -93,8 +94,8 @@ func TestHintsAndAnnotationsAreNoPartOfTheHash(t *testing.T) {
 	}
 }
 
-// TestAnAdoptedClusterIsLeftAlone: the objects that any accepted release of OLM made are taken over without a write to
-// them.
+// TestAnAdoptedClusterIsLeftAlone checks that the objects of every supported release of OLM are adopted without a
+// write.
 func TestAnAdoptedClusterIsLeftAlone(t *testing.T) {
 	for _, hash := range []string{"8mkB2lJDec9CxOdLU78pHV2eHSvKaMQM3tjk9Z", "3D0S63IDfCwSkylU1gp8djRRUfCMESGJUlgnHa", "1xzDUvKt8KQmd0WAUWBAkQxkpRkbq3RyYYYAm"} {
 		w := newWorld(t, catalog.Config{}, demo())
@@ -117,7 +118,7 @@ func TestAnAdoptedClusterIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestThePublishedCatalogSourceServes starts the CatalogSource of OLM's own quickstart manifests.
+// TestThePublishedCatalogSourceServes checks that the CatalogSource of OLM's quickstart manifests serves.
 func TestThePublishedCatalogSourceServes(t *testing.T) {
 	found := 0
 	for _, o := range realdata.Objects(t, filepath.Join(realdata.Dir(t), "manifests", "olm-quickstart.yaml")) {
@@ -137,7 +138,7 @@ func TestThePublishedCatalogSourceServes(t *testing.T) {
 	require.NotZero(t, found)
 }
 
-// TestImagesArePulledAsByOLM: always, unless the reference has a digest.
+// TestImagesArePulledAsByOLM checks that images are always pulled, unless the reference has a digest.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/reconciler_test.go.
 func TestImagesArePulledAsByOLM(t *testing.T) {
@@ -157,7 +158,8 @@ func TestImagesArePulledAsByOLM(t *testing.T) {
 	}
 }
 
-// TestSecurityFollowsTheSpecThenTheNamespace.
+// TestSecurityFollowsTheSpecThenTheNamespace checks that the security context follows from the spec, or from the
+// namespace if the spec does not set it.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/reconciler_test.go.
 func TestSecurityFollowsTheSpecThenTheNamespace(t *testing.T) {
@@ -197,7 +199,7 @@ func TestSecurityFollowsTheSpecThenTheNamespace(t *testing.T) {
 	}
 }
 
-// TestSchedulingIsThatOfTheSpec.
+// TestSchedulingIsThatOfTheSpec checks that the scheduling fields of a Pod are those of spec.grpcPodConfig.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/reconciler_test.go.
 func TestSchedulingIsThatOfTheSpec(t *testing.T) {
@@ -237,8 +239,8 @@ func TestSchedulingIsThatOfTheSpec(t *testing.T) {
 	require.Equal(t, affinity, pod.Spec.Affinity)
 }
 
-// TestNoImageIsEverEmpty: without a setting each image has OLM's default.
-func TestNoImageIsEverEmpty(t *testing.T) {
+// TestImagesHaveDefaults checks that every image has OLM's default.
+func TestImagesHaveDefaults(t *testing.T) {
 	cs := demo()
 	cs.Spec.GrpcPodConfig = &v1alpha1.GrpcPodConfig{ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/c"}}
 	pod := podOf(t, cs, "", catalog.Config{})
@@ -248,8 +250,8 @@ func TestNoImageIsEverEmpty(t *testing.T) {
 	require.Equal(t, catalog.DefaultConfigMapServerImage, mappedInput(t, catalog.Config{}).Pods.Items[0].Spec.Containers[0].Image)
 }
 
-// TestTheAutoscalerMayEvictPods by the autoscaler, whatever the CatalogSource says; settings and what kubectl remembers are
-// not copied to the Pods.
+// TestTheAutoscalerMayEvictPods checks that Pods have the annotation safe-to-evict, whatever the CatalogSource
+// contains, and that annotations of this library and of kubectl are not copied to Pods.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
 func TestTheAutoscalerMayEvictPods(t *testing.T) {

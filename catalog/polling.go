@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// maxPollInterval bounds spec.updateStrategy.registryPoll.interval.
+	// maxPollInterval is the maximum of spec.updateStrategy.registryPoll.interval.
 	maxPollInterval = 10 * 365 * 24 * time.Hour
-	// lastingWait is how long a container may wait for a reason that does not pass.
-	lastingWait = time.Minute
+	// permanentWait is how long a container may wait for a reason that does not pass.
+	permanentWait = time.Minute
 )
 
-// pollSchedule is when an image is polled: a candidate pulls it anew. A poll starts with the creation of its Pod; the
-// status remembers it.
+// pollSchedule says when the image is polled. To poll it, a candidate pulls it again. The time of a poll is the
+// creation time of its Pod, which the status records.
 type pollSchedule struct {
-	On      bool          // the image is to be polled
-	Problem string        // what is wrong with the interval, empty when nothing is
-	Last    time.Time     // when the last poll started; zero: never
-	Left    time.Duration // until the next one
-	Wait    time.Duration // until the schedule may change by the clock alone; 0: never
+	on        bool          // the image is polled
+	problem   string        // what is wrong with the interval; empty if nothing is
+	last      time.Time     // when the last poll started; zero: never
+	left      time.Duration // until the next poll
+	changesIn time.Duration // until the schedule may change without an event; 0: never
 }
 
 func asksForPolls(spec *v1alpha1.CatalogSourceSpec) bool {
@@ -43,63 +43,70 @@ func isImage(spec *v1alpha1.CatalogSourceSpec) bool {
 	return spec.SourceType == v1alpha1.SourceTypeGrpc && spec.Image != ""
 }
 
-// observePoll returns when the image of a CatalogSource is polled: no two polls within Config.MinPollInterval, and each
-// delayed by up to a tenth of the interval, as Input.Jitter says.
+// observePoll returns the schedule. Config.MinPollInterval is the minimum time between two polls. Input.Jitter delays
+// each poll by up to a tenth of the interval.
 func (f *facts) observePoll() pollSchedule {
-	cs, now := f.CatalogSource, f.Now
-	interval, problem := pollInterval(cs.Spec.UpdateStrategy, f.Config.MinPollInterval)
-	s := pollSchedule{On: asksForPolls(&cs.Spec) && isImage(&cs.Spec) && !isPinned(&cs.Spec), Problem: quoted(problem)}
-	if recorded := cs.Status.LatestImageRegistryPoll; recorded != nil {
-		s.Last = recorded.Time
+	spec := &f.source.Spec
+	interval, problem := pollInterval(spec.UpdateStrategy, f.config.MinPollInterval)
+	s := pollSchedule{on: asksForPolls(spec) && isImage(spec) && !isPinned(spec), problem: quoted(problem)}
+	if recorded := f.source.Status.LatestImageRegistryPoll; recorded != nil {
+		s.last = recorded.Time
 	}
-	if !s.On {
+	if !s.on {
 		return s
 	}
-	today := now.UTC().Truncate(time.Second)
-	if isFuture(s.Last, now) {
-		s.Last = today
+	thisSecond := f.now.UTC().Truncate(time.Second)
+	if isFuture(s.last, f.now) {
+		s.last = thisSecond
 	}
-	delay := time.Duration(f.Jitter * float64(interval) / 10).Truncate(time.Second)
-	// A poll by a Pod that was made in the future counts as one of now, once the recorded one is over, so that it is
-	// not written anew with each look.
-	ahead := false
-	for _, p := range f.pods.choose(func(p *registryPod) bool { return p.Owned && p.madeToPoll() }) {
-		switch created := p.CreationTimestamp.Time; {
-		case isFuture(created, now):
-			s.Wait = olmcore.Nearest(s.Wait, created.Sub(now.Add(olmcore.ClockTolerance)))
-			ahead = ahead || p.Role == roleCandidate
-		case created.After(s.Last):
-			s.Last = created
+	// 1. The last poll starts with the newest Pod that polls.
+	createdInFuture := false
+	for _, p := range f.pods.all {
+		created := p.CreationTimestamp.Time
+		switch {
+		case !p.owned || !p.madeToPoll():
+		case isFuture(created, f.now):
+			s.changesIn = olmcore.Nearest(s.changesIn, created.Sub(f.now.Add(olmcore.ClockTolerance)))
+			createdInFuture = createdInFuture || p.role == roleCandidate
+		case created.After(s.last):
+			s.last = created
 		}
 	}
-	s.Left = f.untilPoll(s.Last, interval) + delay
-	if ahead && s.Left <= 0 {
-		s.Last = today
-		s.Left = f.untilPoll(s.Last, interval) + delay
+	// 2. The next poll.
+	jitter := time.Duration(f.in.Jitter * float64(interval) / 10).Truncate(time.Second)
+	s.left = f.untilPoll(s.last, interval) + jitter
+	if !createdInFuture {
+		return s
 	}
-	if ahead {
-		s.Wait = olmcore.Nearest(s.Wait, s.Left)
+	// 3. If a candidate was created in the future, the poll counts as one of now when the recorded interval is over. So
+	// not every reconcile records another time.
+	if s.left <= 0 {
+		s.last = thisSecond
+		s.left = f.untilPoll(s.last, interval) + jitter
 	}
+	s.changesIn = olmcore.Nearest(s.changesIn, s.left)
 	return s
 }
 
+// untilPoll returns the time until the next poll after the last one, or after the creation of the CatalogSource.
 func (f *facts) untilPoll(last time.Time, interval time.Duration) time.Duration {
-	base := cmp.Or(last, f.CatalogSource.CreationTimestamp.Time)
-	switch {
-	case last.IsZero() && f.CatalogSource.CreationTimestamp.IsZero():
-		return 0 // nothing else would ever make it due
-	case isFuture(base, f.Now):
-		base = f.Now
+	created := f.source.CreationTimestamp.Time
+	if last.IsZero() && created.IsZero() {
+		return 0 // no other time would make the poll due
 	}
-	return base.Add(interval).Sub(f.Now)
+	base := cmp.Or(last, created)
+	if isFuture(base, f.now) {
+		base = f.now
+	}
+	return base.Add(interval).Sub(f.now)
 }
 
-// pollInterval returns the interval to poll at and what is wrong with the one of the spec, in OLM's words where it has
-// some; empty when nothing is, or nothing is polled. It takes what the API's decoder leaves, and what was written in Go.
+// pollInterval returns the interval of the polls. If the interval in the spec cannot be used, problem says why, in
+// OLM's words as far as it has some. The spec may come from the decoder of the API or from Go code.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, UpdateStrategy.UnmarshalJSON.
-// Differs: an interval that would poll all the time, or never, is bounded.
-func pollInterval(strategy *v1alpha1.UpdateStrategy, least time.Duration) (interval time.Duration, problem string) {
+// Differs: an interval that would poll all the time, or never, is limited.
+func pollInterval(strategy *v1alpha1.UpdateStrategy, minimum time.Duration) (interval time.Duration, problem string) {
 	const standard, field = v1alpha1.DefaultRegistryPollDuration, "spec.updateStrategy.registryPoll.interval"
 	if strategy == nil || strategy.RegistryPoll == nil {
 		return standard, ""
@@ -114,182 +121,29 @@ func pollInterval(strategy *v1alpha1.UpdateStrategy, least time.Duration) (inter
 		return standard, "empty polling interval; cannot requeue registry server sync without a provided polling interval"
 	default:
 		var err error
-		if interval, err = time.ParseDuration(poll.RawInterval); err != nil {
-			return standard, "error parsing " + field + ". Using the default value of " + standard.String() + " instead. Error: " + err.Error()
+		interval, err = time.ParseDuration(poll.RawInterval)
+		if err != nil {
+			return standard, "error parsing " + field + ". Using the default value of " + standard.String() + " instead. " +
+				"Error: " + err.Error()
 		}
 	}
 	switch {
 	case interval <= 0:
-		return least, field + " must be positive"
-	case interval < least:
-		return least, field + " must be at least " + least.String() + "; using " + least.String()
+		return minimum, field + " must be positive"
+	case interval < minimum:
+		return minimum, field + " must be at least " + minimum.String() + "; using " + minimum.String()
 	case interval > maxPollInterval:
 		return maxPollInterval, field + " must be at most 10 years; using 10 years"
 	}
 	return interval, ""
 }
 
-type pollStep int
-
-const (
-	pollNothing pollStep = iota
-	pollStart            // a candidate is to pull the image
-	pollAgain            // the image has newer content, which too few candidates have
-	pollPromote          // the ready candidates take over
-	pollEnd              // all candidates go; Outcome says why
-)
-
-type pollVerdict struct {
-	Step    pollStep
-	Outcome string        // the Reason of ConditionUpdatePolled once a poll has ended
-	Text    string        // the rest of its message
-	Failed  *registryPod  // the Pod of a poll that failed
-	Polled  time.Time     // when a poll was made that needed no Pod; zero: none was
-	Wait    time.Duration // until the verdict may change by the clock alone; 0: never
-}
-
-// judgePoll goes on with a poll, or starts the next one. It is asked only while no Pod is missing. calm: nothing else is
-// under way.
-func (f *facts) judgePoll(calm bool) pollVerdict {
-	if !f.poll.On {
-		return pollVerdict{}
-	}
-	v, wait := f.failedPoll()
-	switch {
-	case v.Step == pollEnd:
-		return v
-	case slices.ContainsFunc(f.pods.Items, func(p *registryPod) bool { return p.Probe && p.Live }):
-		v = f.comparePoll()
-	default:
-		v = f.startPoll(calm)
-	}
-	v.Wait = olmcore.Nearest(v.Wait, wait)
-	return v
-}
-
-// comparePoll decides what the Pods that poll are good for once they are ready.
-func (f *facts) comparePoll() (v pollVerdict) {
-	same, other := 0, 0
-	for _, p := range f.pods.readyCandidates() {
-		switch {
-		case p.Content == "" || f.pods.Content == "": // nothing follows from what is not known
-			v.Wait = olmcore.Nearest(v.Wait, p.Left)
-		case p.Content != f.pods.Content:
-			other++
-		default:
-			same++
-		}
-	}
-	switch {
-	case same > 0:
-		v.Step, v.Outcome = pollEnd, ReasonUpToDate
-	case other > 0 && f.pods.uniformCandidates(f.Config.Replicas):
-		v.Step = pollPromote
-	case other > 0:
-		v.Step = pollAgain
-	}
-	return v
-}
-
-// startPoll has the image pulled anew when it is time and nothing else is under way.
-func (f *facts) startPoll(calm bool) pollVerdict {
-	// Where no node takes a Pod, a second one would not find a place either.
-	held := func(p *registryPod) bool {
-		return p.Role != roleNone && (p.HoldsPoll || p.Trouble == ReasonPodUnschedulable)
-	}
-	_, digest, found := strings.Cut(f.pods.Content, "@") // an imageID is repo@sha256:1 or sha256:1
-	if !found {
-		digest = f.pods.Content
-	}
-	switch {
-	case !calm, f.pods.Disruption != noDisruption, f.pods.Active > f.Config.Replicas, slices.ContainsFunc(f.pods.Items, held):
-		return pollVerdict{}
-	case f.poll.Left > 0:
-		return pollVerdict{Wait: f.poll.Left}
-	case f.ResolvedDigest != "" && digest == f.ResolvedDigest:
-		return pollVerdict{Outcome: ReasonUpToDate, Polled: f.Now.UTC().Truncate(time.Second)}
-	}
-	return pollVerdict{Step: pollStart}
-}
-
-// failedPoll returns the verdict on Pods that poll and will not become ready, and how long it is until that may be said
-// of one.
-//
-// Source: operator-lifecycle-manager pkg/controller/registry/reconciler, podFailed.
-// Differs: one that waits for ever, or has finished, has failed too.
-func (f *facts) failedPoll() (v pollVerdict, wait time.Duration) {
-	for _, p := range f.pods.choose(func(p *registryPod) bool {
-		return p.Probe && (p.Present || p.Fails) && p.DeletionTimestamp == nil
-	}) {
-		why := ""
-		switch {
-		case p.Finished:
-			why = "has finished"
-		case p.Status.Phase == corev1.PodUnknown:
-			why = "is in an unknown state"
-		case p.Ready && (p.Content != "" && f.pods.Content != "" || f.pods.Ready == 0):
-			continue
-		default:
-			var left time.Duration
-			why, left = f.waitsInVain(p)
-			wait = olmcore.Nearest(wait, left)
-		}
-		switch {
-		case why != "":
-			v = pollVerdict{Step: pollEnd, Outcome: ReasonCandidateFailed, Text: why, Failed: p}
-		case p.Left <= 0 && v.Outcome == "":
-			text := "did not become ready in time: " + cmp.Or(p.describe(), "its content is not known")
-			v = pollVerdict{Step: pollEnd, Outcome: ReasonCandidateTimedOut, Text: text}
-		}
-	}
-	return v, wait
-}
-
-// waitsInVain returns what a container waits for in vain, and how long it is until that is certain.
-func (f *facts) waitsInVain(p *registryPod) (why string, wait time.Duration) {
-	left := p.CreationTimestamp.Add(lastingWait).Sub(f.Now)
-	for _, status := range allContainers(p.Pod) {
-		if status.State.Waiting == nil {
-			continue
-		}
-		switch reason := status.State.Waiting.Reason; reason {
-		case "CrashLoopBackOff":
-			return "crashes", wait
-		case "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError":
-			if left <= 0 {
-				return "cannot start: " + reason, wait
-			}
-			wait = left
-		}
-	}
-	return "", wait
-}
-
-// polled returns what became of the last poll, of a spec that asks for polls. recorded is the condition that says so, or nil.
-func (s pollSchedule) polled(spec *v1alpha1.CatalogSourceSpec, list podList, v pollVerdict, recorded *metav1.Condition) metav1.Condition {
-	lastServes := func(p *registryPod) bool {
-		created := p.CreationTimestamp
-		return p.serves() && p.madeToPoll() && !created.IsZero() && created.Time.Equal(s.Last)
-	}
-	switch {
-	case !isImage(spec):
-		return isFalse(ReasonPollingDisabled, "only images are polled")
-	case isPinned(spec):
-		return isFalse(ReasonImagePinnedByDigest, "the image is pinned by its digest and cannot change")
-	case v.Outcome == "" && slices.ContainsFunc(list.Items, lastServes):
-		v.Outcome = ReasonUpdatePromoted
-	}
-	c := isFalse(v.Outcome, v.message())
-	if v.Outcome == "" {
-		if recorded == nil || !slices.Contains([]string{ReasonUpToDate, ReasonUpdatePromoted, ReasonCandidateFailed, ReasonCandidateTimedOut}, recorded.Reason) {
-			return isUnknown(ReasonNeverPolled, "the image has not been polled yet")
-		}
-		c = isFalse(recorded.Reason, recorded.Message) // it stays until the next poll has ended
-	}
-	if c.Reason == ReasonUpToDate || c.Reason == ReasonUpdatePromoted {
-		c.Status = metav1.ConditionTrue
-	}
-	return c
+// pollResult is how a poll ended.
+type pollResult struct {
+	reason string    // of ConditionUpdatePolled; empty: no poll ended
+	text   string    // the end of the message for a poll that failed
+	failed *pod      // the Pod of a poll that failed
+	polled time.Time // the time of a poll that needed no Pod; zero: none
 }
 
 var pollTexts = map[string]string{
@@ -297,12 +151,197 @@ var pollTexts = map[string]string{
 	ReasonUpdatePromoted: "the last poll found newer content, which is served now",
 }
 
-func (v pollVerdict) message() string {
-	return cmp.Or(pollTexts[v.Outcome], "the pod of the last poll "+v.Text)
+func (r pollResult) message() string {
+	return cmp.Or(pollTexts[r.reason], "the pod of the last poll "+r.text)
 }
 
-// madeToPoll reports whether the Pod was made to poll the image. OLM makes candidates for nothing else, and does not
-// write that on them.
-func (p *registryPod) madeToPoll() bool {
-	return p.MadeFor == registry.PurposePoll || p.MadeFor == "" && p.Role == roleCandidate
+// pollPods contains what is known about the poll that is under way. It is empty if the image is not polled.
+type pollPods struct {
+	running       bool          // a candidate polls the image
+	failed        pollResult    // the result of a poll whose Pod will not become ready
+	same, changed podList       // ready candidates with the content that is served, and with other content
+	changesIn     time.Duration // until this may change without an event; 0: never
+}
+
+func (f *facts) observePollPods() pollPods {
+	if !f.poll.on {
+		return pollPods{}
+	}
+	failed, changesIn := f.failedPoll()
+	if failed.reason != "" {
+		return pollPods{failed: failed}
+	}
+	observed := pollPods{changesIn: changesIn}
+	observed.running = f.pods.all.any(func(p *pod) bool { return p.polls && p.class.Live })
+	if !observed.running {
+		return observed
+	}
+	for _, p := range f.pods.candidates.ready() {
+		switch {
+		case p.content == "" || f.pods.content == "": // unknown content cannot be compared
+			observed.changesIn = olmcore.Nearest(observed.changesIn, p.readyLeft)
+		case p.content == f.pods.content:
+			observed.same = append(observed.same, p)
+		default:
+			observed.changed = append(observed.changed, p)
+		}
+	}
+	return observed
+}
+
+// failedPoll returns the result of a poll whose Pod will not become ready. If there is none, failsIn is the time until
+// there may be one.
+func (f *facts) failedPoll() (failed pollResult, failsIn time.Duration) {
+	for _, p := range f.pods.all {
+		if !p.polls || p.DeletionTimestamp != nil || !p.isCurrent() && !p.class.Fails {
+			continue
+		}
+		failure, left := pollFailure(f, p)
+		failsIn = olmcore.Nearest(failsIn, left)
+		switch {
+		case failure != "":
+			failed = pollResult{reason: ReasonCandidateFailed, text: failure, failed: p}
+		case p.readyLeft <= 0 && failed.reason == "" && !canCompare(f, p):
+			text := "did not become ready in time: " + cmp.Or(p.note(), "its content is not known")
+			failed = pollResult{reason: ReasonCandidateTimedOut, text: text}
+		}
+	}
+	return failed, failsIn
+}
+
+// pollFailure returns why a Pod that polls has failed. If it has not failed, failsIn is the time until that may be
+// certain.
+//
+// Source: operator-lifecycle-manager pkg/controller/registry/reconciler, podFailed.
+// Differs: a Pod that waits permanently, or has finished, has failed too.
+func pollFailure(f *facts, p *pod) (failure string, failsIn time.Duration) {
+	switch {
+	case p.finished:
+		return "has finished", 0
+	case p.Status.Phase == corev1.PodUnknown:
+		return "is in an unknown state", 0
+	case canCompare(f, p):
+		return "", 0
+	}
+	left := p.CreationTimestamp.Add(permanentWait).Sub(f.now)
+	for _, status := range containerStatuses(p.Pod) {
+		if status.State.Waiting == nil {
+			continue
+		}
+		switch reason := status.State.Waiting.Reason; reason {
+		case "CrashLoopBackOff":
+			return "crashes", failsIn
+		case "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError":
+			if left <= 0 {
+				return "cannot start: " + reason, failsIn
+			}
+			failsIn = left
+		}
+	}
+	return "", failsIn
+}
+
+// canCompare reports whether a Pod is ready and its content can be compared with the content that is served, if any is.
+func canCompare(f *facts, p *pod) bool {
+	return p.ready && (p.content != "" && f.pods.content != "" || len(f.pods.serving.ready()) == 0)
+}
+
+// pollImage decides while no Pod is missing: it continues the poll that is under way, or starts the next one.
+func pollImage(f *facts) decision {
+	obsolete := f.pods.all.where(func(p *pod) bool { return p.isLiveCandidate() && (!f.poll.on || !p.polls) })
+	d := progressWhileWaiting(f).and(
+		remove(1, ReasonCandidateObsolete, "as many Pods serve as asked for", obsolete...),
+		waitFor(f.pollPods.changesIn))
+	candidates := f.pods.candidates.ready()
+	switch {
+	case !f.poll.on:
+		return d
+	// A poll is under way.
+	case f.pollPods.failed.reason != "":
+		return d.and(endPoll(f, f.pollPods.failed, "the Pod that polls the image "+f.pollPods.failed.text))
+	case len(f.pollPods.same) > 0:
+		return d.and(endPoll(f, pollResult{reason: ReasonUpToDate}, "the image has not changed"))
+	case len(f.pollPods.changed) > 0 && candidates.canReplace(f.config.Replicas):
+		return d.and(underWay(ReasonContentUpdate), promote(candidates...))
+	case len(f.pollPods.changed) > 0:
+		return d.and(underWay(ReasonContentUpdate), removeOlderContent(f), createPollCandidates(f))
+	case f.pollPods.running:
+		return d
+	// No poll is under way.
+	case pollMustWait(f):
+		return d
+	case f.poll.left > 0:
+		return d.and(waitFor(f.poll.left))
+	case f.in.ResolvedDigest != "" && f.in.ResolvedDigest == digestOf(f.pods.content):
+		return d.and(decision{poll: pollResult{reason: ReasonUpToDate, polled: f.now.UTC().Truncate(time.Second)}})
+	}
+	return d.and(create(pollRequest(ReasonPollDue, "it is time to look for newer content of the image")))
+}
+
+// endPoll removes all candidates.
+func endPoll(f *facts, result pollResult, message string) decision {
+	candidates := f.pods.all.where((*pod).isLiveCandidate)
+	return decision{poll: result}.and(remove(1, result.reason, message, candidates...))
+}
+
+// createPollCandidates creates the candidates that are missing to replace all Pods.
+func createPollCandidates(f *facts) decision {
+	request := pollRequest(ReasonContentUpdate, "the image has newer content")
+	missing := allowedCreates(f, f.config.Replicas-len(f.pods.candidates))
+	return create(slices.Repeat([]registry.PodRequest{request}, missing)...)
+}
+
+// pollMustWait reports whether no poll may start, because Nodes fail or Pods are being replaced, or because no Node
+// could run the Pod of a poll.
+func pollMustWait(f *facts) bool {
+	holds := func(p *pod) bool {
+		return p.role != roleNone && (p.class.HoldsPoll || p.problem == ReasonPodUnschedulable)
+	}
+	return f.pods.disruption != noDisruption || f.pods.active > f.config.Replicas || f.pods.all.any(holds)
+}
+
+// digestOf returns the digest in an imageID, which is repo@sha256:1 or sha256:1.
+func digestOf(imageID string) string {
+	_, digest, found := strings.Cut(imageID, "@")
+	if !found {
+		return imageID
+	}
+	return digest
+}
+
+func pollRequest(reason, message string) registry.PodRequest {
+	return registry.PodRequest{
+		Candidate: true, Purpose: registry.PurposePoll, Attempt: 1,
+		Cause: olmcore.Cause{Reason: reason, Message: message},
+	}
+}
+
+// updatePolled returns ConditionUpdatePolled for a spec that asks for polls. recorded is the recorded condition, or
+// nil.
+func updatePolled(f *facts, result pollResult, recorded *metav1.Condition) metav1.Condition {
+	lastPollServes := func(p *pod) bool {
+		created := p.CreationTimestamp
+		return p.isServing() && p.madeToPoll() && !created.IsZero() && created.Time.Equal(f.poll.last)
+	}
+	switch {
+	case !isImage(&f.source.Spec):
+		return conditionFalse(ReasonPollingDisabled, "only images are polled")
+	case isPinned(&f.source.Spec):
+		return conditionFalse(ReasonImagePinnedByDigest, "the image is pinned by its digest and cannot change")
+	case result.reason == "" && f.pods.all.any(lastPollServes):
+		result.reason = ReasonUpdatePromoted
+	}
+	c := conditionFalse(result.reason, result.message())
+	if result.reason == "" {
+		// The recorded result stays until the next poll has ended.
+		results := []string{ReasonUpToDate, ReasonUpdatePromoted, ReasonCandidateFailed, ReasonCandidateTimedOut}
+		if recorded == nil || !slices.Contains(results, recorded.Reason) {
+			return conditionUnknown(ReasonNeverPolled, "the image has not been polled yet")
+		}
+		c = conditionFalse(recorded.Reason, recorded.Message)
+	}
+	if c.Reason == ReasonUpToDate || c.Reason == ReasonUpdatePromoted {
+		c.Status = metav1.ConditionTrue
+	}
+	return c
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// pollCases are those of reconcileCases that are about polling.
+// pollCases contains the cases of reconcileCases about polls.
 var pollCases = map[string]func(*catalog.Input){
 	"a poll interval that is none": func(in *catalog.Input) {
 		edit(in, func(s *v1alpha1.CatalogSourceSpec) { s.UpdateStrategy = polling("1d") })
@@ -82,7 +82,8 @@ var pollCases = map[string]func(*catalog.Input){
 	},
 }
 
-// TestPollsAreTimedAsByOLM: when a poll is not due, the next look is after the least of what is left and 15 minutes.
+// TestPollsAreTimedAsByOLM checks that a poll that is not due is requeued after the time that is left, at most 15
+// minutes.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_polling_test.go.
 func TestPollsAreTimedAsByOLM(t *testing.T) {
@@ -120,8 +121,8 @@ func TestPollsAreTimedAsByOLM(t *testing.T) {
 	require.Equal(t, 10*time.Minute+30*time.Second, jittered.RequeueAfter)
 }
 
-// TestAPollThatStartsInTheFuture: a clock that was set back sees a Pod that polls before it was made. Its start is written
-// once, not with each look.
+// TestAPollThatStartsInTheFuture checks that the start of a poll is written once if its Pod was created in the
+// future, for example after a clock was set back.
 func TestAPollThatStartsInTheFuture(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	in := invariant.Clone(base)
@@ -144,8 +145,8 @@ func TestAPollThatStartsInTheFuture(t *testing.T) {
 	}
 }
 
-// TestWhenAPollStarts while many nodes fail, while a Pod finds no place, and while more Pods run than are asked for; and
-// what does not serve the present spec tells no outcome.
+// TestWhenAPollStarts checks that no poll starts while many Nodes fail, a Pod is unschedulable, or more Pods run than
+// configured, and that Pods of another spec do not end a poll.
 func TestWhenAPollStarts(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
@@ -184,7 +185,7 @@ func TestWhenAPollStarts(t *testing.T) {
 	}
 }
 
-// twoProbes adds two Pods that found different content, and were created some time ago.
+// twoProbes adds two Pods that found different content and were created some time ago.
 func twoProbes(first, second time.Duration) func(*catalog.Input) {
 	return func(in *catalog.Input) {
 		probeOf("new")(in)
@@ -206,8 +207,9 @@ func probeOf(words string) func(*catalog.Input) {
 	}
 }
 
-// TestAnyIntervalIsBounded: whatever text stands there, polls are between 30 seconds and 10 years apart.
-func TestAnyIntervalIsBounded(t *testing.T) {
+// TestEveryPollIntervalIsLimited checks that polls are between 30 seconds and 10 years apart, whatever the spec
+// contains.
+func TestEveryPollIntervalIsLimited(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	rapid.Check(t, func(t *rapid.T) {
 		in := invariant.Clone(base)
@@ -230,8 +232,8 @@ func TestAnyIntervalIsBounded(t *testing.T) {
 	})
 }
 
-// TestIntervalsAsTheyAreDecoded goes through everything that may stand in spec.updateStrategy of an object that is read.
-func TestIntervalsAsTheyAreDecoded(t *testing.T) {
+// TestDecodedPollIntervals checks every form of spec.updateStrategy that the decoder of the API returns.
+func TestDecodedPollIntervals(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	const parsing = "error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: time: "
 	for strategy, want := range map[string]struct {
@@ -280,8 +282,8 @@ func TestIntervalsAsTheyAreDecoded(t *testing.T) {
 
 const maxInterval = 10 * 365 * 24 * time.Hour
 
-// TestABadIntervalIsReportedAllTheTime, also while a candidate starts.
-func TestABadIntervalIsReportedAllTheTime(t *testing.T) {
+// TestAnInvalidIntervalStaysReported checks that an invalid interval is also reported while a candidate starts.
+func TestAnInvalidIntervalStaysReported(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for interval, message := range map[string]string{
 		"45mError.code": `time: unknown unit "mError" in duration "45mError.code"`,
@@ -300,8 +302,8 @@ func TestABadIntervalIsReportedAllTheTime(t *testing.T) {
 	}
 }
 
-// TestAPolledCatalogDoesNothingButPoll for a day.
-func TestAPolledCatalogDoesNothingButPoll(t *testing.T) {
+// TestAPolledCatalogAtRestOnlyPolls checks that a polled catalog only polls for a day.
+func TestAPolledCatalogAtRestOnlyPolls(t *testing.T) {
 	for interval, polls := range map[string]int{"45m": 8, "1s": 720, "nonsense": 24} {
 		cs := cool()
 		cs.Spec.UpdateStrategy = polling(interval)
@@ -324,7 +326,8 @@ func TestAPolledCatalogDoesNothingButPoll(t *testing.T) {
 	}
 }
 
-// TestPodsThatPollSpreadAmongThemselves, because the others will go; unless a spread is required, which holds for all Pods.
+// TestPodsThatPollSpreadAmongThemselves checks that Pods that poll are spread from each other only, because they may
+// replace the others. If the spread is required, it includes all Pods.
 func TestPodsThatPollSpreadAmongThemselves(t *testing.T) {
 	for spread, want := range map[catalog.Spread]string{catalog.SpreadPrefer: "catalogsource.operators.coreos.com/update", catalog.SpreadRequire: "olm.pod-spec-hash"} {
 		base := converged(t, catalog.Config{Replicas: 2, Spread: spread}, cool())

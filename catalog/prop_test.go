@@ -23,10 +23,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// rounds is the number of reconciles in which a CatalogSource comes to rest while the world stands still: candidates, their
-// promotion, the record of what stays, the end of the old Pods, the status.
+// rounds is the number of reconciles after which a CatalogSource is at rest if the cluster does not change.
 const rounds = 8
 
+// TestAnythingMayFailAndTheCatalogServesAgain checks safety and laws in random worlds in which things fail, and that
+// the catalog serves again afterwards.
 func TestAnythingMayFailAndTheCatalogServesAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -35,7 +36,7 @@ func TestAnythingMayFailAndTheCatalogServesAgain(t *testing.T) {
 	})
 }
 
-// stormyWorld is a cluster in which things fail, and a controller with a cache that lags.
+// stormyWorld is a cluster in which things fail, with two controllers whose caches lag.
 type stormyWorld struct {
 	*fake.Cluster
 	// views are the caches of two controllers that both believe to be the only one.
@@ -81,8 +82,7 @@ func drawWorld(t *rapid.T) *stormyWorld {
 // clock returns the time that the clock of a controller shows.
 func (w *stormyWorld) clock(who int) time.Time { return w.Now().Add(w.skew[who]) }
 
-// work is what happens while nothing disturbs the controllers: they hear of all changes, decide, and the cluster does what
-// it is told.
+// work lets the controllers observe all changes and reconcile a few times.
 func (w *stormyWorld) work(t *rapid.T) {
 	for range rapid.IntRange(1, 4).Draw(t, "rounds") {
 		who := rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "who")
@@ -92,7 +92,7 @@ func (w *stormyWorld) work(t *rapid.T) {
 	}
 }
 
-// outage silences the node of a Pod, for a time in which one controller works.
+// outage makes the Node of a Pod unreachable for some time while one controller works.
 func (w *stormyWorld) outage(t *rapid.T) {
 	pods := w.own()
 	if len(pods) == 0 {
@@ -109,7 +109,7 @@ func (w *stormyWorld) outage(t *rapid.T) {
 	}
 }
 
-// update moves the tag that is served, and waits for the next poll.
+// update moves the tag of the image, and waits for the next poll.
 func (w *stormyWorld) update(t *rapid.T) {
 	cs, err := olmcore.Get[*v1alpha1.CatalogSource](context.Background(), w.Cluster, "olm", "cool")
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func (w *stormyWorld) update(t *rapid.T) {
 	w.wait(t)
 }
 
-// wait lets time pass in which one controller works.
+// wait lets time pass while one controller works.
 func (w *stormyWorld) wait(t *rapid.T) {
 	d := rapid.SampledFrom([]time.Duration{10 * time.Second, 20 * time.Second, time.Minute}).Draw(t, "each")
 	for range rapid.IntRange(1, 6).Draw(t, "times") {
@@ -244,7 +244,7 @@ func image(t *rapid.T) string {
 	return fmt.Sprintf("quay.io/example/catalog:v%d", rapid.IntRange(1, 3).Draw(t, "image"))
 }
 
-// own are the Pods that belong to the CatalogSource, as they are.
+// own returns the Pods that belong to the CatalogSource.
 func (w *stormyWorld) own() (pods []*corev1.Pod) {
 	all, _ := olmcore.List[*corev1.Pod](context.Background(), w.Cluster, "olm", nil)
 	for _, pod := range all {
@@ -264,7 +264,7 @@ func (w *stormyWorld) syncSome(t *rapid.T) {
 	}
 }
 
-// changeSettings changes what an administrator may change about the Pods.
+// changeSettings changes the settings of an administrator.
 func (w *stormyWorld) changeSettings(t *rapid.T) {
 	replicas := rapid.SampledFrom([]string{"1", "2", "3", "many"}).Draw(t, "replicas")
 	config := rapid.SampledFrom([]*v1alpha1.GrpcPodConfig{nil, {SecurityContextConfig: v1alpha1.Restricted}, {
@@ -328,6 +328,7 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 	// At rest the laws are checked once for each version of the cluster.
 	if !out.Result.Empty() || w.tried[who] != w.ResourceVersion() {
 		require.NoError(t, invariant.Laws(result, in))
+		checkMessages(t, in)
 		w.tried[who] = w.ResourceVersion()
 	}
 	remembering := in
@@ -350,8 +351,7 @@ func (w *stormyWorld) reconcileAs(t *rapid.T, who int) {
 	}
 }
 
-// restoreContent makes the user's ConfigMap again where it went with a CatalogSource that had adopted it, or that a
-// controller which was behind took for alive.
+// restoreContent creates the ConfigMap of the user again if it was deleted with a CatalogSource that had adopted it.
 func (w *stormyWorld) restoreContent(t *rapid.T) {
 	cm, err := olmcore.Get[*corev1.ConfigMap](context.Background(), w.Cluster, "olm", "content")
 	require.NoError(t, err)
@@ -360,7 +360,7 @@ func (w *stormyWorld) restoreContent(t *rapid.T) {
 	}
 }
 
-// mend takes back what the user got wrong. Pods that were set aside are the user's to delete.
+// mend corrects the mistakes of the user. Pods without their labels are deleted.
 func (w *stormyWorld) mend(t *rapid.T) {
 	require.NoError(t, w.Settle()) // what has no owner any more is collected
 	w.restoreContent(t)
@@ -382,8 +382,7 @@ func (w *stormyWorld) mend(t *rapid.T) {
 	}
 }
 
-// heal ends all trouble and demands progress: as many Pods as asked for serve one content, and nothing else is left of the
-// catalog.
+// heal ends all failures, and checks that as many Pods as configured serve one content and that nothing else is left.
 func (w *stormyWorld) heal(t *rapid.T) {
 	w.Recover()
 	for _, view := range w.views {

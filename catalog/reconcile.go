@@ -5,291 +5,264 @@ package catalog
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/olmcore/olm/catalog/internal/registry"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Outcome is a Result and what only the caller can do.
+// Outcome is the result of Reconcile: the actions to run, plus requests that only the caller can fulfil.
 type Outcome struct {
 	olmcore.Result
-	Connection ConnectionRequest   // what to do with the gRPC client; the answer is Input.Connection of the next call
-	Notify     Notify              // what depends on a change
-	Checkpoint *olmcore.Checkpoint // may be handed back in the next Input for this CatalogSource; nil while there is something to do
+	// Connection says what to do with the gRPC client. The answer is Input.Connection of the next call.
+	Connection ConnectionRequest
+	// Notify says what depends on a change of the content.
+	Notify Notify
+	// Checkpoint may be passed in the next Input for this CatalogSource. It is nil while there is something to do.
+	Checkpoint *olmcore.Checkpoint
 }
 
-// ConnectionRequest is a request about the gRPC client; it may be repeated without harm. The zero value asks for nothing.
+// ConnectionRequest is a request about the gRPC client. It may be repeated. The zero value requests nothing.
 type ConnectionRequest struct {
-	Verb    ConnectionVerb
-	Address string // what to dial, host:port; set with ConnectionConnect only
+	Verb ConnectionVerb
+	// Address is the address to connect to, as host:port. It is only set with ConnectionConnect.
+	Address string
 }
 
-// ConnectionVerb is what to do with a gRPC client.
+// ConnectionVerb says what to do with a gRPC client.
 type ConnectionVerb string
 
 // Connection verbs.
 const (
-	ConnectionKeep    ConnectionVerb = ""        // leave the client as it is, also when there is none
-	ConnectionConnect ConnectionVerb = "Connect" // there shall be a client of that address, and no other
+	ConnectionKeep    ConnectionVerb = ""        // change nothing, even if there is no client
+	ConnectionConnect ConnectionVerb = "Connect" // have one client, for the address of the request
 	ConnectionDrop    ConnectionVerb = "Drop"    // close the client
 )
 
-// Notify lists what depends on the catalog's content. The zero value says that it did not change.
+// Notify says what depends on the content of the catalog. The zero value means that the content did not change.
 type Notify struct {
-	InvalidateSnapshot bool     // what was read from this catalog is out of date
-	ResolveNamespaces  []string // the namespaces to resolve again, sorted
+	// InvalidateSnapshot is true if content that was read from the catalog is out of date.
+	InvalidateSnapshot bool
+	// ResolveNamespaces contains the namespaces to resolve again, sorted.
+	ResolveNamespaces []string
 }
 
-// Reconcile decides what one CatalogSource needs: registry Pods where they can run, the Service, ServiceAccount and
-// NetworkPolicies around them, a status that agrees with what is observed, and a gRPC client. The zero Result means that
-// nothing is left to do. Every action may be lost, repeated or run in another order; while a Pod serves, no action takes
-// the last one away.
+// Reconcile decides what one CatalogSource needs: registry Pods on Nodes that can run them, the Service,
+// ServiceAccount and NetworkPolicies around them, a status that agrees with the observed objects, and a gRPC client.
+// The zero Result means that nothing is left to do. Actions may be lost, repeated or executed in another order. While
+// a Pod serves, no action removes the last one that does.
 //
-// The error is an *olmcore.InputError for an input that breaks the contract. A bad spec is no error: the status reports it.
+// The error is an *olmcore.InputError if the Input breaks its contract. An invalid spec is not an error: the status
+// reports it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncCatalogSources, and
 // pkg/controller/registry/reconciler.
-// Differs: see docs/deviations.md; above all, Pods of failed nodes are replaced before Kubernetes evicts them, and a
-// replacement comes before a deletion.
-func Reconcile(in Input) (Outcome, error) { return reconcile(in, classes) }
+// Differs: see docs/deviations.md. Above all, Pods of failed Nodes are replaced before Kubernetes evicts them, and a
+// replacement serves before the old Pod is deleted.
+func Reconcile(in Input) (Outcome, error) { return reconcile(in, podClasses) }
 
-func reconcile(in Input, table []traits) (Outcome, error) {
+func reconcile(in Input, classes []podClass) (Outcome, error) {
 	if wait, same := in.cover(in.Checkpoint.Compare(in.Now)).Holds(); same {
 		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
 	}
+	return reconcileChanged(in, classes)
+}
+
+// reconcileChanged reconciles an Input that the Checkpoint does not cover. It is a separate function so that reconcile
+// does not allocate the Input, which facts reference.
+func reconcileChanged(in Input, classes []podClass) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
 	}
-	out := newReport(observe(in, table)).outcome(table)
+	f := observe(&in, classes)
+	d := decide(f)
+	out := outcome(f, d, report(f, d))
 	if out.Empty() && out.Connection == (ConnectionRequest{}) && !out.Notify.InvalidateSnapshot {
 		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
 }
 
-func (r *report) outcome(table []traits) (out Outcome) {
-	status := r.status()
-	out.Connection, out.Notify = r.connectionRequest(), r.notify(status.GRPCConnectionState)
-	if r.standing.runsPods() {
-		out.Actions = r.registry.Repair()
+// outcome returns the actions of a decision, with the requests and diagnostics for the caller.
+func outcome(f *facts, d decision, c conditions) (out Outcome) {
+	status := newStatus(f, d, c)
+	writeStatus := !equality.Semantic.DeepEqual(status, f.source.Status) && !isPublishedAhead(f, d)
+	out.Connection = connectionRequest(f)
+	out.Notify = notify(f, d, c, status.GRPCConnectionState)
+
+	// 1. Repair the objects around the Pods, then change Pods, then remove what a former source type needed.
+	if f.standing.runsPods() {
+		out.Actions = f.registry.Repair()
 	}
-	out.Actions = append(out.Actions, r.podActions()...)
-	leftovers, wait := r.leftovers()
+	out.Actions = append(out.Actions, podActions(f, d)...)
+	leftovers, _ := removeLeftovers(f)
 	out.Actions = append(out.Actions, leftovers...)
-	write := !equality.Semantic.DeepEqual(status, r.CatalogSource.Status) && !r.isPublishedAhead(table)
-	if !write || r.kept.named {
-		out.Actions = append(out.Actions, r.kept.record(r.CatalogSource)...) // the CatalogSource is written once
+	// 2. Record the Pod that stays. No run writes the CatalogSource twice: if the status must be written, too, the next
+	// reconcile writes the annotation.
+	if !writeStatus || d.kept.named {
+		out.Actions = append(out.Actions, d.kept.record(f.source)...)
 	}
-	if r.backoff > 0 && !write && len(out.Actions) == len(r.creates) {
+	// 3. Skip the attempt to create a rejected Pod while it waits. If there are other actions, the attempt is not
+	// skipped: LastRun only records objects of the last run, so the rejection would be forgotten.
+	onlyCreates := len(out.Actions) == len(d.creates) && !writeStatus
+	if d.rejected.retryIn > 0 && onlyCreates {
 		out.Actions = nil
 	}
-	if write || len(out.Actions) > 0 {
-		out.Diagnostics = r.diagnostics()
-	}
-	if write {
-		out.Transitions = r.transitions(status)
-		after := r.CatalogSource.DeepCopy()
+	// 4. Write the status.
+	if writeStatus {
+		out.Transitions = transitions(f, c, status)
+		after := f.source.DeepCopy()
 		after.Status = status
-		cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: r.available.Message}
-		out.Actions = append(out.Actions, olmcore.UpdateStatusOf(r.CatalogSource, after, cause))
+		cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: c.available.Message}
+		out.Actions = append(out.Actions, olmcore.UpdateStatusOf(f.source, after, cause))
 	}
-	// The limits keep a work queue from spinning, and a clock that was set from hiding a change for long.
+	if len(out.Actions) > 0 {
+		out.Diagnostics = diagnostics(f, d, c)
+	}
+	// 5. Requeue. The lower limit protects the work queue, the upper limit protects from a clock that was set back.
 	const soonest, latest = time.Second, 15 * time.Minute
-	if d := r.deadline(wait); d > 0 {
-		out.RequeueAfter = min(max(d, soonest), latest)
+	if next := nextDeadline(f, d); next > 0 {
+		out.RequeueAfter = min(max(next, soonest), latest)
 	}
 	return out
 }
 
-// deadline is the time until the decision may change by the clock alone; 0: never.
-func (r *report) deadline(leftovers time.Duration) time.Duration {
-	var missing time.Duration
-	if r.standing.reason == ReasonConfigMapMissing {
-		missing = time.Minute // OLM's watches miss most ConfigMaps; so may the caller's
-	}
-	_, failure := r.connectionFailure()
-	next := olmcore.Nearest(missing, r.wait, r.poll.Wait, r.link.wait, failure, leftovers)
-	for _, p := range r.pods.Items {
-		next = olmcore.Nearest(next, p.Wait)
-		if p.Role == roleCandidate && p.Live && !p.Ready {
-			next = olmcore.Nearest(next, p.Left)
+// maxPredictions limits the deadlines within olmcore.ClockTolerance for which a status is predicted.
+const maxPredictions = 16
+
+// isPublishedAhead reports whether the recorded status is the one that this manager would write within
+// olmcore.ClockTolerance if nothing else changes. Then a manager whose clock is ahead wrote it, and it is kept.
+// Otherwise the two managers would overwrite each other's status.
+func isPublishedAhead(f *facts, d decision) bool {
+	later, laterDecision := f, d
+	for range maxPredictions {
+		step := nextDeadline(later, laterDecision)
+		at := later.now.Add(step)
+		if step <= 0 || at.Sub(f.now) > olmcore.ClockTolerance {
+			return false
+		}
+		later = predict(f, at)
+		laterDecision = decide(later)
+		status := newStatus(later, laterDecision, report(later, laterDecision))
+		if equality.Semantic.DeepEqual(status, f.source.Status) {
+			return true
 		}
 	}
-	return next
+	return false
 }
 
-// leftovers remove what only a former source type needed, once the present one serves, and how long it is until they do.
-// A registry at an address about which nothing becomes known gets no longer than a rollout.
-func (r *report) leftovers() (actions []olmcore.Action, wait time.Duration) {
-	address := r.standing.mode == modeAddress
-	if !address && !r.standing.runsPods() || r.pods.Outdated > 0 {
+// podActions builds the actions for the Pods: new Pods first, then Pods that take over, then Pods that are deleted.
+func podActions(f *facts, d decision) (actions []olmcore.Action) {
+	avoid := nodesToAvoid(f)
+	names := f.registry.FreeNames(f.in.Pods.Items, len(d.creates))
+	for i, request := range d.creates {
+		actions = append(actions, olmcore.CreateOf(f.registry.Pod(names[i], request, avoid), request.Cause))
+	}
+	for _, p := range d.promotes {
+		cause := olmcore.Cause{Reason: ReasonCandidateReady, Message: "the Pod takes over"}
+		if p.role == roleServing {
+			cause = olmcore.Cause{Reason: ReasonObjectDiffers, Message: "the Service does not select the Pod"}
+		}
+		actions = append(actions, olmcore.UpdateOf(p.Pod, registry.Promoted(p.Pod, f.source.Name), cause))
+	}
+	deletes := slices.Clone(d.deletes)
+	slices.SortStableFunc(deletes, func(a, b deletion) int {
+		return cmp.Or(cmp.Compare(b.gracePeriodSeconds, a.gracePeriodSeconds), strings.Compare(a.pod.Name, b.pod.Name))
+	})
+	for _, o := range deletes {
+		action := olmcore.DeleteOf(o.pod.Pod, o.cause)
+		action.GracePeriodSeconds = new(o.gracePeriodSeconds)
+		actions = append(actions, action)
+	}
+	return actions
+}
+
+// nodesToAvoid returns the Nodes of existing Pods that new Pods should avoid, at most 10.
+func nodesToAvoid(f *facts) (nodes []string) {
+	for _, p := range f.pods.all {
+		if p.Spec.NodeName != "" && (p.node.Avoid || p.class.Avoid) {
+			nodes = append(nodes, p.Spec.NodeName)
+		}
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	return nodes[:min(len(nodes), 10)]
+}
+
+// nextDeadline returns the time until the outcome may change without an event. 0: never. All deadlines meet here.
+func nextDeadline(f *facts, d decision) time.Duration {
+	_, leftoversIn := removeLeftovers(f)
+	return olmcore.Nearest(f.changesIn(), olmcore.Nearest(d.waits...), leftoversIn)
+}
+
+// removeLeftovers deletes objects that only a former source type needed, once the present source serves. If it is
+// unknown whether the registry at an address serves, they are deleted after the time that a rollout may take. wait is
+// the time until then.
+func removeLeftovers(f *facts) (actions []olmcore.Action, wait time.Duration) {
+	isAddress := f.standing.mode == modeAddress
+	if !isAddress && !f.standing.runsPods() || len(f.pods.outdated) > 0 {
 		return nil, 0
 	}
-	cause := olmcore.Cause{Reason: ReasonSourceTypeChanged, Message: "no Pod of this source type needs it"}
-	var unneeded []olmcore.Object
-	if address {
-		cause.Message = "the registry at spec.address serves now"
-		for _, p := range r.pods.choose(func(p *registryPod) bool { return p.Owned && p.DeletionTimestamp == nil }) {
-			unneeded = append(unneeded, p.Pod)
-		}
-	}
-	for _, o := range append(unneeded, r.registry.Leftovers()...) {
-		if o != olmcore.Object(r.registry.Observed.Budget) || address { // else it goes with the replicas, see Repair
-			actions = append(actions, olmcore.DeleteOf(o, cause))
-		}
-	}
-	if len(actions) == 0 || r.available.Status == metav1.ConditionTrue {
+	// 1. Wait until the present source serves.
+	actions = leftoverDeletions(f, isAddress)
+	if len(actions) == 0 || f.serves() {
 		return actions, 0
 	}
-	recorded := r.recordedNow(ConditionAvailable)
-	if !address || recorded == nil || recorded.Status == metav1.ConditionTrue {
+	recorded := f.recordedForSpec(ConditionAvailable)
+	if !isAddress || recorded == nil || recorded.Status == metav1.ConditionTrue {
 		return nil, 0
 	}
-	if left := recorded.LastTransitionTime.Add(r.Config.deadline()).Sub(r.Now); left > 0 {
+	// 2. Or until an address had as long as a rollout.
+	left := recorded.LastTransitionTime.Add(f.config.startDeadline()).Sub(f.now)
+	if left > 0 {
 		return nil, left
 	}
 	return actions, 0
 }
 
-// Assessment is the decision of Reconcile without objects: for command lines, metrics and tests.
-type Assessment struct {
-	Recorded, State State       // the recorded state, and the one that is observed
-	Pods            []PodReport // all that are, or pretend to be, the catalog's, by name
-	Replicas        int         // the number of Pods asked for, 0 for an address
-	Ready           int         // how many of Pods serve now
-	Healthy         bool        // it serves, or starts for the first time within its deadline
-	UpstreamHealthy bool        // OLM's answer, which looks at no Pod's readiness
-	Connected       bool        // the gRPC client works, as in OLM's gauge catalogsource_ready, which is zero for idle clients
-	// WaitingFor is what is under way, or what holds it up: the Reason and message of ConditionProgressing. Both are empty
-	// when nothing is left to do.
-	WaitingFor, WaitingText string
-	LastPoll                time.Time            // when the image was polled for the last time; zero: never
-	NextPoll                time.Time            // when it will be if nothing else is under way then; zero: never
-	Conditions              []metav1.Condition   // those that Reconcile would write; their lastTransitionTime is not set
-	Diagnostics             []olmcore.Diagnostic // all that hold, also those that Reconcile reported before
-	NextDeadline            time.Time            // when the decision may change by the clock alone; zero: never
-}
-
-// PodReport is what one Pod is worth and why.
-type PodReport struct {
-	Name, Node string
-	Serves     bool // it is ready, and has the role that the Service selects
-	Candidate  bool // it is not selected, and waits to take over
-	Ready      bool
-	Class      Class
-	NodeState  NodeState // what its node looks like; empty for foreign and terminated Pods
-	NodeSince  time.Time // since when
-	Reason     string    // why a lost Pod is lost, or what holds up an unhealthy one
-}
-
-// Assess returns what Reconcile sees. An input that Reconcile refuses gives StateNotAssessed, and the error as a Diagnostic
-// with ReasonInvalidInput.
-func Assess(in Input) Assessment { return assess(in, classes) }
-
-func assess(in Input, table []traits) Assessment {
-	if err := in.validate(); err != nil {
-		d := olmcore.Diagnose(olmcore.Error, ReasonInvalidInput, olmcore.RefOf(in.CatalogSource), "", "%s", err.Error())
-		return Assessment{Recorded: StateNotAssessed, State: StateNotAssessed, Diagnostics: []olmcore.Diagnostic{d}}
-	}
-	r := newReport(observe(in, table))
-	late := slices.ContainsFunc(r.pods.Items, func(p *registryPod) bool { return p.Late })
-	a := Assessment{
-		Recorded: r.before, State: r.state, Conditions: r.conditions(), Ready: r.pods.Ready,
-		Healthy:         r.state == StateServing || r.state == StateUpdating || r.state == StateStarting && !late,
-		UpstreamHealthy: r.upstreamHealthy(),
-		Connected:       in.Connection != nil && in.Connection.Address == r.address() && linkOf(in.Connection).isConnected(),
-		LastPoll:        r.lastPoll,
-		Diagnostics:     r.diagnostics(),
-	}
-	for _, p := range r.pods.Items {
-		a.Pods = append(a.Pods, PodReport{
-			Name: p.Name, Node: p.Spec.NodeName, Serves: p.serves(), Candidate: p.Role == roleCandidate, Ready: p.Ready,
-			Class: p.Class, NodeState: p.Node, NodeSince: p.NodeSince, Reason: cmp.Or(p.Lost, p.Trouble),
-		})
-	}
-	if r.standing.mode != modeAddress {
-		a.Replicas = r.Config.Replicas
-	}
-	if r.progressing.Reason != ReasonComplete {
-		a.WaitingFor, a.WaitingText = r.progressing.Reason, r.progressing.Message
-	}
-	if r.poll.On {
-		a.NextPoll = in.Now.Add(max(r.poll.Left, 0))
-	}
-	_, wait := r.leftovers()
-	if d := r.deadline(wait); d > 0 {
-		a.NextDeadline = in.Now.Add(d)
-	}
-	return a
-}
-
-// upstreamHealthy is OLM's health, which leaves out readiness, nodes and connections.
-//
-// Source: operator-lifecycle-manager pkg/controller/registry/reconciler, CheckRegistryServer.
-// Differs: it deletes nothing, and the label of the ServiceAccount does not matter.
-func (r *report) upstreamHealthy() bool {
-	switch {
-	case r.standing.mode == modeAddress:
-		return true
-	case !r.standing.runsPods() || !r.registry.ServesAsInOLM():
-		return false
-	case r.standing.mode == modeConfigMap && !refersTo(r.CatalogSource.Status.ConfigMapResource, r.ConfigMap):
-		return false
-	}
-	return slices.ContainsFunc(r.pods.Items, func(p *registryPod) bool { return p.Role == roleServing && p.Current && !p.is(corev1.DisruptionTarget) })
-}
-
-// diagnostics say what is wrong, and what in a new spec has no effect.
-func (r *report) diagnostics() (list []olmcore.Diagnostic) {
-	say := func(severity olmcore.Severity, reason, path, message string) {
-		list = append(list, olmcore.Diagnose(severity, reason, olmcore.RefOf(r.CatalogSource), path, "%s", message))
-	}
-	if r.degraded.Status == metav1.ConditionTrue {
-		severity := olmcore.Warning
-		if r.pods.Ready == 0 {
-			severity = olmcore.Error
-		}
-		say(severity, r.degraded.Reason, r.standing.path, r.degraded.Message)
-	}
-	if !r.standing.runsPods() {
-		return list
-	}
-	if v := r.verdict; v.Outcome == ReasonCandidateFailed || v.Outcome == ReasonCandidateTimedOut {
-		say(olmcore.Warning, v.Outcome, "", v.message())
-	}
-	if r.CatalogSource.Spec.Address != "" {
-		what := "spec.image"
-		if r.standing.mode == modeConfigMap {
-			what = "spec.configMap"
-		}
-		say(olmcore.Info, ReasonAddressIgnored, "spec.address", "spec.address has no effect beside "+what)
-	}
-	list = append(list, podConfigDoubts(r.CatalogSource)...)
-	needed, unread := &r.registry.Needed, r.registry.Unread
-	notRead := func(missing bool, group, kind string) {
-		if known, _ := olmcore.KindOf(schema.GroupKind{Group: group, Kind: kind}); missing {
-			say(olmcore.Info, ReasonNotRead, "", (&olmcore.NotReadError{Kind: known.GroupVersionKind, Unknown: known.Unknown}).Error())
+// leftoverDeletions returns the deletions of objects that the present source type does not need.
+func leftoverDeletions(f *facts, isAddress bool) (actions []olmcore.Action) {
+	cause := olmcore.Cause{Reason: ReasonSourceTypeChanged, Message: "no Pod of this source type needs it"}
+	var leftovers []olmcore.Object
+	if isAddress {
+		cause.Message = "the registry at spec.address serves now"
+		for _, p := range f.pods.all {
+			if p.owned && p.DeletionTimestamp == nil {
+				leftovers = append(leftovers, p.Pod)
+			}
 		}
 	}
-	notRead(!r.Nodes.Complete && !r.Config.IgnoreNodes, corev1.GroupName, "Node")
-	notRead(unread.NetworkPolicies, networkingv1.GroupName, "NetworkPolicy")
-	notRead(unread.Roles && needed.Role != nil, rbacv1.GroupName, "Role")
-	notRead(unread.RoleBindings && needed.RoleBinding != nil, rbacv1.GroupName, "RoleBinding")
-	notRead(unread.Budgets && needed.Budget != nil, policyv1.GroupName, "PodDisruptionBudget")
-	if r.registry.AccountShared {
-		name := r.registry.Observed.Account.Name
-		say(olmcore.Info, ReasonServiceAccountShared, "", "the service account "+name+" is unmanaged or owned by another and is used as it is")
+	for _, o := range append(leftovers, f.registry.Leftovers()...) {
+		isBudget := o == olmcore.Object(f.registry.Observed.Budget)
+		if isBudget && !isAddress {
+			continue // Repair deletes it
+		}
+		actions = append(actions, olmcore.DeleteOf(o, cause))
 	}
-	for _, key := range r.unusable {
-		say(olmcore.Warning, ReasonHAConfigInvalid, "metadata.annotations["+key+"]", "the annotation "+key+" cannot be used, the default is")
+	return actions
+}
+
+// notify returns what depends on the content if the content changes: a client connects, Pods take over, or the
+// CatalogSource is deleted.
+func notify(f *facts, d decision, c conditions, after *v1alpha1.GRPCConnectionState) Notify {
+	before := f.source.Status.GRPCConnectionState
+	isReady := after != nil && after.LastObservedState == stateReady
+	wasReady := before != nil && before.LastObservedState == stateReady
+	isDeleted := c.state() == StateDeleting && recordedState(f.source.Status.Conditions) != StateDeleting
+	connects := isReady && !wasReady
+	if !connects && !isDeleted && len(d.promotes) == 0 {
+		return Notify{}
 	}
-	return list
+	namespaces := []string{f.source.Namespace}
+	if f.source.Namespace == f.config.GlobalCatalogNamespace {
+		namespaces = append(namespaces, f.in.Subscribers...)
+		slices.Sort(namespaces)
+		namespaces = slices.Compact(namespaces)
+	}
+	return Notify{InvalidateSnapshot: true, ResolveNamespaces: namespaces}
 }

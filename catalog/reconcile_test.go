@@ -24,8 +24,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestReconcile changes one thing in the input of a converged CatalogSource, with the Pod cool-w4nrrin4qx on node a, and
-// compares all that is asked for and said with testdata/reconcile.golden, which OLMCORE_UPDATE=1 rewrites.
+// TestReconcile changes one thing in the Input of a converged CatalogSource, with the Pod cool-w4nrrin4qx on the Node
+// a. It compares the whole Outcome with testdata/reconcile.golden, which OLMCORE_UPDATE=1 rewrites.
 func TestReconcile(t *testing.T) {
 	const path = "testdata/reconcile.golden"
 	data, err := os.ReadFile(path)
@@ -66,14 +66,14 @@ func TestReconcile(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(head), 0o644))
 }
 
-// everyCase are reconcileCases and pollCases.
+// everyCase returns reconcileCases and pollCases.
 func everyCase() map[string]func(*catalog.Input) {
 	cases := maps.Clone(reconcileCases)
 	maps.Copy(cases, pollCases)
 	return cases
 }
 
-// reconcileCases change one thing each; see TestReconcile.
+// reconcileCases contains changes of an input, see TestReconcile.
 var reconcileCases = map[string]func(*catalog.Input){
 	"nothing changed": func(*catalog.Input) {},
 

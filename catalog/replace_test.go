@@ -24,7 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// ended makes the Pod one that ran for a time and ended some time ago, in an attempt.
+// ended lets the Pod have run for a time and finished some time ago.
 func ended(in *catalog.Input, attempt string, ran, ago time.Duration) {
 	p := in.Pods.Items[0]
 	p.Status.Phase, p.Annotations["olmcore/attempt"] = corev1.PodFailed, attempt
@@ -33,8 +33,8 @@ func ended(in *catalog.Input, attempt string, ran, ago time.Duration) {
 	}}
 }
 
-// TestBackoffOfReplacements: the wait doubles with each attempt up to its most, and starts over after a long run; what a
-// node cost waits for the cooldown.
+// TestBackoffOfReplacements checks that the backoff doubles with each attempt up to its maximum and starts again
+// after a long run, and that the replacement of a lost Pod waits for the cooldown.
 func TestBackoffOfReplacements(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	after := func(attempt string, ran time.Duration) func(*catalog.Input, time.Duration) {
@@ -95,7 +95,8 @@ func TestBackoffOfReplacements(t *testing.T) {
 	}
 }
 
-// TestOnlyFailoversOfTheCatalogCoolDown: others' Pods and Pods made for other reasons cause no wait.
+// TestOnlyFailoversOfTheCatalogCoolDown checks that Pods of others, and Pods created for other reasons, do not start
+// the cooldown.
 func TestOnlyFailoversOfTheCatalogCoolDown(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for name, test := range map[string]struct {
@@ -121,7 +122,8 @@ func TestOnlyFailoversOfTheCatalogCoolDown(t *testing.T) {
 	}
 }
 
-// TestWhichPodIsReplacedFirst: lost Pods before those that end, those before failed ones, the newest first, and none twice.
+// TestWhichPodIsReplacedFirst checks that lost Pods are replaced before terminating Pods, those before failed Pods,
+// and the newest first. No Pod is replaced twice.
 func TestWhichPodIsReplacedFirst(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for pods, want := range map[string]string{
@@ -139,7 +141,7 @@ func TestWhichPodIsReplacedFirst(t *testing.T) {
 	}
 }
 
-// refusing is an API server that takes no Pods, and says so in other words each time.
+// refusing is an API server that rejects Pods with another text each time.
 type refusing struct {
 	*fake.Cluster
 	tries []time.Time
@@ -153,8 +155,8 @@ func (r *refusing) Do(ctx context.Context, a olmcore.Action) error {
 	return r.Cluster.Do(ctx, a)
 }
 
-// operate does what a controller does for a time: it reconciles after each write and at each deadline, and remembers what
-// became of its last actions.
+// operate runs a controller for a time. It reconciles after each write and at each deadline, and passes the results
+// of the last actions.
 func operate(t *testing.T, c *fake.Cluster, x olmcore.Executor, config catalog.Config, d time.Duration) catalog.Assessment {
 	var last olmcore.LastResults
 	for until := c.Now().Add(d); ; {
@@ -179,9 +181,9 @@ func operate(t *testing.T, c *fake.Cluster, x olmcore.Executor, config catalog.C
 	}
 }
 
-// TestAPodThatIsRefusedIsTriedAgainWithBackoff instead of a few times at once and then only by chance. What serves goes on
-// serving.
-func TestAPodThatIsRefusedIsTriedAgainWithBackoff(t *testing.T) {
+// TestARejectedPodIsRetriedWithBackoff checks that a Pod that the API server rejects is retried with backoff, and
+// that Pods that serve continue to serve.
+func TestARejectedPodIsRetriedWithBackoff(t *testing.T) {
 	for name, serves := range map[string]bool{"the first Pod": false, "the Pod of a new spec": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, catalog.Config{}, cool())
@@ -192,7 +194,7 @@ func TestAPodThatIsRefusedIsTriedAgainWithBackoff(t *testing.T) {
 			api := &refusing{Cluster: w.Cluster}
 			a := operate(t, w.Cluster, api, catalog.Config{}, time.Hour)
 			require.Equal(t, serves, a.Ready == 1)
-			require.Equal(t, catalog.ReasonBackOff, a.WaitingFor)
+			require.Equal(t, catalog.ReasonPodRejected, a.WaitingFor)
 			require.Equal(t, catalog.ReasonPodRejected, a.Conditions[2].Reason)
 			require.Contains(t, a.Conditions[2].Message, `pods "cool-`)
 			require.Contains(t, a.Conditions[2].Message, "request "+strconv.Itoa(len(api.tries)-1), "the answer before the last one")
@@ -212,7 +214,9 @@ func TestAPodThatIsRefusedIsTriedAgainWithBackoff(t *testing.T) {
 	}
 }
 
-func TestACandidateThatEndsIsTriedAgainAfterItsBackoff(t *testing.T) {
+// TestACandidateThatFinishesIsReplacedAfterTheBackoff checks that a candidate that finished is replaced after the
+// backoff.
+func TestACandidateThatFinishesIsReplacedAfterTheBackoff(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	arrange := func(age time.Duration) func(*catalog.Input) {
 		return func(in *catalog.Input) {
@@ -233,9 +237,9 @@ func TestACandidateThatEndsIsTriedAgainAfterItsBackoff(t *testing.T) {
 	require.Equal(t, "3", out.Actions[0].(olmcore.Create).Object.GetAnnotations()["olmcore/attempt"])
 }
 
-// TestARegistryThatMayStartSlowlyIsGivenTheTime: a startup probe of half an hour and a deadline of ten minutes would let no
-// new Pod ever serve.
-func TestARegistryThatMayStartSlowlyIsGivenTheTime(t *testing.T) {
+// TestSlowStartupProbesExtendTheDeadline checks that the deadline of a Pod is longer than its startup probes.
+// Otherwise no new Pod of a slow registry would ever serve.
+func TestSlowStartupProbesExtendTheDeadline(t *testing.T) {
 	for _, test := range []struct {
 		config catalog.Config
 		want   time.Duration

@@ -18,9 +18,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestNoCatalogSourceAsksForPrivileges: whatever a CatalogSource says, its Pod has nothing of the node: no privileges, no
-// host namespaces, no host paths or ports, no volumes but empty ones, and the ServiceAccount of the catalog's name.
-func TestNoCatalogSourceAsksForPrivileges(t *testing.T) {
+// TestNoCatalogSourceGetsPrivileges checks that the Pod of a CatalogSource gets no privileges, host namespaces, host
+// paths or ports, only empty volumes, and the ServiceAccount with the name of the catalog.
+func TestNoCatalogSourceGetsPrivileges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cs := cool()
 		cs.UID, cs.Generation = "uid", 1
@@ -84,9 +84,9 @@ func requireNothingOfTheNode(t require.TestingT, spec *corev1.PodSpec) {
 	}
 }
 
-// TestACatalogOfAnAccountsNameGetsNoToken: a CatalogSource that is named like an unmanaged ServiceAccount runs under it,
-// for its pull secrets, and gets no token of it.
-func TestACatalogOfAnAccountsNameGetsNoToken(t *testing.T) {
+// TestACatalogNamedLikeAServiceAccountGetsNoToken checks that a CatalogSource with the name of an unmanaged
+// ServiceAccount uses its pull secrets and gets no token.
+func TestACatalogNamedLikeAServiceAccountGetsNoToken(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	mounts := func(in catalog.Input) *bool {
 		in.Pods.Items = nil
@@ -112,8 +112,8 @@ func TestACatalogOfAnAccountsNameGetsNoToken(t *testing.T) {
 	require.Equal(t, new(false), mounts(others), "a label proves nothing")
 }
 
-// TestObjectsOfOthersAreNeitherTakenNorDeleted: an object with a name that the catalog needs and another owner is left as
-// it is.
+// TestObjectsOfOthersAreNeitherTakenNorDeleted checks that an object with a name that the catalog needs and with
+// another owner is not changed.
 func TestObjectsOfOthersAreNeitherTakenNorDeleted(t *testing.T) {
 	by := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "cool", UID: "other"}}
 	for _, base := range []catalog.Input{converged(t, catalog.Config{Replicas: 2}, cool()), mappedInput(t, catalog.Config{Replicas: 2})} {
@@ -136,9 +136,9 @@ func TestObjectsOfOthersAreNeitherTakenNorDeleted(t *testing.T) {
 	}
 }
 
-// TestAForgedStatusDialsNothing: what is dialled is what the spec says, or the catalog's own Service, whatever address the
-// status tells; and no poll is due more often than once in an interval.
-func TestAForgedStatusDialsNothing(t *testing.T) {
+// TestAForgedStatusDoesNotChangeTheAddress checks that the client connects to spec.address or to the Service of the
+// catalog, whatever the status contains, and that no two polls are due within one interval.
+func TestAForgedStatusDoesNotChangeTheAddress(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	in := base
 	in.Connection = nil
@@ -159,9 +159,9 @@ func TestAForgedStatusDialsNothing(t *testing.T) {
 	require.Empty(t, polled(time.Minute), "a Pod polls already")
 }
 
-// TestAForgedPodDoesNotCostTheLastOne: a Pod that only pretends to be the catalog's own, with its owner and its labels, is
-// one of its Pods: of those that serve one stays.
-func TestAForgedPodDoesNotCostTheLastOne(t *testing.T) {
+// TestAForgedPodDoesNotRemoveTheLastPod checks that a Pod with a forged owner and labels counts as a Pod of the
+// catalog, and that one of the Pods that serve stays.
+func TestAForgedPodDoesNotRemoveTheLastPod(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	for _, ready := range []bool{true, false} {
 		in := invariant.Clone(base)

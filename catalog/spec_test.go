@@ -19,9 +19,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestBadInput holds what a user may get wrong and that has no test of its own: what is done about the Pods, what the
-// status is degraded by, and what is said.
-func TestBadInput(t *testing.T) {
+// TestMistakesOfUsers checks for mistakes in a CatalogSource that have no test of their own what is done with the
+// Pods, and what the status and the Diagnostics report.
+func TestMistakesOfUsers(t *testing.T) {
 	images := converged(t, catalog.Config{}, cool())
 	maps := mappedInput(t, catalog.Config{})
 	config := func(change func(*v1alpha1.GrpcPodConfig)) func(*catalog.Input) {
@@ -114,8 +114,10 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// TestSpecProblemsAreReportedInTheStatus checks the message in the status for every problem of a spec.
+//
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/operator_test.go.
-func TestSpecProblemsAreToldInTheStatus(t *testing.T) {
+func TestSpecProblemsAreReportedInTheStatus(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	image := func(change func(*v1alpha1.GrpcPodConfig)) func(*v1alpha1.CatalogSourceSpec) {
 		return func(s *v1alpha1.CatalogSourceSpec) {
@@ -172,8 +174,9 @@ func TestAMessageThatOLMRecordedStays(t *testing.T) {
 	require.Equal(t, raw, status.Status.Message)
 }
 
-// TestNamesThatGiveNoServiceAreRefused instead of failing at the API server for ever.
-func TestNamesThatGiveNoServiceAreRefused(t *testing.T) {
+// TestNamesThatAreNoServiceNameAreReported checks that a name that cannot be the name of a Service is reported, so
+// that the API server does not have to reject the Service.
+func TestNamesThatAreNoServiceNameAreReported(t *testing.T) {
 	for name, valid := range map[string]bool{
 		"cool": true, "a.b": true, "a" + strings.Repeat("b", 62): true,
 		"a" + strings.Repeat("b", 63): false, "1cool": false, "Cool": false, "cool-": false, "cool.": false, "co_ol": false,

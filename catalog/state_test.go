@@ -14,7 +14,7 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 )
 
-// situations lead to each state, whatever was recorded before.
+// situations contains an input change for each state that leads to it, whatever was recorded before.
 var situations = map[catalog.State]func(*catalog.Input){
 	catalog.StateServing:  func(*catalog.Input) {},
 	catalog.StateUpdating: disrupted,
@@ -34,7 +34,7 @@ var situations = map[catalog.State]func(*catalog.Input){
 	catalog.StateDeleting: func(in *catalog.Input) { in.CatalogSource.DeletionTimestamp = new(metav1.NewTime(in.Now)) },
 }
 
-// record makes a status say a state.
+// record records a state in a status.
 func record(state catalog.State, status *v1alpha1.CatalogSourceStatus) {
 	available, progressing := metav1.Condition{Type: "Available"}, metav1.Condition{Type: "Progressing", Status: metav1.ConditionFalse}
 	switch state {
@@ -61,8 +61,8 @@ func record(state catalog.State, status *v1alpha1.CatalogSourceStatus) {
 	status.Conditions = []metav1.Condition{available, progressing}
 }
 
-// TestEveryEdgeOfTheStateGraphIsTaken goes from each recorded state to each state that can be observed then, and compares
-// the reported Transition with the graph.
+// TestEveryEdgeOfTheStateGraphIsTaken goes from each recorded state to each state that can be observed next. It
+// compares the reported Transition with the graph.
 func TestEveryEdgeOfTheStateGraphIsTaken(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	states := []catalog.State{catalog.StateNew}

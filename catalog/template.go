@@ -17,42 +17,54 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Condition types that Template owns, and their reasons. Reconcile never touches them.
+// Types of the conditions that Template owns. Reconcile does not change them.
 const (
-	ConditionTemplatesHaveResolved = "TemplatesHaveResolved" // all placeholders of the image template are known and make an image reference
-	ConditionResolvedImage         = "ResolvedImage"         // the message is the image that the template gives
+	// ConditionTemplatesHaveResolved says whether the image template resolves to an image reference.
+	ConditionTemplatesHaveResolved = "TemplatesHaveResolved"
+	// ConditionResolvedImage has the resolved image as its message.
+	ConditionResolvedImage = "ResolvedImage"
+)
 
-	ReasonAllTemplatesResolved  = "AllTemplatesResolved"  // nothing to do
-	ReasonUnableToResolve       = "UnableToResolve"       // correct the annotation olm.catalogImageTemplate; spec.image stays as it is until then
-	ReasonImageTemplateResolved = "ImageTemplateResolved" // spec.image follows the image template
+// Reasons of the conditions and actions of Template.
+const (
+	// ReasonAllTemplatesResolved means that the image template was resolved.
+	ReasonAllTemplatesResolved = "AllTemplatesResolved"
+	// ReasonUnableToResolve means that the image template cannot be resolved, and that spec.image is not changed.
+	// Correct the annotation olm.catalogImageTemplate.
+	ReasonUnableToResolve = "UnableToResolve"
+	// ReasonImageTemplateResolved means that spec.image is set to the resolved image.
+	ReasonImageTemplateResolved = "ImageTemplateResolved"
 )
 
 const annotationTemplate = "olm.catalogImageTemplate"
 
-// TemplateInput is everything Template looks at.
+// TemplateInput is everything that Template reads.
 type TemplateInput struct {
-	Now           time.Time               // the instant of this call; required
-	CatalogSource *v1alpha1.CatalogSource // the one whose annotation olm.catalogImageTemplate counts; required
-	ServerVersion string                  // the API server's gitVersion, such as v1.30.2; empty: unknown
+	// Now is the time of this call. Required.
+	Now time.Time
+	// CatalogSource is the CatalogSource with the annotation olm.catalogImageTemplate. Required.
+	CatalogSource *v1alpha1.CatalogSource
+	// ServerVersion is the gitVersion of the API server, for example v1.30.2. Empty: unknown.
+	ServerVersion string
 }
 
-// Template makes spec.image follow the annotation olm.catalogImageTemplate, in which {kube_major_version},
-// {kube_minor_version} and {kube_patch_version} stand for parts of the API server's version, and reports in two conditions how
-// that went. Without the annotation it removes the two conditions. The conditions are written once spec.image is observed to
-// be right.
+// Template sets spec.image to the image that the annotation olm.catalogImageTemplate resolves to, and reports the
+// result in two conditions. The placeholders {kube_major_version}, {kube_minor_version} and {kube_patch_version} of
+// the annotation are replaced by the version of the API server. Without the annotation, Template removes the two
+// conditions. The conditions are written once the resolved image is observed in the spec.
 //
-// The error is an *olmcore.InputError for a missing CatalogSource or Now.
+// The error is an *olmcore.InputError if Now or CatalogSource is missing.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalogtemplate, syncCatalogSources.
-// Differs: spec and status are written one after the other; OLM writes them at once and loses the status.
-func Template(in TemplateInput) (r olmcore.Result, err error) {
+// Differs: spec and status are written one after the other. OLM writes both at once and loses the status.
+func Template(in TemplateInput) (olmcore.Result, error) {
 	switch {
 	case in.Now.IsZero():
-		return r, &olmcore.InputError{Field: "Now", Problem: "is zero"}
+		return olmcore.Result{}, &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	case in.CatalogSource == nil:
-		return r, &olmcore.InputError{Field: "CatalogSource", Problem: "is nil"}
+		return olmcore.Result{}, &olmcore.InputError{Field: "CatalogSource", Problem: "is nil"}
 	case in.CatalogSource.DeletionTimestamp != nil:
-		return r, nil
+		return olmcore.Result{}, nil
 	}
 	cs := in.CatalogSource
 	template := cs.Annotations[annotationTemplate]
@@ -61,42 +73,52 @@ func Template(in TemplateInput) (r olmcore.Result, err error) {
 		after := cs.DeepCopy()
 		after.Spec.Image = image
 		cause := olmcore.Cause{Reason: ReasonImageTemplateResolved, Message: "the image template gives another image"}
-		r.Actions = []olmcore.Action{olmcore.UpdateOf(cs, after, cause)}
-		return r, nil
+		return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(cs, after, cause)}}, nil
 	}
+	return templateStatus(in, image, problem), nil
+}
+
+// templateStatus writes the conditions of a template that resolves to the image in the spec, or that cannot be
+// resolved.
+func templateStatus(in TemplateInput, image, problem string) (r olmcore.Result) {
+	cs := in.CatalogSource
 	conditions := slices.Clone(cs.Status.Conditions)
 	if !setTemplateConditions(&conditions, in, image, problem) {
-		return r, nil
+		return r
 	}
 	after := cs.DeepCopy()
 	after.Status.Conditions = conditions
 	cause := olmcore.Cause{Reason: ReasonStatusChanged, Message: "the recorded conditions are not those of the image template"}
 	r.Actions = []olmcore.Action{olmcore.UpdateStatusOf(cs, after, cause)}
-	if template != "" && problem != "" {
+	if cs.Annotations[annotationTemplate] != "" && problem != "" {
 		path := "metadata.annotations[" + annotationTemplate + "]"
-		r.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonUnableToResolve, olmcore.RefOf(cs), path, "%s", problem)}
+		d := olmcore.Diagnose(olmcore.Warning, ReasonUnableToResolve, olmcore.RefOf(cs), path, "%s", problem)
+		r.Diagnostics = []olmcore.Diagnostic{d}
 	}
-	return r, nil
+	return r
 }
 
-// setTemplateConditions reports whether it changed the conditions.
+// setTemplateConditions sets or removes the conditions of Template. It returns whether it changed them.
 func setTemplateConditions(conditions *[]metav1.Condition, in TemplateInput, image, problem string) bool {
 	if in.CatalogSource.Annotations[annotationTemplate] == "" {
 		removed := meta.RemoveStatusCondition(conditions, ConditionTemplatesHaveResolved)
 		return meta.RemoveStatusCondition(conditions, ConditionResolvedImage) || removed
 	}
-	c := isTrue(ReasonAllTemplatesResolved, "catalog image reference was successfully resolved")
+	c := conditionTrue(ReasonAllTemplatesResolved, "catalog image reference was successfully resolved")
 	if problem != "" {
-		c = isFalse(ReasonUnableToResolve, problem)
+		c = conditionFalse(ReasonUnableToResolve, problem)
 	}
-	c.Type, c.ObservedGeneration, c.LastTransitionTime = ConditionTemplatesHaveResolved, in.CatalogSource.Generation, olmcore.Timestamp(in.Now)
+	c.ObservedGeneration = in.CatalogSource.Generation
+	c.LastTransitionTime = olmcore.Timestamp(in.Now)
+	c.Type = ConditionTemplatesHaveResolved
 	changed := meta.SetStatusCondition(conditions, c)
-	c.Type, c.Message = ConditionResolvedImage, clip(image, 32768)
+	c.Type = ConditionResolvedImage
+	c.Message = clip(image, 32768)
 	return meta.SetStatusCondition(conditions, c) || changed
 }
 
-// resolveTemplate returns what a template gives, with "missing" for what is not known, and why that cannot be used; empty when
-// it can.
+// resolveTemplate returns the image that a template resolves to. If the image cannot be used, problem says why.
+// Unknown parts of the version are replaced by "missing".
 func resolveTemplate(template, gitVersion string) (image, problem string) {
 	version, err := semver.Parse(strings.TrimPrefix(gitVersion, "v"))
 	image = template
@@ -128,12 +150,14 @@ func resolveTemplate(template, gitVersion string) (image, problem string) {
 	return image, problem
 }
 
-// imageReference is the grammar of image references: a name of at most 255 characters, which may start with a host, then a tag
-// and a digest.
-var imageReference = regexp.MustCompile(`^((?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?/|\[[a-fA-F0-9:]+\](?::[0-9]+)?/)?` +
+// imageReference matches image references: a name, which may start with a host, and an optional tag and digest. The
+// name is the first group.
+var imageReference = regexp.MustCompile(`^((?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])` +
+	`(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?/|\[[a-fA-F0-9:]+\](?::[0-9]+)?/)?` +
 	`[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*)` +
 	`(?::\w[\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)
 
+// isImageReference reports whether text is an image reference whose name has at most 255 characters.
 func isImageReference(image string) bool {
 	match := imageReference.FindStringSubmatch(image)
 	return match != nil && len(match[1]) <= 255

@@ -27,7 +27,7 @@ func templated(template string) *v1alpha1.CatalogSource {
 	return cs
 }
 
-// resolve runs Template until nothing is left to do, and returns the object.
+// resolve runs Template until it is at rest, and returns the object.
 func resolve(t require.TestingT, cs *v1alpha1.CatalogSource, version string) *v1alpha1.CatalogSource {
 	for range 3 {
 		in := catalog.TemplateInput{Now: start, CatalogSource: cs, ServerVersion: version}
@@ -50,7 +50,9 @@ func resolve(t require.TestingT, cs *v1alpha1.CatalogSource, version string) *v1
 	return nil
 }
 
-func TestTemplatesGiveImages(t *testing.T) {
+// TestTemplatesResolveToImages checks which image a template resolves to, and what is wrong with templates that
+// cannot be resolved.
+func TestTemplatesResolveToImages(t *testing.T) {
 	const cannot = "cannot construct catalog image reference, because "
 	const syntax = "one or more template(s) has improper syntax"
 	for name, test := range map[string]struct{ template, version, image, problem string }{
@@ -83,7 +85,9 @@ func TestTemplatesGiveImages(t *testing.T) {
 	}
 }
 
-func TestWithoutTemplateItsConditionsGo(t *testing.T) {
+// TestConditionsAreRemovedWithTheTemplate checks that the conditions of Template are removed if the annotation is
+// removed.
+func TestConditionsAreRemovedWithTheTemplate(t *testing.T) {
 	cs := resolve(t, templated("foo:v{kube_major_version}"), "v1.2.3")
 	cs.Status.Conditions = append(cs.Status.Conditions, metav1.Condition{Type: "Available"})
 	cs.Annotations = nil
@@ -100,8 +104,8 @@ func TestWithoutTemplateItsConditionsGo(t *testing.T) {
 	}
 }
 
-// TestTemplateAndReconcileLeaveEachOtherAlone: each keeps the conditions of the other.
-func TestTemplateAndReconcileLeaveEachOtherAlone(t *testing.T) {
+// TestTemplateAndReconcileKeepEachOthersConditions checks that Template and Reconcile keep each other's conditions.
+func TestTemplateAndReconcileKeepEachOthersConditions(t *testing.T) {
 	base := converged(t, catalog.Config{}, cool())
 	base.CatalogSource = resolve(t, func() *v1alpha1.CatalogSource {
 		cs := base.CatalogSource.DeepCopy()
@@ -116,6 +120,7 @@ func TestTemplateAndReconcileLeaveEachOtherAlone(t *testing.T) {
 	require.NotNil(t, meta.FindStatusCondition(status.Status.Conditions, catalog.ConditionResolvedImage))
 }
 
+// TestAnyTextMayBeATemplate checks that arbitrary text as a template causes no panic and is resolved or reported.
 func TestAnyTextMayBeATemplate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		resolve(t, templated(rapid.String().Draw(t, "template")), rapid.String().Draw(t, "version"))

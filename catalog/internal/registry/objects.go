@@ -3,7 +3,6 @@
 package registry
 
 import (
-	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -21,11 +20,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Objects are the objects around the Pods of a catalog, observed or needed; nil: it does not exist, or is not needed.
+// Objects contains the objects around the Pods of a CatalogSource, either the observed or the needed ones. An object
+// that does not exist or is not needed is nil.
 type Objects struct {
-	Account *corev1.ServiceAccount
-	// OtherAccount is the ServiceAccount of another source type.
-	OtherAccount               *corev1.ServiceAccount
+	// Account is the ServiceAccount of the present source type, OtherAccount that of another source type.
+	Account, OtherAccount      *corev1.ServiceAccount
 	Role                       *rbacv1.Role
 	RoleBinding                *rbacv1.RoleBinding
 	ServerPolicy, UnpackPolicy *networkingv1.NetworkPolicy
@@ -33,19 +32,25 @@ type Objects struct {
 	Budget                     *policyv1.PodDisruptionBudget
 }
 
-func (r *Registry) objects() Objects {
+// neededObjects builds the objects that should exist.
+func (r *Registry) neededObjects() Objects {
 	name := r.Source.Name
 	o := Objects{
-		Account:      &corev1.ServiceAccount{ObjectMeta: r.meta(name, managed()), ImagePullSecrets: slices.Clone(r.pullSecrets)},
-		Service:      &corev1.Service{ObjectMeta: r.meta(ServiceName(name), managed()), Spec: r.serviceSpec()},
-		ServerPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name+SuffixServerPolicy, servingLabels(name)), Spec: r.serverPolicySpec()},
-		UnpackPolicy: &networkingv1.NetworkPolicy{ObjectMeta: r.meta(name+SuffixUnpackPolicy, servingLabels(name)), Spec: unpackPolicySpec()},
+		Account: &corev1.ServiceAccount{ObjectMeta: r.meta(name, managed()), ImagePullSecrets: slices.Clone(r.pullSecrets)},
+		Service: &corev1.Service{ObjectMeta: r.meta(ServiceName(name), managed()), Spec: r.serviceSpec()},
+		ServerPolicy: &networkingv1.NetworkPolicy{
+			ObjectMeta: r.meta(name+SuffixServerPolicy, servingLabels(name)), Spec: r.serverPolicySpec(),
+		},
+		UnpackPolicy: &networkingv1.NetworkPolicy{
+			ObjectMeta: r.meta(name+SuffixUnpackPolicy, servingLabels(name)), Spec: unpackPolicySpec(),
+		},
 	}
 	o.Service.Labels[labelServiceHash], _ = olmcore.Hash(o.Service.Spec)
 	if FromConfigMap(r.Source) {
 		o.Account.Name = name + SuffixAccount
 		o.Role = &rbacv1.Role{ObjectMeta: r.meta(name+SuffixRole, managed()), Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.Source.Spec.ConfigMap}, Verbs: []string{"get"},
+			APIGroups: []string{""}, Resources: []string{"configmaps"},
+			ResourceNames: []string{r.Source.Spec.ConfigMap}, Verbs: []string{"get"},
 		}}}
 		o.RoleBinding = &rbacv1.RoleBinding{
 			ObjectMeta: r.meta(name+SuffixBinding, managed()),
@@ -54,14 +59,16 @@ func (r *Registry) objects() Objects {
 		}
 	} else {
 		owner := &o.Account.OwnerReferences[0]
-		owner.Controller, owner.BlockOwnerDeletion = new(true), new(true)
+		owner.Controller = new(true)
+		owner.BlockOwnerDeletion = new(true)
 		if ours := ownPullSecrets(r.Source); len(ours) > 0 {
 			o.Account.Annotations = map[string]string{keyPullSecrets: strings.Join(ours, ",")}
 		}
 	}
 	if r.Replicas >= 2 {
-		// It keeps voluntary disruptions from taking more than one replica at a time. minAvailable must be a number: the
-		// Pods' owner has no scale, so that the disruption controller forbids everything for percentages and maxUnavailable.
+		// The budget allows voluntary disruptions of one replica at a time. minAvailable must be a number. The owner
+		// of the Pods has no scale, so with a percentage or maxUnavailable the disruption controller would allow no
+		// disruption at all.
 		o.Budget = &policyv1.PodDisruptionBudget{ObjectMeta: r.meta(ServiceName(name), managed()), Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: new(intstr.FromInt32(int32(r.Replicas - 1))), UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			Selector: &metav1.LabelSelector{MatchLabels: servingLabels(name)},
@@ -79,6 +86,7 @@ func (r *Registry) meta(name string, labels map[string]string) metav1.ObjectMeta
 	}
 }
 
+// ownPullSecrets returns the names in spec.secrets, each once.
 func ownPullSecrets(cs *v1alpha1.CatalogSource) (names []string) {
 	for _, name := range cs.Spec.Secrets {
 		if name != "" && !slices.Contains(names, name) {
@@ -88,8 +96,9 @@ func ownPullSecrets(cs *v1alpha1.CatalogSource) (names []string) {
 	return names
 }
 
-// accountSecrets returns the pull secrets of the ServiceAccount: those of spec.secrets, and those that others added to the
-// observed one. An annotation remembers which entries are the catalog's, so that they go when they leave the spec.
+// accountSecrets returns the pull secrets that the ServiceAccount should have: those in spec.secrets, and those that
+// others added to the observed ServiceAccount. An annotation records the secrets that came from spec.secrets, so that
+// they are removed once the spec does not contain them any more.
 func (r *Registry) accountSecrets(account *corev1.ServiceAccount) (secrets []corev1.LocalObjectReference) {
 	if FromConfigMap(r.Source) {
 		return nil
@@ -106,8 +115,9 @@ func (r *Registry) accountSecrets(account *corev1.ServiceAccount) (secrets []cor
 		})
 	}
 	for _, name := range ours {
-		if s := (corev1.LocalObjectReference{Name: name}); !slices.Contains(secrets, s) {
-			secrets = append(secrets, s)
+		secret := corev1.LocalObjectReference{Name: name}
+		if !slices.Contains(secrets, secret) {
+			secrets = append(secrets, secret)
 		}
 	}
 	return secrets
@@ -124,14 +134,17 @@ func (r *Registry) serviceSpec() corev1.ServiceSpec {
 	return spec
 }
 
-// serverPolicySpec lets the registry answer on its port and open no connection, unless it reads a ConfigMap.
+// serverPolicySpec allows connections to the port of the registry. Connections from the registry are only allowed if
+// it reads a ConfigMap.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, DesiredGRPCServerNetworkPolicy.
 func (r *Registry) serverPolicySpec() networkingv1.NetworkPolicySpec {
 	spec := networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: servingLabels(r.Source.Name)},
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-		Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, port)}}},
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{
+			Ports: []networkingv1.NetworkPolicyPort{policyPort(corev1.ProtocolTCP, port)},
+		}},
 	}
 	if FromConfigMap(r.Source) {
 		spec.Egress = connectAnywhere()
@@ -139,7 +152,7 @@ func (r *Registry) serverPolicySpec() networkingv1.NetworkPolicySpec {
 	return spec
 }
 
-// unpackPolicySpec lets the Pods that unpack bundles connect to everything and be reached by nothing.
+// unpackPolicySpec allows all connections from the Pods that unpack bundles, and none to them.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, DesiredUnpackBundlesNetworkPolicy.
 func unpackPolicySpec() networkingv1.NetworkPolicySpec {
@@ -153,7 +166,7 @@ func unpackPolicySpec() networkingv1.NetworkPolicySpec {
 	}
 }
 
-// connectAnywhere lists, as OLM does, the ports of DNS besides everything.
+// connectAnywhere allows all connections. Like OLM, it also lists the ports of DNS.
 func connectAnywhere() []networkingv1.NetworkPolicyEgressRule {
 	return []networkingv1.NetworkPolicyEgressRule{{}, {Ports: []networkingv1.NetworkPolicyPort{
 		policyPort(corev1.ProtocolTCP, 53), policyPort(corev1.ProtocolUDP, 53),
@@ -165,15 +178,16 @@ func policyPort(protocol corev1.Protocol, number int32) networkingv1.NetworkPoli
 	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(number))}
 }
 
-// Reasons of the actions; package catalog documents them.
+// Reasons of actions. Package catalog documents them.
 const (
 	ReasonObjectMissing  = "ObjectMissing"
 	ReasonObjectDiffers  = "ObjectDiffers"
 	ReasonBudgetObsolete = "BudgetObsolete"
 )
 
-// OfOthers reports whether an object is unmanaged or owned by another, and must not be touched. One that was made for a
-// CatalogSource of this name, or for OLM, and has no other owner is the catalog's.
+// OfOthers reports whether an object is unmanaged or owned by another, so that it must not be changed. An object
+// belongs to the CatalogSource if all its owners are CatalogSources of this name, or if it has no owner and the label
+// olm.managed.
 func OfOthers(cs *v1alpha1.CatalogSource, o olmcore.Object) bool {
 	owners := o.GetOwnerReferences()
 	switch {
@@ -187,26 +201,30 @@ func OfOthers(cs *v1alpha1.CatalogSource, o olmcore.Object) bool {
 	})
 }
 
-// removal returns the objects in the order in which they are removed, nil for what is not there.
-func (o *Objects) removal() [8]olmcore.Object {
+// inDeletionOrder returns the objects in the order in which they are deleted. Objects that do not exist are nil.
+func (o *Objects) inDeletionOrder() [8]olmcore.Object {
 	return [...]olmcore.Object{
 		orNil(o.Service), orNil(o.ServerPolicy), orNil(o.UnpackPolicy), orNil(o.Budget),
 		orNil(o.Account), orNil(o.OtherAccount), orNil(o.Role), orNil(o.RoleBinding),
 	}
 }
 
-func orNil[T any, O object[T]](o O) olmcore.Object {
+// orNil returns an untyped nil for a nil pointer.
+func orNil[T any, O interface {
+	*T
+	olmcore.Object
+}](o O) olmcore.Object {
 	if o == nil {
 		return nil
 	}
 	return o
 }
 
-// Taken returns the name of the first needed object that must not be touched; empty for none. A ServiceAccount of others
-// is used as it is.
+// Taken returns the name of the first needed object that exists and is unmanaged or owned by another. It is empty if
+// there is none. The ServiceAccount does not count, because a ServiceAccount of others is used as it is.
 func (r *Registry) Taken() string {
-	needed := r.Needed.removal()
-	for i, o := range r.Observed.removal() {
+	needed := r.Needed.inDeletionOrder()
+	for i, o := range r.Observed.inDeletionOrder() {
 		if o != nil && needed[i] != nil && o != olmcore.Object(r.Observed.Account) && OfOthers(r.Source, o) {
 			return o.GetName()
 		}
@@ -214,10 +232,10 @@ func (r *Registry) Taken() string {
 	return ""
 }
 
-// Leftovers returns the objects of the CatalogSource that exist and are not needed.
+// Leftovers returns the objects that the CatalogSource owns and does not need, in the order in which they are deleted.
 func (r *Registry) Leftovers() (list []olmcore.Object) {
-	needed := r.Needed.removal()
-	for i, o := range r.Observed.removal() {
+	needed := r.Needed.inDeletionOrder()
+	for i, o := range r.Observed.inDeletionOrder() {
 		if o != nil && needed[i] == nil && olmcore.OwnedBy(o, r.Source.UID) && o.GetDeletionTimestamp() == nil {
 			list = append(list, o)
 		}
@@ -225,130 +243,222 @@ func (r *Registry) Leftovers() (list []olmcore.Object) {
 	return list
 }
 
-// Unread says which kinds were not read: none of their objects is made.
+// Unread says which kinds were not read. No objects of these kinds are created.
 type Unread struct{ NetworkPolicies, Roles, RoleBindings, Budgets bool }
 
-// Repair returns the actions that make the observed objects the needed ones: what is missing is made, what differs is
-// updated in place. Objects of others are left alone.
+// Repair returns the actions that create missing objects, and that update objects that differ from the needed ones.
+// Objects of others are not changed.
 func (r *Registry) Repair() (actions []olmcore.Action) {
-	observed, needed, unread := &r.Observed, &r.Needed, r.Unread
-	add := func(action olmcore.Action) {
+	for _, action := range []olmcore.Action{
+		r.repairAccount(),
+		r.repairRole(),
+		r.repairRoleBinding(),
+		r.repairPolicy(r.Observed.ServerPolicy, r.Needed.ServerPolicy),
+		r.repairPolicy(r.Observed.UnpackPolicy, r.Needed.UnpackPolicy),
+		r.repairService(),
+		r.repairBudget(),
+	} {
 		if action != nil {
 			actions = append(actions, action)
 		}
 	}
-	if !r.AccountShared {
-		secrets := pullSecrets
-		if FromConfigMap(r.Source) { // its server's image needs none: what there is, others added
-			secrets.fits = func(_, _ *corev1.ServiceAccount) bool { return true }
-		}
-		add(repair(r.Source, observed.Account, needed.Account, false, secrets, "label, owner or pull secrets differ"))
-	}
-	rules := field(func(o *rbacv1.Role) *[]rbacv1.PolicyRule { return &o.Rules })
-	add(repair(r.Source, observed.Role, needed.Role, unread.Roles, rules, "label, owner or rules differ"))
-	subjects := field(func(o *rbacv1.RoleBinding) *[]rbacv1.Subject { return &o.Subjects })
-	binding := repair(r.Source, observed.RoleBinding, needed.RoleBinding, unread.RoleBindings, subjects, "label, owner or subjects differ")
-	if have, want := observed.RoleBinding, needed.RoleBinding; have != nil && want != nil && have.RoleRef != want.RoleRef &&
-		have.DeletionTimestamp == nil && !OfOthers(r.Source, have) { // the API server does not change a roleRef
-		binding = olmcore.DeleteOf(have, olmcore.Cause{Reason: ReasonObjectDiffers, Message: "it refers to another role and is made anew"})
-	}
-	add(binding)
-	policy := field(func(o *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicySpec { return &o.Spec })
-	add(repair(r.Source, observed.ServerPolicy, needed.ServerPolicy, unread.NetworkPolicies, policy, "labels, owner or spec differ"))
-	add(repair(r.Source, observed.UnpackPolicy, needed.UnpackPolicy, unread.NetworkPolicies, policy, "labels, owner or spec differ"))
-	add(repair(r.Source, observed.Service, needed.Service, false, portsAndSelector, "labels, owner or spec differ"))
-	if b := observed.Budget; needed.Budget == nil && b != nil && b.DeletionTimestamp == nil && olmcore.OwnedBy(b, r.Source.UID) {
-		add(olmcore.DeleteOf(b, olmcore.Cause{Reason: ReasonBudgetObsolete, Message: "one replica needs no budget"}))
-	}
-	budget := field(func(o *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudgetSpec { return &o.Spec })
-	add(repair(r.Source, observed.Budget, needed.Budget, unread.Budgets, budget, "label, owner or spec differ"))
 	return actions
 }
 
-type object[T any] interface {
-	*T
-	olmcore.Object
-	DeepCopy() *T
+// same reports whether two values are semantically equal. Most values are identical, which reflect.DeepEqual finds
+// faster.
+func same(observed, needed any) bool {
+	return reflect.DeepEqual(observed, needed) || equality.Semantic.DeepEqual(observed, needed)
 }
 
-// content is what the catalog asks for of a kind of object; what the API server fills in is its own.
-type content[O any] struct {
-	fits func(observed, needed O) bool
-	set  func(into, needed O)
+// create returns the action that creates a missing object, unless its kind was not read.
+func create(needed olmcore.Object, unread bool) olmcore.Action {
+	if unread {
+		return nil
+	}
+	return olmcore.CreateOf(needed, olmcore.Cause{Reason: ReasonObjectMissing, Message: "the catalog needs it"})
 }
 
-func field[O, F any](of func(O) *F) content[O] {
-	return content[O]{
-		fits: func(observed, needed O) bool {
-			// Most are the same to the last bit, which shows much sooner than that they mean the same.
-			return reflect.DeepEqual(of(observed), of(needed)) || equality.Semantic.DeepEqual(of(observed), of(needed))
-		},
-		set: func(into, needed O) { *of(into) = *of(needed) },
-	}
+func differs(message string) olmcore.Cause {
+	return olmcore.Cause{Reason: ReasonObjectDiffers, Message: message}
 }
 
-// repair returns the action that makes one observed object the needed one; nil for none. Either object may be nil.
-func repair[T any, O object[T]](cs *v1alpha1.CatalogSource, observed, needed O, unread bool, content content[O], what string) olmcore.Action {
-	switch {
-	case needed == nil, observed == nil && unread:
-		return nil
-	case observed == nil:
-		return olmcore.CreateOf(needed, olmcore.Cause{Reason: ReasonObjectMissing, Message: "the catalog needs it"})
-	case observed.GetDeletionTimestamp() != nil || OfOthers(cs, observed):
-		return nil
-	}
-	labels, relabelled := olmcore.MergeLabels(observed.GetLabels(), needed.GetLabels())
-	owned, fits := olmcore.OwnedBy(observed, cs.UID), content.fits(observed, needed)
-	if !relabelled && owned && fits {
-		return nil
-	}
-	after := O(observed.DeepCopy())
+// mayUpdate reports whether an object may be changed: it is not being deleted, and it does not belong to others.
+func mayUpdate(cs *v1alpha1.CatalogSource, observed olmcore.Object) bool {
+	return observed.GetDeletionTimestamp() == nil && !OfOthers(cs, observed)
+}
+
+// hasMetadata reports whether an object has the labels and the owner of the needed object.
+func hasMetadata(cs *v1alpha1.CatalogSource, observed, needed olmcore.Object) bool {
+	_, relabelled := olmcore.MergeLabels(observed.GetLabels(), needed.GetLabels())
+	return !relabelled && olmcore.OwnedBy(observed, cs.UID)
+}
+
+// repairMetadata adds the labels and the owner of the needed object.
+func repairMetadata(cs *v1alpha1.CatalogSource, after, needed olmcore.Object) {
+	labels, _ := olmcore.MergeLabels(after.GetLabels(), needed.GetLabels())
 	after.SetLabels(labels)
-	if !owned {
+	if !olmcore.OwnedBy(after, cs.UID) {
 		owners, _ := olmcore.RepairOwnerReferences(after.GetOwnerReferences(), needed.GetOwnerReferences())
 		after.SetOwnerReferences(owners)
 	}
-	if !fits {
-		content.set(after, needed)
+}
+
+// repairAccount does not change a ServiceAccount of others. For a ConfigMap it does not change the pull secrets
+// either: the server needs none, so others added them.
+func (r *Registry) repairAccount() olmcore.Action {
+	observed, needed := r.Observed.Account, r.Needed.Account
+	switch {
+	case r.AccountShared || needed == nil:
+		return nil
+	case observed == nil:
+		return create(needed, false)
 	}
-	return olmcore.UpdateOf(observed, after, olmcore.Cause{Reason: ReasonObjectDiffers, Message: what})
+	hasSecrets := FromConfigMap(r.Source) || slices.Equal(observed.ImagePullSecrets, needed.ImagePullSecrets)
+	if !mayUpdate(r.Source, observed) || hasSecrets && hasMetadata(r.Source, observed, needed) {
+		return nil
+	}
+	after := observed.DeepCopy()
+	repairMetadata(r.Source, after, needed)
+	if !hasSecrets {
+		after.ImagePullSecrets = needed.ImagePullSecrets
+		delete(after.Annotations, keyPullSecrets)
+		after.Annotations, _ = olmcore.MergeLabels(after.Annotations, needed.Annotations)
+	}
+	return olmcore.UpdateOf(observed, after, differs("label, owner or pull secrets differ"))
 }
 
-// pullSecrets are the content of a ServiceAccount.
-var pullSecrets = content[*corev1.ServiceAccount]{
-	fits: func(observed, needed *corev1.ServiceAccount) bool {
-		return slices.Equal(observed.ImagePullSecrets, needed.ImagePullSecrets)
-	},
-	set: func(into, needed *corev1.ServiceAccount) {
-		into.ImagePullSecrets = needed.ImagePullSecrets
-		delete(into.Annotations, keyPullSecrets)
-		into.Annotations, _ = olmcore.MergeLabels(into.Annotations, needed.Annotations)
-	},
+func (r *Registry) repairRole() olmcore.Action {
+	observed, needed := r.Observed.Role, r.Needed.Role
+	switch {
+	case needed == nil:
+		return nil
+	case observed == nil:
+		return create(needed, r.Unread.Roles)
+	}
+	hasRules := same(observed.Rules, needed.Rules)
+	if !mayUpdate(r.Source, observed) || hasRules && hasMetadata(r.Source, observed, needed) {
+		return nil
+	}
+	after := observed.DeepCopy()
+	repairMetadata(r.Source, after, needed)
+	if !hasRules {
+		after.Rules = needed.Rules
+	}
+	return olmcore.UpdateOf(observed, after, differs("label, owner or rules differ"))
 }
 
-// portsAndSelector are the content of a Service.
-var portsAndSelector = content[*corev1.Service]{
-	fits: func(observed, needed *corev1.Service) bool {
-		ports := slices.Clone(observed.Spec.Ports)
-		for i, p := range ports {
-			ports[i] = corev1.ServicePort{Name: p.Name, Port: p.Port, TargetPort: p.TargetPort}
-			if cmp.Or(p.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP {
-				ports[i].Protocol = p.Protocol
-			}
+// repairRoleBinding deletes a RoleBinding with another roleRef, because the API server does not allow a change of the
+// roleRef. The next reconcile creates the RoleBinding again.
+func (r *Registry) repairRoleBinding() olmcore.Action {
+	observed, needed := r.Observed.RoleBinding, r.Needed.RoleBinding
+	switch {
+	case needed == nil:
+		return nil
+	case observed == nil:
+		return create(needed, r.Unread.RoleBindings)
+	}
+	hasSubjects := same(observed.Subjects, needed.Subjects)
+	hasRole := observed.RoleRef == needed.RoleRef
+	switch {
+	case !mayUpdate(r.Source, observed) || hasRole && hasSubjects && hasMetadata(r.Source, observed, needed):
+		return nil
+	case !hasRole:
+		return olmcore.DeleteOf(observed, differs("it refers to another role and is made anew"))
+	}
+	after := observed.DeepCopy()
+	repairMetadata(r.Source, after, needed)
+	if !hasSubjects {
+		after.Subjects = needed.Subjects
+	}
+	return olmcore.UpdateOf(observed, after, differs("label, owner or subjects differ"))
+}
+
+func (r *Registry) repairPolicy(observed, needed *networkingv1.NetworkPolicy) olmcore.Action {
+	switch {
+	case needed == nil:
+		return nil
+	case observed == nil:
+		return create(needed, r.Unread.NetworkPolicies)
+	}
+	hasSpec := same(observed.Spec, needed.Spec)
+	if !mayUpdate(r.Source, observed) || hasSpec && hasMetadata(r.Source, observed, needed) {
+		return nil
+	}
+	after := observed.DeepCopy()
+	repairMetadata(r.Source, after, needed)
+	if !hasSpec {
+		after.Spec = needed.Spec
+	}
+	return olmcore.UpdateOf(observed, after, differs("labels, owner or spec differ"))
+}
+
+func (r *Registry) repairService() olmcore.Action {
+	observed, needed := r.Observed.Service, r.Needed.Service
+	switch {
+	case needed == nil:
+		return nil
+	case observed == nil:
+		return create(needed, false)
+	}
+	hasSpec := hasServiceSpec(observed, needed)
+	if !mayUpdate(r.Source, observed) || hasSpec && hasMetadata(r.Source, observed, needed) {
+		return nil
+	}
+	after := observed.DeepCopy()
+	repairMetadata(r.Source, after, needed)
+	if !hasSpec {
+		after.Spec.Ports, after.Spec.Selector = needed.Spec.Ports, needed.Spec.Selector
+	}
+	return olmcore.UpdateOf(observed, after, differs("labels, owner or spec differ"))
+}
+
+// hasServiceSpec reports whether a Service has the needed ports and selector. The API server sets the other fields.
+func hasServiceSpec(observed, needed *corev1.Service) bool {
+	var ports []corev1.ServicePort
+	for _, p := range observed.Spec.Ports {
+		port := corev1.ServicePort{Name: p.Name, Port: p.Port, TargetPort: p.TargetPort}
+		if p.Protocol != "" && p.Protocol != corev1.ProtocolTCP {
+			port.Protocol = p.Protocol
 		}
-		return slices.Equal(ports, needed.Spec.Ports) && maps.Equal(observed.Spec.Selector, needed.Spec.Selector)
-	},
-	set: func(into, needed *corev1.Service) {
-		into.Spec.Ports, into.Spec.Selector = needed.Spec.Ports, needed.Spec.Selector
-	},
+		ports = append(ports, port)
+	}
+	return slices.Equal(ports, needed.Spec.Ports) && maps.Equal(observed.Spec.Selector, needed.Spec.Selector)
 }
 
-// ServesAsInOLM reports whether the objects are those that OLM takes for a healthy registry: the ones that were read
-// exist, and the NetworkPolicies have their specs.
+// repairBudget deletes the PodDisruptionBudget if the catalog has one replica.
+func (r *Registry) repairBudget() olmcore.Action {
+	observed, needed := r.Observed.Budget, r.Needed.Budget
+	switch {
+	case observed == nil && needed == nil:
+		return nil
+	case observed == nil:
+		return create(needed, r.Unread.Budgets)
+	case needed == nil:
+		if observed.DeletionTimestamp == nil && olmcore.OwnedBy(observed, r.Source.UID) {
+			return olmcore.DeleteOf(observed, olmcore.Cause{Reason: ReasonBudgetObsolete, Message: "one replica needs no budget"})
+		}
+		return nil
+	}
+	hasSpec := same(observed.Spec, needed.Spec)
+	if !mayUpdate(r.Source, observed) || hasSpec && hasMetadata(r.Source, observed, needed) {
+		return nil
+	}
+	after := observed.DeepCopy()
+	repairMetadata(r.Source, after, needed)
+	if !hasSpec {
+		after.Spec = needed.Spec
+	}
+	return olmcore.UpdateOf(observed, after, differs("label, owner or spec differ"))
+}
+
+// ServesAsInOLM reports whether OLM considers the objects to be those of a healthy registry: all objects of the kinds
+// that were read exist, and the NetworkPolicies have the needed specs.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, CheckRegistryServer.
 func (r *Registry) ServesAsInOLM() bool {
-	observed, needed := &r.Observed, &r.Needed
+	observed := &r.Observed
+	needed := &r.Needed
 	policy := func(have, want *networkingv1.NetworkPolicy) bool {
 		return have == nil && r.Unread.NetworkPolicies || have != nil && equality.Semantic.DeepEqual(have.Spec, want.Spec)
 	}

@@ -19,26 +19,26 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Why a Pod was made; the value of the annotation KeyPurpose.
+// Purposes of Pods: the values of the annotation KeyPurpose.
 const (
-	PurposeInitial  = "initial"
-	PurposeFailover = "failover"
-	PurposeRefill   = "refill"
-	PurposeRestart  = "restart"
-	PurposeRollout  = "rollout"
-	PurposePoll     = "poll"
+	PurposeInitial  = "initial"  // it is one of the first Pods
+	PurposeFailover = "failover" // it replaces a Pod of a failed Node
+	PurposeRefill   = "refill"   // it replaces a Pod that was deleted or is about to be evicted
+	PurposeRestart  = "restart"  // it replaces a Pod that failed
+	PurposeRollout  = "rollout"  // it replaces a Pod of another spec
+	PurposePoll     = "poll"     // it polls the image
 )
 
-// PodRequest is one Pod to make.
+// PodRequest is a request to create a Pod.
 type PodRequest struct {
-	Candidate bool // the Service does not select it yet
-	Purpose   string
-	Attempt   int
-	Replaces  types.UID // the Pod that it replaces, if any
-	Cause     olmcore.Cause
+	Candidate bool          // the Service does not select the Pod yet
+	Purpose   string        // one of the purposes
+	Attempt   int           // the number of the attempt to start it
+	Replaces  types.UID     // the Pod that it replaces; empty if there is none
+	Cause     olmcore.Cause // the cause of the action that creates it
 }
 
-// Pod returns a new Pod of a name, which had better run on none of the Nodes to avoid.
+// Pod returns a new Pod. The scheduler prefers Nodes that are not in avoid.
 func (r *Registry) Pod(name string, request PodRequest, avoid []string) *corev1.Pod {
 	labels := servingLabels(r.Source.Name)
 	if request.Candidate {
@@ -58,8 +58,8 @@ func (r *Registry) Pod(name string, request PodRequest, avoid []string) *corev1.
 	case r.ConfigMap != nil:
 		r.serveConfigMap(pod)
 	case r.AccountShared:
-		// Whoever may name a CatalogSource and its image would act as any account of the namespace. A registry of an image
-		// asks the API server nothing.
+		// With a token, a user who may create a CatalogSource could act as any ServiceAccount of the namespace. A
+		// registry that runs an image does not need the API server.
 		pod.Spec.AutomountServiceAccountToken = new(false)
 	}
 	avoidNodes(&pod.Spec, avoid)
@@ -84,7 +84,7 @@ func (r *Registry) podAnnotations(request PodRequest) map[string]string {
 	return annotations
 }
 
-// serveConfigMap completes a Pod: what OLM sets after it has computed the hash.
+// serveConfigMap sets the fields that OLM sets after it has computed the hash of a Pod that serves a ConfigMap.
 func (r *Registry) serveConfigMap(pod *corev1.Pod) {
 	pod.Labels[LabelConfigMapVersion] = r.ConfigMap.ResourceVersion
 	pod.Annotations[keyConfigMapHash] = r.contentHash
@@ -92,7 +92,7 @@ func (r *Registry) serveConfigMap(pod *corev1.Pod) {
 	pod.Spec.Containers[0].Command = []string{"configmap-server", "-c", r.Source.Spec.ConfigMap, "-n", r.Source.Namespace}
 }
 
-// avoidNodes is a hint for the scheduler where the user left the field empty. It is no part of the hash.
+// avoidNodes sets a preferred node affinity, unless the user set a node affinity. It is not part of the hash.
 func avoidNodes(spec *corev1.PodSpec, nodes []string) {
 	if len(nodes) == 0 || spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		return
@@ -111,38 +111,41 @@ func avoidNodes(spec *corev1.PodSpec, nodes []string) {
 	}
 }
 
-// spread keeps several replicas apart; it is no part of the hash.
+// spread sets the topology spread constraints of several replicas. They are not part of the hash.
 func (r *Registry) spread(pod *corev1.Pod, purpose string) {
 	if r.Replicas < 2 || r.SpreadHosts == "" {
 		return
 	}
-	beside := map[string]string{labelPodHash: pod.Labels[labelPodHash]}
+	spreadFrom := map[string]string{labelPodHash: pod.Labels[labelPodHash]}
 	if purpose == PurposePoll && r.SpreadHosts == corev1.ScheduleAnyway {
-		// With new content these replace all others, whose places will be free.
-		beside = map[string]string{LabelCandidate: r.Source.Name}
+		// If the content is new, these Pods replace all others and may use their hosts.
+		spreadFrom = map[string]string{LabelCandidate: r.Source.Name}
 	}
-	over := func(topology string, when corev1.UnsatisfiableConstraintAction) corev1.TopologySpreadConstraint {
+	constraint := func(topology string, otherwise corev1.UnsatisfiableConstraintAction) corev1.TopologySpreadConstraint {
 		return corev1.TopologySpreadConstraint{
-			MaxSkew: 1, TopologyKey: topology, WhenUnsatisfiable: when, LabelSelector: &metav1.LabelSelector{MatchLabels: beside},
+			MaxSkew: 1, TopologyKey: topology, WhenUnsatisfiable: otherwise,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: spreadFrom},
 		}
 	}
 	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
-		over(corev1.LabelHostname, r.SpreadHosts), over(corev1.LabelTopologyZone, corev1.ScheduleAnyway),
+		constraint(corev1.LabelHostname, r.SpreadHosts),
+		constraint(corev1.LabelTopologyZone, corev1.ScheduleAnyway),
 	}
 }
 
-// Promoted returns a copy of a Pod that the Service selects.
-func Promoted(pod *corev1.Pod, name string) *corev1.Pod {
+// Promoted returns a copy of a Pod with the labels by which the Service of a CatalogSource selects it.
+func Promoted(pod *corev1.Pod, catalogSource string) *corev1.Pod {
 	after := pod.DeepCopy()
-	after.Labels[LabelServing], after.Labels[LabelCandidate] = name, ""
+	after.Labels[LabelServing] = catalogSource
+	after.Labels[LabelCandidate] = ""
 	after.Labels[olmcore.LabelManaged] = "true"
 	return after
 }
 
-// The probes of registry Pods, which are all that differs between the Pod specs of OLM's releases. The hashes of all count as
-// current, so that adopting a cluster restarts nothing.
+// The probes of registry Pods in OLM's releases. The Pod specs of the releases only differ in the probe. Pods with
+// the hash of any release are current, so that no Pod is restarted when a cluster is adopted.
 var (
-	probeMain = corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port}} // new Pods are made with it
+	probeMain = corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port}} // the probe of new Pods
 	probeV046 = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"grpc_health_probe", "-addr=:50051", "-rpc-timeout=5s"}}}
 	probeV041 = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"grpc_health_probe", "-addr=:50051"}}}
 )
@@ -150,58 +153,61 @@ var (
 // StartupPeriod is the time between two startup probes, in seconds.
 const StartupPeriod = 10
 
-// shape is what the spec of a registry Pod is made from.
-type shape struct {
-	*Registry
+// podShape contains what differs between the Pods of the source types.
+type podShape struct {
+	registry                         *Registry
 	container, image, serviceAccount string
 	readinessDelay, livenessDelay    int32
 	config                           *v1alpha1.GrpcPodConfig
 }
 
-func (r *Registry) shape() shape {
+func (r *Registry) podShape() podShape {
 	config := r.Source.Spec.GrpcPodConfig
 	if !FromConfigMap(r.Source) {
-		return shape{r, "registry-server", r.Source.Spec.Image, r.Source.Name, 5, 10, config}
+		return podShape{r, "registry-server", r.Source.Spec.Image, r.Source.Name, 5, 10, config}
 	}
-	// Differs: extractContent is left out; OLM makes Pods with empty image names of it, which API servers refuse.
+	// Differs: extractContent is left out. OLM creates Pods without image names, which API servers reject.
 	if config != nil && config.ExtractContent != nil {
 		kept := *config
 		kept.ExtractContent = nil
 		config = &kept
 	}
-	return shape{r, "configmap-registry-server", r.ServerImage, "", 5, 5, config}
+	return podShape{r, "configmap-registry-server", r.ServerImage, "", 5, 5, config}
 }
 
-// podHash returns OLM's hash of a spec. No label has that of a spec that cannot be encoded, which no API server stores.
+// podHash returns OLM's hash of a Pod spec.
 func podHash(spec corev1.PodSpec) string {
 	hash, err := olmcore.Hash(spec)
 	if err != nil {
-		return "unknown"
+		return "unknown" // the spec cannot be encoded, so no API server stores it
 	}
 	return hash
 }
 
-// spec returns the Pod spec with a probe and without placement hints: the one that is hashed. It shares memory with the shape
-// and the probe.
+// spec returns the Pod spec that is hashed: with a probe, and without hints for the scheduler. It shares memory with
+// the Registry and the probe.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, Pod.
-// Differs: memoryTarget is not written to, and GOMEMLIMIT is always one that the Go runtime accepts.
-func (s shape) spec(probe corev1.ProbeHandler) corev1.PodSpec {
-	failures := s.StartupFailures
+// Differs: memoryTarget is not changed, and GOMEMLIMIT always has a value that the Go runtime accepts.
+func (s podShape) spec(probe corev1.ProbeHandler) corev1.PodSpec {
+	r := s.registry
+	failures := r.StartupFailures
 	if probe.GRPC == nil {
 		failures = 10
 	}
 	spec := corev1.PodSpec{
 		ServiceAccountName: s.serviceAccount,
-		ImagePullSecrets:   s.pullSecrets,
+		ImagePullSecrets:   r.pullSecrets,
 		NodeSelector:       map[string]string{corev1.LabelOSStable: "linux"},
 		Containers: []corev1.Container{{
 			Name: s.container, Image: s.image, ImagePullPolicy: pullPolicy(s.image),
-			Ports:                    []corev1.ContainerPort{{Name: GRPC, ContainerPort: port}},
-			Resources:                s.Resources,
-			ReadinessProbe:           &corev1.Probe{ProbeHandler: probe, InitialDelaySeconds: s.readinessDelay, TimeoutSeconds: 5},
-			LivenessProbe:            &corev1.Probe{ProbeHandler: probe, InitialDelaySeconds: s.livenessDelay, TimeoutSeconds: 5},
-			StartupProbe:             &corev1.Probe{ProbeHandler: probe, TimeoutSeconds: 5, PeriodSeconds: StartupPeriod, FailureThreshold: failures},
+			Ports:          []corev1.ContainerPort{{Name: GRPC, ContainerPort: port}},
+			Resources:      r.Resources,
+			ReadinessProbe: &corev1.Probe{ProbeHandler: probe, InitialDelaySeconds: s.readinessDelay, TimeoutSeconds: 5},
+			LivenessProbe:  &corev1.Probe{ProbeHandler: probe, InitialDelaySeconds: s.livenessDelay, TimeoutSeconds: 5},
+			StartupProbe: &corev1.Probe{
+				ProbeHandler: probe, TimeoutSeconds: 5, PeriodSeconds: StartupPeriod, FailureThreshold: failures,
+			},
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			SecurityContext:          &corev1.SecurityContext{ReadOnlyRootFilesystem: new(false)},
 		}},
@@ -213,22 +219,24 @@ func (s shape) spec(probe corev1.ProbeHandler) corev1.PodSpec {
 		if c.PriorityClassName != nil {
 			spec.PriorityClassName = *c.PriorityClassName
 		}
-		spec.Tolerations, spec.Affinity = c.Tolerations, c.Affinity
+		spec.Tolerations = c.Tolerations
+		spec.Affinity = c.Affinity
 		if c.MemoryTarget != nil {
 			setMemoryTarget(&spec.Containers[0], *c.MemoryTarget)
 		}
 		if c.ExtractContent != nil {
-			s.extract(&spec, c.ExtractContent)
+			r.extractContent(&spec, s.image, c.ExtractContent)
 		}
 	}
-	spec.PriorityClassName = cmp.Or(s.Source.Annotations[annotationPriority], spec.PriorityClassName)
-	if s.Restricted {
-		restrict(&spec, s.UserID)
+	spec.PriorityClassName = cmp.Or(r.Source.Annotations[annotationPriority], spec.PriorityClassName)
+	if r.Restricted {
+		restrict(&spec, r.UserID)
 	}
 	return spec
 }
 
-func (s shape) extract(spec *corev1.PodSpec, c *v1alpha1.ExtractContentConfig) {
+// extractContent changes a Pod spec so that init containers copy the content out of the image, and opm serves it.
+func (r *Registry) extractContent(spec *corev1.PodSpec, image string, c *v1alpha1.ExtractContentConfig) {
 	const (
 		utilities, content, temporary          = "utilities", "catalog-content", "tmpdir"
 		utilitiesPath, contentPath, copyBinary = "/utilities", "/extracted-catalog", "/utilities/copy-content"
@@ -243,18 +251,20 @@ func (s shape) extract(spec *corev1.PodSpec, c *v1alpha1.ExtractContentConfig) {
 		args = append(args, "--cache.from="+c.CacheDir, "--cache.to="+contentPath+"/cache")
 	}
 	spec.InitContainers = append(spec.InitContainers, corev1.Container{
-		Name: "extract-utilities", Image: s.UtilImage, Command: []string{"cp"}, Args: []string{"/bin/copy-content", copyBinary},
+		Name: "extract-utilities", Image: r.UtilImage, Command: []string{"cp"}, Args: []string{"/bin/copy-content", copyBinary},
 		VolumeMounts:    []corev1.VolumeMount{{Name: utilities, MountPath: utilitiesPath}},
 		SecurityContext: readOnly(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}, corev1.Container{
-		Name: "extract-content", Image: s.image, ImagePullPolicy: pullPolicy(s.image),
+		Name: "extract-content", Image: image, ImagePullPolicy: pullPolicy(image),
 		Command: []string{copyBinary}, Args: args,
 		VolumeMounts:    []corev1.VolumeMount{{Name: utilities, MountPath: utilitiesPath}, {Name: content, MountPath: contentPath}},
 		SecurityContext: readOnly(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	})
 	server := &spec.Containers[0]
-	server.Image, server.ImagePullPolicy = s.OPMImage, pullPolicy(s.OPMImage)
-	server.Command, server.Args = []string{"/bin/opm"}, []string{"serve", contentPath + "/catalog"}
+	server.Image = r.OPMImage
+	server.ImagePullPolicy = pullPolicy(r.OPMImage)
+	server.Command = []string{"/bin/opm"}
+	server.Args = []string{"serve", contentPath + "/catalog"}
 	server.SecurityContext.ReadOnlyRootFilesystem = new(true)
 	if c.CacheDir != "" {
 		server.Args = append(server.Args, "--cache-dir="+contentPath+"/cache")
@@ -265,12 +275,14 @@ func (s shape) extract(spec *corev1.PodSpec, c *v1alpha1.ExtractContentConfig) {
 	server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: content, MountPath: contentPath})
 }
 
+// restrict sets the security context of the restricted Pod security standard.
 func restrict(spec *corev1.PodSpec, userID int64) {
 	spec.SecurityContext = &corev1.PodSecurityContext{
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 	if userID > 0 {
-		spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot = &userID, new(true)
+		spec.SecurityContext.RunAsUser = &userID
+		spec.SecurityContext.RunAsNonRoot = new(true)
 	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
@@ -287,8 +299,8 @@ func pullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullAlways
 }
 
-// setMemoryTarget requests memory and sets GOMEMLIMIT: to the text that OLM would give where the Go runtime accepts it, else
-// the number of bytes, and the most that it accepts for more.
+// setMemoryTarget requests memory and sets GOMEMLIMIT. The value is OLM's text if the Go runtime accepts it, and
+// otherwise the number of bytes, at most the highest number that the Go runtime accepts.
 func setMemoryTarget(c *corev1.Container, target resource.Quantity) {
 	requests := maps.Clone(c.Resources.Requests)
 	if requests == nil {
@@ -308,5 +320,5 @@ func setMemoryTarget(c *corev1.Container, target resource.Quantity) {
 	c.Env = append(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: limit})
 }
 
-// memoryLimit is what the Go runtime accepts.
+// memoryLimit matches the values of GOMEMLIMIT that the Go runtime accepts.
 var memoryLimit = regexp.MustCompile(`^[0-9]+([KMGT]i)?B$`)

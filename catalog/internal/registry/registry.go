@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry builds the objects of one catalog's registry: its Pods, and the Service, ServiceAccount, permissions,
-// NetworkPolicies and PodDisruptionBudget around them. [Registry.Needed] is what should be, [Registry.Repair] makes
-// actions of the difference to what is observed.
+// Package registry builds the objects of the registry of one CatalogSource: its Pods, and the Service,
+// ServiceAccount, Role, RoleBinding, NetworkPolicies and PodDisruptionBudget around them. [Registry.Needed] contains
+// the needed objects, and [Registry.Repair] returns the actions that change the observed objects into them.
 package registry
 
 import (
@@ -16,81 +16,101 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Label and annotation keys of OLM.
+// Keys of OLM's labels and annotations.
 const (
-	LabelServing   = "olm.catalogSource"
+	// LabelServing is the label of Pods that the Service selects. The value is the name of the CatalogSource.
+	LabelServing = "olm.catalogSource"
+	// LabelCandidate is the label of candidates. The value is the name of the CatalogSource.
 	LabelCandidate = "catalogsource.operators.coreos.com/update"
-
-	labelPodHash          = "olm.pod-spec-hash"
-	labelServiceHash      = "olm.service-spec-hash"
-	labelBundleUnpack     = "operatorframework.io/bundle-unpack-ref"
+	// LabelConfigMapVersion is the label of Pods that serve a ConfigMap. The value is its resourceVersion.
 	LabelConfigMapVersion = "olm.configMapResourceVersion"
-	annotationPriority    = "operatorframework.io/priorityclass"
-	annotationEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-	annotationApplied     = "kubectl.kubernetes.io/last-applied-configuration"
+
+	labelPodHash       = "olm.pod-spec-hash"
+	labelServiceHash   = "olm.service-spec-hash"
+	labelBundleUnpack  = "operatorframework.io/bundle-unpack-ref"
+	annotationPriority = "operatorframework.io/priorityclass"
+	annotationEvict    = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	annotationApplied  = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// Annotation keys of this library on registry Pods.
+// Keys of this library's annotations of registry Pods.
 const (
-	KeyAttempt  = olmcore.KeyPrefix + "attempt"  // the number of the attempt to start a Pod
-	KeyPurpose  = olmcore.KeyPrefix + "purpose"  // why it was made
-	KeyReplaces = olmcore.KeyPrefix + "replaces" // the UID of the Pod that it replaces
-	KeyCause    = olmcore.KeyPrefix + "cause"    // why it replaces that
-
-	KeyKeptNumber = olmcore.KeyPrefix + "kept-pod-number" // the Pod stays while those with lower numbers are deleted
+	// KeyAttempt is the number of the attempt to start a Pod.
+	KeyAttempt = olmcore.KeyPrefix + "attempt"
+	// KeyPurpose says why the Pod was created. The value is one of the purposes, such as PurposeInitial.
+	KeyPurpose = olmcore.KeyPrefix + "purpose"
+	// KeyReplaces is the UID of the Pod that this one replaces.
+	KeyReplaces = olmcore.KeyPrefix + "replaces"
+	// KeyCause says why the Pod in KeyReplaces is replaced.
+	KeyCause = olmcore.KeyPrefix + "cause"
+	// KeyKeptNumber is a number. The Pod stays while Pods that serve and have lower numbers are deleted.
+	KeyKeptNumber = olmcore.KeyPrefix + "kept-pod-number"
 
 	keyConfigMapHash = olmcore.KeyPrefix + "config-map-hash"
 	keyPullSecrets   = olmcore.KeyPrefix + "pull-secrets"
 )
 
-// GRPC is the name of the registry's port and protocol, Port its number.
+// The port of a registry.
 const (
-	GRPC = "grpc"
-	Port = "50051"
+	GRPC = "grpc"  // the name of the port and of its protocol
+	Port = "50051" // the number of the port
 
 	port = 50051
 )
 
-// Suffixes of the names of objects.
+// Suffixes that the names of objects have after the name of the CatalogSource.
 const (
-	SuffixAccount      = "-configmap-server" // of a source of type configmap
+	SuffixAccount      = "-configmap-server" // only if a ConfigMap is served
 	SuffixRole         = "-configmap-reader"
 	SuffixBinding      = "-server-configmap-reader"
 	SuffixServerPolicy = "-grpc-server"
 	SuffixUnpackPolicy = "-unpack-bundles"
 )
 
-// Registry is what the objects of one catalog are made from.
+// Registry contains everything from which the objects of one CatalogSource are built.
 type Registry struct {
-	Source              *v1alpha1.CatalogSource              // the owner of all objects
-	ConfigMap           *corev1.ConfigMap                    // the content of a source of type configmap or internal, else nil
-	Restricted          bool                                 // Pods get the security context of the restricted Pod security standard
-	Replicas            int                                  // the number of Pods
-	SpreadHosts         corev1.UnsatisfiableConstraintAction // of hosts that several replicas would share; empty: they are not spread
-	OPMImage, UtilImage string                               // these serve catalogs with extractContent
-	ServerImage         string                               // this one serves ConfigMaps
-	UserID              int64                                // the user of restricted Pods; 0 and below: none is set
-	StartupFailures     int32                                // how many startup probes may fail
-	Resources           corev1.ResourceRequirements          // those of the serving container
-	Observed            Objects                              // those with the names that the catalog uses
-	Unread              Unread
+	// Source is the CatalogSource, the owner of all objects.
+	Source *v1alpha1.CatalogSource
+	// ConfigMap contains the content of a CatalogSource of type configmap or internal. It is nil for other types.
+	ConfigMap *corev1.ConfigMap
+	// Restricted: Pods get the security context of the restricted Pod security standard.
+	Restricted bool
+	// Replicas is the number of Pods.
+	Replicas int
+	// SpreadHosts says what the scheduler does if several replicas would share a host. Empty: replicas are not spread.
+	SpreadHosts corev1.UnsatisfiableConstraintAction
+	// OPMImage and UtilImage serve catalogs with extractContent, ServerImage serves ConfigMaps.
+	OPMImage, UtilImage, ServerImage string
+	// UserID is the user of restricted Pods. Zero or negative: no user is set.
+	UserID int64
+	// StartupFailures is the number of startup probes that may fail.
+	StartupFailures int32
+	// Resources are the resources of the serving container.
+	Resources corev1.ResourceRequirements
+	// Observed contains the observed objects with the names that the CatalogSource uses.
+	Observed Objects
+	// Unread says which kinds were not read.
+	Unread Unread
 
-	// What Complete adds.
+	// Complete sets the fields below.
 
-	Needed        Objects // those that should be
-	AccountShared bool    // the ServiceAccount of the catalog's name is not the catalog's
-	pullSecrets   []corev1.LocalObjectReference
-	podSpec       corev1.PodSpec
-	podHash       string // that of podSpec, which new Pods carry as a label
-	contentHash   string // that of what the ConfigMap holds; its metadata do not matter
+	// Needed contains the objects that should exist.
+	Needed Objects
+	// AccountShared: the ServiceAccount with the name of the CatalogSource is unmanaged or owned by another.
+	AccountShared bool
+
+	pullSecrets []corev1.LocalObjectReference
+	podSpec     corev1.PodSpec
+	podHash     string // the hash of podSpec, which is a label of new Pods
+	contentHash string // the hash of the content of the ConfigMap, without its metadata
 }
 
-// Complete adds what follows from the fields: the objects and Pods that are needed.
+// Complete computes the needed objects and the Pod spec from the other fields.
 func (r *Registry) Complete() {
 	account := r.Observed.Account
 	r.AccountShared = account != nil && (len(account.OwnerReferences) == 0 || OfOthers(r.Source, account))
 	r.pullSecrets = r.accountSecrets(account)
-	r.podSpec = r.shape().spec(probeMain)
+	r.podSpec = r.podShape().spec(probeMain)
 	r.podHash = podHash(r.podSpec)
 	if cm := r.ConfigMap; cm != nil {
 		r.contentHash, _ = olmcore.Hash(struct {
@@ -99,28 +119,30 @@ func (r *Registry) Complete() {
 			BinaryData map[string][]byte
 		}{cm.Name, cm.Data, cm.BinaryData})
 	}
-	r.Needed = r.objects()
+	r.Needed = r.neededObjects()
 }
 
-// FromConfigMap reports whether a catalog is made from a ConfigMap.
+// FromConfigMap reports whether the content of a CatalogSource comes from a ConfigMap.
 func FromConfigMap(cs *v1alpha1.CatalogSource) bool {
 	return cs.Spec.SourceType == v1alpha1.SourceTypeConfigmap || cs.Spec.SourceType == v1alpha1.SourceTypeInternal
 }
 
-// servingLabels select the Pods that serve: never a candidate.
+// servingLabels returns the labels by which the Service selects Pods. Candidates do not have them.
 func servingLabels(name string) map[string]string {
 	return map[string]string{LabelServing: name, olmcore.LabelManaged: "true"}
 }
 
-// ServiceName returns the name of the Service and PodDisruptionBudget of a catalog: dots are not allowed in it.
+// ServiceName returns the name of the Service and the PodDisruptionBudget of a CatalogSource. The name of a Service
+// must not contain dots.
 func ServiceName(name string) string { return strings.ReplaceAll(name, ".", "-") }
 
-// Address is what to dial for the Service.
+// Address returns the address of the Service, as host:port.
 func (r *Registry) Address() string {
 	return ServiceName(r.Source.Name) + "." + r.Source.Namespace + ".svc:" + Port
 }
 
-// Current reports whether a Pod was made from the present spec, by any release of OLM, and from what the ConfigMap holds.
+// Current reports whether a Pod was made from the present spec and the present content of the ConfigMap. Pods that any
+// release of OLM made from the present spec are current, too.
 func (r *Registry) Current(pod *corev1.Pod) bool {
 	label := pod.Labels[labelPodHash]
 	content, knowsContent := pod.Annotations[keyConfigMapHash]
@@ -128,15 +150,15 @@ func (r *Registry) Current(pod *corev1.Pod) bool {
 	case label == "":
 		return false
 	case r.ConfigMap != nil && !knowsContent:
-		return madeOfVersion(pod, r.ConfigMap) // OLM compares no hash of a config map server
-	case label != r.podHash && label != podHash(r.shape().spec(probeV046)) && label != podHash(r.shape().spec(probeV041)):
+		return servesVersion(pod, r.ConfigMap) // OLM does not compare the hash of a config map server
+	case label != r.podHash && label != podHash(r.podShape().spec(probeV046)) && label != podHash(r.podShape().spec(probeV041)):
 		return false
 	}
 	return r.ConfigMap == nil || content == r.contentHash
 }
 
-// madeOfVersion reports whether a Pod that OLM made serves this version of a ConfigMap.
-func madeOfVersion(pod *corev1.Pod, cm *corev1.ConfigMap) bool {
+// servesVersion reports whether a Pod that OLM made serves this version of a ConfigMap.
+func servesVersion(pod *corev1.Pod, cm *corev1.ConfigMap) bool {
 	if pod.Labels[LabelConfigMapVersion] != cm.ResourceVersion || len(pod.Spec.Containers) != 1 {
 		return false
 	}
@@ -145,18 +167,20 @@ func madeOfVersion(pod *corev1.Pod, cm *corev1.ConfigMap) bool {
 	return i >= 0 && i+1 < len(command) && command[i+1] == cm.Name
 }
 
+// podSuffix is the length of the suffix in the name of a Pod.
 const podSuffix = 10
 
+// podBase returns the first part of the names of Pods, which is the name of the CatalogSource unless that is too long.
 func podBase(name string) string { return strings.TrimRight(name[:min(len(name), 52)], "-.") }
 
-// IsPodName reports whether a Pod's name may be one that FreeNames gives.
+// IsPodName reports whether FreeNames may return a name for a CatalogSource.
 func IsPodName(name, source string) bool {
 	rest, found := strings.CutPrefix(name, podBase(source)+"-")
 	return found && len(rest) == podSuffix
 }
 
-// SourceOfPodName returns the CatalogSource whose Pods may have a name; empty when none. Cut: the name was too long, so
-// that it may be another one that begins so.
+// SourceOfPodName returns the name of the CatalogSource whose Pods may have a name. It is empty if there is none. If
+// cut is true, the name of the CatalogSource may be longer and only begins with source.
 func SourceOfPodName(name string) (source string, cut bool) {
 	at := len(name) - podSuffix - 1
 	if at <= 0 || name[at] != '-' {
@@ -165,8 +189,8 @@ func SourceOfPodName(name string) (source string, cut bool) {
 	return name[:at], at > 40
 }
 
-// FreeNames returns the first n computed names that no observed Pod has, whoever it belongs to by now. A decision on the
-// same Pods, or on a stale list of them, gives the same names, so that the API server refuses the twin.
+// FreeNames returns the first n computed names that no observed Pod has. If the same decision is taken again, for
+// example with a stale list of Pods, the names are the same, so that the API server rejects a second Pod.
 func (r *Registry) FreeNames(pods []*corev1.Pod, n int) (names []string) {
 	for number := 0; len(names) < n; number++ {
 		name := podBase(r.Source.Name) + "-" + olmcore.NameSuffix(podSuffix, string(r.Source.UID), r.podHash, strconv.Itoa(number))

@@ -32,19 +32,19 @@ func TestPodHashesAreThoseOfOLM(t *testing.T) {
 	tight.Restricted = true
 	pulls := tight
 	pulls.pullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
-	plain := shape{Registry: &open, container: "name", image: "image", serviceAccount: "service-account"}
+	plain := podShape{registry: &open, container: "name", image: "image", serviceAccount: "service-account"}
 	restricted, memory := plain, plain
-	restricted.Registry = &tight
+	restricted.registry = &tight
 	memory.config = &v1alpha1.GrpcPodConfig{MemoryTarget: new(resource.MustParse("5Mi"))}
-	extract := func(s shape, cache string) shape {
+	extract := func(s podShape, cache string) podShape {
 		s.config = &v1alpha1.GrpcPodConfig{ExtractContent: &v1alpha1.ExtractContentConfig{CatalogDir: "/catalog", CacheDir: cache}}
 		return s
 	}
-	shipped := shape{&open, "registry-server", "quay.io/example/catalog:v1", "demo", 5, 10, nil}
+	shipped := podShape{&open, "registry-server", "quay.io/example/catalog:v1", "demo", 5, 10, nil}
 	everything := shipped
-	everything.Registry = &pulls
+	everything.registry = &pulls
 	for name, test := range map[string]struct {
-		shape shape
+		shape podShape
 		probe corev1.ProbeHandler
 		want  string
 	}{
@@ -66,6 +66,7 @@ func TestPodHashesAreThoseOfOLM(t *testing.T) {
 	}
 }
 
+// TestMemoryLimitsAreWhatTheGoRuntimeAccepts checks the value of GOMEMLIMIT for memory targets.
 func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
 	for target, want := range map[string]string{
 		"5Mi": "5MiB", "512Mi": "512MiB", "1Gi": "1GiB", "512M": "512000000B", "1G": "1000000000B", "1e9": "1000000000B", "1500m": "2B", "100": "100B", "2Pi": "2251799813685248B",
@@ -73,13 +74,14 @@ func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
 	} {
 		quantity := resource.MustParse(target)
 		before := quantity.DeepCopy()
-		spec := shape{Registry: &Registry{Source: &v1alpha1.CatalogSource{}}, config: &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}}.spec(probeMain)
+		spec := podShape{registry: &Registry{Source: &v1alpha1.CatalogSource{}}, config: &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}}.spec(probeMain)
 		require.Equal(t, []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: want}}, spec.Containers[0].Env, target)
 		require.Equal(t, before, quantity, "the spec was written to")
 	}
 }
 
-// TestEveryMemoryTargetGivesAValidLimit, which is OLM's where that is one.
+// TestEveryMemoryTargetGivesAValidLimit checks that GOMEMLIMIT always has a valid value, and that it is OLM's value
+// if that is valid.
 func TestEveryMemoryTargetGivesAValidLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[1-9][0-9]{0,12}(\.[0-9]{1,3})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi|e[0-9]|E[0-9])?`).Draw(t, "quantity")
