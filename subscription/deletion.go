@@ -60,7 +60,7 @@ func PlanDeletion(in Input) (olmcore.Result, error) {
 			Reason: ReasonSubscriptionDeleted, Message: "no InstallPlan in progress is left that only this Subscription wants",
 		}))
 	}
-	for _, p := range n.plans {
+	for _, p := range n.sortedPlans {
 		if doomed[p.Name] {
 			deletions = append(deletions, olmcore.DeleteOf(p, olmcore.Cause{
 				Reason: ReasonSubscriptionDeleted, Message: "every Subscription that the plan is for is being deleted",
@@ -73,7 +73,7 @@ func PlanDeletion(in Input) (olmcore.Result, error) {
 
 // wantedOnlyBy returns the plans in progress that are for a Subscription and for none that stays.
 func (n *namespace) wantedOnlyBy(s *v1alpha1.Subscription) []*v1alpha1.InstallPlan {
-	return slices.DeleteFunc(slices.Clone(n.plans), func(p *v1alpha1.InstallPlan) bool {
+	return slices.DeleteFunc(slices.Clone(n.sortedPlans), func(p *v1alpha1.InstallPlan) bool {
 		return relation.Over(p) || !relation.Contributes(s, p) || slices.ContainsFunc(n.subs, func(o *v1alpha1.Subscription) bool {
 			return o.DeletionTimestamp == nil && relation.Contributes(o, p)
 		})

@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subscription decides about the Subscriptions of one namespace: what their statuses say of their InstallPlans and
-// ClusterServiceVersions, which plan they refer to, whether the namespace has to be resolved, and which component labels
-// are missing.
+// Package subscription decides about the Subscriptions of one namespace: their statuses, which InstallPlan each of them
+// references, whether the namespace must be resolved, and which component labels are missing.
 //
 // [Reconcile] takes a namespace as a value ([Input], read by [Gather]) and returns an [Outcome]. It never writes an
-// InstallPlan: plans, their owner references and labels are package installplan's.
+// InstallPlan. Package installplan does.
+//
+// # How a Subscription is decided
+//
+// Each step reads what the earlier steps decided.
+//
+//  1. A Subscription without a spec is left alone.
+//  2. The InstallPlan to reference: one that installed a version of the package that no Subscription follows; else the one
+//     of the last resolution; else the one whose step created the Subscription.
+//  3. The stage of that InstallPlan.
+//  4. status.state and status.installedCSV: AtLatestKnown if the CSV exists, else what the stage says.
+//  5. A CSV that replaced the Subscription's own is followed.
+//  6. A reference to an InstallPlan that was deleted is cleared, or changed to a later InstallPlan.
+//  7. A Subscription that waits for something that cannot happen reports it, or is installed again.
+//  8. The stage that the conditions should show, and the transitions that led there.
+//  9. The health of the catalogs, and the deprecation of the installed version.
+//  10. status.installplan repeats status.installPlanRef.
+//  11. The conditions, by the table below.
+//  12. What to write, report and remember.
 //
 // # The life of a Subscription
 //

@@ -76,7 +76,7 @@ func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Obser
 		}
 		if c != nil {
 			found.Items, read[name] = append(found.Items, c), true
-			if old := c.Spec.Replaces; old != "" && olmcore.NeverInstalled(c) && !named.Has(old) { // see judgement.resume
+			if old := c.Spec.Replaces; old != "" && olmcore.NeverInstalled(c) && !named.Has(old) { // see resume
 				named.Insert(old)
 				open = append(open, old)
 			}
@@ -113,8 +113,7 @@ func versionsBeside(in *Input, there map[string]bool) sets.Set[string] {
 	return names
 }
 
-// packagesOfFailedPlans returns the packages of Subscriptions whose version is gone after its plan failed; see
-// judgement.goBack.
+// packagesOfFailedPlans returns the packages of Subscriptions whose version is gone after its plan failed; see goBack.
 func packagesOfFailedPlans(in *Input, there map[string]bool) sets.Set[string] {
 	packages := sets.New[string]()
 	for _, s := range in.Subscriptions.Items {

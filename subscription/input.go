@@ -75,11 +75,11 @@ type Input struct {
 
 // Observation is one version of an InstallPlan that a watch or a direct read delivered.
 type Observation struct {
-	// At is when it was seen.
+	// At is the time at which the version was observed.
 	At time.Time
-	// Plan is the version, which must not be changed; for a deletion its name and UID are enough.
+	// Plan is the version. It must not be changed. A deletion needs only the name and the UID.
 	Plan *v1alpha1.InstallPlan
-	// Deleted says that the plan with this UID does not exist any more.
+	// Deleted means that the InstallPlan with this UID does not exist any more.
 	Deleted bool
 }
 

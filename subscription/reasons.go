@@ -2,6 +2,8 @@
 
 package subscription
 
+import "github.com/olmcore/olm/subscription/internal/planhistory"
+
 // Reasons of the ResolutionFailed condition, as OLM writes them.
 const (
 	// ReasonConstraintsNotSatisfiable: the Subscriptions, the installed operators and the catalogs contradict each
@@ -27,13 +29,13 @@ const (
 // Reasons of Transitions that no condition gives.
 const (
 	// ReasonInstallPlanComplete: the plan is done; nothing to do.
-	ReasonInstallPlanComplete = "InstallPlanComplete"
+	ReasonInstallPlanComplete = planhistory.ReasonInstallPlanComplete
 	// ReasonPlanReplaced: the Subscription follows another plan from here on; nothing to do.
-	ReasonPlanReplaced = "PlanReplaced"
+	ReasonPlanReplaced = planhistory.ReasonPlanReplaced
 	// ReasonPlanRestored: a plan reported as missing is there again; nothing to do.
-	ReasonPlanRestored = "PlanRestored"
+	ReasonPlanRestored = planhistory.ReasonPlanRestored
 	// ReasonReferenceCleared: the Subscription refers to no plan any more. Nothing to do, the namespace is resolved.
-	ReasonReferenceCleared = "InstallPlanReferenceCleared"
+	ReasonReferenceCleared = planhistory.ReasonReferenceCleared
 )
 
 // Reasons of actions.
@@ -58,20 +60,20 @@ const (
 	// Audit reports, has an unknown approval. Complete or correct it.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonRefInvalid: status.installPlanRef names nothing that can be this Subscription's plan. Clear it.
-	ReasonRefInvalid = "RefInvalid"
+	ReasonRefInvalid = planhistory.ReasonRefInvalid
 	// ReasonRefUIDMismatch: another plan has the name now, e.g. after a restore, and is referred to. Nothing to do.
-	ReasonRefUIDMismatch = "RefUIDMismatch"
+	ReasonRefUIDMismatch = planhistory.ReasonRefUIDMismatch
 	// ReasonRefMirrorMismatch: status.installplan differed from status.installPlanRef and is rewritten. Nothing to do.
 	ReasonRefMirrorMismatch = "RefMirrorMismatch"
 	// ReasonConditionWithoutRef: an InstallPlan condition without a referenced plan is removed. Nothing to do.
 	ReasonConditionWithoutRef = "ConditionWithoutRef"
 	// ReasonUnknownPhase: the plan's phase is not known, so what is published stays. Upgrade this library or repair it.
-	ReasonUnknownPhase = "UnknownPhase"
+	ReasonUnknownPhase = planhistory.ReasonUnknownPhase
 	// ReasonPlanUnverified: the referenced plan is not visible, perhaps because a cache is stale; it is looked for
 	// again before it is reported as missing.
-	ReasonPlanUnverified = "InstallPlanUnverified"
+	ReasonPlanUnverified = planhistory.ReasonPlanUnverified
 	// ReasonSuspectObservation: the plan seems to have gone back, or a cache is stale; it is looked at again.
-	ReasonSuspectObservation = "SuspectObservation"
+	ReasonSuspectObservation = planhistory.ReasonSuspectObservation
 	// ReasonCopiedCSVReferenced: the CSV that the Subscription names is a copy of another namespace's, which satisfies
 	// nothing here. Remove the copy's cause or wait for the real install.
 	ReasonCopiedCSVReferenced = "CopiedCSVReferenced"
@@ -94,7 +96,7 @@ const (
 	// ReasonCatalogsChanged: since the last write catalogs came, went, or changed their health. Nothing to do.
 	ReasonCatalogsChanged = "CatalogsChanged"
 	// ReasonPlanMessage: the InstallPlan has something else to say than before. Read the message.
-	ReasonPlanMessage = "InstallPlanMessage"
+	ReasonPlanMessage = planhistory.ReasonPlanMessage
 	// ReasonOperatorGroupCount: a namespace needs exactly one OperatorGroup. Create it, or delete the others.
 	ReasonOperatorGroupCount = "OperatorGroupCount"
 	// ReasonCatalogProbeError: a catalog could not be probed, so its last known health stands. It is probed again.
@@ -109,7 +111,7 @@ const (
 	// ReasonObservationIgnored: Observations of other namespaces are not used. Hand each to its own namespace.
 	ReasonObservationIgnored = "ObservationIgnored"
 	// ReasonHistoryInvalid: a History names a stage that does not exist and is not used. Drop what is stored.
-	ReasonHistoryInvalid = "HistoryInvalid"
+	ReasonHistoryInvalid = planhistory.ReasonHistoryInvalid
 )
 
 // Reasons of a ResolveRequest.

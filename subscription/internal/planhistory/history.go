@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planhistory
+
+import (
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/relation"
+)
+
+// History is what a caller remembers about one Subscription between two calls of Reconcile. An Outcome contains the
+// entries that changed. Store them by the UID of the Subscription before running the actions, for example as JSON
+// in an annotation, and pass all of them to the next call. If they are lost, transitions may be reported twice or
+// with less certainty.
+type History struct {
+	// Seq is the number of transitions that were reported.
+	Seq int64 `json:"seq,omitempty"`
+	// PlanUID and PlanName identify the InstallPlan that the following fields describe.
+	PlanUID  types.UID `json:"planUID,omitempty"`
+	PlanName string    `json:"planName,omitempty"`
+	// LastStage is the last stage that was reported, and LastAt the time at which it was entered.
+	LastStage Stage     `json:"lastStage,omitempty"`
+	LastAt    time.Time `json:"lastAt,omitzero"`
+	// LastVersion is the resourceVersion of the newest InstallPlan that was used. Observations up to it are known.
+	LastVersion string `json:"lastVersion,omitempty"`
+	// LastObserved is the time up to which Observations are known if their resourceVersions cannot be compared with
+	// LastVersion: the time of the newest Observation that was used, or of a call whose list was newer.
+	LastObserved time.Time `json:"lastObserved,omitzero"`
+	// LastInstalledUpdate is the lastUpdateTime of the InstallPlan's Installed condition.
+	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`
+	// LastMessage is a hash of the InstallPlan's status.message. It is 0 if the message is empty.
+	LastMessage uint32 `json:"lastMessage,omitempty"`
+	// Published is the stage that the conditions were written to show, and PublishedAt the time of that decision.
+	Published   Stage     `json:"published,omitempty"`
+	PublishedAt time.Time `json:"publishedAt,omitzero"`
+	// MissingSince is the time since which the referenced InstallPlan has not been visible. MissingPlan is the UID of
+	// that InstallPlan, or its name if the reference has no UID.
+	MissingSince time.Time `json:"missingSince,omitzero"`
+	MissingPlan  string    `json:"missingPlan,omitempty"`
+	// SuspectStage is a stage that was first observed at SuspectSince and may come from a stale cache.
+	SuspectStage Stage     `json:"suspectStage,omitempty"`
+	SuspectSince time.Time `json:"suspectSince,omitzero"`
+}
+
+// isValid reports whether LastStage is a stage that is ever remembered.
+func (h *History) isValid() bool {
+	switch h.LastStage {
+	case "", StageNoPlan, StageMissing, StageUnknown:
+		return true
+	}
+	return slices.ContainsFunc(Graph, func(e olmcore.Edge[Stage]) bool { return e.To == h.LastStage })
+}
+
+// isAbout reports whether the memory describes an InstallPlan.
+func (h *History) isAbout(uid types.UID, name string) bool {
+	return relation.Same(h.PlanUID, h.PlanName, uid, name)
+}
+
+// position returns where the last report ended.
+func (h *History) position() position {
+	return position{
+		stage: h.LastStage, since: h.LastAt, planUID: h.PlanUID, planName: h.PlanName,
+		installedAt: h.LastInstalledUpdate, knowsInstalledAt: true,
+	}
+}
+
+// Unconfirmed says since when something has been observed that a stale cache may explain. It is a part of History.
+type Unconfirmed struct {
+	MissingSince time.Time // the InstallPlan is not visible
+	MissingPlan  string    // its UID, or its name if the reference has no UID
+	Stage        Stage     // a stage that contradicts the memory; empty if none does
+	StageSince   time.Time
+}
+
+func (h *History) unconfirmed() Unconfirmed {
+	return Unconfirmed{
+		MissingSince: h.MissingSince, MissingPlan: h.MissingPlan, Stage: h.SuspectStage, StageSince: h.SuspectSince,
+	}
+}
+
+// with returns the memory with another Unconfirmed.
+func (h History) with(u Unconfirmed) History {
+	h.MissingSince, h.MissingPlan = u.MissingSince, u.MissingPlan
+	h.SuspectStage, h.SuspectSince = u.Stage, u.StageSince
+	return h
+}
+
+// hash returns a hash of a message. It is 0 if the message is empty.
+func hash(message string) uint32 {
+	if message == "" {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(message)) // never fails
+	return h.Sum32()
+}
+
+// stored returns a time as a History contains it. Writing it as JSON and reading it again does not change it.
+func stored(t time.Time) time.Time { return t.UTC().Round(0) }
+
+// elapsed returns the time from start to now. It is never negative, because clocks may be set back.
+func elapsed(start, now time.Time) time.Duration { return max(0, now.Sub(start)) }
