@@ -16,22 +16,22 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Catalogs is what is known of the catalogs that a namespace is resolved from.
+// Catalogs is what is known of the catalogs from which a namespace is resolved.
 type Catalogs struct {
-	// Sources are all CatalogSources of the namespace and of the global catalog namespace.
+	// Sources contains all CatalogSources of the namespace and of the global catalog namespace.
 	Sources olmcore.Observed[*v1alpha1.CatalogSource]
-	// Probes says which registries answer, by namespace and name of the CatalogSource. Of one without an entry its
-	// status.connectionState decides: it is healthy when that is READY.
+	// Probes says which registries serve, by the namespace and name of the CatalogSource. A CatalogSource without an
+	// entry counts as healthy if its status.connectionState is READY.
 	Probes map[types.NamespacedName]Probe
-	// Entries are the bundles of the packages that the Subscriptions name, with what their catalogs say of their
-	// deprecation; nil when that is not known. They must not be changed once they were handed in.
+	// Entries contains the bundles of the packages that the Subscriptions name, with the deprecations that their
+	// catalogs state. It is nil if they are not known. The entries must not be changed after the call.
 	Entries []Entry
 }
 
-// Probe is the result of asking a registry whether it serves.
+// Probe is the result of a request to a registry.
 type Probe struct {
 	Healthy bool
-	// Error is why it is not known, empty when it is.
+	// Error says why it is not known whether the registry serves. It is empty if that is known.
 	Error string
 }
 
@@ -39,16 +39,13 @@ type Probe struct {
 type Entry struct {
 	Catalog                  types.NamespacedName
 	Package, Channel, Bundle string
-	// PackageDeprecation, ChannelDeprecation and BundleDeprecation are what the catalog says to those who use it, as it
-	// says it; nil where it is not deprecated.
+	// PackageDeprecation, ChannelDeprecation and BundleDeprecation are the messages of the deprecations that the catalog
+	// states. A message is nil if there is no deprecation.
 	PackageDeprecation, ChannelDeprecation, BundleDeprecation *string
 }
 
+// cover passes each field except Sources to a Checkpoint. Input.lists visits Sources.
 func (cs *Catalogs) cover(c *olmcore.Coverage) {
-	if olmcore.CoverValue(c, cs != nil); cs == nil {
-		return
-	}
-	olmcore.CoverObjects(c, cs.Sources)
 	olmcore.CoverMap(c, cs.Probes)
 	olmcore.CoverFunc(c, cs.Entries, func(a, b []Entry) bool {
 		return slices.EqualFunc(a, b, func(a, b Entry) bool { return compareEntries(a, b) == 0 })
@@ -64,7 +61,7 @@ func compareEntries(a, b Entry) int {
 	)
 }
 
-// compareTexts orders texts, nil first.
+// compareTexts compares two texts. A nil text comes first.
 func compareTexts(a, b *string) int {
 	switch {
 	case a == b:
