@@ -39,8 +39,8 @@ type putState struct {
 	reads int
 }
 
-// ErrPending is that of Options.Resolve when the answer is not known yet: the Subscriptions stay as they are, and ask again
-// after a change, which may be one that Options.Watch delivers.
+// ErrPending is that of Options.Resolve when the answer is not known yet: the Subscriptions stay as they are, and ask
+// again after a change, which may be one that Options.Watch delivers.
 var ErrPending = errors.New("the answer is not known yet")
 
 // Serve makes Options resolve from the content, if there is any or some is awaited: it sets Resolve, Fingerprint and
@@ -54,8 +54,8 @@ func (c *Catalogs) Serve(o *Options) {
 	o.Resolve, o.Fingerprint, o.CatalogsOf = c.Resolve, c.Fingerprint, c.Known
 }
 
-// Put takes what is known of the content of a CatalogSource from now on; without Content and without a Problem it is being
-// read. The Priority does not count. Any number of controllers may run meanwhile.
+// Put takes what is known of the content of a CatalogSource from now on; without Content and without a Problem it is
+// being read. The Priority does not count. Any number of controllers may run meanwhile.
 func (c *Catalogs) Put(state resolution.CatalogState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,8 +31,8 @@ type concern struct {
 
 var everyone = concern{Concern: olmcore.Concern[olmcore.Object]{Is: func(olmcore.Object) bool { return true }}}
 
-// termsOf are what the objects of a kind are looked up by; what has none of its Concern's is not meant. Those of other kinds
-// have none.
+// termsOf are what the objects of a kind are looked up by; what has none of its Concern's is not meant. Those of other
+// kinds have none.
 var termsOf = map[schema.GroupVersionKind]func(o olmcore.Object, add func(olmcore.Term)){
 	csvKind: func(o olmcore.Object, add func(olmcore.Term)) {
 		if c, is := o.(*v1alpha1.ClusterServiceVersion); is {
@@ -85,8 +85,8 @@ func without(concerns func(old, next olmcore.Object) concern) func(context.Conte
 	}
 }
 
-// subscriptionsConcerned: a definition, which may carry the label of an operator, concerns the namespaces with a version
-// that owns it.
+// subscriptionsConcerned: a definition, which may carry the label of an operator, concerns the namespaces with a
+// version that owns it.
 func subscriptionsConcerned(ctx context.Context, r olmcore.Reader, _, next olmcore.Object) (concern, error) {
 	definition, is := next.(*apiextensionsv1.CustomResourceDefinition)
 	if !is {
@@ -114,8 +114,8 @@ func sweepsConcerned(_, next olmcore.Object) concern {
 	return ofKind(sweep.Concerned(next))
 }
 
-// plansConcerned returns which InstallPlans a change concerns. A plan that is Complete depends only on itself, its namespace
-// and its Subscriptions. Of an APIService only its labels, annotations and API group matter.
+// plansConcerned returns which InstallPlans a change concerns. A plan that is Complete depends only on itself, its
+// namespace and its Subscriptions. Of an APIService only its labels, annotations and API group matter.
 func plansConcerned(old, next olmcore.Object) concern {
 	switch next := next.(type) {
 	case *corev1.Namespace, *v1alpha1.Subscription:
@@ -140,12 +140,12 @@ func isUnfinished(p *v1alpha1.InstallPlan) bool {
 
 var unfinished = olmcore.Term{Of: "unfinished"}
 
-// versionsConcerned: a definition concerns the versions that describe it, an OperatorGroup those of other namespaces that
-// provide an API which it lists or listed.
+// versionsConcerned: a definition concerns the versions that describe it, an OperatorGroup those of other namespaces
+// that provide an API which it lists or listed.
 func versionsConcerned(old, next olmcore.Object) concern { return ofKind(csv.Concerned(old, next)) }
 
-// sourcesConcerned: a Namespace concerns the versions that watch it, when it comes or goes; an OLMConfig those that watch
-// all, and an OperatorGroup those of its namespace.
+// sourcesConcerned: a Namespace concerns the versions that watch it, when it comes or goes; an OLMConfig those that
+// watch all, and an OperatorGroup those of its namespace.
 func sourcesConcerned(old, next olmcore.Object) concern {
 	concerned := copies.Concerned(old, next)
 	if concerned == nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestAnIndexWakesWhomTheListDoes changes one object after the other: with the index of a cache, which takes in each change,
-// it concerns those whom it concerns when all are asked.
+// TestAnIndexWakesWhomTheListDoes changes one object after the other: with the index of a cache, which takes in each
+// change, it concerns those whom it concerns when all are asked.
 func TestAnIndexWakesWhomTheListDoes(t *testing.T) {
 	woken := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -56,8 +56,8 @@ const (
 // DefaultGlobalNamespace is the namespace whose CatalogSources all namespaces see.
 const DefaultGlobalNamespace = "olm"
 
-// Options holds what the controllers need besides a cluster. The zero value works: nothing is resolved then. The tags are
-// the keys of the commands' configuration file; a field with the tag "-" can be set in Go only.
+// Options holds what the controllers need besides a cluster. The zero value works: nothing is resolved then. The tags
+// are the keys of the commands' configuration file; a field with the tag "-" can be set in Go only.
 type Options struct {
 	Catalog      catalog.Config      `json:"catalog,omitzero"`
 	Subscription subscription.Config `json:"subscription,omitzero"`
@@ -75,16 +75,16 @@ type Options struct {
 	// GlobalNamespace is the namespace whose CatalogSources all namespaces see; empty means DefaultGlobalNamespace. It
 	// stands for Catalog's GlobalCatalogNamespace where that is empty.
 	GlobalNamespace string `json:"globalNamespace,omitempty"`
-	// Resolve answers what subscription asks for; nil leaves it unanswered, as ErrPending does for now. Catalogs.Resolve is
-	// such a function.
+	// Resolve answers what subscription asks for; nil leaves it unanswered, as ErrPending does for now. Catalogs.Resolve
+	// is such a function.
 	Resolve func(ctx context.Context, r olmcore.Reader, request subscription.ResolveRequest) (olmcore.Resolution, error) `json:"-"`
 	// Fingerprint says what an answer depends on besides the Subscriptions: it is the same as long as the answer holds.
 	// An answer is dropped when it changes, so that an upgrade which waits for the old operator to go does not wait for
 	// ever. Catalogs.Fingerprint is such a function; nil keeps answers until the catalogs or the Subscriptions change,
 	// also when a ClusterServiceVersion is deleted that they took for granted.
 	Fingerprint func(ctx context.Context, r olmcore.Reader, namespace string) (string, error) `json:"-"`
-	// Judge answers what installplan.Outcome.SchemaChanges asks for; nil leaves it unanswered: no plan is refused for custom
-	// resources. What crvalidation.Live returns is such a function, and needs to list them: see Rights.
+	// Judge answers what installplan.Outcome.SchemaChanges asks for; nil leaves it unanswered: no plan is refused for
+	// custom resources. What crvalidation.Live returns is such a function, and needs to list them: see Rights.
 	Judge func(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) `json:"-"`
 	// Issuer makes the certificates that operators serve with; nil: selfsigned.Issuer, as OLM does.
 	Issuer Issuer `json:"-"`

@@ -29,8 +29,8 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ops", Name: name} }
 
-// started is a cluster with a Subscription that resolves to nothing new, its catalog, and how often it was resolved. change
-// changes the options of the controllers.
+// started is a cluster with a Subscription that resolves to nothing new, its catalog, and how often it was resolved.
+// change changes the options of the controllers.
 func started(t *testing.T, change ...func(*controllers.Options)) (c *fake.Cluster, set *controllers.Set, resolved *int) {
 	c, resolved = fake.NewCluster(noon), new(int)
 	c.AutoCreateNamespaces = true
@@ -107,8 +107,8 @@ func TestKeys(t *testing.T) {
 	require.ErrorIs(t, err, errUnread)
 }
 
-// TestWhatMakesANamespaceResolveAgain: an answer is kept until its fingerprint is another one. Without fingerprints it is kept
-// until something says that the catalogs changed.
+// TestWhatMakesANamespaceResolveAgain: an answer is kept until its fingerprint is another one. Without fingerprints it
+// is kept until something says that the catalogs changed.
 func TestWhatMakesANamespaceResolveAgain(t *testing.T) {
 	source := &v1alpha1.CatalogSource{ObjectMeta: named("community")}
 	source.Generation = 1

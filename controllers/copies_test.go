@@ -92,8 +92,8 @@ func TestWhomChangesOfCopiesWake(t *testing.T) {
 	}
 }
 
-// TestLongTextsAreKeptOnce: the versions of one bundle in many namespaces have them in common, and the types made of the
-// maps, too.
+// TestLongTextsAreKeptOnce: the versions of one bundle in many namespaces have them in common, and the types made of
+// the maps, too.
 func TestLongTextsAreKeptOnce(t *testing.T) {
 	var cache []any
 	kept := func(namespace string) *v1alpha1.ClusterServiceVersion {
@@ -144,7 +144,8 @@ func TestTransform(t *testing.T) {
 	require.Equal(t, "what was deleted unseen", kept)
 }
 
-// TestWhomAClusterRoleWakes: the operators that need some of what it grants, whose permissions then are looked at again.
+// TestWhomAClusterRoleWakes: the operators that need some of what it grants, whose permissions then are looked at
+// again.
 func TestWhomAClusterRoleWakes(t *testing.T) {
 	c := fake.NewCluster(noon)
 	c.AutoCreateNamespaces = true

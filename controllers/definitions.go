@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// written are the fields of OLM's kinds that are written, and to which depth a schema must know them: what it does not know
-// is dropped without a word.
+// written are the fields of OLM's kinds that are written, and to which depth a schema must know them: what it does not
+// know is dropped without a word.
 var written = []struct {
 	kind  schema.GroupVersionKind
 	field string
@@ -115,16 +115,21 @@ func unknownFields(t reflect.Type, s apiextensionsv1.JSONSchemaProps, path strin
 	}
 	var missing []string
 	for i := range t.NumField() {
-		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		switch property, known := s.Properties[name]; {
-		case name == "-":
-		case options == "inline" || name == "" && t.Field(i).Anonymous:
-			missing = append(missing, unknownFields(t.Field(i).Type, s, path, depth)...)
-		case !known:
-			missing = append(missing, path+"."+name)
-		default:
-			missing = append(missing, unknownFields(t.Field(i).Type, property, path+"."+name, depth-1)...)
-		}
+		missing = append(missing, unknownField(t.Field(i), s, path, depth)...)
 	}
 	return missing
+}
+
+func unknownField(f reflect.StructField, s apiextensionsv1.JSONSchemaProps, path string, depth int) []string {
+	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	property, isKnown := s.Properties[name]
+	switch {
+	case name == "-":
+		return nil
+	case options == "inline" || name == "" && f.Anonymous:
+		return unknownFields(f.Type, s, path, depth)
+	case !isKnown:
+		return []string{path + "." + name}
+	}
+	return unknownFields(f.Type, property, path+"."+name, depth-1)
 }

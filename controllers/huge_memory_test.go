@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// costs reconciles every key of a namespace once, in a cluster of two tenants. It returns the bytes allocated and a line
-// for each action and Diagnostic.
+// costs reconciles every key of a namespace once, in a cluster of two tenants. It returns the bytes allocated and a
+// line for each action and Diagnostic.
 func costs(t *testing.T, namespace string, objects []olmcore.Object) (allocated int, results []string) {
 	r, set := cluster(t, objects)
 	var before, after runtime.MemStats
@@ -60,8 +60,8 @@ func leastCosts(t *testing.T, namespace string, objects []olmcore.Object) (alloc
 	return allocated, results
 }
 
-// TestATenantsHugeInputGrowsLinearly checks that twice the input costs at most 2.5 times the memory in all reconciles of its
-// namespace together. Where each object is judged by all others, it may cost 4.5 times.
+// TestATenantsHugeInputGrowsLinearly checks that twice the input costs at most 2.5 times the memory in all reconciles
+// of its namespace together. Where each object is judged by all others, it may cost 4.5 times.
 func TestATenantsHugeInputGrowsLinearly(t *testing.T) {
 	for _, h := range hugeInputs {
 		t.Run(h.name, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestATenantsHugeInputGrowsLinearly(t *testing.T) {
 	}
 }
 
-// TestATenantsHugeInputCostsOtherNamespacesNothing checks that another namespace gets the same results and allocates as much as
-// without the input.
+// TestATenantsHugeInputCostsOtherNamespacesNothing checks that another namespace gets the same results and allocates as
+// much as without the input.
 func TestATenantsHugeInputCostsOtherNamespacesNothing(t *testing.T) {
 	without, want := leastCosts(t, "victim", nil)
 	require.NotEmpty(t, want)

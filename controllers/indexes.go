@@ -12,8 +12,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Indexes makes an olmcore.Indexer and an olmcore.Finder of a Reader over a cache that embeds it. Each change that a watch delivers is handed to
-// Drop before its keys are queued, so that no index is older than what a key is queued for. It is safe for concurrent use.
+// Indexes makes an olmcore.Indexer and an olmcore.Finder of a Reader over a cache that embeds it. Each change that a
+// watch delivers is handed to Drop before its keys are queued, so that no index is older than what a key is queued for.
+// It is safe for concurrent use.
 type Indexes struct {
 	// Watched is what the cache holds: of other objects nothing is kept, as nothing tells when they change.
 	Watched Watched

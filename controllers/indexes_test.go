@@ -93,7 +93,8 @@ func snapshot(t *testing.T, objects ...olmcore.Object) *olmcore.Snapshot {
 	return s
 }
 
-// TestIndexesOfManyNamespacesAreNotAllKept: those of the whole cluster and of the namespaces that were asked for last are.
+// TestIndexesOfManyNamespacesAreNotAllKept: those of the whole cluster and of the namespaces that were asked for last
+// are.
 func TestIndexesOfManyNamespacesAreNotAllKept(t *testing.T) {
 	secrets := corev1.SchemeGroupVersion.WithKind("Secret")
 	x := controllers.Indexes{Watched: controllers.Watched{secrets: nil}}

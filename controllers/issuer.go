@@ -12,8 +12,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// ReasonCertificateNotIssued: the Issuer failed, and is asked again; what is installed goes on with its old certificates.
-// Look at what it says.
+// ReasonCertificateNotIssued: the Issuer failed, and is asked again; what is installed goes on with its old
+// certificates. Look at what it says.
 const ReasonCertificateNotIssued = "CertificateNotIssued"
 
 // Issuer makes the certificates that operators serve webhooks and APIs with. Different keys may ask at the same time.

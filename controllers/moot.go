@@ -17,11 +17,12 @@ import (
 // maxMootRetry is the longest delay before a key is reconciled again whose writes had no object any more.
 const maxMootRetry = 30 * time.Second
 
-// isMoot reports whether each failed write of a run failed because its object, or the namespace of what it creates, is gone or
-// about to be. That is news that watches deliver, and no error.
+// isMoot reports whether each failed write of a run failed because its object, or the namespace of what it creates, is
+// gone or about to be. That is news that watches deliver, and no error.
 func isMoot(err error) bool { return each(err, isMootWrite) }
 
-// isExpected reports whether each failed write of a run is moot, met a conflict, or was interrupted by the end of the program.
+// isExpected reports whether each failed write of a run is moot, met a conflict, or was interrupted by the end of the
+// program.
 func isExpected(err error) bool {
 	return each(err, func(one error) bool {
 		return errors.Is(one, olmcore.ErrStale) || errors.Is(one, context.Canceled) || isMootWrite(one)
@@ -53,8 +54,8 @@ func isMootWrite(err error) bool {
 		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-// mootRetry returns the delay before the next reconcile: afterWrites after the first such write, and twice as long after
-// each further one.
+// mootRetry returns the delay before the next reconcile: afterWrites after the first such write, and twice as long
+// after each further one.
 func mootRetry(last olmcore.LastResults) time.Duration {
 	delay := afterWrites
 	for _, result := range last {

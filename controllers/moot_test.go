@@ -23,8 +23,8 @@ type failing struct{ err error }
 
 func (x failing) Do(context.Context, olmcore.Action) error { return x.err }
 
-// TestAWriteToWhatIsGoneIsNoError checks which failed writes Run returns as an error, and that the others are repeated after a
-// growing delay.
+// TestAWriteToWhatIsGoneIsNoError checks which failed writes Run returns as an error, and that the others are repeated
+// after a growing delay.
 func TestAWriteToWhatIsGoneIsNoError(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "1"}}
 	after := pod.DeepCopy()

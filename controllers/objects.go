@@ -48,9 +48,9 @@ type known struct {
 	isAssessed bool
 }
 
-// reportOnce adds the Diagnostics of Assess that a Result lacks, in the first reconcile of a key after a start. Reconcile
-// reports some of them only together with writes, and a manager that takes over a cluster of OLM may have nothing to write.
-// If a list was not read yet, the next reconcile assesses the key again.
+// reportOnce adds the Diagnostics of Assess that a Result lacks, in the first reconcile of a key after a start.
+// Reconcile reports some of them only together with writes, and a manager that takes over a cluster of OLM may have
+// nothing to write. If a list was not read yet, the next reconcile assesses the key again.
 func (p *pass) reportOnce(result *olmcore.Result, assess func() ([]olmcore.Diagnostic, error)) error {
 	if p.isAssessed {
 		return nil
@@ -181,8 +181,8 @@ func (o *Options) planConfig() installplan.Config {
 	return config
 }
 
-// CSVConfig returns the configuration of ClusterServiceVersions. Its PackageServerNamespaces also contain the namespace of the
-// global catalogs and that of OLM, unless the list is empty and not nil.
+// CSVConfig returns the configuration of ClusterServiceVersions. Its PackageServerNamespaces also contain the namespace
+// of the global catalogs and that of OLM, unless the list is empty and not nil.
 func (o *Options) CSVConfig() csv.Config {
 	config := o.CSV
 	if config.PackageServerNamespaces != nil && len(config.PackageServerNamespaces) == 0 {
@@ -341,8 +341,8 @@ func permissionsOf(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resu
 	return out.Result, err
 }
 
-// sweepPace is how often a cluster is swept at most in which nothing was left behind. An object counts as left behind when
-// it is ten minutes old.
+// sweepPace is how often a cluster is swept at most in which nothing was left behind. An object counts as left behind
+// when it is ten minutes old.
 const sweepPace = 10 * time.Second
 
 func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {

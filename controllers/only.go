@@ -14,8 +14,8 @@ import (
 // switchedBy are the Options without which a Set lacks a controller.
 var switchedBy = map[string]string{Sweep: "Sweeps", CSVSweep: "Sweeps", Operator: "Operators"}
 
-// Only leaves the controllers of these names in the Set; without names, all of them. An *olmcore.InputError names one that
-// the Set does not have, with the nearest that it has or the option that adds it; the Set is as it was then.
+// Only leaves the controllers of these names in the Set; without names, all of them. An *olmcore.InputError names one
+// that the Set does not have, with the nearest that it has or the option that adds it; the Set is as it was then.
 func (s *Set) Only(names ...string) error {
 	if len(names) == 0 {
 		return nil

@@ -56,9 +56,9 @@ var checks = []struct {
 	{"olm", Preflight.otherOLM},
 }
 
-// Checks returns the names of the checks that Run makes: version, whether the API server is too old; crds, whether OLM's
-// CustomResourceDefinitions keep what is written; rights, whether the process may do what it needs to; olm, whether an OLM
-// runs beside it.
+// Checks returns the names of the checks that Run makes: version, whether the API server is too old; crds, whether
+// OLM's CustomResourceDefinitions keep what is written; rights, whether the process may do what it needs to; olm,
+// whether an OLM runs beside it.
 func Checks() []string {
 	names := make([]string, len(checks))
 	for i, c := range checks {
@@ -103,7 +103,8 @@ func (p Preflight) Run(ctx context.Context) error {
 // blindError is why a check could not look.
 type blindError struct{ error }
 
-// reading returns an error of reading, as a blindError where it means that nothing is known: it was not read, or may not be.
+// reading returns an error of reading, as a blindError where it means that nothing is known: it was not read, or may
+// not be.
 func reading(err error) error {
 	if errors.Is(err, olmcore.ErrNotRead) || olmcore.Classify(err) == olmcore.Forbidden {
 		return &blindError{err}
@@ -204,8 +205,9 @@ var olmDeployments = []string{"catalog-operator", "olm-operator"}
 var olmWrites = []rbacv1.PolicyRule{{APIGroups: []string{operators}, Resources: []string{"clusterserviceversions/status"}, Verbs: []string{"update"}}}
 
 // otherOLM finds OLM's own Deployments. Those count that run under an account which a ClusterRoleBinding lets write the
-// statuses of all ClusterServiceVersions: in a namespace of his own a tenant may call a Deployment as he likes. Whether their
-// Pods are ready does not count: those of a node that failed, or of an image that cannot be pulled now, come back.
+// statuses of all ClusterServiceVersions: in a namespace of his own a tenant may call a Deployment as he likes. Whether
+// their Pods are ready does not count: those of a node that failed, or of an image that cannot be pulled now, come
+// back.
 func (p Preflight) otherOLM(ctx context.Context) (string, error) {
 	accounts, err := p.olmAccounts(ctx)
 	if err != nil {

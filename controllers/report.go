@@ -28,8 +28,9 @@ type Report struct {
 	Err error
 }
 
-// String returns one line for each action, each of the News, and the error. Texts with line ends add no lines. It leaves out an
-// error that needs no attention: a conflict, an object or a namespace that is gone or terminating, and the end of the program.
+// String returns one line for each action, each of the News, and the error. Texts with line ends add no lines. It
+// leaves out an error that needs no attention: a conflict, an object or a namespace that is gone or terminating, and
+// the end of the program.
 func (r Report) String() string {
 	var text strings.Builder
 	line := func(format string, args ...any) {

@@ -69,8 +69,8 @@ func TestEventsAboutANamespaceAreInIt(t *testing.T) {
 		regarding(olmcore.Ref{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "ops"}))
 }
 
-// TestATextOfATenantForgesNoLineOfTheLog checks that each action, Diagnostic and error of a Report has one line, whatever a tenant
-// wrote into a field, a name or a message.
+// TestATextOfATenantForgesNoLineOfTheLog checks that each action, Diagnostic and error of a Report has one line,
+// whatever a tenant wrote into a field, a name or a message.
 func TestATextOfATenantForgesNoLineOfTheLog(t *testing.T) {
 	target := olmcore.RefOf(configMap("1"))
 	diagnostic := func(message string) []olmcore.Diagnostic {

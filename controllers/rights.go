@@ -29,8 +29,8 @@ type Rights struct {
 }
 
 // Rights returns what the controllers of these names need; none stands for all that New returns. Rules are sorted, each
-// resource is in one rule. Custom resources are not among it: a Judge needs list of those whose definitions plans change, an
-// operator with spec.cleanup.enabled list and delete of those that it owns.
+// resource is in one rule. Custom resources are not among it: a Judge needs list of those whose definitions plans
+// change, an operator with spec.cleanup.enabled list and delete of those that it owns.
 func (o Options) Rights(only ...string) Rights {
 	chosen := o.chosen(only)
 	cluster, namespace := verbs{}, verbs{}

@@ -90,9 +90,9 @@ type remembered struct {
 
 // Run reconciles one key and runs what comes out. It returns when to do that again, 0 for after the next change. The
 // error is of reading or of acting, to be tried again after a growing delay, or is an olmcore.ErrInvalidInput, which
-// only a change can help. An object that is gone is no error, whether it is found so by reading or by writing, and neither is a
-// namespace that is gone or terminating; a write that was refused because something else changed is none either: it is
-// done again soon.
+// only a change can help. An object that is gone is no error, whether it is found so by reading or by writing, and
+// neither is a namespace that is gone or terminating; a write that was refused because something else changed is none
+// either: it is done again soon.
 func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Time) (again time.Duration, err error) {
 	ctx, now = context.WithValue(ctx, contextKey{}, r.Name), now.UTC()
 	last := r.keys.get(key)
@@ -128,8 +128,8 @@ func (r *Runner) Run(ctx context.Context, key types.NamespacedName, now time.Tim
 
 type contextKey struct{}
 
-// From returns the name of the controller for which a Runner reads or writes with this context, empty for none: for what
-// sits below Readers and Executors, such as handlers of an API server's warnings.
+// From returns the name of the controller for which a Runner reads or writes with this context, empty for none: for
+// what sits below Readers and Executors, such as handlers of an API server's warnings.
 func From(ctx context.Context) string {
 	name, _ := ctx.Value(contextKey{}).(string)
 	return name

@@ -39,7 +39,8 @@ func (r *selecting) List(ctx context.Context, gvk schema.GroupVersionKind, names
 		for _, q := range requirements {
 			r.keys[q.Key()] = true
 		}
-		// The selector of an OperatorGroup is its user's, and namespaces are few. Of what is not watched the API server selects.
+		// The selector of an OperatorGroup is its user's, and namespaces are few. Of what is not watched the API server
+		// selects.
 		kind, _ := olmcore.KindOf(gvk.GroupKind())
 		if olmcore.IndexTerm(gvk, selector) == "" && gvk.Kind != "Namespace" && kind.Watch != olmcore.WatchNever {
 			r.scan = append(r.scan, gvk.Kind+" by "+selector.String())
@@ -48,8 +49,8 @@ func (r *selecting) List(ctx context.Context, gvk schema.GroupVersionKind, names
 	return r.Snapshot.List(ctx, gvk, namespace, selector)
 }
 
-// TestEverySelectorIsAnsweredByAnIndex: one that is not goes through all objects of its kind, each time. All labels that
-// are indexed are asked for here.
+// TestEverySelectorIsAnsweredByAnIndex: one that is not goes through all objects of its kind, each time. All labels
+// that are indexed are asked for here.
 func TestEverySelectorIsAnsweredByAnIndex(t *testing.T) {
 	world := objectsForEverySelector()
 	all := gathers()

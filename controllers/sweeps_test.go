@@ -17,7 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestACleanClusterIsSweptNowAndThen: many versions go at the same time, and what they left behind counts ten minutes later.
+// TestACleanClusterIsSweptNowAndThen: many versions go at the same time, and what they left behind counts ten minutes
+// later.
 func TestACleanClusterIsSweptNowAndThen(t *testing.T) {
 	c := fake.NewCluster(noon)
 	sweep := controller(t, controllers.New(&controllers.Options{Sweeps: true}), controllers.CSVSweep)

@@ -15,8 +15,8 @@ import (
 const ReasonNamespaceTerminating = "NamespaceTerminating"
 
 // withoutDoomed leaves out what would be created in a namespace that is being deleted: the API server refuses it, and a
-// deletion is never taken back. A namespace that cannot be read does not count as being deleted: what was decided, and is
-// remembered as told, must not be lost for it.
+// deletion is never taken back. A namespace that cannot be read does not count as being deleted: what was decided, and
+// is remembered as told, must not be lost for it.
 func withoutDoomed(ctx context.Context, r olmcore.Reader, result olmcore.Result) olmcore.Result {
 	doomed := map[string]*corev1.Namespace{}
 	var kept []olmcore.Action

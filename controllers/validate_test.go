@@ -44,8 +44,8 @@ func TestOptionsThatBreakTheirContractAreAllNamed(t *testing.T) {
 	}, got))
 }
 
-// TestWhereThePackageServerMayRun checks that the namespaces of OLM and of the global catalogs are added to those of the options,
-// unless the options have an empty list.
+// TestWhereThePackageServerMayRun checks that the namespaces of OLM and of the global catalogs are added to those of
+// the options, unless the options have an empty list.
 func TestWhereThePackageServerMayRun(t *testing.T) {
 	for name, c := range map[string]struct{ configured, want []string }{
 		"the default":   {nil, []string{"market", "system"}},

@@ -7,10 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/olmcore/olm/csv/copies"
+	"github.com/olmcore/olm/internal/share"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -25,9 +28,9 @@ func (w Watched) Holds(kind schema.GroupVersionKind, namespace string) bool {
 	return is && (namespaces == nil || slices.Contains(namespaces, namespace))
 }
 
-// Watched returns the kinds whose changes count for the controllers of these names, which are those that they read; without
-// names for all that New returns. Rights allows no other. A shard needs Pods, Secrets and the like of its Namespaces, of
-// the global catalogs and of OLM alone.
+// Watched returns the kinds whose changes count for the controllers of these names, which are those that they read;
+// without names for all that New returns. Rights allows no other. A shard needs Pods, Secrets and the like of its
+// Namespaces, of the global catalogs and of OLM alone.
 func (o Options) Watched(only ...string) Watched {
 	all, shard, chosen := Watched{}, o.shard(), o.chosen(only)
 	for _, k := range olmcore.Kinds() {
@@ -135,4 +138,24 @@ func (c Controller) ours(keys []types.NamespacedName) []types.NamespacedName {
 		return keys
 	}
 	return slices.DeleteFunc(keys, func(k types.NamespacedName) bool { return !slices.Contains(c.namespaces, k.Namespace) })
+}
+
+// Transform is what a cache does to each object before it keeps it, in the form in which client-go and
+// controller-runtime want it (cache.TransformFunc): managed fields are left out, and of copies of versions all that no
+// controller looks at. A cluster has as many of these as operators times namespaces. What objects have in common, such
+// as the icon and the rules of a bundle, names and labels, is kept once for all of them, so that what one reads of a
+// cache must not be written to. It may change o, and returns what is no object as it is; the error is nil.
+func Transform(o any) (any, error) {
+	object, ok := o.(olmcore.Object)
+	if !ok {
+		return o, nil
+	}
+	object.SetManagedFields(nil)
+	object = copies.Slim(object)
+	if u, isMap := object.(*unstructured.Unstructured); isMap {
+		share.InCommon.Map(u)
+	} else {
+		share.InCommon.Object(object)
+	}
+	return object, nil
 }

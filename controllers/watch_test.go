@@ -351,8 +351,8 @@ func (l *wideLists) List(ctx context.Context, gvk schema.GroupVersionKind, names
 	return l.Reader.List(ctx, gvk, namespace, selector)
 }
 
-// TestAChangeInANamespaceIsLookedUpThere: whom it concerns is not looked for among the objects of all namespaces, of which
-// there may be ten thousand at each of as many changes.
+// TestAChangeInANamespaceIsLookedUpThere: whom it concerns is not looked for among the objects of all namespaces, of
+// which there may be ten thousand at each of as many changes.
 func TestAChangeInANamespaceIsLookedUpThere(t *testing.T) {
 	c, _, _ := started(t)
 	set := controllers.New(&controllers.Options{Sweeps: true})

@@ -16,9 +16,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Transform is the function Transform for a cache of what is watched that only a Whole reads: it takes maps of the kinds that
-// the library knows and keeps their API types, which olmcore.Kept makes. Of ConfigMaps, Secrets and Pods of all namespaces
-// that belong neither to OLM nor to an operator it keeps the metadata alone, without annotations, as
+// Transform is the function Transform for a cache of what is watched that only a Whole reads: it takes maps of the
+// kinds that the library knows and keeps their API types, which olmcore.Kept makes. Of ConfigMaps, Secrets and Pods of
+// all namespaces that belong neither to OLM nor to an operator it keeps the metadata alone, without annotations, as
 // *metav1.PartialObjectMetadata.
 func (w Watched) Transform(o any) (any, error) {
 	if object, ok := o.(olmcore.Object); ok {
@@ -31,16 +31,16 @@ func (w Watched) Transform(o any) (any, error) {
 	return Transform(o)
 }
 
-// Reduces reports whether Transform makes of objects of a kind something else than a client returns, so that only a Whole
-// may read them: of OLM's own kinds, and of ConfigMaps, Secrets and Pods where those of all namespaces are watched. A
-// shard has few of these.
+// Reduces reports whether Transform makes of objects of a kind something else than a client returns, so that only a
+// Whole may read them: of OLM's own kinds, and of ConfigMaps, Secrets and Pods where those of all namespaces are
+// watched. A shard has few of these.
 func (w Watched) Reduces(gvk schema.GroupVersionKind) bool {
 	namespaces, is := w[gvk]
 	return is && namespaces == nil && (gvk.Group == v1alpha1.GroupName || slices.Contains(unmanagedKinds, gvk))
 }
 
-// Whole is an olmcore.Reader, and an olmcore.MetadataLister, over a cache whose objects Watched.Transform made: what that
-// left out of an object is read from the API server when the object is.
+// Whole is an olmcore.Reader, and an olmcore.MetadataLister, over a cache whose objects Watched.Transform made: what
+// that left out of an object is read from the API server when the object is.
 type Whole struct {
 	// Cached returns objects as the cache holds them, Live those of the API server.
 	Cached, Live olmcore.Reader
@@ -74,8 +74,8 @@ var unmanagedKinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("Secret"),
 }
 
-// isUnmanaged reports whether an object of these kinds has no label of OLM's objects, none that a Gather function looks for,
-// and no owner of OLM's. Whoever writes labels and owners that are not true has his own object kept whole.
+// isUnmanaged reports whether an object of these kinds has no label of OLM's objects, none that a Gather function looks
+// for, and no owner of OLM's. Whoever writes labels and owners that are not true has his own object kept whole.
 func isUnmanaged(o olmcore.Object) bool {
 	labels := o.GetLabels()
 	isOLMs := func(owner metav1.OwnerReference) bool {
@@ -101,8 +101,8 @@ func isMetadata(o olmcore.Object) bool {
 	return is
 }
 
-// Delivered returns the object of a change as its API type, with what fits of it. Of an object of which a cache holds the
-// metadata alone it has no more. The error is that of olmcore.Typed.
+// Delivered returns the object of a change as its API type, with what fits of it. Of an object of which a cache holds
+// the metadata alone it has no more. The error is that of olmcore.Typed.
 func Delivered(o olmcore.Object) (olmcore.Object, error) {
 	m, is := o.(*metav1.PartialObjectMetadata)
 	if !is {

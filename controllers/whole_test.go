@@ -74,8 +74,8 @@ var labelSets = []labels.Set{
 	{olmcore.ComponentLabelPrefix + "web.a": ""},
 }
 
-// TestAWholeReadsAsTheAPIServerDoes: whatever the cache left out of objects, and asks the API server for nothing that a label
-// which Gather functions look for selects.
+// TestAWholeReadsAsTheAPIServerDoes: whatever the cache left out of objects, and asks the API server for nothing that a
+// label which Gather functions look for selects.
 func TestAWholeReadsAsTheAPIServerDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var objects []olmcore.Object

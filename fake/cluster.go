@@ -20,9 +20,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Cluster is a simulated Kubernetes cluster: an API server with one store, and the controllers and kubelets that OLM relies
-// on, which run only when Step or Settle is called. It implements olmcore.Reader and olmcore.Executor. It is not safe for
-// concurrent use. Set the exported fields before the first write.
+// Cluster is a simulated Kubernetes cluster: an API server with one store, and the controllers and kubelets that OLM
+// relies on, which run only when Step or Settle is called. It implements olmcore.Reader and olmcore.Executor. It is not
+// safe for concurrent use. Set the exported fields before the first write.
 type Cluster struct {
 	// AutoCreateNamespaces makes a write to a namespace that does not exist create
 	// it first. Otherwise such a write is NotFound, as on an API server.
@@ -108,8 +108,8 @@ func (c *Cluster) Now() time.Time { return c.now }
 // first. Two equal values mean that nothing changed in between.
 func (c *Cluster) ResourceVersion() string { return formatCounter(c.version) }
 
-// Get implements olmcore.Reader. The object is shared with the store and must not be changed; a write never changes it but
-// stores a new one. A kind that is not served is a *meta.NoKindMatchError.
+// Get implements olmcore.Reader. The object is shared with the store and must not be changed; a write never changes it
+// but stores a new one. A kind that is not served is a *meta.NoKindMatchError.
 func (c *Cluster) Get(_ context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
 	t, err := c.table(gvk)
 	if err != nil {
@@ -134,8 +134,8 @@ func (t *table) read(gvk schema.GroupVersionKind, namespace, name string) (olmco
 	return t.kind.inVersion(o, gvk.Version), nil
 }
 
-// List implements olmcore.Reader. Objects and slice are shared with the store and must not be changed. A kind that is not
-// served is a *meta.NoKindMatchError.
+// List implements olmcore.Reader. Objects and slice are shared with the store and must not be changed. A kind that is
+// not served is a *meta.NoKindMatchError.
 func (c *Cluster) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
 	t, err := c.table(gvk)
 	if err != nil {
@@ -205,8 +205,8 @@ func (c *Cluster) WatchSharing() {
 	}
 }
 
-// Verify returns an error that names an object which a reader changed although it is shared with the store. It sees changes
-// since WatchSharing and always returns nil without it.
+// Verify returns an error that names an object which a reader changed although it is shared with the store. It sees
+// changes since WatchSharing and always returns nil without it.
 func (c *Cluster) Verify() error {
 	if c.twins == nil {
 		return nil

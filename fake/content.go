@@ -168,7 +168,8 @@ func copyTime(t *metav1.Time) *metav1.Time {
 	return new(*t)
 }
 
-// statusValue returns the status of any object by its Go form; ok is false for types that have none, such as metadata only.
+// statusValue returns the status of any object by its Go form; ok is false for types that have none, such as metadata
+// only.
 func statusValue(o olmcore.Object) (value any, ok bool) {
 	if u, untyped := o.(*unstructured.Unstructured); untyped {
 		return u.Object["status"], true

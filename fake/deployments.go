@@ -113,7 +113,8 @@ func templateHash(d *appsv1.Deployment) string {
 	return olmcore.NameSuffix(10, string(data))
 }
 
-// deploymentProblem says why a Deployment's Pods cannot run; startOnly means that Pods which run already are not affected.
+// deploymentProblem says why a Deployment's Pods cannot run; startOnly means that Pods which run already are not
+// affected.
 func (c *Cluster) deploymentProblem(d *appsv1.Deployment) (problem string, startOnly bool) {
 	template := &d.Spec.Template.Spec
 	if problem := c.broken[types.NamespacedName{Namespace: d.Namespace, Name: d.Name}]; problem != "" {
@@ -215,8 +216,8 @@ func (c *Cluster) FinishJob(namespace, name, failure string) error {
 	})
 }
 
-// runAPIService keeps the condition Available: an APIService without a Service is served locally, another is available when
-// its Service exists and selects the Pods of an available Deployment, or ready Pods.
+// runAPIService keeps the condition Available: an APIService without a Service is served locally, another is available
+// when its Service exists and selects the Pods of an available Deployment, or ready Pods.
 func (c *Cluster) runAPIService(key olmcore.Key) {
 	service := lookup[*apiregistrationv1.APIService](c, apiServiceKind, "", key.Name)
 	if service == nil || service.DeletionTimestamp != nil {

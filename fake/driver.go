@@ -65,17 +65,17 @@ func NamespacesOf(gvk schema.GroupVersionKind) func(olmcore.Reader) []types.Name
 // DefaultMaxRounds is the number of rounds that Driver.Settle allows.
 const DefaultMaxRounds = 200
 
-// A run that failed and changed nothing is tried again failureRetries times at the same instant, enough for what needs a
-// second look, and then after a delay that doubles from firstRetry to lastRetry, as a work queue does.
+// A run that failed and changed nothing is tried again failureRetries times at the same instant, enough for what needs
+// a second look, and then after a delay that doubles from firstRetry to lastRetry, as a work queue does.
 const (
 	failureRetries = 3
 	firstRetry     = 10 * time.Second
 	lastRetry      = 5 * time.Minute
 )
 
-// Driver runs controllers over a cluster until nothing changes any more: what watches, work queues and timers do for a real
-// one. It keeps what their Inputs may remember (LastRun), and records what they do. The zero value with Cluster and
-// Controllers set is ready; a Driver must not be copied.
+// Driver runs controllers over a cluster until nothing changes any more: what watches, work queues and timers do for a
+// real one. It keeps what their Inputs may remember (LastRun), and records what they do. The zero value with Cluster
+// and Controllers set is ready; a Driver must not be copied.
 type Driver struct {
 	Cluster     *Cluster
 	Controllers []Controller
@@ -107,10 +107,10 @@ type keyMemory struct {
 	result   olmcore.Result
 }
 
-// Settle lets the cluster and the controllers go on until nothing changes at this instant: the cluster settles, each key
-// that may have work is reconciled and its actions run, and so on. A key is reconciled when anything in the cluster changed
-// since it last was, its View took in anything, or its deadline has come. In the end all Views that lag are at the
-// present. The error is the first of a Reconcile or of AfterAction, or names what still changes after MaxRounds.
+// Settle lets the cluster and the controllers go on until nothing changes at this instant: the cluster settles, each
+// key that may have work is reconciled and its actions run, and so on. A key is reconciled when anything in the cluster
+// changed since it last was, its View took in anything, or its deadline has come. In the end all Views that lag are at
+// the present. The error is the first of a Reconcile or of AfterAction, or names what still changes after MaxRounds.
 func (d *Driver) Settle(ctx context.Context) error {
 	rounds := d.MaxRounds
 	if rounds <= 0 {
@@ -318,8 +318,8 @@ func (d *Driver) RunFor(ctx context.Context, duration time.Duration) error {
 	return d.Settle(ctx)
 }
 
-// RunUntilIdle settles and moves the clock from deadline to deadline until no controller waits for one within limit from
-// now. The clock ends at the last deadline that was reached.
+// RunUntilIdle settles and moves the clock from deadline to deadline until no controller waits for one within limit
+// from now. The clock ends at the last deadline that was reached.
 func (d *Driver) RunUntilIdle(ctx context.Context, limit time.Duration) error {
 	end := d.Cluster.now.Add(max(0, limit))
 	return d.runUntil(ctx, end, func() (time.Time, bool) {
@@ -348,8 +348,8 @@ func (d *Driver) runUntil(ctx context.Context, end time.Time, next func() (time.
 	return fmt.Errorf("more than %d deadlines until %s", maxStops, end.Format(time.RFC3339))
 }
 
-// Result returns the last result for a key of a controller, for callers that look at the requests or the deadline in it; ok
-// is false when the key was never reconciled or its object is gone.
+// Result returns the last result for a key of a controller, for callers that look at the requests or the deadline in
+// it; ok is false when the key was never reconciled or its object is gone.
 func (d *Driver) Result(controller string, key types.NamespacedName) (result olmcore.Result, ok bool) {
 	for i := range d.Controllers {
 		if d.Controllers[i].Name == controller {

@@ -35,8 +35,8 @@ type Event struct {
 //	catalog olm/cool: CONNECTING -> READY (PodReady)
 //	catalog olm/cool: Warning NodeSilent: node a does not answer
 //
-// A failed action ends in "failed: " and the message; a Transition with a type shows it in front, one that was not observed
-// ends in its certainty, and an empty state is shown as "none".
+// A failed action ends in "failed: " and the message; a Transition with a type shows it in front, one that was not
+// observed ends in its certainty, and an empty state is shown as "none".
 func (e Event) String() string {
 	who := e.Controller + " " + keyString(e.Key) + ": "
 	switch {

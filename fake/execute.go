@@ -16,8 +16,8 @@ var (
 )
 
 // Do implements olmcore.Executor. Updates are merge patches of the difference between Before and After, so that fields
-// their writer does not know survive; Target's UID and resourceVersion are preconditions. Injected faults strike here and
-// nowhere else.
+// their writer does not know survive; Target's UID and resourceVersion are preconditions. Injected faults strike here
+// and nowhere else.
 func (c *Cluster) Do(ctx context.Context, a olmcore.Action) error {
 	if err := ctx.Err(); err != nil {
 		return err

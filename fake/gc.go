@@ -154,7 +154,8 @@ func (c *Cluster) orphan(t *table, owner olmcore.Object) {
 	c.dropFinalizer(t, owner, metav1.FinalizerOrphanDependents)
 }
 
-// deleteDependants lets an owner in foreground deletion go once nothing blocks it, and queues its dependants until then.
+// deleteDependants lets an owner in foreground deletion go once nothing blocks it, and queues its dependants until
+// then.
 func (c *Cluster) deleteDependants(t *table, owner olmcore.Object) {
 	blocked := false
 	for _, d := range c.ownDependants(t.kind, owner) {
@@ -195,8 +196,8 @@ func (c *Cluster) dropFinalizer(t *table, o olmcore.Object, finalizer string) {
 	c.commit(t, o, next)
 }
 
-// inCycle reports whether o blocks the foreground deletion of an owner although one of its own dependants is in foreground
-// deletion, so that neither could ever go.
+// inCycle reports whether o blocks the foreground deletion of an owner although one of its own dependants is in
+// foreground deletion, so that neither could ever go.
 func (c *Cluster) inCycle(k *kind, o olmcore.Object) bool {
 	blocking := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return isTrue(r.BlockOwnerDeletion) })
 	return blocking && slices.ContainsFunc(c.ownDependants(k, o), func(d olmcore.Object) bool {

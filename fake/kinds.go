@@ -172,8 +172,8 @@ type ServedKind struct {
 	Status bool
 }
 
-// ServedKinds returns what the cluster serves, one entry for each version, sorted by group, kind and version: the kinds of
-// Kubernetes and of OLM, always, and those of established CRDs.
+// ServedKinds returns what the cluster serves, one entry for each version, sorted by group, kind and version: the kinds
+// of Kubernetes and of OLM, always, and those of established CRDs.
 func (c *Cluster) ServedKinds() []ServedKind {
 	var served []ServedKind
 	for _, t := range c.tables {

@@ -28,8 +28,8 @@ const (
 	NeverReady = "NeverReady"
 )
 
-// SetImage sets the digest ("sha256:...") that an image name resolves to from now on. Containers that run keep what they
-// have. Without it the digest is computed from the name.
+// SetImage sets the digest ("sha256:...") that an image name resolves to from now on. Containers that run keep what
+// they have. Without it the digest is computed from the name.
 func (c *Cluster) SetImage(name, digest string) {
 	i := c.images[name]
 	i.digest = digest

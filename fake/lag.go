@@ -10,16 +10,16 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Lag says how stale a Controller's View is, for each kind: the number of its turns for which it has not seen what happened.
-// With 1 it sees what there was at its turn before, never what it wrote then; 0 and below mean no lag. The entry of the zero
-// GroupKind counts for all kinds that have none of their own.
+// Lag says how stale a Controller's View is, for each kind: the number of its turns for which it has not seen what
+// happened. With 1 it sees what there was at its turn before, never what it wrote then; 0 and below mean no lag. The
+// entry of the zero GroupKind counts for all kinds that have none of their own.
 //
 //	fake.Lag{{}: 1}                                                     // a cache that is a turn behind
 //	fake.Lag{{Group: "operators.coreos.com", Kind: "InstallPlan"}: 3}   // one informer is slow, the others are not
 //
-// A turn is one round of Driver.Settle, so that a cluster in which nothing happens is seen as it is after as many rounds:
-// Settle ends as it does without, after more rounds. A View that several controllers share is as stale as the least stale
-// of them says.
+// A turn is one round of Driver.Settle, so that a cluster in which nothing happens is seen as it is after as many
+// rounds: Settle ends as it does without, after more rounds. A View that several controllers share is as stale as the
+// least stale of them says.
 type Lag map[schema.GroupKind]int
 
 func (l Lag) of(kind schema.GroupKind) int {

@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// watcher is a controller that notes at each turn what it reads of ConfigMap ns/cm and Secret ns/s, and writes nothing. The
-// ConfigMap anchor, which is always there, is its key.
+// watcher is a controller that notes at each turn what it reads of ConfigMap ns/cm and Secret ns/s, and writes nothing.
+// The ConfigMap anchor, which is always there, is its key.
 func watcher(lag fake.Lag, seen *[]string) fake.Controller {
 	return fake.Controller{
 		Name: "watcher", Kind: schema.GroupKind{Kind: "ConfigMap"}, Lag: lag,

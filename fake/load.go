@@ -13,13 +13,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Load puts whole objects into the cluster as they are, with status, UID and resourceVersion, as read from a real one; what
-// is missing is assigned (UID, resourceVersion, creationTimestamp, generation where the kind has one, the type of a Secret).
-// An object of the same kind, namespace and name is replaced. Nothing is validated or defaulted, and deletionTimestamps stay.
+// Load puts whole objects into the cluster as they are, with status, UID and resourceVersion, as read from a real one;
+// what is missing is assigned (UID, resourceVersion, creationTimestamp, generation where the kind has one, the type of
+// a Secret). An object of the same kind, namespace and name is replaced. Nothing is validated or defaulted, and
+// deletionTimestamps stay.
 //
-// The dump may be incomplete: kinds without a CRD are served from then on, an owner that was not loaded counts as existing,
-// a missing Namespace is created, an object without the namespace that its kind needs goes to "default", Nodes keep the
-// state their Ready condition shows, and Pods and Deployments that were failing go on failing until they are replaced.
+// The dump may be incomplete: kinds without a CRD are served from then on, an owner that was not loaded counts as
+// existing, a missing Namespace is created, an object without the namespace that its kind needs goes to "default",
+// Nodes keep the state their Ready condition shows, and Pods and Deployments that were failing go on failing until they
+// are replaced.
 func (c *Cluster) Load(objects ...olmcore.Object) error {
 	for i, o := range objects {
 		if isNil(o) {
@@ -47,7 +49,8 @@ func (c *Cluster) Load(objects ...olmcore.Object) error {
 	return nil
 }
 
-// loadStage puts CRDs first, which say in which version their instances are stored, and Namespaces before what is in them.
+// loadStage puts CRDs first, which say in which version their instances are stored, and Namespaces before what is in
+// them.
 func loadStage(o olmcore.Object) int {
 	switch olmcore.GVKOf(o).GroupKind() {
 	case crdKind:

@@ -83,8 +83,8 @@ var pressures = []corev1.NodeCondition{
 	{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
 }
 
-// FailNode makes a node fall silent, as when its power goes: after NodeMonitorGrace its Ready condition turns Unknown, it
-// is tainted, its Pods are not ready and, after their toleration, are marked for deletion; but they stay, because no
+// FailNode makes a node fall silent, as when its power goes: after NodeMonitorGrace its Ready condition turns Unknown,
+// it is tainted, its Pods are not ready and, after their toleration, are marked for deletion; but they stay, because no
 // kubelet confirms it.
 func (c *Cluster) FailNode(name string) error {
 	return c.setKubelet(name, &kubelet{silentSince: c.now})
@@ -252,8 +252,8 @@ func (c *Cluster) readyCondition(t task, k *kubelet, have *corev1.NodeCondition)
 	return want
 }
 
-// lifecycleTaints returns the node's taints with those that its condition calls for. While no node at all is ready, nothing
-// is evicted: the fault is then more likely in the control plane.
+// lifecycleTaints returns the node's taints with those that its condition calls for. While no node at all is ready,
+// nothing is evicted: the fault is then more likely in the control plane.
 func (c *Cluster) lifecycleTaints(node *corev1.Node) []corev1.Taint {
 	var want []corev1.Taint
 	add := func(key string, effect corev1.TaintEffect) {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// The defaults in the schemas of OLM's own CRDs, as "path value". A test compares them with the CRDs, which take too long
-// to read for each program that uses this package.
+// The defaults in the schemas of OLM's own CRDs, as "path value". A test compares them with the CRDs, which take too
+// long to read for each program that uses this package.
 var (
 	envDefaults = []string{
 		`env[].valueFrom.configMapKeyRef.name ""`, `env[].valueFrom.secretKeyRef.name ""`, `env[].valueFrom.fileKeyRef.optional false`,

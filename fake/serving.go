@@ -23,14 +23,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Serving returns a function for Webhooks that lets the workloads of the cluster answer: a call reaches its webhook when the
-// Service exists, has the port and selects Pods that run, and when the certificate that these serve with verifies against
-// the caBundle for the name <service>.<namespace>.svc at this time; otherwise it fails as on a real cluster. Then answer
-// decides; nil lets every write pass, and gives objects that are to be converted the version that is asked for.
+// Serving returns a function for Webhooks that lets the workloads of the cluster answer: a call reaches its webhook
+// when the Service exists, has the port and selects Pods that run, and when the certificate that these serve with
+// verifies against the caBundle for the name <service>.<namespace>.svc at this time; otherwise it fails as on a real
+// cluster. Then answer decides; nil lets every write pass, and gives objects that are to be converted the version that
+// is asked for.
 //
 // What Pods serve with is the Secret with tls.crt and tls.key that their template mounts, of several the one whose name
-// ends in -service-cert. A program may read the files once or whenever they change: both the content at the time when the
-// Pods of this template started and the present one must verify. Webhooks with a URL are always reached.
+// ends in -service-cert. A program may read the files once or whenever they change: both the content at the time when
+// the Pods of this template started and the present one must verify. Webhooks with a URL are always reached.
 func (c *Cluster) Serving(answer func(WebhookCall) WebhookAnswer) func(WebhookCall) (WebhookAnswer, error) {
 	if answer == nil {
 		answer = func(call WebhookCall) WebhookAnswer { return WebhookAnswer{Objects: call.Relabelled()} }
@@ -51,8 +52,8 @@ func (call WebhookCall) Relabelled() []olmcore.Object {
 	return call.Objects
 }
 
-// CheckServing tries to reach, as Serving does, every Service that the cluster's webhook configurations, CRDs and APIServices
-// name, and joins the errors. Nil means that all would answer now.
+// CheckServing tries to reach, as Serving does, every Service that the cluster's webhook configurations, CRDs and
+// APIServices name, and joins the errors. Nil means that all would answer now.
 func (c *Cluster) CheckServing() error {
 	var problems []error
 	check := func(o olmcore.Object, webhook string, at address) {
@@ -215,8 +216,8 @@ func (c *Cluster) verify(at address, host string, secrets ...*corev1.Secret) err
 	return nil
 }
 
-// handshakes remembers the TLS handshakes that succeeded, and from when to when they do: their signatures cost most of what
-// CheckServing does.
+// handshakes remembers the TLS handshakes that succeeded, and from when to when they do: their signatures cost most of
+// what CheckServing does.
 type handshakes map[handshake]validity
 
 // handshake is what a TLS handshake depends on, beside the time.

@@ -85,8 +85,8 @@ func operator() (*appsv1.Deployment, *corev1.Service) {
 	return d, s
 }
 
-// serving is a cluster with an operator whose webhook is asked about ConfigMaps, whose CRD it converts, and whose API is
-// served by it.
+// serving is a cluster with an operator whose webhook is asked about ConfigMaps, whose CRD it converts, and whose API
+// is served by it.
 func serving(t *testing.T, a *authority) *fake.Cluster {
 	c := newCluster(t, "a")
 	d, s := operator()

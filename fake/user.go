@@ -71,7 +71,8 @@ func (c *Cluster) Delete(target olmcore.Ref, options ...metav1.DeleteOptions) er
 	return c.delete(target, grace, policy)
 }
 
-// Edit changes one object: change gets a copy, and what it did to spec, metadata and status is stored, in up to two writes.
+// Edit changes one object: change gets a copy, and what it did to spec, metadata and status is stored, in up to two
+// writes.
 func (c *Cluster) Edit(key olmcore.Key, change func(olmcore.Object)) error {
 	t := c.tables[groupKind(key)]
 	current := c.find(key)

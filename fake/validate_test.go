@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestObjectsThatTheAPIServerRejects creates each object of the file with which internal/controlplane compares the fake cluster with a
-// real API server. None is accepted, and each is rejected with the same message again.
+// TestObjectsThatTheAPIServerRejects creates each object of the file with which internal/controlplane compares the fake
+// cluster with a real API server. None is accepted, and each is rejected with the same message again.
 func TestObjectsThatTheAPIServerRejects(t *testing.T) {
 	text, err := os.ReadFile("../internal/controlplane/testdata/refused.yaml")
 	require.NoError(t, err)

@@ -13,12 +13,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// maxLag is the number of events of one kind that a View can be behind. A View further back is brought to the present, as a
-// watch that fell too far behind lists anew.
+// maxLag is the number of events of one kind that a View can be behind. A View further back is brought to the present,
+// as a watch that fell too far behind lists anew.
 const maxLag = 1024
 
-// View is a reconciler's cache of the cluster: an olmcore.Reader that is behind, for each kind by a number of events of its
-// own, and only ever moves forward. A new View is up to date; from then on it moves when it is told to.
+// View is a reconciler's cache of the cluster: an olmcore.Reader that is behind, for each kind by a number of events of
+// its own, and only ever moves forward. A new View is up to date; from then on it moves when it is told to.
 type View struct {
 	// Watch, when set, is told each event that the view takes in after it did, as a watch is: old is nil for a new object,
 	// next for one that is gone. A Restart tells nothing.

@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// WebhookCall is what the API server asks a webhook: whether a write may be made, or how objects look in another version.
-// Its objects are the webhook's own.
+// WebhookCall is what the API server asks a webhook: whether a write may be made, or how objects look in another
+// version. Its objects are the webhook's own.
 type WebhookCall struct {
 	// Name is the webhook's; that of a conversion is the CRD's.
 	Name string

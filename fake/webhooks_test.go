@@ -161,8 +161,8 @@ func TestWhichWebhooksAreAsked(t *testing.T) {
 	}
 }
 
-// TestNamespacesAndWhatIsInNone: a selector of namespaces selects Namespaces by their own labels, and everything else that
-// is in none.
+// TestNamespacesAndWhatIsInNone: a selector of namespaces selects Namespaces by their own labels, and everything else
+// that is in none.
 func TestNamespacesAndWhatIsInNone(t *testing.T) {
 	c := newCluster(t)
 	everything := func(hook *validatingWebhook) {
@@ -228,8 +228,8 @@ func TestAWebhookThatDeniesOrFails(t *testing.T) {
 	}
 }
 
-// TestMutatingWebhooksChangeWhatIsWritten, one after the other in the order of their names, and cannot make another object
-// of it; what validates comes last.
+// TestMutatingWebhooksChangeWhatIsWritten, one after the other in the order of their names, and cannot make another
+// object of it; what validates comes last.
 func TestMutatingWebhooksChangeWhatIsWritten(t *testing.T) {
 	c := newCluster(t)
 	require.NoError(t, c.Create(validating(), mutating("b"), mutating("a")))

@@ -38,8 +38,8 @@ var controllerNames = [...]string{"garbage collector", "namespace controller", "
 
 func (t task) String() string { return controllerNames[t.controller] + " on " + t.key.String() }
 
-// Step lets the simulated controllers and kubelets do one thing, and reports whether anything changed. What is done next
-// depends on the order of the writes so far and on nothing else.
+// Step lets the simulated controllers and kubelets do one thing, and reports whether anything changed. What is done
+// next depends on the order of the writes so far and on nothing else.
 func (c *Cluster) Step() bool {
 	_, changed := c.step()
 	return changed
@@ -76,8 +76,8 @@ func (c *Cluster) Settle() error {
 	return nil
 }
 
-// Advance moves the clock forward. Nothing else happens: what is due by then is done by the next Step or Settle, at the new
-// time. Negative durations count as zero.
+// Advance moves the clock forward. Nothing else happens: what is due by then is done by the next Step or Settle, at the
+// new time. Negative durations count as zero.
 func (c *Cluster) Advance(d time.Duration) { c.advanceTo(c.now.Add(max(0, d))) }
 
 func (c *Cluster) advanceTo(t time.Time) {

@@ -122,8 +122,9 @@ func UpdateStatusOf(before, after Object, why Cause) UpdateStatus {
 	return UpdateStatus{Target: RefOf(before), Before: before, After: after, Cause: why}
 }
 
-// DeleteOf returns the Delete of an observed object, with the observed UID and resourceVersion as preconditions. An object
-// that changed after it was read is not deleted: the write fails with a Conflict, and the deletion is decided again.
+// DeleteOf returns the Delete of an observed object, with the observed UID and resourceVersion as preconditions. An
+// object that changed after it was read is not deleted: the write fails with a Conflict, and the deletion is decided
+// again.
 func DeleteOf(o Object, why Cause) Delete {
 	return Delete{Target: RefOf(o), Cause: why}
 }

@@ -37,8 +37,8 @@ type Outcome struct {
 }
 
 // Checkpointed returns the answer to an Input with this Now: what its Checkpoint remembers while that holds, else what
-// decide returns for an Input that validate accepts, with a Checkpoint where it asks for nothing. cover hands every field
-// of the Input to the Cover functions and returns the Coverage. The error is that of validate or decide.
+// decide returns for an Input that validate accepts, with a Checkpoint where it asks for nothing. cover hands every
+// field of the Input to the Cover functions and returns the Coverage. The error is that of validate or decide.
 func Checkpointed(now time.Time, last *Checkpoint, cover func(Coverage) Coverage, validate func() error, decide func() (Result, error)) (Outcome, error) {
 	if wait, same := cover(last.Compare(now)).Holds(); same {
 		return Outcome{Result{RequeueAfter: wait}, last}, nil

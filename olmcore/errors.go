@@ -3,6 +3,7 @@
 package olmcore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -91,48 +92,43 @@ func Classify(err error) ErrorClass {
 	return classifyStatus(status.Status())
 }
 
+// classOfReason contains the reasons whose class depends on nothing else, and the usual class of the others.
+var classOfReason = map[metav1.StatusReason]ErrorClass{
+	metav1.StatusReasonNotFound:              Gone,
+	metav1.StatusReasonGone:                  Gone,
+	metav1.StatusReasonExpired:               Gone,
+	metav1.StatusReasonConflict:              Conflict,
+	metav1.StatusReasonAlreadyExists:         Conflict,
+	metav1.StatusReasonForbidden:             Forbidden,
+	metav1.StatusReasonUnauthorized:          Forbidden,
+	metav1.StatusReasonInvalid:               Invalid,
+	metav1.StatusReasonBadRequest:            Invalid,
+	metav1.StatusReasonMethodNotAllowed:      Invalid,
+	metav1.StatusReasonNotAcceptable:         Invalid,
+	metav1.StatusReasonUnsupportedMediaType:  Invalid,
+	metav1.StatusReasonRequestEntityTooLarge: Invalid,
+}
+
+// classifyStatus returns the class of an error of the API server. Only this function reads the text of such errors.
 func classifyStatus(s metav1.Status) ErrorClass {
-	if strings.Contains(s.Message, "admission webhook") || strings.Contains(s.Message, "failed calling webhook") {
+	usual := cmp.Or(classOfReason[s.Reason], Transient)
+	switch {
+	case strings.Contains(s.Message, "admission webhook") || strings.Contains(s.Message, "failed calling webhook"):
 		return Webhook
-	}
-	switch s.Reason {
-	case metav1.StatusReasonNotFound:
-		if s.Details == nil || s.Details.Name == "" {
-			return NoMatch // the server does not know the resource, let alone the object
-		}
+	case s.Reason == metav1.StatusReasonNotFound && (s.Details == nil || s.Details.Name == ""):
+		return NoMatch // the server does not know the resource
+	case s.Reason == metav1.StatusReasonConflict && strings.Contains(s.Message, "UID in precondition"):
 		return Gone
-	case metav1.StatusReasonGone, metav1.StatusReasonExpired:
-		return Gone
-	case metav1.StatusReasonConflict:
-		if strings.Contains(s.Message, "UID in precondition") {
-			return Gone
-		}
-		return Conflict
-	case metav1.StatusReasonAlreadyExists:
-		return Conflict
-	case metav1.StatusReasonForbidden, metav1.StatusReasonUnauthorized:
-		if s.Details != nil {
-			for _, cause := range s.Details.Causes {
-				if cause.Type == corev1.NamespaceTerminatingCause {
-					return Transient
-				}
-			}
-		}
-		return Forbidden
-	case metav1.StatusReasonInvalid:
-		if s.Details != nil {
-			for _, cause := range s.Details.Causes {
-				if cause.Field == "metadata.uid" {
-					return Gone // a patch for another incarnation of the object
-				}
-			}
-		}
-		return Invalid
-	case metav1.StatusReasonBadRequest, metav1.StatusReasonMethodNotAllowed,
-		metav1.StatusReasonNotAcceptable, metav1.StatusReasonUnsupportedMediaType, metav1.StatusReasonRequestEntityTooLarge:
-		return Invalid
+	case usual == Forbidden && hasCause(s, func(c metav1.StatusCause) bool { return c.Type == corev1.NamespaceTerminatingCause }):
+		return Transient
+	case s.Reason == metav1.StatusReasonInvalid && hasCause(s, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }):
+		return Gone // a patch for an object of the same name that was deleted
 	}
-	return Transient
+	return usual
+}
+
+func hasCause(s metav1.Status, is func(metav1.StatusCause) bool) bool {
+	return s.Details != nil && slices.ContainsFunc(s.Details.Causes, is)
 }
 
 // LastResult is what became of the last actions on one object.

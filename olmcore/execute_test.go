@@ -200,7 +200,8 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 	require.EqualError(t, &olmcore.ActionError{Action: create("a"), Err: errors.New("no")}, "create Pod ns/a: no")
 }
 
-// TestConflictsLastKeepsTheOrderOfTheOthers checks that actions that met a Conflict come last, and that nothing else moves.
+// TestConflictsLastKeepsTheOrderOfTheOthers checks that actions that met a Conflict come last, and that nothing else
+// moves.
 func TestConflictsLastKeepsTheOrderOfTheOthers(t *testing.T) {
 	actions := []olmcore.Action{remove("a"), remove("b"), remove("c"), remove("d")}
 	key := func(name string) olmcore.Key { return olmcore.KeyOf(pod(name)) }

@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/internal/spelling"
 )
 
-// KeyCase is a key of an object that is not spelt as a field is. One that differs in case alone, such as MinKubeVersion,
-// encoding/json, and so OLM, takes for the field; an API server drops it.
+// KeyCase is a key of an object that is not spelt as a field is. One that differs in case alone, such as
+// MinKubeVersion, encoding/json, and so OLM, takes for the field; an API server drops it.
 type KeyCase struct {
 	// Path is where the key is, such as spec.MinKubeVersion; Field is the name of the field.
 	Path, Field string
@@ -81,9 +81,7 @@ func folderOf(o Object) folder {
 
 // fold returns a copy of value with its keys renamed; fits is false for what is to be left out.
 func (f *folder) fold(value any, t reflect.Type) (folded any, fits bool) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+	t = indirect(t)
 	m, isMap := value.(map[string]any)
 	list, isList := value.([]any)
 	switch {
@@ -96,21 +94,39 @@ func (f *folder) fold(value any, t reflect.Type) (folded any, fits bool) {
 	case isMap && t.Kind() == reflect.Struct:
 		return f.foldStruct(m, fieldsOf(t)), true
 	case isMap && t.Kind() == reflect.Map:
-		next := make(map[string]any, len(m))
-		for key, entry := range m {
-			f.put(next, key, key, entry, t.Elem())
-		}
-		return next, true
+		return f.foldMap(m, t.Elem()), true
 	case isList && t.Kind() == reflect.Slice:
-		next := make([]any, len(list))
-		for i, entry := range list {
-			if next[i], fits = f.below("["+strconv.Itoa(i)+"]", entry, t.Elem()); !fits {
-				return nil, false // the order of a list may matter
-			}
-		}
-		return next, true
+		return f.foldList(list, t.Elem())
 	}
 	return value, true
+}
+
+// indirect returns the type that a pointer points to.
+func indirect(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+func (f *folder) foldMap(m map[string]any, elem reflect.Type) map[string]any {
+	next := make(map[string]any, len(m))
+	for key, entry := range m {
+		f.put(next, key, key, entry, elem)
+	}
+	return next
+}
+
+// foldList does not fit if an entry does not, because the order of a list may matter.
+func (f *folder) foldList(list []any, elem reflect.Type) (folded any, fits bool) {
+	next := make([]any, len(list))
+	for i, entry := range list {
+		next[i], fits = f.below("["+strconv.Itoa(i)+"]", entry, elem)
+		if !fits {
+			return nil, false
+		}
+	}
+	return next, true
 }
 
 // below folds what is at a key of the value.
@@ -179,7 +195,8 @@ var (
 	updateStrategy = reflect.TypeFor[v1alpha1.UpdateStrategy]()
 )
 
-// decodesItself reports whether a type has a decoder of its own. That of an UpdateStrategy reads its fields as any other's.
+// decodesItself reports whether a type has a decoder of its own. That of an UpdateStrategy reads its fields as any
+// other's.
 func decodesItself(t reflect.Type) bool {
 	return t != updateStrategy && reflect.PointerTo(t).Implements(unmarshaler)
 }

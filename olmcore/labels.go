@@ -36,13 +36,14 @@ const (
 	LabelGroupPrefix = "olm.operatorgroup.uid/"
 	// KeyPrefix starts annotation and label keys of our own.
 	KeyPrefix = "olmcore/"
-	// AnnotationFirstInstalledBy is on a CustomResourceDefinition that InstallPlans of several namespaces installed. It names
-	// the namespace whose operator the definition belongs to: the first of them. InstallPlans write it, and a cluster
-	// administrator may change it.
+	// AnnotationFirstInstalledBy is on a CustomResourceDefinition that InstallPlans of several namespaces installed. It
+	// names the namespace whose operator the definition belongs to: the first of them. InstallPlans write it, and a
+	// cluster administrator may change it.
 	AnnotationFirstInstalledBy = KeyPrefix + "first-installed-by"
-	// AnnotationAPIGroupSharedWith is set by a cluster administrator on a CustomResourceDefinition or an APIService. It names
-	// namespaces, separated by commas, whose operators may serve other versions of the API group with an APIService. On an
-	// APIService it also lets InstallPlans of these namespaces add CustomResourceDefinitions and versions to the group.
+	// AnnotationAPIGroupSharedWith is set by a cluster administrator on a CustomResourceDefinition or an APIService. It
+	// names namespaces, separated by commas, whose operators may serve other versions of the API group with an APIService.
+	// On an APIService it also lets InstallPlans of these namespaces add CustomResourceDefinitions and versions to the
+	// group.
 	AnnotationAPIGroupSharedWith = KeyPrefix + "api-group-shared-with"
 	// FinalizerCSVCleanup holds a ClusterServiceVersion until its cleanup is done. OLM uses the same finalizer since 0.27.
 	FinalizerCSVCleanup = "operators.coreos.com/csv-cleanup"
@@ -142,8 +143,8 @@ func MergeLabels(have, want map[string]string) (merged map[string]string, change
 	return merged, true
 }
 
-// indexedLabel is a label by which Gather functions look for objects. Others are not worth their memory, as each term costs
-// some hundred bytes for each object, and neither is one for objects of other kinds.
+// indexedLabel is a label by which Gather functions look for objects. Others are not worth their memory, as each term
+// costs some hundred bytes for each object, and neither is one for objects of other kinds.
 type indexedLabel struct {
 	// byValue: they look for values, else for the key alone.
 	byValue bool
@@ -186,9 +187,9 @@ var indexedKeys = map[string]indexedLabel{
 	"operatorframework.io/bundle-unpack-ref":    {true, ofOwner, kindsNamed("Job.batch")},
 }
 
-// indexTerm returns what a label of objects of a kind is indexed by, "" for nothing. known: also by the value; it is what
-// "key=value" is, else "key". The component labels of a namespace have one term: each is of few objects, of which each
-// term of its own costs more than to look at the others of the namespace.
+// indexTerm returns what a label of objects of a kind is indexed by, "" for nothing. known: also by the value; it is
+// what "key=value" is, else "key". The component labels of a namespace have one term: each is of few objects, of which
+// each term of its own costs more than to look at the others of the namespace.
 func indexTerm(kind schema.GroupKind, key, value string, known bool) (term string, of share) {
 	label, is := indexedKeys[key]
 	switch {
@@ -206,8 +207,8 @@ func indexTerm(kind schema.GroupKind, key, value string, known bool) (term strin
 	return "", ofAll
 }
 
-// IndexTerms returns what a cache indexes an object by, so that Readers over it find objects by their labels: a term for
-// each label by which the library looks for objects of its kind, sorted. Several labels may have one.
+// IndexTerms returns what a cache indexes an object by, so that Readers over it find objects by their labels: a term
+// for each label by which the library looks for objects of its kind, sorted. Several labels may have one.
 func IndexTerms(o Object) []string {
 	var terms []string
 	kind := GVKOf(o).GroupKind()
@@ -220,10 +221,10 @@ func IndexTerms(o Object) []string {
 	return slices.Compact(terms)
 }
 
-// IndexTerm returns a term of IndexTerms that every object of a kind which a selector takes has, of several one that the
-// fewest objects have: those of an owner are fewer than those of a namespace, and these fewer than all that OLM has. "":
-// all objects are to be gone through. The selector is still to be asked about each object that has the term; a nil one
-// takes every object.
+// IndexTerm returns a term of IndexTerms that every object of a kind which a selector takes has, of several one that
+// the fewest objects have: those of an owner are fewer than those of a namespace, and these fewer than all that OLM
+// has. "": all objects are to be gone through. The selector is still to be asked about each object that has the term; a
+// nil one takes every object.
 func IndexTerm(gvk schema.GroupVersionKind, selector labels.Selector) (term string) {
 	if selector == nil {
 		return ""

@@ -33,7 +33,8 @@ type Ref struct {
 }
 
 // RefOf returns the reference of an observed object, with its UID and resourceVersion. The kind is taken from the
-// object's Go type where Scheme knows it, else from its TypeMeta; for a nil object the zero Ref is returned. It does not allocate for known types.
+// object's Go type where Scheme knows it, else from its TypeMeta; for a nil object the zero Ref is returned. It does
+// not allocate for known types.
 func RefOf(o Object) Ref {
 	if isNil(o) {
 		return Ref{}
@@ -56,7 +57,8 @@ func (r Ref) Key() Key {
 	return Key{Group: groupOf(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// Unversioned returns r without its resourceVersion, for deletes and references that mean the object whatever its version.
+// Unversioned returns r without its resourceVersion, for deletes and references that mean the object whatever its
+// version.
 func (r Ref) Unversioned() Ref {
 	r.ResourceVersion = ""
 	return r

@@ -40,11 +40,12 @@ func SameOwnerReference(a, b metav1.OwnerReference) bool {
 		isTrue(a.Controller) == isTrue(b.Controller) && isTrue(a.BlockOwnerDeletion) == isTrue(b.BlockOwnerDeletion)
 }
 
-// RepairOwnerReferences returns have so that it holds every reference of want exactly once and in want's form, and whether
-// that changed anything. Entries with the UID of a wanted reference but another form are rewritten; duplicates of a UID are
-// dropped; entries with a wanted reference's kind and name but another UID (an owner that was created anew) are replaced.
-// Everything else stays, in its order; new entries follow, sorted by name and UID. References in want without a UID are
-// left out: the API server refuses them. have is not written to; when nothing changes it is returned itself.
+// RepairOwnerReferences returns have so that it holds every reference of want exactly once and in want's form, and
+// whether that changed anything. Entries with the UID of a wanted reference but another form are rewritten; duplicates
+// of a UID are dropped; entries with a wanted reference's kind and name but another UID (an owner that was created
+// anew) are replaced. Everything else stays, in its order; new entries follow, sorted by name and UID. References in
+// want without a UID are left out: the API server refuses them. have is not written to; when nothing changes it is
+// returned itself.
 func RepairOwnerReferences(have, want []metav1.OwnerReference) (repaired []metav1.OwnerReference, changed bool) {
 	return mergeOwnerReferences(have, want, true)
 }
@@ -111,16 +112,16 @@ func AccountOf(g *operatorsv1.OperatorGroup) (account *corev1.ObjectReference, c
 	return ref.DeepCopy(), true
 }
 
-// AnnotationCoOwnerPrefix starts the annotations in which a cluster-scoped object records the ClusterServiceVersions that
-// it was installed for besides the one that its owner labels name. Each value is <namespace>/<name> or
+// AnnotationCoOwnerPrefix starts the annotations in which a cluster-scoped object records the ClusterServiceVersions
+// that it was installed for besides the one that its owner labels name. Each value is <namespace>/<name> or
 // <namespace>/<name>/<uid>. Only steps of InstallPlans write them, and a bundle cannot bring them.
 const AnnotationCoOwnerPrefix = KeyPrefix + "co-owner-"
 
 // MaxCoOwners is how many co-owners an object records. Annotations of an object have a total size limit.
 const MaxCoOwners = 50
 
-// CoOwners returns the ClusterServiceVersions that annotations record as co-owners, sorted by namespace and name. The UID
-// is empty where none is recorded. Malformed entries are left out.
+// CoOwners returns the ClusterServiceVersions that annotations record as co-owners, sorted by namespace and name. The
+// UID is empty where none is recorded. Malformed entries are left out.
 func CoOwners(annotations map[string]string) (owners []Owner) {
 	for key, value := range annotations {
 		parts := strings.Split(value, "/")
@@ -141,8 +142,8 @@ func CoOwners(annotations map[string]string) (owners []Owner) {
 	return owners
 }
 
-// SetCoOwners returns annotations that record owners, and no other co-owners. More than MaxCoOwners are cut, the first are
-// kept. annotations is not written to.
+// SetCoOwners returns annotations that record owners, and no other co-owners. More than MaxCoOwners are cut, the first
+// are kept. annotations is not written to.
 func SetCoOwners(annotations map[string]string, owners []Owner) map[string]string {
 	after := maps.Clone(annotations)
 	maps.DeleteFunc(after, func(key, _ string) bool { return strings.HasPrefix(key, AnnotationCoOwnerPrefix) })

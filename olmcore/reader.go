@@ -27,9 +27,9 @@ type Reader interface {
 	List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error)
 }
 
-// GetKind is r.Get for callers who may have been handed a nil Reader: then the error is an *InputError. A name that no object can
-// have is not asked for: the object is not found. Names come from fields that a tenant writes, and a client that cannot make a path
-// of one returns an error, which would stop the work for the objects of others.
+// GetKind is r.Get for callers who may have been handed a nil Reader: then the error is an *InputError. A name that no
+// object can have is not asked for: the object is not found. Names come from fields that a tenant writes, and a client
+// that cannot make a path of one returns an error, which would stop the work for the objects of others.
 func GetKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespace, name string) (Object, error) {
 	if isNil(r) {
 		return nil, errNoReader
@@ -40,7 +40,8 @@ func GetKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, namespa
 	return r.Get(ctx, gvk, namespace, name)
 }
 
-// maxName is the length from which a name is taken for that of no object. The path of a longer one is refused on the way.
+// maxName is the length from which a name is taken for that of no object. The path of a longer one is refused on the
+// way.
 const maxName = 4 << 10
 
 // isName reports whether an object can have a name: it is a segment of a path.
@@ -108,7 +109,8 @@ func ObserveKind(ctx context.Context, r Reader, gvk schema.GroupVersionKind, nam
 }
 
 // ObserveNamed reads objects by name, each once, in the order of names; empty names are left out. One that was not read
-// makes the Observed incomplete; it holds the others. An object that does not fit its type is there with what fits, as in Items.
+// makes the Observed incomplete; it holds the others. An object that does not fit its type is there with what fits, as
+// in Items.
 func ObserveNamed[T Object](ctx context.Context, r Reader, namespace string, names ...string) (Observed[T], error) {
 	found := Found[T]()
 	seen := make(map[string]bool, len(names))
@@ -149,8 +151,9 @@ func Require[T Object](ctx context.Context, r Reader, namespace, name string) (o
 	return object, err
 }
 
-// MetadataLister is what a Reader may be besides: it lists objects, of which nothing but the metadata is asked for, at less
-// cost than List does. An object of which it has no more is a *metav1.PartialObjectMetadata; others are what List returns.
+// MetadataLister is what a Reader may be besides: it lists objects, of which nothing but the metadata is asked for, at
+// less cost than List does. An object of which it has no more is a *metav1.PartialObjectMetadata; others are what List
+// returns.
 type MetadataLister interface {
 	ListMetadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]Object, error)
 }
@@ -163,8 +166,9 @@ func ObserveMetadata(ctx context.Context, r Reader, gvk schema.GroupVersionKind,
 	return ObserveKind(ctx, r, gvk, namespace, selector)
 }
 
-// Indexer is what a Reader may be besides: it keeps an index that a Gather made of the objects of a kind in a namespace,
-// "" for all, so that all calls share it until one of these objects changes. Without it a Gather goes through the list.
+// Indexer is what a Reader may be besides: it keeps an index that a Gather made of the objects of a kind in a
+// namespace, "" for all, so that all calls share it until one of these objects changes. Without it a Gather goes
+// through the list.
 type Indexer interface {
 	// Index returns the value that was kept for a key, a pointer or a map; the first time, and after a change of one of
 	// these objects, it is what build returns. It is not changed afterwards. nil is not kept: what was read was an error.
@@ -174,8 +178,8 @@ type Indexer interface {
 // Term is what an object is looked up by: a word that says what the value is of it.
 type Term struct{ Of, Value string }
 
-// Lookup is a way of looking up the objects of a kind in a namespace, "" for all: by the terms that each has. All with one
-// Key have the same TermsOf.
+// Lookup is a way of looking up the objects of a kind in a namespace, "" for all: by the terms that each has. All with
+// one Key have the same TermsOf.
 type Lookup struct {
 	Kind           schema.GroupVersionKind
 	Namespace, Key string
@@ -185,7 +189,8 @@ type Lookup struct {
 // Finder is what a Reader may be besides: it keeps an index of objects by their terms, and takes in each change of one.
 // Without it all of them are gone through.
 type Finder interface {
-	// Find returns the objects that have one of the terms, sorted by namespace and name. The error is that of r, the Reader.
+	// Find returns the objects that have one of the terms, sorted by namespace and name. The error is that of r, the
+	// Reader.
 	Find(ctx context.Context, r Reader, l Lookup, terms ...Term) ([]Object, error)
 }
 

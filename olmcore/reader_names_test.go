@@ -26,8 +26,8 @@ func (r unasked) Get(_ context.Context, gvk schema.GroupVersionKind, namespace, 
 	return nil, nil
 }
 
-// TestNoObjectIsAskedForUnderNoName checks that names and namespaces that are no segment of a path are those of no object: a client
-// cannot make a path of them, or makes the path of another object.
+// TestNoObjectIsAskedForUnderNoName checks that names and namespaces that are no segment of a path are those of no
+// object: a client cannot make a path of them, or makes the path of another object.
 func TestNoObjectIsAskedForUnderNoName(t *testing.T) {
 	r := unasked{t: t}
 	for _, name := range []string{"", ".", "..", "a/b", "../../nodes", "a%2fb", strings.Repeat("a", 5000)} {

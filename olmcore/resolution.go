@@ -122,14 +122,14 @@ type ResolutionFailure struct {
 	Message   string
 }
 
-// IsStepDone reports whether an InstallPlan has nothing left to do for a step: its object was created or existed before, or the
-// plan does not create it.
+// IsStepDone reports whether an InstallPlan has nothing left to do for a step: its object was created or existed
+// before, or the plan does not create it.
 func IsStepDone(s *v1alpha1.Step) bool {
 	return s.Status == v1alpha1.StepStatusCreated || s.Status == v1alpha1.StepStatusPresent || s.Status == v1alpha1.StepStatusNotCreated
 }
 
-// AnnotationSeparatePlan is the annotation of an InstallPlan that was made for one set of Subscriptions that depend on each other.
-// Without it a plan may contain versions for Subscriptions that have nothing to do with each other.
+// AnnotationSeparatePlan is the annotation of an InstallPlan that was made for one set of Subscriptions that depend on
+// each other. Without it a plan may contain versions for Subscriptions that have nothing to do with each other.
 const AnnotationSeparatePlan = KeyPrefix + "separate-plan"
 
 // IsSeparatePlan reports whether an InstallPlan was made for one set of Subscriptions that depend on each other.
@@ -138,9 +138,10 @@ func IsSeparatePlan(plan *v1alpha1.InstallPlan) bool {
 	return is
 }
 
-// NeverInstalled reports whether the status of a ClusterServiceVersion proves that it was never Succeeded: it has no phase, is
-// Pending or has Failed, and its conditions do not contain the phase Succeeded. Conditions are cut to the newest
-// v1alpha1.ConditionsLengthLimit. A list of that length proves nothing, and neither does an empty list of a version that Failed.
+// NeverInstalled reports whether the status of a ClusterServiceVersion proves that it was never Succeeded: it has no
+// phase, is Pending or has Failed, and its conditions do not contain the phase Succeeded. Conditions are cut to the
+// newest v1alpha1.ConditionsLengthLimit. A list of that length proves nothing, and neither does an empty list of a
+// version that Failed.
 func NeverInstalled(c *v1alpha1.ClusterServiceVersion) bool {
 	history := c.Status.Conditions
 	switch c.Status.Phase {

@@ -33,7 +33,8 @@ func (r Result) Empty() bool {
 	return len(r.Actions) == 0 && len(r.Transitions) == 0 && len(r.Diagnostics) == 0
 }
 
-// Requeue lowers RequeueAfter to d when d is the nearer deadline. Values of 0 and below are no deadline and change nothing.
+// Requeue lowers RequeueAfter to d when d is the nearer deadline. Values of 0 and below are no deadline and change
+// nothing.
 func (r *Result) Requeue(d time.Duration) {
 	if d > 0 && (r.RequeueAfter == 0 || d < r.RequeueAfter) {
 		r.RequeueAfter = d
@@ -104,7 +105,8 @@ type Transition struct {
 //	CONNECTING -> READY (PodReady)
 //	Phase none -> Installing (Approved) inferred
 //
-// Type stands in front where there is one, an empty state is "none", and a certainty other than Observed stands at the end.
+// Type stands in front where there is one, an empty state is "none", and a certainty other than Observed stands at the
+// end.
 func (t Transition) String() string {
 	text := cmp.Or(t.From, "none") + " -> " + cmp.Or(t.To, "none")
 	if t.Type != "" {
@@ -160,9 +162,9 @@ func Moved(target Ref, machine, from, to string, now time.Time) Transition {
 // state to fill it.
 const ReasonHistoryGap = "HistoryGap"
 
-// ClockTolerance is how far the clocks of two managers, and those of a manager and the API server, may differ. Within it no
-// certificate is used before clients trust it, and two managers agree on every status. A clock can shorten or prolong grace
-// periods; docs/running.md says which.
+// ClockTolerance is how far the clocks of two managers, and those of a manager and the API server, may differ. Within
+// it no certificate is used before clients trust it, and two managers agree on every status. A clock can shorten or
+// prolong grace periods; docs/running.md says which.
 const ClockTolerance = 60 * time.Second
 
 // Timestamp converts an instant to the form that objects carry: whole seconds, UTC. metav1.Time loses the rest on the
@@ -199,8 +201,8 @@ func (g Graph[S]) Allows(from, to S) bool {
 	return slices.ContainsFunc(g, func(e Edge[S]) bool { return e.From == from && e.To == to })
 }
 
-// Rule is one row of a decision table. S is the type of the states, F the type of the facts, which a rule only reads, and D
-// the type of the decision, which a rule returns.
+// Rule is one row of a decision table. S is the type of the states, F the type of the facts, which a rule only reads,
+// and D the type of the decision, which a rule returns.
 type Rule[S ~string, F, D any] struct {
 	// Name says what the rule does, for example RequirementsNotMet. It appears in assessments, tests and state graphs.
 	Name string
@@ -210,8 +212,8 @@ type Rule[S ~string, F, D any] struct {
 	Decide func(facts F) (decision D, decided bool)
 }
 
-// FirstDecision returns the decision of the first rule that applies in a state and decides, and the name of that rule. If
-// no rule decides, it returns the zero decision and an empty name.
+// FirstDecision returns the decision of the first rule that applies in a state and decides, and the name of that rule.
+// If no rule decides, it returns the zero decision and an empty name.
 func FirstDecision[S ~string, F, D any](rules []Rule[S, F, D], state S, facts F) (decision D, rule string) {
 	for _, r := range rules {
 		if !slices.Contains(r.From, state) {

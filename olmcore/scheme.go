@@ -58,8 +58,8 @@ func Decode(data []byte) (Object, error) {
 	return o, err
 }
 
-// DecodeKeys is Decode that says which keys differ from the name of a field in case alone, and which are no field and near
-// one, sorted by path; nil for none, and for kinds without a Go type.
+// DecodeKeys is Decode that says which keys differ from the name of a field in case alone, and which are no field and
+// near one, sorted by path; nil for none, and for kinds without a Go type.
 func DecodeKeys(data []byte) (Object, []KeyCase, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(data, &meta); err != nil {
@@ -145,8 +145,9 @@ func ToMap(o Object) (map[string]any, error) {
 }
 
 // FromMap sets o, a pointer to an API type or *unstructured.Unstructured, from JSON values, which it copies. A
-// CatalogSource whose spec.updateStrategy is {} becomes one with an empty UpdateStrategy: the API type's own decoder panics
-// on it. Keys count in any case, as Decode has it. The error says what does not fit, or is an *InputError as that of ToMap.
+// CatalogSource whose spec.updateStrategy is {} becomes one with an empty UpdateStrategy: the API type's own decoder
+// panics on it. Keys count in any case, as Decode has it. The error says what does not fit, or is an *InputError as
+// that of ToMap.
 func FromMap(m map[string]any, o Object) error {
 	if isNil(o) {
 		return &InputError{Field: "object", Problem: "is nil"}

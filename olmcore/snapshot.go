@@ -149,7 +149,8 @@ func (s *Snapshot) Holds(kind schema.GroupKind, namespace string) bool {
 	return s.read.hold(kind, namespace)
 }
 
-// Scopes returns what the snapshot counts as read, in no order: with them a Snapshot of other objects knows the same kinds.
+// Scopes returns what the snapshot counts as read, in no order: with them a Snapshot of other objects knows the same
+// kinds.
 func (s *Snapshot) Scopes() []Scope {
 	if s.read.everything {
 		return []Scope{Everything}

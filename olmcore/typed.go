@@ -96,8 +96,8 @@ func Typed(o Object) (Object, error) {
 	return object, nil
 }
 
-// Kept returns what a cache keeps of an object that a client returned, so that its API type is made once: Typed and Items
-// make of it what they make of o.
+// Kept returns what a cache keeps of an object that a client returned, so that its API type is made once: Typed and
+// Items make of it what they make of o.
 func Kept(o Object) Object {
 	read, err := Typed(o)
 	var unfit *UnfitError
@@ -133,8 +133,9 @@ func Fitting[T Object](o T, err error) (T, error) {
 }
 
 // Items returns what a Reader owes for a list that a client returned, such as a *PodList or an *UnstructuredList: its
-// objects, Typed and sorted by namespace and name. An object that does not fit its type is there with what fits: whoever
-// may write one object of a list may not keep others from reading it. The error is of something that is no list of objects.
+// objects, Typed and sorted by namespace and name. An object that does not fit its type is there with what fits:
+// whoever may write one object of a list may not keep others from reading it. The error is of something that is no list
+// of objects.
 func Items(list runtime.Object) ([]Object, error) {
 	items, err := meta.ExtractList(list)
 	if err != nil {

@@ -101,8 +101,8 @@ func Writable(o Object) (field, problem string) {
 //		olmcore.VisitList(v, "Nodes", &in.Nodes, olmcore.Optional)
 //	}
 //
-// Validation, the coverage by a Checkpoint and the search for lists that were not read derive from that method. The zero
-// value is not valid: use CoverLists, ValidateLists or UnreadLists.
+// Validation, the coverage by a Checkpoint and the search for lists that were not read derive from that method. The
+// zero value is not valid: use CoverLists, ValidateLists or UnreadLists.
 type ListVisit struct {
 	purpose  visitPurpose
 	coverage Coverage
@@ -146,8 +146,8 @@ func (v *ListVisit) Err() error { return v.err }
 // Unread returns the names of the fields whose lists were not read, in the order of the visit.
 func (v *ListVisit) Unread() []string { return v.unread }
 
-// VisitList visits a list of objects. Field is the name of the field, such as "Pods". The checks apply to each object when
-// the list is validated.
+// VisitList visits a list of objects. Field is the name of the field, such as "Pods". The checks apply to each object
+// when the list is validated.
 func VisitList[O Object](v *ListVisit, field string, list *Observed[O], need Need, checks ...Check) {
 	switch v.purpose {
 	case visitToCover:

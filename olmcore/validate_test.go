@@ -39,7 +39,8 @@ func TestValidateListNamesTheEntry(t *testing.T) {
 	require.ErrorContains(t, olmcore.ValidateList("Pods", olmcore.Found(listed("a", "x")), olmcore.Writable), "Pods[0].metadata.resourceVersion is empty")
 }
 
-// TestWhatIsInAListTwiceIsNamed whatever the order of the list: the first entry that repeats an earlier one, and that one.
+// TestWhatIsInAListTwiceIsNamed whatever the order of the list: the first entry that repeats an earlier one, and that
+// one.
 func TestWhatIsInAListTwiceIsNamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c"})

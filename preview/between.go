@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/preview/internal/simulation"
 )
 
-// Between compares two states of a cluster, whatever led from one to the other. Of the result Plan, Blocked and NotRead are
-// the caller's to fill in, and CustomResourceDefinitions say nothing of custom resources.
+// Between compares two states of a cluster, whatever led from one to the other. Of the result Plan, Blocked and NotRead
+// are the caller's to fill in, and CustomResourceDefinitions say nothing of custom resources.
 func Between(before, after []olmcore.Object) Preview {
 	return between(simulation.StateOf(before), simulation.StateOf(after))
 }
@@ -139,7 +139,8 @@ func compareRights(was, is simulation.State, pairs []pair) permissions.Differenc
 	return permissions.Difference{Added: withoutOwn(d.Added, own), Removed: withoutOwn(d.Removed, own)}
 }
 
-// rightsOf returns the bindings of subjects, cut down to these, and all that they or the changed roles need to be understood.
+// rightsOf returns the bindings of subjects, cut down to these, and all that they or the changed roles need to be
+// understood.
 func rightsOf(state simulation.State, roles map[olmcore.Key]bool, subjects map[rbacv1.Subject]bool) []olmcore.Object {
 	needed := map[olmcore.Key]bool{}
 	var all []olmcore.Object

@@ -23,9 +23,11 @@ type Definition struct {
 	// StorageBefore and StorageAfter are the versions in which custom resources are stored; empty for none.
 	StorageBefore string `json:"storageBefore,omitempty"`
 	StorageAfter  string `json:"storageAfter,omitempty"`
-	// Breaking are the fields in which it takes something away from who used it, at most MaxFields: see installplan.Narrowings.
+	// Breaking are the fields in which it takes something away from who used it, at most MaxFields: see
+	// installplan.Narrowings.
 	Breaking []string `json:"breaking"`
-	// Judged: custom resources were held against new schemas, where it has any. Refused are those that are not valid any more.
+	// Judged: custom resources were held against new schemas, where it has any. Refused are those that are not valid any
+	// more.
 	Judged  bool      `json:"judged"`
 	Refused []Refused `json:"refused"`
 

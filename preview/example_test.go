@@ -15,7 +15,8 @@ import (
 	"github.com/olmcore/olm/preview"
 )
 
-// What approving a plan would do, in a cluster in which version 1 of an operator runs, and version 2 waits for approval.
+// What approving a plan would do, in a cluster in which version 1 of an operator runs, and version 2 waits for
+// approval.
 func ExampleRun() {
 	w := upgradetest.New(upgradetest.Failing{}, func(_, second *upgradetest.Bundle) {
 		permissions := second.CSV.Spec.InstallStrategy.StrategySpec.Permissions

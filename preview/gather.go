@@ -19,9 +19,9 @@ import (
 	"github.com/olmcore/olm/preview/internal/simulation"
 )
 
-// Gather reads what Of looks at for a plan: the kinds that its controllers read, of the plan's namespace alone where that
-// is enough, and the objects that the steps of the plan name. What may not be read, or was not, is in NotRead; any other
-// read that fails is an error. A plan that does not exist is an error for which apierrors.IsNotFound holds.
+// Gather reads what Of looks at for a plan: the kinds that its controllers read, of the plan's namespace alone where
+// that is enough, and the objects that the steps of the plan name. What may not be read, or was not, is in NotRead; any
+// other read that fails is an error. A plan that does not exist is an error for which apierrors.IsNotFound holds.
 func Gather(ctx context.Context, r olmcore.Reader, plan types.NamespacedName, now time.Time, options controllers.Options) (Input, error) {
 	own, err := installplan.Gather(ctx, r, plan, options.InstallPlan)
 	if err != nil {

@@ -20,11 +20,12 @@ import (
 // MaxHops is how many approvals Hops follows.
 const MaxHops = 20
 
-// Hops returns what each approval for a Subscription would do, one after another, from what was observed until the catalogs
-// have nothing newer, something is in the way, or MaxHops are told. The first may be of a plan that waits already, or of one
-// that the resolution has yet to become. Options.Resolve is asked after each hop, of the objects as they would be then;
-// without it there is one hop at most. What comes in images alone, and would have to be unpacked, ends the way with a Block.
-// That one has no Plan, nor has one where the Subscription cannot be resolved. Custom resources are those of today at every hop. The error is as that of Of.
+// Hops returns what each approval for a Subscription would do, one after another, from what was observed until the
+// catalogs have nothing newer, something is in the way, or MaxHops are told. The first may be of a plan that waits
+// already, or of one that the resolution has yet to become. Options.Resolve is asked after each hop, of the objects as
+// they would be then; without it there is one hop at most. What comes in images alone, and would have to be unpacked,
+// ends the way with a Block. That one has no Plan, nor has one where the Subscription cannot be resolved. Custom
+// resources are those of today at every hop. The error is as that of Of.
 func Hops(ctx context.Context, in Input, subscription string) ([]Preview, error) {
 	if err := in.validate(); err != nil {
 		return nil, err

@@ -18,12 +18,13 @@ type Input struct {
 	Now time.Time
 	// Plan is the InstallPlan that would be approved. Required; of Hops only the namespace counts.
 	Plan types.NamespacedName
-	// Objects are what was observed, at least the plan. What is not among them does not exist, unless NotRead has its kind.
+	// Objects are what was observed, at least the plan. What is not among them does not exist, unless NotRead has its
+	// kind.
 	Objects []olmcore.Object
 	// NotRead are kinds that could not be read, as people call them, sorted.
 	NotRead []string
-	// Options are those of the controllers that would carry the plan out. Of them Namespaces do not count, nor what has to do
-	// with connections; Resolve and Fingerprint for Hops alone.
+	// Options are those of the controllers that would carry the plan out. Of them Namespaces do not count, nor what has to
+	// do with connections; Resolve and Fingerprint for Hops alone.
 	Options controllers.Options
 	// CustomResources is the judgement of custom resources by schemas that the plan changes: the answer to
 	// Preview.SchemaChanges. Where it is not complete, nothing is refused on their behalf.

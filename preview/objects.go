@@ -31,20 +31,20 @@ const (
 // order is that in which objects are told.
 var order = map[Change]int{Created: 0, Changed: 1, Replaced: 2, Deleted: 3}
 
-// Object is an object that becomes another one. Of one that is created the name ends with an asterisk where only the cluster
-// knows how it ends.
+// Object is an object that becomes another one. Of one that is created the name ends with an asterisk where only the
+// cluster knows how it ends.
 type Object struct {
 	Object olmcore.Ref `json:"object"`
 	Change Change      `json:"change"`
-	// Fields are those that differ, sorted by path, of one that is changed or replaced: at most MaxFields; More says how many
-	// there are besides.
+	// Fields are those that differ, sorted by path, of one that is changed or replaced: at most MaxFields; More says how
+	// many there are besides.
 	Fields []Field `json:"fields,omitempty"`
 	More   int     `json:"more,omitempty"`
 }
 
-// Field is a field that differs. Path is like spec.template.spec.containers[manager].image: entries of lists are named by
-// their names where they have some. Values are texts as they are and all else as JSON, at most MaxValue bytes; empty where the
-// field does not exist, and of Secrets never told.
+// Field is a field that differs. Path is like spec.template.spec.containers[manager].image: entries of lists are named
+// by their names where they have some. Values are texts as they are and all else as JSON, at most MaxValue bytes; empty
+// where the field does not exist, and of Secrets never told.
 type Field struct {
 	Path   string `json:"path"`
 	Before string `json:"before,omitempty"`
@@ -89,8 +89,8 @@ func objectOf(p pair) (o Object, counts bool) {
 	return o, len(o.Fields) > 0 || o.Change == Replaced
 }
 
-// isHousekeeping reports whether an object is what the approval is written into, the copy of a version that its operator is
-// to be seen by, or the entry of a group and version that the API server serves itself.
+// isHousekeeping reports whether an object is what the approval is written into, the copy of a version that its
+// operator is to be seen by, or the entry of a group and version that the API server serves itself.
 func isHousekeeping(o olmcore.Object) bool {
 	switch o := o.(type) {
 	case *v1alpha1.InstallPlan:
@@ -106,7 +106,8 @@ func isHousekeeping(o olmcore.Object) bool {
 // generatedName is the label with the beginning of a name whose end only the cluster knows.
 const generatedName = "olm.webhook-description-generate-name"
 
-// meaning is what of an object counts to users: its spec or whatever it has in place of one, and its labels and annotations.
+// meaning is what of an object counts to users: its spec or whatever it has in place of one, and its labels and
+// annotations.
 func meaning(o olmcore.Object) map[string]any {
 	m, err := olmcore.ToMap(o)
 	if err != nil {
@@ -142,8 +143,8 @@ func isNote(key string) bool {
 	return false
 }
 
-// compare yields the fields in which two JSON values differ, in order, but labels and annotations that OLM, the library or
-// Kubernetes writes for itself.
+// compare yields the fields in which two JSON values differ, in order, but labels and annotations that OLM, the library
+// or Kubernetes writes for itself.
 func compare(path string, before, after any, yield func(Field)) {
 	if reflect.DeepEqual(before, after) {
 		return
@@ -165,7 +166,8 @@ func compare(path string, before, after any, yield func(Field)) {
 	}
 }
 
-// asMap returns the fields of an object, or the entries of a list by what names them, with what stands for them in a path.
+// asMap returns the fields of an object, or the entries of a list by what names them, with what stands for them in a
+// path.
 func asMap(value any) (map[string]any, bool) {
 	switch v := value.(type) {
 	case nil:

@@ -78,16 +78,16 @@ type Block struct {
 	Message string      `json:"message"`
 }
 
-// How long the simulations last at most, by their own clocks: longer than what the library waits for by itself, such as a
-// plan that fails or a version that is replaced.
+// How long the simulations last at most, by their own clocks: longer than what the library waits for by itself, such as
+// a plan that fails or a version that is replaced.
 const (
 	before = 10 * time.Minute
 	after  = 30 * time.Minute
 )
 
 // Of returns what approving a plan would do. What a plan that is approved already does is told as well; one that is
-// complete does nothing. The error is an *olmcore.InputError, one for which apierrors.IsNotFound holds when the plan is not
-// among the objects, or that of ctx.
+// complete does nothing. The error is an *olmcore.InputError, one for which apierrors.IsNotFound holds when the plan is
+// not among the objects, or that of ctx.
 func Of(ctx context.Context, in Input) (Preview, error) {
 	if err := in.validate(); err != nil {
 		return Preview{}, err

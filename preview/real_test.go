@@ -11,8 +11,8 @@ import (
 	"github.com/olmcore/olm/internal/upgradetest"
 )
 
-// TestPublishedOperatorsComeAsForeseen: what is foreseen of the installation of published operators, and of the upgrade to
-// their next published version, is what comes.
+// TestPublishedOperatorsComeAsForeseen: what is foreseen of the installation of published operators, and of the upgrade
+// to their next published version, is what comes.
 func TestPublishedOperatorsComeAsForeseen(t *testing.T) {
 	series := map[string][]bundle{}
 	var names []string

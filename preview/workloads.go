@@ -30,8 +30,8 @@ type Image struct {
 type Restart struct {
 	Namespace  string `json:"namespace"`
 	Deployment string `json:"deployment"`
-	// Replicas is how many Pods are replaced; Recreate: all are stopped before one is started, so that the operator is away
-	// meanwhile.
+	// Replicas is how many Pods are replaced; Recreate: all are stopped before one is started, so that the operator is
+	// away meanwhile.
 	Replicas int32 `json:"replicas"`
 	Recreate bool  `json:"recreate,omitempty"`
 	// Fields are those of the Pod template that differ, at most MaxFields.
@@ -104,8 +104,8 @@ type Webhook struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	Change Change `json:"change"`
-	// Rules are what it is asked about, each as "VERBS RESOURCES of GROUPS"; FailurePolicy is what happens when it does not
-	// answer. They are those that will be, of one that goes those that were.
+	// Rules are what it is asked about, each as "VERBS RESOURCES of GROUPS"; FailurePolicy is what happens when it does
+	// not answer. They are those that will be, of one that goes those that were.
 	Rules         []string `json:"rules"`
 	FailurePolicy string   `json:"failurePolicy"`
 }
@@ -145,7 +145,8 @@ func webhooksOf(pairs []pair) []Webhook {
 	return all
 }
 
-// hookKey has the number of a webhook, counted from 0, among those of its name: names are unique in one configuration alone.
+// hookKey has the number of a webhook, counted from 0, among those of its name: names are unique in one configuration
+// alone.
 type hookKey struct {
 	kind, name string
 	number     int

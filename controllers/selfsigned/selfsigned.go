@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selfsigned issues the certificates that operators serve with as OLM does: from an authority of its own for each
-// call, whose key is forgotten at once.
+// Package selfsigned issues the certificates that operators serve with as OLM does: from an authority of its own for
+// each call, whose key is forgotten at once.
 package selfsigned
 
 import (
@@ -34,9 +34,9 @@ func (Issuer) Issue(_ context.Context, _ olmcore.Reader, requests []certificate.
 	return issued, olmcore.Result{}, err
 }
 
-// Sign issues certificates for some requests from one new authority. key makes the keys: of the authority, with an empty
-// name, and of each Deployment. Equal keys and requests give equal certificates. The error is that of key, or of a request
-// from which no certificate can be made.
+// Sign issues certificates for some requests from one new authority. key makes the keys: of the authority, with an
+// empty name, and of each Deployment. Equal keys and requests give equal certificates. The error is that of key, or of
+// a request from which no certificate can be made.
 //
 // Source: operator-lifecycle-manager pkg/controller/certs.
 func Sign(requests []certificate.Request, key func(deployment string) (*ecdsa.PrivateKey, error)) ([]certificate.Issued, error) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiserver serves a fake.Cluster over HTTP, in as much of the Kubernetes API as client-go and controller-runtime
-// need: discovery, get, list, watch, create, update, merge patch, delete and the status subresource, in JSON, and answers
-// SelfSubjectAccessReviews. It is for tests of adapters and of programs that embed the library, in other repositories too:
-// no authentication, no field selectors, no server-side apply.
+// Package apiserver serves a fake.Cluster over HTTP, in as much of the Kubernetes API as client-go and
+// controller-runtime need: discovery, get, list, watch, create, update, merge patch, delete and the status subresource,
+// in JSON, and answers SelfSubjectAccessReviews. It is for tests of adapters and of programs that embed the library, in
+// other repositories too: no authentication, no field selectors, no server-side apply.
 package apiserver
 
 import (
@@ -279,8 +279,8 @@ func (s *Server) list(q *request) (any, error) {
 	return map[string]any{"apiVersion": apiVersion, "kind": kind + "List", "items": items, "metadata": metadata}, nil
 }
 
-// page returns the objects of a list that are on the page that is asked for, and the metadata which say where the next one
-// begins: after the last name of this one, as the cluster is then. What a watch cache answers has no pages.
+// page returns the objects of a list that are on the page that is asked for, and the metadata which say where the next
+// one begins: after the last name of this one, as the cluster is then. What a watch cache answers has no pages.
 func (q *request) page(objects []olmcore.Object) ([]olmcore.Object, map[string]any, error) {
 	metadata, query := map[string]any{}, q.URL.Query()
 	limit, err := strconv.Atoi(cmp.Or(query.Get("limit"), "0"))

@@ -60,8 +60,8 @@ status:
       {name: crons.example.com, group: apiextensions.k8s.io, version: v1, kind: CustomResourceDefinition, sourceName: "", sourceNamespace: "", manifest: %s}
 `
 
-// StricterSchema returns objects to Load: InstallPlan stricter of namespace ops, which began now, allows 9 replicas at most in the schema of
-// definition crons.example.com. There are Crons of ops with as many as replicas says, by name.
+// StricterSchema returns objects to Load: InstallPlan stricter of namespace ops, which began now, allows 9 replicas at
+// most in the schema of definition crons.example.com. There are Crons of ops with as many as replicas says, by name.
 func StricterSchema(replicas map[string]int) ([]olmcore.Object, error) {
 	step, err := json.Marshal(fmt.Sprintf(cronDefinition, ", maximum: 9"))
 	if err != nil {

@@ -30,7 +30,8 @@ type event struct {
 	old, next olmcore.Object
 }
 
-// take compares the cluster with what is known of it: a stored object never changes, so that comparing pointers is enough.
+// take compares the cluster with what is known of it: a stored object never changes, so that comparing pointers is
+// enough.
 func (l *eventLog) take(c *fake.Cluster) {
 	before := len(l.events)
 	current := map[olmcore.Key]olmcore.Object{}

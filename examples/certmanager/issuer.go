@@ -32,16 +32,16 @@ const ReasonCertificate = "CertManagerCertificate"
 // pace is how often a Certificate is looked at that is not ready.
 const pace = 5 * time.Second
 
-// Issuer implements controllers.Issuer. It makes one Certificate for each request, waits until it is ready, and hands over
-// what cert-manager put into its Secret.
+// Issuer implements controllers.Issuer. It makes one Certificate for each request, waits until it is ready, and hands
+// over what cert-manager put into its Secret.
 type Issuer struct {
 	// Ref names the Issuer of the operator's namespace, or the ClusterIssuer, that signs. It must give the authority in
 	// ca.crt, as CA, Vault and Venafi issuers do. Empty: a self-signed one is made in each namespace.
 	Ref cmmeta.IssuerReference
 }
 
-// Issue implements controllers.Issuer. The error names a Certificate or Issuer that is another's, what cert-manager says of
-// a Certificate that it cannot make, or that it is not installed.
+// Issue implements controllers.Issuer. The error names a Certificate or Issuer that is another's, what cert-manager
+// says of a Certificate that it cannot make, or that it is not installed.
 func (i Issuer) Issue(ctx context.Context, r olmcore.Reader, requests []certificate.Request, now time.Time) (issued []certificate.Issued, result olmcore.Result, err error) {
 	var failures []error
 	if i.Ref.Name == "" && len(requests) > 0 {

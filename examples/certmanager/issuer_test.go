@@ -35,8 +35,8 @@ var (
 	kind  = certmanagerv1.SchemeGroupVersion.WithKind(certmanagerv1.CertificateKind)
 )
 
-// manager plays cert-manager: it keeps a certificate in the Secret of each Certificate, and renews it after two thirds of
-// its life.
+// manager plays cert-manager: it keeps a certificate in the Secret of each Certificate, and renews it after two thirds
+// of its life.
 type manager struct {
 	// failing is what it says of Certificates; empty: it makes them.
 	failing string

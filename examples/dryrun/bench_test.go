@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tenant is the objects of one namespace of a large cluster: an operator with all that belongs to it, copies of operators
-// for all namespaces, and what has nothing to do with OLM. %[1]s is the namespace.
+// tenant is the objects of one namespace of a large cluster: an operator with all that belongs to it, copies of
+// operators for all namespaces, and what has nothing to do with OLM. %[1]s is the namespace.
 const tenant = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%[1]s","uid":"ns-%[1]s","labels":{"team":"%[1]s","olm.operatorgroup.uid/og-%[1]s":""}}}
 {"apiVersion":"operators.coreos.com/v1","kind":"OperatorGroup","metadata":{"name":"group","namespace":"%[1]s","uid":"og-%[1]s","annotations":{"olm.providedAPIs":"Etcd.v1.%[1]s.example.com"}},"spec":{"targetNamespaces":["%[1]s"]},"status":{"namespaces":["%[1]s"],"lastUpdated":"2026-01-01T00:00:00Z"}}
 {"apiVersion":"operators.coreos.com/v1alpha1","kind":"Subscription","metadata":{"name":"etcd","namespace":"%[1]s","uid":"sub-%[1]s","generation":1,"labels":{"operators.coreos.com/etcd.%[1]s":""}},"spec":{"name":"etcd","channel":"alpha","source":"community","sourceNamespace":"olm"},"status":{"currentCSV":"etcd.v1","installedCSV":"etcd.v1","state":"AtLatestKnown","installPlanGeneration":1,"installPlanRef":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"InstallPlan","name":"install-%[1]s","namespace":"%[1]s","uid":"plan-%[1]s"},"lastUpdated":"2026-01-01T11:00:00Z"}}

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestATextOfATenantForgesNoPartOfTheReport checks that a text with line ends is shown as one line: a field of a spec, a
-// requirement of a version, and the kind of a step.
+// TestATextOfATenantForgesNoPartOfTheReport checks that a text with line ends is shown as one line: a field of a spec,
+// a requirement of a version, and the kind of a step.
 func TestATextOfATenantForgesNoPartOfTheReport(t *testing.T) {
 	const forged = `"x\n\nCatalogSource olm/community\n  delete       Pod olm/community-x"`
 	for name, world := range map[string]string{

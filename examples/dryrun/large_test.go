@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPlanThatIsTooLarge checks that a dry run reports that a bundle is unpacked from its image because the plan would be too large,
-// and for a bundle without an image the size of the plan and its largest step.
+// TestAPlanThatIsTooLarge checks that a dry run reports that a bundle is unpacked from its image because the plan would
+// be too large, and for a bundle without an image the size of the plan and its largest step.
 func TestAPlanThatIsTooLarge(t *testing.T) {
 	const (
 		input = `

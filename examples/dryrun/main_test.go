@@ -222,8 +222,8 @@ func TestSimulatedCertificatesAreNamed(t *testing.T) {
 	require.Contains(t, got, "-> Succeeded")
 }
 
-// TestSecretsOfTheInputAreNotPrinted: neither in what is to be done, such as a key that takes the place of another, nor in
-// the world after it. A simulated key is.
+// TestSecretsOfTheInputAreNotPrinted: neither in what is to be done, such as a key that takes the place of another, nor
+// in the world after it. A simulated key is.
 func TestSecretsOfTheInputAreNotPrinted(t *testing.T) {
 	end := settleJSON(t, "", "../../csv/testdata/base.yaml", "../../csv/testdata/webhook.yaml")
 	i := slices.IndexFunc(end.World, func(o json.RawMessage) bool {
@@ -289,8 +289,8 @@ func TestAPIsWithoutClusterRolesAreNamed(t *testing.T) {
 	}
 }
 
-// TestThePackageServerMayRunBesideTheGlobalCatalogs checks that a dry run allows the package server in the namespaces in which
-// the controllers allow it.
+// TestThePackageServerMayRunBesideTheGlobalCatalogs checks that a dry run allows the package server in the namespaces
+// in which the controllers allow it.
 func TestThePackageServerMayRunBesideTheGlobalCatalogs(t *testing.T) {
 	const world = `apiVersion: operators.coreos.com/v1
 kind: OperatorGroup

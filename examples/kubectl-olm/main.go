@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-olm is a plugin of kubectl: it says where the operators of a cluster stand, what blocks them and why, what
-// would happen next, and what an upgrade brings. See README.md.
+// Command kubectl-olm is a plugin of kubectl: it says where the operators of a cluster stand, what blocks them and why,
+// what would happen next, and what an upgrade brings. See README.md.
 package main
 
 import (

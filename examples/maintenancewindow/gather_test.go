@@ -29,8 +29,8 @@ func version() *v1alpha1.ClusterServiceVersion {
 	return c
 }
 
-// TestWhatIsGrantedCountsAndNotWhatIsWritten: an upgrade keeps what the installed version has in the cluster. A version that
-// only says so, is a copy, or is not there, has nothing: of an upgrade from a.v0 it takes none over.
+// TestWhatIsGrantedCountsAndNotWhatIsWritten: an upgrade keeps what the installed version has in the cluster. A version
+// that only says so, is a copy, or is not there, has nothing: of an upgrade from a.v0 it takes none over.
 func TestWhatIsGrantedCountsAndNotWhatIsWritten(t *testing.T) {
 	copied := version()
 	copied.Labels = map[string]string{olmcore.LabelCopiedFrom: "db"}

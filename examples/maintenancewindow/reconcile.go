@@ -46,8 +46,8 @@ type Input struct {
 	Objects []olmcore.Object
 }
 
-// Reconcile approves the plans that a window selects while it is open, and says in its status which others wait, and why.
-// The error is a breach of contract; a window that cannot be used says so itself.
+// Reconcile approves the plans that a window selects while it is open, and says in its status which others wait, and
+// why. The error is a breach of contract; a window that cannot be used says so itself.
 func Reconcile(in Input) (result olmcore.Result, err error) {
 	if in.Window == nil || in.Now.IsZero() {
 		return result, &olmcore.InputError{Field: "Window", Problem: "is nil, or Now is zero"}
@@ -113,8 +113,9 @@ func (in Input) selects(w window, p *v1alpha1.InstallPlan) (selected bool) {
 	return selected && (len(w.Spec.Namespaces) == 0 || slices.Contains(w.Spec.Namespaces, p.Namespace))
 }
 
-// upgrades reports whether the namespace of a plan has a version that the plan brings, replaces or skips, or one of a package
-// that it brings; where packages are not known, any version. What statuses say does not count: tenants may write them.
+// upgrades reports whether the namespace of a plan has a version that the plan brings, replaces or skips, or one of a
+// package that it brings; where packages are not known, any version. What statuses say does not count: tenants may
+// write them.
 func (in Input) upgrades(p *v1alpha1.InstallPlan) bool {
 	names, packages, known := p.Spec.ClusterServiceVersionNames, []string(nil), len(p.Status.BundleLookups) == 0
 	for _, step := range p.Status.Plan {

@@ -228,7 +228,8 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// TestNoSpellingOfAStepHidesPermissions checks that a step gains permissions however it says so, as long as the step would be executed.
+// TestNoSpellingOfAStepHidesPermissions checks that a step gains permissions however it says so, as long as the step
+// would be executed.
 func TestNoSpellingOfAStepHidesPermissions(t *testing.T) {
 	for name, change := range map[string]func(r *v1alpha1.StepResource){
 		"no group":      func(r *v1alpha1.StepResource) { r.Group = "" },

@@ -52,7 +52,8 @@ func TestOneWindowThroughDaylightSaving(t *testing.T) {
 	}
 }
 
-// TestADayWithoutMidnightMayBeLeftOut: the limit that the README names. The 24th of April 2026 begins at one o'clock in Cairo.
+// TestADayWithoutMidnightMayBeLeftOut: the limit that the README names. The 24th of April 2026 begins at one o'clock in
+// Cairo.
 func TestADayWithoutMidnightMayBeLeftOut(t *testing.T) {
 	at := func(text string) time.Time {
 		when, err := time.Parse(time.RFC3339, text)
@@ -76,12 +77,13 @@ var changes = []time.Time{
 	time.Date(2026, 4, 4, 15, 0, 0, 0, time.UTC), time.Date(2026, 10, 3, 15, 30, 0, 0, time.UTC), time.Date(2026, 12, 31, 23, 0, 0, 0, time.UTC),
 }
 
-// leftOut are zones that move their clocks at midnight or by half an hour: there cron may leave out an opening of such a day.
+// leftOut are zones that move their clocks at midnight or by half an hour: there cron may leave out an opening of such
+// a day.
 var leftOut = []string{"Africa/Cairo", "Asia/Beirut", "America/Havana", "Australia/Lord_Howe"}
 
-// TestAWindowIsOpenAsItsClockSays compares with a clock that is looked at minute by minute: a window is open exactly when it
-// showed what the schedule says less than the duration ago, and what waits is approved at the next minute at which it does.
-// Where an opening may be left out, a window is open at no other time.
+// TestAWindowIsOpenAsItsClockSays compares with a clock that is looked at minute by minute: a window is open exactly
+// when it showed what the schedule says less than the duration ago, and what waits is approved at the next minute at
+// which it does. Where an opening may be left out, a window is open at no other time.
 func TestAWindowIsOpenAsItsClockSays(t *testing.T) {
 	fields := []map[string]func(time.Time) bool{
 		{"0": minute(0), "30": minute(30), "*/20": func(t time.Time) bool { return t.Minute()%20 == 0 }},

@@ -71,8 +71,8 @@ func read(o *unstructured.Unstructured, now time.Time) (w window, problem string
 	return w, ""
 }
 
-// next is when the window opens after t, zero for not within five years. Clocks that leave out midnight lead cron to a day
-// that is not the schedule's: from the second before it does not find that again.
+// next is when the window opens after t, zero for not within five years. Clocks that leave out midnight lead cron to a
+// day that is not the schedule's: from the second before it does not find that again.
 func (w window) next(t time.Time) time.Time {
 	at := w.Times.Next(t)
 	for !at.IsZero() && !w.Times.Next(at.Add(-time.Second)).Equal(at) {

@@ -40,8 +40,8 @@ func definition(t require.TestingT) []olmcore.Object {
 	return objects
 }
 
-// world is all of OLM with two managers in which the controller runs, and two windows: in the first ten minutes of each half
-// hour for two tenants, and in the twenty after a quarter past for two others.
+// world is all of OLM with two managers in which the controller runs, and two windows: in the first ten minutes of each
+// half hour for two tenants, and in the twenty after a quarter past for two others.
 type world struct {
 	*chaos.History
 	approvals, held int
@@ -112,7 +112,8 @@ func (w *world) allows() bool {
 	return allows
 }
 
-// gainsPods reports whether a plan takes beta, which may list Pods from its third version on, from an older version there.
+// gainsPods reports whether a plan takes beta, which may list Pods from its third version on, from an older version
+// there.
 func gainsPods(c *fake.Cluster, p *v1alpha1.InstallPlan) bool {
 	for _, name := range p.Spec.ClusterServiceVersionNames {
 		if version, is := betaVersion(name); is && version >= 3 {
@@ -163,8 +164,8 @@ func approveHeld(h *chaos.History) {
 	}
 }
 
-// end lets an administrator allow permissions, so that nothing is held any more, and all heal: everything is approved at
-// last and installed, and then nothing is written any more.
+// end lets an administrator allow permissions, so that nothing is held any more, and all heal: everything is approved
+// at last and installed, and then nothing is written any more.
 func (w *world) end(t require.TestingT) {
 	for _, window := range []string{"halves", "quarters"} {
 		o := stored(w.History, window)
@@ -182,8 +183,8 @@ func (w *world) end(t require.TestingT) {
 	}
 }
 
-// TestTheWholeWorld: in any history nothing is approved outside of its window, nothing that gains permissions before that is
-// allowed, and all is approved in the end.
+// TestTheWholeWorld: in any history nothing is approved outside of its window, nothing that gains permissions before
+// that is allowed, and all is approved in the end.
 func TestTheWholeWorld(t *testing.T) {
 	approvals, held := 0, 0
 	for seed := range uint64(3) {

@@ -87,7 +87,8 @@ func TestAScrapeAtRestCostsLittle(t *testing.T) {
 	require.Less(t, allocations/(namespaces*each), 25.0, "for each Subscription, whose labels are its own")
 }
 
-// BenchmarkScrape is of 10,000 Subscriptions in 400 namespaces: the first one, one at rest, and with all that a registry does.
+// BenchmarkScrape is of 10,000 Subscriptions in 400 namespaces: the first one, one at rest, and with all that a
+// registry does.
 func BenchmarkScrape(b *testing.B) {
 	snapshot := installed(b, 400, 25)
 	b.Run("first", func(b *testing.B) {

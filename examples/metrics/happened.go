@@ -132,7 +132,8 @@ func became(report controllers.Report) olmcore.LastResults {
 	return olmcore.LastResultsOf(nil, report.Result.Actions, report.Err, time.Time{})
 }
 
-// written reports whether what a report says of an object stands: there was nothing to write about it, or it was written.
+// written reports whether what a report says of an object stands: there was nothing to write about it, or it was
+// written.
 func written(report controllers.Report, became olmcore.LastResults, target olmcore.Ref) bool {
 	if last, ran := became[target.Key()]; ran {
 		return last.Class == olmcore.ClassNone

@@ -134,8 +134,8 @@ type place struct {
 	namespace     []*corev1.Namespace
 }
 
-// places sorts what was read by namespace. Only namespaces with a Subscription, an InstallPlan or a ClusterServiceVersion
-// that is no copy have metrics.
+// places sorts what was read by namespace. Only namespaces with a Subscription, an InstallPlan or a
+// ClusterServiceVersion that is no copy have metrics.
 func (s *scrape) places() []*place {
 	all := map[string]*place{}
 	of := func(name string) *place {

@@ -44,10 +44,10 @@ type Metrics struct {
 	syncs  syncs
 }
 
-// New returns Metrics of the controllers that run with these options, which must be set before: it adds itself to Asked and
-// to Resolve. The configurations and the shard of the options count for what is assessed. With names of controllers there
-// are metrics of what these reconcile alone, so of several managers that each run some of them one exports each metric,
-// and kinds that none of its metrics needs are not read.
+// New returns Metrics of the controllers that run with these options, which must be set before: it adds itself to Asked
+// and to Resolve. The configurations and the shard of the options count for what is assessed. With names of controllers
+// there are metrics of what these reconcile alone, so of several managers that each run some of them one exports each
+// metric, and kinds that none of its metrics needs are not read.
 func New(o *controllers.Options, only ...string) *Metrics {
 	m := &Metrics{options: o, only: only, happened: newHappened(), memory: map[string]*remembered{}, syncs: newSyncs()}
 	m.happened.join(o)
@@ -55,7 +55,8 @@ func New(o *controllers.Options, only ...string) *Metrics {
 }
 
 // Read makes the metrics of what is come from a Reader, a cache if possible, from now on; nil: from none, as before the
-// first call. A program with leader election calls it when it is elected: else each of several managers exports the same.
+// first call. A program with leader election calls it when it is elected: else each of several managers exports the
+// same.
 func (m *Metrics) Read(r olmcore.Reader) {
 	if r == nil {
 		m.reader.Store(nil)
@@ -70,8 +71,8 @@ func (m *Metrics) Told(report controllers.Report) {
 	m.syncs.told(report)
 }
 
-// HandleWarningHeaderWithContext takes in a warning of the API server. It makes Metrics a rest.WarningHandlerWithContext of
-// client-go; what is not about an InstallPlan's work is left out.
+// HandleWarningHeaderWithContext takes in a warning of the API server. It makes Metrics a
+// rest.WarningHandlerWithContext of client-go; what is not about an InstallPlan's work is left out.
 func (m *Metrics) HandleWarningHeaderWithContext(ctx context.Context, code int, _, _ string) {
 	if code == miscellaneous && controllers.From(ctx) == controllers.InstallPlan {
 		m.happened.warnings.Inc()

@@ -62,8 +62,8 @@ func requireGolden(t *testing.T, path, got string) {
 }
 
 // troubled is a world with the four problems, and more: a node failed under a catalog, another catalog cannot work; a
-// Subscription tells what is not so; a deleted version is held up; a plan belongs to none. One plan waits for approval, and
-// one operator was upgraded.
+// Subscription tells what is not so; a deleted version is held up; a plan belongs to none. One plan waits for approval,
+// and one operator was upgraded.
 func troubled(t *testing.T) *world {
 	w := newWorld(t)
 	require.NoError(t, w.Create(

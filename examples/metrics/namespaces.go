@@ -32,8 +32,8 @@ type version struct {
 	resourceVersion string
 }
 
-// lookAgain is how soon the answer about a namespace is given anew in which a Subscription is not at rest: how long something
-// takes counts for it.
+// lookAgain is how soon the answer about a namespace is given anew in which a Subscription is not at rest: how long
+// something takes counts for it.
 const lookAgain = 30 * time.Second
 
 func (m *Metrics) lookAtNamespaces(s *scrape) {
@@ -200,7 +200,8 @@ func (n *remembered) addHealth(s *scrape, p *place) {
 	}
 }
 
-// isOutOfStep reports whether the status tells another stage of the plan, or another state or version, than the objects do.
+// isOutOfStep reports whether the status tells another stage of the plan, or another state or version, than the objects
+// do.
 func isOutOfStep(v *subscription.Verdict) bool {
 	shown := v.Plan.Shown
 	switch shown {

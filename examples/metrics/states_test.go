@@ -79,8 +79,8 @@ func scrape(t require.TestingT, o controllers.Options, r olmcore.Reader, change 
 	return samplesOf(t, registry)
 }
 
-// TestAKindThatWasNotReadHasNoMetrics: for each kind that is left out of a snapshot, no row of the table that needs it has a
-// series, and all others are as with it.
+// TestAKindThatWasNotReadHasNoMetrics: for each kind that is left out of a snapshot, no row of the table that needs it
+// has a series, and all others are as with it.
 func TestAKindThatWasNotReadHasNoMetrics(t *testing.T) {
 	w := troubled(t)
 	whole, err := w.Snapshot()
@@ -147,8 +147,8 @@ func (r without) failure(gvk schema.GroupVersionKind, namespace string) error {
 	return &olmcore.NotReadError{Kind: gvk, Namespace: namespace}
 }
 
-// TestTheGaugesAreWhatIsCounted: in random worlds each gauge is what a plain count over the objects gives, what is remembered
-// says the same as what is made anew, and no counter goes down.
+// TestTheGaugesAreWhatIsCounted: in random worlds each gauge is what a plain count over the objects gives, what is
+// remembered says the same as what is made anew, and no counter goes down.
 func TestTheGaugesAreWhatIsCounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -340,7 +340,8 @@ func TestAShardTellsOfItsNamespaces(t *testing.T) {
 	require.Equal(t, all["install_plan_count"], sum)
 }
 
-// TestCountersOfSubscriptionsShareASeries when their labels are equal: it goes down never, and goes with the last of them.
+// TestCountersOfSubscriptionsShareASeries when their labels are equal: it goes down never, and goes with the last of
+// them.
 func TestCountersOfSubscriptionsShareASeries(t *testing.T) {
 	w := newWorld(t)
 	const series = "subscription_sync_total,approval=Manual,channel=stable,installed=,name=beta,package=beta"
@@ -455,8 +456,8 @@ func TestAConnectionThatIsNone(t *testing.T) {
 	require.Empty(t, of(got, "olm_catalog_source_not_serving_timestamp_seconds"), "its Pod serves")
 }
 
-// TestASelectionTellsOfWhatItRuns: each metric of what is there comes from the selection that runs its controller, as with
-// all of them, and from no other; nothing is read that the selection's cache does not hold.
+// TestASelectionTellsOfWhatItRuns: each metric of what is there comes from the selection that runs its controller, as
+// with all of them, and from no other; nothing is read that the selection's cache does not hold.
 func TestASelectionTellsOfWhatItRuns(t *testing.T) {
 	w := troubled(t)
 	o := controllers.Options{Sweeps: true, Operators: true}

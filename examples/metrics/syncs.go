@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// syncs is behind OLM's subscription_sync_total, whose labels say nothing of namespaces: Subscriptions with equal labels
-// share a series. It never goes down while one of them is there.
+// syncs is behind OLM's subscription_sync_total, whose labels say nothing of namespaces: Subscriptions with equal
+// labels share a series. It never goes down while one of them is there.
 type syncs struct {
 	writes *tally
 	// counted is how many writes of a Subscription are in the series that its labels had, totals the series by labels.
@@ -84,7 +84,8 @@ func syncLabelsOf(s *v1alpha1.Subscription) syncOf {
 	return of
 }
 
-// lookAtSyncs leaves out Subscriptions beyond the limit of their namespace, so that one tenant's cannot be all there are.
+// lookAtSyncs leaves out Subscriptions beyond the limit of their namespace, so that one tenant's cannot be all there
+// are.
 func (m *Metrics) lookAtSyncs(s *scrape) {
 	if !s.subscriptions.Complete {
 		return

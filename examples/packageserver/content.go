@@ -27,12 +27,13 @@ type Content struct {
 	// described is the content of CatalogSources, whether they exist or not.
 	described map[types.NamespacedName]packages.Catalog
 	sources   map[types.NamespacedName]*v1alpha1.CatalogSource
-	// shown is what both have, with the icons that the subresource icon serves; listed is the same without icons, as get and
-	// list return it.
+	// shown is what both have, with the icons that the subresource icon serves; listed is the same without icons, as get
+	// and list return it.
 	shown, listed map[types.NamespacedName]packages.Catalog
 }
 
-// Put takes the content of a CatalogSource, and returns what of it cannot be shown. Only the heads of channels are kept.
+// Put takes the content of a CatalogSource, and returns what of it cannot be shown. Only the heads of channels are
+// kept.
 func (c *Content) Put(source types.NamespacedName, list []resolution.Package) []olmcore.Diagnostic {
 	described, problems := packages.Describe(nil, list)
 	c.PutCatalog(source, described)

@@ -10,5 +10,6 @@
 //	err = content.Follow(ctx, client)   // which CatalogSources there are
 //	err = server.PrepareRun().RunWithContext(ctx)
 //
-// Package registries reads the content from registries. What is shown is package subscription/resolution/packages' work.
+// Package registries reads the content from registries. What is shown is package subscription/resolution/packages'
+// work.
 package packageserver

@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Follow keeps the content's CatalogSources those of a cluster until ctx is done, and returns once it knows them all, or with
-// the error of ctx. The client needs list and watch of catalogsources in all namespaces.
+// Follow keeps the content's CatalogSources those of a cluster until ctx is done, and returns once it knows them all,
+// or with the error of ctx. The client needs list and watch of catalogsources in all namespaces.
 func (c *Content) Follow(ctx context.Context, client dynamic.Interface) error {
 	informers := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	informer := informers.ForResource(v1alpha1.SchemeGroupVersion.WithResource("catalogsources")).Informer()

@@ -39,7 +39,8 @@ var descriptions = map[string]string{
 	"status.channels.currentCSVDesc.installModes": "Into which OperatorGroups the version fits.",
 }
 
-// definitions returns the models of the API: those of Kubernetes, and two of ours, whose parts are written out in place.
+// definitions returns the models of the API: those of Kubernetes, and two of ours, whose parts are written out in
+// place.
 func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := aggregator.GetOpenAPIDefinitions(ref)
 	manifest := object("", reflect.TypeFor[packages.PackageManifest](), ref)

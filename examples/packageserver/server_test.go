@@ -48,8 +48,8 @@ func source(namespace, name string) *v1alpha1.CatalogSource {
 	}
 }
 
-// serve serves two global packages, of which a team has one too, and gives each user what a rule "USER may VERB RESOURCE
-// in NAMESPACE" says.
+// serve serves two global packages, of which a team has one too, and gives each user what a rule "USER may VERB
+// RESOURCE in NAMESPACE" says.
 func serve(t testing.TB, rules ...string) (url string, content *packageserver.Content) {
 	content = &packageserver.Content{GlobalNamespace: "olm"}
 	for _, s := range []struct {
@@ -206,7 +206,8 @@ func TestAnIconIsNoPage(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, response.StatusCode)
 }
 
-// TestOnlyTheSubresourceHasIcons checks that get and list return no icon, in any form, while the subresource icon returns it.
+// TestOnlyTheSubresourceHasIcons checks that get and list return no icon, in any form, while the subresource icon
+// returns it.
 func TestOnlyTheSubresourceHasIcons(t *testing.T) {
 	url, _ := serve(t, "*")
 	const object = "/namespaces/team/packagemanifests/etcd"
@@ -252,7 +253,8 @@ func TestNothingIsWritten(t *testing.T) {
 	require.Contains(t, body, `watch is not supported on resources of kind \"packagemanifests.packages.operators.coreos.com\"`)
 }
 
-// A user sees the catalogs of a namespace that he may read, and those of all if he may; icons are asked for by themselves.
+// A user sees the catalogs of a namespace that he may read, and those of all if he may; icons are asked for by
+// themselves.
 func TestWhoMayRead(t *testing.T) {
 	url, _ := serve(t, "dev may list packagemanifests in team", "dev may get packagemanifests in team", "dev may get packagemanifests/icon in team", "lead may list packagemanifests in ")
 	for _, c := range []struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/packages"
 )
 
-// storage is the resource packagemanifests. It can be got and listed; that it is none of the interfaces for more makes the
-// API server refuse the rest, a watch too, with MethodNotAllowed.
+// storage is the resource packagemanifests. It can be got and listed; that it is none of the interfaces for more makes
+// the API server refuse the rest, a watch too, with MethodNotAllowed.
 type storage struct{ content *Content }
 
 var (

@@ -83,8 +83,8 @@ func (s *story) wait(d time.Duration) error {
 	return err
 }
 
-// tell prints what the controllers did since it was called last: what they created and deleted, and the state changes that
-// they report, those of one object at one time in one line.
+// tell prints what the controllers did since it was called last: what they created and deleted, and the state changes
+// that they report, those of one object at one time in one line.
 func (s *story) tell() {
 	events := s.driver.Events[s.printed:]
 	s.printed = len(s.driver.Events)

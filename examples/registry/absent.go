@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// absences are what a registry listed, and says that it does not have. operator-registry answers so with the code that it has
-// for whatever fails, and a catalog that is being replaced may answer so for a moment: what was said in one read alone makes
-// that read fail. What is said in two in a row is left out.
+// absences are what a registry listed, and says that it does not have. operator-registry answers so with the code that
+// it has for whatever fails, and a catalog that is being replaced may answer so for a moment: what was said in one read
+// alone makes that read fail. What is said in two in a row is left out.
 type absences struct {
 	before map[string]bool // what was said in the read before
 	now    map[string]bool
@@ -33,8 +33,8 @@ func (x *absences) again(what string) bool {
 	return x.before[what]
 }
 
-// absentIn returns the registry's words when they say of one thing that it is not there, and can mean nothing else: by their
-// code, or as operator-registry words it. Any other failure may pass.
+// absentIn returns the registry's words when they say of one thing that it is not there, and can mean nothing else: by
+// their code, or as operator-registry words it. Any other failure may pass.
 func absentIn(err error, words ...string) (said string, ok bool) {
 	var its *answer
 	if !errors.As(err, &its) {
@@ -45,14 +45,14 @@ func absentIn(err error, words ...string) (said string, ok bool) {
 	return quoted(status.Message()), sure
 }
 
-// absentPackage is absentIn for a package. Source: operator-registry pkg/cache, packageIndex.GetPackage, and pkg/sqlite,
-// SQLQuerier.GetPackage.
+// absentPackage is absentIn for a package. Source: operator-registry pkg/cache, packageIndex.GetPackage, and
+// pkg/sqlite, SQLQuerier.GetPackage.
 func absentPackage(err error, name string) (string, bool) {
 	return absentIn(err, fmt.Sprintf("package %q not found", name), fmt.Sprintf("package %s not found", name))
 }
 
-// absentHead is absentIn for a bundle in a channel. Source: operator-registry pkg/cache, cache.GetBundle, and pkg/sqlite,
-// SQLQuerier.GetBundle.
+// absentHead is absentIn for a bundle in a channel. Source: operator-registry pkg/cache, cache.GetBundle, and
+// pkg/sqlite, SQLQuerier.GetBundle.
 func absentHead(err error, pkg, channel, name string) (string, bool) {
 	return absentIn(err,
 		fmt.Sprintf("package %q not found", pkg), fmt.Sprintf("package %q, channel %q not found", pkg, channel),

@@ -51,8 +51,8 @@ func (f *fickle) says(err error) {
 	f.answer.Store(new(func() (*api.Package, error) { return nil, err }))
 }
 
-// TestAnErrorOfOnePackageIsThatOfTheRead: whatever a registry says of one package, nothing is resolved without it because of
-// an error that may pass; operator-registry has one code for all of them.
+// TestAnErrorOfOnePackageIsThatOfTheRead: whatever a registry says of one package, nothing is resolved without it
+// because of an error that may pass; operator-registry has one code for all of them.
 func TestAnErrorOfOnePackageIsThatOfTheRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		err     error
@@ -88,7 +88,8 @@ func TestAnErrorOfOnePackageIsThatOfTheRead(t *testing.T) {
 	}
 }
 
-// TestWhatARegistrySaysTwiceToMissIsLeftOut, told, and comes back when the registry has it, although nothing else changed.
+// TestWhatARegistrySaysTwiceToMissIsLeftOut, told, and comes back when the registry has it, although nothing else
+// changed.
 func TestWhatARegistrySaysTwiceToMissIsLeftOut(t *testing.T) {
 	for name, err := range map[string]error{
 		"by its code":                       status.Error(codes.NotFound, "gone"),

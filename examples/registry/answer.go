@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// answer is an error in the words of a registry: what gRPC's client says itself, of a connection that is lost or a message
-// that is too large, comes in the same form.
+// answer is an error in the words of a registry: what gRPC's client says itself, of a connection that is lost or a
+// message that is too large, comes in the same form.
 type answer struct{ error }
 
 // Unwrap is for package errors.

@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// BenchmarkRead reads a catalog of the size of OperatorHub's community catalog, 5,600 bundles in 7,700 entries: what is sent,
-// what of it is kept, and what counts for the limits.
+// BenchmarkRead reads a catalog of the size of OperatorHub's community catalog, 5,600 bundles in 7,700 entries: what is
+// sent, what of it is kept, and what counts for the limits.
 func BenchmarkRead(b *testing.B) {
 	bundles, sent := community5600()
 	server := listen(b, sends(bundles...))

@@ -20,8 +20,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// States of a connection that are reported, as gRPC names them. A connection that is lost stays READY until it cannot be
-// made again, and one whose content cannot be read is none.
+// States of a connection that are reported, as gRPC names them. A connection that is lost stays READY until it cannot
+// be made again, and one whose content cannot be read is none.
 const (
 	connecting = "CONNECTING"
 	ready      = "READY"
@@ -58,7 +58,8 @@ type client struct {
 	// failures counts those of reading since it succeeded. again is when to read although nothing changed; zero: never.
 	failures int
 	again    time.Time
-	// missing is what the registry said in the last read not to have, partial in how many of these in a row it was left out.
+	// missing is what the registry said in the last read not to have, partial in how many of these in a row it was left
+	// out.
 	missing map[string]bool
 	partial int
 }
@@ -77,8 +78,8 @@ func (c *Clients) roomOf(namespace string) *room {
 	return c.rooms[namespace]
 }
 
-// newClient starts a client. It knows from its first dial on what the Pods serve: what it read before it knew, it would read
-// again.
+// newClient starts a client. It knows from its first dial on what the Pods serve: what it read before it knew, it would
+// read again.
 func (c *Clients) newClient(key types.NamespacedName, uid types.UID, address string, served source) *client {
 	ctx, stop := context.WithCancel(context.Background())
 	client := &client{all: c, key: key, uid: uid, address: address, began: time.Now(), stop: stop, part: part{of: c.roomOf(key.Namespace)}, nudge: func() {}, served: served}

@@ -234,8 +234,8 @@ func TestContentIsReadOnce(t *testing.T) {
 	require.EqualValues(t, 2, second.reads.Load())
 }
 
-// TestAClientKnowsWhatIsServedFromItsFirstDial: one that is told later takes what it has read for something else. It takes a
-// while to find the Pod of the registry among so many.
+// TestAClientKnowsWhatIsServedFromItsFirstDial: one that is told later takes what it has read for something else. It
+// takes a while to find the Pod of the registry among so many.
 func TestAClientKnowsWhatIsServedFromItsFirstDial(t *testing.T) {
 	w := newWorld(t, registry.Options{})
 	first := listen(t, real(t, offering("etcd", "1.0.0")))

@@ -26,10 +26,12 @@ import (
 // lookAgain is how often Conn.Ready looks why there is no connection.
 const lookAgain = 5 * time.Second
 
-// headsMost is how many times MaxBytes the heads may have that Conn.Read asks for: each is a whole ClusterServiceVersion.
+// headsMost is how many times MaxBytes the heads may have that Conn.Read asks for: each is a whole
+// ClusterServiceVersion.
 const headsMost = 4
 
-// Connector makes connections to registries for programs that read them in their own time, within the limits of Options.
+// Connector makes connections to registries for programs that read them in their own time, within the limits of
+// Options.
 type Connector struct{ clients *Clients }
 
 // NewConnector returns a Connector; Catalogs and Told of the Options do not count. The error is that of New.
@@ -78,8 +80,8 @@ func (c *Conn) Made() int {
 	return c.client.dials
 }
 
-// Ready makes the connection, and returns when there is one or with the error of ctx. Meanwhile it tells why there is none,
-// each time that it has tried.
+// Ready makes the connection, and returns when there is one or with the error of ctx. Meanwhile it tells why there is
+// none, each time that it has tried.
 func (c *Conn) Ready(ctx context.Context, told func(problem string)) error {
 	tries := 0
 	for {
@@ -128,8 +130,8 @@ type Package struct {
 }
 
 // Read reads a catalog: its bundles in one stream, of which no more is kept than their places and versions, then each
-// package. After that it hands over the packages one by one, sorted by name; an error of each ends it. What cannot be used is
-// left out and told. It is called by one goroutine at a time.
+// package. After that it hands over the packages one by one, sorted by name; an error of each ends it. What cannot be
+// used is left out and told. It is called by one goroutine at a time.
 func (c *Conn) Read(ctx context.Context, each func(Package) error) ([]olmcore.Diagnostic, error) {
 	o, made, missing := &c.client.all.options, c.Made(), &absences{before: c.missing}
 	in := &part{of: &room{most: math.MaxInt64}} // nothing of what is sent is kept
@@ -159,8 +161,8 @@ func (c *Conn) Read(ctx context.Context, each func(Package) error) ([]olmcore.Di
 	return problems, err
 }
 
-// describing returns what asks for a bundle of a package with what describes it. What the registry may not have, said once
-// alone, is the doubt of the read.
+// describing returns what asks for a bundle of a package with what describes it. What the registry may not have, said
+// once alone, is the doubt of the read.
 func (r *reader) describing(ctx context.Context, p resolution.Package, missing *absences, doubt *error) func(channel, name string) (resolution.Bundle, error) {
 	byName := map[string]resolution.Bundle{}
 	for _, b := range p.Bundles {

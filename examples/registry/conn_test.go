@@ -96,8 +96,8 @@ func (a *answers) GetBundle(context.Context, *api.GetBundleRequest) (*api.Bundle
 	return nil, a.err
 }
 
-// A head that the registry says twice not to have is shown without a description, as each is where it has no such question;
-// one that it cannot send just now ends reading.
+// A head that the registry says twice not to have is shown without a description, as each is where it has no such
+// question; one that it cannot send just now ends reading.
 func TestHeadsThatAreNotSentNow(t *testing.T) {
 	for name, test := range map[string]struct {
 		err   error

@@ -26,8 +26,8 @@ const (
 // maxProblems bounds what is said about one catalog.
 const maxProblems = 100
 
-// assembly puts the bundles of a catalog together, whatever order they come in. What cannot be used is left out and told;
-// its place in the upgrade graph stays.
+// assembly puts the bundles of a catalog together, whatever order they come in. What cannot be used is left out and
+// told; its place in the upgrade graph stays.
 type assembly struct {
 	packages map[string]*pending
 	problems []olmcore.Diagnostic
@@ -235,10 +235,10 @@ func (a *assembly) properties(b *api.Bundle) (list []olmcore.Property, err error
 	return list, err
 }
 
-// ownVersion returns the index of the olm.package property that counts for a bundle in the package of its message, and how many
-// olm.package properties the bundle has. The only one counts, whatever package it names. A registry that serves a bundle under
-// several packages sends one for each: of several, the one that names this package counts, which may be repeated. The error
-// means that none of several names the package, or that two give it different versions.
+// ownVersion returns the index of the olm.package property that counts for a bundle in the package of its message, and
+// how many olm.package properties the bundle has. The only one counts, whatever package it names. A registry that
+// serves a bundle under several packages sends one for each: of several, the one that names this package counts, which
+// may be repeated. The error means that none of several names the package, or that two give it different versions.
 func ownVersion(b *api.Bundle) (own, count int, err error) {
 	own, only, version := -1, -1, ""
 	for i, p := range b.GetProperties() {

@@ -26,8 +26,8 @@ var schemes = []string{"http", "https", "socks5", "socks5h"}
 
 type dialFunc = func(ctx context.Context, address string) (net.Conn, error)
 
-// fromEnvironment returns the dialer that the environment asks for: registries have a proxy variable of their own, GRPC_PROXY,
-// as in OLM. HTTP_PROXY and HTTPS_PROXY do not count.
+// fromEnvironment returns the dialer that the environment asks for: registries have a proxy variable of their own,
+// GRPC_PROXY, as in OLM. HTTP_PROXY and HTTPS_PROXY do not count.
 func fromEnvironment() (dialFunc, error) {
 	return fromVariables(os.LookupEnv)
 }

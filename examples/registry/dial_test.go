@@ -136,8 +136,8 @@ func environment(pairs ...string) func(string) (string, bool) {
 	}
 }
 
-// TestProxyVariables: registries have their own, in two spellings, of which the first that is not empty counts; those of HTTP
-// do not count.
+// TestProxyVariables: registries have their own, in two spellings, of which the first that is not empty counts; those
+// of HTTP do not count.
 func TestProxyVariables(t *testing.T) {
 	used := newProxy(t, map[string]string{address: listen(t, nil).address}, serveHTTP)
 	for name, test := range map[string]struct {

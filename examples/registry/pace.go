@@ -11,15 +11,15 @@ import (
 
 // pace is how long clients wait.
 type pace struct {
-	// grace is how long a client that has read nothing yet keeps a failure to itself: a first try may fail because something
-	// else has just started.
+	// grace is how long a client that has read nothing yet keeps a failure to itself: a first try may fail because
+	// something else has just started.
 	grace time.Duration
 	// firstRetry is how long a client waits before it tries again, longestConnect and longestRead after many times.
 	firstRetry, longestConnect, longestRead time.Duration
 	// refresh is how often content is read again of which nothing tells whether it changed.
 	refresh time.Duration
-	// keepAlive finds peers that are gone while they are to answer. Registries close connections of clients that ping without
-	// a call, or more often than every five minutes.
+	// keepAlive finds peers that are gone while they are to answer. Registries close connections of clients that ping
+	// without a call, or more often than every five minutes.
 	keepAlive keepalive.ClientParameters
 }
 
@@ -50,8 +50,8 @@ func (c *client) fail(ctx context.Context, problem string) {
 	}
 }
 
-// tellLate tells a failure that was kept once the grace period is over, and returns how long that is from now; 0: there is
-// nothing to be told.
+// tellLate tells a failure that was kept once the grace period is over, and returns how long that is from now; 0: there
+// is nothing to be told.
 func (c *client) tellLate(ctx context.Context) time.Duration {
 	c.mu.Lock()
 	problem, left := c.unsaid, c.grace(time.Now())

@@ -116,8 +116,8 @@ func (d *deaf) Close() error {
 	return d.Conn.Close()
 }
 
-// TestAPeerThatIsGoneIsNoticed while it is to answer, long before the registry counts as silent. gRPC looks after 10 s at
-// the earliest.
+// TestAPeerThatIsGoneIsNoticed while it is to answer, long before the registry counts as silent. gRPC looks after 10 s
+// at the earliest.
 func TestAPeerThatIsGoneIsNoticed(t *testing.T) {
 	w := newWorld(t, registry.KeptAlive(registry.Options{}, time.Second, 100*time.Millisecond))
 	w.wrap = func(c net.Conn) net.Conn { return &deaf{Conn: c, after: 300, ended: make(chan struct{})} }

@@ -36,8 +36,8 @@ func limitOf(err error) *limitError {
 
 var errLost = errors.New("the connection was lost while the catalog was read")
 
-// problemOf says why a catalog could not be read, and what to do. It names no address and no time, so that the same problem
-// has the same text.
+// problemOf says why a catalog could not be read, and what to do. It names no address and no time, so that the same
+// problem has the same text.
 func problemOf(err error) string {
 	said, isStatus := statusOf(err)
 	var its *answer
@@ -55,8 +55,8 @@ func problemOf(err error) string {
 	return fmt.Sprintf("the registry answers %s: %s", said.Code(), quoted(said.Message()))
 }
 
-// tooLarge: these are the words of gRPC's client about a message that it does not take. It may have heard by then that the
-// registry ended the call well.
+// tooLarge: these are the words of gRPC's client about a message that it does not take. It may have heard by then that
+// the registry ended the call well.
 func tooLarge(message string) bool {
 	return strings.HasPrefix(message, "grpc: received message ") || strings.HasPrefix(message, "grpc: message after decompression ")
 }
@@ -71,8 +71,8 @@ func printable(text string) string {
 	}, strings.ToValidUTF8(text, "?"))
 }
 
-// tellable is what is told of a catalog: no more than maxProblems of each list, in which names and values of others stand
-// as they came.
+// tellable is what is told of a catalog: no more than maxProblems of each list, in which names and values of others
+// stand as they came.
 func tellable(lists ...[]olmcore.Diagnostic) (told []olmcore.Diagnostic) {
 	for _, list := range lists {
 		for i, d := range list {

@@ -25,8 +25,8 @@ import (
 // slowest is how many Timeouts reading a catalog may take.
 const slowest = 10
 
-// maxFields bounds the parts of one message, such as the versions that an entry skips: decoded, a small part takes many times
-// its size.
+// maxFields bounds the parts of one message, such as the versions that an entry skips: decoded, a small part takes many
+// times its size.
 const maxFields = 10_000
 
 // read reads all of a catalog into an assembly: its bundles in one stream, then each package.

@@ -59,8 +59,8 @@ func dialed(t testing.TB, to api.RegistryServer) (context.Context, *grpc.ClientC
 	return ctx, conn
 }
 
-// lost is what the server does not send: the properties of packages and channels, images that a bundle uses, the summary
-// for user interfaces, and the order of lists.
+// lost is what the server does not send: the properties of packages and channels, images that a bundle uses, the
+// summary for user interfaces, and the order of lists.
 func lost(packages []resolution.Package) []resolution.Package {
 	for i := range packages {
 		p := &packages[i]
@@ -282,9 +282,9 @@ func TestAnotherServersBundles(t *testing.T) {
 	}
 }
 
-// TestPackagesThatDoNotFitTheirBundles: they are left out, and the others are not.
-// TestABundleOfTwoPackagesIsOneOfEach checks that a bundle which a registry serves under two packages has in each the version
-// that its olm.package property for that package gives.
+// TestPackagesThatDoNotFitTheirBundles: they are left out, and the others are not. TestABundleOfTwoPackagesIsOneOfEach
+// checks that a bundle which a registry serves under two packages has in each the version that its olm.package property
+// for that package gives.
 func TestABundleOfTwoPackagesIsOneOfEach(t *testing.T) {
 	var served []*api.Bundle
 	for _, pkg := range []string{"alpha", "beta"} {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry reads the content of catalogs from their registries over gRPC, as OLM does, for the resolver of package
-// controllers:
+// Package registry reads the content of catalogs from their registries over gRPC, as OLM does, for the resolver of
+// package controllers:
 //
 //	clients, err := registry.New(registry.Options{Catalogs: &catalogs})
 //	clients.Serve(&options)
 //	defer clients.Close()
 //
-// There is one client for each CatalogSource that has an address. It stays connected, and reads all bundles once, and again
-// when something else is served. What is known of a connection, and why there is none, reaches the statuses of
+// There is one client for each CatalogSource that has an address. It stays connected, and reads all bundles once, and
+// again when something else is served. What is known of a connection, and why there is none, reaches the statuses of
 // CatalogSources and Subscriptions.
 package registry
 
@@ -36,15 +36,16 @@ const (
 	DefaultTimeout    = time.Minute
 )
 
-// Options say where content goes and how much of it is taken. Catalogs is required, zero stands for the default elsewhere.
+// Options say where content goes and how much of it is taken. Catalogs is required, zero stands for the default
+// elsewhere.
 type Options struct {
 	// Catalogs gets what is read. CatalogSources whose Content it has from files are not read.
 	Catalogs *controllers.Catalogs
 	// Dial connects to an address, host:port, instead of the network; nil: TCP, through the proxy that GRPC_PROXY names
 	// unless NO_PROXY excepts the address.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// MaxBytes bounds what one catalog may send and takes in memory, MaxBundles how many bundles it may have; each counts once
-	// for each of its channels.
+	// MaxBytes bounds what one catalog may send and takes in memory, MaxBundles how many bundles it may have; each counts
+	// once for each of its channels.
 	MaxBytes   int64
 	MaxBundles int
 	// MaxNamespaceBytes is MaxBytes for all catalogs of one namespace together; the default is four times MaxBytes.
@@ -98,8 +99,8 @@ func (c *Clients) Serve(o *controllers.Options) {
 	c.options.Catalogs.Serve(o)
 }
 
-// Connection is a value for controllers.Options.Connection. A client whose CatalogSource was made anew, or whose address
-// changed, ends together with its content.
+// Connection is a value for controllers.Options.Connection. A client whose CatalogSource was made anew, or whose
+// address changed, ends together with its content.
 func (c *Clients) Connection(in catalog.Input, address string) *catalog.Connection {
 	cs := in.CatalogSource
 	key := types.NamespacedName{Namespace: cs.Namespace, Name: cs.Name}
@@ -235,8 +236,8 @@ func (w *watcher) take() map[types.NamespacedName]bool {
 	return taken
 }
 
-// report changes what is known of a client's connection, and hands it over together with the content, unless nothing changed
-// or the client ended.
+// report changes what is known of a client's connection, and hands it over together with the content, unless nothing
+// changed or the client ended.
 func (c *Clients) report(ctx context.Context, client *client, change func(*catalog.Connection) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// room is what the catalogs of one namespace may send and keep together: whoever may write CatalogSources there may write many.
+// room is what the catalogs of one namespace may send and keep together: whoever may write CatalogSources there may
+// write many.
 type room struct {
 	namespace string
 	most      int64

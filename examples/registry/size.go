@@ -9,8 +9,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// What content takes in memory beside its bytes, once it is indexed: measured, and a little more. A text, a value or a range
-// counts once, however often a catalog has it.
+// What content takes in memory beside its bytes, once it is indexed: measured, and a little more. A text, a value or a
+// range counts once, however often a catalog has it.
 const (
 	packageSize     = 500
 	channelSize     = 500
@@ -20,8 +20,8 @@ const (
 	textSize        = 32
 	deprecationSize = 64
 	propertySize    = 56
-	// providedSize is that of a property besides when it is an API or a label, requirementSize that of a requirement, partSize
-	// that of a part of a version, a range or a constraint.
+	// providedSize is that of a property besides when it is an API or a label, requirementSize that of a requirement,
+	// partSize that of a part of a version, a range or a constraint.
 	providedSize, requirementSize, partSize = 56, 200, 48
 )
 

@@ -120,7 +120,8 @@ var shapes = map[string]struct {
 	}},
 }
 
-// TestTheLimitsAreThoseOfMemory: whatever a catalog is made of, what counts is about what its content takes, and no less.
+// TestTheLimitsAreThoseOfMemory: whatever a catalog is made of, what counts is about what its content takes, and no
+// less.
 func TestTheLimitsAreThoseOfMemory(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {

@@ -153,8 +153,8 @@ func TestStepsAreThoseOfTheSetting(t *testing.T) {
 	require.InDelta(t, 100, drawn["seldom"], 40)
 }
 
-// A world in which users approve, nodes fail and managers restart, with a controller of the user's own: it must come to rest
-// with everything installed.
+// A world in which users approve, nodes fail and managers restart, with a controller of the user's own: it must come to
+// rest with everything installed.
 func ExampleNew() {
 	h := chaos.New(chaos.Options{Setting: chaos.Setting{Approves: true}, Controllers: labeller})
 	random, steps := random(20260102), chaos.Steps(h.Options)

@@ -17,9 +17,9 @@ import (
 // settleTime is how long a healed world has to come to rest, and how long it is watched then.
 const settleTime = 3 * time.Hour
 
-// Heal ends everything that goes wrong, and lets the world go on until nothing more happens: Pods run, every Subscription has
-// the newest version, unless users deleted, and the managers write nothing any more, whatever they remember. The error says
-// what is not so. Where users approve they do it until then.
+// Heal ends everything that goes wrong, and lets the world go on until nothing more happens: Pods run, every
+// Subscription has the newest version, unless users deleted, and the managers write nothing any more, whatever they
+// remember. The error says what is not so. Where users approve they do it until then.
 func (h *History) Heal() error {
 	h.heal()
 	return h.problem

@@ -34,10 +34,11 @@ const (
 	stepsPerHistory = 1000
 )
 
-// TestTheWholeWorld runs random histories of everything at once: two managers with stale caches, wrong clocks, downtime and
-// failing writes; users who approve every plan they see; administrators who delete; a tenant who attacks; versions that are
-// published and withdrawn while plans run. What must never happen is looked for after every step. Then all heals, and the
-// world must come to rest: with what is wanted installed, and the managers writing nothing, whatever they remember.
+// TestTheWholeWorld runs random histories of everything at once: two managers with stale caches, wrong clocks, downtime
+// and failing writes; users who approve every plan they see; administrators who delete; a tenant who attacks; versions
+// that are published and withdrawn while plans run. What must never happen is looked for after every step. Then all
+// heals, and the world must come to rest: with what is wanted installed, and the managers writing nothing, whatever
+// they remember.
 func TestTheWholeWorld(t *testing.T) {
 	r := requireNoProblem(t, number(t, stepsVariable, defaultSteps), historyOf)
 	if r.Steps >= defaultSteps {
@@ -45,8 +46,8 @@ func TestTheWholeWorld(t *testing.T) {
 	}
 }
 
-// TestSeparatePlansInTheWholeWorld runs such histories with a plan for each set of Subscriptions that depend on each other. The option
-// changes while plans run, and one manager restarts with it before the other.
+// TestSeparatePlansInTheWholeWorld runs such histories with a plan for each set of Subscriptions that depend on each
+// other. The option changes while plans run, and one manager restarts with it before the other.
 func TestSeparatePlansInTheWholeWorld(t *testing.T) {
 	requireNoProblem(t, number(t, stepsVariable, separateSteps), func(seed uint64, n int) ([]step, chaos.Options) {
 		return drawHistory(seed, n, chaos.Setting{Approves: true, Separates: true})
@@ -89,8 +90,8 @@ type result struct {
 // drawn returns so many steps of the history of a seed.
 type drawn func(seed uint64, n int) ([]step, chaos.Options)
 
-// explore runs the histories of a seed and of those after it, as many at once as there are processors, until there were so
-// many steps; or, where it stops, a problem.
+// explore runs the histories of a seed and of those after it, as many at once as there are processors, until there were
+// so many steps; or, where it stops, a problem.
 func explore(t *testing.T, seed uint64, steps int, stops bool, draw drawn) (all result) {
 	var (
 		mu    sync.Mutex

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mutant is a patch that takes one rule out of the code, as a file of testdata/mutants. Above the patch it says which rule,
-// and from which seed on the random world finds it.
+// A mutant is a patch that takes one rule out of the code, as a file of testdata/mutants. Above the patch it says which
+// rule, and from which seed on the random world finds it.
 const (
 	mutants = "testdata/mutants"
 
@@ -36,7 +36,8 @@ const (
 	root = "../.."
 )
 
-// TestMutantsApply checks that each mutant is a patch of today's code, and that each recorded history is that of a mutant.
+// TestMutantsApply checks that each mutant is a patch of today's code, and that each recorded history is that of a
+// mutant.
 func TestMutantsApply(t *testing.T) {
 	for _, file := range filesIn(t, mutants, ".patch") {
 		t.Run(mutantName(file), func(t *testing.T) {
@@ -49,8 +50,8 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// TestMutantsAreFound builds each mutant that the variable names: the random world must find it within mutantSteps from the
-// seed that is noted in its file, and the recorded history must find it as well.
+// TestMutantsAreFound builds each mutant that the variable names: the random world must find it within mutantSteps from
+// the seed that is noted in its file, and the recorded history must find it as well.
 func TestMutantsAreFound(t *testing.T) {
 	chosen := strings.Split(os.Getenv(mutantsVariable), ",")
 	if chosen[0] == "" {
@@ -177,7 +178,8 @@ func patched(t *testing.T, file string) map[string]string {
 
 var hunkHeader = regexp.MustCompile(`(?m)^@@ -([0-9]+)(?:,[0-9]+)? \+[0-9]+(?:,[0-9]+)? @@.*\n`)
 
-// applyHunks changes a file as the hunks of a unified diff say. Their lines may have moved, and must be in the file once.
+// applyHunks changes a file as the hunks of a unified diff say. Their lines may have moved, and must be in the file
+// once.
 func applyHunks(text, diff string) (string, error) {
 	hunks := hunkHeader.Split(diff, -1)[1:]
 	if len(hunks) == 0 {

@@ -19,7 +19,8 @@ import (
 // catalogKey is the CatalogSource that all Subscriptions of the tenants use.
 var catalogKey = types.NamespacedName{Namespace: "olm", Name: "community"}
 
-// maxVersions is how many versions of a package a history publishes, and maxRacingVersions how many one with Races does.
+// maxVersions is how many versions of a package a history publishes, and maxRacingVersions how many one with Races
+// does.
 const (
 	maxVersions       = 6
 	maxRacingVersions = 11

@@ -2,8 +2,8 @@
 
 package chaos
 
-// optionSteps are the steps of a history with Separates: an administrator changes the option SeparatePlans, and the managers restart
-// with it one after the other.
+// optionSteps are the steps of a history with Separates: an administrator changes the option SeparatePlans, and the
+// managers restart with it one after the other.
 func optionSteps() []Step {
 	all := []Step{
 		{Name: "the option SeparatePlans changes, and a manager restarts", Weight: 3, Do: stepOption},
@@ -15,7 +15,8 @@ func optionSteps() []Step {
 	return all
 }
 
-// stepOption changes the option SeparatePlans. One manager restarts with it at once. The other one keeps the old value until it restarts.
+// stepOption changes the option SeparatePlans. One manager restarts with it at once. The other one keeps the old value
+// until it restarts.
 func stepOption(h *History, r Choices) {
 	h.isSeparate = !h.isSeparate
 	h.Figures.OptionChanges++

@@ -36,7 +36,8 @@ func checkRaces(h *History) {
 	noteTrust(h)
 }
 
-// checkSettings requires that the ConfigMap of a package never goes back to an older version while a newer one is installed.
+// checkSettings requires that the ConfigMap of a package never goes back to an older version while a newer one is
+// installed.
 func checkSettings(h *History) {
 	for _, cm := range listed[*corev1.ConfigMap](h) {
 		pkg, is := strings.CutSuffix(cm.Name, settingsSuffix)
@@ -66,8 +67,8 @@ func packageOf(csv string) (name string, number int) {
 	return name, number
 }
 
-// checkDeletion looks, before a manager deletes an object, for what may not be deleted. It returns the object when it is a
-// registry Pod.
+// checkDeletion looks, before a manager deletes an object, for what may not be deleted. It returns the object when it
+// is a registry Pod.
 func checkDeletion(m *manager, a olmcore.Action) (*corev1.Pod, error) {
 	verb, target, _ := a.Describe()
 	h := m.history
@@ -205,8 +206,8 @@ func requireKept(h *History) {
 	clear(h.races.kept)
 }
 
-// requireFollowed: in the end each version in the namespaces of tenants is that of a Subscription, and the only one of its
-// package; and each Subscription has the newest version.
+// requireFollowed: in the end each version in the namespaces of tenants is that of a Subscription, and the only one of
+// its package; and each Subscription has the newest version.
 func requireFollowed(h *History) {
 	if !h.Races {
 		return
@@ -233,15 +234,15 @@ func requireFollowed(h *History) {
 	}
 }
 
-// isDisturbed reports whether users deleted InstallPlans, versions or Subscriptions of a namespace. A version whose Subscription was
-// deleted stays, and may keep its namespace from being resolved.
+// isDisturbed reports whether users deleted InstallPlans, versions or Subscriptions of a namespace. A version whose
+// Subscription was deleted stays, and may keep its namespace from being resolved.
 func isDisturbed(h *History, namespace string) bool {
 	isUnsubscribed := func(key string) bool { return strings.HasPrefix(key, namespace+"/") }
 	return h.races.disturbed[namespace] || slices.ContainsFunc(slices.Collect(maps.Keys(h.races.unsubscribed)), isUnsubscribed)
 }
 
-// requireFinishedPlans: in the end each InstallPlan has ended. Only in a namespace that cannot be resolved because of what users
-// deleted may a plan go on waiting for a Subscription that references it.
+// requireFinishedPlans: in the end each InstallPlan has ended. Only in a namespace that cannot be resolved because of
+// what users deleted may a plan go on waiting for a Subscription that references it.
 func requireFinishedPlans(h *History) {
 	if !h.Races {
 		return
@@ -273,7 +274,8 @@ func requireHead(h *History, s *v1alpha1.Subscription) {
 	if hasHead && c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded {
 		return
 	}
-	// A stuck version is not upgraded. What a version without a Subscription owns of the cluster may be in the way of any namespace.
+	// A stuck version is not upgraded. What a version without a Subscription owns of the cluster may be in the way of any
+	// namespace.
 	isStuck := slices.ContainsFunc(stuck(h), func(c *v1alpha1.ClusterServiceVersion) bool {
 		return c.Namespace == s.Namespace && (c.Name == head || c.Name == s.Status.InstalledCSV)
 	})
@@ -292,8 +294,8 @@ func requireHead(h *History, s *v1alpha1.Subscription) {
 var causes = []v1alpha1.SubscriptionConditionType{v1alpha1.SubscriptionResolutionFailed, v1alpha1.SubscriptionInstallPlanFailed,
 	v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.SubscriptionBundleUnpackFailed}
 
-// hasCause reports whether a Subscription, or another one of its namespace, says what is in the way. A namespace is resolved as
-// a whole.
+// hasCause reports whether a Subscription, or another one of its namespace, says what is in the way. A namespace is
+// resolved as a whole.
 func hasCause(h *History, of *v1alpha1.Subscription) bool {
 	for _, s := range listed[*v1alpha1.Subscription](h) {
 		for _, kind := range causes {

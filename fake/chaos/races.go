@@ -52,8 +52,8 @@ func newRaces() races {
 		disturbed: map[string]bool{}, trusts: map[string][]trust{}}
 }
 
-// raceSteps are the steps of a history with Races. They are many compared with the others, so that the same things happen to
-// one object soon after each other.
+// raceSteps are the steps of a history with Races. They are many compared with the others, so that the same things
+// happen to one object soon after each other.
 func raceSteps() []Step {
 	all := []Step{
 		{Name: "a manager works for a while", Weight: 150, Do: stepBusy},
@@ -161,7 +161,8 @@ func stepFreeze(h *History, r Choices) {
 	pick(r, h.managers).frozen[pick(r, freezable)] = h.Cluster.Now().Add(time.Duration(1+r.IntN(120)) * time.Second)
 }
 
-// stepRefuse: for some minutes a webhook or a quota refuses the writes of an object that an InstallPlan still has to make.
+// stepRefuse: for some minutes a webhook or a quota refuses the writes of an object that an InstallPlan still has to
+// make.
 func stepRefuse(h *History, r Choices) {
 	var open []olmcore.Key
 	for _, p := range listed[*v1alpha1.InstallPlan](h) {
@@ -261,8 +262,8 @@ func stepDeleteRegistryPod(h *History, r Choices) {
 	}
 }
 
-// stepSurplusPod: two registry Pods serve, and one of them is not wanted any more. The node of one has just returned, which the
-// cache of one manager does not show. So the managers may prefer different Pods.
+// stepSurplusPod: two registry Pods serve, and one of them is not wanted any more. The node of one has just returned,
+// which the cache of one manager does not show. So the managers may prefer different Pods.
 func stepSurplusPod(h *History, r Choices) {
 	setReplicas := func(replicas string) {
 		h.must(fake.Edit(h.Cluster, catalogKey.Namespace, catalogKey.Name, func(c *v1alpha1.CatalogSource) {
@@ -323,8 +324,8 @@ func stepDeleteNewVersion(h *History, r Choices) {
 	}
 }
 
-// stepQuiet: what is wrong stays wrong, but nothing new happens, and caches are not stale. The managers must not write at one
-// instant without end.
+// stepQuiet: what is wrong stays wrong, but nothing new happens, and caches are not stale. The managers must not write
+// at one instant without end.
 func stepQuiet(h *History, _ Choices) { h.runFor(beforeTheEnd(h, time.Hour)) }
 
 // endRaces takes back what users and administrators did, and what the catalog withdrew.
@@ -355,7 +356,8 @@ func endRaces(h *History) {
 	endUnsubscribed(h)
 }
 
-// deleteWedged deletes each InstallPlan that is Complete and whose version a user deleted: that is how it is installed again.
+// deleteWedged deletes each InstallPlan that is Complete and whose version a user deleted: that is how it is installed
+// again.
 func deleteWedged(h *History) {
 	if !h.Races {
 		return

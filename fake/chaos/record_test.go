@@ -23,8 +23,8 @@ import (
 //	end heal
 //	8273645 a manager works for a while
 //
-// Each step has the seed of its choices. "end heal" says that the problem only shows when the world heals; without it the
-// history ends with its last step.
+// Each step has the seed of its choices. "end heal" says that the problem only shows when the world heals; without it
+// the history ends with its last step.
 const recorded = "testdata/histories"
 
 // TestRecordedHistories replays the shortest history that found each mutant. With the real code it has no problem.

@@ -91,8 +91,8 @@ func noteCertificates(h *History) {
 	}
 }
 
-// soonest is when the first certificate ends that Pods may serve with, zero for none; settled: all of them serve with the
-// one that is in their Secret.
+// soonest is when the first certificate ends that Pods may serve with, zero for none; settled: all of them serve with
+// the one that is in their Secret.
 func soonest(h *History) (end time.Time, settled bool) {
 	settled = true
 	for key, seen := range h.certificates {
@@ -123,8 +123,8 @@ func isRolledOut(d *appsv1.Deployment, secret *corev1.Secret) bool {
 		d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.AvailableReplicas == d.Status.Replicas
 }
 
-// stepYears lets the time pass until a certificate is to be replaced, or is soon, or, where operators need not go on, has
-// ended. Certificates that Pods serve with and that their Secrets lost are replaced before.
+// stepYears lets the time pass until a certificate is to be replaced, or is soon, or, where operators need not go on,
+// has ended. Certificates that Pods serve with and that their Secrets lost are replaced before.
 func stepYears(h *History, r Choices) {
 	jumps := []time.Duration{-25*time.Hour - time.Minute, -23 * time.Hour, -23 * time.Hour, -12 * time.Hour}
 	if !keepsServing(h) {

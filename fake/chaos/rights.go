@@ -23,8 +23,8 @@ var verbOf = map[olmcore.Verb]string{
 	olmcore.VerbCreate: "create", olmcore.VerbUpdate: "patch", olmcore.VerbUpdateStatus: "patch", olmcore.VerbDelete: "delete",
 }
 
-// withinRights makes a controller tell what it reads and writes without having the right to: that of its row alone, so that
-// no controller lives on those of another; and by which labels it looks for objects where no index answers. Custom
+// withinRights makes a controller tell what it reads and writes without having the right to: that of its row alone, so
+// that no controller lives on those of another; and by which labels it looks for objects where no index answers. Custom
 // resources, which an administrator allows, do not count.
 func withinRights(o controllers.Options, c *controllers.Controller, tell func(error)) {
 	reconcile, allowed := c.Reconcile, rightsOf(o, c.Name)

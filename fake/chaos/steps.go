@@ -14,7 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Choices makes the choices of a step: IntN returns a number from 0 up to n, without n. A *rand.Rand of math/rand/v2 is one.
+// Choices makes the choices of a step: IntN returns a number from 0 up to n, without n. A *rand.Rand of math/rand/v2 is
+// one.
 type Choices interface{ IntN(n int) int }
 
 // Step is something that may happen in a History.
@@ -97,8 +98,8 @@ func (s Setting) has(some Setting) bool {
 
 func pick[T any](r Choices, from []T) T { return from[r.IntN(len(from))] }
 
-// maxLag is how long a cache may lag behind. csv/sweep deletes an object ten minutes after its creation if the cache does not contain
-// its owner, and a clock may be ahead by ClockTolerance.
+// maxLag is how long a cache may lag behind. csv/sweep deletes an object ten minutes after its creation if the cache
+// does not contain its owner, and a clock may be ahead by ClockTolerance.
 const maxLag = 8 * time.Minute
 
 // advance lets time pass. A cache that lagged behind for maxLag catches up.
@@ -164,7 +165,8 @@ func stepFault(h *History, r Choices) {
 
 func stepRestart(h *History, r Choices) { pick(r, h.managers).start() }
 
-// stepDowntime: while both managers are away the cluster goes on. When they are back, one of the first writes fails once.
+// stepDowntime: while both managers are away the cluster goes on. When they are back, one of the first writes fails
+// once.
 func stepDowntime(h *History, r Choices) {
 	h.Figures.Downtimes++
 	d := beforeTheEnd(h, time.Duration(1+r.IntN(8))*time.Hour)

@@ -41,8 +41,8 @@ func (i issuer) Issue(ctx context.Context, r olmcore.Reader, requests []certific
 	return i.Issuer.Issue(ctx, r, requests, now)
 }
 
-// checkServing requires at every step that who calls an operator trusts its Pods, unless a user changes who calls it, and
-// finds its Service, unless users delete or spoil what leads there. Pods may be gone or on their way.
+// checkServing requires at every step that who calls an operator trusts its Pods, unless a user changes who calls it,
+// and finds its Service, unless users delete or spoil what leads there. Pods may be gone or on their way.
 func checkServing(h *History) {
 	if h.Spoils && !h.Serves {
 		return
@@ -107,8 +107,8 @@ func checkRules(h *History, o olmcore.Object, rules []rbacv1.PolicyRule) {
 	}
 }
 
-// isStuckWithout reports whether what does not answer belongs to a version that could not be installed, as users deleted
-// the InstallPlan that would make what it needs.
+// isStuckWithout reports whether what does not answer belongs to a version that could not be installed, as users
+// deleted the InstallPlan that would make what it needs.
 func isStuckWithout(h *History, line string) bool {
 	return slices.ContainsFunc(stuck(h), func(c *v1alpha1.ClusterServiceVersion) bool {
 		isCalled := func(d v1alpha1.StrategyDeploymentSpec) bool {
@@ -118,8 +118,8 @@ func isStuckWithout(h *History, line string) bool {
 	})
 }
 
-// isLeftBehind reports whether what does not answer is the conversion of a CustomResourceDefinition whose version users deleted for
-// good, together with its InstallPlan. Definitions stay, as their instances do.
+// isLeftBehind reports whether what does not answer is the conversion of a CustomResourceDefinition whose version users
+// deleted for good, together with its InstallPlan. Definitions stay, as their instances do.
 func isLeftBehind(h *History, line string) bool {
 	name, isDefinition := strings.CutPrefix(line, "CustomResourceDefinition ")
 	name, _, _ = strings.Cut(name, ":")
@@ -130,7 +130,8 @@ func isLeftBehind(h *History, line string) bool {
 	return h.Races && h.Deletes && isDefinition && !isOwned
 }
 
-// isLeftToStuck reports whether an object is an APIService that the version before left to one that cannot be installed.
+// isLeftToStuck reports whether an object is an APIService that the version before left to one that cannot be
+// installed.
 func isLeftToStuck(h *History, o olmcore.Object) bool {
 	return slices.ContainsFunc(stuck(h), func(c *v1alpha1.ClusterServiceVersion) bool {
 		isIt := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == o.GetName() }
@@ -235,8 +236,9 @@ func requireCopies(h *History) {
 	}
 }
 
-// requireOwners requires that in the end no object outside the namespaces of OLM belongs to a version that is gone. A manager with
-// a stale cache may create its roles and bindings after the cleanup. The sweep deletes them, or reports them if it may not delete.
+// requireOwners requires that in the end no object outside the namespaces of OLM belongs to a version that is gone. A
+// manager with a stale cache may create its roles and bindings after the cleanup. The sweep deletes them, or reports
+// them if it may not delete.
 func requireOwners(h *History) {
 	reported := orphans(h)
 	for _, o := range h.Cluster.Objects() {
@@ -271,8 +273,8 @@ func orphans(h *History) map[olmcore.Key]bool {
 	return found
 }
 
-// requireRights: in the end the operators may where they watch what their versions ask for. If the InstallPlan was deleted
-// and all that was granted was deleted, too, nothing proves the permission: then it must be reported.
+// requireRights: in the end the operators may where they watch what their versions ask for. If the InstallPlan was
+// deleted and all that was granted was deleted, too, nothing proves the permission: then it must be reported.
 func requireRights(h *History) {
 	for _, c := range listed[*v1alpha1.ClusterServiceVersion](h) {
 		if c.IsCopied() || c.Status.Phase != v1alpha1.CSVPhaseSucceeded || len(c.Spec.InstallStrategy.StrategySpec.Permissions) == 0 {

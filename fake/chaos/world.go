@@ -54,8 +54,8 @@ var (
 	}
 )
 
-// Figures count what happened. Certificates were issued, Renewals took the place of one that neared its end, Orphans are
-// what nothing owns in the end.
+// Figures count what happened. Certificates were issued, Renewals took the place of one that neared its end, Orphans
+// are what nothing owns in the end.
 type Figures struct {
 	Histories, Steps, Reconciles, Writes, Effects, Faults, Crashes, Errors, InvalidInputs  int
 	Plans, Completed, Approvals, Published, Deletions, Downtimes, ClockJumps, NodeFailures int
@@ -96,8 +96,8 @@ type Setting struct {
 	Separates bool
 }
 
-// Options are the parts of a history that are yours. The zero value is OLM alone, where only Automatic Subscriptions come to
-// anything.
+// Options are the parts of a history that are yours. The zero value is OLM alone, where only Automatic Subscriptions
+// come to anything.
 type Options struct {
 	Setting
 	// Objects are there from the beginning, CRDs before what they define. Their namespaces are made.
@@ -107,7 +107,8 @@ type Options struct {
 	Controllers func() []controllers.Controller
 	// Steps happen besides those of this package.
 	Steps []Step
-	// Check is called after each step, and at every instant of Heal and RunFor: what must never be. An error ends the history.
+	// Check is called after each step, and at every instant of Heal and RunFor: what must never be. An error ends the
+	// history.
 	Check func(h *History) error
 	// AfterAction is called after each write of a manager, done or failed, with the time on the manager's clock. An error
 	// ends the history.
@@ -157,8 +158,8 @@ type History struct {
 // logged is how many lines of a history are kept: of its beginning, and of its end.
 const logged = 150
 
-// New returns the beginning of a history: a cluster of two nodes with a catalog, the tenants' OperatorGroups and what is
-// Yours, and two managers that have just started. What is wrong with it is the error of the first Do.
+// New returns the beginning of a history: a cluster of two nodes with a catalog, the tenants' OperatorGroups and what
+// is Yours, and two managers that have just started. What is wrong with it is the error of the first Do.
 func New(o Options) *History {
 	h := &History{
 		Cluster: fake.NewCluster(beginning), Figures: cmp.Or(o.Figures, &Figures{}), Setting: o.Setting, Options: o,
@@ -206,7 +207,8 @@ func New(o Options) *History {
 	return h
 }
 
-// Do lets a step happen, and looks for what must never be. The error is the first that there was in this history, and stays.
+// Do lets a step happen, and looks for what must never be. The error is the first that there was in this history, and
+// stays.
 func (h *History) Do(s Step, c Choices) error {
 	if h.problem != nil {
 		return h.problem
@@ -361,8 +363,8 @@ func (h *History) check() {
 	}
 }
 
-// Story tells what happened, if Options say so, what there is of OLM's objects, and what a new manager says of them, which is
-// the end of the history.
+// Story tells what happened, if Options say so, what there is of OLM's objects, and what a new manager says of them,
+// which is the end of the history.
 func (h *History) Story() []string {
 	lines := slices.Clone(h.log)
 	for _, o := range h.Cluster.Objects() {

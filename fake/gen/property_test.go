@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/fake/invariant"
 )
 
-// TestAnyOperatorGroup is the first property test of docs/testing.md: whatever is in the input, Reconcile neither panics nor
-// changes it.
+// TestAnyOperatorGroup is the first property test of docs/testing.md: whatever is in the input, Reconcile neither
+// panics nor changes it.
 func TestAnyOperatorGroup(t *testing.T) {
 	words := gen.Vocabulary{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Namespace: "ops", Names: []string{"team", "shop"}, Hostile: true}
 	rapid.Check(t, func(t *rapid.T) {

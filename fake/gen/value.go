@@ -28,7 +28,8 @@ type Vocabulary struct {
 	Namespace string
 	// Names are the names of objects, in the order of their likelihood.
 	Names []string
-	// Words are values for all other strings, by the lower-case name of the field; the key "" is for fields that have none.
+	// Words are values for all other strings, by the lower-case name of the field; the key "" is for fields that have
+	// none.
 	Words map[string][]string
 	// Hostile adds what no API server would store: empty names and UIDs, other
 	// namespaces, invalid UTF-8, huge strings, nil entries in lists.

@@ -19,10 +19,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// CheckpointSound checks the Checkpoint of a reconcile function: it is given for an answer that asks for nothing, alone;
-// handed back it gives the same answer until its deadline; and after any change of the Input the answer is that of a call
-// without it. Each field is changed in turn, in several ways; a changed object has another resourceVersion. In has the
-// fields Now and Checkpoint, Out embeds an olmcore.Result and has the field Checkpoint.
+// CheckpointSound checks the Checkpoint of a reconcile function: it is given for an answer that asks for nothing,
+// alone; handed back it gives the same answer until its deadline; and after any change of the Input the answer is that
+// of a call without it. Each field is changed in turn, in several ways; a changed object has another resourceVersion.
+// In has the fields Now and Checkpoint, Out embeds an olmcore.Result and has the field Checkpoint.
 func CheckpointSound[In, Out any](reconcile func(In) (Out, error), in In) error {
 	c := checkpointed[In, Out]{reconcile}
 	in = withCheckpoint(in, nil)
@@ -50,8 +50,8 @@ func CheckpointSound[In, Out any](reconcile func(In) (Out, error), in In) error 
 	return errors.Join(failed...)
 }
 
-// CheckpointCovers checks that no part of an Input is forgotten: in is at rest, and any change of it makes its Checkpoint
-// let go, whether the answer changes or not. Except names what need not be noticed, as the beginning of what
+// CheckpointCovers checks that no part of an Input is forgotten: in is at rest, and any change of it makes its
+// Checkpoint let go, whether the answer changes or not. Except names what need not be noticed, as the beginning of what
 // CheckpointSound would report of it ("Config: Kinds").
 func CheckpointCovers[In, Out any](reconcile func(In) (Out, error), in In, except ...string) error {
 	c := checkpointed[In, Out]{reconcile}
@@ -76,7 +76,8 @@ func CheckpointCovers[In, Out any](reconcile func(In) (Out, error), in In, excep
 	return errors.Join(failed...)
 }
 
-// answers compares Outcomes: times that are the same instant are equal, and what is remembered of certificates is no answer.
+// answers compares Outcomes: times that are the same instant are equal, and what is remembered of certificates is no
+// answer.
 var answers = func() conversion.Equalities {
 	e := equality.Semantic.Copy()
 	if err := e.AddFuncs(
@@ -255,8 +256,8 @@ func isObject(v reflect.Value) bool {
 	return v.Kind() == reflect.Pointer && !v.IsNil() && v.Type().Implements(reflect.TypeFor[olmcore.Object]())
 }
 
-// objectVariants returns other versions of an object: without one of its parts, without its labels, annotations, owners or
-// finalizers, being deleted, and created anew.
+// objectVariants returns other versions of an object: without one of its parts, without its labels, annotations, owners
+// or finalizers, being deleted, and created anew.
 func objectVariants(v reflect.Value) (all []variant) {
 	change := func(what string, apply func(o olmcore.Object)) {
 		o := v.Interface().(olmcore.Object).DeepCopyObject().(olmcore.Object)

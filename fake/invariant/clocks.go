@@ -28,8 +28,8 @@ func ClockPairs() [][2]time.Duration {
 	return [][2]time.Duration{{0, most / 2}, {0, most}, {most, 0}, {0, -most / 2}, {0, -most}, {-most, 0}, {-most / 2, most / 2}}
 }
 
-// TwoClocks runs two managers with different clocks over one cluster. Agree and RunFor check that they do not contradict each other.
-// A TwoClocks must not be copied.
+// TwoClocks runs two managers with different clocks over one cluster. Agree and RunFor check that they do not
+// contradict each other. A TwoClocks must not be copied.
 type TwoClocks struct {
 	Cluster *fake.Cluster
 	// Managers contains the controllers of each manager, which must have its own memory.
@@ -42,8 +42,8 @@ type TwoClocks struct {
 	Passed int
 
 	memory [2]map[string]olmcore.LastResults
-	// states are the states of each object in the order in which the managers wrote them. restored counts how often a manager wrote a
-	// state of its own again that the other one had replaced.
+	// states are the states of each object in the order in which the managers wrote them. restored counts how often a
+	// manager wrote a state of its own again that the other one had replaced.
 	states   map[stateKey][]written
 	restored map[stateKey]int
 	writes   int
@@ -67,19 +67,20 @@ type written struct {
 	isRestored bool
 }
 
-// memory is how long a state counts as one that was replaced. Managers disagree because of their clocks for as long as these differ.
-// What returns later may be due to a retry.
+// memory is how long a state counts as one that was replaced. Managers disagree because of their clocks for as long as
+// these differ. What returns later may be due to a retry.
 const memory = 2 * olmcore.ClockTolerance
 
-// allowedRestores is how often the managers may restore states of an object of a kind that they had replaced. Kinds that are not listed
-// may not at all.
+// allowedRestores is how often the managers may restore states of an object of a kind that they had replaced. Kinds
+// that are not listed may not at all.
 var allowedRestores = map[schema.GroupKind]int{
-	// Until the slower clock has passed the time of a connection that the other manager wrote, both may replace it in turn.
+	// Until the slower clock has passed the time of a connection that the other manager wrote, both may replace it in
+	// turn.
 	{Group: v1alpha1.GroupName, Kind: v1alpha1.CatalogSourceKind}: 4,
 }
 
-// Agree lets both managers reconcile everything in turn while time stands still. The error contains what they still write
-// after Rounds turns. Writes that the API server rejects do not count.
+// Agree lets both managers reconcile everything in turn while time stands still. The error contains what they still
+// write after Rounds turns. Writes that the API server rejects do not count.
 func (c *TwoClocks) Agree(ctx context.Context) error {
 	if c.version != c.Cluster.ResourceVersion() { // another client changed the cluster, so that an earlier state may be right again
 		c.states, c.restored = nil, nil
@@ -144,9 +145,9 @@ func (c *TwoClocks) turn(ctx context.Context, who int) (wrote []olmcore.Action, 
 	return wrote, nil
 }
 
-// RunFor lets time go on in small steps, and lets both managers come to rest after each. They may not replace each other's
-// states of an object in turn, whatever the number of these states. A state that names another object may return when the status of
-// that object has changed.
+// RunFor lets time go on in small steps, and lets both managers come to rest after each. They may not replace each
+// other's states of an object in turn, whatever the number of these states. A state that names another object may
+// return when the status of that object has changed.
 func (c *TwoClocks) RunFor(ctx context.Context, d, step time.Duration) error {
 	if err := c.Agree(ctx); err != nil {
 		return err
@@ -162,7 +163,8 @@ func (c *TwoClocks) RunFor(ctx context.Context, d, step time.Duration) error {
 	return nil
 }
 
-// contradicts remembers a write. The error says that a manager restored a state of an object more often than its kind allows.
+// contradicts remembers a write. The error says that a manager restored a state of an object more often than its kind
+// allows.
 func (c *TwoClocks) contradicts(who int, action olmcore.Action) error {
 	_, target, _ := action.Describe()
 	_, isStatus := action.(olmcore.UpdateStatus)
@@ -190,9 +192,9 @@ func (c *TwoClocks) contradicts(who int, action olmcore.Action) error {
 	return fmt.Errorf("managers whose clocks are %v ahead replace each other's states of %s:\n%s", c.Ahead, key.Key, lastWrites(list))
 }
 
-// isRestored reports whether the manager that wrote the last state wrote it before, and the other manager has replaced it or what came
-// after it. Managers that disagree without end repeat their states sooner or later, however many these are. A manager that writes a
-// state of the other one agrees with it.
+// isRestored reports whether the manager that wrote the last state wrote it before, and the other manager has replaced
+// it or what came after it. Managers that disagree without end repeat their states sooner or later, however many these
+// are. A manager that writes a state of the other one agrees with it.
 func isRestored(list []written) bool {
 	last := list[len(list)-1]
 	isOfBoth := false
@@ -207,9 +209,9 @@ func isRestored(list []written) bool {
 	return false
 }
 
-// follows reports whether the last state of an object contains the name of another object of its kind and namespace whose status
-// changed since the state before it. Then the message may repeat what that status says. A status that was itself restored does not
-// count: otherwise two objects could excuse each other without end.
+// follows reports whether the last state of an object contains the name of another object of its kind and namespace
+// whose status changed since the state before it. Then the message may repeat what that status says. A status that was
+// itself restored does not count: otherwise two objects could excuse each other without end.
 func (c *TwoClocks) follows(key stateKey, list []written) bool {
 	last, before := list[len(list)-1], list[len(list)-2]
 	names := namesIn(last.state)
@@ -241,8 +243,8 @@ func lastWrites(list []written) string {
 	return strings.Join(lines, "\n")
 }
 
-// stateAfter returns what an action writes without times: the status, or all but the status. It returns nothing for other actions.
-// The history in the status of a ClusterServiceVersion does not count, as it makes each state a new one.
+// stateAfter returns what an action writes without times: the status, or all but the status. It returns nothing for
+// other actions. The history in the status of a ClusterServiceVersion does not count, as it makes each state a new one.
 func stateAfter(action olmcore.Action) string {
 	var after olmcore.Object
 	isStatus := false

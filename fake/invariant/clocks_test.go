@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// writer returns a manager that writes the states of a list into an object, one whenever the clock has moved on. An empty state writes
-// nothing.
+// writer returns a manager that writes the states of a list into an object, one whenever the clock has moved on. An
+// empty state writes nothing.
 func writer(object olmcore.Object, states []string, write func(olmcore.Object, string)) fake.Controller {
 	turn, last := 0, time.Time{}
 	return fake.Controller{
@@ -44,7 +44,8 @@ func writer(object olmcore.Object, states []string, write func(olmcore.Object, s
 	}
 }
 
-// TestTwoClocksFindsStatesThatAreRestored checks which sequences of states of two managers TwoClocks accepts, for each kind.
+// TestTwoClocksFindsStatesThatAreRestored checks which sequences of states of two managers TwoClocks accepts, for each
+// kind.
 func TestTwoClocksFindsStatesThatAreRestored(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "ops", Name: "a"}
 	kinds := map[string]struct {
@@ -129,8 +130,8 @@ func TestTwoClocksAllowsAStateThatAUserRestored(t *testing.T) {
 	}
 }
 
-// TestTwoClocksAllowsAStateThatFollowsAnotherObject checks that plan b may restore its message if the message contains the name of plan
-// a, whose status changed in between.
+// TestTwoClocksAllowsAStateThatFollowsAnotherObject checks that plan b may restore its message if the message contains
+// the name of plan a, whose status changed in between.
 func TestTwoClocksAllowsAStateThatFollowsAnotherObject(t *testing.T) {
 	plan := func(name string) *v1alpha1.InstallPlan {
 		return &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: name}}
@@ -181,8 +182,8 @@ func TestTwoClocksAllowsAStateThatFollowsAnotherObject(t *testing.T) {
 	}
 }
 
-// TestTwoClocksComparesVersionsWithoutTheirHistory checks that a status of a ClusterServiceVersion counts as restored although the
-// history in it has grown.
+// TestTwoClocksComparesVersionsWithoutTheirHistory checks that a status of a ClusterServiceVersion counts as restored
+// although the history in it has grown.
 func TestTwoClocksComparesVersionsWithoutTheirHistory(t *testing.T) {
 	version := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "a"}}
 	write := func(o olmcore.Object, state string) {
@@ -199,8 +200,8 @@ func TestTwoClocksComparesVersionsWithoutTheirHistory(t *testing.T) {
 	require.ErrorContains(t, err, "replace each other's states of ClusterServiceVersion ops/a")
 }
 
-// TestTwoClocksKeepsLastResultsWhileAManagerWaits checks that a manager that returns no actions still knows the results of its last
-// ones, as with every adapter.
+// TestTwoClocksKeepsLastResultsWhileAManagerWaits checks that a manager that returns no actions still knows the results
+// of its last ones, as with every adapter.
 func TestTwoClocksKeepsLastResultsWhileAManagerWaits(t *testing.T) {
 	plan := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "a"}}
 	write := func(o olmcore.Object, state string) { o.(*v1alpha1.InstallPlan).Status.Message = state }

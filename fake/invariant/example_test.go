@@ -20,8 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// One input shows six laws of a reconcile function: the same answer each time, in any order of lists, at any time of day,
-// without a write to what it was handed.
+// One input shows six laws of a reconcile function: the same answer each time, in any order of lists, at any time of
+// day, without a write to what it was handed.
 func ExampleLaws() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "group", UID: "1", ResourceVersion: "2"}}

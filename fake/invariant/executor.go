@@ -14,9 +14,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// CheckExecutor checks an Executor, and the Reader beside it, against what olmcore.Run and the reconcile functions expect
-// of them. It writes one Subscription into namespace, which must exist, and deletes it again. The error names the first
-// expectation that does not hold.
+// CheckExecutor checks an Executor, and the Reader beside it, against what olmcore.Run and the reconcile functions
+// expect of them. It writes one Subscription into namespace, which must exist, and deletes it again. The error names
+// the first expectation that does not hold.
 func CheckExecutor(ctx context.Context, x olmcore.Executor, r olmcore.Reader, namespace string) error {
 	c := &executorCheck{ctx: ctx, x: x, r: r, namespace: namespace}
 	for _, step := range []struct {

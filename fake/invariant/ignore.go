@@ -15,29 +15,30 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Ignore names what a law does not count. With a Path it is a field in which the end states of two runs may differ. Without
-// one it is whole objects: their states are not compared, what controllers do to them is done and not counted, and Safety
-// does not look at them.
+// Ignore names what a law does not count. With a Path it is a field in which the end states of two runs may differ.
+// Without one it is whole objects: their states are not compared, what controllers do to them is done and not counted,
+// and Safety does not look at them.
 //
 //	invariant.Ignore{Kind: schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}}    // heartbeats
 //	invariant.Ignore{Kind: podKind, Path: []string{"spec", "nodeName"}}                      // where a Pod landed
 //	invariant.Ignore{Path: []string{"status", "conditions"}, Unordered: true}                // an order is chance
 //	invariant.CreatedOrPresent()                                                             // a step's outcome is
 type Ignore struct {
-	// Kind, Namespace and Name select objects; each that is empty selects all. Name is a pattern of path.Match, as "lease-*".
+	// Kind, Namespace and Name select objects; each that is empty selects all. Name is a pattern of path.Match, as
+	// "lease-*".
 	Kind            schema.GroupKind
 	Namespace, Name string
 	// Path leads to a field, key by key; "*" is every entry of a list or map. A field that is not there is no error.
 	Path []string
-	// Equal are texts at Path that count as the same, as patterns of path.Match, where "" is also a field that is not there.
-	// No Equal means that whatever stands there does not count.
+	// Equal are texts at Path that count as the same, as patterns of path.Match, where "" is also a field that is not
+	// there. No Equal means that whatever stands there does not count.
 	Equal []string
 	// Unordered: of the list at Path only the order does not count.
 	Unordered bool
 }
 
-// CreatedOrPresent ignores whether a step of an InstallPlan made its object or found it there, which cannot be told after the
-// write of the plan's status was lost.
+// CreatedOrPresent ignores whether a step of an InstallPlan made its object or found it there, which cannot be told
+// after the write of the plan's status was lost.
 func CreatedOrPresent() Ignore {
 	return Ignore{
 		Kind:  schema.GroupKind{Group: v1alpha1.GroupName, Kind: v1alpha1.InstallPlanKind},

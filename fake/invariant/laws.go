@@ -20,8 +20,8 @@ import (
 type Func[In any] func(In) (olmcore.Result, error)
 
 // Laws checks every law that one input can show: Deterministic, Pure, DeadlineSound, ShiftInvariant, Separate and
-// Recordable. The errors of the laws that do not hold are joined; nil means that all hold. An input that f refuses must be
-// refused every time.
+// Recordable. The errors of the laws that do not hold are joined; nil means that all hold. An input that f refuses must
+// be refused every time.
 func Laws[In any](f Func[In], in In) error {
 	t := newTrial(f, in)
 	err := errors.Join(t.deterministic(), t.pure(), t.deadlineSound(), t.shiftInvariant())
@@ -65,7 +65,8 @@ func (t *trial[In]) shift() (olmcore.Result, error) {
 	return *t.shifted, t.shiftedErr
 }
 
-// Deterministic checks that f returns the same when called again, and when the slices of its input come in another order.
+// Deterministic checks that f returns the same when called again, and when the slices of its input come in another
+// order.
 func Deterministic[In any](f Func[In], in In) error { return newTrial(f, in).deterministic() }
 
 func (t *trial[In]) deterministic() error {
@@ -131,7 +132,8 @@ func (t *trial[In]) deadlineSound() error {
 	return nil
 }
 
-// ShiftInvariant checks that moving all times of the input equally moves all times of the result, and changes nothing else.
+// ShiftInvariant checks that moving all times of the input equally moves all times of the result, and changes nothing
+// else.
 func ShiftInvariant[In any](f Func[In], in In) error { return newTrial(f, in).shiftInvariant() }
 
 func (t *trial[In]) shiftInvariant() error {

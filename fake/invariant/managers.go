@@ -17,9 +17,9 @@ import (
 const minSettleTime = 30 * time.Minute
 
 // TwoManagers checks that two managers which look after one world at once write nothing once the world stands still,
-// whatever each of them remembers: every write of an undisturbed run goes wrong once, in each way that a write can, so that
-// one manager remembers a failure that the other has long made good. Controllers is called once for each manager, which
-// must have its own memory; of Ignore only whole objects matter, and Rounds does not.
+// whatever each of them remembers: every write of an undisturbed run goes wrong once, in each way that a write can, so
+// that one manager remembers a failure that the other has long made good. Controllers is called once for each manager,
+// which must have its own memory; of Ignore only whole objects matter, and Rounds does not.
 func TwoManagers(w World) error {
 	writes, err := w.managed(nil)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// PlansInOrder checks the InstallPlans among some objects: of two plans of a namespace that write the same object, the later
-// one does not begin before the earlier one has written it. A plan that is Failed, Complete or being deleted writes nothing,
-// and a Subscription may be created by whichever plan comes first.
+// PlansInOrder checks the InstallPlans among some objects: of two plans of a namespace that write the same object, the
+// later one does not begin before the earlier one has written it. A plan that is Failed, Complete or being deleted
+// writes nothing, and a Subscription may be created by whichever plan comes first.
 func PlansInOrder(objects []olmcore.Object) error {
 	begun := map[string][]*v1alpha1.InstallPlan{}
 	for _, o := range objects {

@@ -23,10 +23,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// CheckReader checks a Reader against what the gatherers expect of one. newReader is called once: it makes objects exist in
-// a cluster that has none of them, in their order, and returns a Reader that sees them. Other objects may be there; those
-// of the check are in namespaces, or have names, that begin with "check-reader". They are not removed. The error names the
-// first expectation that does not hold.
+// CheckReader checks a Reader against what the gatherers expect of one. newReader is called once: it makes objects
+// exist in a cluster that has none of them, in their order, and returns a Reader that sees them. Other objects may be
+// there; those of the check are in namespaces, or have names, that begin with "check-reader". They are not removed. The
+// error names the first expectation that does not hold.
 func CheckReader(ctx context.Context, newReader func(ctx context.Context, objects []olmcore.Object) (olmcore.Reader, error)) error {
 	r, err := newReader(ctx, readObjects())
 	if err != nil {

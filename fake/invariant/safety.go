@@ -20,8 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Safety watches a cluster for what must never happen, whatever fails. Call Check after every step; it compares with what
-// it saw before. The zero value with Cluster set is ready.
+// Safety watches a cluster for what must never happen, whatever fails. Call Check after every step; it compares with
+// what it saw before. The zero value with Cluster set is ready.
 type Safety struct {
 	Cluster *fake.Cluster
 	// Ignore selects whole objects that are not looked at; an entry with a Path selects none.
@@ -88,8 +88,8 @@ func (s *Safety) checkPlans() (map[types.UID]*v1alpha1.InstallPlan, error) {
 	return next, errors.Join(broken...)
 }
 
-// isSubscriptionOf reports whether an owner reference leads to a Subscription of the namespace that exists. Any other owner
-// in another namespace, as a tenant may name one, is taken away by the garbage collector.
+// isSubscriptionOf reports whether an owner reference leads to a Subscription of the namespace that exists. Any other
+// owner in another namespace, as a tenant may name one, is taken away by the garbage collector.
 func isSubscriptionOf(c *fake.Cluster, namespace string, ref metav1.OwnerReference) bool {
 	o := fake.Find[*v1alpha1.Subscription](c, namespace, ref.Name)
 	return o != nil && ref.Kind == v1alpha1.SubscriptionKind && o.UID == ref.UID

@@ -65,8 +65,8 @@ func TestWhichOwnersAPlanMayNotLose(t *testing.T) {
 	}
 }
 
-// TestWhatACSVMayNotLeaveBehind checks that a deleted version leaves none of its older objects behind. Objects that another manager
-// with a stale cache creates around the deletion are left to the sweep.
+// TestWhatACSVMayNotLeaveBehind checks that a deleted version leaves none of its older objects behind. Objects that
+// another manager with a stale cache creates around the deletion are left to the sweep.
 func TestWhatACSVMayNotLeaveBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		late bool

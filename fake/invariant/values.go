@@ -93,8 +93,8 @@ func Shift[T any](value T, d time.Duration) T {
 	}).Interface().(T)
 }
 
-// Shuffle returns a copy of a struct whose slices (the struct's own fields and the Items of what it and its parts observed,
-// not those of the objects in them) are in another order, chosen by seed.
+// Shuffle returns a copy of a struct whose slices (the struct's own fields and the Items of what it and its parts
+// observed, not those of the objects in them) are in another order, chosen by seed.
 func Shuffle[T any](value T, seed uint64) T {
 	value = Clone(value)
 	v := reflect.ValueOf(&value).Elem()

@@ -114,8 +114,8 @@ var losses = []struct {
 }
 
 // run reconciles every key until no reconcile asks for anything, passing each reconcile's actions through change. It
-// returns the end state, and fails when there are still actions after limit rounds. Results are checked from the reconcile
-// with the number from on: those before it were in an earlier run.
+// returns the end state, and fails when there are still actions after limit rounds. Results are checked from the
+// reconcile with the number from on: those before it were in an earlier run.
 func (w World) run(change func(round) []olmcore.Action, limit, from int) (end []map[string]any, rounds int, err error) {
 	if err := ignored(w.Ignore).validate(); err != nil {
 		return nil, 0, err

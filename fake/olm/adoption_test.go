@@ -97,8 +97,8 @@ func createPlan(t *testing.T, w *world, c *v1alpha1.ClusterServiceVersion) {
 	require.NoError(t, fake.Edit(w.cluster, plan.Namespace, plan.Name, func(p *v1alpha1.InstallPlan) { p.Status = plan.Status }))
 }
 
-// TestWhatOLMInstalledIsTakenOverWithoutAWrite: no controller writes anything, and no version leaves Succeeded, which would
-// be copied into every namespace. The cleanup knows what OLM made all the same.
+// TestWhatOLMInstalledIsTakenOverWithoutAWrite: no controller writes anything, and no version leaves Succeeded, which
+// would be copied into every namespace. The cleanup knows what OLM made all the same.
 func TestWhatOLMInstalledIsTakenOverWithoutAWrite(t *testing.T) {
 	for name, targets := range map[string][]string{"all namespaces": nil, "two namespaces": {"a", "b"}} {
 		t.Run(name, func(t *testing.T) {
@@ -157,8 +157,8 @@ func adoptedAsRefused(t *testing.T) (objects []olmcore.Object) {
 	return objects
 }
 
-// TestTheFirstReportWaitsForTheOperatorGroup checks that permissions are reported once the targets of the OperatorGroup are computed,
-// also if they were not at the start.
+// TestTheFirstReportWaitsForTheOperatorGroup checks that permissions are reported once the targets of the OperatorGroup
+// are computed, also if they were not at the start.
 func TestTheFirstReportWaitsForTheOperatorGroup(t *testing.T) {
 	w := newWorld(t)
 	for _, o := range adoptedAsRefused(t) {
@@ -175,8 +175,8 @@ func TestTheFirstReportWaitsForTheOperatorGroup(t *testing.T) {
 	require.True(t, slices.ContainsFunc(w.driver.Events, isReported), fake.Format(w.driver.Events))
 }
 
-// TestWhatANewOperatorWouldNotGetIsReportedOnce checks that a manager which takes over OLM's cluster writes nothing, reports
-// once what it would refuse now, and reports it again only after a restart.
+// TestWhatANewOperatorWouldNotGetIsReportedOnce checks that a manager which takes over OLM's cluster writes nothing,
+// reports once what it would refuse now, and reports it again only after a restart.
 func TestWhatANewOperatorWouldNotGetIsReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.cluster.Load(adoptedAsRefused(t)...))

@@ -39,8 +39,8 @@ func (w *world) serve(t *testing.T, alpha resolution.Package) {
 }
 
 // TestATenantDefinesNothingInTheGroupOfAnother checks the attack through all controllers: the bundle of a tenant has a
-// definition in an API group that an extension API server serves. The plan fails, and the command in its message allows the
-// definition.
+// definition in an API group that an extension API server serves. The plan fails, and the command in its message allows
+// the definition.
 func TestATenantDefinesNothingInTheGroupOfAnother(t *testing.T) {
 	w := confined(t, owning("alpha", nil))
 	service := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1alpha1.example.com"}}
@@ -66,8 +66,8 @@ func TestATenantDefinesNothingInTheGroupOfAnother(t *testing.T) {
 	require.NotNil(t, fake.Find[*apiextensionsv1.CustomResourceDefinition](w.cluster, "", "alphas.example.com"))
 }
 
-// TestAnOperatorServesItsGroupInTwoWays checks that an operator may bring definitions and an APIService of one API group: at its first
-// installation, at an upgrade that adds a definition, and when it is installed again.
+// TestAnOperatorServesItsGroupInTwoWays checks that an operator may bring definitions and an APIService of one API
+// group: at its first installation, at an upgrade that adds a definition, and when it is installed again.
 func TestAnOperatorServesItsGroupInTwoWays(t *testing.T) {
 	alpha := owning("alpha", []string{"things"}, []string{"things", "others"})
 	for _, bundle := range alpha.Bundles {

@@ -89,8 +89,9 @@ func TestACopyThatChangesIsDeletedAllTheSame(t *testing.T) {
 	requireNoFailure(t, d.Events)
 }
 
-// TestACopyWithoutItsLabelIsStillACopy checks that a copied ClusterServiceVersion whose annotation names another namespace
-// stays a copy without its label, as in OLM. It is deleted with its original. If the original exists, a whole copy replaces it.
+// TestACopyWithoutItsLabelIsStillACopy checks that a copied ClusterServiceVersion whose annotation names another
+// namespace stays a copy without its label, as in OLM. It is deleted with its original. If the original exists, a whole
+// copy replaces it.
 func TestACopyWithoutItsLabelIsStillACopy(t *testing.T) {
 	removeLabel := func(o olmcore.Object) { delete(o.(*v1alpha1.ClusterServiceVersion).Labels, olmcore.LabelCopiedFrom) }
 	c, err := manyTeams()

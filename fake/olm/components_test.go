@@ -109,8 +109,9 @@ func (n named) start(t *testing.T) *world {
 	return w
 }
 
-// TestOddNames checks names of packages, channels, versions and other objects from which names and labels of objects derive.
-// The API server accepts each write, or the library does not make it and reports that once. Then the world is at rest.
+// TestOddNames checks names of packages, channels, versions and other objects from which names and labels of objects
+// derive. The API server accepts each write, or the library does not make it and reports that once. Then the world is
+// at rest.
 func TestOddNames(t *testing.T) {
 	odd := map[string]string{
 		"capitals": "AlPha", "an underscore": "al_pha", "dots": "al.pha.x", "two dots": "al..pha", "a dash at the end": "alpha-",

@@ -105,8 +105,8 @@ func disableCopies(on bool) *operatorsv1.OLMConfig {
 	return &operatorsv1.OLMConfig{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Spec: operatorsv1.OLMConfigSpec{Features: &operatorsv1.Features{DisableCopiedCSVs: &on}}}
 }
 
-// TestSlimCopiesAreEnough: what every controller decides over a cache of slim copies is what it decides over whole ones,
-// through a life in which copies are in the way of each of them.
+// TestSlimCopiesAreEnough: what every controller decides over a cache of slim copies is what it decides over whole
+// ones, through a life in which copies are in the way of each of them.
 func TestSlimCopiesAreEnough(t *testing.T) {
 	w := newWorld(t)
 	w.olm.Operators = true

@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// deniedWorld has a plan whose ClusterRoles are refused until the returned function is called, and the times of the tries
-// by object.
+// deniedWorld has a plan whose ClusterRoles are refused until the returned function is called, and the times of the
+// tries by object.
 func deniedWorld(t *testing.T, refusal func(name string) error) (w *world, tries map[string][]time.Time, allow func()) {
 	w, tries = newWorld(t), map[string][]time.Time{}
 	w.cluster.Authorize = func(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
@@ -37,8 +37,8 @@ func forbid(name string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, name, errors.New("no right"))
 }
 
-// TestADeniedStepIsRetriedWithBackoff checks that a plan tries a step that it may not apply less and less often, keeps its
-// status, and completes soon after the permission is granted.
+// TestADeniedStepIsRetriedWithBackoff checks that a plan tries a step that it may not apply less and less often, keeps
+// its status, and completes soon after the permission is granted.
 func TestADeniedStepIsRetriedWithBackoff(t *testing.T) {
 	w, tries, allow := deniedWorld(t, forbid)
 	require.NoError(t, w.driver.RunFor(t.Context(), time.Minute))

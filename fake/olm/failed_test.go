@@ -45,9 +45,9 @@ func forbidden(text string) func(olmcore.Ref) error {
 	}
 }
 
-// TestAnInstallationThatCannotSucceedRests: whatever makes an installation fail for good, the ClusterServiceVersion stays Failed, and
-// neither it nor its copies, its Subscription and its Operator are written again. Once the cause is gone the version is
-// Succeeded within the backoff.
+// TestAnInstallationThatCannotSucceedRests: whatever makes an installation fail for good, the ClusterServiceVersion
+// stays Failed, and neither it nor its copies, its Subscription and its Operator are written again. Once the cause is
+// gone the version is Succeeded within the backoff.
 func TestAnInstallationThatCannotSucceedRests(t *testing.T) {
 	deployment := func(change func(d *v1alpha1.StrategyDeploymentSpec)) func(*v1alpha1.ClusterServiceVersion) {
 		return func(c *v1alpha1.ClusterServiceVersion) {
@@ -155,9 +155,10 @@ func usersDeployment() appsv1.DeploymentSpec {
 		ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}
 }
 
-// TestDependencyOfAFailedPlanIsFollowed: the API server rejects the Subscription for a dependency until its plan has failed, and a
-// later plan upgrades the version that needs the dependency. Once Subscriptions are accepted, the failed plan creates the one that it
-// has left. Without it the dependency could never be upgraded, and no version that needs a newer one could be installed.
+// TestDependencyOfAFailedPlanIsFollowed: the API server rejects the Subscription for a dependency until its plan has
+// failed, and a later plan upgrades the version that needs the dependency. Once Subscriptions are accepted, the failed
+// plan creates the one that it has left. Without it the dependency could never be upgraded, and no version that needs a
+// newer one could be installed.
 func TestDependencyOfAFailedPlanIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	packages := map[string]resolution.Package{}

@@ -49,8 +49,8 @@ func mayReadSecrets(w *world) (where []string) {
 	return where
 }
 
-// forgeSecrets is what a tenant of namespace ns writes: a permission to read Secrets into the spec of the CSV, the Role and
-// the RoleBinding that a plan would create for it, and a plan, whose status he cannot write.
+// forgeSecrets is what a tenant of namespace ns writes: a permission to read Secrets into the spec of the CSV, the Role
+// and the RoleBinding that a plan would create for it, and a plan, whose status he cannot write.
 func forgeSecrets(t *testing.T, w *world) {
 	require.NoError(t, fake.Edit(w.cluster, "ns", "cool.v1", func(c *v1alpha1.ClusterServiceVersion) {
 		all := &c.Spec.InstallStrategy.StrategySpec.Permissions

@@ -81,8 +81,8 @@ func vocabulary(hostile bool) gen.Vocabulary {
 	}
 }
 
-// TestNoObjectCanBreakIt loads objects that no sane writer would make, and lets every controller look at each of them: a
-// panic, or an error that does not name a field of the input, is a defect.
+// TestNoObjectCanBreakIt loads objects that no sane writer would make, and lets every controller look at each of them:
+// a panic, or an error that does not name a field of the input, is a defect.
 func TestNoObjectCanBreakIt(t *testing.T) {
 	for name, hostile := range map[string]bool{"half-written objects": false, "hostile objects": true} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,8 @@ import (
 // its plan of about nine rounds, and its versions of about five.
 const rounds = 24
 
-// lawWorld is a world in which every law must hold. before runs once, and begin in each of the many copies of that world.
+// lawWorld is a world in which every law must hold. before runs once, and begin in each of the many copies of that
+// world.
 type lawWorld struct{ before, begin func(*world) error }
 
 func nothing(*world) error { return nil }

@@ -16,7 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// owning returns a package whose version v owns the definitions of owned[v-1] beside its own. Each version replaces the one before.
+// owning returns a package whose version v owns the definitions of owned[v-1] beside its own. Each version replaces the
+// one before.
 func owning(pkg string, owned ...[]string) resolution.Package {
 	var entries []resolution.ChannelEntry
 	for i := range owned {
@@ -51,8 +52,8 @@ func owning(pkg string, owned ...[]string) resolution.Package {
 	return p
 }
 
-// TestDefinitionsMoveBetweenOperators: a plan upgrades alpha and beta at once, and a CustomResourceDefinition of one belongs to the
-// other afterwards. Both upgrades succeed, and no custom resource is lost.
+// TestDefinitionsMoveBetweenOperators: a plan upgrades alpha and beta at once, and a CustomResourceDefinition of one
+// belongs to the other afterwards. Both upgrades succeed, and no custom resource is lost.
 func TestDefinitionsMoveBetweenOperators(t *testing.T) {
 	for name, c := range map[string]struct {
 		alpha, beta [][]string
@@ -119,8 +120,8 @@ func serving(pkg string, served ...string) resolution.Package {
 	return p
 }
 
-// TestAnAPIServiceMovesBetweenOperators: a plan upgrades alpha and beta at once, and the APIService of one belongs to the other
-// afterwards. Both upgrades succeed.
+// TestAnAPIServiceMovesBetweenOperators: a plan upgrades alpha and beta at once, and the APIService of one belongs to
+// the other afterwards. Both upgrades succeed.
 func TestAnAPIServiceMovesBetweenOperators(t *testing.T) {
 	const group = "things.example.com"
 	for name, c := range map[string]struct{ alpha, beta []string }{

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package olm puts the controllers of package controllers into a fake cluster, and plays the gRPC clients of
-// CatalogSources. It is also the shortest complete example of embedding the library. Package chaos lets such a world live
-// through what goes wrong.
+// CatalogSources. It is also the shortest complete example of embedding the library. Package chaos lets such a world
+// live through what goes wrong.
 package olm
 
 import (

@@ -40,8 +40,8 @@ func (w *world) settings() string {
 	return cm.Data["version"]
 }
 
-// TestOlderPlanDoesNotOverwriteTheNewerOne: the API server rejects a step of alpha's first plan for some minutes. Meanwhile v2 is
-// published. Whenever the first plan goes on, the content of v2 is never replaced by that of v1.
+// TestOlderPlanDoesNotOverwriteTheNewerOne: the API server rejects a step of alpha's first plan for some minutes.
+// Meanwhile v2 is published. Whenever the first plan goes on, the content of v2 is never replaced by that of v1.
 func TestOlderPlanDoesNotOverwriteTheNewerOne(t *testing.T) {
 	reasons := map[string]func(olmcore.Ref) error{
 		"by a webhook":    func(olmcore.Ref) error { return apierrors.NewInternalError(errors.New("failed calling webhook")) },
@@ -80,8 +80,9 @@ func TestOlderPlanDoesNotOverwriteTheNewerOne(t *testing.T) {
 	}
 }
 
-// TestVersionThatSkipsAPlannedOneIsInstalledAlone: the plan of alpha and beta waits for its approval. Then a version of alpha is
-// published that skips the planned one, or the planned one is withdrawn. Whatever is approved, alpha ends with one version.
+// TestVersionThatSkipsAPlannedOneIsInstalledAlone: the plan of alpha and beta waits for its approval. Then a version of
+// alpha is published that skips the planned one, or the planned one is withdrawn. Whatever is approved, alpha ends with
+// one version.
 func TestVersionThatSkipsAPlannedOneIsInstalledAlone(t *testing.T) {
 	one := resolution.ChannelEntry{Name: csvName("alpha", 1)}
 	two := resolution.ChannelEntry{Name: csvName("alpha", 2), Replaces: one.Name}

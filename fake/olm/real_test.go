@@ -174,8 +174,8 @@ func packageServer(t *testing.T) *published {
 }
 
 // TestPublishedOperatorsLiveAndGo: each is installed from its catalog, upgraded where there is a second version, and
-// removed, after which nothing is left but its CustomResourceDefinitions. Succeeded means that all of it is there, and had
-// OLM made it, it would be taken over without a write.
+// removed, after which nothing is left but its CustomResourceDefinitions. Succeeded means that all of it is there, and
+// had OLM made it, it would be taken over without a write.
 func TestPublishedOperatorsLiveAndGo(t *testing.T) {
 	lives(t, func(t *testing.T, p *published, mode v1alpha1.InstallModeType) {
 		c := fake.NewCluster(noon)

@@ -84,8 +84,8 @@ func requireReach(t *testing.T, c *fake.Cluster, csv *v1alpha1.ClusterServiceVer
 	}
 }
 
-// rolesOf are the ClusterRoles through which users get at the APIs of a version: those of the definitions that came with
-// it, not of those that were there before.
+// rolesOf are the ClusterRoles through which users get at the APIs of a version: those of the definitions that came
+// with it, not of those that were there before.
 func rolesOf(c *fake.Cluster, csv *v1alpha1.ClusterServiceVersion) (names []string) {
 	for _, d := range csv.Spec.CustomResourceDefinitions.Owned {
 		notes := fake.Find[*apiextensionsv1.CustomResourceDefinition](c, "", d.Name).Annotations
@@ -202,8 +202,8 @@ func requireGranted(t *testing.T, c *fake.Cluster, namespace string, p v1alpha1.
 	require.True(t, covered, "%s lacks in %s: %v", p.ServiceAccountName, target, missing)
 }
 
-// requireNothingLeft: of what was not there before, only the definitions are, without their conversions, and the roles for
-// their kinds, which go with them.
+// requireNothingLeft: of what was not there before, only the definitions are, without their conversions, and the roles
+// for their kinds, which go with them.
 func requireNothingLeft(t *testing.T, c *fake.Cluster, before map[olmcore.Key]bool) {
 	t.Helper()
 	var left []string

@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestRefusedCertificateRenewalDoesNotFlap checks that a version stays in one phase while a policy refuses what the renewal of
-// its certificates writes, and that the renewal is finished soon after the policy is gone.
+// TestRefusedCertificateRenewalDoesNotFlap checks that a version stays in one phase while a policy refuses what the
+// renewal of its certificates writes, and that the renewal is finished soon after the policy is gone.
 func TestRefusedCertificateRenewalDoesNotFlap(t *testing.T) {
 	kinds := []string{
 		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "CustomResourceDefinition", "APIService",

@@ -70,8 +70,9 @@ func unpackFailed(w *world) string {
 	return c.Reason + ": " + c.Message
 }
 
-// TestASubscriptionReportsABundleThatCannotBeInstalled: no InstallPlan is made, the Subscription says why, and all Events about it
-// are in its namespace. Once the catalog serves a valid bundle, the operator is installed and the condition is gone.
+// TestASubscriptionReportsABundleThatCannotBeInstalled: no InstallPlan is made, the Subscription says why, and all
+// Events about it are in its namespace. Once the catalog serves a valid bundle, the operator is installed and the
+// condition is gone.
 func TestASubscriptionReportsABundleThatCannotBeInstalled(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(objects []map[string]any) []map[string]any
@@ -142,7 +143,8 @@ func TestABundleWithAnUnreadableObjectIsNotInstalled(t *testing.T) {
 	}
 }
 
-// TestObjectsWithoutAGroupAreInstalled: a bundle names the kinds of its objects without their groups, as OLM accepts it.
+// TestObjectsWithoutAGroupAreInstalled: a bundle names the kinds of its objects without their groups, as OLM accepts
+// it.
 func TestObjectsWithoutAGroupAreInstalled(t *testing.T) {
 	for _, asProperties := range []bool{false, true} {
 		w := newWorld(t)
@@ -160,8 +162,8 @@ func TestObjectsWithoutAGroupAreInstalled(t *testing.T) {
 	}
 }
 
-// TestAClusterServiceVersionOfAnyGroupIsInstalled: the apiVersion of the ClusterServiceVersion in a bundle is not the one that the API
-// server serves, as in bundles of early releases. OLM recognizes a ClusterServiceVersion by its kind.
+// TestAClusterServiceVersionOfAnyGroupIsInstalled: the apiVersion of the ClusterServiceVersion in a bundle is not the
+// one that the API server serves, as in bundles of early releases. OLM recognizes a ClusterServiceVersion by its kind.
 func TestAClusterServiceVersionOfAnyGroupIsInstalled(t *testing.T) {
 	for _, apiVersion := range []string{"app.coreos.com/v1alpha1", "operators.coreos.com/v1", "v1", "/v1alpha1"} {
 		for _, asProperties := range []bool{false, true} {
@@ -177,8 +179,8 @@ func TestAClusterServiceVersionOfAnyGroupIsInstalled(t *testing.T) {
 	}
 }
 
-// TestAPlanThatIsTooLarge: the bundle is unpacked from its image if it has one, and its steps refer to the ConfigMap. Without an image
-// no plan is made, and the Subscription names the size and the largest step.
+// TestAPlanThatIsTooLarge: the bundle is unpacked from its image if it has one, and its steps refer to the ConfigMap.
+// Without an image no plan is made, and the Subscription names the size and the largest step.
 func TestAPlanThatIsTooLarge(t *testing.T) {
 	large := func(t *testing.T) []map[string]any {
 		return append(alphaObjects(t), map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "big"},

@@ -44,8 +44,8 @@ var refusals = map[string]func(target olmcore.Ref) error{
 // stagesOfLife are the stages of liveOn: operators are installed, upgraded, and one is deleted.
 const stagesOfLife = 3
 
-// liveOn installs operators, upgrades them and deletes one. refuse decides about each write. It returns the events of all, and those of
-// the last hour, in which no user changes anything.
+// liveOn installs operators, upgrades them and deletes one. refuse decides about each write. It returns the events of
+// all, and those of the last hour, in which no user changes anything.
 func liveOn(t require.TestingT, refuse func(stage int, verb olmcore.Verb, target olmcore.Ref) error) (all, last []fake.Event) {
 	w, stage := newWorld(t), 0
 	w.cluster.Authorize = func(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
@@ -97,12 +97,13 @@ func writesOf(events []fake.Event, withEffect bool) map[kindOfWrite]int {
 	return counts
 }
 
-// maxEffects is how many writes may have an effect in an hour in which something is refused. If the status of Subscriptions is refused,
-// an InstallPlan that no Subscription references ends after some minutes, and a new one is created.
+// maxEffects is how many writes may have an effect in an hour in which something is refused. If the status of
+// Subscriptions is refused, an InstallPlan that no Subscription references ends after some minutes, and a new one is
+// created.
 const maxEffects = 60
 
-// TestRefusedWritesLeadToRest checks that the controllers do not change objects over and over, whichever writes the API server refuses
-// for good, with which error, and from which time on.
+// TestRefusedWritesLeadToRest checks that the controllers do not change objects over and over, whichever writes the API
+// server refuses for good, with which error, and from which time on.
 func TestRefusedWritesLeadToRest(t *testing.T) {
 	all, _ := liveOn(t, func(int, olmcore.Verb, olmcore.Ref) error { return nil })
 	kinds := slices.SortedFunc(maps.Keys(writesOf(all, true)), func(a, b kindOfWrite) int {
@@ -132,8 +133,8 @@ func sumOf(counts map[kindOfWrite]int) (sum int) {
 	return sum
 }
 
-// TestARejectedPlanStaysFailed checks that a plan does not start again and again if the message of the API server begins like one of
-// the messages of a plan that was refused before anything was applied.
+// TestARejectedPlanStaysFailed checks that a plan does not start again and again if the message of the API server
+// begins like one of the messages of a plan that was refused before anything was applied.
 func TestARejectedPlanStaysFailed(t *testing.T) {
 	_, last := liveOn(t, func(_ int, verb olmcore.Verb, target olmcore.Ref) error {
 		if verb == olmcore.VerbCreate && target.Kind == "CustomResourceDefinition" {

@@ -21,8 +21,9 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// TestAPlanThatFailedMidwayIsMadeAgain: the plan of an upgrade creates the new version, and then a ClusterRole is rejected. If a user
-// deletes the plan, a new one does the open steps. While the cause lasts, that one fails, too, and nothing more happens.
+// TestAPlanThatFailedMidwayIsMadeAgain: the plan of an upgrade creates the new version, and then a ClusterRole is
+// rejected. If a user deletes the plan, a new one does the open steps. While the cause lasts, that one fails, too, and
+// nothing more happens.
 func TestAPlanThatFailedMidwayIsMadeAgain(t *testing.T) {
 	for name, approval := range map[string]v1alpha1.Approval{
 		"approval is automatic": v1alpha1.ApprovalAutomatic,
@@ -81,8 +82,9 @@ func (w *world) rejectRoles(version string) *bool {
 	return rejected
 }
 
-// TestAFirstInstallationThatFailedMidwayIsMadeAgain: the plan creates the first version, and then a ClusterRole is rejected. If a
-// user deletes the plan, a new one does the open steps once the cause is gone. The version is not deleted.
+// TestAFirstInstallationThatFailedMidwayIsMadeAgain: the plan creates the first version, and then a ClusterRole is
+// rejected. If a user deletes the plan, a new one does the open steps once the cause is gone. The version is not
+// deleted.
 func TestAFirstInstallationThatFailedMidwayIsMadeAgain(t *testing.T) {
 	for name, approval := range map[string]v1alpha1.Approval{
 		"approval is automatic": v1alpha1.ApprovalAutomatic,
@@ -116,8 +118,8 @@ func TestAFirstInstallationThatFailedMidwayIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestTheAdviceForAFailedPlanLeadsToAnInstalledVersion: a user deletes the version and the plan, at once or with a pause, in the
-// order that health names them or in the other.
+// TestTheAdviceForAFailedPlanLeadsToAnInstalledVersion: a user deletes the version and the plan, at once or with a
+// pause, in the order that health names them or in the other.
 func TestTheAdviceForAFailedPlanLeadsToAnInstalledVersion(t *testing.T) {
 	for _, upgrade := range []bool{false, true} {
 		for _, pause := range []time.Duration{-1, 0, 5 * time.Second} { // -1: before a controller observes anything
@@ -173,8 +175,8 @@ func followTheAdvice(t *testing.T, upgrade bool, pause time.Duration, planFirst 
 	w.requireNothingIsAsked(t)
 }
 
-// TestAPlanThatFailedMidwayIsFinished: the plan is kept. It stays Failed and nothing is written while the cause lasts. Once that is
-// gone, the plan does its open steps.
+// TestAPlanThatFailedMidwayIsFinished: the plan is kept. It stays Failed and nothing is written while the cause lasts.
+// Once that is gone, the plan does its open steps.
 func TestAPlanThatFailedMidwayIsFinished(t *testing.T) {
 	w, packages := newWorld(t), map[string]resolution.Package{}
 	w.offer(t, packages, "alpha", resolution.ChannelEntry{Name: csvName("alpha", 1)})
@@ -197,9 +199,9 @@ func TestAPlanThatFailedMidwayIsFinished(t *testing.T) {
 	w.requireNothingIsAsked(t)
 }
 
-// TestAnUpgradeThatOLMLeftAtAStoredVersionIsFinished: OLM created the new version before it met a definition that still lists a
-// removed version as stored. Once that version is migrated, the plan does its open steps. If the plan was deleted, or it was deleted
-// before OLM recorded that it failed, a new one does.
+// TestAnUpgradeThatOLMLeftAtAStoredVersionIsFinished: OLM created the new version before it met a definition that still
+// lists a removed version as stored. Once that version is migrated, the plan does its open steps. If the plan was
+// deleted, or it was deleted before OLM recorded that it failed, a new one does.
 func TestAnUpgradeThatOLMLeftAtAStoredVersionIsFinished(t *testing.T) {
 	for name, remove := range map[string]func(w *world, plan *v1alpha1.InstallPlan) error{
 		"the plan is kept": func(*world, *v1alpha1.InstallPlan) error { return nil },
@@ -246,7 +248,8 @@ func TestAnUpgradeThatOLMLeftAtAStoredVersionIsFinished(t *testing.T) {
 	}
 }
 
-// storeVersion makes one version that which objects of package alpha's definition are stored in. The definition serves it.
+// storeVersion makes one version that which objects of package alpha's definition are stored in. The definition serves
+// it.
 func (w *world) storeVersion(name string) error {
 	key := olmcore.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "alphas.example.com"}
 	return w.cluster.Edit(key, func(o olmcore.Object) {

@@ -24,7 +24,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// requireOwnPlan requires that Subscriptions reference a plan that they own and that installs the version which they wait for.
+// requireOwnPlan requires that Subscriptions reference a plan that they own and that installs the version which they
+// wait for.
 func (w *world) requireOwnPlan(t *testing.T, names ...string) {
 	for _, name := range names {
 		p := w.planFor(t, name)
@@ -33,8 +34,8 @@ func (w *world) requireOwnPlan(t *testing.T, names ...string) {
 	}
 }
 
-// TestSeparatePlansSupersedeAPlanOfOLM checks that plans of the sets supersede a shared plan that OLM created. That plan has none of
-// the annotations that the library writes.
+// TestSeparatePlansSupersedeAPlanOfOLM checks that plans of the sets supersede a shared plan that OLM created. That
+// plan has none of the annotations that the library writes.
 func TestSeparatePlansSupersedeAPlanOfOLM(t *testing.T) {
 	w, _ := neighbours(t, false)
 	shared := w.planFor(t, "links")
@@ -46,8 +47,8 @@ func TestSeparatePlansSupersedeAPlanOfOLM(t *testing.T) {
 	requireWaits(t, w.planFor(t, "mesh"), "mesh.v2.0.0", "mesh")
 }
 
-// TestApprovedSharedPlanIsCarriedOut checks that an approval is not lost: a user approves the shared plan before the option is
-// switched on, and no step of it is applied yet.
+// TestApprovedSharedPlanIsCarriedOut checks that an approval is not lost: a user approves the shared plan before the
+// option is switched on, and no step of it is applied yet.
 func TestApprovedSharedPlanIsCarriedOut(t *testing.T) {
 	w, _ := neighbours(t, false)
 	shared := w.planFor(t, "links")
@@ -60,8 +61,8 @@ func TestApprovedSharedPlanIsCarriedOut(t *testing.T) {
 	require.Equal(t, shared.UID, w.planFor(t, "mesh").UID)
 }
 
-// TestManualSetWaitsWhileItsNeighbourIsUpgraded checks that the waiting plan of mesh does not change while links is upgraded several
-// times.
+// TestManualSetWaitsWhileItsNeighbourIsUpgraded checks that the waiting plan of mesh does not change while links is
+// upgraded several times.
 func TestManualSetWaitsWhileItsNeighbourIsUpgraded(t *testing.T) {
 	w, content := neighbours(t, true)
 	waiting := w.planFor(t, "mesh")
@@ -81,8 +82,8 @@ func TestManualSetWaitsWhileItsNeighbourIsUpgraded(t *testing.T) {
 	w.requireInstalled(t, "links", "mesh")
 }
 
-// TestSharedPlanStaysUntilItsBundlesAreUnpacked checks that both Subscriptions keep the shared plan until the bundle of one set is
-// unpacked.
+// TestSharedPlanStaysUntilItsBundlesAreUnpacked checks that both Subscriptions keep the shared plan until the bundle of
+// one set is unpacked.
 func TestSharedPlanStaysUntilItsBundlesAreUnpacked(t *testing.T) {
 	w, _ := neighbours(t, false)
 	shared := w.planFor(t, "links")
@@ -145,8 +146,8 @@ func (w *world) finishUnpacking(t *testing.T, pkg string, version int) {
 	t.Fatalf("no Job unpacks %s", image)
 }
 
-// TestRefusedPlanOfOneSetHoldsUpNoOther checks that links is installed and upgraded while the API server refuses a step of the plan of
-// alpha.
+// TestRefusedPlanOfOneSetHoldsUpNoOther checks that links is installed and upgraded while the API server refuses a step
+// of the plan of alpha.
 func TestRefusedPlanOfOneSetHoldsUpNoOther(t *testing.T) {
 	for name, refuse := range map[string]func(olmcore.Ref) error{"as forbidden": forbidden("no"), "as invalid": invalid} {
 		t.Run(name, func(t *testing.T) {
@@ -180,8 +181,8 @@ func TestRefusedPlanOfOneSetHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestSetsThatMergeGetOnePlan checks that links and mesh get one plan when a version of links requires mesh, whose plan waits for
-// approval. The new plan supersedes the waiting one, unless that has started.
+// TestSetsThatMergeGetOnePlan checks that links and mesh get one plan when a version of links requires mesh, whose plan
+// waits for approval. The new plan supersedes the waiting one, unless that has started.
 func TestSetsThatMergeGetOnePlan(t *testing.T) {
 	for _, starts := range []bool{false, true} {
 		for _, restarts := range []bool{false, true} {
@@ -215,8 +216,8 @@ func TestSetsThatMergeGetOnePlan(t *testing.T) {
 	}
 }
 
-// TestSetsThatMergeWaitForAStartedPlan checks that a version of links that requires mesh waits while a step of the plan of mesh is
-// refused.
+// TestSetsThatMergeWaitForAStartedPlan checks that a version of links that requires mesh waits while a step of the plan
+// of mesh is refused.
 func TestSetsThatMergeWaitForAStartedPlan(t *testing.T) {
 	w, content := neighbours(t, true)
 	rejected := true
@@ -246,8 +247,9 @@ func TestSetsThatMergeWaitForAStartedPlan(t *testing.T) {
 	w.requireOwnPlan(t, "links", "mesh")
 }
 
-// TestSetsThatSplitGetPlansOfTheirOwn checks what becomes of the waiting plan of alpha and beta when the next version of alpha no
-// longer requires beta. The plan stays until it is approved or deleted, as any plan that waits. Afterwards each has a plan of its own.
+// TestSetsThatSplitGetPlansOfTheirOwn checks what becomes of the waiting plan of alpha and beta when the next version
+// of alpha no longer requires beta. The plan stays until it is approved or deleted, as any plan that waits. Afterwards
+// each has a plan of its own.
 func TestSetsThatSplitGetPlansOfTheirOwn(t *testing.T) {
 	for _, deletes := range []bool{false, true} {
 		for _, restarts := range []bool{false, true} {
@@ -298,8 +300,9 @@ func (w *world) runAll(t *testing.T, restarts bool) {
 	w.run(t, 3*time.Minute)
 }
 
-// TestSeparatePlansAreSwitchedWhilePlansRun checks that the option can be switched on while a shared plan runs, and off while the plan
-// of mesh waits. The shared plan is finished first. The next plan of the namespace supersedes that of mesh.
+// TestSeparatePlansAreSwitchedWhilePlansRun checks that the option can be switched on while a shared plan runs, and off
+// while the plan of mesh waits. The shared plan is finished first. The next plan of the namespace supersedes that of
+// mesh.
 func TestSeparatePlansAreSwitchedWhilePlansRun(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarts %v", restarts), func(t *testing.T) {
@@ -343,8 +346,8 @@ func TestSeparatePlansAreSwitchedWhilePlansRun(t *testing.T) {
 	}
 }
 
-// TestSeparatePlansSurviveARestartAtEachRound checks that links is installed and mesh waits with a plan of its own, in whatever round
-// the managers restart after the option was switched on.
+// TestSeparatePlansSurviveARestartAtEachRound checks that links is installed and mesh waits with a plan of its own, in
+// whatever round the managers restart after the option was switched on.
 func TestSeparatePlansSurviveARestartAtEachRound(t *testing.T) {
 	for _, exists := range []bool{false, true} {
 		for at := range 12 {
@@ -376,8 +379,8 @@ func TestSeparatePlansSurviveARestartAtEachRound(t *testing.T) {
 	}
 }
 
-// TestSeparatePlansKeepTheApprovalOfTheirSubscriptions checks that mesh is not upgraded before its plan is approved, whatever others
-// write in the namespace.
+// TestSeparatePlansKeepTheApprovalOfTheirSubscriptions checks that mesh is not upgraded before its plan is approved,
+// whatever others write in the namespace.
 func TestSeparatePlansKeepTheApprovalOfTheirSubscriptions(t *testing.T) {
 	for name, attack := range map[string]func(*testing.T, *world, map[string]resolution.Package){
 		"an Automatic Subscription requires mesh": func(t *testing.T, w *world, content map[string]resolution.Package) {
@@ -437,8 +440,8 @@ func (w *world) editStatus(t *testing.T, name string, change func(*v1alpha1.Subs
 	require.NoError(t, w.cluster.UpdateStatus(after))
 }
 
-// TestPreviewShowsThePlanOfTheSet checks that the next approval for links is shown to install links alone. Without the option it
-// upgrades mesh, too.
+// TestPreviewShowsThePlanOfTheSet checks that the next approval for links is shown to install links alone. Without the
+// option it upgrades mesh, too.
 func TestPreviewShowsThePlanOfTheSet(t *testing.T) {
 	for _, isSeparate := range []bool{false, true} {
 		t.Run(fmt.Sprintf("separate %v", isSeparate), func(t *testing.T) {

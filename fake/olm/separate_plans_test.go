@@ -54,7 +54,8 @@ func (w *world) publish(t require.TestingT, content map[string]resolution.Packag
 	catalogs.Serve(&w.olm.Options)
 }
 
-// neighbours returns a world in which mesh is Manual and installed, and its next version is published. links is new and Automatic.
+// neighbours returns a world in which mesh is Manual and installed, and its next version is published. links is new and
+// Automatic.
 func neighbours(t *testing.T, isSeparate bool) (*world, map[string]resolution.Package) {
 	w, content := newWorld(t), map[string]resolution.Package{}
 	w.olm.InstallPlan.SeparatePlans = isSeparate
@@ -71,7 +72,8 @@ func neighbours(t *testing.T, isSeparate bool) (*world, map[string]resolution.Pa
 	return w, content
 }
 
-// alphaRequiresBeta returns a world with separate plans, and its catalog content, in which alpha requires beta. Nothing is subscribed yet.
+// alphaRequiresBeta returns a world with separate plans, and its catalog content, in which alpha requires beta. Nothing
+// is subscribed yet.
 func alphaRequiresBeta(t *testing.T) (*world, map[string]resolution.Package) {
 	w, content := newWorld(t), map[string]resolution.Package{}
 	w.olm.InstallPlan.SeparatePlans = true
@@ -109,7 +111,8 @@ func (w *world) planFor(t *testing.T, name string) *v1alpha1.InstallPlan {
 	return p
 }
 
-// requireWaits requires that a plan waits for its approval, that it installs one version, and that one Subscription owns it.
+// requireWaits requires that a plan waits for its approval, that it installs one version, and that one Subscription
+// owns it.
 func requireWaits(t *testing.T, p *v1alpha1.InstallPlan, version, owner string) {
 	require.Equal(t, v1alpha1.InstallPlanPhaseRequiresApproval, p.Status.Phase)
 	require.Equal(t, v1alpha1.ApprovalManual, p.Spec.Approval)
@@ -118,7 +121,8 @@ func requireWaits(t *testing.T, p *v1alpha1.InstallPlan, version, owner string) 
 	require.Equal(t, []string{owner}, owners(p))
 }
 
-// TestSubscriptionWaitsForAManualNeighbour checks that one plan serves both Subscriptions without the option, and that it is Manual.
+// TestSubscriptionWaitsForAManualNeighbour checks that one plan serves both Subscriptions without the option, and that
+// it is Manual.
 func TestSubscriptionWaitsForAManualNeighbour(t *testing.T) {
 	w, _ := neighbours(t, false)
 	shared := w.planFor(t, "links")
@@ -129,8 +133,8 @@ func TestSubscriptionWaitsForAManualNeighbour(t *testing.T) {
 	require.EqualValues(t, v1alpha1.SubscriptionStateUpgradePending, w.status("links").State)
 }
 
-// TestSeparatePlansDoNotWaitForAManualNeighbour checks that links is installed at once with the option, and that mesh waits with a
-// plan of its own.
+// TestSeparatePlansDoNotWaitForAManualNeighbour checks that links is installed at once with the option, and that mesh
+// waits with a plan of its own.
 func TestSeparatePlansDoNotWaitForAManualNeighbour(t *testing.T) {
 	w, content := neighbours(t, true)
 	w.requireInstalled(t, "links")
@@ -150,8 +154,8 @@ func TestSeparatePlansDoNotWaitForAManualNeighbour(t *testing.T) {
 	w.requireInstalled(t, "links", "mesh")
 }
 
-// TestSeparatePlansSupersedeASharedPlan checks that links is installed and mesh waits with a plan of its own if the option is switched
-// on while both share a plan.
+// TestSeparatePlansSupersedeASharedPlan checks that links is installed and mesh waits with a plan of its own if the
+// option is switched on while both share a plan.
 func TestSeparatePlansSupersedeASharedPlan(t *testing.T) {
 	w, _ := neighbours(t, false)
 	shared := w.planFor(t, "links")
@@ -176,8 +180,8 @@ func TestSeparatePlansSupersedeASharedPlan(t *testing.T) {
 	w.requireInstalled(t, "links", "mesh")
 }
 
-// TestSeparatePlansLeaveAPinnedNeighbourBehind checks that links gets a plan that needs no approval if the shared plan is Manual only
-// because of mesh, which has nothing to install.
+// TestSeparatePlansLeaveAPinnedNeighbourBehind checks that links gets a plan that needs no approval if the shared plan
+// is Manual only because of mesh, which has nothing to install.
 func TestSeparatePlansLeaveAPinnedNeighbourBehind(t *testing.T) {
 	w, content := newWorld(t), map[string]resolution.Package{}
 	w.publish(t, content, "mesh", 1)
@@ -202,8 +206,8 @@ func TestSeparatePlansLeaveAPinnedNeighbourBehind(t *testing.T) {
 	require.EqualValues(t, v1alpha1.SubscriptionStateAtLatest, w.status("mesh").State)
 }
 
-// TestSharedPlanKeepsItsSubscriptionsWithoutCatalogContent checks that the shared plan, its approval and the references to it stay
-// until there is a resolution.
+// TestSharedPlanKeepsItsSubscriptionsWithoutCatalogContent checks that the shared plan, its approval and the references
+// to it stay until there is a resolution.
 func TestSharedPlanKeepsItsSubscriptionsWithoutCatalogContent(t *testing.T) {
 	for _, approves := range []bool{false, true} {
 		t.Run(fmt.Sprintf("approved %v", approves), func(t *testing.T) {
@@ -236,8 +240,8 @@ func TestSharedPlanKeepsItsSubscriptionsWithoutCatalogContent(t *testing.T) {
 	}
 }
 
-// TestDependentSubscriptionsShareOnePlan checks that alpha, which requires beta, shares a plan with it. beta is Manual, so their plan
-// waits. The plan of mesh does not.
+// TestDependentSubscriptionsShareOnePlan checks that alpha, which requires beta, shares a plan with it. beta is Manual,
+// so their plan waits. The plan of mesh does not.
 func TestDependentSubscriptionsShareOnePlan(t *testing.T) {
 	w, content := alphaRequiresBeta(t)
 	w.publish(t, content, "mesh", 1)
@@ -255,8 +259,8 @@ func TestDependentSubscriptionsShareOnePlan(t *testing.T) {
 	w.requireInstalled(t, "alpha", "beta", "mesh")
 }
 
-// TestSubscriptionsThatNeedOneBundleShareOnePlan checks that alpha and mesh share a plan because both require beta, which no
-// Subscription follows yet.
+// TestSubscriptionsThatNeedOneBundleShareOnePlan checks that alpha and mesh share a plan because both require beta,
+// which no Subscription follows yet.
 func TestSubscriptionsThatNeedOneBundleShareOnePlan(t *testing.T) {
 	w, content := alphaRequiresBeta(t)
 	w.publish(t, content, "mesh", 1, "beta")
@@ -284,8 +288,8 @@ func TestSubscriptionsThatNeedOneBundleShareOnePlan(t *testing.T) {
 	require.Equal(t, []string{"alpha", "beta-stable-community-olm", "mesh"}, owners(next))
 }
 
-// TestBrokenSetHoldsUpNoOther checks that links is installed, and that only alpha has the condition, if the plan of alpha cannot be
-// made.
+// TestBrokenSetHoldsUpNoOther checks that links is installed, and that only alpha has the condition, if the plan of
+// alpha cannot be made.
 func TestBrokenSetHoldsUpNoOther(t *testing.T) {
 	image := olmcore.Bundle{Image: "registry.example.com/alpha:1"}
 	for name, tt := range map[string]struct {
@@ -357,8 +361,8 @@ func TestBrokenSetHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestBundleThatCannotBeUnpackedHoldsUpNoOtherSet checks that links is installed while the Job that unpacks the bundle of alpha fails
-// again and again.
+// TestBundleThatCannotBeUnpackedHoldsUpNoOtherSet checks that links is installed while the Job that unpacks the bundle
+// of alpha fails again and again.
 func TestBundleThatCannotBeUnpackedHoldsUpNoOtherSet(t *testing.T) {
 	w := newWorld(t)
 	w.olm.InstallPlan = installplan.Config{OPMImage: "opm:1", UtilImage: "util:1", SeparatePlans: true}

@@ -45,8 +45,8 @@ func (r unreadableNamespace) List(
 	return r.Reader.List(ctx, gvk, namespace, selector)
 }
 
-// TestUnpackingThatFailsForOneSetHoldsUpNoOther checks that links is installed and upgraded while the bundle of mesh cannot be unpacked,
-// and that mesh is installed once it can.
+// TestUnpackingThatFailsForOneSetHoldsUpNoOther checks that links is installed and upgraded while the bundle of mesh
+// cannot be unpacked, and that mesh is installed once it can.
 func TestUnpackingThatFailsForOneSetHoldsUpNoOther(t *testing.T) {
 	const elsewhere = "elsewhere"
 	for name, wrong := range map[string]struct {

@@ -19,7 +19,8 @@ import (
 
 var meshPackages = []string{"alpha", "beta", "links", "mesh"}
 
-// meshWorld is a world of four packages that may require each other, whose plans are made for each set of Subscriptions.
+// meshWorld is a world of four packages that may require each other, whose plans are made for each set of
+// Subscriptions.
 type meshWorld struct {
 	*world
 	content  map[string]resolution.Package
@@ -99,8 +100,8 @@ func (m *meshWorld) checkStart(t require.TestingT, p *v1alpha1.InstallPlan, byUI
 	}
 }
 
-// checkOwners requires that a plan of a set is owned by the Subscriptions of its packages, and of packages that require one of these,
-// and by no other. Those that reference it own it.
+// checkOwners requires that a plan of a set is owned by the Subscriptions of its packages, and of packages that require
+// one of these, and by no other. Those that reference it own it.
 func (m *meshWorld) checkOwners(t require.TestingT, p *v1alpha1.InstallPlan, byUID map[string]*v1alpha1.Subscription) {
 	if _, isSeparate := p.Annotations[olmcore.AnnotationSeparatePlan]; !isSeparate {
 		return
@@ -159,8 +160,8 @@ func (m *meshWorld) needNoApproval(t require.TestingT) []*v1alpha1.Subscription 
 	return slices.DeleteFunc(subs, func(s *v1alpha1.Subscription) bool { return waits[s.Spec.Package] })
 }
 
-// TestSeparatePlansInAnyWorld lets users subscribe, approve, publish and switch the option, while writes fail and managers restart.
-// In the end each Subscription has the newest version.
+// TestSeparatePlansInAnyWorld lets users subscribe, approve, publish and switch the option, while writes fail and
+// managers restart. In the end each Subscription has the newest version.
 func TestSeparatePlansInAnyWorld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMeshWorld(t)

@@ -20,9 +20,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestTwoPlansShareAnObject: two plans, of one namespace or of two, describe an object of one name, each with a content of
-// its own, and are carried out at once. Neither takes it from the other for ever. What cannot be changed stays with the
-// first, and the plan of the second says so and fails.
+// TestTwoPlansShareAnObject: two plans, of one namespace or of two, describe an object of one name, each with a content
+// of its own, and are carried out at once. Neither takes it from the other for ever. What cannot be changed stays with
+// the first, and the plan of the second says so and fails.
 func TestTwoPlansShareAnObject(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
 	for kind, c := range map[string]struct {
@@ -99,9 +99,9 @@ func startPlan(t *testing.T, cluster *fake.Cluster, namespace, operator string, 
 	require.NoError(t, cluster.UpdateStatus(plan))
 }
 
-// TestASharedObjectOutlivesOneOfItsOperators checks that an object of the cluster that two plans contain stays when one of
-// both operators is uninstalled, as the other's, whoever wrote it last and in whatever order they go, and that it goes with the
-// last of them. The plans may be gone by then.
+// TestASharedObjectOutlivesOneOfItsOperators checks that an object of the cluster that two plans contain stays when one
+// of both operators is uninstalled, as the other's, whoever wrote it last and in whatever order they go, and that it
+// goes with the last of them. The plans may be gone by then.
 func TestASharedObjectOutlivesOneOfItsOperators(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
 	both := []string{"operator0", "operator1"}
@@ -249,7 +249,8 @@ func (w *sharing) requireOwner(want string) {
 	require.Equal(w, want, got)
 }
 
-// TestASharedObjectSurvivesARestart replaces the controllers after each number of rounds of a cleanup, and after every round.
+// TestASharedObjectSurvivesARestart replaces the controllers after each number of rounds of a cleanup, and after every
+// round.
 func TestASharedObjectSurvivesARestart(t *testing.T) {
 	for rounds := range 8 {
 		t.Run(fmt.Sprint("after ", rounds, " rounds"), func(t *testing.T) {
@@ -317,8 +318,8 @@ func TestASharedObjectAndAnUpgrade(t *testing.T) {
 	}
 }
 
-// TestASharedObjectIsNotLeaked removes the version that the owner labels name without a cleanup. The object goes with the last
-// of its co-owners.
+// TestASharedObjectIsNotLeaked removes the version that the owner labels name without a cleanup. The object goes with
+// the last of its co-owners.
 func TestASharedObjectIsNotLeaked(t *testing.T) {
 	w := newSharing(t)
 	w.install("three", "operator2")

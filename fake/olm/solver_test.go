@@ -65,8 +65,8 @@ func (w *world) status(name string) v1alpha1.SubscriptionStatus {
 	return fake.Find[*v1alpha1.Subscription](w.cluster, namespace, name).Status
 }
 
-// TestTheSolversAnswerMayBeLost: two Subscriptions are resolved together, and whatever write of that is lost, they end with
-// the one plan that they would have had.
+// TestTheSolversAnswerMayBeLost: two Subscriptions are resolved together, and whatever write of that is lost, they end
+// with the one plan that they would have had.
 func TestTheSolversAnswerMayBeLost(t *testing.T) {
 	var last *world
 	require.NoError(t, invariant.Resumable(invariant.World{
@@ -141,8 +141,8 @@ func TestAVersionRangeHoldsAnOperatorUntilItIsTakenAway(t *testing.T) {
 	require.Len(t, w.plans(), 2)
 }
 
-// TestAFailedPlanIsLeftBehind: in a namespace that fails forward a version that leaves the failed one out is installed; one
-// that replaces it is not, nor is any where nothing fails forward.
+// TestAFailedPlanIsLeftBehind: in a namespace that fails forward a version that leaves the failed one out is installed;
+// one that replaces it is not, nor is any where nothing fails forward.
 func TestAFailedPlanIsLeftBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		forward bool

@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/fake"
 )
 
-// TestAStaticGroupKeepsAnAPIFromATenant checks that a ClusterServiceVersion of a tenant, which claims an API first, does not stop the
-// operator of an OperatorGroup whose static APIs contain the API.
+// TestAStaticGroupKeepsAnAPIFromATenant checks that a ClusterServiceVersion of a tenant, which claims an API first,
+// does not stop the operator of an OperatorGroup whose static APIs contain the API.
 func TestAStaticGroupKeepsAnAPIFromATenant(t *testing.T) {
 	c, d := tenantWorld(t)
 	gems := []v1alpha1.CRDDescription{{Name: "gems.example.org", Version: "v1", Kind: "Gem"}}

@@ -52,7 +52,8 @@ func (w *world) createGroup() error {
 	})
 }
 
-// orphans are the objects outside the namespaces whose owner is gone, and the namespaces with the mark of a group that is.
+// orphans are the objects outside the namespaces whose owner is gone, and the namespaces with the mark of a group that
+// is.
 func (w *world) orphans() []string {
 	exists := func(owner olmcore.Owner) bool {
 		if owner.Kind == operatorsv1.OperatorGroupKind {
@@ -79,8 +80,8 @@ func (w *world) orphans() []string {
 	return found
 }
 
-// TestWhatVanishedIsSweptUp: a version without its finalizer and an OperatorGroup go; what they leave is reported and, when
-// the sweep may, removed once it is ten minutes old.
+// TestWhatVanishedIsSweptUp: a version without its finalizer and an OperatorGroup go; what they leave is reported and,
+// when the sweep may, removed once it is ten minutes old.
 func TestWhatVanishedIsSweptUp(t *testing.T) {
 	for name, acts := range map[string]bool{"reports": false, "acts": true} {
 		t.Run(name, func(t *testing.T) {
@@ -106,8 +107,8 @@ func TestWhatVanishedIsSweptUp(t *testing.T) {
 	}
 }
 
-// TestAStormOfSweeps lets versions and groups vanish at any moment while plans install and writes fail. In the end nothing
-// is without its owner, and what is wanted runs: the sweep takes nothing that anybody needs.
+// TestAStormOfSweeps lets versions and groups vanish at any moment while plans install and writes fail. In the end
+// nothing is without its owner, and what is wanted runs: the sweep takes nothing that anybody needs.
 func TestAStormOfSweeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := sweptWorld(t, true)

@@ -147,8 +147,8 @@ func outside(t *testing.T, c *fake.Cluster) map[string]any {
 	return out
 }
 
-// TestATenantChangesNothingOutsideHisNamespace, nor a user's object in it, nor reads what he may not: whatever he writes by
-// hand into his namespace, where the OperatorGroup prescribes an account.
+// TestATenantChangesNothingOutsideHisNamespace, nor a user's object in it, nor reads what he may not: whatever he
+// writes by hand into his namespace, where the OperatorGroup prescribes an account.
 func TestATenantChangesNothingOutsideHisNamespace(t *testing.T) {
 	webhook := precious()
 	webhook.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
@@ -239,8 +239,8 @@ func TestATenantChangesNothingOutsideHisNamespace(t *testing.T) {
 	}
 }
 
-// TestATenantHidesNoCharactersInSharedStatuses checks that the characters that people do not see are escaped in messages which the
-// controller copies into a status. An Operator is cluster-scoped.
+// TestATenantHidesNoCharactersInSharedStatuses checks that the characters that people do not see are escaped in
+// messages which the controller copies into a status. An Operator is cluster-scoped.
 func TestATenantHidesNoCharactersInSharedStatuses(t *testing.T) {
 	c, d := tenantWorld(t)
 	d.Controllers = (&olm.OLM{Options: controllers.Options{Sweeps: true, Operators: true}}).Controllers()

@@ -72,8 +72,8 @@ func TestABundleImageIsUnpackedAndInstalled(t *testing.T) {
 	require.Contains(t, w.plans()[0].Status.Plan[0].Resource.Manifest, `"kind":"ConfigMap","name":"`+name)
 }
 
-// TestANamespaceUnpacksFewBundlesAtATime checks that Subscriptions to many operators of a shared catalog do not fill its namespace with
-// Jobs, and that all bundles are unpacked one after the other.
+// TestANamespaceUnpacksFewBundlesAtATime checks that Subscriptions to many operators of a shared catalog do not fill
+// its namespace with Jobs, and that all bundles are unpacked one after the other.
 func TestANamespaceUnpacksFewBundlesAtATime(t *testing.T) {
 	const bundles, atATime = 35, 10
 	w := newWorld(t)

@@ -37,8 +37,8 @@ func (w *world) channel(t *testing.T, name string) {
 	require.NoError(t, fake.Edit(w.cluster, namespace, "alpha", func(s *v1alpha1.Subscription) { s.Spec.Channel = name }))
 }
 
-// TestPlanWithoutStepsKeepsItsApproval: the namespace cannot be resolved, and alpha's condition says so. Once the namespace can be
-// resolved again, the plan gets its steps and is executed as approved.
+// TestPlanWithoutStepsKeepsItsApproval: the namespace cannot be resolved, and alpha's condition says so. Once the
+// namespace can be resolved again, the plan gets its steps and is executed as approved.
 func TestPlanWithoutStepsKeepsItsApproval(t *testing.T) {
 	w, plan := withoutSteps(t, func(w *world) { w.channel(t, "nosuch") })
 	require.NoError(t, w.approveAll())
@@ -58,8 +58,8 @@ func TestPlanWithoutStepsKeepsItsApproval(t *testing.T) {
 	w.requireInstalled(t, "alpha")
 }
 
-// TestPlanWithoutStepsEndsAfterAManualInstallation: a user creates the version by hand. The plan ends, and the Subscription does not
-// report a pending plan any more.
+// TestPlanWithoutStepsEndsAfterAManualInstallation: a user creates the version by hand. The plan ends, and the
+// Subscription does not report a pending plan any more.
 func TestPlanWithoutStepsEndsAfterAManualInstallation(t *testing.T) {
 	w, plan := withoutSteps(t, func(w *world) {
 		for _, o := range w.bundle("alpha", 1) {
@@ -83,8 +83,8 @@ func TestPlanWithoutStepsEndsAfterAManualInstallation(t *testing.T) {
 	}
 }
 
-// TestStepsAndTheEndOfAPlanMeetAtTheAPIServer: one manager ends the plan while another one, whose cache is older, writes the steps.
-// The API server rejects the second write.
+// TestStepsAndTheEndOfAPlanMeetAtTheAPIServer: one manager ends the plan while another one, whose cache is older,
+// writes the steps. The API server rejects the second write.
 func TestStepsAndTheEndOfAPlanMeetAtTheAPIServer(t *testing.T) {
 	for _, first := range []string{"steps", "end"} {
 		t.Run(first+" first", func(t *testing.T) {
@@ -115,9 +115,10 @@ func TestStepsAndTheEndOfAPlanMeetAtTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestPlanWithoutStepsEndsAfterItsUpgradeIsWithdrawn: a plan for an upgrade gets no steps, because the API server rejects writes of
-// its status. Meanwhile the catalog withdraws the upgrade: no version that it offers replaces the installed one. The Subscription
-// keeps the installed version and does not wait for the plan. Once the upgrade is offered again, it is installed.
+// TestPlanWithoutStepsEndsAfterItsUpgradeIsWithdrawn: a plan for an upgrade gets no steps, because the API server
+// rejects writes of its status. Meanwhile the catalog withdraws the upgrade: no version that it offers replaces the
+// installed one. The Subscription keeps the installed version and does not wait for the plan. Once the upgrade is
+// offered again, it is installed.
 func TestPlanWithoutStepsEndsAfterItsUpgradeIsWithdrawn(t *testing.T) {
 	one, two := resolution.ChannelEntry{Name: csvName("alpha", 1)}, resolution.ChannelEntry{Name: csvName("alpha", 2)}
 	upgrade := two

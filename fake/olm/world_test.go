@@ -214,8 +214,8 @@ func TestAPlanDoesNotFightTheCleanUp(t *testing.T) {
 
 var faultModes = []fake.FaultMode{fake.FailWithoutEffect, fake.FailAfterEffect, fake.Conflict, fake.Crash}
 
-// TestAStorm lets users and the world do anything in any order, then stops, and requires that nothing forbidden happened on
-// the way and that everything that is wanted is there in the end.
+// TestAStorm lets users and the world do anything in any order, then stops, and requires that nothing forbidden
+// happened on the way and that everything that is wanted is there in the end.
 func TestAStorm(t *testing.T) {
 	kinds := []string{"InstallPlan", "Subscription", "ClusterServiceVersion", "Pod", "Deployment", "ClusterRole", "CatalogSource", "CustomResourceDefinition"}
 	verbs := []olmcore.Verb{olmcore.VerbCreate, olmcore.VerbUpdate, olmcore.VerbUpdateStatus, olmcore.VerbDelete}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scenario runs stories about a simulated cluster that are written down in text files, and compares what happens
-// with what the file says.
+// Package scenario runs stories about a simulated cluster that are written down in text files, and compares what
+// happens with what the file says.
 //
-// A file is a sequence of steps: one or more command lines, YAML for the last of them where it takes some, a line "----",
-// the expected output, and an empty line. Lines that start with # are comments.
+// A file is a sequence of steps: one or more command lines, YAML for the last of them where it takes some, a line
+// "----", the expected output, and an empty line. Lines that start with # are comments.
 //
 //	# The node under the only registry Pod is removed.
 //	load catalog.yaml nodes=a,b
@@ -22,13 +22,14 @@
 //
 //	err := scenario.RunAll("testdata/*.txt", scenario.Config{Controllers: controllers})
 //
-// With the environment variable OLMCORE_UPDATE=1 the expected parts are written anew; read the difference as you would read
-// code.
+// With the environment variable OLMCORE_UPDATE=1 the expected parts are written anew; read the difference as you would
+// read code.
 //
 // # Commands
 //
-// A command that fails prints "error: " and the message; the story goes on. KIND is a kind or resource in any case, with
-// the group behind a dot where it is ambiguous. FILE is relative to the scenario file. YAML may hold many documents.
+// A command that fails prints "error: " and the message; the story goes on. KIND is a kind or resource in any case,
+// with the group behind a dot where it is ambiguous. FILE is relative to the scenario file. YAML may hold many
+// documents.
 //
 //	load [FILE...] [nodes=A,B]     objects as they are, with status (Cluster.Load)
 //	create [FILE...]               objects as kubectl creates them
@@ -51,7 +52,7 @@
 //	finish-job NAME [FAILURE]
 //	inject MODE [VERB] [KIND] [nth=N], recover
 //
-// NAME is namespace/name, or name for cluster-scoped kinds. settle, run and idle print one line for each action and each
-// transition, see fake.Event; run and idle put the time since their start in front. settle ends with one line for each key
-// that waits for a time: "catalog olm/cool: again in 30s".
+// NAME is namespace/name, or name for cluster-scoped kinds. settle, run and idle print one line for each action and
+// each transition, see fake.Event; run and idle put the time since their start in front. settle ends with one line for
+// each key that waits for a time: "catalog olm/cool: again in 30s".
 package scenario

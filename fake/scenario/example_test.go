@@ -11,7 +11,8 @@ import (
 	"github.com/olmcore/olm/fake/scenario"
 )
 
-// A story in a file, run with OLM's controllers. A test names all files of a folder: scenario.RunAll("testdata/*.txt", config).
+// A story in a file, run with OLM's controllers. A test names all files of a folder: scenario.RunAll("testdata/*.txt",
+// config).
 func ExampleRun() {
 	const story = `# A user changes a ConfigMap.
 load nodes=a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apigroup contains the rules about API groups that several operators want to serve: which APIServices keep an operator
-// from adding to a group, and how a cluster administrator shares a group with the operators of a namespace.
+// Package apigroup contains the rules about API groups that several operators want to serve: which APIServices keep an
+// operator from adding to a group, and how a cluster administrator shares a group with the operators of a namespace.
 package apigroup
 
 import (
@@ -35,7 +35,8 @@ func FollowsDefinitions(service *apiregistrationv1.APIService) bool {
 	return service.Labels[labelAutomanaged] == followsCRDs
 }
 
-// IsSharedWith reports whether a cluster administrator shared the API group of an object with the operators of a namespace.
+// IsSharedWith reports whether a cluster administrator shared the API group of an object with the operators of a
+// namespace.
 func IsSharedWith(o olmcore.Object, namespace string) bool {
 	for name := range strings.SplitSeq(o.GetAnnotations()[olmcore.AnnotationAPIGroupSharedWith], ",") {
 		if strings.TrimSpace(name) == namespace {
@@ -59,9 +60,9 @@ func (o Obstacle) sharedWith() string {
 	return o.Object.GetAnnotations()[olmcore.AnnotationAPIGroupSharedWith]
 }
 
-// Advice returns a sentence with the command with which a cluster administrator shares the objects of one or more obstacles with a
-// namespace. The objects stay shared with the namespaces that they name. One command therefore covers only the objects with the same
-// value.
+// Advice returns a sentence with the command with which a cluster administrator shares the objects of one or more
+// obstacles with a namespace. The objects stay shared with the namespaces that they name. One command therefore covers
+// only the objects with the same value.
 func Advice(namespace string, obstacles []Obstacle) string {
 	value := obstacles[0].sharedWith()
 	var names []string

@@ -22,9 +22,9 @@ var served = sets.New(
 // aggregated contains the groups that extension API servers serve by convention.
 var aggregated = sets.New("metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io", "packages.operators.coreos.com")
 
-// IsServed reports whether an API group is one of Kubernetes or OLM. Clients would follow a version that an operator added to such a
-// group instead of the versions of Kubernetes. Groups of Kubernetes that operators implement, such as metrics.k8s.io, are not among
-// them.
+// IsServed reports whether an API group is one of Kubernetes or OLM. Clients would follow a version that an operator
+// added to such a group instead of the versions of Kubernetes. Groups of Kubernetes that operators implement, such as
+// metrics.k8s.io, are not among them.
 func IsServed(group string) bool { return !strings.Contains(group, ".") || served.Has(group) }
 
 // IsAggregated reports whether an extension API server serves an API group: operators add an APIService to it, and no

@@ -30,8 +30,8 @@ type recorded struct {
 	Objects map[string]string
 }
 
-// withoutPlans leaves out the InstallPlans of namespaces in which managers raced, and which of them a Subscription refers
-// to: one that saw half of what the other wrote makes a plan of its own for the rest.
+// withoutPlans leaves out the InstallPlans of namespaces in which managers raced, and which of them a Subscription
+// refers to: one that saw half of what the other wrote makes a plan of its own for the rest.
 func (r recorded) withoutPlans(prefix string) recorded {
 	plans := " InstallPlan " + prefix
 	out := recorded{Objects: map[string]string{}}

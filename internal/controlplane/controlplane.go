@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlplane starts a real control plane for tests: etcd, kube-apiserver and kube-controller-manager, as child
-// processes on loopback, with OLM's CRDs. No container runtime and no privileges are needed. Kubelets and the scheduler are
-// played by Nodes, what the API server calls by Network.
+// Package controlplane starts a real control plane for tests: etcd, kube-apiserver and kube-controller-manager, as
+// child processes on loopback, with OLM's CRDs. No container runtime and no privileges are needed. Kubelets and the
+// scheduler are played by Nodes, what the API server calls by Network.
 //
 // The three are one binary, which the script build makes when it is missing.
 package controlplane
@@ -63,7 +63,8 @@ func Binary() (string, error) {
 	return path, nil
 }
 
-// Start starts a control plane; Stop ends it. Its processes also end by themselves when this process does, in whatever way.
+// Start starts a control plane; Stop ends it. Its processes also end by themselves when this process does, in whatever
+// way.
 func Start(o Options) (*ControlPlane, error) {
 	binary, err := Binary()
 	if err != nil {

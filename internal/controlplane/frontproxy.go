@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// proxyAs makes the API server say who it asks for when it passes a request on to an APIService: with a certificate that
-// is its own authority, and in the headers that every aggregated API server trusts then.
+// proxyAs makes the API server say who it asks for when it passes a request on to an APIService: with a certificate
+// that is its own authority, and in the headers that every aggregated API server trusts then.
 func (c *ControlPlane) proxyAs(name string, server *envtest.APIServer) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -31,7 +31,8 @@ func (c Counted) Writes() bool {
 	return false
 }
 
-// RequestCounts returns the API server's metric apiserver_request_total, without watches, which are counted when they end.
+// RequestCounts returns the API server's metric apiserver_request_total, without watches, which are counted when they
+// end.
 func (c *ControlPlane) RequestCounts(ctx context.Context) (map[Counted]float64, error) {
 	config := rest.CopyConfig(c.Config)
 	config.APIPath, config.NegotiatedSerializer = "/", scheme.Codecs

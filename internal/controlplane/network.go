@@ -30,8 +30,8 @@ egressSelections:
 `
 
 // Network plays kube-proxy, the names of Services, and the programs in Pods: when the API server calls a Service, for a
-// webhook or an APIService, or another program does through the proxy at URL, one of its ready Pods answers, each in turn.
-// Which Pods those are, the EndpointSlices of Kubernetes say.
+// webhook or an APIService, or another program does through the proxy at URL, one of its ready Pods answers, each in
+// turn. Which Pods those are, the EndpointSlices of Kubernetes say.
 type Network struct {
 	// URL is that of an HTTP proxy on loopback into the network.
 	URL string

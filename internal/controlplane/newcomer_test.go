@@ -200,8 +200,8 @@ func (r *registryPods) answer(pod *corev1.Pod, conn net.Conn) {
 	_, _ = io.Copy(conn, behind)
 }
 
-// runManager runs the program as a Pod of the Deployment would, but for the ports that it listens on, and waits until it
-// is ready.
+// runManager runs the program as a Pod of the Deployment would, but for the ports that it listens on, and waits until
+// it is ready.
 func runManager(t *testing.T, w *realWorld, binary string, d *appsv1.Deployment, proxy string) {
 	pod := d.Spec.Template.Spec
 	admin, err := kubernetes.NewForConfig(w.plane.Config)

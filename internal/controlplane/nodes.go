@@ -308,8 +308,8 @@ func (n *Nodes) statuses(containers []corev1.Container, state corev1.ContainerSt
 	return statuses, waits
 }
 
-// ready makes a Pod ready that is not, one step after it started, or after its node came back; one that has something to
-// do has ended by then.
+// ready makes a Pod ready that is not, one step after it started, or after its node came back; one that has something
+// to do has ended by then.
 func (n *Nodes) ready(ctx context.Context, pod *corev1.Pod) error {
 	if pod.Status.Phase != corev1.PodRunning {
 		return nil

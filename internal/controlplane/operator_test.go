@@ -109,8 +109,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}}}}}}
 `
 
-// operator is the program in the Pods of gamma. It serves with the files that it was started with and, every other time,
-// with those that are mounted now, as programs do that read them again.
+// operator is the program in the Pods of gamma. It serves with the files that it was started with and, every other
+// time, with those that are mounted now, as programs do that read them again.
 type operator struct {
 	reader olmcore.Reader
 	server *http.Server
@@ -279,7 +279,8 @@ func convert(body []byte) (any, error) {
 	return review, nil
 }
 
-// agedIssuer issues certificates that have an hour left, and must be replaced long before; once it is renewed, new ones.
+// agedIssuer issues certificates that have an hour left, and must be replaced long before; once it is renewed, new
+// ones.
 type agedIssuer struct {
 	selfsigned.Issuer
 	replaceAfter time.Duration

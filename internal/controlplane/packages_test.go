@@ -41,7 +41,8 @@ import (
 
 var packageManifests = schema.GroupVersionResource{Group: "packages.operators.coreos.com", Version: "v1", Resource: "packagemanifests"}
 
-// content of a catalog with one package; with icon it is one that operator-registry would not serve, as it looks into it.
+// content of a catalog with one package; with icon it is one that operator-registry would not serve, as it looks into
+// it.
 const icon = `,"icon":{"base64data":"PHN2Zy8+","mediatype":"image/svg+xml"}`
 
 const packageText = `
@@ -50,10 +51,10 @@ const packageText = `
 {"schema":"olm.bundle","package":"NAME","name":"NAME.v1","image":"i","properties":[{"type":"olm.package","value":{"packageName":"NAME","version":"1.0.0"}}]}
 `
 
-// The manifests of examples/packageserver are applied, the manager installs them as an operator, and its program, in the Pod
-// with the certificate that the manager made, answers what kubectl asks of the API server: who may see a namespace sees what
-// can be installed in it. One catalog is a file; the other is what a registry of operator-registry serves behind its
-// Service, until that serves something else.
+// The manifests of examples/packageserver are applied, the manager installs them as an operator, and its program, in
+// the Pod with the certificate that the manager made, answers what kubectl asks of the API server: who may see a
+// namespace sees what can be installed in it. One catalog is a file; the other is what a registry of operator-registry
+// serves behind its Service, until that serves something else.
 func TestPackageManifestsAreServed(t *testing.T) {
 	w := newRealWorld(t)
 	namespaces(t, w, "olm", "team", "ops")
@@ -192,8 +193,8 @@ func manifestsOf(t testing.TB, dir string) (objects []olmcore.Object) {
 	return objects
 }
 
-// servePackages runs the program of examples/packageserver, built as its Dockerfile does it, in place of the Pods. It has
-// the content of some catalogs from files, and reaches the registries of others.
+// servePackages runs the program of examples/packageserver, built as its Dockerfile does it, in place of the Pods. It
+// has the content of some catalogs from files, and reaches the registries of others.
 func servePackages(t testing.TB, w *realWorld, registry *registryPods, catalogs map[string][]string) {
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "packageserver"), "./cmd/packageserver")

@@ -15,8 +15,8 @@ import (
 	"github.com/olmcore/olm/internal/controlplane"
 )
 
-// requirePreflight: with the rights of the manifests the checks before a start find nothing, also for a shard; with fewer
-// they name what is missing, and a server that is not trusted is said.
+// requirePreflight: with the rights of the manifests the checks before a start find nothing, also for a shard; with
+// fewer they name what is missing, and a server that is not trusted is said.
 func requirePreflight(t *testing.T, plane *controlplane.ControlPlane) {
 	preflight := func(config *rest.Config, o controllers.Options) error {
 		cluster, err := olmdynamic.New(config)

@@ -57,8 +57,8 @@ spec:
               containers: [{name: operator, image: "registry.example.com/delta:vVERSION"}]
 `
 
-// An operator of all namespaces is seen in each of them: two managers make a copy of its version there, also where one comes
-// later, take them away when the cluster's administrator wants none, and bring them back.
+// An operator of all namespaces is seen in each of them: two managers make a copy of its version there, also where one
+// comes later, take them away when the cluster's administrator wants none, and bring them back.
 func TestAnOperatorOfAllNamespacesIsSeenInEach(t *testing.T) {
 	w := newRealWorldWith(t, controlplane.Options{NodeMonitorGrace: 5 * time.Minute})
 	publish(t, map[string]int{"delta": 1})
@@ -132,8 +132,8 @@ func copiesAre(t testing.TB, w world, disabled metav1.ConditionStatus) bool {
 	return c != nil && c.Status == disabled
 }
 
-// An operator may do in the namespaces that its OperatorGroup targets what its version says, and nowhere else: RBAC decides,
-// as the group changes. And it may speak of itself in its OperatorCondition, and in no other.
+// An operator may do in the namespaces that its OperatorGroup targets what its version says, and nowhere else: RBAC
+// decides, as the group changes. And it may speak of itself in its OperatorCondition, and in no other.
 func TestAnOperatorMayActWhereItsGroupTargets(t *testing.T) {
 	w := newRealWorldWith(t, controlplane.Options{NodeMonitorGrace: 5 * time.Minute})
 	publish(t, map[string]int{"delta": 1})

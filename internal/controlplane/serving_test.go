@@ -33,8 +33,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// An operator of all namespaces serves webhooks and an API. The API server calls it with the certificates that two managers
-// gave it, without a gap while these are replaced, and knows nothing of it any more once it is uninstalled.
+// An operator of all namespaces serves webhooks and an API. The API server calls it with the certificates that two
+// managers gave it, without a gap while these are replaced, and knows nothing of it any more once it is uninstalled.
 func TestTheAPIServerCallsAnOperator(t *testing.T) {
 	w := newRealWorldWith(t, controlplane.Options{NodeMonitorGrace: 5 * time.Minute})
 	issuer := &agedIssuer{replaceAfter: 20 * time.Second}
@@ -243,8 +243,8 @@ func repeatedly(t testing.TB, user dynamic.Interface) *repeated {
 	return r
 }
 
-// requireTrusted looks at the cluster after each write: whoever calls the operator trusts the certificate in its Secret, also
-// the one before, as long as Pods serve with that; and in between both authorities are trusted.
+// requireTrusted looks at the cluster after each write: whoever calls the operator trusts the certificate in its
+// Secret, also the one before, as long as Pods serve with that; and in between both authorities are trusted.
 func requireTrusted(t testing.TB, w *realWorld) {
 	requests, err := w.plane.Requests("")
 	require.NoError(t, err)

@@ -234,9 +234,9 @@ func ofAlpha[T olmcore.Object](objects []T) []T {
 	})
 }
 
-// Two managers work on the same Subscriptions. In two namespaces a Manual one exists when an Automatic one comes, or the
-// other way round; in two both are there when the namespace can be resolved at last. Every plan ends with the union of its
-// owners, and none is ever taken away; how many plans there are where both come at once is a matter of timing.
+// Two managers work on the same Subscriptions. In two namespaces a Manual one exists when an Automatic one comes, or
+// the other way round; in two both are there when the namespace can be resolved at last. Every plan ends with the union
+// of its owners, and none is ever taken away; how many plans there are where both come at once is a matter of timing.
 func TestTwoManagersEndWithTheUnionOfOwners(t *testing.T) {
 	fake, real := eachWorld(t, func(t *testing.T, w world) {
 		publish(t, map[string]int{"alpha": 1, "beta": 1})

@@ -67,8 +67,8 @@ func (r *reports) done() []report {
 	return append([]report(nil), r.all...)
 }
 
-// quick is what both worlds configure: seconds where minutes are the default. The grace of a silent node is longer than its
-// Pods are tolerated, so that these are marked for deletion before they are replaced, also on a busy machine.
+// quick is what both worlds configure: seconds where minutes are the default. The grace of a silent node is longer than
+// its Pods are tolerated, so that these are marked for deletion before they are replaced, also on a busy machine.
 var quick = catalog.Config{
 	NodeUnreachableGrace: 6 * time.Second, NodeNotReadyGrace: 2 * time.Second, NodeGoneGrace: 2 * time.Second,
 }
@@ -170,7 +170,8 @@ func subscribe(namespace, name string, approval v1alpha1.Approval) *v1alpha1.Sub
 	}
 }
 
-// eachWorld runs a story in which no node fails in the fake and in the real world: a busy machine does not make one fail.
+// eachWorld runs a story in which no node fails in the fake and in the real world: a busy machine does not make one
+// fail.
 func eachWorld(t *testing.T, story func(t *testing.T, w world)) (fake, live recorded) {
 	return eachWorldWith(t, controlplane.Options{NodeMonitorGrace: 5 * time.Minute}, story)
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// AsOLM returns a copy of an object in the form in which OLM writes it: without the labels and annotations that only this
-// library writes, with webhook rules for objects of all scopes, with names that the API server generates, with repeated
-// accounts, without the namespace of subjects, with owner kinds in lower case, with the characters that this library escapes
-// in messages, and with the lists that OLM does not sort in another order.
+// AsOLM returns a copy of an object in the form in which OLM writes it: without the labels and annotations that only
+// this library writes, with webhook rules for objects of all scopes, with names that the API server generates, with
+// repeated accounts, without the namespace of subjects, with owner kinds in lower case, with the characters that this
+// library escapes in messages, and with the lists that OLM does not sort in another order.
 func AsOLM(o olmcore.Object) olmcore.Object {
 	o = o.DeepCopyObject().(olmcore.Object)
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
@@ -136,7 +136,8 @@ func unescape(message *string) {
 	})
 }
 
-// isOfBundle reports whether a ClusterRole or ClusterRoleBinding is a manifest of a bundle. OLM writes no owner labels on it.
+// isOfBundle reports whether a ClusterRole or ClusterRoleBinding is a manifest of a bundle. OLM writes no owner labels
+// on it.
 func isOfBundle(o olmcore.Object) bool {
 	labels := o.GetLabels()
 	return labels[olmcore.LabelOwnerKind] == v1alpha1.ClusterServiceVersionKind && labels["olm.permissions.hash"] == "" &&

@@ -3,8 +3,8 @@
 // Package late keeps the values that were asked for last, in bounded memory.
 package late
 
-// Values are values by their keys: at least Many that were asked for last once there are as many, at most twice as many.
-// The zero value keeps none. It is not safe for concurrent use.
+// Values are values by their keys: at least Many that were asked for last once there are as many, at most twice as
+// many. The zero value keeps none. It is not safe for concurrent use.
 type Values[K comparable, V any] struct {
 	Many        int
 	now, before map[K]V

@@ -10,12 +10,12 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Keys returns the keys of an InstallPlan. Two plans collide if they share a key. If hasAll is true, the plan collides with every
-// other plan.
+// Keys returns the keys of an InstallPlan. Two plans collide if they share a key. If hasAll is true, the plan collides
+// with every other plan.
 type Keys func(plan *v1alpha1.InstallPlan) (keys []string, hasAll bool)
 
-// OfOneGeneration returns the sets of plans that have the same generation and collide, directly or through other plans of the set.
-// The sets and their plans keep the order of the list. Plans without a generation are left out.
+// OfOneGeneration returns the sets of plans that have the same generation and collide, directly or through other plans
+// of the set. The sets and their plans keep the order of the list. Plans without a generation are left out.
 func OfOneGeneration(list []*v1alpha1.InstallPlan, keysOf Keys) (sets [][]*v1alpha1.InstallPlan) {
 	var generations []int
 	byGeneration := map[int][]*v1alpha1.InstallPlan{}
@@ -35,8 +35,8 @@ func OfOneGeneration(list []*v1alpha1.InstallPlan, keysOf Keys) (sets [][]*v1alp
 	return sets
 }
 
-// Colliding returns the sets of plans that collide, directly or through other plans of the set. A plan that collides with no other is
-// in no set. The sets and their plans keep the order of the list.
+// Colliding returns the sets of plans that collide, directly or through other plans of the set. A plan that collides
+// with no other is in no set. The sets and their plans keep the order of the list.
 func Colliding(list []*v1alpha1.InstallPlan, keysOf Keys) (sets [][]*v1alpha1.InstallPlan) {
 	// parent is a forest of plans by index. Plans of one tree collide.
 	parent, firstWith, joinsAll := make([]int, len(list)), map[string]int{}, false
@@ -75,7 +75,8 @@ func Colliding(list []*v1alpha1.InstallPlan, keysOf Keys) (sets [][]*v1alpha1.In
 // maxNames is the number of plans that Names spells out.
 const maxNames = 5
 
-// Names returns the names of plans for a message, with the right form of the verb: "InstallPlan a has" or "InstallPlans a and b have".
+// Names returns the names of plans for a message, with the right form of the verb: "InstallPlan a has" or "InstallPlans
+// a and b have".
 func Names(list []*v1alpha1.InstallPlan, singular, plural string) string {
 	var names []string
 	for _, p := range list[:min(len(list), maxNames)] {

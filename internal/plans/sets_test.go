@@ -15,7 +15,8 @@ import (
 	_ "github.com/olmcore/olm/internal/seeded"
 )
 
-// withKeys is a plan whose name is its generation and its keys, for example "a,b". The key "*" collides with every plan.
+// withKeys is a plan whose name is its generation and its keys, for example "a,b". The key "*" collides with every
+// plan.
 func withKeys(generation int, keys string) *v1alpha1.InstallPlan {
 	p := &v1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Name: keys}}
 	p.Spec.Generation = generation

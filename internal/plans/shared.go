@@ -12,13 +12,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// AnnotationContributors is the annotation of an InstallPlan that contains the UIDs of the Subscriptions that it was made for,
-// separated by commas.
+// AnnotationContributors is the annotation of an InstallPlan that contains the UIDs of the Subscriptions that it was
+// made for, separated by commas.
 const AnnotationContributors = olmcore.KeyPrefix + "contributors"
 
-// IsShared reports whether a plan was made for more Subscriptions than those whose names isInSet accepts, and may still be replaced
-// by plans of their sets. It returns false for a plan that has started, has ended, is being deleted, was approved by a user, or was
-// made for one set. subscriptions contains all Subscriptions of the namespace.
+// IsShared reports whether a plan was made for more Subscriptions than those whose names isInSet accepts, and may still
+// be replaced by plans of their sets. It returns false for a plan that has started, has ended, is being deleted, was
+// approved by a user, or was made for one set. subscriptions contains all Subscriptions of the namespace.
 func IsShared(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, isInSet func(name string) bool) bool {
 	isOver := plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete || plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed
 	isApproved := plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved

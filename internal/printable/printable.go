@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Line returns a text as one line: white space becomes a blank, what is not shown is escaped as in Go, and what is longer
-// than most characters is cut.
+// Line returns a text as one line: white space becomes a blank, what is not shown is escaped as in Go, and what is
+// longer than most characters is cut.
 func Line(s string, most int) string {
 	var b strings.Builder
 	n := 0
@@ -42,12 +42,12 @@ func Line(s string, most int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// OneLine returns a whole text as one line: white space becomes a blank, and what is not shown is escaped as in Go. A text of one
-// line of which people see each character is returned as it is, without blanks at its ends.
+// OneLine returns a whole text as one line: white space becomes a blank, and what is not shown is escaped as in Go. A
+// text of one line of which people see each character is returned as it is, without blanks at its ends.
 func OneLine(s string) string { return Line(s, math.MaxInt) }
 
-// Errors returns a line for each error that errors.Join joined, or one line for any other error. An error text with line ends
-// adds no lines.
+// Errors returns a line for each error that errors.Join joined, or one line for any other error. An error text with
+// line ends adds no lines.
 func Errors(err error) []string {
 	joined, isJoined := err.(interface{ Unwrap() []error })
 	if !isJoined {
@@ -70,8 +70,8 @@ func Lines(s string) string { return escape(s, "\n", inJSON) }
 // characters is returned as it is.
 func Text(s string) string { return escape(s, "\n\t", inJSON) }
 
-// Keep returns the message to write into a status that has a recorded one: Text of the new message, or the recorded message if the two
-// differ in their escaping alone. OLM escapes no characters, and what it recorded needs no write.
+// Keep returns the message to write into a status that has a recorded one: Text of the new message, or the recorded
+// message if the two differ in their escaping alone. OLM escapes no characters, and what it recorded needs no write.
 func Keep(recorded, message string) string {
 	if text := Text(message); Text(recorded) != text {
 		return text
@@ -134,8 +134,8 @@ const (
 	brailleNothing = '\u2800'
 )
 
-// isShown reports whether people see a character after and before others. A joiner and the selectors of a form are shown
-// only as parts of an emoji.
+// isShown reports whether people see a character after and before others. A joiner and the selectors of a form are
+// shown only as parts of an emoji.
 func isShown(previous, r rune, next string) bool {
 	switch r {
 	case joiner:

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// YAML returns a value as YAML in which what is not shown is escaped. It decodes to the same value. A document without such
-// characters is that of sigs.k8s.io/yaml.
+// YAML returns a value as YAML in which what is not shown is escaped. It decodes to the same value. A document without
+// such characters is that of sigs.k8s.io/yaml.
 func YAML(value any) ([]byte, error) {
 	document, err := json.Marshal(value)
 	if err != nil {
@@ -24,8 +24,9 @@ func YAML(value any) ([]byte, error) {
 
 // YAMLOf is YAML for a JSON document.
 func YAMLOf(document []byte) ([]byte, error) {
-	// YAML has escape sequences in double quotes only, and its encoder quotes few texts. It also rejects long keys. So each text to be
-	// escaped and each long key is encoded as a plain word that occurs nowhere else, which is then replaced by the quoted text.
+	// YAML has escape sequences in double quotes only, and its encoder quotes few texts. It also rejects long keys. So
+	// each text to be escaped and each long key is encoded as a plain word that occurs nowhere else, which is then
+	// replaced by the quoted text.
 	words := wordsFor(document)
 	replaced, quoted, err := words.replace(document)
 	if err != nil {
@@ -41,7 +42,8 @@ func YAMLOf(document []byte) ([]byte, error) {
 	return []byte(strings.NewReplacer(quoted...).Replace(string(out))), nil
 }
 
-// maxKey is the length in bytes up to which a key needs no "? " mark. YAML allows 1,024 characters for a key without one.
+// maxKey is the length in bytes up to which a key needs no "? " mark. YAML allows 1,024 characters for a key without
+// one.
 const maxKey = 1000
 
 // markKey writes a key with a mark of its own: "? key", and the value behind ":" in the next line, below the mark.
@@ -55,7 +57,8 @@ func markKey(document []byte, key string) []byte {
 	return slices.Concat(document[:at], []byte(marked), document[at+len(key)+1:])
 }
 
-// words are made of a prefix that a document does not contain, and a number. longKeys are those of keys longer than maxKey.
+// words are made of a prefix that a document does not contain, and a number. longKeys are those of keys longer than
+// maxKey.
 type words struct {
 	prefix   string
 	longKeys []string

@@ -15,11 +15,11 @@ import (
 // decidesDeletes are the packages that decide which objects are deleted, with everything below them.
 var decidesDeletes = []string{"catalog", "subscription", "installplan", "csv", "controllers", "preview"}
 
-// deletesByUID are the functions that may delete an object whatever its resourceVersion is, each with the reason why the
-// UID is enough. A Delete of olmcore.DeleteOf has both as preconditions, and needs no row. A row is right only where
-// nothing that the object itself contains is a reason for its deletion: labels, annotations, owner references, spec and
-// status may change between the read and the write. No function of today is of that kind. Even an operand, which is
-// deleted because its ClusterServiceVersion is, stays if it has the annotation that keeps it.
+// deletesByUID are the functions that may delete an object whatever its resourceVersion is, each with the reason why
+// the UID is enough. A Delete of olmcore.DeleteOf has both as preconditions, and needs no row. A row is right only
+// where nothing that the object itself contains is a reason for its deletion: labels, annotations, owner references,
+// spec and status may change between the read and the write. No function of today is of that kind. Even an operand,
+// which is deleted because its ClusterServiceVersion is, stays if it has the annotation that keeps it.
 var deletesByUID = map[string]string{}
 
 // TestDeletesCarryTheResourceVersion checks that packages make a Delete with olmcore.DeleteOf, which carries the

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package realdata finds the published operators that tests run against. They are not part of this repository: they are
-// looked for in the folder that OLMCORE_DATA names or, without it, in olm-data or shared/data beside the module, and tests
-// that need them are skipped where there are none.
+// looked for in the folder that OLMCORE_DATA names or, without it, in olm-data or shared/data beside the module, and
+// tests that need them are skipped where there are none.
 package realdata
 
 import (
@@ -65,13 +65,13 @@ func Bundles(t testing.TB) []Bundle {
 	return bundles
 }
 
-// shapes are the versions that Sample returns: webhooks of each kind, dependencies, many definitions, definitions alone and
-// none, the largest ClusterServiceVersion, keys in a case of their own, an old one.
+// shapes are the versions that Sample returns: webhooks of each kind, dependencies, many definitions, definitions alone
+// and none, the largest ClusterServiceVersion, keys in a case of their own, an old one.
 var shapes = []string{"cert-manager/1.16.5", "etcd/0.9.4", "infinispan/2.5.13", "kuadrant-operator/0.11.1",
 	"rabbitmq-messaging-topology-operator/1.19.2", "stackgres-community/1.18.8", "strimzi-kafka-operator/1.2.0"}
 
-// Sample returns a published bundle of each shape, sorted, or skips the test. With OLMCORE_BUNDLES=all it is Bundles: for
-// tests that say of a bundle what another one says of all.
+// Sample returns a published bundle of each shape, sorted, or skips the test. With OLMCORE_BUNDLES=all it is Bundles:
+// for tests that say of a bundle what another one says of all.
 func Sample(t testing.TB) []Bundle {
 	t.Helper()
 	if os.Getenv("OLMCORE_BUNDLES") == "all" {
@@ -84,7 +84,8 @@ func Sample(t testing.TB) []Bundle {
 	return bundles
 }
 
-// Some returns the published bundles of some operators, sorted, or skips the test. With OLMCORE_BUNDLES=all it is Bundles.
+// Some returns the published bundles of some operators, sorted, or skips the test. With OLMCORE_BUNDLES=all it is
+// Bundles.
 func Some(t testing.TB, operators ...string) []Bundle {
 	t.Helper()
 	if os.Getenv("OLMCORE_BUNDLES") == "all" {

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhereTheDataIs: the folder that is named and no other, else the first beside the module; without one tests are skipped.
+// TestWhereTheDataIs: the folder that is named and no other, else the first beside the module; without one tests are
+// skipped.
 func TestWhereTheDataIs(t *testing.T) {
 	beside := t.TempDir()
 	root := filepath.Join(beside, "olm")

@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// quote is a comment that says where the code block after it comes from: the body of an Example, its output, or a whole test.
+// quote is a comment that says where the code block after it comes from: the body of an Example, its output, or a whole
+// test.
 var quote = regexp.MustCompile("(?m)^<!-- (code|output): (\\S+) ((?:Example|Test)\\w*) -->\n```(\\w*)\n((?:.*\n)*?)```$")
 
 var mark = regexp.MustCompile("(?m)^<!-- (code|output): ")

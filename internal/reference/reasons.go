@@ -34,8 +34,8 @@ type constant struct {
 	file      *ast.File
 }
 
-// Reasons returns docs/reasons.md. Root is the folder of the module. The error is that of a file that cannot be read, or
-// names a reason whose value or sentence is not found.
+// Reasons returns docs/reasons.md. Root is the folder of the module. The error is that of a file that cannot be read,
+// or names a reason whose value or sentence is not found.
 func Reasons(root string) (string, error) {
 	var b strings.Builder
 	b.WriteString(reasons)

@@ -28,9 +28,9 @@ var calls = map[string]string{
 	".": `if len(controllers.Options{}.Rights().Cluster) == 0 { panic("no rights") }`,
 }
 
-// TestOtherRepositoriesCanRequireAVersion releases the files as they are into a module proxy of files, and builds for each
-// module a program that requires it from there, imports all of its packages, and runs. Modules of others come from the
-// cache of downloads; what it lacks, as on a machine that has not built all modules yet, is fetched before.
+// TestOtherRepositoriesCanRequireAVersion releases the files as they are into a module proxy of files, and builds for
+// each module a program that requires it from there, imports all of its packages, and runs. Modules of others come from
+// the cache of downloads; what it lacks, as on a machine that has not built all modules yet, is fetched before.
 func TestOtherRepositoriesCanRequireAVersion(t *testing.T) {
 	source, err := git(".", "rev-parse", "--show-toplevel")
 	require.NoError(t, err)
@@ -103,8 +103,8 @@ func publish(t *testing.T, proxy, root string, m module, version string) {
 	write(t, filepath.Join(dir, version+".zip"), archive.String())
 }
 
-// environments returns those in which go gets modules from the proxy, from the cache of downloads, and online from where it
-// is told to, offline from nowhere else. What it keeps of this version goes with the test.
+// environments returns those in which go gets modules from the proxy, from the cache of downloads, and online from
+// where it is told to, offline from nowhere else. What it keeps of this version goes with the test.
 func environments(t *testing.T, proxy string, modules []module, version string) (online, offline []string) {
 	output, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	require.NoError(t, err)

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// image is one of those that the Dockerfiles build, with its tag: in a manifest, in a Kustomization, or in a command. The
-// registry stands for one of the user's.
+// image is one of those that the Dockerfiles build, with its tag: in a manifest, in a Kustomization, or in a command.
+// The registry stands for one of the user's.
 var image = regexp.MustCompile(`(registry\.example\.com/(?:olm|packageserver)(?::|\n *newTag: ))[\w.-]+`)
 
-// pinImages makes a version the tag of the images, and returns the files that changed: under a tag that stays the same a
-// node that has the image already would not get that of the next version.
+// pinImages makes a version the tag of the images, and returns the files that changed: under a tag that stays the same
+// a node that has the image already would not get that of the next version.
 func pinImages(root, version string) (changed []string, err error) {
 	files, err := git(root, "ls-files", "--cached", "--others", "--exclude-standard", "--", "examples/*.yaml", "examples/*.md", "examples/*Dockerfile")
 	if err != nil {

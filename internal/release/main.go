@@ -43,7 +43,8 @@ func run(args []string) error {
 	return nil
 }
 
-// release commits the version into all go.mod files and manifests of a repository and tags the commit. It returns the tags.
+// release commits the version into all go.mod files and manifests of a repository and tags the commit. It returns the
+// tags.
 func release(root, version string) (tags []string, err error) {
 	if err := validate(root, version); err != nil {
 		return nil, err

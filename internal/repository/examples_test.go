@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// entryPoints are the functions that a user of a reconcile package calls first: each that a package has is called in one of
-// its Examples.
+// entryPoints are the functions that a user of a reconcile package calls first: each that a package has is called in
+// one of its Examples.
 var entryPoints = []string{"Gather", "Reconcile", "Assess", "Affected"}
 
 // TestEveryPublicPackageHasAnExample, which pkg.go.dev shows: of the package at all, and of its entry points.

@@ -18,20 +18,21 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// cache holds what informers and their indexes hold: each object decoded from the text that an API server sends, so that
-// nothing is shared with that, and transformed. What it does not hold is read from the API server, and counted.
+// cache holds what informers and their indexes hold: each object decoded from the text that an API server sends, so
+// that nothing is shared with that, and transformed. What it does not hold is read from the API server, and counted.
 type cache struct {
 	controllers.Indexes
 	watched controllers.Watched
 	kinds   map[schema.GroupKind]*informer
 	live    olmcore.Reader
 	reads   int
-	// shared: it holds the objects of the store themselves. It is for the manager that fills a world, which is not measured.
+	// shared: it holds the objects of the store themselves. It is for the manager that fills a world, which is not
+	// measured.
 	shared bool
 }
 
-// informer holds the objects of one kind by namespace/name. The index has a set of names for each namespace, and for each
-// of olmcore.IndexTerms with and without the namespace, as those of controller-runtime.
+// informer holds the objects of one kind by namespace/name. The index has a set of names for each namespace, and for
+// each of olmcore.IndexTerms with and without the namespace, as those of controller-runtime.
 type informer struct {
 	objects map[string]olmcore.Object
 	index   map[string]map[string]struct{}

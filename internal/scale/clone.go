@@ -160,8 +160,8 @@ func (t *template) text(s, namespace string, texts map[string]string) string {
 	return s
 }
 
-// others adds what tenants have besides their operators: the Pods of these, and the workloads, ConfigMaps and Secrets of
-// their own that a manager of the whole cluster sees, too.
+// others adds what tenants have besides their operators: the Pods of these, and the workloads, ConfigMaps and Secrets
+// of their own that a manager of the whole cluster sees, too.
 func (w *world) others(ctx context.Context, namespace string) error {
 	deployments, err := olmcore.List[*appsv1.Deployment](ctx, w.server.Cluster, namespace, nil)
 	if err != nil {

@@ -191,8 +191,8 @@ func (m *manager) changed(old, next olmcore.Object) {
 	}
 }
 
-// run reconciles until all queues are empty at this instant, a key of each controller in turn, and reports whether there
-// was any.
+// run reconciles until all queues are empty at this instant, a key of each controller in turn, and reports whether
+// there was any.
 func (m *manager) run(ctx context.Context) (any bool, err error) {
 	for again := true; again; {
 		again = false

@@ -86,7 +86,8 @@ func heap() int64 {
 	return int64(s.HeapAlloc)
 }
 
-// others is the heap without a manager. What objects of an earlier one had in common with those to come counts as theirs.
+// others is the heap without a manager. What objects of an earlier one had in common with those to come counts as
+// theirs.
 func others() int64 {
 	share.InCommon.Forget()
 	size, next := heap(), heap()

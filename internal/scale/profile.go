@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// profileCPU begins to write what the processor does to a file, if one is named and this size is the last; stop ends it,
-// and may be called again.
+// profileCPU begins to write what the processor does to a file, if one is named and this size is the last; stop ends
+// it, and may be called again.
 func profileCPU(path string, last bool) (stop func(), err error) {
 	if path == "" || !last {
 		return func() {}, nil

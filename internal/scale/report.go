@@ -80,8 +80,8 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// picture is an SVG of two lines over the number of Subscriptions: what the manager holds, and when it has converged. It
-// needs no font and no script, and its colours are read on light and on dark ground.
+// picture is an SVG of two lines over the number of Subscriptions: what the manager holds, and when it has converged.
+// It needs no font and no script, and its colours are read on light and on dark ground.
 func picture(f figures) string {
 	var b strings.Builder
 	b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 300" width="760" height="300" role="img" font-family="sans-serif" font-size="13" fill="#7a7f87">` + "\n")

@@ -18,7 +18,8 @@ import (
 	"github.com/olmcore/olm/controllers"
 )
 
-// TestWhatAManagerCostsFollowsWhatItConcerns counts in a world of a few tenants what the command measures in a large one.
+// TestWhatAManagerCostsFollowsWhatItConcerns counts in a world of a few tenants what the command measures in a large
+// one.
 func TestWhatAManagerCostsFollowsWhatItConcerns(t *testing.T) {
 	small := size{Each: 1, Global: 1, Packages: 2, Published: 3, Versions: 3, Nodes: 3}
 	m := &measurement{size: small, progress: io.Discard}

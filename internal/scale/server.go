@@ -32,7 +32,8 @@ func newServer(c *fake.Cluster) *server {
 	return s
 }
 
-// Do implements olmcore.Executor as an adapter does, which sends patches: a cache may hold less of an object than there is.
+// Do implements olmcore.Executor as an adapter does, which sends patches: a cache may hold less of an object than there
+// is.
 func (s *server) Do(ctx context.Context, a olmcore.Action) error {
 	verb, target, _ := a.Describe()
 	s.writes[string(verb)+" "+target.Kind]++

@@ -4,8 +4,8 @@ package main
 
 import "time"
 
-// spent is time on the clock, and of the processors: that of all threads of this process in user and in system mode, the
-// garbage collector's among them. The latter says what work costs while others use the machine, too.
+// spent is time on the clock, and of the processors: that of all threads of this process in user and in system mode,
+// the garbage collector's among them. The latter says what work costs while others use the machine, too.
 type spent struct {
 	Wall      time.Duration `json:"wallNanoseconds"`
 	Processor time.Duration `json:"processorNanoseconds"`

@@ -160,8 +160,8 @@ func subscriptionTo(namespace, pkg string) *v1alpha1.Subscription {
 	}}
 }
 
-// install makes the Subscriptions of the first tenants, as many as have all packages between them, and those to operators
-// that watch all namespaces, and has a manager install what they lead to.
+// install makes the Subscriptions of the first tenants, as many as have all packages between them, and those to
+// operators that watch all namespaces, and has a manager install what they lead to.
 func (w *world) install(ctx context.Context) error {
 	for n := range w.templates() {
 		group := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: tenant(n), Name: "group"}, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{tenant(n)}}}

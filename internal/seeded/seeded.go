@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seeded makes rapid's properties run the same few cases every time. A test package with properties imports it for
-// its side effect:
+// Package seeded makes rapid's properties run the same few cases every time. A test package with properties imports it
+// for its side effect:
 //
 //	import _ "github.com/olmcore/olm/internal/seeded"
 //
 // rapid's own variables and flags win: RAPID_SEED=0 draws at random, RAPID_CHECKS sets the number of cases,
-// RAPID_NOFAILFILE=false keeps a file for each failure. The garbage of such tests is collected less often than usual, which
-// takes a fifth of their time away; GOGC wins here, too.
+// RAPID_NOFAILFILE=false keeps a file for each failure. The garbage of such tests is collected less often than usual,
+// which takes a fifth of their time away; GOGC wins here, too.
 package seeded
 
 import (

@@ -34,8 +34,8 @@ const (
 // InCommon are the parts of the objects in all caches of a process.
 var InCommon = New()
 
-// Parts are texts, slices, maps and what pointers point to, of objects. A large one is known as long as an object that has
-// it is reachable. It is safe for concurrent use.
+// Parts are texts, slices, maps and what pointers point to, of objects. A large one is known as long as an object that
+// has it is reachable. It is safe for concurrent use.
 type Parts struct {
 	seed  maphash.Seed
 	mu    sync.Mutex
@@ -57,8 +57,8 @@ func New() *Parts {
 	return p
 }
 
-// Object replaces the parts of an object by equal ones that others have. Whoever reads objects changes nothing in them: see
-// olmcore.Reader.
+// Object replaces the parts of an object by equal ones that others have. Whoever reads objects changes nothing in them:
+// see olmcore.Reader.
 func (p *Parts) Object(o olmcore.Object) {
 	of, ok := o.(metav1.ObjectMetaAccessor)
 	_, isMetadata := o.(*metav1.PartialObjectMetadata)
@@ -114,7 +114,8 @@ func (p *Parts) Forget() {
 	p.texts.Forget()
 }
 
-// within shares what is in a value that can be set, and returns has with the large parts that the value has from now on.
+// within shares what is in a value that can be set, and returns has with the large parts that the value has from now
+// on.
 func (p *Parts) within(v reflect.Value, has []*part) []*part {
 	switch v.Kind() {
 	case reflect.String:

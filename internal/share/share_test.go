@@ -71,8 +71,8 @@ func TestEqualPartsAreKeptOnce(t *testing.T) {
 	runtime.KeepAlive([]any{a, b, c})
 }
 
-// TestPartsThatDifferAreNeverShared: also where a hash does not tell them apart, and where they differ as little as an empty
-// list from none.
+// TestPartsThatDifferAreNeverShared: also where a hash does not tell them apart, and where they differ as little as an
+// empty list from none.
 func TestPartsThatDifferAreNeverShared(t *testing.T) {
 	p := New()
 	a := keptBy(t, p, installed("a", nil))
@@ -165,7 +165,8 @@ func TestSmallPartsAreKeptOnce(t *testing.T) {
 	runtime.KeepAlive(a)
 }
 
-// TestLongTextsAreKeptOnce: as long as an object has them, however often garbage was collected since; those of maps, too.
+// TestLongTextsAreKeptOnce: as long as an object has them, however often garbage was collected since; those of maps,
+// too.
 func TestLongTextsAreKeptOnce(t *testing.T) {
 	p := New()
 	described := func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Description = strings.Repeat("text", 1000) }

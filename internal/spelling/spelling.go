@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Nearest returns the name that is most like another, of several the first in order; empty when none is near, which of a
-// short name is one edit away, and of any name at most two, or a third of it. A name that differs in case alone comes first.
+// Nearest returns the name that is most like another, of several the first in order; empty when none is near, which of
+// a short name is one edit away, and of any name at most two, or a third of it. A name that differs in case alone comes
+// first.
 func Nearest(name string, known []string) string {
 	best, least := "", max(min(3, len(name)/2+1), len(name)/3+1) // of a short name one change makes another
 	names := slices.Clone(known)

@@ -11,8 +11,8 @@ import (
 	"github.com/olmcore/olm/internal/printable"
 )
 
-// NewWriter returns a Writer for a terminal or a log that escapes characters that people do not see, as printable.Text does.
-// It is safe for concurrent use. A character whose bytes come with two calls is written with the second one.
+// NewWriter returns a Writer for a terminal or a log that escapes characters that people do not see, as printable.Text
+// does. It is safe for concurrent use. A character whose bytes come with two calls is written with the second one.
 func NewWriter(w io.Writer) io.Writer { return &writer{to: w} }
 
 type writer struct {

@@ -142,8 +142,8 @@ type World struct {
 	Catalogs *controllers.Catalogs
 }
 
-// New returns a world in which version 1 runs, approved by hand, and version 2, as change leaves it, waits for approval.
-// objects are there from the beginning.
+// New returns a world in which version 1 runs, approved by hand, and version 2, as change leaves it, waits for
+// approval. objects are there from the beginning.
 func New(t require.TestingT, change func(first, second *Bundle), objects ...olmcore.Object) *World {
 	first, second := BundleOf(1), BundleOf(2)
 	if change != nil {

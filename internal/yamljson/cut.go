@@ -16,10 +16,10 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// cutter reads documents that are long lists, as kubectl prints them: a mapping in block form with a line "items:", below
-// it a sequence in block form. The library takes many times the memory of what it parses, so that it gets the elements of
-// the sequence some at a time. The cutter takes a document only where this makes what the library makes of the whole: all
-// that is out of the ordinary, and every error, is left to the library.
+// cutter reads documents that are long lists, as kubectl prints them: a mapping in block form with a line "items:",
+// below it a sequence in block form. The library takes many times the memory of what it parses, so that it gets the
+// elements of the sequence some at a time. The cutter takes a document only where this makes what the library makes of
+// the whole: all that is out of the ordinary, and every error, is left to the library.
 type cutter struct {
 	r     *bufio.Reader
 	limit int

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest reads Kubernetes objects from text, as people write it and kubectl prints it: YAML documents, a stream of
-// JSON values, and lists of either. It opens no files.
+// Package manifest reads Kubernetes objects from text, as people write it and kubectl prints it: YAML documents, a
+// stream of JSON values, and lists of either. It opens no files.
 //
 //	read, err := manifest.Read("all.yaml", f)                                  // what stands there, with its place
 //	objects, err := manifest.Distinct(read)                                    // each object once
 //	err = cluster.Load(objects...)                                             // into a fake.Cluster, or
 //	snapshot, err := olmcore.NewSnapshot(objects, manifest.Scopes(objects, false)...) // to reconcile from
 //
-// Kinds that olmcore knows become their Go types, all others are *unstructured.Unstructured. Every error is an *Error: it
-// names file and document, and its reason the field.
+// Kinds that olmcore knows become their Go types, all others are *unstructured.Unstructured. Every error is an *Error:
+// it names file and document, and its reason the field.
 package manifest
 
 import (
@@ -58,10 +58,10 @@ const (
 	MaxDepth = 8
 )
 
-// Read returns the objects of all documents in r: YAML documents or a stream of JSON values. Empty documents are skipped;
-// lists (a kind that ends in "List", with items) are replaced by their items. file is for errors, which are always an
-// *Error; nothing is returned with one. A key of YAML that is there twice is one, of JSON the last counts. YAML aliases may
-// not make a document many times as large as its text.
+// Read returns the objects of all documents in r: YAML documents or a stream of JSON values. Empty documents are
+// skipped; lists (a kind that ends in "List", with items) are replaced by their items. file is for errors, which are
+// always an *Error; nothing is returned with one. A key of YAML that is there twice is one, of JSON the last counts.
+// YAML aliases may not make a document many times as large as its text.
 func Read(file string, r io.Reader) ([]Object, error) {
 	stream := yamljson.NewStream(r, MaxDocument)
 	var objects []Object
@@ -145,8 +145,8 @@ func decode(document []byte, depth int) ([]Object, error) {
 	return objects, nil
 }
 
-// misspeltKind returns the kind that was meant where a group that olmcore knows all kinds of has none of an object's, and one
-// that is near.
+// misspeltKind returns the kind that was meant where a group that olmcore knows all kinds of has none of an object's,
+// and one that is near.
 func misspeltKind(o olmcore.Object) []olmcore.KeyCase {
 	gvk := olmcore.GVKOf(o)
 	var kinds []string

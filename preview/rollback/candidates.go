@@ -38,6 +38,16 @@ func Candidates(in Input) ([]string, error) {
 		}
 		add(c.Spec.Replaces)
 	}
+	for _, name := range w.plannedVersions() {
+		if name != head {
+			add(name)
+		}
+	}
+	return all, nil
+}
+
+// plannedVersions returns the versions of the package that Complete plans installed, those of the newest plan first.
+func (w world) plannedVersions() (names []string) {
 	plans := slices.SortedFunc(maps.Values(w.plans), func(a, b *v1alpha1.InstallPlan) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
@@ -46,15 +56,17 @@ func Candidates(in Input) ([]string, error) {
 			continue
 		}
 		for _, s := range p.Status.Plan {
-			if s == nil || s.Resource.Kind != v1alpha1.ClusterServiceVersionKind || s.Resource.Name == head {
-				continue
-			}
-			var version v1alpha1.ClusterServiceVersion
-			if json.Unmarshal([]byte(s.Resource.Manifest), &version) == nil &&
-				slices.Contains(olmcore.PackagesOf(version.Annotations[olmcore.AnnotationProperties]), w.sub.Spec.Package) {
-				add(s.Resource.Name)
+			if s != nil && s.Resource.Kind == v1alpha1.ClusterServiceVersionKind && isOfPackage(s.Resource.Manifest, w.sub.Spec.Package) {
+				names = append(names, s.Resource.Name)
 			}
 		}
 	}
-	return all, nil
+	return names
+}
+
+// isOfPackage reports whether a manifest is that of a version of a package.
+func isOfPackage(manifest, name string) bool {
+	var version v1alpha1.ClusterServiceVersion
+	err := json.Unmarshal([]byte(manifest), &version)
+	return err == nil && slices.Contains(olmcore.PackagesOf(version.Annotations[olmcore.AnnotationProperties]), name)
 }

@@ -23,7 +23,8 @@ type Input struct {
 	// Now is the instant of the advice, Namespace and Subscription what it is about. Required.
 	Now                     time.Time
 	Namespace, Subscription string
-	// To is the ClusterServiceVersion to go back to. Empty: the one before or, of a way that was begun, the one it leads to.
+	// To is the ClusterServiceVersion to go back to. Empty: the one before or, of a way that was begun, the one it leads
+	// to.
 	To string
 	// Objects are what was observed, NotRead the kinds that could not be read.
 	Objects []olmcore.Object
@@ -93,8 +94,8 @@ func worldOf[S ~map[olmcore.Key]olmcore.Object](state S, namespace, subscription
 	return w, nil
 }
 
-// line are the versions of the Subscription that exist, newest first: what it has, and what spec.replaces connects with it.
-// A version that another Subscription has is that one's, whatever it says to replace.
+// line are the versions of the Subscription that exist, newest first: what it has, and what spec.replaces connects with
+// it. A version that another Subscription has is that one's, whatever it says to replace.
 func (w world) line(to string) []*v1alpha1.ClusterServiceVersion {
 	names := map[string]bool{to: true, w.sub.Status.InstalledCSV: true, w.sub.Status.CurrentCSV: true}
 	for again := true; again; {

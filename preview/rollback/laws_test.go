@@ -37,8 +37,8 @@ func TestAPlanThatFailed(t *testing.T) {
 	requireBack(t, w)
 }
 
-// TestTheWayLeadsThere: whatever the upgrade was and however far it came, and whatever a user does between two steps, a way
-// that is advised ends with the version before, and writes nothing but what it names.
+// TestTheWayLeadsThere: whatever the upgrade was and however far it came, and whatever a user does between two steps, a
+// way that is advised ends with the version before, and writes nothing but what it names.
 func TestTheWayLeadsThere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(label string) bool { return rapid.Bool().Draw(rt, label) }

@@ -84,8 +84,8 @@ func TestWhatWasNotReadIsNotGuessed(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsBehind: what OLM wrote lies in the future of who asks, and the way leads there all the same. A time that
-// no clock shows does not count.
+// TestAClockThatIsBehind: what OLM wrote lies in the future of who asks, and the way leads there all the same. A time
+// that no clock shows does not count.
 func TestAClockThatIsBehind(t *testing.T) {
 	w := upgradetest.New(t, breakSecond)
 	w.Cluster.BreakImage(broken, "ImagePullBackOff")

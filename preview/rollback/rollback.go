@@ -45,16 +45,16 @@ type Advice struct {
 type Step struct {
 	// Wait is what must be so before the next step; empty for an action.
 	Wait string `json:"wait,omitempty"`
-	// Action is what is to be done, nil for a wait. Of the first step it is exact, with its preconditions; those of later ones
-	// are how they will look, without UIDs and versions that are not known yet.
+	// Action is what is to be done, nil for a wait. Of the first step it is exact, with its preconditions; those of later
+	// ones are how they will look, without UIDs and versions that are not known yet.
 	Action olmcore.Action `json:"-"`
 	// Record is the Action as JSON.
 	Record *olmcore.Record `json:"record,omitempty"`
 }
 
 const (
-	// patience is how long a wait may take in the simulation.
-	patience = 15 * time.Minute
+	// maxWait bounds a wait in the simulation.
+	maxWait = 15 * time.Minute
 	// maxSteps bounds a way.
 	maxSteps = 50
 )
@@ -75,24 +75,7 @@ func Of(ctx context.Context, in Input) (Advice, error) {
 	if head := w.head(); head != nil {
 		a.From = head.Name
 	}
-	var refused string
-	unknown := slices.IndexFunc(in.NotRead, func(kind string) bool {
-		return kind == v1alpha1.ClusterServiceVersionKind || kind == v1alpha1.InstallPlanKind
-	})
-	switch {
-	case unknown >= 0:
-		refused = "what there is is not known: " + in.NotRead[unknown] + " could not be read"
-	case observed.IsTerminating(in.Namespace):
-		refused = "namespace " + in.Namespace + " is being deleted"
-	case a.To == "" && w.runs(a.From):
-		refused = a.From + " runs, and no version is known that was there before it: name one"
-	case a.To == "":
-		refused = "no version is known that was there before: name one"
-	case w.sub.DeletionTimestamp != nil:
-		refused = "the Subscription is being deleted: create it again first, with startingCSV " + a.To
-	case w.others[a.To]:
-		refused = a.To + " is another Subscription's"
-	}
+	refused := in.refusal(w, a, observed.IsTerminating(in.Namespace))
 	if refused != "" {
 		return in.refuse(a, refused), nil
 	}
@@ -110,14 +93,36 @@ func Of(ctx context.Context, in Input) (Advice, error) {
 	return way, err
 }
 
+// refusal says why no way leads back to a version, before anything is simulated. It is empty if there may be one.
+func (in *Input) refusal(w world, a Advice, isTerminating bool) string {
+	unread := slices.IndexFunc(in.NotRead, func(kind string) bool {
+		return kind == v1alpha1.ClusterServiceVersionKind || kind == v1alpha1.InstallPlanKind
+	})
+	switch {
+	case unread >= 0:
+		return "what there is is not known: " + in.NotRead[unread] + " could not be read"
+	case isTerminating:
+		return "namespace " + in.Namespace + " is being deleted"
+	case a.To == "" && w.runs(a.From):
+		return a.From + " runs, and no version is known that was there before it: name one"
+	case a.To == "":
+		return "no version is known that was there before: name one"
+	case w.sub.DeletionTimestamp != nil:
+		return "the Subscription is being deleted: create it again first, with startingCSV " + a.To
+	case w.others[a.To]:
+		return a.To + " is another Subscription's"
+	}
+	return ""
+}
+
 func (in *Input) refuse(a Advice, why string) Advice {
 	a.Refused, a.Steps = why, []Step{}
 	a.Losses, a.Dependants = append([]string{}, a.Losses...), append([]string{}, a.Dependants...)
 	return a
 }
 
-// before returns the version that was there before the newest one, empty when that is not known. Of a way that was stopped, or
-// is at its end, it is the one that the way leads to: holdBack has noted it.
+// before returns the version that was there before the newest one, empty when that is not known. Of a way that was
+// stopped, or is at its end, it is the one that the way leads to: holdBack has noted it.
 func (w world) before() string {
 	head, noted := w.head(), ""
 	if w.sub.Spec.InstallPlanApproval == v1alpha1.ApprovalManual {
@@ -179,7 +184,7 @@ func (in *Input) walk(ctx context.Context, a Advice, anew bool) (Advice, error) 
 			if len(a.Steps) == 0 || a.Steps[len(a.Steps)-1].Wait != n.wait {
 				a.Steps = append(a.Steps, Step{Wait: n.wait})
 			}
-			err = s.Run(ctx, patience)
+			err = s.Run(ctx, maxWait)
 		default:
 			waited = ""
 			err = a.take(ctx, s, n.action)
@@ -223,8 +228,8 @@ func (in *Input) assess(a Advice, was, is simulation.State, asked []installplan.
 	return a
 }
 
-// olderThan returns a version that was there before a way, which took it away, and comes before the one that the way led to.
-// Empty: there is none.
+// olderThan returns a version that was there before a way, which took it away, and comes before the one that the way
+// led to. Empty: there is none.
 func olderThan(was world, to *v1alpha1.ClusterServiceVersion) string {
 	if to == nil || was.csvs[to.Name] != nil {
 		return ""

@@ -120,8 +120,8 @@ func TestFailedWithAChangedDefinition(t *testing.T) {
 	requireBack(t, w)
 }
 
-// TestFailedWithADefinitionThatTheOldVersionCannotUse: what was served before is not any more, and what is stored by then the
-// old definition does not know.
+// TestFailedWithADefinitionThatTheOldVersionCannotUse: what was served before is not any more, and what is stored by
+// then the old definition does not know.
 func TestFailedWithADefinitionThatTheOldVersionCannotUse(t *testing.T) {
 	w := upgradetest.New(t, func(first, second *bundle) {
 		breakSecond(first, second)
@@ -331,7 +331,8 @@ func TestNothingToGoBackFrom(t *testing.T) {
 	require.NotEmpty(t, advised(t, w, upgradetest.First, false).Steps)
 }
 
-// TestAWayThatWasStoppedGoesOnByItself: the version to go back to need not be named again, whether it waited or is gone.
+// TestAWayThatWasStoppedGoesOnByItself: the version to go back to need not be named again, whether it waited or is
+// gone.
 func TestAWayThatWasStoppedGoesOnByItself(t *testing.T) {
 	for _, change := range []func(_, _ *bundle){nil, breakSecond} {
 		w := upgradetest.New(t, change)

@@ -36,11 +36,12 @@ type step struct {
 
 func do(a olmcore.Action) step { return step{action: a} }
 
-// rules are asked in order; the first that has something to do or to wait for answers. Each looks at the cluster as it is
-// alone, so that a way can be gone on with from anywhere.
+// rules are asked in order; the first that has something to do or to wait for answers. Each looks at the cluster as it
+// is alone, so that a way can be gone on with from anywhere.
 var rules = []func(w world, to string) step{holdBack, dropPlans, removeNewer, awaitRemoval, startAgain, approve, awaitVersion}
 
-// next returns what is to be done next in a world. anew: the version to go back to is installed anew although it exists.
+// next returns what is to be done next in a world. anew: the version to go back to is installed anew although it
+// exists.
 func next(w world, to string, anew bool) step {
 	if anew {
 		if c := w.csvs[to]; c != nil {
@@ -141,8 +142,8 @@ func awaitRemoval(w world, to string) step {
 	return step{}
 }
 
-// startAgain has the Subscription say what it has: the version that is there again or, where that is gone, nothing, so that
-// it is resolved anew.
+// startAgain has the Subscription say what it has: the version that is there again or, where that is gone, nothing, so
+// that it is resolved anew.
 func startAgain(w world, to string) step {
 	s := &w.sub.Status
 	exists := w.csvs[to] != nil

@@ -150,7 +150,8 @@ func (a *audit) labels(owned []olmcore.Object, previous map[types.UID][]string) 
 	}
 }
 
-// plan audits one plan: its owners, labels and use. A person decides what to do; the rest is package installplan's part.
+// plan audits one plan: its owners, labels and use. A person decides what to do; the rest is package installplan's
+// part.
 func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	created, isOver, isManual := p.CreationTimestamp.Time, relation.Over(p), p.Spec.Approval == v1alpha1.ApprovalManual
 	isOwned, manual := a.owners(p), a.manualOf(p)
@@ -209,8 +210,8 @@ func (a *audit) plan(p *v1alpha1.InstallPlan) {
 	}
 }
 
-// manualOf returns the names of the Subscriptions because of which a plan needs an approval: all of the namespace that ask for
-// approvals, or those that own or reference a plan that was made for one set of Subscriptions.
+// manualOf returns the names of the Subscriptions because of which a plan needs an approval: all of the namespace that
+// ask for approvals, or those that own or reference a plan that was made for one set of Subscriptions.
 func (a *audit) manualOf(p *v1alpha1.InstallPlan) (names []string) {
 	for _, s := range a.subs {
 		isReferenced := s.Status.InstallPlanRef != nil && s.Status.InstallPlanRef.Name == p.Name
@@ -292,8 +293,9 @@ func (a *audit) planPairs() {
 	}
 }
 
-// ownersOf returns the owners by which a plan collides with others of its generation. One resolution gives plans of different sets
-// the same generation: separate plans collide only if they share an owner. Any other plan collides with all.
+// ownersOf returns the owners by which a plan collides with others of its generation. One resolution gives plans of
+// different sets the same generation: separate plans collide only if they share an owner. Any other plan collides with
+// all.
 func ownersOf(p *v1alpha1.InstallPlan) (owners []string, hasAll bool) {
 	for _, r := range p.OwnerReferences {
 		owners = append(owners, string(r.UID))

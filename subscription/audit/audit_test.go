@@ -203,8 +203,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestPlansOfOneGenerationAreReportedOnceForEachSet checks that every two plans of a generation are compared, and that plans which
-// collide with each other are reported once, by name.
+// TestPlansOfOneGenerationAreReportedOnceForEachSet checks that every two plans of a generation are compared, and that
+// plans which collide with each other are reported once, by name.
 func TestPlansOfOneGenerationAreReportedOnceForEachSet(t *testing.T) {
 	ofSet := func(name string, owners ...*v1alpha1.Subscription) *v1alpha1.InstallPlan {
 		return newPlan(name, "Complete", func(p *v1alpha1.InstallPlan) {

@@ -13,8 +13,8 @@ const (
 	RefWrongNamespace = "RefWrongNamespace"
 	// OwnerMissing: a plan lacks the owner reference to a Subscription that it is for. installplan repairs it.
 	OwnerMissing = "OwnerMissing"
-	// OwnerStaleUID: a plan's owner reference names an earlier Subscription of that name. installplan adds the current one, and
-	// Kubernetes' garbage collector removes the earlier one.
+	// OwnerStaleUID: a plan's owner reference names an earlier Subscription of that name. installplan adds the current
+	// one, and Kubernetes' garbage collector removes the earlier one.
 	OwnerStaleUID = "OwnerStaleUID"
 	// OwnerMalformed: an owner reference of a plan has wrong fields. installplan repairs it.
 	OwnerMalformed = "OwnerMalformed"

@@ -156,7 +156,8 @@ func (l *labels) installedKeys(c *v1alpha1.ClusterServiceVersion) []string {
 	return keys
 }
 
-// waitsFor reports whether package csv writes a CSV and its objects: in a phase that it leaves, within the grace period.
+// waitsFor reports whether package csv writes a CSV and its objects: in a phase that it leaves, within the grace
+// period.
 func (l *labels) waitsFor(c *v1alpha1.ClusterServiceVersion) bool {
 	if c.Status.Phase == v1alpha1.CSVPhaseSucceeded || c.Status.Phase == v1alpha1.CSVPhaseFailed {
 		return false

@@ -128,8 +128,8 @@ func isRecorded(recorded, status *operatorsv1.OperatorStatus) bool {
 	return equality.Semantic.DeepEqual(printed, status)
 }
 
-// printConditions escapes the characters of conditions that people do not see. Tenants write the conditions of their objects, and an
-// Operator object is cluster-scoped.
+// printConditions escapes the characters of conditions that people do not see. Tenants write the conditions of their
+// objects, and an Operator object is cluster-scoped.
 func printConditions(conditions []operatorsv1.Condition) {
 	for i := range conditions {
 		c := &conditions[i]
@@ -203,8 +203,9 @@ func richReference(o olmcore.Object) operatorsv1.RichReference {
 	return rich
 }
 
-// statusOf returns the part of an object's status that holds its conditions, as JSON values. It is nil if there is none. The rest of
-// a typed object is not converted: it may be large, and a value that JSON cannot hold must not hide the conditions.
+// statusOf returns the part of an object's status that holds its conditions, as JSON values. It is nil if there is
+// none. The rest of a typed object is not converted: it may be large, and a value that JSON cannot hold must not hide
+// the conditions.
 func statusOf(o olmcore.Object) map[string]any {
 	if u, is := o.(*unstructured.Unstructured); is {
 		status, _ := u.Object["status"].(map[string]any)
@@ -281,9 +282,9 @@ const (
 	// ReasonLabelKeyInvalid: package and namespace, or the name of an Operator object, give no valid label key, so the
 	// operator's objects stay unlabelled. Use another name.
 	ReasonLabelKeyInvalid = "LabelKeyInvalid"
-	// ReasonOperatorNameInvalid: a component label names an Operator object that the API server would reject, because its name
-	// has capital letters or underscores, for example. No Operator object is created; the operator itself works. Use another package
-	// name.
+	// ReasonOperatorNameInvalid: a component label names an Operator object that the API server would reject, because its
+	// name has capital letters or underscores, for example. No Operator object is created; the operator itself works. Use
+	// another package name.
 	ReasonOperatorNameInvalid = "OperatorNameInvalid"
 	// ReasonOperatorRefsCut: an Operator object has too many components to list all. Select them by their label.
 	ReasonOperatorRefsCut = "OperatorRefsCut"

@@ -111,8 +111,8 @@ func TestAnOperatorObjectListsItsComponents(t *testing.T) {
 	}
 }
 
-// TestAnOperatorObjectHidesNoCharacters checks that the characters of conditions that people do not see are escaped, and that those
-// that OLM recorded stay.
+// TestAnOperatorObjectHidesNoCharacters checks that the characters of conditions that people do not see are escaped,
+// and that those that OLM recorded stay.
 func TestAnOperatorObjectHidesNoCharacters(t *testing.T) {
 	const hidden, shown = "a\u202eb", `a\u202eb`
 	sub := newSub("a", pending(hidden, 3))
@@ -152,8 +152,8 @@ func TestAnOperatorObjectHidesNoCharacters(t *testing.T) {
 	require.Len(t, out.Actions, 1)
 }
 
-// TestConditionsAreListedBesideValuesThatCannotBeConverted checks that a value that JSON cannot hold, in the spec or in another part of
-// the status of a component, hides none of its conditions.
+// TestConditionsAreListedBesideValuesThatCannotBeConverted checks that a value that JSON cannot hold, in the spec or in
+// another part of the status of a component, hides none of its conditions.
 func TestConditionsAreListedBesideValuesThatCannotBeConverted(t *testing.T) {
 	const invalid = "{"
 	definition := labelled(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "etcds.example.com"}})
@@ -182,8 +182,8 @@ func TestConditionsAreListedBesideValuesThatCannotBeConverted(t *testing.T) {
 	require.Equal(t, "CustomResourceDefinition etcds.example.com Established=True, Thing x Ready=True", refsOf(after))
 }
 
-// TestAnInvalidOperatorNameIsReported checks that an Operator object whose name the API server would reject is not created,
-// and that the Diagnostic is about an object which exists.
+// TestAnInvalidOperatorNameIsReported checks that an Operator object whose name the API server would reject is not
+// created, and that the Diagnostic is about an object which exists.
 func TestAnInvalidOperatorNameIsReported(t *testing.T) {
 	for _, name := range []string{"Etcd.ops", "my_etcd.ops", "etcd..ops", "etcd-.ops"} {
 		key := olmcore.ComponentLabelPrefix + name
@@ -305,7 +305,8 @@ func TestEveryKindIsListed(t *testing.T) {
 	require.Equal(t, []types.NamespacedName{{Name: "a.x"}, {Name: "b.x"}}, component.Affected(several))
 }
 
-// TestOperatorRefsFollowTheLabels runs the Operator object in a cluster while labels come and go, and while it is deleted.
+// TestOperatorRefsFollowTheLabels runs the Operator object in a cluster while labels come and go, and while it is
+// deleted.
 //
 // OLM's cases: the Operator object comes back, and follows the labels.
 func TestOperatorRefsFollowTheLabels(t *testing.T) {
@@ -359,7 +360,8 @@ func TestOperatorRefsFollowTheLabels(t *testing.T) {
 	})
 }
 
-// TestRolesInOtherNamespacesAreLabelled: a CSV has Roles in the namespaces that it works in, tied to it by owner labels.
+// TestRolesInOtherNamespacesAreLabelled: a CSV has Roles in the namespaces that it works in, tied to it by owner
+// labels.
 func TestRolesInOtherNamespacesAreLabelled(t *testing.T) {
 	role := &rbacv1.Role{ObjectMeta: meta("x")}
 	role.Namespace, role.Labels = "elsewhere", olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: ns, Name: "etcd.v1"}.Labels()

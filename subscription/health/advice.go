@@ -51,7 +51,8 @@ const (
 )
 
 // advices says what the user can do. {object} is the object that the answer is about, {subscription} the Subscription,
-// {what} what the situation adds: names, or a sentence. {remove} names the objects to delete. The reasons of Deployments and Pods are situations, too.
+// {what} what the situation adds: names, or a sentence. {remove} names the objects to delete. The reasons of
+// Deployments and Pods are situations, too.
 var advices = map[situation]string{
 	finalizersHeld:    "It waits for what put the finalizers {what} on {object}.",
 	specMissing:       "Delete {object} and create it with a spec.",

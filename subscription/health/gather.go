@@ -14,9 +14,9 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// Gather reads what subscription.Gather reads, the versions that those replace, and the Deployments and Pods of the namespace; these two are incomplete
-// where they were not read. What only the caller knows stays empty: Now, Catalogs, HeldBack and what subscription.Gather
-// leaves out. A failed read is an error.
+// Gather reads what subscription.Gather reads, the versions that those replace, and the Deployments and Pods of the
+// namespace; these two are incomplete where they were not read. What only the caller knows stays empty: Now, Catalogs,
+// HeldBack and what subscription.Gather leaves out. A failed read is an error.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config subscription.Config) (Input, error) {
 	of, err := subscription.Gather(ctx, r, namespace, config)
 	if err != nil {
@@ -35,7 +35,8 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config subs
 	return in, nil
 }
 
-// gatherReplaced reads the versions that others replace: what worked before tells a failed upgrade from a failed installation.
+// gatherReplaced reads the versions that others replace: what worked before tells a failed upgrade from a failed
+// installation.
 func (in *Input) gatherReplaced(ctx context.Context, r olmcore.Reader) error {
 	known, replaced := map[string]bool{}, []string{}
 	for _, c := range in.ClusterServiceVersions.Items {

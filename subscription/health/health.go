@@ -107,8 +107,8 @@ func (n *namespace) health(v *subscription.Verdict) finding {
 		return finding{now: referenceInvalid, Health: Health{Phase: Stuck, Object: self, Since: s.Status.LastUpdated.Time,
 			Reason: subscription.ReasonRefInvalid, Message: "status.installPlanRef names no InstallPlan of this namespace"}}
 	}
-	// Who waits for a plan does not wait for a resolution, which may fail for others. A version that does not come up is what
-	// blocks: a resolution beside it fails because of it, or for others.
+	// Who waits for a plan does not wait for a resolution, which may fail for others. A version that does not come up is
+	// what blocks: a resolution beside it fails because of it, or for others.
 	if n.blocked || !comesUp(v.CSV) && (!v.Waits || v.Plan.Stage == subscription.StageUnverified && v.CSV != nil) {
 		if f, ok := n.resolution(v); ok {
 			return f

@@ -24,7 +24,8 @@ type Input struct {
 	// Pods are all Pods of the namespace, those of other Deployments included. Where they were not read a Deployment
 	// that is not available is itself what blocks. Optional.
 	Pods olmcore.Observed[*corev1.Pod]
-	// HeldBack is why Subscriptions do not get a newer version, as resolution.Result says; nil: it was not asked. Optional.
+	// HeldBack is why Subscriptions do not get a newer version, as resolution.Result says; nil: it was not asked.
+	// Optional.
 	HeldBack []resolution.HeldBack
 }
 

@@ -150,7 +150,8 @@ func retell(v reflect.Value) {
 	}
 }
 
-// TestAnotherMessageMovesNoTime: the write of another message moves status.lastUpdated, and the time of the answer stays.
+// TestAnotherMessageMovesNoTime: the write of another message moves status.lastUpdated, and the time of the answer
+// stays.
 func TestAnotherMessageMovesNoTime(t *testing.T) {
 	told := func(at int, change ...func(*v1alpha1.Subscription)) *v1alpha1.Subscription {
 		return newSub("a", append(change, func(s *v1alpha1.Subscription) {

@@ -44,8 +44,8 @@ var phases = []PhaseRow{
 // Phases returns the table of phases, the worst first.
 func Phases() []PhaseRow { return slices.Clone(phases) }
 
-// Badness is the position of a phase in Phases, counted from the end: 0 for Installed, more for what is worse, and the most for
-// a phase that is not in the table.
+// Badness is the position of a phase in Phases, counted from the end: 0 for Installed, more for what is worse, and the
+// most for a phase that is not in the table.
 func (p Phase) Badness() int {
 	i := slices.IndexFunc(phases, func(r PhaseRow) bool { return r.Phase == p })
 	return len(phases) - 1 - i

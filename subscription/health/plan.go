@@ -71,8 +71,8 @@ func (n *namespace) plan(v *subscription.Verdict) finding {
 	return f
 }
 
-// failed names the step at which a plan failed, and what to delete once the cause is removed: the versions that the plan created
-// and did not finish, then the plan. A new plan is made under OLM, too, only if all of them are gone.
+// failed names the step at which a plan failed, and what to delete once the cause is removed: the versions that the
+// plan created and did not finish, then the plan. A new plan is made under OLM, too, only if all of them are gone.
 func (n *namespace) failed(plan *v1alpha1.InstallPlan, f *finding) {
 	if step := failedStep(plan, f.Message); step != "" {
 		f.Message += "; step " + step
@@ -94,8 +94,8 @@ func (n *namespace) failed(plan *v1alpha1.InstallPlan, f *finding) {
 	}
 }
 
-// storedVersion is OLM's message about a definition that loses a version in which custom resources may be stored. A message that only
-// contains it may repeat the name of an object of a bundle.
+// storedVersion is OLM's message about a definition that loses a version in which custom resources may be stored. A
+// message that only contains it may repeat the name of an object of a bundle.
 var storedVersion = regexp.MustCompile(`^risk of data loss updating "([a-z0-9.-]+)": ` +
 	`new CRD removes version ([a-z0-9]+(?:, [a-z0-9]+)*) that is listed as a stored version`)
 
@@ -106,8 +106,8 @@ func describes(plan *v1alpha1.InstallPlan, definition string) bool {
 	})
 }
 
-// failedStep names the step at which a plan failed: the first open step whose object the message names, else the first open
-// step. A plan of OLM has applied all steps before that one.
+// failedStep names the step at which a plan failed: the first open step whose object the message names, else the first
+// open step. A plan of OLM has applied all steps before that one.
 func failedStep(plan *v1alpha1.InstallPlan, message string) string {
 	var first string
 	for _, s := range plan.Status.Plan {

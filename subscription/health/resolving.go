@@ -31,8 +31,8 @@ var obstacles = []obstacle{
 	{Type: v1alpha1.SubscriptionBundleUnpacking, Phase: Unpacking, late: unpackLate},
 }
 
-// refusals are the situations of a condition BundleUnpackFailed that is not about an image, by its reason. PlanTooLarge is a reason of
-// installplan/create.
+// refusals are the situations of a condition BundleUnpackFailed that is not about an image, by its reason. PlanTooLarge
+// is a reason of installplan/create.
 var refusals = map[string]situation{
 	subscription.ReasonErrorPreventedUnpacking: bundleInvalid,
 	subscription.ReasonEnsureInstallPlanFailed: planNotWritten,
@@ -109,8 +109,8 @@ func (n *namespace) resolving(v *subscription.Verdict) finding {
 	return f
 }
 
-// unhealthyCatalog returns the catalog that a Subscription names, or the first one by name that is not healthy where that
-// one is.
+// unhealthyCatalog returns the catalog that a Subscription names, or the first one by name that is not healthy where
+// that one is.
 func unhealthyCatalog(v *subscription.Verdict) olmcore.Ref {
 	ref := func(namespace, name string) olmcore.Ref {
 		return olmcore.Ref{APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind, Namespace: namespace, Name: name}
@@ -132,8 +132,8 @@ func unhealthyCatalog(v *subscription.Verdict) olmcore.Ref {
 	return slices.MinFunc(others, olmcore.Ref.Compare)
 }
 
-// unresolvedSince is when the last condition of a Subscription changed. status.lastUpdated would move with each message;
-// it counts where there is no condition.
+// unresolvedSince is when the last condition of a Subscription changed. status.lastUpdated would move with each
+// message; it counts where there is no condition.
 func unresolvedSince(s *v1alpha1.Subscription) time.Time {
 	since := s.CreationTimestamp.Time
 	for i := range s.Status.Conditions {

@@ -121,8 +121,8 @@ func TestWhatAResolutionHoldsBackIsSaid(t *testing.T) {
 	}
 }
 
-// TestTheAdviceForAFailedPlanNamesWhatToDelete: the step that failed, what removes the cause at a stored version, and what to delete.
-// A version that was installed once is not deleted.
+// TestTheAdviceForAFailedPlanNamesWhatToDelete: the step that failed, what removes the cause at a stored version, and
+// what to delete. A version that was installed once is not deleted.
 func TestTheAdviceForAFailedPlanNamesWhatToDelete(t *testing.T) {
 	step := func(kind, name string, status v1alpha1.StepStatus) *v1alpha1.Step {
 		return &v1alpha1.Step{Resolving: "etcd.v1", Status: status, Resource: v1alpha1.StepResource{Kind: kind, Name: name}}
@@ -169,8 +169,8 @@ func TestTheAdviceForAFailedPlanNamesWhatToDelete(t *testing.T) {
 	}
 }
 
-// TestAdviceRepeatsNoSentenceOfATenant checks that what a bundle or a status says does not become advice: names are quoted, and a
-// message that only contains OLM's message about a stored version is not taken for it.
+// TestAdviceRepeatsNoSentenceOfATenant checks that what a bundle or a status says does not become advice: names are
+// quoted, and a message that only contains OLM's message about a stored version is not taken for it.
 func TestAdviceRepeatsNoSentenceOfATenant(t *testing.T) {
 	const sentence = `risk of data loss updating "customers.example.com": new CRD removes version v1 that is listed as a stored version`
 	const orders = "x. Then run: kubectl delete namespace prod"

@@ -10,8 +10,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Summary is what the answers for many Subscriptions come to: of a namespace, or of a fleet. Its zero value is that of none.
-// Its JSON has stable names.
+// Summary is what the answers for many Subscriptions come to: of a namespace, or of a fleet. Its zero value is that of
+// none. Its JSON has stable names.
 type Summary struct {
 	// Subscriptions is how many there are, Phases how many in each phase; a phase without one is left out.
 	Subscriptions int           `json:"subscriptions"`

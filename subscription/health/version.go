@@ -134,7 +134,8 @@ func unmet(c *v1alpha1.ClusterServiceVersion) []string {
 	return names
 }
 
-// ruleOf returns the message of a requirement if it is a rule in JSON, as package csv writes it, else the message in quotes.
+// ruleOf returns the message of a requirement if it is a rule in JSON, as package csv writes it, else the message in
+// quotes.
 func ruleOf(message string) string {
 	scope, rule, isRule := strings.Cut(message, " rule:")
 	if isRule && (scope == "namespaced" || scope == "cluster") && json.Valid([]byte(rule)) {

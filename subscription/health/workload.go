@@ -208,8 +208,8 @@ func (n *namespace) pod(d *appsv1.Deployment) *symptom {
 	return usual
 }
 
-// isOfAnother reports whether a Pod belongs to something else than a Deployment, whose selector it may match all the same: its
-// controller is no ReplicaSet, or one that bears the name of another Deployment.
+// isOfAnother reports whether a Pod belongs to something else than a Deployment, whose selector it may match all the
+// same: its controller is no ReplicaSet, or one that bears the name of another Deployment.
 func isOfAnother(p *corev1.Pod, d *appsv1.Deployment) bool {
 	controller := metav1.GetControllerOfNoCopy(p)
 	if controller == nil {

@@ -262,8 +262,8 @@ func TestAnInputThatBreaksTheContractIsRefused(t *testing.T) {
 	}
 }
 
-// TestACopyIsNotWhatWorkedBefore: an operator of another namespace that bears the name of what a version replaces says nothing
-// of this one.
+// TestACopyIsNotWhatWorkedBefore: an operator of another namespace that bears the name of what a version replaces says
+// nothing of this one.
 func TestACopyIsNotWhatWorkedBefore(t *testing.T) {
 	c := versionOf("Failed", v1alpha1.CSVReasonNoOperatorGroup)
 	c.Spec.Replaces = "etcd.v0"

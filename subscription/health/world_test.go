@@ -40,8 +40,8 @@ func answersOf(t *testing.T, h *chaos.History) (all health.Summary, answers []he
 	return all, answers
 }
 
-// TestAWorldThatHealsIsInstalled: whatever goes wrong in a fake cluster each Subscription has an answer, and in the end all
-// are Installed.
+// TestAWorldThatHealsIsInstalled: whatever goes wrong in a fake cluster each Subscription has an answer, and in the end
+// all are Installed.
 func TestAWorldThatHealsIsInstalled(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 20260102))
 	h := chaos.New(chaos.Options{Setting: chaos.Setting{Approves: true, Deletes: true}})
@@ -59,8 +59,8 @@ func TestAWorldThatHealsIsInstalled(t *testing.T) {
 	require.Equal(t, map[health.Phase]int{health.Installed: all.Subscriptions}, all.Phases, "%+v", all.Act)
 }
 
-// TestAnUpgradeThatFails: the version that does not come up is what blocks, and not that the resolver, which finds two versions
-// of one Subscription, gives up because of it.
+// TestAnUpgradeThatFails: the version that does not come up is what blocks, and not that the resolver, which finds two
+// versions of one Subscription, gives up because of it.
 func TestAnUpgradeThatFails(t *testing.T) {
 	const broken = "registry.example.com/broken:2"
 	w := upgradetest.New(t, func(_, second *upgradetest.Bundle) {

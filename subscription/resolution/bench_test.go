@@ -89,7 +89,8 @@ func BenchmarkOneNew(b *testing.B) {
 	}
 }
 
-// BenchmarkEachPackage resolves a new Subscription for each package alone and reports the median, the worst, and the sum.
+// BenchmarkEachPackage resolves a new Subscription for each package alone and reports the median, the worst, and the
+// sum.
 func BenchmarkEachPackage(b *testing.B) {
 	c := publishedCatalog(b, community)
 	names := c.content.Packages()

@@ -103,7 +103,8 @@ const (
 	// ReasonInstalledCSVMissing: status.installedCSV names a ClusterServiceVersion that does not exist, is a copy or
 	// is being deleted; the Subscription is resolved like a new one.
 	ReasonInstalledCSVMissing = content.ReasonInstalledCSVMissing
-	// ReasonUnreadableCSV: properties or APIs of an existing ClusterServiceVersion cannot be read; what is readable counts.
+	// ReasonUnreadableCSV: properties or APIs of an existing ClusterServiceVersion cannot be read; what is readable
+	// counts.
 	ReasonUnreadableCSV = content.ReasonUnreadableCSV
 	// ReasonBrokenReplacementChain: the spec.replaces of existing ClusterServiceVersions form no chain of replacements.
 	ReasonBrokenReplacementChain = content.ReasonBrokenReplacementChain

@@ -62,7 +62,8 @@
 //   - all of every catalog, where the policy lets one piece anywhere stop the namespace;
 //   - its priority, whether it can be read and is stale, and whether it is empty.
 //
-// Statistics of the work are not part of it, nor is what [Explain] says of a bundle that the answer has nothing to do with.
+// Statistics of the work are not part of it, nor is what [Explain] says of a bundle that the answer has nothing to do
+// with.
 //
 // # How the pieces fit
 //

@@ -75,8 +75,8 @@ func TestTheEntriesThatLeadNowhereAreNamed(t *testing.T) {
 	}
 }
 
-// A bundle is in a channel once for each channel that a Subscription may follow. If Explain names rules that exclude the bundle,
-// none of its entries may be possible.
+// A bundle is in a channel once for each channel that a Subscription may follow. If Explain names rules that exclude
+// the bundle, none of its entries may be possible.
 func TestExplainNamesRulesOnlyIfNoChannelOffersTheBundle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNamespace(t, small)
@@ -128,7 +128,8 @@ func candidateNames(s *oracleSub) (names []string) {
 	return slices.Compact(names)
 }
 
-// possibleFor reports whether a Subscription can have a bundle from any channel while the older ones keep what they get.
+// possibleFor reports whether a Subscription can have a bundle from any channel while the older ones keep what they
+// get.
 func possibleFor(n *namespace, res resolution.Result, sub int, name string) bool {
 	o := newOracle(n, false)
 	for i, s := range o.subs[:sub+1] {

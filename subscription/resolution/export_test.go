@@ -65,7 +65,8 @@ func HeldBackWithin(in Input, steps int) []HeldBack {
 	return explain.HeldBackOf(&s.View, &search.Budget{Limit: steps})
 }
 
-// Selection is one entry of a solution. By is the entry whose Requirement it meets, -1 for none; Skipped entries meet none.
+// Selection is one entry of a solution. By is the entry whose Requirement it meets, -1 for none; Skipped entries meet
+// none.
 type Selection struct {
 	Name        string
 	Properties  []olmcore.Property

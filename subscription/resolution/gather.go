@@ -13,9 +13,9 @@ import (
 )
 
 // Gather reads what Resolve looks at in a namespace. globalCatalogNamespace is the namespace whose CatalogSources every
-// namespace sees, it may be empty. content is what the caller read from the CatalogSources, by namespace and name; one that
-// is missing there counts as unavailable. The caller sets the rest of the Input, which is optional. A read that failed is
-// its error; for objects that r did not read it is an olmcore.ErrNotRead that says what is unknown.
+// namespace sees, it may be empty. content is what the caller read from the CatalogSources, by namespace and name; one
+// that is missing there counts as unavailable. The caller sets the rest of the Input, which is optional. A read that
+// failed is its error; for objects that r did not read it is an olmcore.ErrNotRead that says what is unknown.
 func Gather(ctx context.Context, r olmcore.Reader, namespace, globalCatalogNamespace string, content map[types.NamespacedName]*Catalog) (Input, error) {
 	in, err := gather(ctx, r, namespace, globalCatalogNamespace, content)
 	return in, olmcore.Needed(err, "what can be installed in a namespace")

@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// TestObjectsOfABundleAreReadFromItsProperties checks that each property olm.bundle.object becomes an object, or makes the bundle
-// invalid with a message that names the property. A bundle with an image is unpacked then.
+// TestObjectsOfABundleAreReadFromItsProperties checks that each property olm.bundle.object becomes an object, or makes
+// the bundle invalid with a message that names the property. A bundle with an image is unpacked then.
 func TestObjectsOfABundleAreReadFromItsProperties(t *testing.T) {
 	const configMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`
 	const before = "property at index 3 of type olm.bundle.object: "

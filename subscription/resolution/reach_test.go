@@ -15,8 +15,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// TestAPublicationElsewhereChangesNoAnswer: whatever is published, changed or withdrawn, and whatever becomes of a catalog,
-// an answer with the same fingerprint is the same answer with the same reasons.
+// TestAPublicationElsewhereChangesNoAnswer: whatever is published, changed or withdrawn, and whatever becomes of a
+// catalog, an answer with the same fingerprint is the same answer with the same reasons.
 func TestAPublicationElsewhereChangesNoAnswer(t *testing.T) {
 	kept := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -134,8 +134,8 @@ func TestWhichPublicationsCount(t *testing.T) {
 	}
 }
 
-// TestWhatBecomesOfACatalogCounts is the table of what else an answer depends on, for a namespace that follows package a
-// of global/cat, which requires K, where two catalogs are of one content.
+// TestWhatBecomesOfACatalogCounts is the table of what else an answer depends on, for a namespace that follows package
+// a of global/cat, which requires K, where two catalogs are of one content.
 func TestWhatBecomesOfACatalogCounts(t *testing.T) {
 	all := []entry{line("a/s", "a1", "", requires("K")), line("a/t", "a1", ""), line("b/s", "b1", "", provides("K")), line("b/t", "b1", ""), line("c/s", "c1", ""), line("c/t", "c1", "")}
 	publish := func(catalog int, change func(map[string]*resolution.Package)) func(*resolution.Input) {
@@ -190,7 +190,8 @@ func TestWhatBecomesOfACatalogCounts(t *testing.T) {
 	}
 }
 
-// TestTheProviderOfOneOfTwoEqualCatalogsCounts: two catalogs may be one value, and what one of them loses is missed there.
+// TestTheProviderOfOneOfTwoEqualCatalogsCounts: two catalogs may be one value, and what one of them loses is missed
+// there.
 func TestTheProviderOfOneOfTwoEqualCatalogsCounts(t *testing.T) {
 	lines := []entry{line("a/s", "a1", "", requires("K")), line("b/s", "b1", "", provides("K"))}
 	w := newWorld(lines...).catalog("global/dog", 0).sub("a/s", from("global/dog"))
@@ -201,7 +202,8 @@ func TestTheProviderOfOneOfTwoEqualCatalogsCounts(t *testing.T) {
 	require.NotEqual(t, fingerprint, w.in.Fingerprint())
 }
 
-// TestWhatAProposalNeedsCounts: the package that a Subscription is told to follow instead requires what another catalog has.
+// TestWhatAProposalNeedsCounts: the package that a Subscription is told to follow instead requires what another catalog
+// has.
 func TestWhatAProposalNeedsCounts(t *testing.T) {
 	for name, more := range map[string][]entry{"nothing": nil, "what it requires": {line("b/s", "b1", "", provides("K"))}} {
 		t.Run(name, func(t *testing.T) {

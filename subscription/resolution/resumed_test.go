@@ -13,13 +13,14 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// forgot makes a Subscription one that had an InstallPlan and forgot it; it goes back to an installed version, "" for none.
+// forgot makes a Subscription one that had an InstallPlan and forgot it; it goes back to an installed version, "" for
+// none.
 func forgot(installed string) func(*v1alpha1.Subscription) {
 	return func(s *v1alpha1.Subscription) { s.Status.InstalledCSV, s.Status.InstallPlanGeneration = installed, 3 }
 }
 
-// TestAnUnfinishedVersionIsInstalledAgain: the version exists because an InstallPlan created it and did not finish. It is left out of
-// the installed versions, and the same version is chosen, whatever else the channel has.
+// TestAnUnfinishedVersionIsInstalledAgain: the version exists because an InstallPlan created it and did not finish. It
+// is left out of the installed versions, and the same version is chosen, whatever else the channel has.
 func TestAnUnfinishedVersionIsInstalledAgain(t *testing.T) {
 	pending := phase(v1alpha1.CSVPhasePending)
 	once := func(p v1alpha1.ClusterServiceVersionPhase, history ...v1alpha1.ClusterServiceVersionPhase) func(*v1alpha1.ClusterServiceVersion) {

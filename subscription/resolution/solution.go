@@ -217,8 +217,9 @@ type bundleObject struct {
 	Data []byte `json:"data"`
 }
 
-// objectOf decodes the manifest in the value of a property olm.bundle.object, which is JSON or YAML. It returns an unstructured
-// object if the manifest has no apiVersion or does not fit its Go type. Package installplan/create reports the problem.
+// objectOf decodes the manifest in the value of a property olm.bundle.object, which is JSON or YAML. It returns an
+// unstructured object if the manifest has no apiVersion or does not fit its Go type. Package installplan/create reports
+// the problem.
 func objectOf(value json.RawMessage) (olmcore.Object, error) {
 	var manifest bundleObject
 	if err := json.Unmarshal(value, &manifest); err != nil {

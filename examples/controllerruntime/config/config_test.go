@@ -218,8 +218,8 @@ func TestAServiceMonitorIsAComponent(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"port": service.Spec.Ports[0].Name}}, endpoints)
 }
 
-// TestAConfigurationFileIsAComponent checks that the component mounts its file at the path that it gives to the manager, and
-// that the manager can read the file.
+// TestAConfigurationFileIsAComponent checks that the component mounts its file at the path that it gives to the
+// manager, and that the manager can read the file.
 func TestAConfigurationFileIsAComponent(t *testing.T) {
 	memory := filesys.MakeFsInMemory()
 	require.NoError(t, fs.WalkDir(os.DirFS("."), ".", func(path string, entry fs.DirEntry, err error) error {

@@ -56,8 +56,8 @@ metadata: {name: of-a-bundle, labels: {olm.managed: "true", olm.owner: cron.v1, 
 rules: [{apiGroups: [""], resources: [nodes], verbs: [delete]}]
 `
 
-// TestWhatOperatorsProvideMayBeListedAndDeleted: the role for it aggregates the ClusterRoles that the controllers make for an
-// operator's APIs, of these those that let view and edit, and no other.
+// TestWhatOperatorsProvideMayBeListedAndDeleted: the role for it aggregates the ClusterRoles that the controllers make
+// for an operator's APIs, of these those that let view and edit, and no other.
 func TestWhatOperatorsProvideMayBeListedAndDeleted(t *testing.T) {
 	c := fake.NewCluster(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
 	read, err := manifest.Read("installed", strings.NewReader(installed))

@@ -53,8 +53,8 @@ func TestTheImageHoldsTheManager(t *testing.T) {
 	}
 }
 
-// TestImagesAreNamedByTheirVersions: what latest is today is not what was tested, and another tomorrow. That of opm is the
-// version of operator-registry that reads what it serves and unpacks.
+// TestImagesAreNamedByTheirVersions: what latest is today is not what was tested, and another tomorrow. That of opm is
+// the version of operator-registry that reads what it serves and unpacks.
 func TestImagesAreNamedByTheirVersions(t *testing.T) {
 	gomod, err := os.ReadFile("../go.mod")
 	require.NoError(t, err)

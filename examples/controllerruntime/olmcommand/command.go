@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olmcommand is the command olm, to which programs add controllers of their own: its flags, the checks before it
-// starts, the content of catalogs from their registries, metrics, probes and the election of one of several.
+// Package olmcommand is the command olm, to which programs add controllers of their own: its flags, the checks before
+// it starts, the content of catalogs from their registries, metrics, probes and the election of one of several.
 package olmcommand
 
 import (
@@ -25,8 +25,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Main runs the command with the arguments of the process until it is told to end, and exits: with 0, or with 1 and what is
-// wrong on stderr. Each add is called with the manager before that starts.
+// Main runs the command with the arguments of the process until it is told to end, and exits: with 0, or with 1 and
+// what is wrong on stderr. Each add is called with the manager before that starts.
 func Main(add ...func(*olmruntime.Manager) error) {
 	command.Main(func(ctx context.Context, args []string, _ io.Reader, out io.Writer) error {
 		return Run(ctx, args, out, add...)

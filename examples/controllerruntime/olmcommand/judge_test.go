@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/fake"
 )
 
-// TestThePlanSaysWhichRightIsMissing when the account of the program may not list what is to be judged, and goes on as soon as
-// it may. With --judge=false it needs no such right.
+// TestThePlanSaysWhichRightIsMissing when the account of the program may not list what is to be judged, and goes on as
+// soon as it may. With --judge=false it needs no such right.
 func TestThePlanSaysWhichRightIsMissing(t *testing.T) {
 	const remedy = "error listing crons.example.com of version v1: crons.example.com is forbidden: no rule allows it; " +
 		"bind the account that judges to a ClusterRole with the rule {apiGroups: [example.com], resources: [crons], verbs: [list]}, " +

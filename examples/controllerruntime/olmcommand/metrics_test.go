@@ -37,7 +37,8 @@ func free(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// TestTheProgramExportsMetrics of the library, once it works: among them those of catalogs that it read from a registry.
+// TestTheProgramExportsMetrics of the library, once it works: among them those of catalogs that it read from a
+// registry.
 func TestTheProgramExportsMetrics(t *testing.T) {
 	listening, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

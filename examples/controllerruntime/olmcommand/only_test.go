@@ -89,8 +89,8 @@ func exposed(t *testing.T) map[string]float64 {
 	return all
 }
 
-// TestASelectionNeedsItsOwnRightsAlone: with --only of one controller, and an account that may do what Rights says of it, the
-// program asks for nothing else, works, and exports what this controller reconciles and no other metric.
+// TestASelectionNeedsItsOwnRightsAlone: with --only of one controller, and an account that may do what Rights says of
+// it, the program asks for nothing else, works, and exports what this controller reconciles and no other metric.
 func TestASelectionNeedsItsOwnRightsAlone(t *testing.T) {
 	options := controllers.Options{Sweeps: true, Operators: true}
 	for _, c := range controllers.New(&options).Controllers {

@@ -15,16 +15,16 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// AddController runs a controller of one's own beside the library's, as they are run: with a queue, watches of c.Kinds and
-// of the kinds in also, waiting for the cache after writes, Events, and the Options of the Manager. Its name is c.Name.
-// Objects of kinds that the library watches come from where it reads them: in a shard only those that the shard needs; of
-// kinds that c watches all are cached with all that they hold.
-// Other kinds, such as those of a CustomResourceDefinition of one's own, come from the manager's cache, which says what it
-// holds of them; those whose Go type the library does not know are maps (*unstructured.Unstructured). The account of the
-// process needs list and watch of them.
+// AddController runs a controller of one's own beside the library's, as they are run: with a queue, watches of c.Kinds
+// and of the kinds in also, waiting for the cache after writes, Events, and the Options of the Manager. Its name is
+// c.Name. Objects of kinds that the library watches come from where it reads them: in a shard only those that the shard
+// needs; of kinds that c watches all are cached with all that they hold. Other kinds, such as those of a
+// CustomResourceDefinition of one's own, come from the manager's cache, which says what it holds of them; those whose
+// Go type the library does not know are maps (*unstructured.Unstructured). The account of the process needs list and
+// watch of them.
 //
-// It is called before the manager starts. The error is an *olmcore.InputError of what is missing in c or called too late,
-// or that of the manager: its scheme lacks the Go type of a kind, or a kind is not served.
+// It is called before the manager starts. The error is an *olmcore.InputError of what is missing in c or called too
+// late, or that of the manager: its scheme lacks the Go type of a kind, or a kind is not served.
 func (m *Manager) AddController(c controllers.Controller, also ...schema.GroupVersionKind) error {
 	if c.KeysOf == nil || c.Affected == nil || c.Reconcile == nil {
 		return &olmcore.InputError{Field: "c", Problem: "needs KeysOf, Affected and Reconcile"}

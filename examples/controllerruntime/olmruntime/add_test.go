@@ -86,8 +86,8 @@ func colored(namespace, color string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Data: map[string]string{"color": color}}
 }
 
-// TestAControllerOfOnesOwn: it reconciles a kind of its own, hears of one of the library's, reads both from a cache, says
-// what it did, and rests; whatever cache the manager has.
+// TestAControllerOfOnesOwn: it reconciles a kind of its own, hears of one of the library's, reads both from a cache,
+// says what it did, and rests; whatever cache the manager has.
 func TestAControllerOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	for name, newCache := range map[string]cache.NewCacheFunc{"a cache that is shared": olmruntime.NewCache, "a cache that nothing is known of": cache.New} {

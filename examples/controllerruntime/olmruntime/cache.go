@@ -221,8 +221,8 @@ func hasType(s *runtime.Scheme, gvk schema.GroupVersionKind, o runtime.Object) b
 	return err == nil && slices.Contains(kinds, gvk)
 }
 
-// configs returns what a cache of these options holds of a kind, by namespace, AllNamespaces for those without an entry:
-// what is said first counts, from ByObject to the defaults.
+// configs returns what a cache of these options holds of a kind, by namespace, AllNamespaces for those without an
+// entry: what is said first counts, from ByObject to the defaults.
 func configs(c cache.Options, gvk schema.GroupVersionKind) map[string]cache.Config {
 	var by cache.ByObject
 	if found := entries(c, gvk); len(found) > 0 {

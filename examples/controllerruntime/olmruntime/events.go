@@ -17,8 +17,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// eventWriter writes Events as the manager's own recorders do, except that an Event which the API server rejects is logged at
-// verbosity 1 and not as an error: its namespace may be terminating, or the account may not create Events.
+// eventWriter writes Events as the manager's own recorders do, except that an Event which the API server rejects is
+// logged at verbosity 1 and not as an error: its namespace may be terminating, or the account may not create Events.
 type eventWriter struct {
 	broadcaster events.EventBroadcaster
 	scheme      *runtime.Scheme
@@ -101,7 +101,8 @@ func (s *eventSink) Patch(ctx context.Context, e *eventsv1.Event, patch []byte) 
 	return s.accepted(ctx, e)(written, err)
 }
 
-// accepted returns a function that replaces the error of a rejection, and of a write that the end of the program interrupts.
+// accepted returns a function that replaces the error of a rejection, and of a write that the end of the program
+// interrupts.
 func (s *eventSink) accepted(ctx context.Context, e *eventsv1.Event) func(*eventsv1.Event, error) (*eventsv1.Event, error) {
 	return func(written *eventsv1.Event, err error) (*eventsv1.Event, error) {
 		var status *apierrors.StatusError

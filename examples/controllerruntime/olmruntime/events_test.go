@@ -33,7 +33,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// lines is a logr.LogSink that keeps each line. It does not implement logr.CallDepthLogSink, so it records no call stack.
+// lines is a logr.LogSink that keeps each line. It does not implement logr.CallDepthLogSink, so it records no call
+// stack.
 type lines struct {
 	*kept
 	name   string
@@ -93,8 +94,9 @@ func (f refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
 }
 
-// TestExpectedErrorsAreNotLogged runs a manager while the API server answers writes with errors that need no attention. It
-// counts the lines at error level, with which a logger prints a stack trace: there are none, and the operator is installed.
+// TestExpectedErrorsAreNotLogged runs a manager while the API server answers writes with errors that need no attention.
+// It counts the lines at error level, with which a logger prints a stack trace: there are none, and the operator is
+// installed.
 func TestExpectedErrorsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Resource: "things"}
@@ -219,8 +221,8 @@ func TestAShutdownIsNotLogged(t *testing.T) {
 	}
 }
 
-// logging returns a cluster, and a function that starts a manager whose log lines are kept and some of whose requests are
-// refused. stop ends it and waits until it has.
+// logging returns a cluster, and a function that starts a manager whose log lines are kept and some of whose requests
+// are refused. stop ends it and waits until it has.
 func logging(t *testing.T, refuse func(r *http.Request) error) (s *apiserver.Server, start func() (*kept, func())) {
 	s, config := serve(t, newCluster(t, time.Now()))
 	live(t, s)

@@ -21,9 +21,9 @@ import (
 )
 
 // isKept reports whether a kind is kept by the library for itself, as controllers.Watched.Transform makes it. OLM's own
-// kinds a client decodes into maps, as their API types cannot hold every stored object; the types are a fifth of the size.
-// Of ConfigMaps, Secrets and Pods that are not OLM's the metadata is enough. Reads of controller-runtime's cache want the
-// type that was decoded, so these kinds are read from the informers' stores.
+// kinds a client decodes into maps, as their API types cannot hold every stored object; the types are a fifth of the
+// size. Of ConfigMaps, Secrets and Pods that are not OLM's the metadata is enough. Reads of controller-runtime's cache
+// want the type that was decoded, so these kinds are read from the informers' stores.
 func (m *Manager) isKept(gvk schema.GroupVersionKind) bool { return m.watched.Reduces(gvk) }
 
 // transform is what the library's own cache does to each object.

@@ -18,8 +18,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestWhatIsNotOLMsIsReadFromTheAPIServer: a cache holds the metadata of ConfigMaps that are none of OLM's business; one
-// that a Gather looks for by a label is there with its content, and so is each where another controller watches them.
+// TestWhatIsNotOLMsIsReadFromTheAPIServer: a cache holds the metadata of ConfigMaps that are none of OLM's business;
+// one that a Gather looks for by a label is there with its content, and so is each where another controller watches
+// them.
 func TestWhatIsNotOLMsIsReadFromTheAPIServer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		watches bool // a controller of the user's

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olmruntime runs the library on a real cluster with controller-runtime: reads from a manager's cache, and a queue
-// for each Runner of package controllers. Writes, and reads of what is not cached, are those of olmdynamic.
+// Package olmruntime runs the library on a real cluster with controller-runtime: reads from a manager's cache, and a
+// queue for each Runner of package controllers. Writes, and reads of what is not cached, are those of olmdynamic.
 package olmruntime
 
 import (
@@ -34,30 +34,31 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Manager is a manager that runs the controllers, and the olmcore.Reader and olmcore.Executor that they use. What a cache
-// holds is read from there; all else goes to the API server: kinds that are not watched, namespaces outside of a shard,
-// and the writes.
+// Manager is a manager that runs the controllers, and the olmcore.Reader and olmcore.Executor that they use. What a
+// cache holds is read from there; all else goes to the API server: kinds that are not watched, namespaces outside of a
+// shard, and the writes.
 type Manager struct {
 	ctrl.Manager
 	*olmdynamic.Cluster
 	controllers.Indexes
-	// Apart says why kinds are not read from the manager's cache but from one that the library has for itself: see NewCache.
-	// Kinds that it always keeps for itself, as controllers.Watched.Transform makes them, are not named.
+	// Apart says why kinds are not read from the manager's cache but from one that the library has for itself: see
+	// NewCache. Kinds that it always keeps for itself, as controllers.Watched.Transform makes them, are not named.
 	Apart map[schema.GroupVersionKind]string
 
 	options Options
 	watched controllers.Watched
 	// caches are where each of the watched kinds is read from. scheme has the library's types.
 	caches map[schema.GroupVersionKind]cache.Cache
-	// entire are the kinds of which the library's own cache holds all objects as they are: those that other controllers watch.
+	// entire are the kinds of which the library's own cache holds all objects as they are: those that other controllers
+	// watch.
 	entire sets.Set[schema.GroupVersionKind]
 	scheme *runtime.Scheme
 	events *eventWriter
 }
 
 // Options are those of the controllers, and what is this adapter's alone. The zero value works. Without a Judge custom
-// resources are judged by crvalidation.Live, which lists them from the API server: those of each CustomResourceDefinition that
-// a plan gives other schemas, and of no other.
+// resources are judged by crvalidation.Live, which lists them from the API server: those of each
+// CustomResourceDefinition that a plan gives other schemas, and of no other.
 type Options struct {
 	controllers.Options
 	// SkipJudge leaves Judge nil where it is: no plan is refused for custom resources.
@@ -68,16 +69,16 @@ type Options struct {
 	// default.
 	FieldManager, FieldValidation string
 	// Controller returns the options of a controller by its name, such as controllers.Catalog: its rate limiter, how many
-	// keys it reconciles at once. What is not set is the manager's; without a RateLimiter what fails is tried again after a
-	// delay that doubles from 50 ms to 30 s. The Reconciler is the library's.
+	// keys it reconciles at once. What is not set is the manager's; without a RateLimiter what fails is tried again after
+	// a delay that doubles from 50 ms to 30 s. The Reconciler is the library's.
 	Controller func(name string) controller.Options
 	// Predicates are asked of every change before a controller hears of it. What they refuse is not noticed.
 	Predicates []predicate.Predicate
 }
 
-// New makes a manager with the options of m, to which other controllers may be added, and runs the controllers with it as
-// SetupWithManager does. What m leaves open is set: a scheme with the library's types, and the cache that CacheOptions and
-// NewCache make.
+// New makes a manager with the options of m, to which other controllers may be added, and runs the controllers with it
+// as SetupWithManager does. What m leaves open is set: a scheme with the library's types, and the cache that
+// CacheOptions and NewCache make.
 func New(config *rest.Config, m ctrl.Options, o Options, only ...string) (*Manager, error) {
 	if m.Scheme == nil {
 		m.Scheme = runtime.NewScheme()
@@ -99,11 +100,12 @@ func New(config *rest.Config, m ctrl.Options, o Options, only ...string) (*Manag
 	return SetupWithManager(mgr, o, only...)
 }
 
-// SetupWithManager runs controllers with a manager: those of the names only, without names all of them. What these do not
-// read is not watched: the account needs the Rights of the names alone. Nothing of the manager is changed. Objects are read from its cache where NewCache made that and it holds all that is needed of a kind,
-// else from a cache of the library's own, which starts and ends with the manager. The manager's Controller options hold for
-// the controllers, which are called olm-NAME: a second one of a name is refused, unless they skip the validation of names.
-// An empty KubernetesVersion is asked of the API server. The error is of that, of the names, or of the manager.
+// SetupWithManager runs controllers with a manager: those of the names only, without names all of them. What these do
+// not read is not watched: the account needs the Rights of the names alone. Nothing of the manager is changed. Objects
+// are read from its cache where NewCache made that and it holds all that is needed of a kind, else from a cache of the
+// library's own, which starts and ends with the manager. The manager's Controller options hold for the controllers,
+// which are called olm-NAME: a second one of a name is refused, unless they skip the validation of names. An empty
+// KubernetesVersion is asked of the API server. The error is of that, of the names, or of the manager.
 func SetupWithManager(mgr ctrl.Manager, o Options, only ...string) (*Manager, error) {
 	m := &Manager{Manager: mgr, options: o, watched: o.Watched(only...), scheme: runtime.NewScheme(), entire: sets.New[schema.GroupVersionKind]()}
 	err := olmcore.AddToScheme(m.scheme)

@@ -13,9 +13,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Ready is a healthz.Checker for the manager's AddReadyzCheck: nil once the caches have been filled with every kind that the
-// controllers watch, else an error that names the kinds that they lack. Caches are filled before an election: a manager that
-// waits for it is ready, as it can take over at once. It stays ready when the API server is away later.
+// Ready is a healthz.Checker for the manager's AddReadyzCheck: nil once the caches have been filled with every kind
+// that the controllers watch, else an error that names the kinds that they lack. Caches are filled before an election:
+// a manager that waits for it is ready, as it can take over at once. It stays ready when the API server is away later.
 func (m *Manager) Ready(r *http.Request) error {
 	var lacking []string
 	for gvk, c := range m.caches {

@@ -68,8 +68,8 @@ func apart(mgr *olmruntime.Manager, kinds ...string) map[string]string {
 	return found
 }
 
-// TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent: whatever the user's cache holds, the library sees every object, whole,
-// and hears of its changes; and the user's cache holds what he said.
+// TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent: whatever the user's cache holds, the library sees every object,
+// whole, and hears of its changes; and the user's cache holds what he said.
 func TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent(t *testing.T) {
 	dropData := func(o any) (any, error) {
 		if s, is := o.(*corev1.Service); is {
@@ -149,7 +149,8 @@ func TestWhatAUsersCacheLeavesOutIsNotTakenForAbsent(t *testing.T) {
 	}
 }
 
-// TestTheCacheOfAPlainManagerIsLeftAlone: nothing is added to its scheme, and its own objects are as the user wants them.
+// TestTheCacheOfAPlainManagerIsLeftAlone: nothing is added to its scheme, and its own objects are as the user wants
+// them.
 func TestTheCacheOfAPlainManagerIsLeftAlone(t *testing.T) {
 	c := newCluster(t, time.Now())
 	for _, namespace := range []string{"a", "b"} {
@@ -211,8 +212,8 @@ func TestAShardSharesWhatItNeeds(t *testing.T) {
 	require.Len(t, m.Cache.DefaultNamespaces, 2)
 }
 
-// TestSeveralSetupsOnOneManager: different controllers work side by side, the same ones twice are refused, unless the user
-// says otherwise.
+// TestSeveralSetupsOnOneManager: different controllers work side by side, the same ones twice are refused, unless the
+// user says otherwise.
 func TestSeveralSetupsOnOneManager(t *testing.T) {
 	c := newCluster(t, time.Now())
 	s, config := serve(t, c)

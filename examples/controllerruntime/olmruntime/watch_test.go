@@ -48,8 +48,8 @@ func TestContentThatComesLaterWakesItsSubscriptions(t *testing.T) {
 	until(t, s, "alpha is installed", succeeded("alpha"))
 }
 
-// TestAKindIsReadOnceItsDefinitionIsCreated checks that the watch of CustomResourceDefinitions ends the time for which a kind that
-// was not served is not read. That time is 4 s at the third answer.
+// TestAKindIsReadOnceItsDefinitionIsCreated checks that the watch of CustomResourceDefinitions ends the time for which
+// a kind that was not served is not read. That time is 4 s at the third answer.
 func TestAKindIsReadOnceItsDefinitionIsCreated(t *testing.T) {
 	t.Parallel()
 	s, config := serve(t, newCluster(t, time.Now()))

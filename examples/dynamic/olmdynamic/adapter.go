@@ -47,8 +47,8 @@ type Cluster struct {
 	unserved unserved
 }
 
-// New connects to an API server. All clients share the rate limit of config. The error says what to do about a certificate
-// that ended or that is not trusted, and about credentials that the server does not know.
+// New connects to an API server. All clients share the rate limit of config. The error says what to do about a
+// certificate that ended or that is not trusted, and about credentials that the server does not know.
 func New(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	if config.RateLimiter == nil && config.QPS > 0 {
@@ -109,8 +109,8 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	return olmcore.Items(list)
 }
 
-// ListPage returns a list of objects of a kind, of all namespaces, as the text that the API server answers with: at most limit
-// of them, from where the page before said, "" for the first. crvalidation.Live reads custom resources so.
+// ListPage returns a list of objects of a kind, of all namespaces, as the text that the API server answers with: at
+// most limit of them, from where the page before said, "" for the first. crvalidation.Live reads custom resources so.
 func (c *Cluster) ListPage(ctx context.Context, gvk schema.GroupVersionKind, limit int, from string) ([]byte, error) {
 	return asked(c, gvk, func(mapping *meta.RESTMapping) ([]byte, error) {
 		path := []string{"apis", gvk.Group, gvk.Version, mapping.Resource.Resource}

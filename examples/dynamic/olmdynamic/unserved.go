@@ -132,8 +132,8 @@ func asked[T any](c *Cluster, gvk schema.GroupVersionKind, ask func(*meta.RESTMa
 }
 
 // Changed takes note that an object was added, changed or deleted. After a change of a CustomResourceDefinition or an
-// APIService, the next read of a kind of its group asks the API server again. A program that watches these kinds calls it; without
-// it a kind that was not served is read again after at most a minute.
+// APIService, the next read of a kind of its group asks the API server again. A program that watches these kinds calls
+// it; without it a kind that was not served is read again after at most a minute.
 func (c *Cluster) Changed(o olmcore.Object) {
 	key := olmcore.KeyOf(o)
 	c.changed(schema.GroupKind{Group: key.Group, Kind: key.Kind}, key.Name)

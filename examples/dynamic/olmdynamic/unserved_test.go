@@ -26,8 +26,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestAKindThatIsNotServedIsRemembered counts the requests of reads of a kind that the API server does not serve: they are
-// repeated after a growing delay of at most a minute, and after a change of a CustomResourceDefinition of the group.
+// TestAKindThatIsNotServedIsRemembered counts the requests of reads of a kind that the API server does not serve: they
+// are repeated after a growing delay of at most a minute, and after a change of a CustomResourceDefinition of the
+// group.
 func TestAKindThatIsNotServedIsRemembered(t *testing.T) {
 	var requests atomic.Int64
 	server := apiserver.New(fake.NewCluster(time.Now()))
@@ -70,8 +71,8 @@ func TestAKindThatIsNotServedIsRemembered(t *testing.T) {
 	require.False(t, asks())
 }
 
-// TestWhatIsNotServedIsBounded checks that names which a tenant chooses take a bounded amount of memory, and that an answer
-// to a question from before a change is not remembered.
+// TestWhatIsNotServedIsBounded checks that names which a tenant chooses take a bounded amount of memory, and that an
+// answer to a question from before a change is not remembered.
 func TestWhatIsNotServedIsBounded(t *testing.T) {
 	var u unserved
 	noMatch := func(gvk schema.GroupVersionKind) error {
@@ -100,8 +101,8 @@ func TestWhatIsNotServedIsBounded(t *testing.T) {
 	require.NotContains(t, u.kinds, late)
 }
 
-// TestOtherAnswersDoNotHideAKind checks that a kind is read after a Get without the namespace that it needs, and after a write that the
-// API server accepted.
+// TestOtherAnswersDoNotHideAKind checks that a kind is read after a Get without the namespace that it needs, and after
+// a write that the API server accepted.
 func TestOtherAnswersDoNotHideAKind(t *testing.T) {
 	server := apiserver.New(fake.NewCluster(time.Now()))
 	var isAway atomic.Bool

@@ -30,8 +30,8 @@ import (
 )
 
 // Plan is an olmcore.Executor that applies nothing, and the olmcore.Reader of the cluster as it would be if all was
-// applied. UIDs and resourceVersions are preconditions as they are for an API server, so that what was planned once is not
-// planned over. A Plan is for one goroutine.
+// applied. UIDs and resourceVersions are preconditions as they are for an API server, so that what was planned once is
+// not planned over. A Plan is for one goroutine.
 type Plan struct {
 	// Snapshot is the cluster as it would be.
 	*olmcore.Snapshot
@@ -84,8 +84,8 @@ func (p *Plan) Do(ctx context.Context, a olmcore.Action) error {
 	return err
 }
 
-// hasPrivateKey reports whether a Secret holds a private key: that of a certificate, also of one that is to follow, or any
-// in PEM.
+// hasPrivateKey reports whether a Secret holds a private key: that of a certificate, also of one that is to follow, or
+// any in PEM.
 func hasPrivateKey(s *corev1.Secret) bool {
 	for key, value := range s.Data {
 		if strings.HasSuffix(key, corev1.TLSPrivateKeyKey) && len(value) > 0 || bytes.Contains(value, []byte("PRIVATE KEY-----")) {
@@ -103,8 +103,8 @@ func hasPrivateKey(s *corev1.Secret) bool {
 // Write writes into a folder what differs between the cluster as it was observed and as it would be. Below apply is a
 // manifest of each object to create or to change, NAMESPACE/KIND.GROUP_NAME.yaml ("cluster" for what has no namespace);
 // those of earlier plans stay as long as the objects do. What no manifest can say stands in status.yaml, replace.yaml
-// (objects that are being deleted) and delete.yaml: orders of this plan alone, with the UIDs and resourceVersions that were
-// observed. Files that a plan did not write are left alone.
+// (objects that are being deleted) and delete.yaml: orders of this plan alone, with the UIDs and resourceVersions that
+// were observed. Files that a plan did not write are left alone.
 func (p *Plan) Write(dir string) error {
 	files := map[string][]any{} // the documents of each
 	for _, o := range p.observed.Objects() {
@@ -216,14 +216,15 @@ func clear(root *os.Root, stay map[string]bool) error {
 	return err
 }
 
-// manifestPath returns the path of an object's manifest in the folder. The objects may come from files that no API server has
-// checked, so a namespace or a kind may hold what leads out of the folder.
+// manifestPath returns the path of an object's manifest in the folder. The objects may come from files that no API
+// server has checked, so a namespace or a kind may hold what leads out of the folder.
 func manifestPath(o olmcore.Object) string {
 	kind := strings.ToLower(olmcore.GVKOf(o).GroupKind().String())
 	return filepath.Join("apply", cmp.Or(segment(o.GetNamespace()), "cluster"), segment(kind)+"_"+segment(o.GetName())+".yaml")
 }
 
-// segment returns a text as one segment of a path. Names of Roles may hold a colon, which is no part of a file name everywhere.
+// segment returns a text as one segment of a path. Names of Roles may hold a colon, which is no part of a file name
+// everywhere.
 func segment(text string) string {
 	escaped := escape.Replace(text)
 	if strings.Trim(escaped, ".") == "" {

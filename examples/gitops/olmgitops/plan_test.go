@@ -213,7 +213,8 @@ func TestAFolderThatCannotBeWrittenIsAnError(t *testing.T) {
 	require.Error(t, p.Write(file))
 }
 
-// TestPrivateKeysAreRefused: neither the key of a certificate nor that of one which is to follow, which is how each begins.
+// TestPrivateKeysAreRefused: neither the key of a certificate nor that of one which is to follow, which is how each
+// begins.
 func TestPrivateKeysAreRefused(t *testing.T) {
 	for name, secret := range map[string]*corev1.Secret{
 		"in use":    {Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")}},
@@ -248,8 +249,8 @@ func TestWhatMustRunAsAnAccountIsRefused(t *testing.T) {
 	require.Len(t, p.Objects(), 1)
 }
 
-// TestNothingIsWrittenOutsideOfTheFolder checks that objects from files whose namespace, name or kind is a path write no file outside
-// of the folder, and that each has a file of its own.
+// TestNothingIsWrittenOutsideOfTheFolder checks that objects from files whose namespace, name or kind is a path write
+// no file outside of the folder, and that each has a file of its own.
 func TestNothingIsWrittenOutsideOfTheFolder(t *testing.T) {
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "repository", "plan")
@@ -276,8 +277,8 @@ func TestNothingIsWrittenOutsideOfTheFolder(t *testing.T) {
 	require.Len(t, files, len(paths))
 }
 
-// TestALinkInTheFolderLeadsNowhere checks that a link in the folder, which a change of the repository may bring, is not followed out
-// of it.
+// TestALinkInTheFolderLeadsNowhere checks that a link in the folder, which a change of the repository may bring, is not
+// followed out of it.
 func TestALinkInTheFolderLeadsNowhere(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	kept := filepath.Join(outside, "kept.yaml")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is what the commands of the adapters have in common: flags that mean the same, checks before they start,
-// and how they end.
+// Package command is what the commands of the adapters have in common: flags that mean the same, checks before they
+// start, and how they end.
 package command
 
 import (
@@ -55,8 +55,8 @@ func PrintError(out io.Writer, err error) {
 	}
 }
 
-// NoCluster says what to do where client-go does not find which cluster to use: its own error names an environment variable
-// that the commands do not heed, and does not say that the files are missing which KUBECONFIG names.
+// NoCluster says what to do where client-go does not find which cluster to use: its own error names an environment
+// variable that the commands do not heed, and does not say that the files are missing which KUBECONFIG names.
 func (f *Flags) NoCluster(err error) error {
 	isGiven := false
 	f.Visit(func(given *flag.Flag) { isGiven = isGiven || given.Name == "kubeconfig" })
@@ -85,8 +85,8 @@ type Flags struct {
 	// Files says that the command takes arguments.
 	Files bool
 
-	// Judge says whether the custom resources of definitions that plans change are judged by their new schemas. How is each
-	// command's own affair.
+	// Judge says whether the custom resources of definitions that plans change are judged by their new schemas. How is
+	// each command's own affair.
 	Judge bool
 	// Catalogs is the content that --catalog names.
 	Catalogs controllers.Catalogs
@@ -176,8 +176,8 @@ func grace(into *time.Duration) func(string) error {
 	}
 }
 
-// Parse reads the arguments and the file that --config names. The error names the flag that is wrong, or the field of the
-// file, or ends the command after --version and --help, whose answer is written to out.
+// Parse reads the arguments and the file that --config names. The error names the flag that is wrong, or the field of
+// the file, or ends the command after --version and --help, whose answer is written to out.
 func (f *Flags) Parse(args []string, out io.Writer) error {
 	f.SetOutput(io.Discard)
 	wrongConfig := f.readConfig(args)
@@ -232,8 +232,8 @@ func version() string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
-// Check makes the checks of controllers.Preflight; allowed may be nil. The error says how to start all the same. Checks that
-// could not look are said in a line each to warn.
+// Check makes the checks of controllers.Preflight; allowed may be nil. The error says how to start all the same. Checks
+// that could not look are said in a line each to warn.
 func (f *Flags) Check(ctx context.Context, r olmcore.Reader, allowed func(context.Context, authorizationv1.ResourceAttributes) (bool, error), warn io.Writer) error {
 	unjudged := func(check string, why error) {
 		fmt.Fprintln(warn, printable.OneLine(fmt.Sprintf("olm: the check %s could not look: %v", check, why)))

@@ -25,8 +25,8 @@ import (
 // maxConfig is how many bytes a configuration file may have.
 const maxConfig = 1 << 20
 
-// readConfig reads the file that --config names in the arguments into the Options. It is called before the flags are parsed,
-// so that each flag that is given replaces what the file says, and no flag does that by its default.
+// readConfig reads the file that --config names in the arguments into the Options. It is called before the flags are
+// parsed, so that each flag that is given replaces what the file says, and no flag does that by its default.
 func (f *Flags) readConfig(args []string) error {
 	file, given := f.configFile(args)
 	if !given {
@@ -90,8 +90,9 @@ func (s *skipped) Set(value string) error {
 // IsBoolFlag reports whether the flag can be given without a value.
 func (s *skipped) IsBoolFlag() bool { return s.isBool }
 
-// decodeConfig sets the Options from the text of a configuration file; what the text does not mention keeps its value. The
-// error has one line for each problem, with the name of the file and the path of the field. The Options are not usable then.
+// decodeConfig sets the Options from the text of a configuration file; what the text does not mention keeps its value.
+// The error has one line for each problem, with the name of the file and the path of the field. The Options are not
+// usable then.
 func decodeConfig(file string, text []byte, o *controllers.Options) error {
 	document, err := parseConfig(text)
 	if err != nil {

@@ -324,8 +324,8 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-// TestAWrongFileIsReportedAfterTheFlags checks that --version and --help work with a file that is wrong, and that a wrong
-// flag is reported first.
+// TestAWrongFileIsReportedAfterTheFlags checks that --version and --help work with a file that is wrong, and that a
+// wrong flag is reported first.
 func TestAWrongFileIsReportedAfterTheFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"none: no such file or directory":   {"--config", "none"},
@@ -420,8 +420,8 @@ func TestWhatAFileSetsCountsForOtherFlags(t *testing.T) {
 	require.NoError(t, New().Parse([]string{"--only=sweep", "--config", file, "--sweeps"}, nil))
 }
 
-// TestTheDocumentedFileHasEveryOption reads the example in docs/running.md: it has each option that a file can set, with
-// its default.
+// TestTheDocumentedFileHasEveryOption reads the example in docs/running.md: it has each option that a file can set,
+// with its default.
 func TestTheDocumentedFileHasEveryOption(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "running.md"))
 	require.NoError(t, err)

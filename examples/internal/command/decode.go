@@ -20,8 +20,8 @@ import (
 	"github.com/olmcore/olm/internal/spelling"
 )
 
-// decoder sets Go values from a decoded YAML or JSON document. It is strict: a field that the type does not have, and a value
-// of another type, are errors. Durations are strings such as 30s. A key without a value (null) sets nothing.
+// decoder sets Go values from a decoded YAML or JSON document. It is strict: a field that the type does not have, and a
+// value of another type, are errors. Durations are strings such as 30s. A key without a value (null) sets nothing.
 type decoder struct {
 	problems []error
 }
@@ -168,8 +168,8 @@ func (d *decoder) decodeScalar(path string, value any, into reflect.Value) {
 	}
 }
 
-// fieldsOf returns the indexes of the fields of a struct that a file can set, by their keys. Fields with the tag "-" are
-// not among them.
+// fieldsOf returns the indexes of the fields of a struct that a file can set, by their keys. Fields with the tag "-"
+// are not among them.
 func fieldsOf(t reflect.Type) map[string][]int {
 	fields := map[string][]int{}
 	for _, field := range reflect.VisibleFields(t) {
@@ -180,8 +180,8 @@ func fieldsOf(t reflect.Type) map[string][]int {
 	return fields
 }
 
-// keyOf returns the key of a field: the name in its JSON tag, or the field's name in lower case where it has no tag, as the
-// fields of schema.GroupVersionKind. It is empty for a field that no file can set.
+// keyOf returns the key of a field: the name in its JSON tag, or the field's name in lower case where it has no tag, as
+// the fields of schema.GroupVersionKind. It is empty for a field that no file can set.
 func keyOf(field reflect.StructField) string {
 	key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 	switch {

@@ -58,8 +58,8 @@ func (r *runner) audit() error {
 	return r.assess()
 }
 
-// assess adds what the controllers of ClusterServiceVersions do not report at rest: why APIs have no ClusterRoles, and which
-// webhooks, conversions and APIServices stay that a new version would not get.
+// assess adds what the controllers of ClusterServiceVersions do not report at rest: why APIs have no ClusterRoles, and
+// which webhooks, conversions and APIServices stay that a new version would not get.
 func (r *runner) assess() error {
 	for _, key := range fake.KeysOf(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind))(r.cluster) {
 		for _, of := range []struct {

@@ -26,8 +26,8 @@ type Catalogs struct {
 	controllers.Catalogs
 	// Explain is a bundle of which the report says why it is or is not chosen.
 	Explain string
-	// Path is a Subscription, SUBSCRIPTION or SUBSCRIPTION=BUNDLE, whose way the report has. With Across it may lead through
-	// other channels. Asked is set once there is such a Subscription.
+	// Path is a Subscription, SUBSCRIPTION or SUBSCRIPTION=BUNDLE, whose way the report has. With Across it may lead
+	// through other channels. Asked is set once there is such a Subscription.
 	Path          string
 	Across, Asked bool
 	// Packages are what was read, by CatalogSource.
@@ -222,9 +222,9 @@ func (r *runner) known(ctx context.Context, reader olmcore.Reader, namespace str
 	return r.catalogs.Known(ctx, reader, namespace, r.global)
 }
 
-// MostNamed returns the namespace whose catalogs most likely all namespaces see: the one that the Subscriptions of most namespaces name
-// beside their own. It is empty if there is none. others are the other namespaces that Subscriptions name so, the likeliest first. A
-// namespace counts once, however many Subscriptions it has.
+// MostNamed returns the namespace whose catalogs most likely all namespaces see: the one that the Subscriptions of most
+// namespaces name beside their own. It is empty if there is none. others are the other namespaces that Subscriptions
+// name so, the likeliest first. A namespace counts once, however many Subscriptions it has.
 func MostNamed(subs []*v1alpha1.Subscription) (namespace string, others []string) {
 	namedBy := map[string]map[string]bool{}
 	for _, s := range subs {
@@ -245,8 +245,8 @@ func MostNamed(subs []*v1alpha1.Subscription) (namespace string, others []string
 	return named[0], named[1:]
 }
 
-// conventional are the usual namespaces of global catalogs. The one with the higher number is preferred if as many namespaces name
-// both.
+// conventional are the usual namespaces of global catalogs. The one with the higher number is preferred if as many
+// namespaces name both.
 var conventional = map[string]int{controllers.DefaultGlobalNamespace: 2, "openshift-marketplace": 1}
 
 // withUnlisted adds the catalogs whose CatalogSource is not in the input.

@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/examples/internal/dryrun"
 )
 
-// TestATenantDoesNotChooseTheGlobalNamespace checks that each namespace of Subscriptions counts once, and which namespace is chosen if
-// as many namespaces name several.
+// TestATenantDoesNotChooseTheGlobalNamespace checks that each namespace of Subscriptions counts once, and which
+// namespace is chosen if as many namespaces name several.
 func TestATenantDoesNotChooseTheGlobalNamespace(t *testing.T) {
 	for name, tt := range map[string]struct {
 		subscriptions []string // namespace, namespace of the catalog, number

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dryrun says what OLM's semantics would do about objects, and why: what the commands dryrun and kubectl olm have in
-// common. It changes nothing and talks to no cluster.
+// Package dryrun says what OLM's semantics would do about objects, and why: what the commands dryrun and kubectl olm
+// have in common. It changes nothing and talks to no cluster.
 package dryrun
 
 import (
@@ -91,8 +91,8 @@ func Spellings(read []manifest.Object) []string {
 	return found
 }
 
-// Load puts the objects into a simulated cluster whose clock shows now. The error says which object does not fit, and where
-// it was read.
+// Load puts the objects into a simulated cluster whose clock shows now. The error says which object does not fit, and
+// where it was read.
 func Load(read []manifest.Object, now time.Time) (*fake.Cluster, error) {
 	objects, err := manifest.Distinct(read)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore/manifest"
 )
 
-// Scopes returns what the input tells of; complete: kinds that it has no objects of have none. Catalogs whose content was
-// given need no CatalogSource.
+// Scopes returns what the input tells of; complete: kinds that it has no objects of have none. Catalogs whose content
+// was given need no CatalogSource.
 func Scopes(read []manifest.Object, complete bool, c *Catalogs) []olmcore.Scope {
 	objects := make([]olmcore.Object, len(read))
 	for i := range read {

@@ -158,7 +158,8 @@ func (r Result) print(b *strings.Builder) {
 	}
 }
 
-// printUnmet names the requirements that a ClusterServiceVersion waits for: its own message says only that there are some.
+// printUnmet names the requirements that a ClusterServiceVersion waits for: its own message says only that there are
+// some.
 func (r Result) printUnmet(b *strings.Builder) {
 	held, _ := r.Status.(status)
 	status, _ := held.value().(map[string]any)
@@ -230,8 +231,8 @@ func orNone(state string) string {
 	return state
 }
 
-// Only leaves the results of one namespace, and of objects that are in none, and of the kinds that were not read those of
-// which scopes do not hold the objects of that namespace.
+// Only leaves the results of one namespace, and of objects that are in none, and of the kinds that were not read those
+// of which scopes do not hold the objects of that namespace.
 func (r *Report) Only(namespace string, scopes []olmcore.Scope) {
 	held := map[schema.GroupKind]bool{}
 	for _, s := range scopes {

@@ -172,7 +172,8 @@ func (r *runner) settle(advance time.Duration) (*Report, error) {
 	return all, nil
 }
 
-// await reconciles every key once more after everything ran, and adds the deadlines and the bundles that are waited for.
+// await reconciles every key once more after everything ran, and adds the deadlines and the bundles that are waited
+// for.
 func (r *runner) await() error {
 	o, err := r.newOLM(nil)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report holds what `kubectl olm` prints with -o json and -o yaml, as Go types: decode its output into them. The names
-// of the fields do not change, none is left out, and what is not known is empty or null.
+// Package report holds what `kubectl olm` prints with -o json and -o yaml, as Go types: decode its output into them.
+// The names of the fields do not change, none is left out, and what is not known is empty or null.
 //
 //	kubectl olm why etcd -o json        Report
 //	kubectl olm status -o json          Status
@@ -41,8 +41,8 @@ type Object struct {
 	Name       string `json:"name"`
 }
 
-// Unknown is the Phase of what cannot be told, as objects were not read or are not valid; Reason says which of both, NotRead
-// or InvalidInput, and Message what it is about.
+// Unknown is the Phase of what cannot be told, as objects were not read or are not valid; Reason says which of both,
+// NotRead or InvalidInput, and Message what it is about.
 const Unknown = "Unknown"
 
 // Reasons of Unknown.
@@ -92,7 +92,8 @@ type Subscription struct {
 	Package   string `json:"package"`
 	// Channel is empty for the default one.
 	Channel string `json:"channel"`
-	// Version is that of InstalledCSV, empty when nothing is installed. CurrentCSV is what is being installed, or the same.
+	// Version is that of InstalledCSV, empty when nothing is installed. CurrentCSV is what is being installed, or the
+	// same.
 	Version      string `json:"version"`
 	InstalledCSV string `json:"installedCSV"`
 	CurrentCSV   string `json:"currentCSV"`
@@ -184,9 +185,10 @@ type Entry struct {
 type Hops struct {
 	Namespace    string `json:"namespace"`
 	Subscription string `json:"subscription"`
-	// Hops are in the order in which they come; none where nothing newer is offered. The last one may have Blocked: what comes
-	// after it is not known then.
+	// Hops are in the order in which they come; none where nothing newer is offered. The last one may have Blocked: what
+	// comes after it is not known then.
 	Hops []preview.Preview `json:"hops"`
-	// NotRead are the kinds that were not read, by their kinds, sorted: what depends on them is told as if there were none.
+	// NotRead are the kinds that were not read, by their kinds, sorted: what depends on them is told as if there were
+	// none.
 	NotRead []string `json:"notRead"`
 }

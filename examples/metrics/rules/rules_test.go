@@ -98,8 +98,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertsOfWholeWorlds: what the collector exports of a world with the four problems, an hour long, makes these alerts
-// fire; that of a sound world none.
+// TestAlertsOfWholeWorlds: what the collector exports of a world with the four problems, an hour long, makes these
+// alerts fire; that of a sound world none.
 func TestAlertsOfWholeWorlds(t *testing.T) {
 	for file, want := range map[string][]string{
 		"../testdata/sound.prom": nil,
@@ -173,8 +173,8 @@ func exported(t *testing.T) map[string][]string {
 	return all
 }
 
-// requireExported: an expression names metrics that there are, and of each the labels that it has. It returns the labels of
-// its result.
+// requireExported: an expression names metrics that there are, and of each the labels that it has. It returns the
+// labels of its result.
 func requireExported(t *testing.T, expression string) (result []string) {
 	t.Helper()
 	expr, err := language.ParseExpr(expression)
@@ -273,8 +273,8 @@ type panel struct {
 	Options map[string]any
 }
 
-// TestTheDashboard: it is of Grafana's schema as far as it uses it, no panel lies on another, each expression parses and
-// names what is exported, and what is exported of OLM's and about the four problems is shown.
+// TestTheDashboard: it is of Grafana's schema as far as it uses it, no panel lies on another, each expression parses
+// and names what is exported, and what is exported of OLM's and about the four problems is shown.
 func TestTheDashboard(t *testing.T) {
 	data, err := os.ReadFile("../dashboard.json")
 	require.NoError(t, err)

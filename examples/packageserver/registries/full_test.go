@@ -25,8 +25,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/packages"
 )
 
-// The manifest's limits fit what catalogs may show at most, all read and read again: the process needs three quarters of its
-// memory limit, and the garbage collector knows of that. The registries run in it, too.
+// The manifest's limits fit what catalogs may show at most, all read and read again: the process needs three quarters
+// of its memory limit, and the garbage collector knows of that. The registries run in it, too.
 func TestTheManifestsLimitsFitFullRooms(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "config", "clusterserviceversion.yaml"))
 	require.NoError(t, err)

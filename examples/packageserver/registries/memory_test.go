@@ -56,8 +56,8 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// Two catalogs at once of 64 heads, each nearly as large as a message may be, are read a head at a time, and what is kept is
-// cut. The figures have the servers' memory in them, and what the garbage collector leaves for later.
+// Two catalogs at once of 64 heads, each nearly as large as a message may be, are read a head at a time, and what is
+// kept is cut. The figures have the servers' memory in them, and what the garbage collector leaves for later.
 func TestLargeHeadsDoNotAddUp(t *testing.T) {
 	address, _ := listen(t, &catalog{packages: 64, csv: csvOf(strings.Repeat("x", 3_900_000))}, "")
 	w := newWorld(t, registries.Options{}, registry.Options{})

@@ -7,8 +7,8 @@
 //	unread := r.Wait(ctx)    // until each was read once
 //	defer r.Close()
 //
-// One catalog is read at a time, one head of it is in memory at a time, and what stays of a catalog, of the catalogs of a
-// namespace, and of those of all namespaces is bounded.
+// One catalog is read at a time, one head of it is in memory at a time, and what stays of a catalog, of the catalogs of
+// a namespace, and of those of all namespaces is bounded.
 package registries
 
 import (
@@ -31,8 +31,8 @@ import (
 // Options say what is read, how much of it, and where it goes. Connector, Put and Drop are required.
 type Options struct {
 	Connector *registry.Connector
-	// Put takes what a catalog has to show each time it was read, Drop forgets it. They are called by one goroutine for each
-	// catalog.
+	// Put takes what a catalog has to show each time it was read, Drop forgets it. They are called by one goroutine for
+	// each catalog.
 	Put  func(types.NamespacedName, packages.Catalog)
 	Drop func(types.NamespacedName)
 	// GlobalNamespace is the namespace whose catalogs all namespaces see. These are read before others, and have room of
@@ -73,8 +73,8 @@ func New(o Options) (*Registries, error) {
 	return &Registries{options: o, readers: map[types.NamespacedName]*reader{}, changed: make(chan struct{})}, nil
 }
 
-// Know takes a CatalogSource in its present form; one without a UID is gone. What was read of one that is made anew, or has
-// another address, is dropped.
+// Know takes a CatalogSource in its present form; one without a UID is gone. What was read of one that is made anew, or
+// has another address, is dropped.
 func (r *Registries) Know(source *v1alpha1.CatalogSource) {
 	key, address := types.NamespacedName{Namespace: source.Namespace, Name: source.Name}, ""
 	if r.options.Files[key] {
@@ -156,8 +156,8 @@ func (r *Registries) Close() {
 	r.running.Wait()
 }
 
-// room returns how much memory what is shown of a catalog may take beside what is shown of others, and what to say when that
-// is less than it could have.
+// room returns how much memory what is shown of a catalog may take beside what is shown of others, and what to say when
+// that is less than it could have.
 func (r *Registries) room(key types.NamespacedName) (most int, less string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -151,8 +151,8 @@ func (w *world) wait(t testing.TB) []string {
 	return unread
 }
 
-// What a catalog, the catalogs of a namespace, and those of all namespaces but the global one show is bounded; what does not fit
-// is cut, and named.
+// What a catalog, the catalogs of a namespace, and those of all namespaces but the global one show is bounded; what
+// does not fit is cut, and named.
 func TestCatalogsShareTheirRoom(t *testing.T) {
 	const most = 1 << 20
 	address, _ := listen(t, &catalog{packages: 4, csv: csvOf(strings.Repeat("x", 80_000))}, "")
@@ -229,7 +229,8 @@ func TestOneCatalogIsReadAtATime(t *testing.T) {
 	require.Len(t, w.catalog("team", "b"), 1)
 }
 
-// Why a catalog is not read, what is left out of it, and that it is read again is logged with its name, once for each change.
+// Why a catalog is not read, what is left out of it, and that it is read again is logged with its name, once for each
+// change.
 func TestProblemsAreLogged(t *testing.T) {
 	r := &catalog{packages: 2}
 	address, server := listen(t, r, "")

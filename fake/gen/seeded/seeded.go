@@ -6,7 +6,8 @@
 //	import _ "github.com/olmcore/olm/fake/gen/seeded"
 //
 // rapid's own variables and flags win: RAPID_SEED=0 draws at random, RAPID_CHECKS sets the number of cases,
-// RAPID_NOFAILFILE=false keeps a file for each failure. GOGC wins over the rarer garbage collections that such tests have.
+// RAPID_NOFAILFILE=false keeps a file for each failure. GOGC wins over the rarer garbage collections that such tests
+// have.
 package seeded
 
 import _ "github.com/olmcore/olm/internal/seeded" // sets the flags

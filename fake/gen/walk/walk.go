@@ -14,7 +14,8 @@ import (
 	"github.com/olmcore/olm/fake/chaos"
 )
 
-// move is one step of a walk, with a seed for the choices in it: what rapid leaves out of a walk does not change the rest.
+// move is one step of a walk, with a seed for the choices in it: what rapid leaves out of a walk does not change the
+// rest.
 type move struct {
 	step chaos.Step
 	seed uint64
@@ -23,8 +24,8 @@ type move struct {
 // String shows a move in rapid's report.
 func (m move) String() string { return fmt.Sprintf("%s (%d)", m.step.Name, m.seed) }
 
-// Through lets rapid take up to n steps in a history. The error is that of the first that went wrong. Of a failure it leaves
-// out steps as long as it fails.
+// Through lets rapid take up to n steps in a history. The error is that of the first that went wrong. Of a failure it
+// leaves out steps as long as it fails.
 func Through(t *rapid.T, h *chaos.History, n int) error {
 	steps := chaos.Steps(h.Options)
 	moves := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) move {

@@ -17,11 +17,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Problems returns what the API server rejects in an object, whatever was stored before. An update of an object that was loaded with
-// such a problem is not rejected. current is nil for a new object.
+// Problems returns what the API server rejects in an object, whatever was stored before. An update of an object that
+// was loaded with such a problem is not rejected. current is nil for a new object.
 //
-// Some required fields may be missing, because tests seldom need them: the schema of a CustomResourceDefinition, its approval if its
-// group belongs to Kubernetes, the keys of a Secret of type kubernetes.io/tls, the name of a volume's ConfigMap.
+// Some required fields may be missing, because tests seldom need them: the schema of a CustomResourceDefinition, its
+// approval if its group belongs to Kubernetes, the keys of a Secret of type kubernetes.io/tls, the name of a volume's
+// ConfigMap.
 func Problems(next, current olmcore.Object) field.ErrorList {
 	problems := problemsOf(next)
 	if len(problems) > 0 && current != nil && len(problemsOf(current)) > 0 {

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// definition checks the names, the versions and the conversion of a CustomResourceDefinition, and that its schemas are structural.
+// definition checks the names, the versions and the conversion of a CustomResourceDefinition, and that its schemas are
+// structural.
 //
 // Source: apiextensions-apiserver pkg/apis/apiextensions/validation, ValidateCustomResourceDefinition.
 func definition(crd *apiextensionsv1.CustomResourceDefinition) (problems field.ErrorList) {

@@ -44,8 +44,8 @@ func isZero(value *intstr.IntOrString) bool {
 	return value != nil && (value.Type == intstr.Int && value.IntVal == 0 || value.Type == intstr.String && value.StrVal == "0%")
 }
 
-// PodSpec returns what the API server rejects in the fields of a Pod that bundles get wrong: names of containers, volumes
-// and environment variables, images, mounts and ports.
+// PodSpec returns what the API server rejects in the fields of a Pod that bundles get wrong: names of containers,
+// volumes and environment variables, images, mounts and ports.
 func PodSpec(spec *corev1.PodSpec, at *field.Path) (problems field.ErrorList) {
 	volumes := sets.New[string]()
 	for i, v := range spec.Volumes {

@@ -30,9 +30,9 @@ var bundles = sync.OnceValue(func() map[string][]olmcore.Object {
 	return all
 })
 
-// Bundle returns the manifests of a version of any package, its ClusterServiceVersion first. They are shared, and must not
-// be changed. The package delta serves webhooks, epsilon conversions and an API, zeta a webhook for some namespaces, gamma
-// an API; all others have a Deployment alone.
+// Bundle returns the manifests of a version of any package, its ClusterServiceVersion first. They are shared, and must
+// not be changed. The package delta serves webhooks, epsilon conversions and an API, zeta a webhook for some
+// namespaces, gamma an API; all others have a Deployment alone.
 func Bundle(pkg string, version int) []olmcore.Object {
 	if objects := bundles()[Name(pkg, version)]; objects != nil {
 		return objects
@@ -97,8 +97,8 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 `
 
-// special are the manifests of packages with more than a Deployment. From one version to the next delta gains and loses a
-// webhook, and from the fourth on another Deployment serves. From its third on beta may do more.
+// special are the manifests of packages with more than a Deployment. From one version to the next delta gains and loses
+// a webhook, and from the fourth on another Deployment serves. From its third on beta may do more.
 var special = map[string]func(version int) string{
 	"delta": func(version int) string {
 		text := deltaText

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command server is a whole control plane in one binary: it is etcd, kube-apiserver or kube-controller-manager, whichever
-// name it is called by. So the packages that they share are compiled and linked once.
+// Command server is a whole control plane in one binary: it is etcd, kube-apiserver or kube-controller-manager,
+// whichever name it is called by. So the packages that they share are compiled and linked once.
 package main
 
 import (
@@ -37,8 +37,8 @@ func main() {
 	}
 }
 
-// exitWithParent ends the process once its parent is gone, so that no test can leave it behind, however it ended. A process
-// without a parent belongs to another one from then on.
+// exitWithParent ends the process once its parent is gone, so that no test can leave it behind, however it ended. A
+// process without a parent belongs to another one from then on.
 func exitWithParent(parent int) {
 	for os.Getppid() == parent {
 		time.Sleep(250 * time.Millisecond)

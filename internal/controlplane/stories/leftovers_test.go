@@ -200,8 +200,8 @@ func TestWhatGoesWithAnOperatorGroup(t *testing.T) {
 	})
 }
 
-// An API without a server behind it is in the way of all who ask which APIs there are, and a version with a conversion is
-// one of all namespaces: the stories are told alone.
+// An API without a server behind it is in the way of all who ask which APIs there are, and a version with a conversion
+// is one of all namespaces: the stories are told alone.
 func TestWhatGoesWithAVersionOfTheCluster(t *testing.T) {
 	tellAlone(t, "its APIService, so that the API server does not look for it any more", func(s *story) {
 		s.group()

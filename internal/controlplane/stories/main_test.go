@@ -55,7 +55,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// refused returns what the manager asked for and had no right to. The namespaces of stories that are over take nothing new.
+// refused returns what the manager asked for and had no right to. The namespaces of stories that are over take nothing
+// new.
 func (c *cluster) refused() (failed error) {
 	if c.plane == nil {
 		return nil

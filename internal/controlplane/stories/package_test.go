@@ -41,7 +41,8 @@ func pkg(name string) *pack { return &pack{name: name, changes: map[string][]cha
 //
 //	alpha.v2.0.0 replaces alpha.v1.0.0 skips alpha.v1.1.0,alpha.v1.2.0 skipRange >=1.0.0 <2.0.0
 //
-// where everything but the name may be left out. Each entry has a bundle, which is the usual one unless bundle says more.
+// where everything but the name may be left out. Each entry has a bundle, which is the usual one unless bundle says
+// more.
 func (p *pack) channel(name string, entries ...string) *pack {
 	c := resolution.Channel{Name: name}
 	for _, text := range entries {
@@ -210,7 +211,8 @@ func edited(edit func(csv *v1alpha1.ClusterServiceVersion)) change {
 	return func(_ *story, b *bundle) { edit(b.csv) }
 }
 
-// inImage: the catalog names the bundle's image only, which has to be unpacked; spoil, unless nil, makes it another one.
+// inImage: the catalog names the bundle's image only, which has to be unpacked; spoil, unless nil, makes it another
+// one.
 func inImage(spoil func(image *bundleImage)) change {
 	return func(s *story, b *bundle) {
 		b.image, b.spoil = s.image("bundles/"+b.csv.Name), spoil

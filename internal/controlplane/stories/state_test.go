@@ -120,8 +120,8 @@ func conditionsOf(o olmcore.Object) (conditions []map[string]any) {
 	return conditions
 }
 
-// transitions returns the states that an object went through, as the manager reported them: of a Subscription "State" or
-// "InstallPlan", of a ClusterServiceVersion or an InstallPlan "Phase".
+// transitions returns the states that an object went through, as the manager reported them: of a Subscription "State"
+// or "InstallPlan", of a ClusterServiceVersion or an InstallPlan "Phase".
 func (s *story) transitions(kind, name, machine string) (states []string) {
 	reports, _ := world.of(s.ns)
 	for _, r := range reports {

@@ -20,7 +20,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// version makes a ClusterServiceVersion without a catalog, as a person does: NAME.vVERSION, or NAME.vVERSION replaces OTHER.
+// version makes a ClusterServiceVersion without a catalog, as a person does: NAME.vVERSION, or NAME.vVERSION replaces
+// OTHER.
 func (s *story) version(name, version, replaces string, changes ...change) {
 	b := &bundle{csv: usualCSV(s, name, resolution.ChannelEntry{Name: name + ".v" + version, Replaces: replaces}, version)}
 	strategy := &b.csv.Spec.InstallStrategy.StrategySpec

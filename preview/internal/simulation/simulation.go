@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulation lets an observed cluster go on as the library would have it, in memory, with nothing around it that
-// fails: what is written exists at once, images can be pulled, Deployments become available. No Pod is simulated but by
-// what its Deployment says.
+// Package simulation lets an observed cluster go on as the library would have it, in memory, with nothing around it
+// that fails: what is written exists at once, images can be pulled, Deployments become available. No Pod is simulated
+// but by what its Deployment says.
 package simulation
 
 import (
@@ -44,13 +44,14 @@ type Simulation struct {
 	driver  *fake.Driver
 	// Changes are the changes of schemas that were asked about, each once.
 	Changes []installplan.SchemaChange
-	// Packed are the bundles whose content is in images alone, by name, with the image: the plan that brings them does not come.
+	// Packed are the bundles whose content is in images alone, by name, with the image: the plan that brings them does not
+	// come.
 	Packed map[string]string
 }
 
-// New returns a simulation of objects, which are not written to, at an instant, or at the newest that OLM's objects tell where
-// the caller's clock is behind. verdicts answer what is asked about custom
-// resources; where they are not complete, it stays unanswered. What else is unanswered in options stays so.
+// New returns a simulation of objects, which are not written to, at an instant, or at the newest that OLM's objects
+// tell where the caller's clock is behind. verdicts answer what is asked about custom resources; where they are not
+// complete, it stays unanswered. What else is unanswered in options stays so.
 func New(now time.Time, objects []olmcore.Object, options controllers.Options, verdicts olmcore.Observed[installplan.ResourceVerdict]) (*Simulation, error) {
 	s := &Simulation{cluster: fake.NewCluster(newest(now, objects)), Packed: map[string]string{}}
 	s.cluster.TakesEveryPod = true
@@ -89,7 +90,8 @@ func New(now time.Time, objects []olmcore.Object, options controllers.Options, v
 	return s, nil
 }
 
-// maxAhead is how far the clocks of a cluster may be ahead of the caller's. A time beyond that is none: anybody may write one.
+// maxAhead is how far the clocks of a cluster may be ahead of the caller's. A time beyond that is none: anybody may
+// write one.
 const maxAhead = 24 * time.Hour
 
 // newest is the latest of now and of the times at which OLM wrote: else what it waits for would seem not to come.
@@ -154,8 +156,8 @@ func (s *Simulation) Edit(key olmcore.Key, change func(olmcore.Object)) error {
 // State is the objects of a cluster at one moment. They must not be written to.
 type State map[olmcore.Key]olmcore.Object
 
-// StateOf returns the state that objects are: those of kinds that the library knows by their Go types, if they fit them.
-// None is left for nil.
+// StateOf returns the state that objects are: those of kinds that the library knows by their Go types, if they fit
+// them. None is left for nil.
 func StateOf(objects []olmcore.Object) State {
 	all := make(State, len(objects))
 	for _, o := range objects {

@@ -34,8 +34,8 @@ func statusOf(t require.TestingT, o olmcore.Object) rules.Status {
 	return r.Status
 }
 
-// TestASubscriptionIsAsHealthyAsItsNamespace: where its version works and its plan is complete, or waits for its approval,
-// what the Subscription alone says is what package health says.
+// TestASubscriptionIsAsHealthyAsItsNamespace: where its version works and its plan is complete, or waits for its
+// approval, what the Subscription alone says is what package health says.
 func TestASubscriptionIsAsHealthyAsItsNamespace(t *testing.T) {
 	v := vocabulary(map[string][]string{
 		"type":  {"ResolutionFailed", "BundleUnpackFailed", "BundleUnpacking", "InstallPlanPending", "InstallPlanMissing", "CatalogSourcesUnhealthy"},

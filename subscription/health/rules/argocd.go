@@ -12,8 +12,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// luaHead are the functions that a script needs. Argo CD runs it without the library of strings, and a list or a map of the
-// object may be anything.
+// luaHead are the functions that a script needs. Argo CD runs it without the library of strings, and a list or a map of
+// the object may be anything.
 const luaHead = `-- Health of %[1]s objects for Argo CD, written from the table of
 -- github.com/olmcore/olm/subscription/health/rules: change it there.
 -- Key in argocd-cm: resource.customizations.health.%[2]s_%[1]s

@@ -21,8 +21,8 @@ type Result struct {
 	Passes bool
 }
 
-// KStatus is what kstatus, and Flux with it, calls the health: Current, Failed or InProgress. What waits for approval is
-// in progress.
+// KStatus is what kstatus, and Flux with it, calls the health: Current, Failed or InProgress. What waits for approval
+// is in progress.
 func (r Result) KStatus() string { return kstatus(r.Status, r.Passes) }
 
 func kstatus(s Status, passes bool) string {
@@ -35,8 +35,8 @@ func kstatus(s Status, passes bool) string {
 	return "InProgress"
 }
 
-// Of returns the health of one Subscription, InstallPlan, ClusterServiceVersion or CatalogSource, typed or unstructured. The
-// error is an *olmcore.InputError: the object is nil, or of another kind.
+// Of returns the health of one Subscription, InstallPlan, ClusterServiceVersion or CatalogSource, typed or
+// unstructured. The error is an *olmcore.InputError: the object is nil, or of another kind.
 func Of(o olmcore.Object) (Result, error) {
 	ref := olmcore.RefOf(o)
 	if ref.Kind == "" {

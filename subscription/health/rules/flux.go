@@ -9,9 +9,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// HealthCheck is an entry of spec.healthCheckExprs of a Flux Kustomization, with the names that Flux gives its fields. The
-// expressions are CEL on the fields at the top of an object. Flux reports an error for an object without status, and
-// looks again: that counts as in progress.
+// HealthCheck is an entry of spec.healthCheckExprs of a Flux Kustomization, with the names that Flux gives its fields.
+// The expressions are CEL on the fields at the top of an object. Flux reports an error for an object without status,
+// and looks again: that counts as in progress.
 type HealthCheck struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -20,7 +20,8 @@ type HealthCheck struct {
 	Current    string `json:"current"`
 }
 
-// Flux returns the health check of the objects of a kind. The error is an *olmcore.InputError for a kind without a table.
+// Flux returns the health check of the objects of a kind. The error is an *olmcore.InputError for a kind without a
+// table.
 func Flux(kind string) (HealthCheck, error) {
 	t := tableOf(kind)
 	if t == nil {
@@ -32,8 +33,8 @@ func Flux(kind string) (HealthCheck, error) {
 	}, nil
 }
 
-// cel writes an expression that is true when the kstatus of an object is the given one: each row in turn, and those that are
-// false and followed by nothing else left out.
+// cel writes an expression that is true when the kstatus of an object is the given one: each row in turn, and those
+// that are false and followed by nothing else left out.
 func (t *Table) cel(want string) string {
 	last := kstatus(Unknown, false) == want
 	var b strings.Builder

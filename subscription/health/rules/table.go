@@ -50,7 +50,8 @@ type Row struct {
 	Passes bool
 }
 
-// SaysCondition is the value of Row.Says for the message of the entry that the first Test of the row on a condition found.
+// SaysCondition is the value of Row.Says for the message of the entry that the first Test of the row on a condition
+// found.
 const SaysCondition = "condition"
 
 // Table is the health of one kind. Where no row matches, the object is Unknown.
@@ -84,8 +85,8 @@ var isLatest = Test{Field: "status.state", In: []string{v1alpha1.SubscriptionSta
 
 func not(t Test) Test { t.Not = true; return t }
 
-// subscriptions: a Subscription that waits for a plan does not wait for a resolution, which may fail for others; a plan that
-// was deleted after it was installed is no matter.
+// subscriptions: a Subscription that waits for a plan does not wait for a resolution, which may fail for others; a plan
+// that was deleted after it was installed is no matter.
 var subscriptions = Table{v1alpha1.SubscriptionKind, []Row{
 	isDeleted(v1alpha1.SubscriptionKind),
 	{When: []Test{{Field: "spec.name", Not: true}}, Status: Degraded, Reason: "InvalidSpec", Message: "the Subscription names no package"},
@@ -176,9 +177,9 @@ func tableOf(kind string) *Table {
 type part struct{ Text, Path string }
 
 // parts takes a message apart.
-func parts(message string) (all []part) {
-	for message != "" {
-		text, rest, found := strings.Cut(message, "{")
+func parts(template string) (all []part) {
+	for template != "" {
+		text, rest, found := strings.Cut(template, "{")
 		if text != "" {
 			all = append(all, part{Text: text})
 		}
@@ -186,7 +187,7 @@ func parts(message string) (all []part) {
 			break
 		}
 		path, after, _ := strings.Cut(rest, "}")
-		all, message = append(all, part{Path: path}), after
+		all, template = append(all, part{Path: path}), after
 	}
 	return all
 }

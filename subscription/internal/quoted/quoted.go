@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Name returns a name as it is written into a sentence. A name of letters, digits and . _ - + ~ : / @ stays as it is, any other is
-// quoted: names of channels, packages and steps are free text, and the end of the name must be seen.
+// Name returns a name as it is written into a sentence. A name of letters, digits and . _ - + ~ : / @ stays as it is,
+// any other is quoted: names of channels, packages and steps are free text, and the end of the name must be seen.
 func Name(name string) string {
 	isOther := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-+~:/@", r))

@@ -60,7 +60,8 @@ func Refers(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	return ref != nil && ref.Name == p.Name && (ref.Namespace == "" || ref.Namespace == p.Namespace) && SamePlan(ref, p.UID, p.Name)
 }
 
-// Contributes reports whether a plan is for a Subscription: by reference, by its making, by what it brings, or as it says.
+// Contributes reports whether a plan is for a Subscription: by reference, by its making, by what it brings, or as it
+// says.
 func Contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	return Refers(s, p) || s.Annotations[AnnotationGeneratedBy] == p.Name && s.Status.InstallPlanRef == nil ||
 		!Over(p) && s.Status.CurrentCSV != "" && slices.Contains(p.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) ||

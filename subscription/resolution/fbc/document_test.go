@@ -19,7 +19,8 @@ import (
 // TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported: refused is what opm refuses or what could not be installed,
 // used what OLM serves.
 //
-// OLM's cases: documents that are none; an empty skip; ranges with a leading v; properties without type, value, or JSON.
+// OLM's cases: documents that are none; an empty skip; ranges with a leading v; properties without type, value, or
+// JSON.
 func TestDocumentsThatAreOddAreUsedAsOLMUsesThemAndReported(t *testing.T) {
 	const (
 		pkg    = `{"schema":"olm.package","name":"a","defaultChannel":"c"}` + "\n"

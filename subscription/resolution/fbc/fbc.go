@@ -31,8 +31,8 @@ type Options struct {
 	// with a Diagnostic.
 	Strict bool
 	// MaxDocumentBytes and MaxDocuments bound one document's size and the number of documents. 0 is the default. MaxBytes
-	// bounds a catalog as a whole, all files together, once inflated, and with aliases of YAML as what they stand for. What
-	// is beyond a bound is an error even without Strict, since there is no telling what else is there.
+	// bounds a catalog as a whole, all files together, once inflated, and with aliases of YAML as what they stand for.
+	// What is beyond a bound is an error even without Strict, since there is no telling what else is there.
 	MaxDocumentBytes, MaxDocuments int
 	MaxBytes                       int64
 	// OmitProperties are types of bundle properties to leave out, to save memory: resolution needs neither

@@ -16,8 +16,8 @@ import (
 // Load reads every file below root, "." for all of fsys, in the order of their names, apart from those that files named
 // .indexignore exclude; their syntax is that of .gitignore. root may be a single file. Otherwise it is like Read.
 //
-// Names that begin with two dots are left out: a mounted ConfigMap has them, and links into them, which are followed. Links
-// that lead out of root, and what is neither file nor folder, such as a named pipe, are reported as unreadable.
+// Names that begin with two dots are left out: a mounted ConfigMap has them, and links into them, which are followed.
+// Links that lead out of root, and what is neither file nor folder, such as a named pipe, are reported as unreadable.
 func Load(fsys fs.FS, root string, o Options) ([]resolution.Package, []olmcore.Diagnostic, error) {
 	a, err := newAssembly(o)
 	if err != nil {

@@ -35,7 +35,8 @@ const (
 	ReasonUnusableIcon = "UnusableIcon"
 )
 
-// Heads returns the names of the bundles that Describe describes: of each channel the first that exists, from the head down.
+// Heads returns the names of the bundles that Describe describes: of each channel the first that exists, from the head
+// down.
 func Heads(list []resolution.Package) map[string]bool {
 	heads := map[string]bool{}
 	index, _ := resolution.Build(list)
@@ -90,9 +91,9 @@ const (
 	maxSourceText   = 1 << 10
 )
 
-// Of returns the same packages as those of another CatalogSource, or of one that has changed: its name, labels, creation
-// time, display name, publisher and priority are new; nil is one without a name. Of labels the first 100 are taken, of long
-// names and publishers the first KiB. The receiver is not changed.
+// Of returns the same packages as those of another CatalogSource, or of one that has changed: its name, labels,
+// creation time, display name, publisher and priority are new; nil is one without a name. Of labels the first 100 are
+// taken, of long names and publishers the first KiB. The receiver is not changed.
 func (c Catalog) Of(source *v1alpha1.CatalogSource) Catalog {
 	if source == nil {
 		source = &v1alpha1.CatalogSource{}
@@ -110,8 +111,8 @@ func (c Catalog) Of(source *v1alpha1.CatalogSource) Catalog {
 	return out
 }
 
-// labelsOf returns the labels of a package: those of its CatalogSource, and what people select by. A CatalogSource does not
-// say where operators run.
+// labelsOf returns the labels of a package: those of its CatalogSource, and what people select by. A CatalogSource does
+// not say where operators run.
 func labelsOf(m *PackageManifest, source *v1alpha1.CatalogSource) map[string]string {
 	platform := func(key string) bool { return strings.HasPrefix(key, LabelArch) || strings.HasPrefix(key, LabelOS) }
 	labels := map[string]string{}

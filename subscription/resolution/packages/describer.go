@@ -18,8 +18,9 @@ import (
 // DefaultMaxBytes is how much memory what is shown of a catalog may take.
 const DefaultMaxBytes = 64 << 20
 
-// Describer describes a catalog package by package, and a package head by head: who reads a large catalog needs no more of
-// it in memory than one head, beside what is shown. The zero value is one for a catalog of which nothing was described.
+// Describer describes a catalog package by package, and a package head by head: who reads a large catalog needs no more
+// of it in memory than one head, beside what is shown. The zero value is one for a catalog of which nothing was
+// described.
 type Describer struct {
 	// MaxBytes bounds the memory that what is shown may take; 0: DefaultMaxBytes, negative: none. A head that does not fit
 	// is shown without a description, a package that does not fit is left out, each with a Diagnostic.
@@ -48,8 +49,8 @@ type Pending struct {
 	diagnostics []olmcore.Diagnostic
 }
 
-// Begin begins with one package. Of its bundles the versions are needed, not what describes them. Neither the package nor
-// what it refers to may change before End.
+// Begin begins with one package. Of its bundles the versions are needed, not what describes them. Neither the package
+// nor what it refers to may change before End.
 func (d *Describer) Begin(p resolution.Package) *Pending {
 	index, problems := resolution.Build([]resolution.Package{p})
 	out := d.pending(newPackage(&p), index)
@@ -78,8 +79,8 @@ func (p *Pending) Describe(head resolution.Bundle) {
 	}
 }
 
-// End returns what is shown of the package, nil for nothing. Heads that were not described have their versions alone. The
-// Diagnostics are those of resolution.Build, and what cannot be shown, sorted by Path.
+// End returns what is shown of the package, nil for nothing. Heads that were not described have their versions alone.
+// The Diagnostics are those of resolution.Build, and what cannot be shown, sorted by Path.
 func (p *Pending) End() (*PackageManifest, []olmcore.Diagnostic) {
 	m := p.manifest()
 	if m != nil && !p.take(footprint(m)) {
@@ -157,8 +158,8 @@ func versionsOf(b *resolution.Bundle) (list []olmcore.Property) {
 	return list
 }
 
-// footprint is the memory that a package takes beside the descriptions of its heads, with the copies that show it as one of a
-// CatalogSource, and in lists.
+// footprint is the memory that a package takes beside the descriptions of its heads, with the copies that show it as
+// one of a CatalogSource, and in lists.
 func footprint(m *PackageManifest) int {
 	const labels = 1 << 10
 	size := 3*int(reflect.TypeFor[PackageManifest]().Size()) + labels + sizeOf(m.Name)

@@ -19,7 +19,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/packages"
 )
 
-// describeByHead describes a catalog as who reads it head by head: packages have no descriptions until these are asked for.
+// describeByHead describes a catalog as who reads it head by head: packages have no descriptions until these are asked
+// for.
 func describeByHead(d *packages.Describer, list []resolution.Package) (out packages.Catalog, said []olmcore.Diagnostic) {
 	for _, p := range list {
 		whole := map[string]resolution.Bundle{}
@@ -64,7 +65,8 @@ func many(t testing.TB, count, long int) (list []resolution.Package) {
 	return list
 }
 
-// What is shown of a catalog takes no more memory than it may: first heads are not described, then packages are left out.
+// What is shown of a catalog takes no more memory than it may: first heads are not described, then packages are left
+// out.
 func TestACatalogIsCutToItsRoom(t *testing.T) {
 	list := many(t, 20, 50_000)
 	var room packages.Describer

@@ -8,9 +8,9 @@
 //	for _, m := range packages.Visible([]packages.Catalog{catalog}, "operators", "olm") { ... }
 //
 // Only the heads of channels are described, as OLM does it: their ClusterServiceVersion, or the summary of it that a
-// catalog has (olm.csv.metadata), beside the icon and the description of the package. Of all other bundles the name, the
-// version and the deprecation are kept. A catalog is large because of these descriptions: who only wants the heads' reads
-// it twice, the second time with Heads of the first.
+// catalog has (olm.csv.metadata), beside the icon and the description of the package. Of all other bundles the name,
+// the version and the deprecation are kept. A catalog is large because of these descriptions: who only wants the heads'
+// reads it twice, the second time with Heads of the first.
 //
 //	small := fbc.Options{OmitProperties: []string{resolution.PropertyCSVMetadata, resolution.PropertyBundleObject}}
 //	content, _, err := fbc.Load(fsys, ".", small)
@@ -26,6 +26,6 @@
 //	}
 //	manifest, diagnostics := pending.End()
 //
-// Content is what anybody may have written. What cannot be used is left out and named by a Diagnostic; what is kept of a
-// head, of an icon and of a catalog is bounded.
+// Content is what anybody may have written. What cannot be used is left out and named by a Diagnostic; what is kept of
+// a head, of an icon and of a catalog is bounded.
 package packages

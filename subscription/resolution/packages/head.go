@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Bounds of what is read of one head, and of what is kept of it. The largest ClusterServiceVersion that was published has
-// 1.3 MB, 13,000 values and a long description of 5 kB.
+// Bounds of what is read of one head, and of what is kept of it. The largest ClusterServiceVersion that was published
+// has 1.3 MB, 13,000 values and a long description of 5 kB.
 const (
 	maxHeadBytes = 4 << 20
 	maxIconBytes = 1 << 20

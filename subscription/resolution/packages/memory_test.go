@@ -22,8 +22,8 @@ import (
 )
 
 // A community catalog as `opm render` writes it: each version of each operator with a summary, here those of published
-// versions in turn, and each package with an icon. What stays of it is the heads'. Without OLMCORE_BUNDLES=all it is one package
-// of twenty.
+// versions in turn, and each package with an icon. What stays of it is the heads'. Without OLMCORE_BUNDLES=all it is
+// one package of twenty.
 func TestACommunityCatalogStaysWithinBounds(t *testing.T) {
 	rendered := render(t)
 	bound := []string{resolution.PropertyCSVMetadata, resolution.PropertyBundleObject}

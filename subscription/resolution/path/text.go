@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/internal/printable"
 )
 
-// String returns the way as text, one line for each hop, and for what comes or moves with it. Names and messages with line ends add
-// no lines.
+// String returns the way as text, one line for each hop, and for what comes or moves with it. Names and messages with
+// line ends add no lines.
 func (p Path) String() string {
 	var b strings.Builder
 	row := func(indent, format string, args ...any) {

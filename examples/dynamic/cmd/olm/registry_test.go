@@ -109,8 +109,8 @@ func TestASubscriptionResolvesFromARegistry(t *testing.T) {
 	}))
 }
 
-// TestContentThatChangesWakesTheProgram long before the time to run again: when it was read after the first run, and when
-// the registry serves something else.
+// TestContentThatChangesWakesTheProgram long before the time to run again: when it was read after the first run, and
+// when the registry serves something else.
 func TestContentThatChangesWakesTheProgram(t *testing.T) {
 	read := make(chan struct{})
 	address, stop := listen(t, "127.0.0.1:0", func() []string { <-read; return []string{"alpha"} })

@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// judge judges the custom resources that the input has. A plan that gives a definition other schemas is refused while the
-// input has none of its resources, and does not say that there are none.
+// judge judges the custom resources that the input has. A plan that gives a definition other schemas is refused while
+// the input has none of its resources, and does not say that there are none.
 func judge(ctx context.Context, r olmcore.Reader, changes []installplan.SchemaChange) ([]installplan.ResourceVerdict, error) {
 	verdicts, err := crvalidation.Judge(ctx, r, changes)
 	for i, v := range verdicts {

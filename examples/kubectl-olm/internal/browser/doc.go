@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package browser has the tests that open the HTML of the command in Chromium, which they need: install-chromium beside it
-// installs it on Debian.
+// Package browser has the tests that open the HTML of the command in Chromium, which they need: install-chromium beside
+// it installs it on Debian.
 //
 //	internal/browser/install-chromium
 //	go test -tags chromium ./internal/browser

@@ -255,8 +255,8 @@ func TestAStepThatTakesLongIsSaid(t *testing.T) {
 	require.NotEmpty(t, u.Phase(upgradetest.Second))
 }
 
-// TestRollbackIsStoppedAndGoneOnWith: at every write of it, whether the version before waits still or is gone. The version to go
-// back to is not named again.
+// TestRollbackIsStoppedAndGoneOnWith: at every write of it, whether the version before waits still or is gone. The
+// version to go back to is not named again.
 func TestRollbackIsStoppedAndGoneOnWith(t *testing.T) {
 	for name, change := range map[string]func(first, second *upgradetest.Bundle){"failed": breakSecond, "regretted": nil} {
 		t.Run(name, func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 // namesTimeout is how long a shell waits for names.
 const namesTimeout = 5 * time.Second
 
-// completeNames offers the names of the objects of a kind, from where the flags say, to a shell. Whatever fails, nothing is
-// offered.
+// completeNames offers the names of the objects of a kind, from where the flags say, to a shell. Whatever fails,
+// nothing is offered.
 func (r *root) completeNames(kind schema.GroupVersionKind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, given []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, err := r.namesOfKind(cmd.Context(), kind)

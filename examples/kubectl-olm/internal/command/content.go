@@ -35,8 +35,9 @@ const connectTimeout = 10 * time.Second
 var errNoContent = errors.New("the content of no catalog is known: name a file with --catalog NAMESPACE/NAME=PATH, or forward the port of " +
 	"a registry (kubectl port-forward -n NAMESPACE svc/NAME 50051) and say --registry NAMESPACE/NAME=localhost:50051")
 
-// readContent reads the catalogs that --registry names and, within a cluster, those whose CatalogSources have an address. From
-// outside of it no address is dialled that a CatalogSource names: anybody who may write one would choose it.
+// readContent reads the catalogs that --registry names and, within a cluster, those whose CatalogSources have an
+// address. From outside of it no address is dialled that a CatalogSource names: anybody who may write one would choose
+// it.
 func readContent(ctx context.Context, r *root, w *world.World, isRequired bool) error {
 	addresses := map[types.NamespacedName]string{}
 	for _, value := range r.registries {

@@ -13,7 +13,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// OptionsIn returns the options with which a namespace is previewed. separate is the value of --separate-plans, or empty.
+// OptionsIn returns the options with which a namespace is previewed. separate is the value of --separate-plans, or
+// empty.
 func OptionsIn(ctx context.Context, r olmcore.Reader, namespace, separate string) (controllers.Options, error) {
 	s := &site{reader: r}
 	if separate != "" {

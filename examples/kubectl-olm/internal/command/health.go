@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// healthIn is where the Subscriptions of a namespace stand, by name. What cannot be told of a namespace is said of each of
-// its Subscriptions by whoever asks: the error is then ErrNotRead or ErrInvalidInput of olmcore.
+// healthIn is where the Subscriptions of a namespace stand, by name. What cannot be told of a namespace is said of each
+// of its Subscriptions by whoever asks: the error is then ErrNotRead or ErrInvalidInput of olmcore.
 func (r *root) healthIn(ctx context.Context, w *world.World, namespace string) (map[string]health.Health, error) {
 	in, err := health.Gather(ctx, w, namespace, subscription.Config{SkipComponents: true})
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/olmcore/olm/internal/upgradetest"
 )
 
-// TestEveryHopOfALiveCluster: nothing is written, and custom resources are held against the schemas that can be asked about.
+// TestEveryHopOfALiveCluster: nothing is written, and custom resources are held against the schemas that can be asked
+// about.
 func TestEveryHopOfALiveCluster(t *testing.T) {
 	u := newUpgrade(t, askMore)
 	require.NoError(t, u.Cluster.Create(upgradetest.Vault("v1", "gold", map[string]any{"rooms": int64(3)})))

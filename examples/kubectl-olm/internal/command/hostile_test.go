@@ -23,7 +23,8 @@ import (
 	"github.com/olmcore/olm/examples/kubectl-olm/report"
 )
 
-// hostile clears a screen, moves the cursor, sets the title of a terminal, reorders a line, and is a page with a script.
+// hostile clears a screen, moves the cursor, sets the title of a terminal, reorders a line, and is a page with a
+// script.
 const hostile = "\x1b[2J\x1b]0;owned\x07\u009b31m\u202egnp.exe\u2066\u200b\u2028\U000e0041\u2800<script>alert(1)</script>\"'`;&#x1b;"
 
 // hostileWorld is the world of the stories, in which a tenant says that.

@@ -54,8 +54,8 @@ func readBy(packages ...string) []schema.GroupVersionKind {
 	return kinds
 }
 
-// open reads the objects of some kinds from where the flags say. It prints on stderr which of them were not read, but for
-// the optional kinds.
+// open reads the objects of some kinds from where the flags say. It prints on stderr which of them were not read, but
+// for the optional kinds.
 func (r *root) open(ctx context.Context, kinds []schema.GroupVersionKind, optional ...schema.GroupVersionKind) (*world.World, error) {
 	told, done := progress(r.ErrOut)
 	w, err := r.read(ctx, slices.Concat(kinds, optional), told)
@@ -123,8 +123,8 @@ func (r *root) read(ctx context.Context, kinds []schema.GroupVersionKind, told f
 // inCluster reports whether the command runs in a Pod.
 func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
-// chooseGlobalNamespace sets the namespace whose catalogs all namespaces see, unless the flag gives it: the one that the Subscriptions of
-// most namespaces name beside their own. It prints the choice on stderr if they name several.
+// chooseGlobalNamespace sets the namespace whose catalogs all namespaces see, unless the flag gives it: the one that
+// the Subscriptions of most namespaces name beside their own. It prints the choice on stderr if they name several.
 func (r *root) chooseGlobalNamespace(ctx context.Context, w *world.World) error {
 	if r.catalogs.GlobalNamespace != "" || !w.Holds(subscriptions.GroupKind(), w.Namespace) {
 		return nil
@@ -140,8 +140,8 @@ func (r *root) chooseGlobalNamespace(ctx context.Context, w *world.World) error 
 	return err
 }
 
-// subscriptions are those that the flags and the names choose, sorted by namespace and name. A name that no Subscription has
-// is an error that says which one may be meant.
+// subscriptions are those that the flags and the names choose, sorted by namespace and name. A name that no
+// Subscription has is an error that says which one may be meant.
 func (r *root) subscriptions(ctx context.Context, w *world.World, names []string) ([]*v1alpha1.Subscription, error) {
 	if err := w.Need(subscriptions); err != nil {
 		return nil, err

@@ -43,7 +43,8 @@ func summarizePreview(p preview.Preview) string {
 	return count(len(p.Objects), "object") + ": " + strings.Join(parts, ", ") + "."
 }
 
-// previewSections are what a preview says, what matters most first. Only when isWide each object is named with its fields.
+// previewSections are what a preview says, what matters most first. Only when isWide each object is named with its
+// fields.
 func previewSections(p preview.Preview, isWide bool) []page.Section {
 	all := []page.Section{
 		{Title: titleBlocked, Items: blocks(p)},

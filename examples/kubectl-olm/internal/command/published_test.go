@@ -36,8 +36,8 @@ func written(t *testing.T, w *upgradetest.World) string {
 	return file
 }
 
-// TestPublishedOperators: the command is asked about each published operator before it is installed, once it is, when its
-// upgrade waits, and when the images of the upgrade do not exist.
+// TestPublishedOperators: the command is asked about each published operator before it is installed, once it is, when
+// its upgrade waits, and when the images of the upgrade do not exist.
 func TestPublishedOperators(t *testing.T) {
 	all := realdata.Some(t, "snapscheduler", "etcd")
 	for _, b := range all {

@@ -71,8 +71,8 @@ func TestContentComesFromARegistry(t *testing.T) {
 	require.NotContains(t, out, `"notRead"`, "of the namespace all was read")
 }
 
-// TestAnAddressOfACatalogSourceIsDialledWithinTheClusterAlone: from outside of it, who writes a CatalogSource would choose
-// what an administrator connects to.
+// TestAnAddressOfACatalogSourceIsDialledWithinTheClusterAlone: from outside of it, who writes a CatalogSource would
+// choose what an administrator connects to.
 func TestAnAddressOfACatalogSourceIsDialledWithinTheClusterAlone(t *testing.T) {
 	objects := objectsOf(t, worldFile)
 	address := serveRegistry(t)

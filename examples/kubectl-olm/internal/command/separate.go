@@ -46,7 +46,8 @@ func (s *separatePlans) flags(cmd *cobra.Command) {
 	flag.NoOptDefVal = "true"
 }
 
-// isOn reports whether the controllers make separate plans. plans are the InstallPlans that show it if the user did not say.
+// isOn reports whether the controllers make separate plans. plans are the InstallPlans that show it if the user did not
+// say.
 func (s *separatePlans) isOn(plans []*v1alpha1.InstallPlan) bool {
 	if s.String() != auto {
 		return *s == "true"

@@ -68,8 +68,8 @@ func (r *root) newSite(ctx context.Context, kinds []schema.GroupVersionKind) (*s
 	return s, nil
 }
 
-// optionsIn returns the options of the controllers in a namespace: those that the user gave and, of what he did not, what its objects
-// show. A preview reports by itself if no InstallPlan can be read.
+// optionsIn returns the options of the controllers in a namespace: those that the user gave and, of what he did not,
+// what its objects show. A preview reports by itself if no InstallPlan can be read.
 func (s *site) optionsIn(ctx context.Context, namespace string) controllers.Options {
 	options := s.options
 	plans, err := olmcore.List[*v1alpha1.InstallPlan](ctx, s.reader, namespace, nil)

@@ -20,8 +20,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestPreviewsSeparatePlansAsTheControllersDo checks that the newest InstallPlan shows whether the controllers make separate plans, unless
-// the user says it with --separate-plans.
+// TestPreviewsSeparatePlansAsTheControllersDo checks that the newest InstallPlan shows whether the controllers make
+// separate plans, unless the user says it with --separate-plans.
 func TestPreviewsSeparatePlansAsTheControllersDo(t *testing.T) {
 	plan := func(name string, generation int, annotations map[string]string) olmcore.Object {
 		return &v1alpha1.InstallPlan{
@@ -56,7 +56,8 @@ func TestPreviewsSeparatePlansAsTheControllersDo(t *testing.T) {
 	}
 }
 
-// twoPackages writes files with two Subscriptions and more objects, and with the catalog of their packages. It returns the flags for them.
+// twoPackages writes files with two Subscriptions and more objects, and with the catalog of their packages. It returns
+// the flags for them.
 func twoPackages(t *testing.T, more ...string) []string {
 	world := []string{
 		"apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: all, namespace: ops, uid: g}",
@@ -93,8 +94,8 @@ func twoPackages(t *testing.T, more ...string) []string {
 	}
 }
 
-// TestNextMakesSeparatePlans checks that next creates one InstallPlan for each of two independent Subscriptions if the user says so, or if
-// an InstallPlan shows that the controllers do.
+// TestNextMakesSeparatePlans checks that next creates one InstallPlan for each of two independent Subscriptions if the
+// user says so, or if an InstallPlan shows that the controllers do.
 func TestNextMakesSeparatePlans(t *testing.T) {
 	const ofSet = "apiVersion: operators.coreos.com/v1alpha1\nkind: InstallPlan\n" +
 		"metadata: {name: other, namespace: elsewhere, annotations: {olmcore/separate-plan: 'true'}}\nspec: {generation: 1}"
@@ -134,7 +135,8 @@ func TestNextMakesSeparatePlans(t *testing.T) {
 	}
 }
 
-// TestSeparatePlansIsAFlagOfCommandsThatPreview checks which commands have the flag, and what they answer to a wrong value.
+// TestSeparatePlansIsAFlagOfCommandsThatPreview checks which commands have the flag, and what they answer to a wrong
+// value.
 func TestSeparatePlansIsAFlagOfCommandsThatPreview(t *testing.T) {
 	for _, name := range []string{"approve", "next", "path", "rollback"} {
 		_, help, _ := run(t, "", name, "--help")

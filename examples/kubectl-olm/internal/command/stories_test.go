@@ -33,8 +33,8 @@ func run(t testing.TB, stdin string, args ...string) (code int, stdout, stderr s
 // prompt begins a line with a command in a story, and in the README.
 const prompt = "$ kubectl olm "
 
-// answered returns a text in which what stands below each command is what the command answers, up to the next command, an
-// empty line and a line that begins with "#", the end of a block of code or the end of the text.
+// answered returns a text in which what stands below each command is what the command answers, up to the next command,
+// an empty line and a line that begins with "#", the end of a block of code or the end of the text.
 func answered(t *testing.T, story string) string {
 	var b strings.Builder
 	lines := strings.SplitAfter(story, "\n")

@@ -36,8 +36,8 @@ func palette(color string, isTerminal bool) (text.Palette, error) {
 // quiet is how long work may take before its progress is shown.
 const quiet = time.Second
 
-// progress shows what is being done in a line of a terminal, once it takes long. done takes the line away. Both are for one
-// goroutine.
+// progress shows what is being done in a line of a terminal, once it takes long. done takes the line away. Both are for
+// one goroutine.
 func progress(w io.Writer) (told func(string), done func()) {
 	if !isTerminal(w) {
 		return func(string) {}, func() {}

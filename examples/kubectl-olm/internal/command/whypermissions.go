@@ -18,7 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// permissionKinds are the kinds that show which permissions an operator lacks. Without them the answer has one line less.
+// permissionKinds are the kinds that show which permissions an operator lacks. Without them the answer has one line
+// less.
 var permissionKinds = []schema.GroupVersionKind{
 	rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
@@ -26,7 +27,8 @@ var permissionKinds = []schema.GroupVersionKind{
 }
 
 // missingPermissions returns a sentence about the Roles and RoleBindings that do not hold wherever the operator of an
-// object watches. Permissions of its spec that were not approved come first. It is empty if there are none, and if the kinds were not read.
+// object watches. Permissions of its spec that were not approved come first. It is empty if there are none, and if the
+// kinds were not read.
 func (l *lookup) missingPermissions(ctx context.Context, o olmcore.Object) (string, error) {
 	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 	switch o := o.(type) {

@@ -79,7 +79,8 @@ func TestTheFilesOfUpgradesAreThoseOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestTheCatalogIsThatOfTheVersions: the third version takes a field away, asks for everything in the cluster and restarts.
+// TestTheCatalogIsThatOfTheVersions: the third version takes a field away, asks for everything in the cluster and
+// restarts.
 func TestTheCatalogIsThatOfTheVersions(t *testing.T) {
 	first, second, third := upgradetest.BundleOf(1), upgradetest.BundleOf(2), upgradetest.BundleOf(3)
 	askMore(&first, &second)

@@ -83,8 +83,8 @@ type place struct {
 	x     float64
 }
 
-// Draw places the boxes in layers, so that arrows lead from one layer to a later one, those of cycles apart, and boxes do not
-// overlap.
+// Draw places the boxes in layers, so that arrows lead from one layer to a later one, those of cycles apart, and boxes
+// do not overlap.
 func (g Graph) Draw() Drawing {
 	d := Drawing{Title: g.Title, More: max(0, len(g.Nodes)-MaxNodes)}
 	nodes := slices.Clone(g.Nodes[:len(g.Nodes)-d.More])
@@ -125,7 +125,8 @@ func (g Graph) Draw() Drawing {
 	return d
 }
 
-// layersOf returns the layer of each node: one after the last of those that lead to it. Edges that close a cycle do not count.
+// layersOf returns the layer of each node: one after the last of those that lead to it. Edges that close a cycle do not
+// count.
 func layersOf(n int, edges []Edge, index map[string]int) []int {
 	next := make([][]int, n)
 	for _, e := range edges {

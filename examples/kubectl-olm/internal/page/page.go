@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page writes what kubectl olm shows as one HTML file: no scripts, nothing from elsewhere. All texts in it are escaped:
-// tenants write names and messages.
+// Package page writes what kubectl olm shows as one HTML file: no scripts, nothing from elsewhere. All texts in it are
+// escaped: tenants write names and messages.
 package page
 
 import (

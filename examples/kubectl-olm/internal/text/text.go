@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text writes what people read on terminals. Names and messages are written by tenants, so that nothing of them reaches
-// a terminal which is no plain character.
+// Package text writes what people read on terminals. Names and messages are written by tenants, so that nothing of them
+// reaches a terminal which is no plain character.
 package text
 
 import "github.com/olmcore/olm/internal/printable"
 
-// Line returns a text as one line: white space is a blank, what people do not see is written as an escape sequence of Go, and
-// what is longer than most runes is cut.
+// Line returns a text as one line: white space is a blank, what people do not see is written as an escape sequence of
+// Go, and what is longer than most runes is cut.
 func Line(s string, most int) string { return printable.Line(s, most) }
 
 // Errors returns a line for each error of a join, of any length.

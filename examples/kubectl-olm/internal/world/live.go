@@ -30,8 +30,8 @@ type Cluster struct {
 	Config *rest.Config
 	// Namespace is the one that is asked about, empty for all.
 	Namespace string
-	// Kinds are those that the command looks at, in the order in which they are read: an object before those that it refers to,
-	// so that these are not older.
+	// Kinds are those that the command looks at, in the order in which they are read: an object before those that it
+	// refers to, so that these are not older.
 	Kinds []schema.GroupVersionKind
 	// Progress hears what is being read.
 	Progress func(what string)
@@ -52,8 +52,8 @@ func paced(config *rest.Config) *rest.Config {
 	return config
 }
 
-// Load reads the cluster page by page. A kind that may not be read, or that is not served, is one of World.Unread. Any other
-// read that fails is the error.
+// Load reads the cluster page by page. A kind that may not be read, or that is not served, is one of World.Unread. Any
+// other read that fails is the error.
 func (c Cluster) Load(ctx context.Context) (*World, error) {
 	connected, err := Connect(c.Config)
 	if err != nil {

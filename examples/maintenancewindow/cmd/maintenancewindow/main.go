@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command maintenancewindow is the command olm, with all its flags, and the controller of MaintenanceWindows beside OLM's.
+// Command maintenancewindow is the command olm, with all its flags, and the controller of MaintenanceWindows beside
+// OLM's.
 package main
 
 import (

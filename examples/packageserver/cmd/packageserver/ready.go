@@ -33,8 +33,8 @@ func (g gate) Check(*http.Request) error {
 	}
 }
 
-// open opens the gate when wait returns, which returns the catalogs that were not read; after longest in any case. These are
-// logged then.
+// open opens the gate when wait returns, which returns the catalogs that were not read; after longest in any case.
+// These are logged then.
 func (g gate) open(ctx context.Context, wait func(context.Context) []string, longest time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

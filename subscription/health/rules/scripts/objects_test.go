@@ -29,7 +29,8 @@ var fields = map[string]string{
 	"status.phase": "phase", "status.state": "state", "status.reason": "reason", "status.connectionState.lastObservedState": "lastobservedstate",
 }
 
-// wordsOf returns what the fields may hold that a table looks at, read from the table itself, and some that are not in it.
+// wordsOf returns what the fields may hold that a table looks at, read from the table itself, and some that are not in
+// it.
 func wordsOf(table rules.Table) map[string][]string {
 	all := map[string][]string{
 		"": {"etcd.v1", "etcd.v2", "it said \"no\"\n\\", ""}, "type": {"Other"}, "status": {"True", "False", "Unknown", ""},
@@ -66,8 +67,8 @@ func objectsOf(table rules.Table) *rapid.Generator[olmcore.Object] {
 	return rapid.Map(gen.Value[v1alpha1.CatalogSource](v), func(o v1alpha1.CatalogSource) olmcore.Object { return &o })
 }
 
-// TestTheScriptsAgreeOnObjects of each kind, filled at random under fixed seeds, as they are and with parts of them missing, null
-// or of another type. Every row of every table is met.
+// TestTheScriptsAgreeOnObjects of each kind, filled at random under fixed seeds, as they are and with parts of them
+// missing, null or of another type. Every row of every table is met.
 func TestTheScriptsAgreeOnObjects(t *testing.T) {
 	for _, table := range rules.Tables() {
 		t.Run(table.Kind, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Build indexes the content of one catalog, as package resolution says. Of what OLM checks before it serves a catalog it
-// checks what an answer depends on, piece by piece.
+// Build indexes the content of one catalog, as package resolution says. Of what OLM checks before it serves a catalog
+// it checks what an answer depends on, piece by piece.
 func Build(packages []Package) (*Catalog, []olmcore.Diagnostic) {
 	b := &builder{parser: NewParser(), catalog: &Catalog{
 		ByName: map[string]*PackageIndex{}, ByAPI: map[API][]*Entry{}, ByLabel: map[string][]*Entry{}, ByPackage: map[string][]*Entry{},

@@ -235,7 +235,8 @@ func (r *VersionRange) Contains(v semver.Version) (ok bool) {
 	return r.in(v)
 }
 
-// maxRangeSize bounds the text of a range in bytes: the functions of the library nest as deep as a range has alternatives.
+// maxRangeSize bounds the text of a range in bytes: the functions of the library nest as deep as a range has
+// alternatives.
 const maxRangeSize = 16 << 10
 
 // ParseRange parses a version range. It never panics.

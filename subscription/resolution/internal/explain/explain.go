@@ -94,7 +94,8 @@ func chosen(p *View, res *Decided, x *Explanation) bool {
 	return false
 }
 
-// explainFor explains a bundle that a Subscription could or could nearly have. false: the bundle has nothing to do with it.
+// explainFor explains a bundle that a Subscription could or could nearly have. false: the bundle has nothing to do with
+// it.
 func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, budget *search.Budget) bool {
 	if s.Choice == nil {
 		if res.Failure == nil {
@@ -144,8 +145,9 @@ func explainFor(p *View, res *Decided, s *model.Subscription, x *Explanation, bu
 	return true
 }
 
-// explainCandidates explains why none of a bundle's entries was chosen. A Subscription without a channel has one for each channel
-// of the bundle. The bundle is less preferred if one of them was possible, else the rules against all of them are named.
+// explainCandidates explains why none of a bundle's entries was chosen. A Subscription without a channel has one for
+// each channel of the bundle. The bundle is less preferred if one of them was possible, else the rules against all of
+// them are named.
 func explainCandidates(p *View, s *model.Subscription, candidates []model.Ref, x *Explanation, budget *search.Budget) {
 	target := p.target(s)
 	lessPreferred := func(r model.Ref) {
@@ -261,7 +263,8 @@ func obstacle(p *View, r model.Ref) string {
 	return ""
 }
 
-// View is what an explanation is made from: the problem, which Subscriptions are left out of it, and what the others get.
+// View is what an explanation is made from: the problem, which Subscriptions are left out of it, and what the others
+// get.
 type View struct {
 	*model.Problem
 	Scope *model.Scope

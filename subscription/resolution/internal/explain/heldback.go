@@ -88,8 +88,9 @@ func whyNot(p *View, s *model.Subscription, candidate model.Ref, budget *search.
 	return h
 }
 
-// reasonsAgainst returns the rules that exclude a candidate of a Subscription. If there are none, it returns the rules that
-// exclude it while the earlier Subscriptions keep what they get. The verdict is Satisfiable if nothing excludes the candidate.
+// reasonsAgainst returns the rules that exclude a candidate of a Subscription. If there are none, it returns the rules
+// that exclude it while the earlier Subscriptions keep what they get. The verdict is Satisfiable if nothing excludes
+// the candidate.
 func reasonsAgainst(p *View, s *model.Subscription, candidate model.Ref, budget *search.Budget) (search.Contradiction, search.Verdict) {
 	q := p.Question()
 	q.Demands = &search.Demands{Hard: s, Candidate: candidate}

@@ -57,7 +57,8 @@ var remedies = []remedy{
 // mostChecked bounds the changes that are tried for one trouble.
 const mostChecked = 12
 
-// RemediesFor returns what helps against a contradiction. It is asked when it is known who is left out for other reasons.
+// RemediesFor returns what helps against a contradiction. It is asked when it is known who is left out for other
+// reasons.
 func RemediesFor(v *View, core *Core, found search.Contradiction, budget *search.Budget) []Remedy {
 	t := trouble{rules: core.Rules, found: found}
 	for _, s := range v.Subs {
@@ -238,7 +239,8 @@ func otherPackages(v *View, t *trouble) (list []proposal) {
 	return list
 }
 
-// otherChannels proposes channels of the package, the most alike first, or bundles where it is startingCSV that is wrong.
+// otherChannels proposes channels of the package, the most alike first, or bundles where it is startingCSV that is
+// wrong.
 func otherChannels(_ *View, t *trouble) (list []proposal) {
 	for _, s := range impossible(t, model.ChannelMissing) {
 		if s.Pkg == nil {

@@ -59,7 +59,8 @@ func TestARowAddsARemedy(t *testing.T) {
 	require.Equal(t, []string{"Helps follow stable", "ChangeChannel Let Subscription s follow a channel of package a that exists: stable."}, offered)
 }
 
-// TestANameOfACatalogEndsWhereItsQuotesEnd checks that advice quotes names that could be read as a part of the sentence.
+// TestANameOfACatalogEndsWhereItsQuotesEnd checks that advice quotes names that could be read as a part of the
+// sentence.
 func TestANameOfACatalogEndsWhereItsQuotesEnd(t *testing.T) {
 	for channel, want := range map[string]string{
 		"stable-v1.2": "stable-v1.2",

@@ -138,7 +138,8 @@ const messagePrefix = "constraints not satisfiable: "
 
 // message is OLM's message for a set of rules.
 //
-// Differs: long ones are shortened, unless the policy says otherwise: first the lists of entries, then the list of rules.
+// Differs: long ones are shortened, unless the policy says otherwise: first the lists of entries, then the list of
+// rules.
 func message(p *View, rules []Rule) string {
 	texts := make([]string, len(rules))
 	for i, r := range rules {

@@ -126,8 +126,8 @@ func catalogCandidates(p *Problem, s *Subscription) (code HeldBackCode, text str
 	return offerCatalog(p, s)
 }
 
-// unfinishedFirst returns the entry of a version that exists and that an InstallPlan did not finish for a Subscription which has
-// no version else; nil for none. A Subscription that never had an InstallPlan left none unfinished.
+// unfinishedFirst returns the entry of a version that exists and that an InstallPlan did not finish for a Subscription
+// which has no version else; nil for none. A Subscription that never had an InstallPlan left none unfinished.
 func unfinishedFirst(p *Problem, s *Subscription, channels []*content.ChannelIndex) *content.Entry {
 	status := &s.Object.Status
 	if p.Policy.TransitionAsFreestanding || s.Current != nil || status.InstalledCSV != "" || status.InstallPlanGeneration == 0 {
@@ -199,10 +199,11 @@ func upgrades(p *Problem, s *Subscription, channels []*content.ChannelIndex) {
 	}
 }
 
-// upgradesFrom reports whether there is an upgrade edge from an installed operator to e. ordered: the chain of e's channel
-// says that e is newer.
+// upgradesFrom reports whether there is an upgrade edge from an installed operator to e. ordered: the chain of e's
+// channel says that e is newer.
 //
-// Differs: unless the policy says otherwise, a skipRange never leads to the installed operator itself or to an older one.
+// Differs: unless the policy says otherwise, a skipRange never leads to the installed operator itself or to an older
+// one.
 func upgradesFrom(p *Problem, e, installed *content.Entry, ordered bool) bool {
 	switch EdgeFrom(installed, e) {
 	case "":

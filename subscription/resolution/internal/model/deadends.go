@@ -14,9 +14,9 @@ import (
 // maxDeadEnds is the number of dead ends that a text names.
 const maxDeadEnds = 3
 
-// missingUpgrade explains why none of the channels upgrades the installed operator of a Subscription. A dead end is an entry that
-// replaces or skips the installed operator, or has a skipRange for it, but is no candidate. The text names the dead ends and
-// the reason for each.
+// missingUpgrade explains why none of the channels upgrades the installed operator of a Subscription. A dead end is an
+// entry that replaces or skips the installed operator, or has a skipRange for it, but is no candidate. The text names
+// the dead ends and the reason for each.
 func missingUpgrade(s *Subscription, channels []*content.ChannelIndex) string {
 	installed := s.Current.Entry
 	where := "channel " + channels[0].Name

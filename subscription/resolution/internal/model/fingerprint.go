@@ -13,13 +13,13 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// Fingerprint is the same for inputs that Resolve answers alike, apart from the Subscriptions, their plans, and what the
-// caller sets itself: OperatorGroups, existing ClusterServiceVersions, catalogs, version ranges, and which Subscriptions
-// say that their plan failed. Of the catalogs' content those packages count that the Subscriptions follow, and that may
-// meet a requirement of these or of an existing operator: what is published elsewhere changes no answer. Whoever hands an
-// answer back to package subscription keeps it with its answer, and drops the answer when it changes: nothing else tells
-// that an operator went away which an upgrade waited for, or that a version is not on its way any more. What else of a
-// Subscription matters is in the answer's Observed.
+// Fingerprint is the same for inputs that Resolve answers alike, apart from the Subscriptions, their plans, and what
+// the caller sets itself: OperatorGroups, existing ClusterServiceVersions, catalogs, version ranges, and which
+// Subscriptions say that their plan failed. Of the catalogs' content those packages count that the Subscriptions
+// follow, and that may meet a requirement of these or of an existing operator: what is published elsewhere changes no
+// answer. Whoever hands an answer back to package subscription keeps it with its answer, and drops the answer when it
+// changes: nothing else tells that an operator went away which an upgrade waited for, or that a version is not on its
+// way any more. What else of a Subscription matters is in the answer's Observed.
 func (in *Input) Fingerprint() string {
 	d := content.Digester{}
 	for _, g := range in.OperatorGroups {

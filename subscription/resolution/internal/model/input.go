@@ -89,7 +89,8 @@ type Policy struct {
 	TransitionAsFreestanding bool
 	// AllOrNothing: one Subscription without a solution stops all others.
 	AllOrNothing bool
-	// IndependentPackageVersion: name and version of a required package may come from two different properties of a bundle.
+	// IndependentPackageVersion: name and version of a required package may come from two different properties of a
+	// bundle.
 	IndependentPackageVersion bool
 	// AdoptSameBundle: a Subscription without an operator may take over an existing CSV that no Subscription names and
 	// that equals an entry of its channel.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model is one namespace as a problem to solve: the catalogs that it sees, its Subscriptions with their candidates,
-// what exists, and who can provide what. [Read] makes a [Problem]; after that only what it looks up on demand is added.
+// Package model is one namespace as a problem to solve: the catalogs that it sees, its Subscriptions with their
+// candidates, what exists, and who can provide what. [Read] makes a [Problem]; after that only what it looks up on
+// demand is added.
 package model
 
 import (
@@ -71,8 +72,8 @@ type Subscription struct {
 	// held is why an installed operator stays whatever else there may be.
 	Held     HeldBackCode
 	HeldText string
-	// resumes is the existing version that an InstallPlan created and did not finish, nil for none. It replaces Current if there
-	// is one.
+	// resumes is the existing version that an InstallPlan created and did not finish, nil for none. It replaces Current if
+	// there is one.
 	resumes *CSV
 	// pins are the version ranges that hold it; invalidPin is why one cannot be read.
 	pins       []pin

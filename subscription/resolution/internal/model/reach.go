@@ -6,8 +6,8 @@ import (
 	"github.com/olmcore/olm/subscription/resolution/internal/content"
 )
 
-// reach is the content that the answer for a namespace depends on: the packages that its Subscriptions follow, what these
-// and the existing operators require, what that requires, and so on. A publication elsewhere changes no answer.
+// reach is the content that the answer for a namespace depends on: the packages that its Subscriptions follow, what
+// these and the existing operators require, what that requires, and so on. A publication elsewhere changes no answer.
 type reach struct {
 	p *Problem
 	// packages are those that are reached; whole are sources of which all is.

@@ -71,7 +71,8 @@ func unusable(p *Problem) string {
 	return ""
 }
 
-// malformedTouched finds a malformed channel that a Subscription follows or that would offer something for a requirement.
+// malformedTouched finds a malformed channel that a Subscription follows or that would offer something for a
+// requirement.
 func malformedTouched(p *Problem) string {
 	for _, s := range p.Subs {
 		spec := s.Object.Spec

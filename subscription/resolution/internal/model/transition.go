@@ -46,8 +46,8 @@ func readTransitions(p *Problem) (failure string) {
 	return ""
 }
 
-// isUnfinished reports whether a Subscription forgot the InstallPlan of a version: the version exists, was never installed, and
-// no Subscription refers to it.
+// isUnfinished reports whether a Subscription forgot the InstallPlan of a version: the version exists, was never
+// installed, and no Subscription refers to it.
 func isUnfinished(s *Subscription, next *CSV) bool {
 	status := &s.Object.Status
 	return status.CurrentCSV == "" && status.InstallPlanRef == nil && len(next.Owners) == 0 && !next.LeftOut &&

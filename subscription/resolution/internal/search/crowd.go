@@ -64,7 +64,8 @@ func (c *crowd) take(choice *model.Choice, taken map[*model.Node]bool) bool {
 	return true
 }
 
-// groupsFor collects the groups of which a demand needs one; none when a candidate is in no group that excludes anything.
+// groupsFor collects the groups of which a demand needs one; none when a candidate is in no group that excludes
+// anything.
 func (c *crowd) groupsFor(choice *model.Choice) (list []int32) {
 	seen := map[int32]bool{}
 	for n := range c.candidates(choice) {

@@ -48,7 +48,8 @@ func (c *claims) holds(group int32, test func(*model.Node) bool) bool {
 	return false
 }
 
-// obstacle is why an entry cannot be selected: a rule, by itself or with an entry that is selected, or what was learned.
+// obstacle is why an entry cannot be selected: a rule, by itself or with an entry that is selected, or what was
+// learned.
 type obstacle struct {
 	rule   model.RuleKey
 	holder *model.Node

@@ -17,9 +17,10 @@ type Contradiction struct {
 	Minimal bool
 }
 
-// Reasons returns a minimal set of rules that exclude each other, starting with those of a conflict; nil is not known. It
-// names as few Subscriptions as can be, too: the others shall not fail for it. Those of later Subscriptions are given up
-// first, so that the earlier ones explain the result. Any other verdict than Unsatisfiable means that none were found.
+// Reasons returns a minimal set of rules that exclude each other, starting with those of a conflict; nil is not known.
+// It names as few Subscriptions as can be, too: the others shall not fail for it. Those of later Subscriptions are
+// given up first, so that the earlier ones explain the result. Any other verdict than Unsatisfiable means that none
+// were found.
 func (s *Solver) Reasons(q Question, conflict model.Bitset, budget *Budget) (Contradiction, Verdict) {
 	q.Problem.Considered() // says which Subscription each entry serves
 	r := reducer{q, s, budget}
