@@ -112,8 +112,8 @@ func pauseAfter(f *olmcore.ResolutionFailure, attempts int) time.Duration {
 
 func backoffAfter(attempts int) time.Duration { return retries.After(min(attempts, 62) + 1) }
 
-// resolveAfter returns the next resolution if the namespace is resolved again after a pause since the answer. A pause of
-// 0 never ends, and so does every pause if the time of the answer is not known.
+// resolveAfter returns the next resolution if the namespace is resolved again after a pause since the answer. A pause
+// of 0 never ends, and so does every pause if the time of the answer is not known.
 func resolveAfter(now, answered time.Time, pause time.Duration) nextResolution {
 	if answered.IsZero() || pause == 0 {
 		return nextResolution{}
@@ -141,8 +141,8 @@ func (a *answer) isFresh(n *namespace, observed []olmcore.SubscriptionFingerprin
 	})
 }
 
-// explains reports whether a Subscription is as it was when it was resolved, except that its status.currentCSV may be the
-// version of the decision about it.
+// explains reports whether a Subscription is as it was when it was resolved, except that its status.currentCSV may be
+// the version of the decision about it.
 func (a *answer) explains(s *v1alpha1.Subscription, was olmcore.SubscriptionFingerprint) bool {
 	is := olmcore.FingerprintOf(s)
 	if is == was {

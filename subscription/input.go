@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Input contains everything that Reconcile reads. Reconcile changes nothing in it. All lists except Observations may have
-// any order.
+// Input contains everything that Reconcile reads. Reconcile changes nothing in it. All lists except Observations may
+// have any order.
 type Input struct {
 	// Now is the time of this call. Required.
 	Now time.Time
@@ -192,7 +192,9 @@ func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	visit := olmcore.CoverLists(c)
 	in.lists(&visit)
 	c = visit.Coverage()
-	olmcore.CoverFunc(&c, in.PreviousPackages, func(a, b map[types.UID][]string) bool { return maps.EqualFunc(a, b, slices.Equal[[]string]) })
+	olmcore.CoverFunc(&c, in.PreviousPackages, func(a, b map[types.UID][]string) bool {
+		return maps.EqualFunc(a, b, slices.Equal[[]string])
+	})
 	olmcore.CoverObjects(&c, olmcore.Found(in.Components...))
 	if in.Catalogs != nil {
 		in.Catalogs.cover(&c)
@@ -213,7 +215,9 @@ func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 func (r *Resolved) cover(c *olmcore.Coverage) {
 	olmcore.CoverValues(c, r.Resolution.Observed)
 	olmcore.CoverValue(c, len(r.Resolution.Operators) > 0)
-	olmcore.CoverFunc(c, r.Resolution.Decisions, func(a, b []olmcore.SubscriptionDecision) bool { return slices.EqualFunc(a, b, isSameDecision) })
+	olmcore.CoverFunc(c, r.Resolution.Decisions, func(a, b []olmcore.SubscriptionDecision) bool {
+		return slices.EqualFunc(a, b, isSameDecision)
+	})
 	olmcore.CoverFunc(c, r.Resolution.Failure, isSameFailure)
 	olmcore.CoverFunc(c, r.At, time.Time.Equal)
 	olmcore.CoverValue(c, r.Attempts)

@@ -110,9 +110,9 @@ func (n *namespace) planOf(ref *corev1.ObjectReference) *v1alpha1.InstallPlan {
 	return p
 }
 
-// isShared reports whether the InstallPlan that a Subscription references was made for other sets of Subscriptions, too,
-// so that the InstallPlans of the sets will supersede it. Without an answer that holds, each Subscription is a set of its
-// own.
+// isShared reports whether the InstallPlan that a Subscription references was made for other sets of Subscriptions,
+// too, so that the InstallPlans of the sets will supersede it. Without an answer that holds, each Subscription is a
+// set of its own.
 func (n *namespace) isShared(plan *v1alpha1.InstallPlan, of *v1alpha1.Subscription) bool {
 	return n.separates && plans.IsShared(plan, n.subs, func(name string) bool {
 		if name == of.Name || !n.answer.succeeded {

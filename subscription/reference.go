@@ -65,9 +65,10 @@ func unfollowedVersion(f *facts, p *v1alpha1.InstallPlan) string {
 	return ""
 }
 
-// mayHaveInstalled reports whether an InstallPlan may have installed a version that the Subscription does not follow. The
-// InstallPlan belongs to the Subscription and was executed, and the InstallPlan that the Subscription references, if any,
-// waits for its approval or has no steps. An InstallPlan gets no steps as long as the namespace cannot be resolved.
+// mayHaveInstalled reports whether an InstallPlan may have installed a version that the Subscription does not follow.
+// The InstallPlan belongs to the Subscription and was executed, and the InstallPlan that the Subscription references,
+// if any, waits for its approval or has no steps. An InstallPlan gets no steps as long as the namespace cannot be
+// resolved.
 func mayHaveInstalled(p *v1alpha1.InstallPlan, s *v1alpha1.Subscription, referenced *v1alpha1.InstallPlan) bool {
 	isFree := s.Status.InstallPlanRef == nil || waitsForApproval(referenced) || referenced != nil && relation.Statusless(referenced)
 	return isFree && s.DeletionTimestamp == nil && olmcore.OwnedBy(p, s.UID) && relation.Executed(p)
@@ -84,9 +85,9 @@ func waitsForApproval(p *v1alpha1.InstallPlan) bool {
 
 // followAnswer references the InstallPlan that was created for the last resolution.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: the reference is
-// written before the InstallPlan has content, so that no InstallPlan runs before it is referenced; the conditions are
-// removed from every Subscription as soon as the resolution succeeded.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: the reference
+// is written before the InstallPlan has content, so that no InstallPlan runs before it is referenced; the conditions
+// are removed from every Subscription as soon as the resolution succeeded.
 func followAnswer(f *facts, d draft) draft {
 	a := &f.n.answer
 	decision, p := a.decisions[f.sub.Name], a.partOf(f.sub.Name)
@@ -175,9 +176,10 @@ func reasonToLeave(f *facts, p *part, old *v1alpha1.InstallPlan, csv string) str
 	return ""
 }
 
-// leaveWithdrawn clears the reference to an InstallPlan without steps, if a version is installed and the last resolution
-// does not install the version of the InstallPlan. The catalogs do not offer that upgrade any more. The reference stays
-// for AuditGrace after the InstallPlan was created, because the catalogs that two managers know may differ for a while.
+// leaveWithdrawn clears the reference to an InstallPlan without steps, if a version is installed and the last
+// resolution does not install the version of the InstallPlan. The catalogs do not offer that upgrade any more. The
+// reference stays for AuditGrace after the InstallPlan was created, because the catalogs that two managers know may
+// differ for a while.
 //
 // Source: none. Differs: OLM creates an InstallPlan with its steps.
 func leaveWithdrawn(f *facts, d draft) draft {
@@ -231,8 +233,8 @@ func adoptCreator(f *facts, d draft) draft {
 	return d.waitFor(f, csv, plan, ReasonPlanAdopted, "InstallPlan "+name+" created this Subscription")
 }
 
-// stillInstalls returns the version that an InstallPlan installs, or installed, for the Subscription that it created, or
-// "".
+// stillInstalls returns the version that an InstallPlan installs, or installed, for the Subscription that it created,
+// or "".
 func stillInstalls(f *facts, d draft, plan *v1alpha1.InstallPlan) string {
 	csv, stage := f.sub.Spec.StartingCSV, planhistory.StageOf(plan)
 	switch {

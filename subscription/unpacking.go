@@ -30,8 +30,8 @@ type unpackFacts struct {
 
 // unpackingOf returns what is known of the bundles of a part.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: every failure is
-// retried, not only the first one; BundleUnpacking and BundleUnpackFailed are never set both.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: every failure
+// is retried, not only the first one; BundleUnpacking and BundleUnpackFailed are never set both.
 func unpackingOf(p *part, attempts int) unpackFacts {
 	in, u := p.progress, p.progress.Unpacking
 	switch {
@@ -84,8 +84,8 @@ func unpackMessage(c v1alpha1.BundleLookupCondition) string {
 	return message + ". " + unpackGuidance
 }
 
-// isPullProblem reports whether the kubelet cannot pull an image of an unpack Job. The kubelet's reason is only found in
-// the message of the lookup.
+// isPullProblem reports whether the kubelet cannot pull an image of an unpack Job. The kubelet's reason is only found
+// in the message of the lookup.
 func isPullProblem(c v1alpha1.BundleLookupCondition) bool {
 	return c.Reason == reasonJobIncomplete &&
 		(strings.Contains(c.Message, "ImagePullBackOff") || strings.Contains(c.Message, "ErrImagePull"))

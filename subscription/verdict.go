@@ -290,9 +290,9 @@ func defersResolution(f *facts, d draft) bool {
 // waits reports whether the namespace does not have to be resolved for this Subscription: it is being deleted, or
 // it waits for an InstallPlan that will run or may only be invisible.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: an InstallPlan
-// that never got its content does not count. With Input.SeparatePlans, an InstallPlan that several sets of Subscriptions
-// share does not count, either, because the InstallPlans of the sets will supersede it.
+// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: an
+// InstallPlan that never got its content does not count. With Input.SeparatePlans, an InstallPlan that several sets
+// of Subscriptions share does not count, either, because the InstallPlans of the sets will supersede it.
 func waits(f *facts, d draft) bool {
 	switch {
 	case f.sub.DeletionTimestamp != nil || d.plan.Stage == StageUnverified:

@@ -107,9 +107,9 @@ func (v *versions) predecessor(c *v1alpha1.ClusterServiceVersion) string {
 	return old.Name
 }
 
-// isPartlyInstalled reports whether the deleted InstallPlan of a version left steps open. The Subscription recorded that
-// the InstallPlan failed. If it recorded only that the InstallPlan is missing, as OLM does, the version must lack an
-// object that its bundle contains.
+// isPartlyInstalled reports whether the deleted InstallPlan of a version left steps open. The Subscription recorded
+// that the InstallPlan failed. If it recorded only that the InstallPlan is missing, as OLM does, the version must
+// lack an object that its bundle contains.
 func isPartlyInstalled(s *v1alpha1.Subscription, c *v1alpha1.ClusterServiceVersion) bool {
 	isTrue := func(t v1alpha1.SubscriptionConditionType) bool {
 		return s.Status.GetCondition(t).Status == corev1.ConditionTrue
@@ -117,8 +117,8 @@ func isPartlyInstalled(s *v1alpha1.Subscription, c *v1alpha1.ClusterServiceVersi
 	return isTrue(v1alpha1.SubscriptionInstallPlanFailed) || isTrue(v1alpha1.SubscriptionInstallPlanMissing) && lacksOwnObjects(c)
 }
 
-// lacksOwnObjects reports whether the status of a version lists an object of its own bundle as a requirement that is not
-// met: a CustomResourceDefinition that the version owns, or a ServiceAccount with its permissions.
+// lacksOwnObjects reports whether the status of a version lists an object of its own bundle as a requirement that is
+// not met: a CustomResourceDefinition that the version owns, or a ServiceAccount with its permissions.
 func lacksOwnObjects(c *v1alpha1.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(c.Status.RequirementStatus, func(r v1alpha1.RequirementStatus) bool {
 		switch r.Kind {
