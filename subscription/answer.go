@@ -167,11 +167,10 @@ func answeredConditions(f *facts) (resolution, unpacking, unpackFailed want) {
 	recorded := f.sub.Status.GetCondition(v1alpha1.SubscriptionResolutionFailed)
 	switch {
 	case f.n.blocked != "":
-		return present(ReasonErrorPreventedResolution, f.n.blocked), want{}, want{}
+		return present(ReasonOperatorGroupCount, f.n.blocked), want{}, want{}
+	case !a.failed && !a.succeeded && recorded.Reason == ReasonOperatorGroupCount:
+		return absent, want{}, want{} // nothing else removes it while the Subscription waits for its InstallPlan
 	case !a.failed && !a.succeeded:
-		if recorded.Reason == ReasonErrorPreventedResolution && isAboutOperatorGroups(recorded.Message) {
-			return absent, want{}, want{} // nothing else removes it while the Subscription waits for its InstallPlan
-		}
 		// A failure in an answer that does not hold any more is not published. Two managers would overwrite each other.
 		return want{}, want{}, want{}
 	}
@@ -181,9 +180,4 @@ func answeredConditions(f *facts) (resolution, unpacking, unpackFailed want) {
 		resolution = failureWant(d.Failure) // it is more exact than the failure of the namespace
 	}
 	return resolution, p.unpack.unpacking, p.unpack.failed
-}
-
-// isAboutOperatorGroups reports whether a message is the one of namespace.blocked.
-func isAboutOperatorGroups(message string) bool {
-	return strings.HasPrefix(message, "found ") && strings.HasSuffix(message, " operatorGroups, expected 1")
 }

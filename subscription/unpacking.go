@@ -10,6 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// This is the only file that reads the text of a message. The conditions of a bundle lookup, as OLM defines them, contain
+// neither the kubelet's reason for which a Pod waits nor whether OLM's unpacker added advice. Both are only found in
+// their messages. The text decides about the message of a condition, and about nothing else.
+
 const (
 	unpackGuidance = "Auto-retry: it is tried again every 5 minutes. Common causes: the image does not exist or cannot be pulled, " +
 		"or its Pod finds no node; to try at once, delete the failing Job with the label operatorframework.io/bundle-unpack-ref " +
