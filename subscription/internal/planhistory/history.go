@@ -13,10 +13,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// History is what a caller remembers about one Subscription between two calls of Reconcile. An Outcome contains the
-// entries that changed. Store them by the UID of the Subscription before running the actions, for example as JSON
-// in an annotation, and pass all of them to the next call. If they are lost, transitions may be reported twice or
-// with less certainty.
+// History is what a caller remembers about one Subscription between two calls. It has the fields of subscription.History,
+// which documents how callers store it.
 type History struct {
 	// Seq is the number of transitions that were reported.
 	Seq int64 `json:"seq,omitempty"`
@@ -56,7 +54,7 @@ func (h *History) isValid() bool {
 	return slices.ContainsFunc(Graph, func(e olmcore.Edge[Stage]) bool { return e.To == h.LastStage })
 }
 
-// isAbout reports whether the memory describes an InstallPlan.
+// isAbout reports whether the history describes an InstallPlan.
 func (h *History) isAbout(uid types.UID, name string) bool {
 	return relation.Same(h.PlanUID, h.PlanName, uid, name)
 }
@@ -69,12 +67,26 @@ func (h *History) position() position {
 	}
 }
 
-// Unconfirmed says since when something has been observed that a stale cache may explain. It is a part of History.
+// Unconfirmed says since when something has been observed that may come from a stale cache. It is a part of History.
 type Unconfirmed struct {
-	MissingSince time.Time // the InstallPlan is not visible
-	MissingPlan  string    // its UID, or its name if the reference has no UID
-	Stage        Stage     // a stage that contradicts the memory; empty if none does
-	StageSince   time.Time
+	// MissingSince is the time since which the InstallPlan MissingPlan has not been visible.
+	MissingSince time.Time
+	MissingPlan  string
+	// Stage is a stage that contradicts the history since StageSince. It is empty if none does.
+	Stage      Stage
+	StageSince time.Time
+}
+
+// withoutMissing returns an Unconfirmed according to which the InstallPlan is visible.
+func (u Unconfirmed) withoutMissing() Unconfirmed {
+	u.MissingSince, u.MissingPlan = time.Time{}, ""
+	return u
+}
+
+// withStage returns an Unconfirmed with another stage.
+func (u Unconfirmed) withStage(stage Stage, since time.Time) Unconfirmed {
+	u.Stage, u.StageSince = stage, since
+	return u
 }
 
 func (h *History) unconfirmed() Unconfirmed {
@@ -83,7 +95,7 @@ func (h *History) unconfirmed() Unconfirmed {
 	}
 }
 
-// with returns the memory with another Unconfirmed.
+// with returns the history with another Unconfirmed.
 func (h History) with(u Unconfirmed) History {
 	h.MissingSince, h.MissingPlan = u.MissingSince, u.MissingPlan
 	h.SuspectStage, h.SuspectSince = u.Stage, u.StageSince

@@ -31,7 +31,7 @@ func (s *Snapshot) Observe(p *Past, ref *corev1.ObjectReference) Seen {
 
 	// 1. Without a usable reference there is nothing to observe.
 	if ref == nil {
-		seen.Unconfirmed.MissingSince, seen.Unconfirmed.MissingPlan = time.Time{}, ""
+		seen.Unconfirmed = seen.Unconfirmed.withoutMissing()
 		return seen
 	}
 	if !s.canReference(ref) {
@@ -50,7 +50,7 @@ func (s *Snapshot) Observe(p *Past, ref *corev1.ObjectReference) Seen {
 	}
 	// 3. The InstallPlan is visible.
 	seen.Plan, seen.UID, seen.Replaced = plan, plan.UID, isOther
-	seen.Unconfirmed.MissingSince, seen.Unconfirmed.MissingPlan = time.Time{}, ""
+	seen.Unconfirmed = seen.Unconfirmed.withoutMissing()
 	if isOther {
 		seen.Result = p.diagnose(seen.Result, olmcore.Warning, ReasonRefUIDMismatch, path,
 			"InstallPlan %s is another object than the one referred to", plan.Name)
@@ -149,13 +149,15 @@ func (s *Snapshot) observeAbsence(p *Past, seen Seen) Seen {
 type doubt int
 
 const (
-	noDoubt      doubt = iota
-	olderVersion       // the version is older than the remembered one
-	wrongOrder         // no controller takes an InstallPlan from the last known stage to this one
+	noDoubt doubt = iota
+	// olderVersion means that the version is older than the remembered one.
+	olderVersion
+	// wrongOrder means that no controller takes an InstallPlan from the last known stage to this one.
+	wrongOrder
 )
 
 // observeStage sets the stage of a visible InstallPlan, or StageUnverified while a stale cache is the likelier
-// explanation. Only callers that keep a memory can notice that.
+// explanation. Only callers that keep histories can notice that.
 func (s *Snapshot) observeStage(p *Past, seen Seen) Seen {
 	const path = "status.installPlanRef"
 	plan := seen.Plan
@@ -166,10 +168,10 @@ func (s *Snapshot) observeStage(p *Past, seen Seen) Seen {
 	// 1. Does the stage contradict what is known?
 	last, why := p.lastKnownStage(plan), noDoubt
 	if last != "" && !s.Live {
-		why = p.History.doubts(plan, seen.Stage, last)
+		why = p.History.doubtAbout(plan, seen.Stage, last)
 	}
 	if why == noDoubt || s.isDelivered(&p.History, plan) {
-		seen.Unconfirmed.Stage, seen.Unconfirmed.StageSince = "", time.Time{}
+		seen.Unconfirmed = seen.Unconfirmed.withStage("", time.Time{})
 		return seen
 	}
 	// 2. It is suspect for the grace period. An older version may also come from another leader or a restored etcd.
@@ -180,10 +182,10 @@ func (s *Snapshot) observeStage(p *Past, seen Seen) Seen {
 	if p.History.SuspectStage == seen.Stage && !p.History.SuspectSince.After(s.Now) {
 		left -= elapsed(p.History.SuspectSince, s.Now)
 	} else {
-		seen.Unconfirmed.Stage, seen.Unconfirmed.StageSince = seen.Stage, stored(s.Now)
+		seen.Unconfirmed = seen.Unconfirmed.withStage(seen.Stage, stored(s.Now))
 	}
 	if left <= 0 {
-		seen.Unconfirmed.Stage, seen.Unconfirmed.StageSince = "", time.Time{}
+		seen.Unconfirmed = seen.Unconfirmed.withStage("", time.Time{})
 		return seen
 	}
 	// 3. Read it again.
@@ -199,10 +201,10 @@ func (s *Snapshot) observeStage(p *Past, seen Seen) Seen {
 	return seen
 }
 
-// doubts returns why a stage of an InstallPlan contradicts the memory and the last known stage.
-func (h *History) doubts(plan *v1alpha1.InstallPlan, stage, last Stage) doubt {
+// doubtAbout returns why a stage of an InstallPlan contradicts the history and the last known stage.
+func (h *History) doubtAbout(plan *v1alpha1.InstallPlan, stage, last Stage) doubt {
 	if h.isAbout(plan.UID, plan.Name) {
-		if why, isDecided := h.doubtsVersion(plan, stage, last); isDecided {
+		if why, isDecided := h.doubtAboutVersion(plan, stage, last); isDecided {
 			return why
 		}
 	}
@@ -213,9 +215,9 @@ func (h *History) doubts(plan *v1alpha1.InstallPlan, stage, last Stage) doubt {
 	return noDoubt
 }
 
-// doubtsVersion compares a version with the remembered version of the same InstallPlan. isDecided is false if that
+// doubtAboutVersion compares a version with the remembered version of the same InstallPlan. isDecided is false if that
 // shows nothing.
-func (h *History) doubtsVersion(plan *v1alpha1.InstallPlan, stage, last Stage) (why doubt, isDecided bool) {
+func (h *History) doubtAboutVersion(plan *v1alpha1.InstallPlan, stage, last Stage) (why doubt, isDecided bool) {
 	installedAt := relation.InstalledAt(plan)
 	isEarlier := installedAt.Before(h.LastInstalledUpdate)
 	isSameFailure := !installedAt.IsZero() && installedAt.Equal(h.LastInstalledUpdate)

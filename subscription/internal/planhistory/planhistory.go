@@ -7,7 +7,7 @@
 // A caller decides between two calls: which InstallPlan the Subscription should reference depends on the stage, and the
 // transitions depend on that decision.
 //
-//	past := snapshot.Recall(subscription, memory)    what is known from before
+//	past := snapshot.Recall(subscription, history)   what is known from before
 //	seen := snapshot.Observe(past, reference)        the stage of an InstallPlan
 //	...                                              the caller decides about the Subscription
 //	report := snapshot.Report(past, seen, decision)  what to publish, report and remember
@@ -43,7 +43,7 @@ type Snapshot struct {
 	Grace time.Duration
 	// Live means that Plans was read from the API server, so that an InstallPlan that is not in it does not exist.
 	Live bool
-	// KeepsHistories means that the caller stores memories and passes them to the next call.
+	// KeepsHistories means that the caller stores histories and passes them to the next call.
 	KeepsHistories bool
 }
 
@@ -60,7 +60,7 @@ type Past struct {
 	Outlived bool
 }
 
-// State is the state of the InstallPlan that a Subscription references.
+// State is the state of the InstallPlan that a Subscription references. It has the fields of subscription.PlanState.
 type State struct {
 	// Stage is the observed stage.
 	Stage Stage
@@ -90,19 +90,19 @@ type State struct {
 	Outlived bool
 }
 
-// Recall returns what is known about a Subscription from before this call. A memory that cannot be used is dropped
-// with a Diagnostic.
-func (s *Snapshot) Recall(sub *v1alpha1.Subscription, memory History) (Past, olmcore.Result) {
-	p := Past{Subscription: sub, History: memory}
+// Recall returns what is known about a Subscription from before this call. A history that cannot be used is dropped with
+// a Diagnostic.
+func (s *Snapshot) Recall(sub *v1alpha1.Subscription, history History) (Past, olmcore.Result) {
+	p := Past{Subscription: sub, History: history}
 	p.Shown, p.ShownSince = ShownStage(sub.Status.Conditions)
 	if status := &sub.Status; status.CurrentCSV != "" && status.InstalledCSV == status.CurrentCSV {
 		wasInstalled := p.Shown != StageFailed && status.State == v1alpha1.SubscriptionStateAtLatest
 		p.Outlived = p.Shown == StageMissing || wasInstalled
 	}
 	var out olmcore.Result
-	if !memory.isValid() {
+	if !history.isValid() {
 		p.History = History{}
-		out = p.diagnose(out, olmcore.Info, ReasonHistoryInvalid, "", "the stored history names the unknown stage %s", memory.LastStage)
+		out = p.diagnose(out, olmcore.Info, ReasonHistoryInvalid, "", "the stored history names the unknown stage %s", history.LastStage)
 	}
 	p.Remembers = p.History.LastStage != ""
 	return p, out
@@ -133,7 +133,7 @@ type position struct {
 }
 
 // recordedPosition returns the stage of the referenced InstallPlan according to the observed status. If the status
-// shows no stage, the memory counts. A condition that is older than the InstallPlan describes another InstallPlan.
+// shows no stage, the history counts. A condition that is older than the InstallPlan describes another InstallPlan.
 func (p *Past) recordedPosition(s *State) position {
 	status, h := &p.Subscription.Status, &p.History
 	ref := status.InstallPlanRef
@@ -154,7 +154,7 @@ func (p *Past) recordedPosition(s *State) position {
 	return at
 }
 
-// lastKnownStage returns the stage in which a visible InstallPlan was before, or "". The memory counts more than
+// lastKnownStage returns the stage in which a visible InstallPlan was before, or "". The history counts more than
 // the status, which other clients may have written.
 func (p *Past) lastKnownStage(plan *v1alpha1.InstallPlan) Stage {
 	if p.Remembers && p.History.isAbout(plan.UID, plan.Name) {

@@ -3,11 +3,9 @@
 package planhistory
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/relation"
@@ -26,9 +24,9 @@ type Report struct {
 	// Shown is the stage that the conditions should show. StageUnverified and StageUnknown leave the conditions as
 	// they are.
 	Shown Stage
-	// History should be passed to the next call, if the caller keeps memories.
+	// History should be passed to the next call, if the caller keeps histories.
 	History History
-	// Result contains the Transitions, Diagnostics and the time until the next call. A caller that keeps no memory
+	// Result contains the Transitions, Diagnostics and the time until the next call. A caller that keeps no history
 	// must drop it if it does not write the status, because the next call would report the same again.
 	Result olmcore.Result
 }
@@ -153,14 +151,14 @@ func (s *Snapshot) reportMessage(p *Past, seen *Seen, r Report) Report {
 	return r
 }
 
-// startAt returns the memory of a caller that remembered nothing so far. The next report starts at the position.
+// startAt returns the history of a caller that remembered nothing so far. The next report starts at the position.
 func (h History) startAt(at position) History {
 	h.LastStage, h.LastAt = at.stage, stored(at.since)
 	h.PlanUID, h.PlanName = at.planUID, at.planName
 	return h
 }
 
-// remember returns the memory after some transitions were reported.
+// remember returns the history after some transitions were reported.
 func (s *Snapshot) remember(h History, seen *Seen, reported []olmcore.Transition) History {
 	// 1. The last stage.
 	if n := len(reported); n > 0 || h.LastStage == "" {
@@ -209,59 +207,4 @@ func (s *Snapshot) observedUntil(h *History, seen *Seen) time.Time {
 		return s.Now
 	}
 	return last.At
-}
-
-// reconstruct returns the transitions from a position to the observed stage: those that Observations show, and
-// those that must have happened between them.
-func (s *Snapshot) reconstruct(p *Past, seen *Seen, from position) path {
-	t := path{
-		end: from, continues: from.knowsInstalledAt, now: s.Now, target: olmcore.RefOf(p.Subscription).Unversioned(),
-	}
-	// 1. The Subscription references no InstallPlan any more.
-	if seen.Stage == StageNoPlan {
-		t.addObservations(s.news(&p.History, &t, from.planUID, from.planName))
-		t.leavePlan(ReasonReferenceCleared)
-		return t
-	}
-	// 2. Or it references another one.
-	if !relation.Same(from.planUID, from.planName, seen.UID, seen.Name) {
-		t.addObservations(s.news(&p.History, &t, from.planUID, from.planName))
-		if left := s.Plans[from.planName]; left != nil && from.planUID != "" && left.UID == from.planUID {
-			t.addLastStageOf(left)
-		}
-		t.leavePlan(ReasonPlanReplaced)
-	}
-	// 3. Then the stages of the InstallPlan.
-	t.addObservations(s.news(&p.History, &t, seen.UID, seen.Name))
-	if seen.Stage == StageMissing {
-		t.addDeletion(seen.Proven)
-	} else {
-		t.addVersion(seen.Stage, seen.Plan, s.Now)
-	}
-	return t
-}
-
-// news returns the Observations of an InstallPlan that the path does not contain yet: all from the first new one
-// on. The window may begin earlier than the path, if it was read in another way than the InstallPlan. Then the
-// first Observations that contradict the path are left out.
-func (s *Snapshot) news(h *History, t *path, planUID types.UID, planName string) []Observation {
-	var list []Observation
-	if planName == "" {
-		return nil
-	}
-	for i := range s.Window.observations {
-		o := &s.Window.observations[i]
-		if s.Window.shows(o, planUID, planName) && (len(list) > 0 || t.isNews(o, h)) {
-			list = append(list, *o)
-		}
-	}
-	end := t.end.stage
-	if len(list) == 0 || end == StageNoPlan || end == StageMissing || end == StageUnknown {
-		return list
-	}
-	if first := StageOf(list[0].Plan); first == end || first == StageUnknown || CanReach(end, first) {
-		return list
-	}
-	i := slices.IndexFunc(list, func(o Observation) bool { return StageOf(o.Plan) == end })
-	return list[max(0, i):]
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Observation is one version of an InstallPlan that a watch or a direct read delivered.
+// Observation is one version of an InstallPlan that a watch or a direct read delivered. It has the fields of
+// subscription.Observation.
 type Observation struct {
 	// At is the time at which the version was observed.
 	At time.Time
