@@ -13,14 +13,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-const (
-	// transientRetry is the pause after a transient failure.
-	transientRetry = time.Second
-	// unpackRecheck is the time until bundles that are being unpacked are observed again.
-	unpackRecheck = 5 * time.Second
-	// unpackRetry is the pause after a bundle could not be unpacked.
-	unpackRetry = 5 * time.Minute
-)
+// transientRetry is the pause after a transient failure.
+const transientRetry = time.Second
 
 // retries is the backoff after all other failures.
 var retries = olmcore.Backoff{Base: 5 * time.Millisecond, Max: 5 * time.Minute}

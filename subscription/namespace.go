@@ -9,10 +9,8 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/subscription/internal/planhistory"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
@@ -95,29 +93,4 @@ func (n *namespace) newestPlan(accept func(*v1alpha1.InstallPlan) bool) *v1alpha
 		}
 	}
 	return newest
-}
-
-// planOf returns the InstallPlan that a reference names. It is nil if the InstallPlan is not in the list, or if another
-// InstallPlan has its name.
-func (n *namespace) planOf(ref *corev1.ObjectReference) *v1alpha1.InstallPlan {
-	if ref == nil {
-		return nil
-	}
-	p := n.plans.Plans[ref.Name]
-	if p == nil || !relation.SamePlan(ref, p.UID, p.Name) {
-		return nil
-	}
-	return p
-}
-
-// isShared reports whether the InstallPlan that a Subscription references was made for other sets of Subscriptions,
-// too, so that the InstallPlans of the sets will supersede it. Without an answer that holds, each Subscription is a
-// set of its own.
-func (n *namespace) isShared(plan *v1alpha1.InstallPlan, of *v1alpha1.Subscription) bool {
-	return n.separates && plans.IsShared(plan, n.subs, func(name string) bool {
-		if name == of.Name || !n.answer.succeeded {
-			return name == of.Name
-		}
-		return n.answer.inOnePart(name, of.Name)
-	})
 }

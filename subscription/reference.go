@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/planhistory"
@@ -138,6 +139,19 @@ func (n *namespace) keepsPlan(s *v1alpha1.Subscription) bool {
 
 func isUnderWay(p *v1alpha1.InstallPlan) bool {
 	return !relation.Over(p) && planhistory.StageOf(p) != StageUnknown
+}
+
+// planOf returns the InstallPlan that a reference names. It is nil if the InstallPlan is not in the list, or if another
+// InstallPlan has its name.
+func (n *namespace) planOf(ref *corev1.ObjectReference) *v1alpha1.InstallPlan {
+	if ref == nil {
+		return nil
+	}
+	p := n.plans.Plans[ref.Name]
+	if p == nil || !relation.SamePlan(ref, p.UID, p.Name) {
+		return nil
+	}
+	return p
 }
 
 // catchUp changes a Subscription that waits for a version to the InstallPlan of the last resolution. That one must

@@ -129,4 +129,3 @@ func decisionOf(v *subscription.Verdict) decision {
 	d.Status.Conditions = nil
 	return d
 }
-

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/planhistory"
@@ -100,10 +101,10 @@ func leaveEndedPlan(f *facts, d draft) draft {
 	return resume(f, d)
 }
 
-// leaveSuperseded handles a Subscription whose version exists and whose InstallPlan was superseded before it started.
-// It references the newest InstallPlan that may have installed the version, or none: that an InstallPlan was not
-// needed is no failure. If an earlier InstallPlan created the version and was deleted before it created all objects
-// of the bundle, the version is installed again.
+// leaveSuperseded handles a Subscription whose version exists and whose InstallPlan was superseded before it started. It
+// references the newest InstallPlan that may have installed the version, or none: that an InstallPlan was not needed is
+// no failure. If an earlier InstallPlan created the version and was deleted before it created all objects of the bundle,
+// the version is installed again.
 func leaveSuperseded(f *facts, d draft) draft {
 	old := d.plan.Plan
 	if d.csv == nil || old == nil || d.moves(f) || d.plan.Stage != StageFailed {
@@ -113,11 +114,8 @@ func leaveSuperseded(f *facts, d draft) draft {
 		return d
 	}
 	version := d.status.CurrentCSV
-	next := f.n.newestPlan(func(p *v1alpha1.InstallPlan) bool {
-		isExecuted := relation.Executed(p) && planhistory.StageOf(p) != StageFailed
-		return isExecuted && olmcore.OwnedBy(p, f.sub.UID) && slices.Contains(p.Spec.ClusterServiceVersionNames, version)
-	})
-	if next == nil && d.csv.Labels[olmcore.LabelManaged] == "true" && olmcore.NeverInstalled(d.csv) && lacksOwnObjects(d.csv) {
+	next := executedPlanWith(f, version)
+	if next == nil && isHalfMade(d.csv) {
 		return installAgain(f, d, d.csv, "InstallPlan "+old.Name+" ended before it installed everything of "+version)
 	}
 	message := "InstallPlan " + old.Name + " was not needed for " + version
@@ -130,35 +128,49 @@ func leaveSuperseded(f *facts, d draft) draft {
 	return observePlan(f, d.reference(f, next))
 }
 
+// executedPlanWith returns the newest InstallPlan of the Subscription that may have installed a version, or nil.
+func executedPlanWith(f *facts, csv string) *v1alpha1.InstallPlan {
+	return f.n.newestPlan(func(p *v1alpha1.InstallPlan) bool {
+		isExecuted := relation.Executed(p) && planhistory.StageOf(p) != StageFailed
+		return isExecuted && olmcore.OwnedBy(p, f.sub.UID) && slices.Contains(p.Spec.ClusterServiceVersionNames, csv)
+	})
+}
+
+// isHalfMade reports whether an InstallPlan created a version, but not all objects of its bundle.
+func isHalfMade(c *v1alpha1.ClusterServiceVersion) bool {
+	return c.Labels[olmcore.LabelManaged] == "true" && olmcore.NeverInstalled(c) && lacksOwnObjects(c)
+}
+
 // leaveFruitless handles a Subscription that waits for an InstallPlan which was deleted or superseded. If a later
-// InstallPlan of the Subscription installs the version, it is referenced instead. Otherwise the reference is cleared.
-// The reference stays if the version was installed and deleted after its InstallPlan was.
+// InstallPlan of the Subscription installs the version, it is referenced instead. Otherwise the reference is cleared. The
+// reference stays if the version was installed and deleted after its InstallPlan was.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, InstallPlanNotFound. Differs: the
 // conditions do not matter while the version was never installed; the InstallPlan must be missing for the grace period,
 // or its deletion must have been observed.
 func leaveFruitless(f *facts, d draft) draft {
 	const pending, failed = v1alpha1.SubscriptionStateUpgradePending, v1alpha1.SubscriptionStateFailed
-	recorded := f.sub.Status.State
-	isGone := d.plan.Lasting && !d.plan.Outlived
-	isAwaited := recorded == pending || d.plan.Recorded == StageFailed
+	recorded, reason := f.sub.Status.State, ""
 	isSuperseded := d.csv == nil && !d.moves(f) && d.plan.Plan != nil && relation.IsSuperseded(d.plan.Plan)
-	if isSuperseded {
-		isAwaited = recorded == pending || recorded == failed
+	switch {
+	case isSuperseded:
 		if d.status.State == failed {
 			d.status.State = pending // nothing failed
 		}
+		if recorded == pending || recorded == failed {
+			reason = "which was superseded"
+		}
+	case d.plan.Lasting && !d.plan.Outlived:
+		if recorded == pending || d.plan.Recorded == StageFailed {
+			reason = "which is gone"
+		}
 	}
-	if !isGone && !isSuperseded || d.status.State != pending || !isAwaited {
+	if reason == "" || d.status.State != pending {
 		return d
 	}
 	next := laterPlan(f, d, isSuperseded)
 	if next == nil {
 		return goBack(f, d.clearReference())
-	}
-	reason := "which is gone"
-	if isSuperseded {
-		reason = "which was superseded"
 	}
 	d.cause = olmcore.Cause{
 		Reason:  ReasonReferenceWritten,
@@ -227,6 +239,38 @@ func installAgain(f *facts, d draft, c *v1alpha1.ClusterServiceVersion, message 
 	d.csv, d.status.InstalledCSV = nil, f.n.versions.predecessor(c)
 	d.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: message}
 	return d
+}
+
+// isPartlyInstalled reports whether the deleted InstallPlan of a version left steps open. The Subscription recorded
+// that the InstallPlan failed. If it recorded only that the InstallPlan is missing, as OLM does, the version must
+// lack an object that its bundle contains.
+func isPartlyInstalled(s *v1alpha1.Subscription, c *v1alpha1.ClusterServiceVersion) bool {
+	isTrue := func(t v1alpha1.SubscriptionConditionType) bool {
+		return s.Status.GetCondition(t).Status == corev1.ConditionTrue
+	}
+	return isTrue(v1alpha1.SubscriptionInstallPlanFailed) || isTrue(v1alpha1.SubscriptionInstallPlanMissing) && lacksOwnObjects(c)
+}
+
+// lacksOwnObjects reports whether the status of a version lists an object of its own bundle as a requirement that is
+// not met: a CustomResourceDefinition that the version owns, or a ServiceAccount with its permissions.
+func lacksOwnObjects(c *v1alpha1.ClusterServiceVersion) bool {
+	return slices.ContainsFunc(c.Status.RequirementStatus, func(r v1alpha1.RequirementStatus) bool {
+		switch r.Kind {
+		case "ServiceAccount":
+			return r.Status != v1alpha1.RequirementStatusReasonPresent
+		case "CustomResourceDefinition":
+			return ownsDefinition(c, r.Name) && isMissing(r)
+		}
+		return false
+	})
+}
+
+func ownsDefinition(c *v1alpha1.ClusterServiceVersion, crd string) bool {
+	return slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == crd })
+}
+
+func isMissing(r v1alpha1.RequirementStatus) bool {
+	return r.Status == v1alpha1.RequirementStatusReasonNotPresent || r.Status == v1alpha1.RequirementStatusReasonPresentNotSatisfied
 }
 
 // resolveWedge handles a Subscription that waits for something that cannot happen: its InstallPlan failed, or its

@@ -15,6 +15,11 @@ import (
 // their messages. The text decides about the message of a condition, and about nothing else.
 
 const (
+	// unpackRecheck is the time until bundles that are being unpacked are observed again.
+	unpackRecheck = 5 * time.Second
+	// unpackRetry is the pause after a bundle could not be unpacked.
+	unpackRetry = 5 * time.Minute
+
 	unpackGuidance = "Auto-retry: it is tried again every 5 minutes. Common causes: the image does not exist or cannot be pulled, " +
 		"or its Pod finds no node; to try at once, delete the failing Job with the label operatorframework.io/bundle-unpack-ref " +
 		"in the namespace of the catalog"

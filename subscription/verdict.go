@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
 	"github.com/olmcore/olm/subscription/internal/planhistory"
 	"github.com/olmcore/olm/subscription/internal/relation"
@@ -302,6 +303,18 @@ func waits(f *facts, d draft) bool {
 	}
 	plan := d.plan.Plan
 	return plan == nil || !relation.Statusless(plan) && !f.n.isShared(plan, f.sub)
+}
+
+// isShared reports whether the InstallPlan that a Subscription references was made for other sets of Subscriptions,
+// too, so that the InstallPlans of the sets will supersede it. Without an answer that holds, each Subscription is a
+// set of its own.
+func (n *namespace) isShared(plan *v1alpha1.InstallPlan, of *v1alpha1.Subscription) bool {
+	return n.separates && plans.IsShared(plan, n.subs, func(name string) bool {
+		if name == of.Name || !n.answer.succeeded {
+			return name == of.Name
+		}
+		return n.answer.inOnePart(name, of.Name)
+	})
 }
 
 // observedCause returns the cause of a write that only follows what was observed.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/olmcore/olm/olmcore"
 )
@@ -105,36 +104,4 @@ func (v *versions) predecessor(c *v1alpha1.ClusterServiceVersion) string {
 		return ""
 	}
 	return old.Name
-}
-
-// isPartlyInstalled reports whether the deleted InstallPlan of a version left steps open. The Subscription recorded
-// that the InstallPlan failed. If it recorded only that the InstallPlan is missing, as OLM does, the version must
-// lack an object that its bundle contains.
-func isPartlyInstalled(s *v1alpha1.Subscription, c *v1alpha1.ClusterServiceVersion) bool {
-	isTrue := func(t v1alpha1.SubscriptionConditionType) bool {
-		return s.Status.GetCondition(t).Status == corev1.ConditionTrue
-	}
-	return isTrue(v1alpha1.SubscriptionInstallPlanFailed) || isTrue(v1alpha1.SubscriptionInstallPlanMissing) && lacksOwnObjects(c)
-}
-
-// lacksOwnObjects reports whether the status of a version lists an object of its own bundle as a requirement that is
-// not met: a CustomResourceDefinition that the version owns, or a ServiceAccount with its permissions.
-func lacksOwnObjects(c *v1alpha1.ClusterServiceVersion) bool {
-	return slices.ContainsFunc(c.Status.RequirementStatus, func(r v1alpha1.RequirementStatus) bool {
-		switch r.Kind {
-		case "ServiceAccount":
-			return r.Status != v1alpha1.RequirementStatusReasonPresent
-		case "CustomResourceDefinition":
-			return ownsDefinition(c, r.Name) && isMissing(r)
-		}
-		return false
-	})
-}
-
-func ownsDefinition(c *v1alpha1.ClusterServiceVersion, crd string) bool {
-	return slices.ContainsFunc(c.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == crd })
-}
-
-func isMissing(r v1alpha1.RequirementStatus) bool {
-	return r.Status == v1alpha1.RequirementStatusReasonNotPresent || r.Status == v1alpha1.RequirementStatusReasonPresentNotSatisfied
 }
