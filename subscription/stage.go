@@ -15,33 +15,34 @@ import (
 type Stage = planhistory.Stage
 
 // Stages. The first eight are the states of Graph. StageUnverified and StageUnknown mean that the state is not known.
+// The value of each constant is its name without the prefix Stage.
 const (
 	// StageNoPlan means that the Subscription references no InstallPlan.
-	StageNoPlan = planhistory.StageNoPlan
+	StageNoPlan Stage = planhistory.StageNoPlan
 	// StageNotYetReconciled means that the InstallPlan has no phase yet.
-	StageNotYetReconciled = planhistory.StageNotYetReconciled
+	StageNotYetReconciled Stage = planhistory.StageNotYetReconciled
 	// StagePlanning is a phase that only InstallPlans of old OLM releases have.
-	StagePlanning = planhistory.StagePlanning
+	StagePlanning Stage = planhistory.StagePlanning
 	// StageRequiresApproval means that the InstallPlan waits for its approval.
-	StageRequiresApproval = planhistory.StageRequiresApproval
+	StageRequiresApproval Stage = planhistory.StageRequiresApproval
 	// StageInstalling means that the steps of the InstallPlan are being applied.
-	StageInstalling = planhistory.StageInstalling
+	StageInstalling Stage = planhistory.StageInstalling
 	// StageComplete means that all steps of the InstallPlan were applied.
-	StageComplete = planhistory.StageComplete
+	StageComplete Stage = planhistory.StageComplete
 	// StageFailed means that the InstallPlan failed.
-	StageFailed = planhistory.StageFailed
+	StageFailed Stage = planhistory.StageFailed
 	// StageMissing means that the InstallPlan was deleted.
-	StageMissing = planhistory.StageMissing
+	StageMissing Stage = planhistory.StageMissing
 	// StageUnverified means that the InstallPlan is not visible or looks older than before, perhaps because a cache
 	// is stale.
-	StageUnverified = planhistory.StageUnverified
+	StageUnverified Stage = planhistory.StageUnverified
 	// StageUnknown means that the InstallPlan has an unknown phase.
-	StageUnknown = planhistory.StageUnknown
+	StageUnknown Stage = planhistory.StageUnknown
 )
 
 // Graph contains the edges between stages that a controller takes. Every stage can also change to StageMissing (the
 // InstallPlan is deleted) and StageNoPlan (the reference is cleared, or names another InstallPlan). Every other edge is
-// out of band: a user edited a status.
+// out of band: a user edited a status. The package comment shows the edges.
 var Graph = planhistory.Graph
 
 // PlanState is the state of the InstallPlan that a Subscription references.

@@ -101,10 +101,10 @@ func leaveEndedPlan(f *facts, d draft) draft {
 	return resume(f, d)
 }
 
-// leaveSuperseded handles a Subscription whose version exists and whose InstallPlan was superseded before it started. It
-// references the newest InstallPlan that may have installed the version, or none: that an InstallPlan was not needed is
-// no failure. If an earlier InstallPlan created the version and was deleted before it created all objects of the bundle,
-// the version is installed again.
+// leaveSuperseded handles a Subscription whose version exists and whose InstallPlan was superseded before it started.
+// It references the newest InstallPlan that may have installed the version, or none: that an InstallPlan was not
+// needed is no failure. If an earlier InstallPlan created the version and was deleted before it created all objects
+// of the bundle, the version is installed again.
 func leaveSuperseded(f *facts, d draft) draft {
 	old := d.plan.Plan
 	if d.csv == nil || old == nil || d.moves(f) || d.plan.Stage != StageFailed {
@@ -142,8 +142,8 @@ func isHalfMade(c *v1alpha1.ClusterServiceVersion) bool {
 }
 
 // leaveFruitless handles a Subscription that waits for an InstallPlan which was deleted or superseded. If a later
-// InstallPlan of the Subscription installs the version, it is referenced instead. Otherwise the reference is cleared. The
-// reference stays if the version was installed and deleted after its InstallPlan was.
+// InstallPlan of the Subscription installs the version, it is referenced instead. Otherwise the reference is cleared.
+// The reference stays if the version was installed and deleted after its InstallPlan was.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, InstallPlanNotFound. Differs: the
 // conditions do not matter while the version was never installed; the InstallPlan must be missing for the grace period,

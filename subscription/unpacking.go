@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// This is the only file that reads the text of a message. The conditions of a bundle lookup, as OLM defines them, contain
-// neither the kubelet's reason for which a Pod waits nor whether OLM's unpacker added advice. Both are only found in
-// their messages. The text decides about the message of a condition, and about nothing else.
+// This is the only file that reads the text of a message. The conditions of a bundle lookup, as OLM defines them,
+// contain neither the kubelet's reason for which a Pod waits nor whether OLM's unpacker added advice. Both are only
+// found in their messages. The text decides about the message of a condition, and about nothing else.
 
 const (
 	// unpackRecheck is the time until bundles that are being unpacked are observed again.

@@ -3,7 +3,6 @@
 package planhistory
 
 import (
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -13,8 +12,8 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// History is what a caller remembers about one Subscription between two calls. It has the fields of subscription.History,
-// which documents how callers store it.
+// History is what a caller remembers about one Subscription between two calls. It has the fields of
+// subscription.History, which documents how callers store it.
 type History struct {
 	// Seq is the number of transitions that were reported.
 	Seq int64 `json:"seq,omitempty"`
@@ -59,14 +58,6 @@ func (h *History) isAbout(uid types.UID, name string) bool {
 	return relation.Same(h.PlanUID, h.PlanName, uid, name)
 }
 
-// position returns where the last report ended.
-func (h *History) position() position {
-	return position{
-		stage: h.LastStage, since: h.LastAt, planUID: h.PlanUID, planName: h.PlanName,
-		installedAt: h.LastInstalledUpdate, knowsInstalledAt: true,
-	}
-}
-
 // Unconfirmed says since when something has been observed that may come from a stale cache. It is a part of History.
 type Unconfirmed struct {
 	// MissingSince is the time since which the InstallPlan MissingPlan has not been visible.
@@ -100,16 +91,6 @@ func (h History) with(u Unconfirmed) History {
 	h.MissingSince, h.MissingPlan = u.MissingSince, u.MissingPlan
 	h.SuspectStage, h.SuspectSince = u.Stage, u.StageSince
 	return h
-}
-
-// hash returns a hash of a message. It is 0 if the message is empty.
-func hash(message string) uint32 {
-	if message == "" {
-		return 0
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(message)) // never fails
-	return h.Sum32()
 }
 
 // stored returns a time as a History contains it. Writing it as JSON and reading it again does not change it.

@@ -40,7 +40,8 @@ type version struct {
 	observedAt time.Time
 }
 
-// event means that an InstallPlan entered a stage or, if gap is not empty, that something about its stages is not known.
+// event means that an InstallPlan entered a stage or, if gap is not empty, that something about its stages is not
+// known.
 type event struct {
 	stage     Stage
 	entered   moment
@@ -228,8 +229,8 @@ func retry(v version) event {
 	return inferred(StageInstalling, entered, olmcore.CertaintyProven)
 }
 
-// installing returns StageInstalling before the end of an InstallPlan, if it left a trace. since is when the stage before
-// was entered.
+// installing returns StageInstalling before the end of an InstallPlan, if it left a trace. since is when the stage
+// before was entered.
 func installing(v version, since time.Time) event {
 	certainty := certaintyOfInstalling(v, since)
 	if certainty == "" {

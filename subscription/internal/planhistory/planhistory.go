@@ -90,8 +90,8 @@ type State struct {
 	Outlived bool
 }
 
-// Recall returns what is known about a Subscription from before this call. A history that cannot be used is dropped with
-// a Diagnostic.
+// Recall returns what is known about a Subscription from before this call. A history that cannot be used is dropped
+// with a Diagnostic.
 func (s *Snapshot) Recall(sub *v1alpha1.Subscription, history History) (Past, olmcore.Result) {
 	p := Past{Subscription: sub, History: history}
 	p.Shown, p.ShownSince = ShownStage(sub.Status.Conditions)

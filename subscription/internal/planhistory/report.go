@@ -3,6 +3,7 @@
 package planhistory
 
 import (
+	"hash/fnv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -149,6 +150,24 @@ func (s *Snapshot) reportMessage(p *Past, seen *Seen, r Report) Report {
 			"InstallPlan %s: %s", seen.Plan.Name, message)
 	}
 	return r
+}
+
+// hash returns a hash of a message. It is 0 if the message is empty.
+func hash(message string) uint32 {
+	if message == "" {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(message)) // never fails
+	return h.Sum32()
+}
+
+// position returns where the last report ended.
+func (h *History) position() position {
+	return position{
+		stage: h.LastStage, since: h.LastAt, planUID: h.PlanUID, planName: h.PlanName,
+		installedAt: h.LastInstalledUpdate, knowsInstalledAt: true,
+	}
 }
 
 // startAt returns the history of a caller that remembered nothing so far. The next report starts at the position.

@@ -56,8 +56,8 @@ func (s *Snapshot) reconstruct(p *Past, seen *Seen, from position) timeline {
 	return t
 }
 
-// news returns the Observations of an InstallPlan that the timeline does not contain yet: all from the first new one on.
-// If the window begins earlier than the timeline, the first Observations may contradict it. They are left out.
+// news returns the Observations of an InstallPlan that the timeline does not contain yet: all from the first new one
+// on. If the window begins earlier than the timeline, the first Observations may contradict it. They are left out.
 func (s *Snapshot) news(h *History, t *timeline, planUID types.UID, planName string) []Observation {
 	if planName == "" {
 		return nil
@@ -203,8 +203,8 @@ func (t *timeline) addTransition(e event) {
 	t.superseded = t.superseded || e.superseded
 }
 
-// limitEarlierTimes lowers the times at which earlier stages were observed. They were entered before a later stage whose
-// time is recorded.
+// limitEarlierTimes lowers the times at which earlier stages were observed. They were entered before a later stage
+// whose time is recorded.
 func (t *timeline) limitEarlierTimes(at time.Time) {
 	for i := len(t.transitions) - 1; i >= 0; i-- {
 		earlier := &t.transitions[i]
