@@ -180,7 +180,8 @@ func (h History) startAt(at position) History {
 // remember returns the history after some transitions were reported.
 func (s *Snapshot) remember(h History, seen *Seen, reported []olmcore.Transition) History {
 	// 1. The last stage.
-	if n := len(reported); n > 0 || h.LastStage == "" {
+	n := len(reported)
+	if n > 0 || h.LastStage == "" {
 		h.Seq += int64(n)
 		h.LastAt = stored(olmcore.Timestamp(s.Now).Time)
 		if n > 0 && reported[n-1].Bound == olmcore.Exact {
@@ -200,14 +201,25 @@ func (s *Snapshot) remember(h History, seen *Seen, reported []olmcore.Transition
 		return h
 	}
 	// 3. Up to which version everything is known.
-	if at := s.observedUntil(&h, seen); at.After(h.LastObserved) {
-		h.LastObserved = stored(at)
+	until := s.observedUntil(&h, seen)
+	if until.After(h.LastObserved) {
+		h.LastObserved = stored(until)
 	}
-	if seen.Plan != nil {
-		h.LastInstalledUpdate = stored(relation.InstalledAt(seen.Plan))
-		if !isOldVersion {
-			h.LastVersion = seen.Plan.ResourceVersion
-		}
+	if seen.Plan == nil {
+		return h.withVersionOf(s.Window.last(seen.UID, seen.Name))
+	}
+	h.LastInstalledUpdate = stored(relation.InstalledAt(seen.Plan))
+	if !isOldVersion {
+		h.LastVersion = seen.Plan.ResourceVersion
+	}
+	return h
+}
+
+// withVersionOf returns the history after an Observation was used of an InstallPlan that is not visible. last is nil if
+// there was none.
+func (h History) withVersionOf(last *Observation) History {
+	if last != nil && isOlderVersion(h.LastVersion, last.Plan.ResourceVersion) {
+		h.LastVersion = last.Plan.ResourceVersion
 	}
 	return h
 }
