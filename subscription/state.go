@@ -150,21 +150,11 @@ func isHalfMade(c *v1alpha1.ClusterServiceVersion) bool {
 // or its deletion must have been observed.
 func leaveFruitless(f *facts, d draft) draft {
 	const pending, failed = v1alpha1.SubscriptionStateUpgradePending, v1alpha1.SubscriptionStateFailed
-	recorded, reason := f.sub.Status.State, ""
 	isSuperseded := d.csv == nil && !d.moves(f) && d.plan.Plan != nil && relation.IsSuperseded(d.plan.Plan)
-	switch {
-	case isSuperseded:
-		if d.status.State == failed {
-			d.status.State = pending // nothing failed
-		}
-		if recorded == pending || recorded == failed {
-			reason = "which was superseded"
-		}
-	case d.plan.Lasting && !d.plan.Outlived:
-		if recorded == pending || d.plan.Recorded == StageFailed {
-			reason = "which is gone"
-		}
+	if isSuperseded && d.status.State == failed {
+		d.status.State = pending // nothing failed
 	}
+	reason := whyFruitless(f, d, isSuperseded)
 	if reason == "" || d.status.State != pending {
 		return d
 	}
@@ -177,6 +167,21 @@ func leaveFruitless(f *facts, d draft) draft {
 		Message: "InstallPlan " + next.Name + " installs " + d.status.CurrentCSV + " instead of " + d.status.InstallPlanRef.Name + ", " + reason,
 	}
 	return observePlan(f, d.reference(f, next))
+}
+
+// whyFruitless returns why the InstallPlan that a Subscription waits for will not install the version, or "".
+func whyFruitless(f *facts, d draft, isSuperseded bool) string {
+	recorded := f.sub.Status.State
+	isPending, hasFailed := recorded == v1alpha1.SubscriptionStateUpgradePending, recorded == v1alpha1.SubscriptionStateFailed
+	switch {
+	case isSuperseded && (isPending || hasFailed):
+		return "which was superseded"
+	case isSuperseded || !d.plan.Lasting || d.plan.Outlived:
+		return ""
+	case isPending || d.plan.Recorded == StageFailed:
+		return "which is gone"
+	}
+	return ""
 }
 
 // laterPlan returns another InstallPlan of the Subscription that installs its version, or nil. It must have steps if it

@@ -49,7 +49,8 @@ func (s *Snapshot) Observe(p *Past, ref *corev1.ObjectReference) Seen {
 		return s.observeAbsence(p, seen)
 	}
 	// 3. The InstallPlan is visible.
-	seen.Plan, seen.UID, seen.Replaced = plan, plan.UID, isOther
+	seen.Plan, seen.UID = plan, plan.UID
+	seen.Replaced = isOther
 	seen.Unconfirmed = seen.Unconfirmed.withoutMissing()
 	if isOther {
 		seen.Result = p.diagnose(seen.Result, olmcore.Warning, ReasonRefUIDMismatch, path,

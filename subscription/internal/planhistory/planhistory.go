@@ -95,7 +95,8 @@ type State struct {
 func (s *Snapshot) Recall(sub *v1alpha1.Subscription, history History) (Past, olmcore.Result) {
 	p := Past{Subscription: sub, History: history}
 	p.Shown, p.ShownSince = ShownStage(sub.Status.Conditions)
-	if status := &sub.Status; status.CurrentCSV != "" && status.InstalledCSV == status.CurrentCSV {
+	status := &sub.Status
+	if status.CurrentCSV != "" && status.InstalledCSV == status.CurrentCSV {
 		wasInstalled := p.Shown != StageFailed && status.State == v1alpha1.SubscriptionStateAtLatest
 		p.Outlived = p.Shown == StageMissing || wasInstalled
 	}

@@ -131,7 +131,7 @@ func describe(seen *planhistory.Seen) string {
 
 // TestObserve checks which stage is observed, and when a stale cache is suspected.
 func TestObserve(t *testing.T) {
-	const installing, complete, failed = v1alpha1.InstallPlanPhaseInstalling, v1alpha1.InstallPlanPhaseComplete, v1alpha1.InstallPlanPhaseFailed
+	const installing, complete, failed = "Installing", "Complete", "Failed"
 	other := newSub()
 	other.Status.InstallPlanRef.Kind = "Job"
 	unreferenced := newSub()
@@ -144,6 +144,10 @@ func TestObserve(t *testing.T) {
 	}
 	suspect := known
 	suspect.SuspectStage, suspect.SuspectSince = planhistory.StageInstalling, second(80)
+	missing := func(plan types.UID, since int) *planhistory.History {
+		return &planhistory.History{MissingPlan: string(plan), MissingSince: second(since)}
+	}
+	const missingForNow = "Unverified 1s InstallPlanUnverified"
 	for name, c := range map[string]struct {
 		in   world
 		want string
@@ -162,18 +166,25 @@ func TestObserve(t *testing.T) {
 			world{sub: recent, window: []planhistory.Observation{{At: second(99), Plan: newPlan(installing, 1), Deleted: true}}},
 			"Missing Proven",
 		},
-		"missing, first noticed now":   {world{sub: newSub(), history: &planhistory.History{}}, "Unverified 1s InstallPlanUnverified"},
-		"missing since before grace":   {world{sub: newSub(), history: &planhistory.History{MissingPlan: "p-uid", MissingSince: second(90)}}, "Missing Lasting"},
-		"another plan was missing":     {world{sub: newSub(), history: &planhistory.History{MissingPlan: "x", MissingSince: second(90)}}, "Unverified 1s InstallPlanUnverified"},
-		"missing since the future":     {world{sub: newSub(), history: &planhistory.History{MissingPlan: "p-uid", MissingSince: second(200)}}, "Unverified 1s InstallPlanUnverified"},
-		"a later version in the watch": {world{sub: newSub(), plan: newPlan(installing, 1), window: observations(newPlan(installing, 1), newPlan(complete, 2))}, "Complete"},
-		"a list behind the watch":      {world{sub: newSub(), plan: newPlan(installing, 1), window: observations(newPlan(complete, 2))}, "Complete 10s"},
-		"a list ahead of the watch":    {world{sub: newSub(), plan: newPlan(complete, 3), window: observations(newPlan(installing, 2))}, "Complete"},
-		"an older version than known":  {world{sub: newSub(), plan: newPlan(installing, 8), history: &known}, "Unverified 1s SuspectObservation"},
-		"a newer version than known":   {world{sub: newSub(), plan: newPlan(failed, 10), history: &known}, "Failed"},
-		"the known version":            {world{sub: newSub(), plan: ended(newPlan(complete, 9), 30), history: &known}, "Complete"},
-		"suspect for a long time":      {world{sub: newSub(), plan: newPlan(installing, 8), history: &suspect}, "Installing"},
-		"suspect in a direct read":     {world{sub: newSub(), plan: newPlan(installing, 8), history: &known, live: true}, "Installing"},
+		"missing, first noticed now": {world{sub: newSub(), history: &planhistory.History{}}, missingForNow},
+		"missing since before grace": {world{sub: newSub(), history: missing("p-uid", 90)}, "Missing Lasting"},
+		"another plan was missing":   {world{sub: newSub(), history: missing("x", 90)}, missingForNow},
+		"missing since the future":   {world{sub: newSub(), history: missing("p-uid", 200)}, missingForNow},
+		"a later version in the watch": {
+			world{sub: newSub(), plan: newPlan(installing, 1), window: observations(newPlan(installing, 1), newPlan(complete, 2))},
+			"Complete",
+		},
+		"a list behind the watch": {
+			world{sub: newSub(), plan: newPlan(installing, 1), window: observations(newPlan(complete, 2))}, "Complete 10s",
+		},
+		"a list ahead of the watch": {
+			world{sub: newSub(), plan: newPlan(complete, 3), window: observations(newPlan(installing, 2))}, "Complete",
+		},
+		"an older version than known": {world{sub: newSub(), plan: newPlan(installing, 8), history: &known}, "Unverified 1s SuspectObservation"},
+		"a newer version than known":  {world{sub: newSub(), plan: newPlan(failed, 10), history: &known}, "Failed"},
+		"the known version":           {world{sub: newSub(), plan: ended(newPlan(complete, 9), 30), history: &known}, "Complete"},
+		"suspect for a long time":     {world{sub: newSub(), plan: newPlan(installing, 8), history: &suspect}, "Installing"},
+		"suspect in a direct read":    {world{sub: newSub(), plan: newPlan(installing, 8), history: &known, live: true}, "Installing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.in.snapshot()
@@ -212,7 +223,7 @@ func lines(r olmcore.Result) string {
 
 // TestReport checks which transitions are reported, and which stage the conditions should show.
 func TestReport(t *testing.T) {
-	const installing, complete, failed = v1alpha1.InstallPlanPhaseInstalling, v1alpha1.InstallPlanPhaseComplete, v1alpha1.InstallPlanPhaseFailed
+	const installing, complete, failed = "Installing", "Complete", "Failed"
 	nothing := &planhistory.History{}
 	knownAs := func(stage planhistory.Stage) *planhistory.History {
 		return &planhistory.History{PlanUID: "p-uid", PlanName: "p", LastStage: stage, LastVersion: "5", LastAt: second(3), Seq: 7}

@@ -138,11 +138,15 @@ func (s *Snapshot) isUnchanged(seen *Seen, from position) bool {
 
 // reportMessage reports a new status.message of the InstallPlan, which no condition shows.
 func (s *Snapshot) reportMessage(p *Past, seen *Seen, r Report) Report {
-	if seen.Plan == nil || hash(seen.Plan.Status.Message) == r.History.LastMessage {
+	if seen.Plan == nil {
 		return r
 	}
 	message := seen.Plan.Status.Message
-	r.History.LastMessage = hash(message)
+	digest := hash(message)
+	if digest == r.History.LastMessage {
+		return r
+	}
+	r.History.LastMessage = digest
 	n := len(r.Result.Transitions)
 	isReported := n > 0 && r.Result.Transitions[n-1].Message == message
 	if message != "" && !isReported {
@@ -193,7 +197,8 @@ func (s *Snapshot) remember(h History, seen *Seen, reported []olmcore.Transition
 
 	// 2. Which InstallPlan it describes.
 	if seen.Stage == StageNoPlan || !h.isAbout(seen.UID, seen.Name) {
-		h.LastVersion, h.LastObserved, h.LastMessage = "", time.Time{}, 0
+		h.LastVersion, h.LastMessage = "", 0
+		h.LastObserved = time.Time{}
 	}
 	h.PlanUID, h.PlanName = seen.UID, seen.Name
 	if seen.Stage == StageNoPlan { // UID and name are empty

@@ -137,7 +137,8 @@ func ShownStage(conditions []v1alpha1.SubscriptionCondition) (Stage, time.Time) 
 			continue
 		}
 		if best == nil || cmp.Or(at.Compare(since), cmp.Compare(rank, bestRank)) > 0 {
-			best, bestRank, since = c, rank, at
+			best, bestRank = c, rank
+			since = at
 		}
 	}
 	if best == nil {

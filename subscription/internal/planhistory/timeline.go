@@ -119,7 +119,8 @@ func (t *timeline) addObservations(list []Observation) {
 func (t *timeline) addVersion(v version) {
 	t.add(eventsUntil(t.end, v))
 	t.end.since = olmcore.Timestamp(v.observedAt).Time
-	if n := len(t.transitions); n > 0 && t.transitions[n-1].Bound == olmcore.Exact {
+	n := len(t.transitions)
+	if n > 0 && t.transitions[n-1].Bound == olmcore.Exact {
 		t.end.since = t.transitions[n-1].At.Time
 	}
 	t.end.installedAt, t.end.knowsInstalledAt = relation.InstalledAt(v.plan), true
@@ -153,7 +154,8 @@ func (t *timeline) leavePlan(reason string) {
 	left := inferred(StageNoPlan, observedAt(t.now), olmcore.CertaintyObserved)
 	left.condition.Reason = reason
 	t.addTransition(left)
-	t.end, t.continues, t.superseded, t.latest = position{stage: StageNoPlan}, false, false, time.Time{}
+	t.end, t.latest = position{stage: StageNoPlan}, time.Time{}
+	t.continues, t.superseded = false, false
 }
 
 // add adds events.

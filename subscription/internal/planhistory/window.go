@@ -118,7 +118,8 @@ func isSameVersion(a, b *v1alpha1.InstallPlan) bool {
 
 // isStale reports whether version a must be older than version b, by resourceVersion or else by content.
 func isStale(a, b *v1alpha1.InstallPlan) bool {
-	if order, ok := compareVersions(a.ResourceVersion, b.ResourceVersion); ok && order != 0 {
+	order, ok := compareVersions(a.ResourceVersion, b.ResourceVersion)
+	if ok && order != 0 {
 		return order < 0
 	}
 	stageA, stageB := StageOf(a), StageOf(b)
