@@ -3,46 +3,63 @@
 package subscription
 
 import (
+	"slices"
+
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the namespaces of Subscriptions to reconcile when an object was added, changed or deleted, as keys
-// without a name; the zero key means all. Call it with the old and the new version.
+// Affected returns the namespaces whose Subscriptions must be reconciled when an object was created, changed or
+// deleted. A key has no name. The zero key means all namespaces. Call Affected with the old and the new version of
+// the object.
 //
-// A CatalogSource affects all namespaces, as it may be a global one; whoever knows the global catalog namespace may
-// keep those of others to themselves. It also changes what a resolution answers: drop Input.Resolution with it.
+// A CatalogSource affects all namespaces, because it may be in the global catalog namespace. A caller that knows the
+// global catalog namespace may limit the CatalogSources of other namespaces to their own. A changed CatalogSource also
+// changes what a resolution would answer, so do not pass the old Input.Resolution any more.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	kind := olmcore.KeyOf(o) // the zero Key for a nil pointer of any type
-	if kind.Kind == "" {
+	switch {
+	case kind.Kind == "":
 		return nil
-	}
-	if kind.Group == v1alpha1.GroupName {
-		switch kind.Kind {
-		case v1alpha1.SubscriptionKind, v1alpha1.InstallPlanKind, v1alpha1.ClusterServiceVersionKind, operatorsv1.OperatorGroupKind:
-			return []types.NamespacedName{{Namespace: o.GetNamespace()}}
-		case v1alpha1.CatalogSourceKind:
-			return []types.NamespacedName{{}}
-		}
-	}
-	if kind.Kind == "CustomResourceDefinition" {
+	case kind.Kind == "CustomResourceDefinition":
 		return []types.NamespacedName{{}} // any CSV may own it, and the CRD does not say which
+	case kind.Group == v1alpha1.GroupName && isInputKind(kind.Kind):
+		return []types.NamespacedName{{Namespace: o.GetNamespace()}}
+	case kind.Group == v1alpha1.GroupName && kind.Kind == v1alpha1.CatalogSourceKind:
+		return []types.NamespacedName{{}}
 	}
+	return affectedByComponent(o, kind)
+}
+
+// isInputKind reports whether Input contains the objects of a kind of OLM.
+func isInputKind(kind string) bool {
+	switch kind {
+	case v1alpha1.SubscriptionKind, v1alpha1.InstallPlanKind, v1alpha1.ClusterServiceVersionKind, operatorsv1.OperatorGroupKind:
+		return true
+	}
+	return false
+}
+
+// affectedByComponent returns the namespaces in which a CSV may own an object: by owner reference or by owner labels. A
+// Namespace also affects itself.
+func affectedByComponent(o olmcore.Object, kind olmcore.Key) []types.NamespacedName {
 	var keys []types.NamespacedName
 	if kind.Kind == "Namespace" && kind.Group == "" {
 		keys = append(keys, types.NamespacedName{Namespace: o.GetName()})
 	}
-	for _, ref := range o.GetOwnerReferences() {
-		if ref.Kind == v1alpha1.ClusterServiceVersionKind {
-			keys = append(keys, types.NamespacedName{Namespace: o.GetNamespace()})
-			break
-		}
+	isOfCSV := func(ref metav1.OwnerReference) bool { return ref.Kind == v1alpha1.ClusterServiceVersionKind }
+	if slices.ContainsFunc(o.GetOwnerReferences(), isOfCSV) {
+		keys = append(keys, types.NamespacedName{Namespace: o.GetNamespace()})
 	}
-	if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind &&
-		(len(keys) == 0 || keys[0].Namespace != owner.Namespace) {
+	owner, hasOwner := olmcore.OwnerOf(o.GetLabels())
+	if !hasOwner || owner.Kind != v1alpha1.ClusterServiceVersionKind {
+		return keys
+	}
+	if len(keys) == 0 || keys[0].Namespace != owner.Namespace {
 		keys = append(keys, types.NamespacedName{Namespace: owner.Namespace})
 	}
 	return keys

@@ -3,6 +3,7 @@
 package subscription
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -12,70 +13,74 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-const (
-	// transientRetry is the pause after a failure that trying again may help.
-	transientRetry = time.Second
-	// unpackRecheck is the pause between two looks at bundles that are being unpacked, unpackRetry the one after a failure.
-	unpackRecheck = 5 * time.Second
-	unpackRetry   = 5 * time.Minute
+// transientRetry is the pause after a transient failure.
+const transientRetry = time.Second
 
-	unpackGuidance = "Auto-retry: it is tried again every 5 minutes. Common causes: the image does not exist or cannot be pulled, " +
-		"or its Pod finds no node; to try at once, delete the failing Job with the label operatorframework.io/bundle-unpack-ref " +
-		"in the namespace of the catalog"
-)
-
-// retries times the next try after other failures.
+// retries is the backoff after all other failures.
 var retries = olmcore.Backoff{Base: 5 * time.Millisecond, Max: 5 * time.Minute}
 
-// answer is what a Resolution means for the Subscriptions that are there now.
+// answer is what the last resolution means for the Subscriptions that exist now. It is read-only.
 type answer struct {
-	n  *namespace
-	in *Resolved
-	// again is the reason to ask again, empty while the answer holds; wait is the time until asking again may help.
-	again string
-	wait  time.Duration
-	// stale: it was computed from other Subscriptions, and is not carried out yet.
+	decisions map[string]*olmcore.SubscriptionDecision // by Subscription
+	operators []olmcore.Operator                       // that the resolution installs
+	parts     []part
+	partIndex map[string]int // by Subscription; see partOf
+	isDivided bool           // the Subscriptions have separate InstallPlans
+	// speaks means that a decision changes something or failed.
+	speaks bool
+	// stale means that the resolution read other Subscriptions than those that exist now, and is not carried out yet.
 	stale bool
-	// failed: there is no solution. succeeded: there is one. speaks: one of the decisions changes something or failed.
-	failed, succeeded, speaks bool
-	resolution                want // ResolutionFailed
-	decisions                 map[string]*olmcore.SubscriptionDecision
-	parts                     []*part
-	partNamed                 map[string]*part // by Subscription
+	// failed means that there is no solution, succeeded that there is one. Neither is true if the answer is not fresh.
+	failed, succeeded bool
+	resolution        want // the condition ResolutionFailed
+	next              nextResolution
 }
 
-// newAnswer returns what a Resolution means; nil is none.
+// nextResolution says when the namespace is resolved again.
+type nextResolution struct {
+	// reason is why the namespace must be resolved now. It is empty while the answer holds.
+	reason string
+	// wait is the time until the answer must be examined again. 0: only a change can affect it.
+	wait time.Duration
+}
+
+// and returns the earlier of two next resolutions. If both must happen now, the later one gives the reason.
+func (r nextResolution) and(later nextResolution) nextResolution {
+	return nextResolution{reason: cmp.Or(later.reason, r.reason), wait: olmcore.Nearest(r.wait, later.wait)}
+}
+
+// newAnswer returns what a resolution means. in is nil if there is none.
 func newAnswer(n *namespace, in *Resolved) answer {
+	// 1. There is no answer yet.
 	if in == nil {
-		return answer{again: ResolveUnanswered}
+		return answer{next: nextResolution{reason: ResolveUnanswered}}
 	}
-	a := answer{n: n, in: in, decisions: make(map[string]*olmcore.SubscriptionDecision, len(in.Resolution.Decisions))}
+	a := divide(in)
+	// 2. It is stale.
+	if !a.isFresh(n, in.Resolution.Observed) {
+		a.stale = in.Resolution.Failure != nil || a.hasUndone(n)
+		a.next.reason = ResolveStale
+		return a
+	}
+	// 3. It failed, or a decision did. The resolution is retried.
 	for i := range in.Resolution.Decisions {
-		d := &in.Resolution.Decisions[i]
-		a.decisions[d.Name] = d
-		a.speaks = a.speaks || d.Changed || d.Failure != nil
+		a.next = a.next.and(resolveAfter(n.now, in.At, pauseAfter(in.Resolution.Decisions[i].Failure, in.Attempts)))
 	}
-	a.divide()
-	if !a.isFresh() {
-		a.again, a.stale = ResolveStale, in.Resolution.Failure != nil || a.hasUndone()
+	if failure := in.Resolution.Failure; failure != nil {
+		a.failed, a.resolution = true, failureWant(failure)
+		a.next = a.next.and(resolveAfter(n.now, in.At, pauseAfter(failure, in.Attempts)))
 		return a
 	}
-	for _, d := range in.Resolution.Decisions {
-		a.retry(d.Failure)
-	}
-	if f := in.Resolution.Failure; f != nil {
-		a.failed, a.resolution = true, failureWant(f)
-		a.retry(f)
-		return a
-	}
+	// 4. It succeeded. Its parts are carried out.
 	a.succeeded, a.resolution = true, absent
-	for _, p := range a.parts {
-		p.carry()
+	for i := range a.parts {
+		carried, next := carryOut(n, in, a.parts[i])
+		a.parts[i], a.next = carried, a.next.and(next)
 	}
 	return a
 }
 
-// failureWant returns what ResolutionFailed says of a failure.
+// failureWant returns the condition ResolutionFailed for a failure. A transient failure leaves it as it is.
 func failureWant(f *olmcore.ResolutionFailure) want {
 	const prefix = "constraints not satisfiable: "
 	switch {
@@ -87,87 +92,86 @@ func failureWant(f *olmcore.ResolutionFailure) want {
 	return present(ReasonErrorPreventedResolution, f.Message)
 }
 
-// retry plans the next try after a failure. Contradicting constraints need a change, which drops the answer.
-func (a *answer) retry(f *olmcore.ResolutionFailure) {
+// pauseAfter returns the pause until the next try after a failure. It is 0 if only a change can help, which makes the
+// answer stale.
+func pauseAfter(f *olmcore.ResolutionFailure, attempts int) time.Duration {
 	switch {
 	case f == nil || f.Unsatisfiable:
+		return 0
 	case f.Transient:
-		a.retryAfter(transientRetry)
-	default:
-		a.retryAfter(retries.After(min(a.in.Attempts, 62) + 1))
+		return transientRetry
 	}
+	return backoffAfter(attempts)
 }
 
-// retryAfter asks again once a pause has passed since the answer.
-func (a *answer) retryAfter(pause time.Duration) {
-	if a.in.At.IsZero() {
-		return
+func backoffAfter(attempts int) time.Duration { return retries.After(min(attempts, 62) + 1) }
+
+// resolveAfter returns the next resolution if the namespace is resolved again after a pause since the answer. A pause
+// of 0 never ends, and so does every pause if the time of the answer is not known.
+func resolveAfter(now, answered time.Time, pause time.Duration) nextResolution {
+	if answered.IsZero() || pause == 0 {
+		return nextResolution{}
 	}
-	left := a.in.At.Add(pause).Sub(a.n.now)
-	if left <= 0 || left > 2*pause { // the clock went back: what is left would be a pause for ever
-		a.again = ResolveRetry
-	} else {
-		a.waitAtMost(left)
+	left := answered.Add(pause).Sub(now)
+	wasClockSetBack := left > 2*pause
+	if left <= 0 || wasClockSetBack {
+		return nextResolution{reason: ResolveRetry}
 	}
+	return nextResolution{wait: left}
 }
 
-// waitAtMost lowers the time until the answer is checked again to the given pause.
-func (a *answer) waitAtMost(pause time.Duration) {
-	if a.wait == 0 || pause < a.wait {
-		a.wait = pause
-	}
-}
-
-// isFresh reports whether the Subscriptions are those that were resolved, but for what carrying it out has changed.
-func (a *answer) isFresh() bool {
-	observed := a.in.Resolution.Observed
-	if len(observed) != len(a.n.subs) {
+// isFresh reports whether the Subscriptions are those that were resolved, except for the changes of the answer itself.
+func (a *answer) isFresh(n *namespace, observed []olmcore.SubscriptionFingerprint) bool {
+	if len(observed) != len(n.subs) {
 		return false
 	}
 	byName := make(map[string]*olmcore.SubscriptionFingerprint, len(observed))
 	for i := range observed {
 		byName[observed[i].Name] = &observed[i]
 	}
-	for _, s := range a.n.subs {
-		is, was, d := olmcore.FingerprintOf(s), byName[s.Name], a.decisions[s.Name]
-		switch {
-		case was == nil:
-			return false
-		case is == *was:
-			continue
-		case d == nil || !d.Changed || is.CurrentCSV != d.CurrentCSV || !a.partOf(s.Name).isReached(s):
-			return false
-		}
-		if is.CurrentCSV = was.CurrentCSV; is != *was {
-			return false
-		}
+	return !slices.ContainsFunc(n.subs, func(s *v1alpha1.Subscription) bool {
+		was := byName[s.Name]
+		return was == nil || !a.explains(s, *was)
+	})
+}
+
+// explains reports whether a Subscription is as it was when it was resolved, except that its status.currentCSV may be
+// the version of the decision about it.
+func (a *answer) explains(s *v1alpha1.Subscription, was olmcore.SubscriptionFingerprint) bool {
+	is := olmcore.FingerprintOf(s)
+	if is == was {
+		return true
 	}
-	return true
+	d := a.decisions[s.Name]
+	if d == nil || !d.Changed || is.CurrentCSV != d.CurrentCSV || !a.partOf(s.Name).mayHaveChanged(s) {
+		return false
+	}
+	is.CurrentCSV = was.CurrentCSV
+	return is == was
 }
 
-// hasUndone reports whether a decision is not carried out yet.
-func (a *answer) hasUndone() bool {
-	return slices.ContainsFunc(a.parts, (*part).hasUndone)
+// hasUndone reports whether a decision was not written to its Subscription yet.
+func (a *answer) hasUndone(n *namespace) bool {
+	return slices.ContainsFunc(a.parts, func(p part) bool { return p.hasUndone(n) })
 }
 
-// facts returns what the answer says of one Subscription.
-func (j *judgement) facts() facts {
-	a, f := &j.answer, facts{Verdict: j.Verdict}
-	d := a.decisions[j.Subscription.Name]
-	said := j.Subscription.Status.GetCondition(v1alpha1.SubscriptionResolutionFailed)
+// answeredConditions returns the conditions that follow from the last resolution.
+func answeredConditions(f *facts) (resolution, unpacking, unpackFailed want) {
+	a := &f.n.answer
+	recorded := f.sub.Status.GetCondition(v1alpha1.SubscriptionResolutionFailed)
 	switch {
-	case j.blocked != "":
-		f.resolution = present(ReasonErrorPreventedResolution, j.blocked)
-		return f
-	case a.failed, a.succeeded:
-		p := a.partOf(j.Subscription.Name)
-		f.resolution, f.unpacking, f.unpackFailed = a.resolution, p.unpacking, p.unpackFailed
-	case said.Reason == ReasonErrorPreventedResolution && strings.HasPrefix(said.Message, "found ") && strings.HasSuffix(said.Message, " operatorGroups, expected 1"):
-		f.resolution = absent // nothing else takes that back while the Subscription waits for its plan
+	case f.n.blocked != "":
+		return present(ReasonOperatorGroupCount, f.n.blocked), want{}, want{}
+	case !a.failed && !a.succeeded && recorded.Reason == ReasonOperatorGroupCount:
+		return absent, want{}, want{} // nothing else removes it while the Subscription waits for its InstallPlan
+	case !a.failed && !a.succeeded:
+		// A failure in an answer that does not hold any more is not published. Two managers would overwrite each other.
+		return want{}, want{}, want{}
 	}
-	// A failure in an answer that does not hold any more is not published: two managers would overwrite each other without end.
-	if d != nil && d.Failure != nil && (a.failed || a.succeeded) {
-		f.resolution = failureWant(d.Failure) // more exact than that of the namespace
+	p := a.partOf(f.sub.Name)
+	resolution = a.resolution
+	if d := a.decisions[f.sub.Name]; d != nil && d.Failure != nil {
+		resolution = failureWant(d.Failure) // it is more exact than the failure of the namespace
 	}
-	return f
+	return resolution, p.unpack.unpacking, p.unpack.failed
 }

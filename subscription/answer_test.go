@@ -271,7 +271,7 @@ func TestANamespaceNeedsOneOperatorGroup(t *testing.T) {
 		require.Equal(t, 5*time.Minute, out.RequeueAfter)
 		for i, s := range in.Subscriptions.Items {
 			status := statusOf(t, in, out, s.Name)
-			require.Equal(t, condition(v1alpha1.SubscriptionResolutionFailed, "ErrorPreventedResolution", message, 60), status.Conditions[i])
+			require.Equal(t, condition(v1alpha1.SubscriptionResolutionFailed, "OperatorGroupCount", message, 60), status.Conditions[i])
 			s = s.DeepCopy()
 			s.Status = status
 			in.Subscriptions.Items[i] = s

@@ -16,22 +16,22 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Catalogs is what is known of the catalogs that a namespace is resolved from.
+// Catalogs is what is known of the catalogs from which a namespace is resolved.
 type Catalogs struct {
-	// Sources are all CatalogSources of the namespace and of the global catalog namespace.
+	// Sources contains all CatalogSources of the namespace and of the global catalog namespace.
 	Sources olmcore.Observed[*v1alpha1.CatalogSource]
-	// Probes says which registries answer, by namespace and name of the CatalogSource. Of one without an entry its
-	// status.connectionState decides: it is healthy when that is READY.
+	// Probes says which registries serve, by the namespace and name of the CatalogSource. A CatalogSource without an
+	// entry counts as healthy if its status.connectionState is READY.
 	Probes map[types.NamespacedName]Probe
-	// Entries are the bundles of the packages that the Subscriptions name, with what their catalogs say of their
-	// deprecation; nil when that is not known. They must not be changed once they were handed in.
+	// Entries contains the bundles of the packages that the Subscriptions name, with the deprecations that their
+	// catalogs state. It is nil if they are not known. The entries must not be changed after the call.
 	Entries []Entry
 }
 
-// Probe is the result of asking a registry whether it serves.
+// Probe is the result of a request to a registry.
 type Probe struct {
 	Healthy bool
-	// Error is why it is not known, empty when it is.
+	// Error says why it is not known whether the registry serves. It is empty if that is known.
 	Error string
 }
 
@@ -39,16 +39,13 @@ type Probe struct {
 type Entry struct {
 	Catalog                  types.NamespacedName
 	Package, Channel, Bundle string
-	// PackageDeprecation, ChannelDeprecation and BundleDeprecation are what the catalog says to those who use it, as it
-	// says it; nil where it is not deprecated.
+	// PackageDeprecation, ChannelDeprecation and BundleDeprecation are the messages of the deprecations that the catalog
+	// states. A message is nil if there is no deprecation.
 	PackageDeprecation, ChannelDeprecation, BundleDeprecation *string
 }
 
+// cover passes each field except Sources to a Checkpoint. Input.lists visits Sources.
 func (cs *Catalogs) cover(c *olmcore.Coverage) {
-	if olmcore.CoverValue(c, cs != nil); cs == nil {
-		return
-	}
-	olmcore.CoverObjects(c, cs.Sources)
 	olmcore.CoverMap(c, cs.Probes)
 	olmcore.CoverFunc(c, cs.Entries, func(a, b []Entry) bool {
 		return slices.EqualFunc(a, b, func(a, b Entry) bool { return compareEntries(a, b) == 0 })
@@ -64,7 +61,7 @@ func compareEntries(a, b Entry) int {
 	)
 }
 
-// compareTexts orders texts, nil first.
+// compareTexts compares two texts. A nil text comes first.
 func compareTexts(a, b *string) int {
 	switch {
 	case a == b:
@@ -77,17 +74,19 @@ func compareTexts(a, b *string) int {
 	return strings.Compare(*a, *b)
 }
 
-// catalogs is Catalogs in order: sources by namespace and name, and of several entries that are about the same the first.
+// catalogs is a Catalogs with the sources sorted by namespace and name, and one entry for each package, channel and
+// bundle.
 type catalogs struct {
 	sources []source
-	entries map[Entry]Entry // by what they are about; without a channel: about any
+	entries map[Entry]Entry // by catalog, package, channel and bundle; the channel may be empty
 }
 
-// source is a CatalogSource, and whether it serves: known says whether that is known, and problem why not.
+// source is a CatalogSource.
 type source struct {
 	*v1alpha1.CatalogSource
-	healthy, known bool
-	problem        string
+	healthy bool   // it serves
+	known   bool   // healthy is known
+	problem string // why healthy is not known
 }
 
 func newCatalogs(in *Catalogs) *catalogs {
@@ -115,41 +114,39 @@ func newCatalogs(in *Catalogs) *catalogs {
 	return c
 }
 
-// unprobed reports the sources of which it is not known whether they serve.
-func (c *catalogs) unprobed() (said []olmcore.Diagnostic) {
+// unprobed returns a Diagnostic for each catalog that could not be probed.
+func (c *catalogs) unprobed() (list []olmcore.Diagnostic) {
 	for _, s := range c.sources {
 		if !s.known {
-			said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonCatalogProbeError, olmcore.RefOf(s.CatalogSource), "",
+			list = append(list, olmcore.Diagnose(olmcore.Warning, ReasonCatalogProbeError, olmcore.RefOf(s.CatalogSource), "",
 				"the registry could not be probed: %s", s.problem))
 		}
 	}
-	return said
+	return list
 }
 
-// catalogsHealth is the health of the catalogs as one Subscription records it.
+// catalogsHealth is the health of the catalogs, as one Subscription records it.
 type catalogsHealth struct {
 	isKnown bool
-	// list is what status.catalogHealth should be: as it is unless changed.
+	// list is the desired status.catalogHealth, and changed whether it differs from the observed one.
 	list    []v1alpha1.SubscriptionCatalogHealth
 	changed bool
-	// unhealthy are their names. isThere, isServing: so is the one that the Subscription names.
-	unhealthy          []string
+	// unhealthy contains the names of the catalogs that do not serve.
+	unhealthy []string
+	// isThere means that the catalog of the Subscription exists, and isServing that it serves.
 	isThere, isServing bool
 }
 
-// health judges the catalogs for a Subscription. Where it is not known whether a source serves, what is recorded of it
-// stands: by UID, and by name where there is none. An entry that says the same as before keeps its time.
+// health returns the health of the catalogs for a Subscription. If it is not known whether a catalog serves, the
+// recorded health counts. An entry that does not change keeps its time.
 func (c *catalogs) health(s *v1alpha1.Subscription, now time.Time) catalogsHealth {
 	recorded, kept := s.Status.CatalogHealth, 0
 	h := catalogsHealth{isKnown: true, list: slices.Grow([]v1alpha1.SubscriptionCatalogHealth(nil), len(c.sources))}
 	for _, source := range c.sources {
-		i := slices.IndexFunc(recorded, func(r v1alpha1.SubscriptionCatalogHealth) bool {
-			ref := r.CatalogSourceRef
-			return ref != nil && ref.UID == source.UID && (source.UID != "" || ref.Name == source.Name && ref.Namespace == source.Namespace)
-		})
+		before := source.recordedIn(recorded)
 		healthy := source.healthy
 		if !source.known {
-			healthy = i >= 0 && recorded[i].Healthy
+			healthy = before != nil && before.Healthy
 		}
 		if !healthy {
 			h.unhealthy = append(h.unhealthy, source.Namespace+"/"+source.Name)
@@ -157,39 +154,64 @@ func (c *catalogs) health(s *v1alpha1.Subscription, now time.Time) catalogsHealt
 		if source.Name == s.Spec.CatalogSource && source.Namespace == s.Spec.CatalogSourceNamespace {
 			h.isThere, h.isServing = true, healthy
 		}
-		if i >= 0 && recorded[i].Healthy == healthy && recorded[i].LastUpdated != nil {
+		if before != nil && before.Healthy == healthy && before.LastUpdated != nil {
 			kept++
-			h.list = append(h.list, recorded[i])
-			continue
+			h.list = append(h.list, *before)
+		} else {
+			h.list = append(h.list, source.record(healthy, now))
 		}
-		h.list = append(h.list, v1alpha1.SubscriptionCatalogHealth{
-			CatalogSourceRef: &corev1.ObjectReference{
-				APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind,
-				Namespace: source.Namespace, Name: source.Name, UID: source.UID, ResourceVersion: source.ResourceVersion,
-			},
-			LastUpdated: new(olmcore.Timestamp(now)), Healthy: healthy,
-		})
 	}
-	if h.changed = kept != len(c.sources) || kept != len(recorded); !h.changed {
+	h.changed = kept != len(c.sources) || kept != len(recorded)
+	if !h.changed {
 		h.list = recorded
 	}
 	return h
 }
 
-// condition returns what CatalogSourcesUnhealthy says.
+// recordedIn returns the recorded health of a catalog, or nil. A catalog is found by its UID, or by its name if it
+// has none.
+func (s *source) recordedIn(list []v1alpha1.SubscriptionCatalogHealth) *v1alpha1.SubscriptionCatalogHealth {
+	for i := range list {
+		ref := list[i].CatalogSourceRef
+		if ref == nil || ref.UID != s.UID {
+			continue
+		}
+		if s.UID != "" || ref.Name == s.Name && ref.Namespace == s.Namespace {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// record returns an entry of status.catalogHealth.
+func (s *source) record(healthy bool, now time.Time) v1alpha1.SubscriptionCatalogHealth {
+	return v1alpha1.SubscriptionCatalogHealth{
+		CatalogSourceRef: &corev1.ObjectReference{
+			APIVersion: v1alpha1.CatalogSourceCRDAPIVersion, Kind: v1alpha1.CatalogSourceKind,
+			Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
+		},
+		LastUpdated: new(olmcore.Timestamp(now)), Healthy: healthy,
+	}
+}
+
+// condition returns the condition CatalogSourcesUnhealthy.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, catalogHealth and UpdateHealth.
-// Differs: every change of health shows, with the lasting reason at once; the message names what is unhealthy; no
-// change writes nothing, also without catalogs; a probe that fails changes nothing.
+// Differs: the condition follows every change of health, with its final reason at once; the message names the unhealthy
+// catalogs; nothing is written without a change, even if there are no catalogs; a failed probe changes nothing.
 func (h *catalogsHealth) condition(spec *v1alpha1.SubscriptionSpec) want {
 	const found = v1alpha1.UnhealthyCatalogSourceFound
-	switch target := spec.CatalogSourceNamespace + "/" + spec.CatalogSource; {
+	target := spec.CatalogSourceNamespace + "/" + spec.CatalogSource
+	switch {
 	case len(h.list) == 0:
 		return present(v1alpha1.NoCatalogSourcesFound, "dependency resolution requires at least one catalogsource")
 	case !h.isThere:
 		return present(found, "targeted catalogsource "+target+" missing")
 	case len(h.unhealthy) == 0:
-		return want{decided: true, status: corev1.ConditionFalse, reason: v1alpha1.AllCatalogSourcesHealthy, message: "all available catalogsources are healthy"}
+		return want{
+			decided: true, status: corev1.ConditionFalse, reason: v1alpha1.AllCatalogSourcesHealthy,
+			message: "all available catalogsources are healthy",
+		}
 	case !h.isServing:
 		return present(found, "targeted catalogsource "+target+" unhealthy")
 	case len(h.unhealthy) == 1:
@@ -198,17 +220,17 @@ func (h *catalogsHealth) condition(spec *v1alpha1.SubscriptionSpec) want {
 	return present(found, "catalogsources "+strings.Join(h.unhealthy, ", ")+" unhealthy")
 }
 
-// deprecation is what the conditions say of the package, channel and bundle that are installed, and of all three.
+// deprecation contains the conditions about the package, channel and bundle that are installed, and about all three.
 type deprecation struct {
 	known                     bool
 	pkg, channel, bundle, all want
 }
 
-// deprecation returns what is said of the deprecation of what is installed; it is not known when the catalog has no
-// entry for it.
+// deprecation returns the conditions about the installed version. They are not known if the catalog has no entry
+// for it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, updateDeprecatedStatus. Differs: a
-// deprecation without a message shows too, and a summary that was lost comes back.
+// deprecation without a message is set, too, and the condition Deprecated is restored if it was removed.
 func (c *catalogs) deprecation(spec *v1alpha1.SubscriptionSpec, installed string) deprecation {
 	e, found := c.entries[Entry{
 		Catalog: types.NamespacedName{Namespace: spec.CatalogSourceNamespace, Name: spec.CatalogSource},
@@ -234,4 +256,47 @@ func (c *catalogs) deprecation(spec *v1alpha1.SubscriptionSpec, installed string
 		d.all = present("", strings.Join(texts, "; "))
 	}
 	return d
+}
+
+// catalogFactsOf returns what is known of the catalogs of a Subscription. It is zero if nothing is.
+func catalogFactsOf(f *facts, d draft) catalogFacts {
+	if f.n.catalogs == nil {
+		return catalogFacts{}
+	}
+	return catalogFacts{
+		health:      f.n.catalogs.health(f.sub, f.n.now),
+		deprecation: f.n.catalogs.deprecation(f.sub.Spec, d.status.InstalledCSV),
+	}
+}
+
+// setCatalogHealth sets status.catalogHealth, and reports what no condition shows.
+func setCatalogHealth(f *facts, d draft, known *catalogFacts) draft {
+	if !known.health.isKnown {
+		return d
+	}
+	d.status.CatalogHealth, d.catalogsChanged = known.health.list, known.health.changed
+	if known.health.changed {
+		change := v1alpha1.CatalogSourcesUpdated
+		switch n := len(known.health.list) - len(f.sub.Status.CatalogHealth); {
+		case n > 0:
+			change = v1alpha1.CatalogSourcesAdded
+		case n < 0:
+			change = v1alpha1.CatalogSourcesDeleted
+		}
+		d = d.report(f, olmcore.Info, ReasonCatalogsChanged, "status.catalogHealth",
+			"the catalogs are others than before, or their health is: %s", change)
+	}
+	if !known.deprecation.known && showsDeprecation(f) {
+		d = d.report(f, olmcore.Info, ReasonDeprecationUnknown, "status.conditions",
+			"the catalog has no entry for %s", d.status.InstalledCSV)
+	}
+	return d
+}
+
+// showsDeprecation reports whether an observed condition shows a deprecation.
+func showsDeprecation(f *facts) bool {
+	return slices.ContainsFunc(f.n.table, func(r conditionRow) bool {
+		isDeprecation := r.OfCatalogs && r.Type != v1alpha1.SubscriptionCatalogSourcesUnhealthy
+		return isDeprecation && newest(f.sub.Status.Conditions, r.Type) != nil
+	})
 }

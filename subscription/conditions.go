@@ -4,6 +4,7 @@ package subscription
 
 import (
 	"slices"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,85 +12,145 @@ import (
 
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/planhistory"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// want is what a condition should be. The zero want keeps it as it is: nothing is known that would change it.
+// want is a desired condition. The zero value leaves the condition as it is, because nothing is known that would
+// change it.
 type want struct {
 	decided         bool
-	status          corev1.ConditionStatus // empty: the condition is to be absent
+	status          corev1.ConditionStatus // empty: the condition should be absent
 	reason, message string
 }
 
 var absent = want{decided: true}
 
-// present is a condition that is True.
+// present returns a condition that is True.
 func present(reason, message string) want {
 	return want{decided: true, status: corev1.ConditionTrue, reason: reason, message: message}
 }
 
-// facts are what the conditions of a Subscription follow from. Each is nil or zero where nothing is known.
-type facts struct {
-	*Verdict
-	// resolution, unpacking and unpackFailed are what the answer to a ResolveRequest says.
+// conditionFacts is what the conditions of a Subscription follow from. Fields are zero if nothing is known. It is
+// read-only.
+type conditionFacts struct {
+	spec *v1alpha1.SubscriptionSpec
+	// shown is the stage that the conditions should show, and plan the InstallPlan, if it is visible.
+	shown Stage
+	plan  *v1alpha1.InstallPlan
+	csv   *v1alpha1.ClusterServiceVersion
+	// resolution, unpacking and unpackFailed are the conditions that follow from the answer to a ResolveRequest.
 	resolution, unpacking, unpackFailed want
-	catalogs                            catalogsHealth
-	deprecation                         deprecation
+	catalogs                            catalogFacts
 }
 
-// conditionRow is a condition that this package writes. Everything that happens to the condition follows from its row: it
-// is written, counts as the library's own, its change is reported as a Transition of its type, and Events are made of that.
+// catalogFacts is what is known of the catalogs of a Subscription.
+type catalogFacts struct {
+	health      catalogsHealth
+	deprecation deprecation
+}
+
+// conditionChanges is what becomes of the conditions of a Subscription.
+type conditionChanges struct {
+	list    []v1alpha1.SubscriptionCondition // all conditions, of other writers too
+	changed bool
+	// deferResolution means that a condition changed that a resolution reads.
+	deferResolution bool
+	// resolutionFails means that ResolutionFailed should be set.
+	resolutionFails bool
+	// transitions are the changes, except those of the stage of the InstallPlan.
+	transitions []olmcore.Transition
+	// kept are the types of the conditions that stay because nothing is known that would change them.
+	kept []v1alpha1.SubscriptionConditionType
+}
+
+// conditionRow is a condition that this package writes. A condition needs nothing but its row: the row says when it is
+// written, and its changes are reported as Transitions of its type, from which Events are made.
 type conditionRow struct {
 	Type v1alpha1.SubscriptionConditionType
-	// From names the fact that decides, as the table in the package comment does.
+	// From names the fact that decides, as in the table of the package comment.
 	From string
-	// Want computes it from the facts.
-	Want func(f *facts) want
-	// OfPlan: the Transitions of the plan's stage report it, not one of its own.
+	// Want returns the desired condition.
+	Want func(f *conditionFacts) want
+	// OfPlan means that it shows the stage of the InstallPlan, whose Transitions report it.
 	OfPlan bool
-	// OfCatalogs: no resolution looks at it, so none has to wait for its write.
+	// OfCatalogs means that no resolution reads it, so that a resolution does not have to wait until it is written.
 	OfCatalogs bool
-	// Warning: it is bad news when it is True.
+	// Warning means that True is a problem.
 	Warning bool
 }
 
-// conditionTable has every condition that this package writes, in the order in which they are added and reported.
+// conditionTable contains every condition that this package writes, in the order in which they are added and reported.
 var conditionTable = []conditionRow{
-	{Type: v1alpha1.SubscriptionInstallPlanMissing, From: "InstallPlan", Want: ofStage(v1alpha1.SubscriptionInstallPlanMissing), OfPlan: true, Warning: true},
-	{Type: v1alpha1.SubscriptionInstallPlanPending, From: "InstallPlan", Want: ofStage(v1alpha1.SubscriptionInstallPlanPending), OfPlan: true},
-	{Type: v1alpha1.SubscriptionInstallPlanFailed, From: "InstallPlan", Want: ofStage(v1alpha1.SubscriptionInstallPlanFailed), OfPlan: true, Warning: true},
-	{Type: v1alpha1.SubscriptionResolutionFailed, From: "resolution", Want: func(f *facts) want { return f.resolution }, Warning: true},
-	{Type: v1alpha1.SubscriptionBundleUnpacking, From: "unpacking", Want: func(f *facts) want { return f.unpacking }},
-	{Type: v1alpha1.SubscriptionBundleUnpackFailed, From: "unpacking", Want: func(f *facts) want { return f.unpackFailed }, Warning: true},
-	{Type: v1alpha1.SubscriptionCatalogSourcesUnhealthy, From: "catalogs", Want: ofCatalogs, OfCatalogs: true, Warning: true},
-	{Type: v1alpha1.SubscriptionPackageDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.pkg }, OfCatalogs: true},
-	{Type: v1alpha1.SubscriptionChannelDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.channel }, OfCatalogs: true},
-	{Type: v1alpha1.SubscriptionBundleDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.bundle }, OfCatalogs: true},
-	{Type: v1alpha1.SubscriptionDeprecated, From: "catalog content", Want: func(f *facts) want { return f.deprecation.all }, OfCatalogs: true},
+	{
+		Type: v1alpha1.SubscriptionInstallPlanMissing, From: "InstallPlan", OfPlan: true, Warning: true,
+		Want: ofStage(v1alpha1.SubscriptionInstallPlanMissing),
+	},
+	{
+		Type: v1alpha1.SubscriptionInstallPlanPending, From: "InstallPlan", OfPlan: true,
+		Want: ofStage(v1alpha1.SubscriptionInstallPlanPending),
+	},
+	{
+		Type: v1alpha1.SubscriptionInstallPlanFailed, From: "InstallPlan", OfPlan: true, Warning: true,
+		Want: ofStage(v1alpha1.SubscriptionInstallPlanFailed),
+	},
+	{
+		Type: v1alpha1.SubscriptionResolutionFailed, From: "resolution", Warning: true,
+		Want: func(f *conditionFacts) want { return f.resolution },
+	},
+	{
+		Type: v1alpha1.SubscriptionBundleUnpacking, From: "unpacking",
+		Want: func(f *conditionFacts) want { return f.unpacking },
+	},
+	{
+		Type: v1alpha1.SubscriptionBundleUnpackFailed, From: "unpacking", Warning: true,
+		Want: func(f *conditionFacts) want { return f.unpackFailed },
+	},
+	{
+		Type: v1alpha1.SubscriptionCatalogSourcesUnhealthy, From: "catalogs", OfCatalogs: true, Warning: true,
+		Want: ofCatalogs,
+	},
+	{
+		Type: v1alpha1.SubscriptionPackageDeprecated, From: "catalog content", OfCatalogs: true,
+		Want: func(f *conditionFacts) want { return f.catalogs.deprecation.pkg },
+	},
+	{
+		Type: v1alpha1.SubscriptionChannelDeprecated, From: "catalog content", OfCatalogs: true,
+		Want: func(f *conditionFacts) want { return f.catalogs.deprecation.channel },
+	},
+	{
+		Type: v1alpha1.SubscriptionBundleDeprecated, From: "catalog content", OfCatalogs: true,
+		Want: func(f *conditionFacts) want { return f.catalogs.deprecation.bundle },
+	},
+	{
+		Type: v1alpha1.SubscriptionDeprecated, From: "catalog content", OfCatalogs: true,
+		Want: func(f *conditionFacts) want { return f.catalogs.deprecation.all },
+	},
 }
 
-// ofStage is the rule of a condition about the plan: at most one of the three is there, the one that shows the stage.
-func ofStage(t v1alpha1.SubscriptionConditionType) func(*facts) want {
-	return func(f *facts) want {
-		if f.Plan.Shown == StageUnverified || f.Plan.Shown == StageUnknown {
+// ofStage returns the rule for a condition about the InstallPlan. At most one of the three is set: the one that
+// shows the stage.
+func ofStage(t v1alpha1.SubscriptionConditionType) func(*conditionFacts) want {
+	return func(f *conditionFacts) want {
+		if f.shown == StageUnverified || f.shown == StageUnknown {
 			return want{}
 		}
-		if c := conditionOf(f.Plan.Shown, f.Plan.Plan); c.Type == t {
+		if c := planhistory.Condition(f.shown, f.plan); c.Type == t {
 			return present(c.Reason, c.Message)
 		}
 		return absent
 	}
 }
 
-func ofCatalogs(f *facts) want {
-	if !f.catalogs.isKnown {
+func ofCatalogs(f *conditionFacts) want {
+	if !f.catalogs.health.isKnown {
 		return want{}
 	}
-	return f.catalogs.condition(f.Subscription.Spec)
+	return f.catalogs.health.condition(f.spec)
 }
 
-// Conditions returns the types of the conditions that this package writes, in the order in which it adds them. All
-// others belong to other writers and stay as they are.
+// Conditions returns the types of the conditions that this package writes, in the order in which it adds them. It
+// leaves all other conditions as they are.
 func Conditions() []v1alpha1.SubscriptionConditionType {
 	types := make([]v1alpha1.SubscriptionConditionType, len(conditionTable))
 	for i, row := range conditionTable {
@@ -98,8 +159,8 @@ func Conditions() []v1alpha1.SubscriptionConditionType {
 	return types
 }
 
-// IsWarning reports whether a Transition of a Subscription is bad news: a plan that failed or is missing, or a
-// condition that says so and becomes True.
+// IsWarning reports whether a Transition of a Subscription is a problem: the InstallPlan failed or is missing, or a
+// condition that reports a problem becomes True.
 func IsWarning(t olmcore.Transition) bool {
 	if t.Type == TransitionInstallPlan {
 		return t.To == string(StageFailed) || t.To == string(StageMissing)
@@ -109,65 +170,103 @@ func IsWarning(t olmcore.Transition) bool {
 	})
 }
 
-// conditions makes the conditions of the Verdict as the table wants them: those of other writers as they are, ours
-// replaced in place, at most one of each type, the newest. The transition time moves when status, reason or message
-// change. It returns the transitions of those that change, but for the plan's stage, and whether more changes than what
-// is said of catalogs.
-func (j *judgement) conditions(f *facts) (moved []olmcore.Transition, held bool) {
-	have := j.Subscription.Status.Conditions
-	ours, placed := make([]*v1alpha1.SubscriptionCondition, len(j.table)), make([]bool, len(j.table))
-	isChanged := false
-	for i, row := range j.table {
-		before := newest(have, row.Type)
-		after, w := before, row.Want(f)
-		recorded := ""
-		if before != nil {
-			recorded = before.Message
+// conditionFactsOf returns what the conditions of a Subscription follow from.
+func conditionFactsOf(f *facts, d draft, shown Stage) *conditionFacts {
+	known := &conditionFacts{spec: f.sub.Spec, shown: shown, plan: d.plan.Plan, csv: d.csv, catalogs: catalogFactsOf(f, d)}
+	known.resolution, known.unpacking, known.unpackFailed = answeredConditions(f)
+	return known
+}
+
+// setConditions sets the conditions.
+func setConditions(d draft, changes *conditionChanges) draft {
+	if changes.changed {
+		d.status.Conditions = changes.list
+	}
+	return d
+}
+
+// changeConditions returns the conditions that the Subscription should have. Those of other writers stay as they
+// are. Those of the table are replaced in place, and only the newest of each type stays.
+func changeConditions(f *facts, known *conditionFacts) (c conditionChanges) {
+	c.resolutionFails = known.resolution.status != ""
+	observed := f.sub.Status.Conditions
+	desired := make([]*v1alpha1.SubscriptionCondition, len(f.n.table)) // nil: absent
+	for i, row := range f.n.table {
+		before, w := newest(observed, row.Type), row.Want(known)
+		desired[i] = w.apply(row.Type, before, f.n.now)
+		if !w.decided {
+			c.kept = append(slices.Grow(c.kept, len(f.n.table)-i), row.Type)
 		}
-		w.message = printable.Keep(recorded, w.message)
-		switch {
-		case !w.decided:
-			j.Kept = append(slices.Grow(j.Kept, len(j.table)-i), row.Type)
-		case w.status == "":
-			after = nil
-		case before == nil || before.Status != w.status || before.Reason != w.reason || before.Message != w.message:
-			after = &v1alpha1.SubscriptionCondition{
-				Type: row.Type, Status: w.status, Reason: w.reason, Message: w.message, LastTransitionTime: new(olmcore.Timestamp(j.now)),
-			}
+		if desired[i] == before {
+			continue
 		}
-		if ours[i] = after; after != before {
-			isChanged, held = true, held || !row.OfCatalogs
-			if !row.OfPlan {
-				moved = append(moved, conditionMoved(olmcore.Moved(olmcore.RefOf(j.Subscription), string(row.Type), "", "", j.now), before, after))
-			}
+		c.changed = true
+		c.deferResolution = c.deferResolution || !row.OfCatalogs
+		if !row.OfPlan {
+			t := olmcore.Moved(olmcore.RefOf(f.sub), string(row.Type), "", "", f.n.now)
+			c.transitions = append(c.transitions, conditionMoved(t, before, desired[i]))
 		}
 	}
-	var list []v1alpha1.SubscriptionCondition
-	for _, c := range have {
-		i := slices.IndexFunc(j.table, func(row conditionRow) bool { return row.Type == c.Type })
+	list, hasDuplicates := placeConditions(f.n.table, observed, desired)
+	if hasDuplicates {
+		c.changed, c.deferResolution = true, true
+	}
+	c.list = list
+	return c
+}
+
+// apply returns the condition that is wanted. It is the condition before if that one is the same, so that the
+// transition time only changes with the status, the reason or the message.
+func (w want) apply(
+	t v1alpha1.SubscriptionConditionType, before *v1alpha1.SubscriptionCondition, now time.Time,
+) *v1alpha1.SubscriptionCondition {
+	switch {
+	case !w.decided:
+		return before
+	case w.status == "":
+		return nil
+	}
+	recorded := ""
+	if before != nil {
+		recorded = before.Message
+	}
+	message := printable.Keep(recorded, w.message)
+	if before != nil && before.Status == w.status && before.Reason == w.reason && before.Message == message {
+		return before
+	}
+	return &v1alpha1.SubscriptionCondition{
+		Type: t, Status: w.status, Reason: w.reason, Message: message, LastTransitionTime: new(olmcore.Timestamp(now)),
+	}
+}
+
+// placeConditions returns the observed conditions with those of the table replaced by the desired ones. New
+// conditions are added at the end. hasDuplicates reports whether a type of the table was observed more than once.
+func placeConditions(
+	table []conditionRow, observed []v1alpha1.SubscriptionCondition, desired []*v1alpha1.SubscriptionCondition,
+) (list []v1alpha1.SubscriptionCondition, hasDuplicates bool) {
+	placed := make([]bool, len(table))
+	for _, c := range observed {
+		i := slices.IndexFunc(table, func(row conditionRow) bool { return row.Type == c.Type })
 		switch {
 		case i < 0:
 			list = append(list, c)
 			continue
 		case placed[i]:
-			isChanged, held = true, true // a double condition goes
-		case ours[i] != nil:
-			list = append(list, *ours[i])
+			hasDuplicates = true
+		case desired[i] != nil:
+			list = append(list, *desired[i])
 		}
 		placed[i] = true
 	}
-	for i, c := range ours {
+	for i, c := range desired {
 		if c != nil && !placed[i] {
 			list = append(list, *c)
 		}
 	}
-	if isChanged {
-		j.Status.Conditions, j.Writes = list, true
-	}
-	return moved, held
+	return list, hasDuplicates
 }
 
-// conditionMoved completes the transition of a condition; nil is none.
+// conditionMoved returns the Transition of a condition, completed. before and after are nil if the condition is absent.
 func conditionMoved(t olmcore.Transition, before, after *v1alpha1.SubscriptionCondition) olmcore.Transition {
 	t.Bound = olmcore.NotAfter
 	if before != nil {
@@ -179,7 +278,8 @@ func conditionMoved(t olmcore.Transition, before, after *v1alpha1.SubscriptionCo
 	return t
 }
 
-// newest returns the condition of a type with the latest transition time, the first of equals; nil when there is none.
+// newest returns the condition of a type with the latest transition time, or nil. The first one counts if several
+// have that time.
 func newest(have []v1alpha1.SubscriptionCondition, t v1alpha1.SubscriptionConditionType) *v1alpha1.SubscriptionCondition {
 	var best *v1alpha1.SubscriptionCondition
 	for i := range have {

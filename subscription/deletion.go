@@ -13,20 +13,24 @@ import (
 )
 
 const (
-	// Finalizer holds a Subscription that is being deleted until the plans are gone that no other Subscription wants.
-	// Whoever wants that puts it on their Subscriptions; this library adds it to none.
+	// Finalizer delays the deletion of a Subscription until the InstallPlans that no other Subscription needs are
+	// deleted. Users put it on their Subscriptions. This library adds it to none.
 	Finalizer = "operators.coreos.com/subscription-cleanup"
 
-	// deletionGrace is how long a Subscription is held at most.
-	deletionGrace   = 5 * time.Minute
+	// deletionGrace is the longest time for which the deletion of a Subscription is delayed.
+	deletionGrace = 5 * time.Minute
+	// deletionRecheck is the time until InstallPlans that are being deleted are observed again.
 	deletionRecheck = 5 * time.Second
 )
 
-// PlanDeletion decides about the Subscriptions of a namespace that are being deleted and carry Finalizer: InstallPlans in
-// progress that are for no other Subscription are deleted, so that none is approved later that is not wanted any more; once
-// they are gone the finalizer goes, and after five minutes in any case, with a Diagnostic. ClusterServiceVersions and
-// finished plans stay, and a plan keeps its labels. The result is zero when no Subscription is held. It takes the Input of
-// Reconcile, of which memory, answers and catalogs do not matter; the error is an *olmcore.InputError.
+// PlanDeletion decides about the Subscriptions of a namespace that are being deleted and have the Finalizer.
+// InstallPlans in progress that no other Subscription needs are deleted, so that they are not approved later. Once
+// they are gone, the finalizer is removed. After five minutes it is removed in any case, with a Diagnostic.
+// ClusterServiceVersions and finished InstallPlans stay, and an InstallPlan keeps its labels. The result is zero if
+// no Subscription waits.
+//
+// PlanDeletion takes the Input of Reconcile. It does not use Histories, Resolution and Catalogs. The error is an
+// *olmcore.InputError.
 //
 // Differs: OLM has no finalizer on Subscriptions.
 func PlanDeletion(in Input) (olmcore.Result, error) {
@@ -35,47 +39,65 @@ func PlanDeletion(in Input) (olmcore.Result, error) {
 		return olmcore.Result{}, err
 	}
 	var out olmcore.Result
-	var deletions, releases []olmcore.Action
-	doomed := map[string]bool{}
+	var releases []olmcore.Action
+	unneeded := map[string]bool{} // names of InstallPlans
 	for _, s := range n.subs {
 		if s.DeletionTimestamp == nil || !slices.Contains(s.Finalizers, Finalizer) {
 			continue
 		}
-		plans := n.wantedOnlyBy(s)
+		plans := n.plansOnlyFor(s)
 		for _, p := range plans {
-			doomed[p.Name] = doomed[p.Name] || p.DeletionTimestamp == nil && p.UID != ""
+			unneeded[p.Name] = unneeded[p.Name] || p.DeletionTimestamp == nil && p.UID != ""
 		}
 		left := s.DeletionTimestamp.Add(deletionGrace).Sub(n.now)
-		switch {
-		case len(plans) > 0 && left > 0:
+		if len(plans) > 0 && left > 0 {
 			out.Requeue(min(left, deletionRecheck))
 			continue
-		case len(plans) > 0:
-			out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonDeletionGivenUp, olmcore.RefOf(s), "metadata.finalizers",
+		}
+		if len(plans) > 0 {
+			out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(
+				olmcore.Warning, ReasonDeletionGivenUp, olmcore.RefOf(s), "metadata.finalizers",
 				"InstallPlans %s could not be deleted within 5 minutes", relation.Names(plans)))
 		}
-		after := s.DeepCopy()
-		after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == Finalizer })
-		releases = append(releases, olmcore.UpdateOf(s, after, olmcore.Cause{
-			Reason: ReasonSubscriptionDeleted, Message: "no InstallPlan in progress is left that only this Subscription wants",
-		}))
+		releases = append(releases, releaseOf(s))
 	}
-	for _, p := range n.plans {
-		if doomed[p.Name] {
-			deletions = append(deletions, olmcore.DeleteOf(p, olmcore.Cause{
+	out.Actions = append(n.deletionsOf(unneeded), releases...)
+	return out, nil
+}
+
+// releaseOf returns the action that removes the Finalizer.
+func releaseOf(s *v1alpha1.Subscription) olmcore.Action {
+	after := s.DeepCopy()
+	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == Finalizer })
+	return olmcore.UpdateOf(s, after, olmcore.Cause{
+		Reason: ReasonSubscriptionDeleted, Message: "no InstallPlan in progress is left that only this Subscription wants",
+	})
+}
+
+// deletionsOf returns the actions that delete InstallPlans, sorted by name.
+func (n *namespace) deletionsOf(names map[string]bool) []olmcore.Action {
+	var actions []olmcore.Action
+	for _, p := range n.sortedPlans {
+		if names[p.Name] {
+			actions = append(actions, olmcore.DeleteOf(p, olmcore.Cause{
 				Reason: ReasonSubscriptionDeleted, Message: "every Subscription that the plan is for is being deleted",
 			}))
 		}
 	}
-	out.Actions = append(deletions, releases...)
-	return out, nil
+	return actions
 }
 
-// wantedOnlyBy returns the plans in progress that are for a Subscription and for none that stays.
-func (n *namespace) wantedOnlyBy(s *v1alpha1.Subscription) []*v1alpha1.InstallPlan {
-	return slices.DeleteFunc(slices.Clone(n.plans), func(p *v1alpha1.InstallPlan) bool {
-		return relation.Over(p) || !relation.Contributes(s, p) || slices.ContainsFunc(n.subs, func(o *v1alpha1.Subscription) bool {
+// plansOnlyFor returns the InstallPlans in progress that a Subscription needs and that no Subscription needs which
+// stays.
+func (n *namespace) plansOnlyFor(s *v1alpha1.Subscription) []*v1alpha1.InstallPlan {
+	var list []*v1alpha1.InstallPlan
+	for _, p := range n.sortedPlans {
+		isNeeded := slices.ContainsFunc(n.subs, func(o *v1alpha1.Subscription) bool {
 			return o.DeletionTimestamp == nil && relation.Contributes(o, p)
 		})
-	})
+		if !relation.Over(p) && relation.Contributes(s, p) && !isNeeded {
+			list = append(list, p)
+		}
+	}
+	return list
 }

@@ -13,14 +13,17 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// EffectiveConfig returns spec.config of the Subscription that a ClusterServiceVersion belongs to, as a copy: the one of
-// its namespace whose status.installedCSV names it, else whose status.currentCSV does; of several the oldest, then the
-// first by name, and a Diagnostic names them. It is nil when there is no such Subscription or that one has none. subs may
-// hold Subscriptions of any namespace, in any order; nil entries are ignored. Package csv goes by the same rule.
+// EffectiveConfig returns a copy of the spec.config that applies to a ClusterServiceVersion: that of the Subscription
+// of its namespace whose status.installedCSV names it, or else whose status.currentCSV does. Of several Subscriptions
+// the oldest one counts, then the first one by name, and a Diagnostic names them. The result is nil if there is no
+// such Subscription or if it has no spec.config. subs may contain Subscriptions of any namespace in any order. Nil
+// entries are ignored. Package csv follows the same rule.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides, findOwnerSubscription. Differs: OLM takes the
-// first of an unordered list, and only by installedCSV, so that a new version is rolled out twice.
-func EffectiveConfig(subs []*v1alpha1.Subscription, namespace, csv string) (*v1alpha1.SubscriptionConfig, []olmcore.Diagnostic) {
+// Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides, findOwnerSubscription. Differs: OLM takes
+// the first of an unordered list, and only by installedCSV, so that a new version is rolled out twice.
+func EffectiveConfig(
+	subs []*v1alpha1.Subscription, namespace, csv string,
+) (*v1alpha1.SubscriptionConfig, []olmcore.Diagnostic) {
 	for _, version := range []func(s *v1alpha1.SubscriptionStatus) string{
 		func(s *v1alpha1.SubscriptionStatus) string { return s.InstalledCSV },
 		func(s *v1alpha1.SubscriptionStatus) string { return s.CurrentCSV },
@@ -28,21 +31,26 @@ func EffectiveConfig(subs []*v1alpha1.Subscription, namespace, csv string) (*v1a
 		owners := slices.DeleteFunc(slices.Clone(subs), func(s *v1alpha1.Subscription) bool {
 			return s == nil || s.Namespace != namespace || csv == "" || version(&s.Status) != csv
 		})
-		if len(owners) == 0 {
-			continue
+		if len(owners) > 0 {
+			return configOf(owners, csv)
 		}
-		oldest := slices.MinFunc(owners, func(a, b *v1alpha1.Subscription) int {
-			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
-		})
-		var said []olmcore.Diagnostic
-		if len(owners) > 1 {
-			said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonSharedInstalledCSV, olmcore.RefOf(oldest), "status.installedCSV",
-				"Subscriptions %s have installed CSV %s; spec.config of %s counts", relation.Names(owners), csv, oldest.Name))
-		}
-		if oldest.Spec == nil {
-			return nil, said
-		}
-		return oldest.Spec.Config.DeepCopy(), said
 	}
 	return nil, nil
+}
+
+// configOf returns the spec.config of the oldest of some Subscriptions that have installed a CSV.
+func configOf(owners []*v1alpha1.Subscription, csv string) (*v1alpha1.SubscriptionConfig, []olmcore.Diagnostic) {
+	oldest := slices.MinFunc(owners, func(a, b *v1alpha1.Subscription) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	var diagnostics []olmcore.Diagnostic
+	if len(owners) > 1 {
+		diagnostics = append(diagnostics, olmcore.Diagnose(
+			olmcore.Warning, ReasonSharedInstalledCSV, olmcore.RefOf(oldest), "status.installedCSV",
+			"Subscriptions %s have installed CSV %s; spec.config of %s counts", relation.Names(owners), csv, oldest.Name))
+	}
+	if oldest.Spec == nil {
+		return nil, diagnostics
+	}
+	return oldest.Spec.Config.DeepCopy(), diagnostics
 }

@@ -16,39 +16,43 @@ import (
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// Gather reads everything that an Input of one namespace holds, apart from what only the caller knows: Now, Resolution,
-// Live, Observations, Histories and Checkpoint stay empty. A failed read is an error. A namespace without Subscriptions
-// is none: Reconcile has nothing to say about it.
+// Gather reads the Input of one namespace, except for the fields that only the caller knows: Now, Resolution, Live,
+// Observations, Histories and Checkpoint stay empty. Reconcile does nothing for a namespace without Subscriptions.
 //
-// Without the Subscriptions, InstallPlans, ClusterServiceVersions and OperatorGroups of the namespace nothing can be
-// decided: where they were not read the error is an olmcore.ErrNotRead that says what is unknown. The objects of an
-// operator are read once its CSV carries a component label, and kinds of them that were not read are left out;
+// A failed read is an error. If the Subscriptions, InstallPlans, ClusterServiceVersions or OperatorGroups of the
+// namespace cannot be read, the error is an olmcore.ErrNotRead that says what is unknown without them. The objects of
+// an operator are read once its CSV has a component label. Kinds that cannot be read are left out of Components, and
 // Config.SkipComponents leaves all of them out.
 func Gather(ctx context.Context, r olmcore.Reader, namespace string, config Config) (Input, error) {
 	in := Input{Namespace: namespace, Config: config}
 	var err error
-	if in.Subscriptions, err = list[*v1alpha1.Subscription](ctx, r, namespace, "which operators are wanted"); err != nil {
+	in.Subscriptions, err = list[*v1alpha1.Subscription](ctx, r, namespace, "which operators are wanted")
+	if err != nil {
 		return Input{}, err
 	}
-	if in.InstallPlans, err = list[*v1alpha1.InstallPlan](ctx, r, namespace, "what the Subscriptions wait for"); err != nil {
+	in.InstallPlans, err = list[*v1alpha1.InstallPlan](ctx, r, namespace, "what the Subscriptions wait for")
+	if err != nil {
 		return Input{}, err
 	}
-	if in.OperatorGroups, err = list[*operatorsv1.OperatorGroup](ctx, r, namespace, "whether the namespace can be resolved"); err != nil {
+	in.OperatorGroups, err = list[*operatorsv1.OperatorGroup](ctx, r, namespace, "whether the namespace can be resolved")
+	if err != nil {
 		return Input{}, err
 	}
-	if in.ClusterServiceVersions, err = gatherCSVs(ctx, r, &in); err != nil {
+	in.ClusterServiceVersions, err = gatherCSVs(ctx, r, &in)
+	if err != nil {
 		return Input{}, err
 	}
 	if config.SkipComponents {
 		return in, nil
 	}
-	if in.Components, err = component.GatherOwned(ctx, r, namespace, in.ClusterServiceVersions.Items); err != nil {
+	in.Components, err = component.GatherOwned(ctx, r, namespace, in.ClusterServiceVersions.Items)
+	if err != nil {
 		return Input{}, err
 	}
 	return in, nil
 }
 
-// list reads a list without which nothing can be decided.
+// list reads a list that is required. unknown says what is unknown without it.
 func list[T olmcore.Object](ctx context.Context, r olmcore.Reader, namespace, unknown string) (olmcore.Observed[T], error) {
 	items, err := olmcore.List[T](ctx, r, namespace, nil)
 	if err != nil {
@@ -57,55 +61,98 @@ func list[T olmcore.Object](ctx context.Context, r olmcore.Reader, namespace, un
 	return olmcore.Found(items...), nil
 }
 
-// gatherCSVs reads the CSVs that Subscriptions name, those that plans may have installed for them beside, and those that
-// replace a version which is gone. For these all CSVs are looked at, which is seldom needed.
+// gatherCSVs reads the CSVs that Reconcile needs. All CSVs of the namespace are only listed if some of them cannot be
+// read by name, which is rare.
 func gatherCSVs(ctx context.Context, r olmcore.Reader, in *Input) (olmcore.Observed[*v1alpha1.ClusterServiceVersion], error) {
-	named, read := sets.New[string](), map[string]bool{}
-	for _, s := range in.Subscriptions.Items {
-		named.Insert(s.Status.CurrentCSV, s.Status.InstalledCSV)
-		if s.Spec != nil && s.Annotations[relation.AnnotationGeneratedBy] != "" {
-			named.Insert(s.Spec.StartingCSV)
-		}
+	const unknown = "what replaced the versions that are gone, and what plans installed"
+	named := csvsNamedBy(in.Subscriptions.Items)
+	found, err := getCSVs(ctx, r, in.Namespace, named)
+	if err != nil {
+		return olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}, err
 	}
-	found := olmcore.Found[*v1alpha1.ClusterServiceVersion]()
-	for open := sets.List(named.Delete("")); len(open) > 0; open = open[1:] {
-		name := open[0]
-		c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, in.Namespace, name)
-		if err != nil {
-			return olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}, olmcore.Needed(err, "what is installed")
-		}
-		if c != nil {
-			found.Items, read[name] = append(found.Items, c), true
-			if old := c.Spec.Replaces; old != "" && olmcore.NeverInstalled(c) && !named.Has(old) { // see judgement.resume
-				named.Insert(old)
-				open = append(open, old)
-			}
-		}
+	read := map[string]bool{}
+	for _, c := range found {
+		read[c.Name] = true
 	}
-	gone, beside, older := goneVersions(in, read), versionsBeside(in, read).Difference(named), packagesOfFailedPlans(in, read)
-	if len(gone)+len(beside)+len(older) == 0 {
-		return found, nil
+	search := csvSearch{
+		replaced:  missingVersions(in, read),
+		installed: installedUnnoticed(in, read).Difference(named),
+		packages:  packagesOfFailedPlans(in, read),
 	}
-	all, err := list[*v1alpha1.ClusterServiceVersion](ctx, r, in.Namespace, "what replaced the versions that are gone, and what plans installed")
+	if search.isEmpty() {
+		return olmcore.Found(found...), nil
+	}
+	all, err := list[*v1alpha1.ClusterServiceVersion](ctx, r, in.Namespace, unknown)
 	for _, c := range all.Items {
-		isOlder := len(older) > 0 && older.HasAny(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties])...)
-		if (gone[c.Spec.Replaces] || beside.HasAny(c.Name, c.Spec.Replaces) || isOlder) && !read[c.Name] {
-			found.Items = append(found.Items, c)
+		if !read[c.Name] && search.finds(c) {
+			found = append(found, c)
 		}
 	}
-	return found, err
+	return olmcore.Found(found...), err
 }
 
-// versionsBeside returns the versions that plans may have installed for Subscriptions whose own is not there.
-func versionsBeside(in *Input, there map[string]bool) sets.Set[string] {
+// csvsNamedBy returns the names of the CSVs that Subscriptions name.
+func csvsNamedBy(subs []*v1alpha1.Subscription) sets.Set[string] {
+	names := sets.New[string]()
+	for _, s := range subs {
+		names.Insert(s.Status.CurrentCSV, s.Status.InstalledCSV)
+		if s.Spec != nil && s.Annotations[relation.AnnotationGeneratedBy] != "" {
+			names.Insert(s.Spec.StartingCSV)
+		}
+	}
+	return names.Delete("")
+}
+
+// getCSVs reads CSVs by name. If a CSV was never installed, the CSV that it replaces is read and its name is added to
+// the names, because the Subscription may go back to it; see resume.
+func getCSVs(
+	ctx context.Context, r olmcore.Reader, namespace string, names sets.Set[string],
+) (found []*v1alpha1.ClusterServiceVersion, err error) {
+	for open := sets.List(names); len(open) > 0; open = open[1:] {
+		c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, namespace, open[0])
+		if err != nil {
+			return nil, olmcore.Needed(err, "what is installed")
+		}
+		if c == nil {
+			continue
+		}
+		found = append(found, c)
+		old := c.Spec.Replaces
+		if old != "" && olmcore.NeverInstalled(c) && !names.Has(old) {
+			names.Insert(old)
+			open = append(open, old)
+		}
+	}
+	return found, nil
+}
+
+// csvSearch describes CSVs whose names are not known.
+type csvSearch struct {
+	replaced  map[string]bool  // CSVs that replace one of these
+	installed sets.Set[string] // these CSVs, and those that replace one of them
+	packages  sets.Set[string] // CSVs of these packages
+}
+
+func (s *csvSearch) isEmpty() bool { return len(s.replaced)+len(s.installed)+len(s.packages) == 0 }
+
+func (s *csvSearch) finds(c *v1alpha1.ClusterServiceVersion) bool {
+	if s.replaced[c.Spec.Replaces] || s.installed.HasAny(c.Name, c.Spec.Replaces) {
+		return true
+	}
+	return len(s.packages) > 0 && s.packages.HasAny(olmcore.PackagesOf(c.Annotations[olmcore.AnnotationProperties])...)
+}
+
+// installedUnnoticed returns the versions that InstallPlans may have installed for Subscriptions whose own version does
+// not exist; see installedUnfollowed.
+func installedUnnoticed(in *Input, exists map[string]bool) sets.Set[string] {
 	names, plans := sets.New[string](), relation.ByName(in.InstallPlans.Items)
 	for _, s := range in.Subscriptions.Items {
-		var referred *v1alpha1.InstallPlan
+		var referenced *v1alpha1.InstallPlan
 		if ref := s.Status.InstallPlanRef; ref != nil {
-			referred = plans[ref.Name]
+			referenced = plans[ref.Name]
 		}
 		for _, p := range in.InstallPlans.Items {
-			if !there[s.Status.CurrentCSV] && mayHaveInstalled(p, s, referred) {
+			if !exists[s.Status.CurrentCSV] && mayHaveInstalled(p, s, referenced) {
 				names.Insert(p.Spec.ClusterServiceVersionNames...)
 			}
 		}
@@ -113,26 +160,27 @@ func versionsBeside(in *Input, there map[string]bool) sets.Set[string] {
 	return names
 }
 
-// packagesOfFailedPlans returns the packages of Subscriptions whose version is gone after its plan failed; see
-// judgement.goBack.
-func packagesOfFailedPlans(in *Input, there map[string]bool) sets.Set[string] {
+// packagesOfFailedPlans returns the packages of Subscriptions whose version does not exist after its InstallPlan
+// failed; see goBack.
+func packagesOfFailedPlans(in *Input, exists map[string]bool) sets.Set[string] {
 	packages := sets.New[string]()
 	for _, s := range in.Subscriptions.Items {
 		isFailed := s.Status.GetCondition(v1alpha1.SubscriptionInstallPlanFailed).Status == corev1.ConditionTrue
-		if isFailed && s.Spec != nil && !there[s.Status.InstalledCSV] {
+		if isFailed && s.Spec != nil && !exists[s.Status.InstalledCSV] {
 			packages.Insert(s.Spec.Package)
 		}
 	}
 	return packages.Delete("")
 }
 
-// goneVersions returns the versions that Subscriptions follow, whose plan is over or gone, and that are not there.
-func goneVersions(in *Input, there map[string]bool) map[string]bool {
-	underWay := map[string]bool{}
+// missingVersions returns the versions that Subscriptions follow and that do not exist, although their InstallPlan has
+// ended or does not exist.
+func missingVersions(in *Input, exists map[string]bool) map[string]bool {
+	isUnderWay := map[string]bool{}
 	for _, p := range in.InstallPlans.Items {
-		underWay[p.Name] = !relation.Over(p)
+		isUnderWay[p.Name] = !relation.Over(p)
 	}
-	gone := map[string]bool{}
+	missing := map[string]bool{}
 	for _, s := range in.Subscriptions.Items {
 		version, plan := s.Status.CurrentCSV, s.Annotations[relation.AnnotationGeneratedBy]
 		if ref := s.Status.InstallPlanRef; ref != nil {
@@ -140,16 +188,16 @@ func goneVersions(in *Input, there map[string]bool) map[string]bool {
 		} else if s.Spec != nil && plan != "" {
 			version = s.Spec.StartingCSV
 		}
-		if version != "" && !there[version] && !underWay[plan] {
-			gone[version] = true
+		if version != "" && !exists[version] && !isUnderWay[plan] {
+			missing[version] = true
 		}
 	}
-	return gone
+	return missing
 }
 
-// GatherCatalogs reads the CatalogSources that a namespace is resolved from: its own, and those of the global catalog
-// namespace, whose name may be empty for none. Probes and Entries are the caller's to add. A failed read is an error;
-// where they were not read an olmcore.ErrNotRead, with which Input.Catalogs stays nil.
+// GatherCatalogs reads the CatalogSources of a namespace and of the global catalog namespace. global may be empty. The
+// caller adds Probes and Entries. A failed read is an error. If CatalogSources cannot be read, it is an
+// olmcore.ErrNotRead. Then leave Input.Catalogs nil.
 func GatherCatalogs(ctx context.Context, r olmcore.Reader, namespace, global string) (*Catalogs, error) {
 	sources, err := list[*v1alpha1.CatalogSource](ctx, r, namespace, "what can be installed")
 	if err != nil {

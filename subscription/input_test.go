@@ -53,15 +53,15 @@ func TestBreachesOfContractNameTheField(t *testing.T) {
 			in.Resolution = bring(*in, "etcd.v1", "a")
 			in.Resolution.Resolution.Decisions = append(in.Resolution.Resolution.Decisions, in.Resolution.Resolution.Decisions[0])
 		},
-		"Subscriptions was not read": func(in *subscription.Input) { in.Subscriptions = olmcore.Observed[*v1alpha1.Subscription]{} },
-		"InstallPlans was not read":  func(in *subscription.Input) { in.InstallPlans = olmcore.Observed[*v1alpha1.InstallPlan]{} },
-		"ClusterServiceVersions was not read": func(in *subscription.Input) {
+		"Subscriptions were not read": func(in *subscription.Input) { in.Subscriptions = olmcore.Observed[*v1alpha1.Subscription]{} },
+		"InstallPlans were not read":  func(in *subscription.Input) { in.InstallPlans = olmcore.Observed[*v1alpha1.InstallPlan]{} },
+		"ClusterServiceVersions were not read": func(in *subscription.Input) {
 			in.ClusterServiceVersions = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
 		},
-		"OperatorGroups was not read":   func(in *subscription.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
-		"Catalogs.Sources was not read": func(in *subscription.Input) { in.Catalogs = &subscription.Catalogs{} },
-		"Observations[0].Plan":          func(in *subscription.Input) { in.Observations = []subscription.Observation{{}} },
-		"Resolution.Attempts":           func(in *subscription.Input) { in.Resolution = &subscription.Resolved{Attempts: -1} },
+		"OperatorGroups were not read":   func(in *subscription.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} },
+		"Catalogs.Sources were not read": func(in *subscription.Input) { in.Catalogs = &subscription.Catalogs{} },
+		"Observations[0].Plan":           func(in *subscription.Input) { in.Observations = []subscription.Observation{{}} },
+		"Resolution.Attempts":            func(in *subscription.Input) { in.Resolution = &subscription.Resolved{Attempts: -1} },
 		"Resolution.Parts[1].Subscriptions": func(in *subscription.Input) {
 			in.Resolution = &subscription.Resolved{Parts: []subscription.Part{{Subscriptions: []string{"a"}}, {Subscriptions: []string{"b", "a"}}}}
 		},
@@ -280,7 +280,7 @@ func TestBadInput(t *testing.T) {
 		"owner references without flags": {in: inputOf(latest(), newPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
 			p.OwnerReferences[0].Controller, p.OwnerReferences[0].BlockOwnerDeletion = nil, nil
 		}), csv)},
-		"an empty list of OperatorGroups": {in: inputOf(newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "found 0 operatorGroups, expected 1", 6))),
+		"an empty list of OperatorGroups": {in: inputOf(newSub("a", withCondition("ResolutionFailed", "OperatorGroupCount", "found 0 operatorGroups, expected 1", 6))),
 			change: func(in *subscription.Input) { in.OperatorGroups.Items = []*operatorsv1.OperatorGroup{} }, reasons: "OperatorGroupCount"},
 	} {
 		t.Run(name, func(t *testing.T) {

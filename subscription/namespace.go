@@ -11,74 +11,84 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/subscription/internal/planhistory"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// namespace is an Input that was checked, sorted by name and indexed. Nothing observed is written to.
+// elapsed returns the time from start to now. It is never negative, because clocks may be set back.
+func elapsed(start, now time.Time) time.Duration { return max(0, now.Sub(start)) }
+
+// namespace is a validated Input, sorted by name and indexed. It is read-only.
 type namespace struct {
-	now          time.Time
-	name         string
-	grace        time.Duration // how long a plan may be invisible, and how far a cache may be stale
-	live         bool
-	reinstalls   bool
-	isSeparate   bool // Input.SeparatePlans
-	table        []conditionRow
-	subs         []*v1alpha1.Subscription
-	subNamed     map[string]*v1alpha1.Subscription
-	csvs         map[string]*v1alpha1.ClusterServiceVersion
-	followers    map[string]int                             // how many Subscriptions follow a version
-	unfollowed   map[string]*v1alpha1.ClusterServiceVersion // those that no Subscription follows
-	replacements map[string]*v1alpha1.ClusterServiceVersion // of them, by what they replace
-	replaced     map[string]bool                            // what any CSV replaces
-	plans        []*v1alpha1.InstallPlan
-	planNamed    map[string]*v1alpha1.InstallPlan
-	window       window
-	histories    map[types.UID]History
-	catalogs     *catalogs // nil: nothing is known of them
-	failForward  bool
-	// blocked is the message of a namespace that cannot be resolved, empty where it can.
+	now        time.Time
+	name       string
+	reinstalls bool // Config.ReinstallMissingCSV
+	separates  bool // Input.SeparatePlans
+	table      []conditionRow
+
+	subs     []*v1alpha1.Subscription
+	subNamed map[string]*v1alpha1.Subscription
+	versions versions
+
+	plans       planhistory.Snapshot
+	sortedPlans []*v1alpha1.InstallPlan
+	histories   map[types.UID]History
+
+	catalogs    *catalogs // nil: nothing is known of them
+	failForward bool
+	// blocked says why the namespace cannot be resolved. It is empty if it can.
 	blocked string
 	answer  answer
 }
 
+// newNamespace returns the namespace of an Input, or an *olmcore.InputError.
 func newNamespace(in *Input, table []conditionRow) (*namespace, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
 	}
+	subs := relation.Sorted(in.Subscriptions.Items)
 	n := &namespace{
-		now: in.Now, name: in.Namespace, grace: cmp.Or(in.Config.MissingGrace, DefaultMissingGrace), live: in.Live,
-		reinstalls: in.Config.ReinstallMissingCSV, isSeparate: in.SeparatePlans,
-		table: table, histories: in.Histories, catalogs: newCatalogs(in.Catalogs),
-		subs: relation.Sorted(in.Subscriptions.Items), subNamed: relation.ByName(in.Subscriptions.Items),
-		plans: relation.Sorted(in.InstallPlans.Items), planNamed: relation.ByName(in.InstallPlans.Items),
-		csvs: relation.ByName(in.ClusterServiceVersions.Items), window: newWindow(in.Namespace, in.Observations),
-		followers: map[string]int{},
+		now: in.Now, name: in.Namespace, table: table,
+		reinstalls: in.Config.ReinstallMissingCSV, separates: in.SeparatePlans,
+		subs: subs, subNamed: relation.ByName(subs),
+		versions:    versionsOf(relation.ByName(in.ClusterServiceVersions.Items), subs),
+		sortedPlans: relation.Sorted(in.InstallPlans.Items),
+		plans: planhistory.Snapshot{
+			Now: in.Now, Namespace: in.Namespace, Plans: relation.ByName(in.InstallPlans.Items),
+			Window: windowOf(in), Grace: cmp.Or(in.Config.MissingGrace, DefaultMissingGrace),
+			Live: in.Live, KeepsHistories: in.Histories != nil,
+		},
+		histories: in.Histories,
+		catalogs:  newCatalogs(in.Catalogs),
 	}
-	for _, s := range n.subs {
-		for _, csv := range followedBy(s) {
-			n.followers[csv]++
-		}
-	}
-	n.unfollowed = unfollowed(n.csvs, n.followers)
-	n.replacements, n.replaced = replacements(n.unfollowed), map[string]bool{}
-	for _, c := range n.csvs {
-		n.replaced[c.Spec.Replaces] = n.replaced[c.Spec.Replaces] || !c.IsCopied()
-	}
-	if groups := in.OperatorGroups.Items; len(groups) == 1 {
+	groups := in.OperatorGroups.Items
+	switch {
+	case len(groups) == 1:
 		n.failForward = groups[0].Spec.UpgradeStrategy == operatorsv1.UpgradeStrategyUnsafeFailForward
-	} else if len(n.subs) > 0 {
+	case len(n.subs) > 0:
 		n.blocked = fmt.Sprintf("found %d operatorGroups, expected 1", len(groups))
 	}
 	n.answer = newAnswer(n, in.Resolution)
 	return n, nil
 }
 
-// newestPlan returns the plan with the highest generation that stays and meets a condition, nil for none.
-func (n *namespace) newestPlan(meets func(*v1alpha1.InstallPlan) bool) *v1alpha1.InstallPlan {
+// windowOf returns the Observations of an Input.
+func windowOf(in *Input) planhistory.Window {
+	arrived := make([]planhistory.Observation, len(in.Observations))
+	for i, o := range in.Observations {
+		arrived[i] = planhistory.Observation(o)
+	}
+	return planhistory.NewWindow(in.Namespace, arrived)
+}
+
+// newestPlan returns the accepted InstallPlan with the highest generation that is not being deleted, or nil.
+func (n *namespace) newestPlan(accept func(*v1alpha1.InstallPlan) bool) *v1alpha1.InstallPlan {
 	var newest *v1alpha1.InstallPlan
-	for _, p := range n.plans {
-		if p.DeletionTimestamp == nil && !n.window.gone(p.UID, "") && meets(p) &&
-			(newest == nil || p.Spec.Generation > newest.Spec.Generation) {
+	for _, p := range n.sortedPlans {
+		if p.DeletionTimestamp != nil || n.plans.Window.HasDeletion(p.UID, "") || !accept(p) {
+			continue
+		}
+		if newest == nil || p.Spec.Generation > newest.Spec.Generation {
 			newest = p
 		}
 	}

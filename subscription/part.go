@@ -4,161 +4,173 @@ package subscription
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 
-	"github.com/olmcore/olm/internal/plans"
 	"github.com/olmcore/olm/olmcore"
+	"github.com/olmcore/olm/subscription/internal/planhistory"
 	"github.com/olmcore/olm/subscription/internal/relation"
 )
 
-// part is the part of an answer that one plan carries out: all of it, or that of one set of Subscriptions. What happens to one part
-// holds up no other.
+// part is the share of an answer that one InstallPlan carries out: the whole answer, or the decisions about one set of
+// Subscriptions. No part delays another one. It is read-only.
 type part struct {
-	a *answer
-	// decisions are those of its Subscriptions.
 	decisions []*olmcore.SubscriptionDecision
-	in        *PlanProgress
-	// installs: there are operators to install.
-	installs bool
-	// applies: its decisions can be written. speaks: one of them changes something or failed.
-	applies, speaks         bool
-	unpacking, unpackFailed want
-	// unpackError is why its bundles cannot be unpacked for now. It is reported and not published.
-	unpackError string
-	plan        *v1alpha1.InstallPlan
+	progress  *PlanProgress
+	installs  bool // it installs operators
+	// speaks means that a decision changes something or failed.
+	speaks bool
+
+	// applies means that the decisions can be written to the Subscriptions.
+	applies bool
+	// plan is the InstallPlan of the part. It is nil if there is none or if it is not visible.
+	plan   *v1alpha1.InstallPlan
+	unpack unpackFacts
 }
 
-// divide makes the parts of an answer. A Subscription that is in none of the sets is a part without a plan.
-func (a *answer) divide() {
-	resolution, named := &a.in.Resolution, map[string]*part{}
-	add := func(in *PlanProgress, installs bool) *part {
-		p := &part{a: a, in: in, installs: installs}
-		a.parts = append(a.parts, p)
-		return p
+// emptyPart returns the part of a Subscription for which a resolution installs nothing.
+func emptyPart() part { return part{progress: &PlanProgress{}} }
+
+// divide returns an answer with its decisions and its parts. A Subscription that is in no set is a part without an
+// InstallPlan.
+func divide(in *Resolved) answer {
+	resolution := &in.Resolution
+	a := answer{
+		decisions: make(map[string]*olmcore.SubscriptionDecision, len(resolution.Decisions)),
+		operators: resolution.Operators,
+		partIndex: make(map[string]int, len(resolution.Decisions)),
+		isDivided: len(in.Parts) > 0,
 	}
-	var rest *part
-	if len(a.in.Parts) == 0 {
-		rest = add(&a.in.PlanProgress, len(resolution.Operators) > 0)
+	if !a.isDivided {
+		a.parts = append(a.parts, part{progress: &in.PlanProgress, installs: len(resolution.Operators) > 0})
 	}
-	for i := range a.in.Parts {
-		p := add(&a.in.Parts[i].PlanProgress, true)
-		for _, name := range a.in.Parts[i].Subscriptions {
-			named[name] = p
+	for i := range in.Parts {
+		for _, name := range in.Parts[i].Subscriptions {
+			a.partIndex[name] = len(a.parts)
 		}
+		a.parts = append(a.parts, part{progress: &in.Parts[i].PlanProgress, installs: true})
 	}
 	for i := range resolution.Decisions {
 		d := &resolution.Decisions[i]
-		if named[d.Name] == nil {
-			if named[d.Name] = rest; rest == nil {
-				named[d.Name] = add(&PlanProgress{}, false)
-			}
+		at, hasPart := a.partIndex[d.Name]
+		if !hasPart && a.isDivided {
+			at = len(a.parts)
+			a.parts = append(a.parts, emptyPart())
 		}
-		p := named[d.Name]
-		p.decisions = append(p.decisions, d)
-		p.speaks = p.speaks || d.Changed || d.Failure != nil
+		speaks := d.Changed || d.Failure != nil
+		a.decisions[d.Name], a.partIndex[d.Name] = d, at
+		a.speaks = a.speaks || speaks
+		a.parts[at].decisions = append(a.parts[at].decisions, d)
+		a.parts[at].speaks = a.parts[at].speaks || speaks
 	}
-	a.partNamed = named
+	return a
 }
 
-// partOf returns the part of a Subscription. If the answer does not decide about it, the part is empty or the whole answer.
+// partOf returns the part of a Subscription. Without sets of Subscriptions that is the whole answer.
 func (a *answer) partOf(name string) *part {
-	switch p := a.partNamed[name]; {
-	case p != nil:
-		return p
-	case a.in != nil && len(a.in.Parts) == 0:
-		return a.parts[0]
+	i, hasPart := a.partIndex[name]
+	if hasPart || len(a.parts) > 0 && !a.isDivided {
+		return &a.parts[i]
 	}
-	return &part{a: a, in: &PlanProgress{}}
+	return new(emptyPart())
 }
 
-// firstOf returns the first Subscription that a part decides about, or nil.
-func (n *namespace) firstOf(p *part) *v1alpha1.Subscription {
-	i := slices.IndexFunc(n.subs, func(s *v1alpha1.Subscription) bool {
-		return slices.ContainsFunc(p.decisions, func(d *olmcore.SubscriptionDecision) bool { return d.Name == s.Name })
-	})
-	if i < 0 {
+// inOnePart reports whether one InstallPlan carries out the decisions about two different Subscriptions.
+func (a *answer) inOnePart(name, other string) bool {
+	if !a.isDivided {
+		return true
+	}
+	i, hasPart := a.partIndex[name]
+	j, hasOther := a.partIndex[other]
+	return hasPart && hasOther && i == j
+}
+
+// carryOut returns a part with its InstallPlan and its unpacked bundles, and when the namespace is resolved again
+// because of it.
+func carryOut(n *namespace, in *Resolved, p part) (part, nextResolution) {
+	// 1. The bundles have to be unpacked.
+	p.unpack = unpackingOf(&p, in.Attempts)
+	next := resolveAfter(n.now, in.At, p.unpack.pause).and(nextResolution{wait: p.unpack.recheck})
+	// 2. The decisions are written once the InstallPlan exists.
+	if !p.installs || p.progress.Plan.Name == "" {
+		p.applies = !p.installs
+		return p, next
+	}
+	p.plan = visiblePlan(n, p.progress.Plan)
+	switch {
+	case p.plan == nil && p.hasUndone(n):
+		return p, next.and(awaitPlan(n, &p, in.At))
+	case p.plan == nil:
+		return p, next
+	case p.isSpent(n, in.At):
+		return p, next.and(nextResolution{reason: ResolvePlanGone})
+	}
+	p.applies = true
+	return p, next
+}
+
+// visiblePlan returns the InstallPlan that was created for a resolution. It is nil if it is not visible or being
+// deleted.
+func visiblePlan(n *namespace, ref olmcore.Ref) *v1alpha1.InstallPlan {
+	p := n.plans.Plans[ref.Name]
+	if p == nil || p.DeletionTimestamp != nil || n.plans.Window.HasDeletion(p.UID, "") {
 		return nil
 	}
-	return n.subs[i]
+	if ref.UID != "" && p.UID != ref.UID {
+		return nil
+	}
+	return p
 }
 
-// carry finds the plan of a part, and sets whether its decisions can be written.
-func (p *part) carry() {
-	if p.unpack(); !p.installs || p.in.Plan.Name == "" {
-		p.applies = !p.installs
-		return
-	}
-	n := p.a.n
-	plan := n.planNamed[p.in.Plan.Name]
-	if plan != nil && (p.in.Plan.UID != "" && plan.UID != p.in.Plan.UID || plan.DeletionTimestamp != nil || n.window.gone(plan.UID, "")) {
-		plan = nil
-	}
-	switch p.plan = plan; {
-	case plan == nil:
-		p.planNotVisible()
-	case p.isSpent():
-		p.a.again = ResolvePlanGone
-	default:
-		p.applies = true
-	}
-}
-
-// isSpent reports whether a part was carried out to its end before a Subscription was made to forget it: the plan is
-// complete, what it brought is gone, and the Subscription was written after the resolution. To carry such an answer out
-// again would bring nothing.
-func (p *part) isSpent() bool {
-	if p.plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
-		return false
-	}
-	n, at := p.a.n, p.a.in.At
-	for _, d := range p.decisions {
-		s := n.subNamed[d.Name]
-		if d.Changed && n.csvs[d.CurrentCSV] == nil && s != nil && s.Status.InstallPlanRef == nil &&
-			(at.IsZero() || !s.Status.LastUpdated.Time.Before(at.Truncate(time.Second))) {
-			return true
-		}
-	}
-	return false
-}
-
-// planNotVisible waits for a plan that was just made, and gives the answer up when it stays away while it is needed.
-func (p *part) planNotVisible() {
-	if !p.hasUndone() {
-		return
-	}
-	a, n := p.a, p.a.n
-	start := a.in.At
+// awaitPlan returns the next resolution while the InstallPlan of a part is not visible. A cache may be stale during the
+// grace period. After that the namespace is resolved again.
+func awaitPlan(n *namespace, p *part, answered time.Time) nextResolution {
+	start := answered
 	if start.IsZero() {
 		for _, s := range n.subs {
 			start = relation.Latest(start, s.Status.LastUpdated.Time)
 		}
 	}
-	left := n.grace - since(start, n.now)
+	left := n.plans.Grace - elapsed(start, n.now)
 	switch {
-	case n.live || n.window.gone(p.in.Plan.UID, p.in.Plan.Name), !start.IsZero() && left <= 0:
-		a.again = ResolvePlanGone
+	case n.plans.Live || n.plans.Window.HasDeletion(p.progress.Plan.UID, p.progress.Plan.Name):
+		return nextResolution{reason: ResolvePlanGone}
 	case start.IsZero():
-		a.waitAtMost(recheck)
-	default:
-		a.waitAtMost(min(recheck, left))
+		return nextResolution{wait: planhistory.Recheck}
+	case left <= 0:
+		return nextResolution{reason: ResolvePlanGone}
 	}
+	return nextResolution{wait: min(planhistory.Recheck, left)}
 }
 
-// isReached reports whether a Subscription that has the version of a decision can have it from this part: another one
-// may bring the same version by another plan.
-func (p *part) isReached(s *v1alpha1.Subscription) bool {
-	ref, plan := s.Status.InstallPlanRef, p.in.Plan
+// isSpent reports whether a part was carried out before a Subscription cleared its reference: the InstallPlan is
+// complete, the CSV was deleted, and the Subscription was written after the resolution. The same InstallPlan would not
+// install the CSV again.
+func (p *part) isSpent(n *namespace, answered time.Time) bool {
+	if p.plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete {
+		return false
+	}
+	return slices.ContainsFunc(p.decisions, func(d *olmcore.SubscriptionDecision) bool {
+		s := n.subNamed[d.Name]
+		if !d.Changed || n.versions.csvs[d.CurrentCSV] != nil || s == nil || s.Status.InstallPlanRef != nil {
+			return false
+		}
+		return answered.IsZero() || !s.Status.LastUpdated.Time.Before(answered.Truncate(time.Second))
+	})
+}
+
+// mayHaveChanged reports whether a Subscription that has the version of a decision may have it from this part. Another
+// answer may have chosen the same version with another InstallPlan.
+func (p *part) mayHaveChanged(s *v1alpha1.Subscription) bool {
+	ref, plan := s.Status.InstallPlanRef, p.progress.Plan
 	return !p.installs || ref != nil && plan.Name != "" && relation.SamePlan(ref, plan.UID, plan.Name)
 }
 
-// hasUndone reports whether a decision of a part is not carried out yet.
-func (p *part) hasUndone() bool {
+// hasUndone reports whether a decision was not written to its Subscription yet.
+func (p *part) hasUndone(n *namespace) bool {
 	return slices.ContainsFunc(p.decisions, func(d *olmcore.SubscriptionDecision) bool {
-		s := p.a.n.subNamed[d.Name]
+		s := n.subNamed[d.Name]
 		switch {
 		case !d.Changed:
 			return false
@@ -170,82 +182,26 @@ func (p *part) hasUndone() bool {
 			return true
 		}
 		ref := s.Status.InstallPlanRef
-		return p.in.Plan.Name != "" && (ref == nil || ref.Name != p.in.Plan.Name)
+		return p.progress.Plan.Name != "" && (ref == nil || ref.Name != p.progress.Plan.Name)
 	})
 }
 
-// isHeld reports whether a part has to wait because a Subscription that it changes keeps its plan for now. All Subscriptions
-// that one plan changes move together. The plan gets no steps before that.
-func (p *part) isHeld() bool {
+// isHeld reports whether a part has to wait because a Subscription that it changes keeps its InstallPlan for now. All
+// Subscriptions that one InstallPlan changes are changed together. The InstallPlan gets no steps before that.
+func (p *part) isHeld(n *namespace) bool {
 	return slices.ContainsFunc(p.decisions, func(d *olmcore.SubscriptionDecision) bool {
-		s := p.a.n.subNamed[d.Name]
-		return s != nil && d.Changed && s.Status.CurrentCSV != d.CurrentCSV && p.a.n.keepsPlan(s)
+		s := n.subNamed[d.Name]
+		return s != nil && d.Changed && s.Status.CurrentCSV != d.CurrentCSV && n.keepsPlan(s)
 	})
 }
 
-// isShared reports whether the plan that a Subscription references was made for other sets of Subscriptions, too, so that plans of
-// the sets are to supersede it. Without an answer that holds, each Subscription is a set of its own.
-func (n *namespace) isShared(plan *v1alpha1.InstallPlan, of *v1alpha1.Subscription) bool {
-	return n.isSeparate && plans.IsShared(plan, n.subs, func(name string) bool {
-		if name == of.Name || !n.answer.succeeded {
-			return name == of.Name
-		}
-		return n.answer.partOf(name) == n.answer.partOf(of.Name)
+// firstSubscription returns the first Subscription that a part decides about, or nil.
+func (p *part) firstSubscription(n *namespace) *v1alpha1.Subscription {
+	i := slices.IndexFunc(n.subs, func(s *v1alpha1.Subscription) bool {
+		return slices.ContainsFunc(p.decisions, func(d *olmcore.SubscriptionDecision) bool { return d.Name == s.Name })
 	})
-}
-
-// unpack sets the conditions BundleUnpacking and BundleUnpackFailed of the Subscriptions of a part.
-//
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace. Differs: a failure is
-// tried again every time, not only the first; BundleUnpacking and BundleUnpackFailed are never both there.
-func (p *part) unpack() {
-	a, u := p.a, p.in.Unpacking
-	p.unpacking, p.unpackFailed = absent, absent
-	switch {
-	case p.in.PlanError != "":
-		p.unpackFailed = present(ReasonEnsureInstallPlanFailed, "error ensuring InstallPlan: "+p.in.PlanError)
-		a.retry(&olmcore.ResolutionFailure{})
-	case p.in.PlanRefused.Reason != "":
-		p.unpackFailed = present(p.in.PlanRefused.Reason, p.in.PlanRefused.Message)
-	case u == nil && p.installs && p.in.Plan.Name == "":
-		p.unpacking, p.unpackFailed = want{}, want{}
-	case u == nil:
-	case u.Failure != nil && u.Failure.Transient:
-		p.unpacking, p.unpackFailed, p.unpackError = want{}, want{}, u.Failure.Message
-		a.retry(&olmcore.ResolutionFailure{}) // as after any other error
-	case u.Failure != nil:
-		p.unpackFailed = present(ReasonErrorPreventedUnpacking, u.Failure.Message)
-	default:
-		p.lookups()
+	if i < 0 {
+		return nil
 	}
-}
-
-// lookups sets what the lookups add up to: a failure, the first one; else progress; else nothing.
-func (p *part) lookups() {
-	pending, hint := false, ""
-	for _, lookup := range p.in.Unpacking.Lookups {
-		for _, c := range lookup.Conditions {
-			switch {
-			case c.Status != corev1.ConditionTrue:
-			case c.Type == v1alpha1.BundleLookupFailed:
-				p.a.retryAfter(unpackRetry)
-				message := "Bundle unpacking failed - " + c.Reason + ": " + c.Message
-				if !strings.Contains(c.Message, "Auto-retry") && !strings.Contains(c.Message, "Common causes") {
-					message += ". " + unpackGuidance
-				}
-				p.unpackFailed = present(ReasonBundleUnpackFailed, message)
-				return
-			case c.Type == v1alpha1.BundleLookupPending:
-				pending = true
-				if hint == "" && c.Reason == "JobIncomplete" &&
-					(strings.Contains(c.Message, "ImagePullBackOff") || strings.Contains(c.Message, "ErrImagePull")) {
-					hint = "an image cannot be pulled: " + c.Message
-				}
-			}
-		}
-	}
-	if pending {
-		p.unpacking = present(ReasonUnpackingInProgress, hint)
-		p.a.waitAtMost(unpackRecheck)
-	}
+	return n.subs[i]
 }

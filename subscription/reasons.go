@@ -2,124 +2,149 @@
 
 package subscription
 
-// Reasons of the ResolutionFailed condition, as OLM writes them.
+import "github.com/olmcore/olm/subscription/internal/planhistory"
+
+// Reasons of the condition ResolutionFailed. OLM writes all of them except ReasonOperatorGroupCount.
 const (
-	// ReasonConstraintsNotSatisfiable: the Subscriptions, the installed operators and the catalogs contradict each
-	// other. Change one of them; the message says which.
+	// ReasonConstraintsNotSatisfiable means that the Subscriptions, the installed operators and the catalogs contradict
+	// each other. Change one of them. The message names them.
 	ReasonConstraintsNotSatisfiable = "ConstraintsNotSatisfiable"
-	// ReasonErrorPreventedResolution: something prevented a resolution. Read the message; it is tried again by itself.
+	// ReasonErrorPreventedResolution means that an error prevented the resolution. Read the message. The resolution is
+	// retried.
 	ReasonErrorPreventedResolution = "ErrorPreventedResolution"
 )
 
 // Reasons of the conditions BundleUnpacking and BundleUnpackFailed, as OLM writes them.
 const (
-	// ReasonUnpackingInProgress: bundle images are being unpacked. Wait; the message says when one cannot be pulled.
+	// ReasonUnpackingInProgress means that bundle images are being unpacked. Wait. The message says if an image cannot be
+	// pulled.
 	ReasonUnpackingInProgress = "UnpackingInProgress"
-	// ReasonBundleUnpackFailed: a bundle image could not be unpacked. The message says which, why, and when it is retried.
+	// ReasonBundleUnpackFailed means that a bundle image could not be unpacked. The message names the bundle and the
+	// cause, and says when it is retried.
 	ReasonBundleUnpackFailed = "BundleUnpackFailed"
-	// ReasonErrorPreventedUnpacking means that a bundle cannot be unpacked or installed. Correct the bundle, or remove the cause that the
-	// message names. A Diagnostic with this reason means that the unpacking is retried.
+	// ReasonErrorPreventedUnpacking means that a bundle cannot be unpacked or installed. Correct the bundle, or remove
+	// the cause that the message names. A Diagnostic with this reason means that the unpacking is retried.
 	ReasonErrorPreventedUnpacking = "ErrorPreventedUnpacking"
-	// ReasonEnsureInstallPlanFailed: the InstallPlan could not be written. It is tried again by itself.
+	// ReasonEnsureInstallPlanFailed means that the InstallPlan could not be written. The write is retried.
 	ReasonEnsureInstallPlanFailed = "EnsureInstallPlanFailed"
 )
 
-// Reasons of Transitions that no condition gives.
+// Reasons of Transitions that no condition has.
 const (
-	// ReasonInstallPlanComplete: the plan is done; nothing to do.
-	ReasonInstallPlanComplete = "InstallPlanComplete"
-	// ReasonPlanReplaced: the Subscription follows another plan from here on; nothing to do.
-	ReasonPlanReplaced = "PlanReplaced"
-	// ReasonPlanRestored: a plan reported as missing is there again; nothing to do.
-	ReasonPlanRestored = "PlanRestored"
-	// ReasonReferenceCleared: the Subscription refers to no plan any more. Nothing to do, the namespace is resolved.
-	ReasonReferenceCleared = "InstallPlanReferenceCleared"
+	// ReasonInstallPlanComplete means that the InstallPlan is complete. Nothing to do.
+	ReasonInstallPlanComplete = planhistory.ReasonInstallPlanComplete
+	// ReasonPlanReplaced means that the Subscription now references another InstallPlan. Nothing to do.
+	ReasonPlanReplaced = planhistory.ReasonPlanReplaced
+	// ReasonPlanRestored means that an InstallPlan that was reported as missing exists again. Nothing to do.
+	ReasonPlanRestored = planhistory.ReasonPlanRestored
+	// ReasonReferenceCleared means that the Subscription no longer references an InstallPlan. Nothing to do, because the
+	// namespace is resolved again.
+	ReasonReferenceCleared = planhistory.ReasonReferenceCleared
 )
 
 // Reasons of actions.
 const (
-	// ReasonStatusObserved: the status follows what was observed.
+	// ReasonStatusObserved means that the status is changed to what was observed.
 	ReasonStatusObserved = "StatusObserved"
-	// ReasonReferenceWritten: the Subscription gets the plan that a resolution made for it.
+	// ReasonReferenceWritten means that the Subscription references the InstallPlan that was created for a resolution.
 	ReasonReferenceWritten = "InstallPlanReferenceWritten"
-	// ReasonPlanAdopted: a generated Subscription gets the plan that generated it.
+	// ReasonPlanAdopted means that the Subscription references the InstallPlan whose step created it.
 	ReasonPlanAdopted = "InstallPlanAdopted"
-	// ReasonInstalledFollowed: the Subscription gets a version that its plan installed and that belonged to no Subscription.
+	// ReasonInstalledFollowed means that the Subscription follows a version that its InstallPlan installed and that no
+	// Subscription followed.
 	ReasonInstalledFollowed = "InstalledFollowed"
-	// ReasonReplacementFollowed: the Subscription gets the version that replaced its own, brought by a plan for others.
+	// ReasonReplacementFollowed means that the Subscription follows the version that replaced its own, which the
+	// InstallPlan of another Subscription installed.
 	ReasonReplacementFollowed = "ReplacementFollowed"
-	// ReasonSubscriptionDeleted: a Subscription is being deleted, and what only it wanted goes with it.
+	// ReasonSubscriptionDeleted means that a Subscription is being deleted. InstallPlans that no other Subscription needs
+	// are deleted, too.
 	ReasonSubscriptionDeleted = "SubscriptionDeleted"
 )
 
-// Reasons of Diagnostics. Each says what it means and what the user does.
+// Reasons of Diagnostics. Each comment says what the reason means and what the user should do.
 const (
-	// ReasonInvalidSpec: the Subscription has no spec, or lacks package, source or source namespace, or, which only
-	// Audit reports, has an unknown approval. Complete or correct it.
+	// ReasonInvalidSpec means that the Subscription has no spec, or lacks package, source or source namespace. Package
+	// audit also reports an unknown approval. Correct the spec.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonRefInvalid: status.installPlanRef names nothing that can be this Subscription's plan. Clear it.
-	ReasonRefInvalid = "RefInvalid"
-	// ReasonRefUIDMismatch: another plan has the name now, e.g. after a restore, and is referred to. Nothing to do.
-	ReasonRefUIDMismatch = "RefUIDMismatch"
-	// ReasonRefMirrorMismatch: status.installplan differed from status.installPlanRef and is rewritten. Nothing to do.
+	// ReasonRefInvalid means that status.installPlanRef cannot name an InstallPlan of this Subscription. Clear it.
+	ReasonRefInvalid = planhistory.ReasonRefInvalid
+	// ReasonRefUIDMismatch means that another InstallPlan has the referenced name, for example after a restore. It is
+	// referenced now. Nothing to do.
+	ReasonRefUIDMismatch = planhistory.ReasonRefUIDMismatch
+	// ReasonRefMirrorMismatch means that status.installplan differed from status.installPlanRef. It is rewritten. Nothing
+	// to do.
 	ReasonRefMirrorMismatch = "RefMirrorMismatch"
-	// ReasonConditionWithoutRef: an InstallPlan condition without a referenced plan is removed. Nothing to do.
+	// ReasonConditionWithoutRef means that a condition about an InstallPlan is removed, because none is referenced.
+	// Nothing to do.
 	ReasonConditionWithoutRef = "ConditionWithoutRef"
-	// ReasonUnknownPhase: the plan's phase is not known, so what is published stays. Upgrade this library or repair it.
-	ReasonUnknownPhase = "UnknownPhase"
-	// ReasonPlanUnverified: the referenced plan is not visible, perhaps because a cache is stale; it is looked for
-	// again before it is reported as missing.
-	ReasonPlanUnverified = "InstallPlanUnverified"
-	// ReasonSuspectObservation: the plan seems to have gone back, or a cache is stale; it is looked at again.
-	ReasonSuspectObservation = "SuspectObservation"
-	// ReasonCopiedCSVReferenced: the CSV that the Subscription names is a copy of another namespace's, which satisfies
-	// nothing here. Remove the copy's cause or wait for the real install.
+	// ReasonUnknownPhase means that the phase of the InstallPlan is unknown, so the conditions stay as they are. Upgrade
+	// this library, or correct the phase.
+	ReasonUnknownPhase = planhistory.ReasonUnknownPhase
+	// ReasonPlanUnverified means that the referenced InstallPlan is not visible, perhaps because a cache is stale. It is
+	// looked up again before it is reported as missing.
+	ReasonPlanUnverified = planhistory.ReasonPlanUnverified
+	// ReasonSuspectObservation means that the InstallPlan seems to have returned to an earlier stage, perhaps because a
+	// cache is stale. It is looked up again.
+	ReasonSuspectObservation = planhistory.ReasonSuspectObservation
+	// ReasonCopiedCSVReferenced means that the Subscription names a CSV that was copied from another namespace, which
+	// installs nothing here. Remove the original CSV, or wait until the operator is installed in this namespace.
 	ReasonCopiedCSVReferenced = "CopiedCSVReferenced"
-	// ReasonCSVNotSucceeded: AtLatestKnown only says that the CSV exists; it has not succeeded. Look at the CSV.
+	// ReasonCSVNotSucceeded means that the CSV exists but has not succeeded. AtLatestKnown only means that it exists.
+	// Read the status of the CSV.
 	ReasonCSVNotSucceeded = "CSVNotSucceeded"
-	// ReasonWedgedUpgradePending: the version that the Subscription installed was removed, so no upgrade will ever come.
-	// Delete the InstallPlan, or where it is gone too create the Subscription again; or set Config.ReinstallMissingCSV.
+	// ReasonWedgedUpgradePending means that the installed version was deleted, so the operator is not upgraded any more.
+	// Delete the InstallPlan. If that is gone, too, create the Subscription again, or set Config.ReinstallMissingCSV.
 	ReasonWedgedUpgradePending = "WedgedUpgradePending"
-	// ReasonFailedPlanWedge: the plan failed and the namespace does not fail forward. Remove the cause that the plan states; if the plan
-	// stays Failed, delete it and the ClusterServiceVersions that it left Pending.
+	// ReasonFailedPlanWedge means that the InstallPlan failed and the namespace does not fail forward. Remove the cause
+	// that the InstallPlan states. If it stays Failed, delete it and the ClusterServiceVersions that it left Pending.
 	ReasonFailedPlanWedge = "FailedPlanWedge"
-	// ReasonGeneratedByDangling: olm.generated-by names a plan that is not there. Nothing to do: it is resolved.
+	// ReasonGeneratedByDangling means that olm.generated-by names an InstallPlan that does not exist. Nothing to do,
+	// because the namespace is resolved.
 	ReasonGeneratedByDangling = "GeneratedByDangling"
-	// ReasonGeneratedByStale: olm.generated-by names a plan that can bring nothing any more. Remove the annotation.
+	// ReasonGeneratedByStale means that olm.generated-by names an InstallPlan that cannot install anything any more.
+	// Remove the annotation.
 	ReasonGeneratedByStale = "GeneratedByStale"
-	// ReasonStaleResolution: the resolution was computed from other Subscriptions. It is not used and asked for again.
+	// ReasonStaleResolution means that the resolution was computed from other Subscriptions. It is not used, and a new one
+	// is requested. Nothing to do.
 	ReasonStaleResolution = "StaleResolution"
-	// ReasonResolutionFailed: the namespace could not be resolved, and its Subscriptions say so. Read the message.
+	// ReasonResolutionFailed means that the namespace could not be resolved. The condition ResolutionFailed of its
+	// Subscriptions contains the message. Read it.
 	ReasonResolutionFailed = "ResolutionFailed"
-	// ReasonCatalogsChanged: since the last write catalogs came, went, or changed their health. Nothing to do.
+	// ReasonCatalogsChanged means that catalogs were created, were deleted, or changed their health since the last write.
+	// Nothing to do.
 	ReasonCatalogsChanged = "CatalogsChanged"
-	// ReasonPlanMessage: the InstallPlan has something else to say than before. Read the message.
-	ReasonPlanMessage = "InstallPlanMessage"
-	// ReasonOperatorGroupCount: a namespace needs exactly one OperatorGroup. Create it, or delete the others.
+	// ReasonPlanMessage means that the InstallPlan has a new message. Read it.
+	ReasonPlanMessage = planhistory.ReasonPlanMessage
+	// ReasonOperatorGroupCount means that the namespace has no OperatorGroup or more than one. It needs exactly one.
+	// Create it, or delete the others. The condition ResolutionFailed has this reason, too.
 	ReasonOperatorGroupCount = "OperatorGroupCount"
-	// ReasonCatalogProbeError: a catalog could not be probed, so its last known health stands. It is probed again.
+	// ReasonCatalogProbeError means that a catalog could not be probed, so its last known health counts. The probe is
+	// retried.
 	ReasonCatalogProbeError = "CatalogProbeError"
-	// ReasonDeprecationUnknown: the catalog does not list the installed version any more, so what is said of its
-	// deprecation may be out of date. Nothing to do. Assess and package audit say so at any time, Reconcile beside writes.
+	// ReasonDeprecationUnknown means that the catalog no longer lists the installed version, so the conditions about its
+	// deprecation may be out of date. Nothing to do. Assess and package audit always report it. Reconcile reports it only
+	// when it writes the status.
 	ReasonDeprecationUnknown = "DeprecationUnknown"
-	// ReasonSharedInstalledCSV: several Subscriptions have one version; the oldest one's spec.config counts. Delete the others.
+	// ReasonSharedInstalledCSV means that several Subscriptions have installed one version. The spec.config of the oldest
+	// one is used. Delete the others.
 	ReasonSharedInstalledCSV = "SharedInstalledCSV"
-	// ReasonDeletionGivenUp: InstallPlans of a deleted Subscription could not be deleted in time. Delete them.
+	// ReasonDeletionGivenUp means that InstallPlans of a deleted Subscription could not be deleted in time. Delete them.
 	ReasonDeletionGivenUp = "DeletionGivenUp"
-	// ReasonObservationIgnored: Observations of other namespaces are not used. Hand each to its own namespace.
+	// ReasonObservationIgnored means that Observations belong to other namespaces. They are not used. Pass each
+	// Observation with the Input of its own namespace.
 	ReasonObservationIgnored = "ObservationIgnored"
-	// ReasonHistoryInvalid: a History names a stage that does not exist and is not used. Drop what is stored.
-	ReasonHistoryInvalid = "HistoryInvalid"
+	// ReasonHistoryInvalid means that a History names an unknown stage. It is not used. Delete the stored History.
+	ReasonHistoryInvalid = planhistory.ReasonHistoryInvalid
 )
 
 // Reasons of a ResolveRequest.
 const (
-	// ResolveUnanswered: no resolution was handed in.
+	// ResolveUnanswered means that no resolution was passed.
 	ResolveUnanswered = "Unanswered"
-	// ResolveStale: the resolution that was handed in looked at other Subscriptions.
+	// ResolveStale means that the resolution was computed from other Subscriptions.
 	ResolveStale = "StaleResolution"
-	// ResolveRetry: the last resolution failed and it is time to try again.
+	// ResolveRetry means that the last resolution failed and is retried.
 	ResolveRetry = "Retry"
-	// ResolvePlanGone: the plan that was made for the resolution is gone.
+	// ResolvePlanGone means that the InstallPlan of the resolution does not exist any more.
 	ResolvePlanGone = "InstallPlanGone"
 )

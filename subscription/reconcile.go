@@ -16,45 +16,46 @@ import (
 )
 
 const (
-	// blockedRetry is the time after which a namespace that cannot be resolved is looked at again, probeRetry the one
-	// after which a catalog is probed again whose probe failed.
+	// blockedRetry is the time until a namespace that cannot be resolved is decided again.
 	blockedRetry = 5 * time.Minute
-	probeRetry   = 5 * time.Second
+	// probeRetry is the time until a catalog is probed again whose probe failed.
+	probeRetry = 5 * time.Second
 )
 
-// Outcome is what Reconcile asks for and has to say.
+// Outcome is the result of Reconcile: the actions to run, plus requests that only the caller can fulfil.
 type Outcome struct {
 	olmcore.Result
-	// Resolve asks for the namespace to be resolved; nil when it need not or cannot be: Assess says why.
+	// Resolve requests that the namespace is resolved. It is nil if that is not necessary or not possible. Assess
+	// says why.
 	Resolve *ResolveRequest
-	// Verify are InstallPlans whose observation is suspect. A direct read of them, handed back as an Observation,
-	// decides before the deadline. Optional.
+	// Verify contains InstallPlans that may come from a stale cache. Read them from the API server and pass them as
+	// Observations to get a decision before the deadline. Optional.
 	Verify []olmcore.Ref
-	// Histories are the entries of Input.Histories that changed, by UID of the Subscription; nil when none did or the
-	// caller keeps none.
+	// Histories contains the entries of Input.Histories that changed, by the UID of the Subscription. It is nil if
+	// none changed or if the caller keeps no histories.
 	Histories map[types.UID]History
-	// Checkpoint remembers an Input that asks for nothing, for the next call; else nil.
+	// Checkpoint may be passed in the next Input for this namespace. It is nil while there is something to do.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// ResolveRequest asks for the resolution of a namespace: which operators satisfy its Subscriptions. Give it to package
-// resolution or another solver, make the plan of the answer with create.Plan, and hand both back as Input.Resolution.
+// ResolveRequest is a request to find out which operators satisfy the Subscriptions of a namespace. Pass it to
+// package resolution or another solver, create the InstallPlan of the answer with create.Plan, and pass both as
+// Input.Resolution.
 type ResolveRequest struct {
 	Namespace string
-	// Subscriptions are what the resolution has to be computed from, sorted by name; the answer repeats them as its
-	// Observed.
+	// Subscriptions are the Subscriptions to resolve, sorted by name. The answer repeats them as Observed.
 	Subscriptions []olmcore.SubscriptionFingerprint
-	// Fingerprint is the same for equal requests.
+	// Fingerprint is equal for equal requests.
 	Fingerprint string
 	// Reason is one of the Resolve constants.
 	Reason string
 }
 
-// Reconcile decides what has to be done about the Subscriptions of one namespace: their statuses, references and
-// component labels, and whether the namespace has to be resolved. It writes no InstallPlan.
+// Reconcile decides what the Subscriptions of one namespace need: their statuses, references to InstallPlans and
+// component labels, and whether the namespace must be resolved. It writes no InstallPlan.
 //
-// The statuses come first, by name, then the labels; each object has at most one action. The error is an
-// *olmcore.InputError that names a field of the Input.
+// The actions write the statuses first, sorted by name, then the labels. Each object has at most one action. The
+// error is an *olmcore.InputError that names a field of the Input.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog (syncResolvingNamespace), its package
 // subscription, and the adoption controller of pkg/controller/operators/operators. Differs: see docs/deviations.md.
@@ -75,7 +76,8 @@ func reconcile(in Input, table []conditionRow) (Outcome, error) {
 		out.append(v.result())
 		if v.Plan.Stage == StageUnverified {
 			out.Verify = append(out.Verify, olmcore.Ref{
-				APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind, Namespace: n.name, Name: v.Plan.Name, UID: v.Plan.UID,
+				APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind,
+				Namespace: n.name, Name: v.Plan.Name, UID: v.Plan.UID,
 			})
 		}
 		if v.history != nil {
@@ -89,10 +91,10 @@ func reconcile(in Input, table []conditionRow) (Outcome, error) {
 		}
 	}
 	out.append(component.Labels(component.LabelsInput{
-		Now: in.Now, Namespace: in.Namespace, Subscriptions: n.subs, ClusterServiceVersions: n.csvs,
+		Now: in.Now, Namespace: in.Namespace, Subscriptions: n.subs, ClusterServiceVersions: n.versions.csvs,
 		Owned: in.Components, PreviousPackages: in.PreviousPackages, Written: written,
 	}))
-	out.append(n.resolution(&a, out.Transitions))
+	out.append(n.reportNamespace(&a, out.Transitions))
 	if a.Gate == GateNeeded {
 		out.Resolve = n.request()
 	}
@@ -109,61 +111,79 @@ func (out *Outcome) append(r olmcore.Result) {
 	out.Requeue(r.RequeueAfter)
 }
 
-// resolution says what is known of the last resolution and of the catalogs.
-func (n *namespace) resolution(assessed *Assessment, transitions []olmcore.Transition) (r olmcore.Result) {
-	a := &n.answer
+// reportNamespace reports what concerns the namespace and not one of its Subscriptions.
+func (n *namespace) reportNamespace(assessed *Assessment, transitions []olmcore.Transition) (r olmcore.Result) {
 	about := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: n.name}
 	if len(n.subs) > 0 {
 		about = olmcore.RefOf(n.subs[0]).Unversioned() // its Events are visible to the users of the namespace
 	}
-	say := func(severity olmcore.Severity, reason, format string, args ...any) {
+	report := func(severity olmcore.Severity, reason, format string, args ...any) {
 		r.Diagnostics = append(r.Diagnostics, olmcore.Diagnose(severity, reason, about, "", format, args...))
 	}
-	if a.failed && n.blocked == "" && a.resolution.decided && slices.ContainsFunc(transitions, func(t olmcore.Transition) bool {
-		return t.Type == string(v1alpha1.SubscriptionResolutionFailed) && t.Status == metav1.ConditionTrue && t.Message == a.resolution.message
-	}) { // once, when the Subscriptions are made to say so
-		say(olmcore.Warning, ReasonResolutionFailed, "%s", a.resolution.message)
+	a := &n.answer
+	// 1. The resolution failed. This is reported once, when the Subscriptions get the condition.
+	if a.failed && n.blocked == "" && a.resolution.decided && slices.ContainsFunc(transitions, a.resolution.isSetBy) {
+		report(olmcore.Warning, ReasonResolutionFailed, "%s", a.resolution.message)
 	}
+	// 2. The namespace cannot be resolved.
 	if assessed.Gate == GateBlocked {
 		r.Requeue(blockedRetry)
-		say(olmcore.Error, ReasonOperatorGroupCount, "%s", n.blocked)
+		report(olmcore.Error, ReasonOperatorGroupCount, "%s", n.blocked)
 	}
-	ignored := slices.DeleteFunc(slices.Clone(n.window.list), func(o Observation) bool { return !n.window.isForeign(o) })
-	if len(ignored) > 0 {
-		say(olmcore.Info, ReasonObservationIgnored, "%d observations are of InstallPlans of other namespaces", len(ignored))
+	// 3. Observations that belong to other namespaces.
+	if ignored := n.plans.Window.Foreign(); ignored > 0 {
+		report(olmcore.Info, ReasonObservationIgnored, "%d observations are of InstallPlans of other namespaces", ignored)
 	}
-	r.Diagnostics = append(r.Diagnostics, n.unpackErrors()...)
-	if n.catalogs != nil && len(n.subs) > 0 {
-		if unprobed := n.catalogs.unprobed(); len(unprobed) > 0 {
-			r.Diagnostics = append(r.Diagnostics, unprobed...)
-			r.Requeue(probeRetry)
-		}
+	// 4. Bundles that could not be unpacked this time.
+	r.Diagnostics = append(r.Diagnostics, n.unpackProblems()...)
+	// 5. Catalogs that could not be probed.
+	unprobed := n.unprobedCatalogs()
+	if len(unprobed) > 0 {
+		r.Diagnostics = append(r.Diagnostics, unprobed...)
+		r.Requeue(probeRetry)
 	}
+	// 6. A stale resolution.
 	if a.stale && n.blocked == "" {
-		say(olmcore.Info, ReasonStaleResolution, "the resolution was computed from other Subscriptions than are there now")
+		report(olmcore.Info, ReasonStaleResolution, "the resolution was computed from other Subscriptions than are there now")
 	}
+	// 7. The next resolution, if a Subscription needs one.
 	if slices.ContainsFunc(assessed.Verdicts, func(v Verdict) bool { return !v.Waits }) {
-		r.Requeue(a.wait)
+		r.Requeue(a.next.wait)
 	}
 	return r
 }
 
-// unpackErrors returns a Diagnostic for each part of the answer whose bundles cannot be unpacked for now, about the first Subscription of
-// the part.
-func (n *namespace) unpackErrors() (found []olmcore.Diagnostic) {
-	for _, p := range n.answer.parts {
-		s := n.firstOf(p)
-		if p.unpackError == "" || s == nil {
-			continue
-		}
-		found = append(found, olmcore.Diagnose(olmcore.Warning, ReasonErrorPreventedUnpacking, olmcore.RefOf(s).Unversioned(), "",
-			"bundle unpacking failed with an error: %s", p.unpackError))
-	}
-	return found
+// isSetBy reports whether a Transition sets the condition ResolutionFailed as it is wanted.
+func (w want) isSetBy(t olmcore.Transition) bool {
+	return t.Type == string(v1alpha1.SubscriptionResolutionFailed) && t.Status == metav1.ConditionTrue && t.Message == w.message
 }
 
+// unpackProblems returns a Diagnostic for each part of the answer whose bundles could not be unpacked this time. It is
+// about the first Subscription of the part.
+func (n *namespace) unpackProblems() (list []olmcore.Diagnostic) {
+	for i := range n.answer.parts {
+		p := &n.answer.parts[i]
+		s := p.firstSubscription(n)
+		if p.unpack.problem == "" || s == nil {
+			continue
+		}
+		list = append(list, olmcore.Diagnose(olmcore.Warning, ReasonErrorPreventedUnpacking, olmcore.RefOf(s).Unversioned(), "",
+			"bundle unpacking failed with an error: %s", p.unpack.problem))
+	}
+	return list
+}
+
+// unprobedCatalogs returns a Diagnostic for each catalog that could not be probed.
+func (n *namespace) unprobedCatalogs() []olmcore.Diagnostic {
+	if n.catalogs == nil || len(n.subs) == 0 {
+		return nil
+	}
+	return n.catalogs.unprobed()
+}
+
+// request returns the request to resolve the namespace.
 func (n *namespace) request() *ResolveRequest {
-	r := &ResolveRequest{Namespace: n.name, Reason: n.answer.again}
+	r := &ResolveRequest{Namespace: n.name, Reason: n.answer.next.reason}
 	parts := []string{n.name}
 	for _, s := range n.subs {
 		f := olmcore.FingerprintOf(s)

@@ -50,7 +50,7 @@ func TestWrittenConditionsAreReported(t *testing.T) {
 		"it succeeds": {[]*v1alpha1.Subscription{newSub("a", withCondition("ResolutionFailed", "ErrorPreventedResolution", "x", 6))},
 			func(in *subscription.Input) { *in = answered(*in) }, "a ResolutionFailed True>", ""},
 		"too many OperatorGroups": {[]*v1alpha1.Subscription{newSub("a")}, func(in *subscription.Input) { in.OperatorGroups.Items = nil },
-			"a ResolutionFailed >True ErrorPreventedResolution: found 0 operatorGroups, expected 1", "OperatorGroupCount"},
+			"a ResolutionFailed >True OperatorGroupCount: found 0 operatorGroups, expected 1", "OperatorGroupCount"},
 		"a bundle cannot be unpacked": {[]*v1alpha1.Subscription{newSub("a", withCondition("BundleUnpacking", "UnpackingInProgress", "", 6))}, func(in *subscription.Input) {
 			*in = answered(*in)
 			in.Resolution.PlanError = "denied"

@@ -3,152 +3,117 @@
 package subscription
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/olmcore/olm/olmcore"
-	"github.com/olmcore/olm/subscription/internal/relation"
+	"github.com/olmcore/olm/subscription/internal/planhistory"
 )
 
-// Stage is a Subscription's view of its InstallPlan's phase.
-type Stage string
+// Stage is the phase of the InstallPlan that a Subscription references, as the Subscription sees it.
+type Stage = planhistory.Stage
 
-// Stages. The first eight are the states of Graph; the last two are what an observation may be instead of a state.
+// Stages. The first eight are the states of Graph. StageUnverified and StageUnknown mean that the state is not known.
+// The value of each constant is its name without the prefix Stage.
 const (
-	// StageNoPlan: the Subscription refers to no plan.
-	StageNoPlan Stage = "NoPlan"
-	// StageNotYetReconciled: the plan has no phase yet.
-	StageNotYetReconciled Stage = "NotYetReconciled"
-	// StagePlanning: a phase of old plans, not produced any more.
-	StagePlanning Stage = "Planning"
-	// StageRequiresApproval: the plan waits for its approval.
-	StageRequiresApproval Stage = "RequiresApproval"
-	// StageInstalling: the plan's steps are being applied.
-	StageInstalling Stage = "Installing"
-	// StageComplete: the plan is done.
-	StageComplete Stage = "Complete"
-	// StageFailed: the plan failed.
-	StageFailed Stage = "Failed"
-	// StageMissing: the plan was deleted.
-	StageMissing Stage = "Missing"
-	// StageUnverified: the plan is not visible or looks out of date; it is not known yet whether that is so.
-	StageUnverified Stage = "Unverified"
-	// StageUnknown: the plan's phase is none that is known.
-	StageUnknown Stage = "Unknown"
+	// StageNoPlan means that the Subscription references no InstallPlan.
+	StageNoPlan Stage = planhistory.StageNoPlan
+	// StageNotYetReconciled means that the InstallPlan has no phase yet.
+	StageNotYetReconciled Stage = planhistory.StageNotYetReconciled
+	// StagePlanning is a phase that only InstallPlans of old OLM releases have.
+	StagePlanning Stage = planhistory.StagePlanning
+	// StageRequiresApproval means that the InstallPlan waits for its approval.
+	StageRequiresApproval Stage = planhistory.StageRequiresApproval
+	// StageInstalling means that the steps of the InstallPlan are being applied.
+	StageInstalling Stage = planhistory.StageInstalling
+	// StageComplete means that all steps of the InstallPlan were applied.
+	StageComplete Stage = planhistory.StageComplete
+	// StageFailed means that the InstallPlan failed.
+	StageFailed Stage = planhistory.StageFailed
+	// StageMissing means that the InstallPlan was deleted.
+	StageMissing Stage = planhistory.StageMissing
+	// StageUnverified means that the InstallPlan is not visible or looks older than before, perhaps because a cache
+	// is stale.
+	StageUnverified Stage = planhistory.StageUnverified
+	// StageUnknown means that the InstallPlan has an unknown phase.
+	StageUnknown Stage = planhistory.StageUnknown
 )
 
-// Graph has the edges that a controller takes between stages. Every stage can also go to StageMissing (the plan is
-// deleted) and StageNoPlan (the reference is cleared or moves on). All else is out of band: a status was edited.
-var Graph = olmcore.Graph[Stage]{
-	{From: StageNoPlan, To: StageNotYetReconciled, By: "created"},
-	{From: StageNotYetReconciled, To: StagePlanning, By: "old releases only"},
-	{From: StageNotYetReconciled, To: StageRequiresApproval, By: "approval Manual"},
-	{From: StageNotYetReconciled, To: StageInstalling, By: "approval Automatic"},
-	{From: StageNotYetReconciled, To: StageFailed, By: "superseded"},
-	{From: StagePlanning, To: StageRequiresApproval, By: "approval Manual"},
-	{From: StagePlanning, To: StageInstalling, By: "approval Automatic"},
-	{From: StagePlanning, To: StageFailed, By: "superseded"},
-	{From: StageRequiresApproval, To: StageInstalling, By: "approved"},
-	{From: StageRequiresApproval, To: StageFailed, By: "superseded"},
-	{From: StageInstalling, To: StageComplete, By: "all steps are done"},
-	{From: StageInstalling, To: StageFailed, By: "a step failed"},
-	{From: StageFailed, To: StageInstalling, By: "retry"},
+// Graph contains the edges between stages that a controller takes. Every stage can also change to StageMissing (the
+// InstallPlan is deleted) and StageNoPlan (the reference is cleared, or names another InstallPlan). Every other edge is
+// out of band: a user edited a status. The package comment shows the edges.
+var Graph = planhistory.Graph
+
+// PlanState is the state of the InstallPlan that a Subscription references.
+type PlanState struct {
+	// Stage is the observed stage.
+	Stage Stage
+	// Shown is the stage that the conditions should show. StageUnverified and StageUnknown leave the conditions as
+	// they are.
+	Shown Stage
+	// Recorded is the stage that the observed conditions show since RecordedAt. It is empty if they show none.
+	Recorded   Stage
+	RecordedAt time.Time
+	// Plan is the InstallPlan. It is nil if the InstallPlan is not visible.
+	Plan *v1alpha1.InstallPlan
+	// UID and Name identify the InstallPlan. They are copied from the reference if the InstallPlan is not visible.
+	UID  types.UID
+	Name string
+	// Invalid means that the reference cannot name an InstallPlan of this Subscription.
+	Invalid bool
+	// Replaced means that the visible InstallPlan has another UID than the reference.
+	Replaced bool
+	// Lasting means that the InstallPlan has been missing for longer than the grace period, or its deletion was
+	// observed.
+	Lasting bool
+	// Proven means that the deletion of the InstallPlan was observed.
+	Proven bool
+	// Outlived means that the InstallPlan was missing while the version that it installed still existed. If the
+	// version is missing now, a user deleted it on purpose, so the namespace must not be resolved again because of it.
+	Outlived bool
 }
 
-// Types of the Transitions that this package reports, besides those of the conditions themselves (ResolutionFailed,
-// BundleUnpackFailed, CatalogSourcesUnhealthy ...), whose From and To are the condition's status: empty where there is
-// none.
+// History is what a caller remembers about one Subscription between two calls of Reconcile. An Outcome contains the
+// entries that changed. Store them by the UID of the Subscription before running the actions, for example as JSON
+// in an annotation, and pass all of them to the next call. If they are lost, transitions may be reported twice or
+// with less certainty.
+type History struct {
+	// Seq is the number of transitions that were reported.
+	Seq int64 `json:"seq,omitempty"`
+	// PlanUID and PlanName identify the InstallPlan that the following fields describe.
+	PlanUID  types.UID `json:"planUID,omitempty"`
+	PlanName string    `json:"planName,omitempty"`
+	// LastStage is the last stage that was reported, and LastAt the time at which it was entered.
+	LastStage Stage     `json:"lastStage,omitempty"`
+	LastAt    time.Time `json:"lastAt,omitzero"`
+	// LastVersion is the resourceVersion of the newest InstallPlan that was used. Observations up to it are known.
+	LastVersion string `json:"lastVersion,omitempty"`
+	// LastObserved is the time up to which Observations are known if their resourceVersions cannot be compared with
+	// LastVersion: the time of the newest Observation that was used, or of a call whose list was newer.
+	LastObserved time.Time `json:"lastObserved,omitzero"`
+	// LastInstalledUpdate is the lastUpdateTime of the InstallPlan's Installed condition.
+	LastInstalledUpdate time.Time `json:"lastInstalledUpdate,omitzero"`
+	// LastMessage is a hash of the InstallPlan's status.message. It is 0 if the message is empty.
+	LastMessage uint32 `json:"lastMessage,omitempty"`
+	// Published is the stage that the conditions were written to show, and PublishedAt the time of that decision.
+	Published   Stage     `json:"published,omitempty"`
+	PublishedAt time.Time `json:"publishedAt,omitzero"`
+	// MissingSince is the time since which the referenced InstallPlan has not been visible. MissingPlan is the UID of
+	// that InstallPlan, or its name if the reference has no UID.
+	MissingSince time.Time `json:"missingSince,omitzero"`
+	MissingPlan  string    `json:"missingPlan,omitempty"`
+	// SuspectStage is a stage that was first observed at SuspectSince and may come from a stale cache.
+	SuspectStage Stage     `json:"suspectStage,omitempty"`
+	SuspectSince time.Time `json:"suspectSince,omitzero"`
+}
+
+// Types of the Transitions that this package reports. The changes of conditions are reported, too. Their type is
+// the type of the condition, and From and To are its status, or empty if the condition does not exist.
 const (
-	// TransitionInstallPlan: From and To are Stages of the plan that the Subscription refers to; Reason and Message are
-	// those of the InstallPlan condition that shows the stage.
-	TransitionInstallPlan = "InstallPlan"
-	// TransitionState: From and To are values of status.state.
+	// TransitionInstallPlan means that From and To are Stages of the InstallPlan that the Subscription references.
+	// Reason and Message are those of the condition that shows the stage.
+	TransitionInstallPlan = planhistory.TransitionType
+	// TransitionState means that From and To are values of status.state.
 	TransitionState = "State"
 )
-
-// reachable reports whether a controller can take a plan from one stage to another, in any number of steps. The one
-// cycle, Failed and Installing, is followed once.
-func reachable(from, to Stage) bool {
-	if to == StageMissing || to == StageNoPlan {
-		return true
-	}
-	for _, e := range Graph {
-		switch {
-		case e.From != from:
-		case e.To == to, from != StageFailed && reachable(e.To, to), from == StageFailed && Graph.Allows(e.To, to):
-			return true
-		}
-	}
-	return false
-}
-
-// stageOf returns the stage of a plan that exists; StageUnknown for a phase that is not known.
-func stageOf(p *v1alpha1.InstallPlan) Stage {
-	switch phase := p.Status.Phase; phase {
-	case v1alpha1.InstallPlanPhaseNone:
-		return StageNotYetReconciled
-	case v1alpha1.InstallPlanPhasePlanning, v1alpha1.InstallPlanPhaseRequiresApproval, v1alpha1.InstallPlanPhaseInstalling,
-		v1alpha1.InstallPlanPhaseComplete, v1alpha1.InstallPlanPhaseFailed:
-		return Stage(phase)
-	}
-	return StageUnknown
-}
-
-// conditionOf returns the condition that shows a stage; the zero one for NoPlan, Complete, Unverified and Unknown. plan
-// is nil when it is not visible; its message is part of the condition.
-//
-// Source: operator-lifecycle-manager pkg/controller/operators/catalog/subscription, CheckInstallPlanStatus and
-// InstallPlanNotFound. Differs: an unknown phase keeps what is published instead of counting as installed; an empty
-// failure reason becomes InstallPlanFailed.
-func conditionOf(s Stage, plan *v1alpha1.InstallPlan) v1alpha1.SubscriptionCondition {
-	c := v1alpha1.SubscriptionCondition{Status: corev1.ConditionTrue}
-	switch s {
-	case StageNotYetReconciled:
-		c.Type, c.Reason = v1alpha1.SubscriptionInstallPlanPending, v1alpha1.InstallPlanNotYetReconciled
-	case StagePlanning, StageRequiresApproval, StageInstalling:
-		c.Type, c.Reason = v1alpha1.SubscriptionInstallPlanPending, string(s)
-	case StageFailed:
-		c.Type, c.Reason = v1alpha1.SubscriptionInstallPlanFailed, relation.FailureReason(plan)
-	case StageMissing:
-		c.Type, c.Reason, plan = v1alpha1.SubscriptionInstallPlanMissing, v1alpha1.ReferencedInstallPlanNotFound, nil
-	default:
-		return v1alpha1.SubscriptionCondition{}
-	}
-	if plan != nil {
-		c.Message = relation.Message(plan)
-	}
-	return c
-}
-
-// shownStage reads the stage that the conditions of a Subscription show, and since when; it is empty when they show
-// none. The newest of several wins, then Missing, Failed, Pending.
-func shownStage(conditions []v1alpha1.SubscriptionCondition) (Stage, time.Time) {
-	var best *v1alpha1.SubscriptionCondition
-	rank, since := -1, time.Time{}
-	for i := range conditions {
-		c := &conditions[i]
-		r, at := slices.Index(relation.PlanConditions, c.Type), relation.Time(c.LastTransitionTime)
-		if r >= 0 && c.Status == corev1.ConditionTrue && (best == nil || cmp.Or(at.Compare(since), cmp.Compare(r, rank)) > 0) {
-			best, rank, since = c, r, at
-		}
-	}
-	switch {
-	case best == nil:
-		return "", since
-	case best.Type == v1alpha1.SubscriptionInstallPlanMissing:
-		return StageMissing, since
-	case best.Type == v1alpha1.SubscriptionInstallPlanFailed:
-		return StageFailed, since
-	case best.Reason == v1alpha1.InstallPlanNotYetReconciled:
-		return StageNotYetReconciled, since
-	}
-	switch s := Stage(best.Reason); s {
-	case StagePlanning, StageRequiresApproval, StageInstalling:
-		return s, since
-	}
-	return StageUnknown, since
-}

@@ -151,63 +151,113 @@ func (a *audit) labels(owned []olmcore.Object, previous map[types.UID][]string) 
 	}
 }
 
-// plan audits one plan: its owners, labels and use. A person decides what to do; the rest is package installplan's
-// part.
+// plan audits one InstallPlan: its owners, labels and use. Repairs are left to a person, because package installplan
+// maintains InstallPlans.
 func (a *audit) plan(p *v1alpha1.InstallPlan) {
-	created, isOver, isManual := p.CreationTimestamp.Time, relation.Over(p), p.Spec.Approval == v1alpha1.ApprovalManual
 	isOwned, manual := a.owners(p), a.manualOf(p)
-	referenced, latest, newest, isOvertaken := false, "", p, true
 	for _, s := range a.subs {
-		refers, contributes, owns := relation.Refers(s, p), relation.Contributes(s, p), olmcore.OwnedBy(p, s.UID)
-		a.association(s, p, refers, contributes, isOwned)
-		if refers {
-			referenced = true
-			if s.Status.State == v1alpha1.SubscriptionStateAtLatest {
-				latest = s.Name
-			}
-		}
-		if ref := s.Status.InstallPlanRef; ref != nil && (contributes || owns) {
-			other := a.planNamed[ref.Name]
-			if other == nil || !relation.Refers(s, other) || other.Spec.Generation <= p.Spec.Generation {
-				isOvertaken = false
-			} else if other.Spec.Generation > newest.Spec.Generation {
-				newest = other
-			}
-		}
-		switch asks := asksForApproval(s); {
-		case isOver || !refers:
-		case asks && !isManual:
-			a.add(p, olmcore.Info, time.Time{}, ApprovalDrift, "spec.approval", "the plan runs although Subscription %s asks for approvals by now", s.Name)
-		case !asks && isManual && len(manual) > 0:
-			a.add(s, olmcore.Info, time.Time{}, ApprovalForcedBy, "spec.installPlanApproval",
-				"InstallPlan %s has to be approved because of Subscription %s", p.Name, strings.Join(manual, ", "))
-		}
+		a.association(s, p, relation.Refers(s, p), relation.Contributes(s, p), isOwned)
+		a.approval(s, p, manual)
 	}
-	if isOver {
+	if relation.Over(p) {
 		return
 	}
-	if relation.Statusless(p) && a.now.Sub(created) >= subscription.AuditGrace {
-		f := a.add(p, olmcore.Warning, created, StatuslessPlan, "status", "the plan was never given its steps")
-		if !referenced {
-			f.repair(false, removalOf(p)...)
+	use := a.useOf(p)
+	a.planWithoutSteps(p, &use)
+	a.unneededPlan(p, &use)
+	if !use.isReferenced && !isOwned {
+		a.add(p, olmcore.Warning, p.CreationTimestamp.Time, OrphanPlan, "metadata.ownerReferences",
+			"no Subscription refers to the plan or owns it").repair(false, removalOf(p)...)
+	}
+	if use.isReferenced && isManual(p) && !p.Spec.Approved && len(manual) == 0 {
+		a.add(p, olmcore.Warning, p.CreationTimestamp.Time, ApprovalDrift, "spec.approval",
+			"the plan waits for an approval that no Subscription asks for any more").
+			repair(false, changeOf(p, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true })...)
+	}
+}
+
+func isManual(p *v1alpha1.InstallPlan) bool { return p.Spec.Approval == v1alpha1.ApprovalManual }
+
+// approval compares the approval of an InstallPlan that has not ended with that of a Subscription which references it.
+// manual names the Subscriptions because of which the InstallPlan needs an approval.
+func (a *audit) approval(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, manual []string) {
+	asks := asksForApproval(s)
+	switch {
+	case relation.Over(p) || !relation.Refers(s, p):
+	case asks && !isManual(p):
+		a.add(p, olmcore.Info, time.Time{}, ApprovalDrift, "spec.approval",
+			"the plan runs although Subscription %s asks for approvals by now", s.Name)
+	case !asks && isManual(p) && len(manual) > 0:
+		a.add(s, olmcore.Info, time.Time{}, ApprovalForcedBy, "spec.installPlanApproval",
+			"InstallPlan %s has to be approved because of Subscription %s", p.Name, strings.Join(manual, ", "))
+	}
+}
+
+// planUse says which Subscriptions use an InstallPlan.
+type planUse struct {
+	isReferenced bool
+	// installed is the name of a Subscription that references the InstallPlan and has its version. It is empty if there
+	// is none.
+	installed string
+	// newer is the newest of the later InstallPlans that the Subscriptions of this one reference. It is nil if one of
+	// these Subscriptions references no later InstallPlan.
+	newer *v1alpha1.InstallPlan
+}
+
+func (a *audit) useOf(p *v1alpha1.InstallPlan) planUse {
+	var use planUse
+	isOvertaken := true
+	for _, s := range a.subs {
+		if relation.Refers(s, p) {
+			use.isReferenced = true
+			if s.Status.State == v1alpha1.SubscriptionStateAtLatest {
+				use.installed = s.Name
+			}
+		}
+		ref := s.Status.InstallPlanRef
+		if ref == nil || !relation.Contributes(s, p) && !olmcore.OwnedBy(p, s.UID) {
+			continue
+		}
+		other := a.planNamed[ref.Name]
+		switch {
+		case other == nil || !relation.Refers(s, other) || other.Spec.Generation <= p.Spec.Generation:
+			isOvertaken = false
+		case use.newer == nil || other.Spec.Generation > use.newer.Spec.Generation:
+			use.newer = other
 		}
 	}
-	switch names := p.Spec.ClusterServiceVersionNames; {
-	case isOvertaken && newest != p:
-		a.add(p, olmcore.Info, created, SupersededPlan, "status.phase", "InstallPlan %s is newer, and every Subscription that this plan is for refers to a newer one", newest.Name).
-			repair(false, removalOf(p)...)
-	case latest != "":
-		a.add(p, olmcore.Info, created, SupersededPlan, "status.phase", "Subscription %s refers to the plan and has what it brings", latest)
-	case len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return a.csvs[name] == nil }):
-		a.add(p, olmcore.Info, created, SupersededPlan, "status.phase", "all that the plan brings is there")
+	if !isOvertaken {
+		use.newer = nil
 	}
-	if !referenced && !isOwned {
-		a.add(p, olmcore.Warning, created, OrphanPlan, "metadata.ownerReferences", "no Subscription refers to the plan or owns it").
-			repair(false, removalOf(p)...)
+	return use
+}
+
+// planWithoutSteps reports an InstallPlan that has had no steps for AuditGrace.
+func (a *audit) planWithoutSteps(p *v1alpha1.InstallPlan, use *planUse) {
+	created := p.CreationTimestamp.Time
+	if !relation.Statusless(p) || a.now.Sub(created) < subscription.AuditGrace {
+		return
 	}
-	if isManual && referenced && !p.Spec.Approved && len(manual) == 0 {
-		a.add(p, olmcore.Warning, created, ApprovalDrift, "spec.approval", "the plan waits for an approval that no Subscription asks for any more").
-			repair(false, changeOf(p, func(p *v1alpha1.InstallPlan) { p.Spec.Approved = true })...)
+	f := a.add(p, olmcore.Warning, created, StatuslessPlan, "status", "the plan was never given its steps")
+	if !use.isReferenced {
+		f.repair(false, removalOf(p)...)
+	}
+}
+
+// unneededPlan reports an InstallPlan that no Subscription needs any more.
+func (a *audit) unneededPlan(p *v1alpha1.InstallPlan, use *planUse) {
+	const path = "status.phase"
+	created, names := p.CreationTimestamp.Time, p.Spec.ClusterServiceVersionNames
+	isMissing := func(name string) bool { return a.csvs[name] == nil }
+	switch {
+	case use.newer != nil:
+		a.add(p, olmcore.Info, created, SupersededPlan, path,
+			"InstallPlan %s is newer, and every Subscription that this plan is for refers to a newer one", use.newer.Name).
+			repair(false, removalOf(p)...)
+	case use.installed != "":
+		a.add(p, olmcore.Info, created, SupersededPlan, path, "Subscription %s refers to the plan and has what it brings", use.installed)
+	case len(names) > 0 && !slices.ContainsFunc(names, isMissing):
+		a.add(p, olmcore.Info, created, SupersededPlan, path, "all that the plan brings is there")
 	}
 }
 

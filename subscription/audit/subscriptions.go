@@ -22,39 +22,72 @@ var repeated = map[string]bool{
 	subscription.ReasonGeneratedByDangling: false, subscription.ReasonGeneratedByStale: false, subscription.ReasonDeprecationUnknown: false,
 }
 
-// subscription audits one Subscription's status.
+// subscription audits the status of one Subscription.
 func (a *audit) subscription(v *subscription.Verdict) {
-	sub, s, updated := v.Subscription, &v.Subscription.Status, v.Subscription.Status.LastUpdated.Time
-	for _, d := range v.Diagnostics {
-		if isRepaired, isFinding := repeated[d.Reason]; isFinding {
-			if f := a.add(sub, d.Severity, updated, d.Reason, d.Path, "%s", d.Message); isRepaired && v.Writes {
-				f.repair(true, a.write(v))
-			}
-		}
-	}
-	if sub.Spec == nil {
+	a.reported(v)
+	if v.Subscription.Spec == nil {
 		return
 	}
-	switch approval := sub.Spec.InstallPlanApproval; approval {
-	case "", v1alpha1.ApprovalAutomatic, v1alpha1.ApprovalManual:
-	default:
-		a.add(sub, olmcore.Warning, updated, subscription.ReasonInvalidSpec, "spec.installPlanApproval", "the unknown approval %s counts as Automatic", approval)
-	}
-	if c := a.csvs[s.InstalledCSV]; c != nil && c.IsCopied() && s.InstalledCSV != v.Status.CurrentCSV {
-		a.add(sub, olmcore.Warning, updated, subscription.ReasonCopiedCSVReferenced, "status.installedCSV", "CSV %s is a copy and satisfies nothing in this namespace", c.Name)
-	}
+	a.unknownApproval(v)
+	a.copiedCSV(v)
 	a.reference(v)
 	a.removed(v)
-	if s.State == v1alpha1.SubscriptionStateAtLatest && s.CurrentCSV != "" && v.Writes && (v.CSV == nil || s.InstalledCSV != s.CurrentCSV) {
-		message := "AtLatestKnown, but CSV " + s.CurrentCSV + " does not exist"
-		if v.CSV != nil {
-			message = "status.installedCSV is not status.currentCSV, which exists"
-		}
-		a.add(sub, olmcore.Warning, updated, StateContradiction, "status.state", "%s", message).repair(true, a.write(v))
-	}
+	a.stateWithoutCSV(v)
 	if message, repaired := a.contradiction(v); message != "" {
-		a.add(sub, olmcore.Warning, updated, ConditionContradiction, "status.conditions", "%s", message).repair(true, a.write(&repaired))
+		a.add(v.Subscription, olmcore.Warning, v.Subscription.Status.LastUpdated.Time, ConditionContradiction, "status.conditions",
+			"%s", message).repair(true, a.write(&repaired))
 	}
+}
+
+// reported repeats Diagnostics of Reconcile as findings.
+func (a *audit) reported(v *subscription.Verdict) {
+	for _, d := range v.Diagnostics {
+		isRepaired, isFinding := repeated[d.Reason]
+		if !isFinding {
+			continue
+		}
+		f := a.add(v.Subscription, d.Severity, v.Subscription.Status.LastUpdated.Time, d.Reason, d.Path, "%s", d.Message)
+		if isRepaired && v.Writes {
+			f.repair(true, a.write(v))
+		}
+	}
+}
+
+// unknownApproval reports an approval that is neither Automatic nor Manual.
+func (a *audit) unknownApproval(v *subscription.Verdict) {
+	switch approval := v.Subscription.Spec.InstallPlanApproval; approval {
+	case "", v1alpha1.ApprovalAutomatic, v1alpha1.ApprovalManual:
+	default:
+		a.add(v.Subscription, olmcore.Warning, v.Subscription.Status.LastUpdated.Time, subscription.ReasonInvalidSpec,
+			"spec.installPlanApproval", "the unknown approval %s counts as Automatic", approval)
+	}
+}
+
+// copiedCSV reports a copied CSV in status.installedCSV.
+func (a *audit) copiedCSV(v *subscription.Verdict) {
+	s := &v.Subscription.Status
+	c := a.csvs[s.InstalledCSV]
+	if c == nil || !c.IsCopied() || s.InstalledCSV == v.Status.CurrentCSV {
+		return
+	}
+	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, subscription.ReasonCopiedCSVReferenced, "status.installedCSV",
+		"CSV %s is a copy and satisfies nothing in this namespace", c.Name)
+}
+
+// stateWithoutCSV reports AtLatestKnown if the CSV does not exist or is not the installed one.
+func (a *audit) stateWithoutCSV(v *subscription.Verdict) {
+	s := &v.Subscription.Status
+	if s.State != v1alpha1.SubscriptionStateAtLatest || s.CurrentCSV == "" || !v.Writes {
+		return
+	}
+	message := "AtLatestKnown, but CSV " + s.CurrentCSV + " does not exist"
+	switch {
+	case v.CSV != nil && s.InstalledCSV == s.CurrentCSV:
+		return
+	case v.CSV != nil:
+		message = "status.installedCSV is not status.currentCSV, which exists"
+	}
+	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, StateContradiction, "status.state", "%s", message).repair(true, a.write(v))
 }
 
 // write is the status write of Reconcile.
@@ -146,38 +179,57 @@ func (a *audit) removed(v *subscription.Verdict) {
 	}
 }
 
-// contradiction says which conditions contradict each other or the plan, and returns the Verdict that repairs them.
+// contradiction returns which conditions contradict each other or the InstallPlan, and the Verdict that repairs them.
 func (a *audit) contradiction(v *subscription.Verdict) (message string, repaired subscription.Verdict) {
-	have := v.Subscription.Status.Conditions
-	var shown []string
+	isDecided := !slices.Contains(v.Kept, v1alpha1.SubscriptionInstallPlanPending)
+	duplicate, shown := conditionsOf(v)
+	switch {
+	case duplicate != "":
+		return "condition " + duplicate + " is there more than once", *v
+	case len(shown) > 1 && isDecided:
+		slices.Sort(shown)
+		return "conditions " + strings.Join(shown, ", ") + " exclude each other", *v
+	case v.Plan.Plan == nil:
+		return "", *v
+	case isDecided && a.showsOtherStage(v):
+		return "the conditions show " + string(v.Plan.Recorded) + ", InstallPlan " + v.Plan.Plan.Name + " is " + string(v.Plan.Stage), *v
+	case hasOldUnpacking(v):
+		return "BundleUnpacking is older than InstallPlan " + v.Plan.Plan.Name + ", whose bundles are unpacked",
+			without(v, v1alpha1.SubscriptionBundleUnpacking, v1alpha1.SubscriptionBundleUnpackFailed)
+	}
+	return "", *v
+}
+
+// conditionsOf returns the first condition of the library that a Subscription has more than once, or "", and the
+// conditions about the InstallPlan that are True.
+func conditionsOf(v *subscription.Verdict) (duplicate string, shown []string) {
 	seen := map[v1alpha1.SubscriptionConditionType]bool{}
-	for _, c := range have {
+	for _, c := range v.Subscription.Status.Conditions {
 		if seen[c.Type] && slices.Contains(subscription.Conditions(), c.Type) {
-			return "condition " + string(c.Type) + " is there more than once", *v
+			return string(c.Type), shown
 		}
 		if slices.Contains(relation.PlanConditions, c.Type) && c.Status == corev1.ConditionTrue {
 			shown = append(shown, string(c.Type))
 		}
 		seen[c.Type] = true
 	}
-	decided := !slices.Contains(v.Kept, v1alpha1.SubscriptionInstallPlanPending)
-	if len(shown) > 1 && decided {
-		slices.Sort(shown)
-		return "conditions " + strings.Join(shown, ", ") + " exclude each other", *v
-	}
+	return "", shown
+}
+
+// showsOtherStage reports whether the conditions have shown another stage than that of the InstallPlan for AuditGrace.
+func (a *audit) showsOtherStage(v *subscription.Verdict) bool {
 	plan := v.Plan.Plan
-	if plan == nil {
-		return "", *v
-	}
 	entered := relation.Latest(cmp.Or(plan.Status.StartTime, &plan.CreationTimestamp).Time, relation.InstalledAt(plan))
-	if is := v.Plan.Recorded; is != "" && decided && is != v.Plan.Stage && a.now.Sub(entered) > subscription.AuditGrace {
-		return "the conditions show " + string(is) + ", InstallPlan " + plan.Name + " is " + string(v.Plan.Stage), *v
-	}
+	is := v.Plan.Recorded
+	return is != "" && is != v.Plan.Stage && a.now.Sub(entered) > subscription.AuditGrace
+}
+
+// hasOldUnpacking reports whether the condition BundleUnpacking is older than the InstallPlan, which has its steps.
+func hasOldUnpacking(v *subscription.Verdict) bool {
 	const unpacking = v1alpha1.SubscriptionBundleUnpacking
-	said := v.Subscription.Status.GetCondition(unpacking)
-	if said.Status == corev1.ConditionTrue && slices.Contains(v.Kept, unpacking) && !relation.Statusless(plan) &&
-		relation.Time(said.LastTransitionTime).Before(plan.CreationTimestamp.Time) {
-		return "BundleUnpacking is older than InstallPlan " + plan.Name + ", whose bundles are unpacked", without(v, unpacking, v1alpha1.SubscriptionBundleUnpackFailed)
+	c, plan := v.Subscription.Status.GetCondition(unpacking), v.Plan.Plan
+	if c.Status != corev1.ConditionTrue || !slices.Contains(v.Kept, unpacking) || relation.Statusless(plan) {
+		return false
 	}
-	return "", *v
+	return relation.Time(c.LastTransitionTime).Before(plan.CreationTimestamp.Time)
 }

@@ -58,7 +58,7 @@ func TestSubscriptionsSayWhyTheyCannotBeResolved(t *testing.T) {
 	tell(t, "there is no OperatorGroup, until one is made", func(s *story) {
 		s.catalog("community", one())
 		s.subscribe("alpha")
-		says[*v1alpha1.Subscription](s, "alpha", resolutionFailed, "True ErrorPreventedResolution: found 0 operatorGroups, expected 1")
+		says[*v1alpha1.Subscription](s, "alpha", resolutionFailed, "True OperatorGroupCount: found 0 operatorGroups, expected 1")
 		s.group()
 		s.installed("alpha", "alpha.v1.0.0")
 		says[*v1alpha1.Subscription](s, "alpha", resolutionFailed, "")
@@ -68,7 +68,7 @@ func TestSubscriptionsSayWhyTheyCannotBeResolved(t *testing.T) {
 		s.given(`{apiVersion: operators.coreos.com/v1, kind: OperatorGroup, metadata: {name: another}, spec: {targetNamespaces: [NS]}}`)
 		s.catalog("community", one())
 		s.subscribe("alpha")
-		says[*v1alpha1.Subscription](s, "alpha", resolutionFailed, "True ErrorPreventedResolution: found 2 operatorGroups, expected 1")
+		says[*v1alpha1.Subscription](s, "alpha", resolutionFailed, "True OperatorGroupCount: found 2 operatorGroups, expected 1")
 		remove[*operatorsv1.OperatorGroup](s, "another")
 		s.installed("alpha", "alpha.v1.0.0")
 	})
