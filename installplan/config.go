@@ -85,16 +85,29 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Equal reports whether two configurations say the same.
+// Equal reports whether two configurations are the same.
 func (c Config) Equal(d Config) bool {
-	a, b := cmp.Or(c.UnpackTimeout, new(time.Duration(-1))), cmp.Or(d.UnpackTimeout, new(time.Duration(-1)))
-	return *a == *b && (c.SupportedKinds == nil) == (d.SupportedKinds == nil) && slices.Equal(c.SupportedKinds, d.SupportedKinds) &&
-		c.InstallTimeout == d.InstallTimeout && c.DisableFinalizer == d.DisableFinalizer &&
-		c.OLMNamespace == d.OLMNamespace && c.GlobalNamespace == d.GlobalNamespace &&
-		c.OverwriteUnmanaged == d.OverwriteUnmanaged && c.CopyAnySecret == d.CopyAnySecret && c.ChangeOwnedCRDs == d.ChangeOwnedCRDs &&
-		c.SeparatePlans == d.SeparatePlans &&
-		c.MaxStatusBytes == d.MaxStatusBytes && c.MaxInstallPlans == d.MaxInstallPlans &&
-		c.OPMImage == d.OPMImage && c.UtilImage == d.UtilImage && c.RunAsUser == d.RunAsUser
+	return c.equalsForSteps(d) && c.equalsForPlans(d) && c.equalsForUnpacking(d)
+}
+
+// equalsForSteps compares what decides how steps are applied.
+func (c Config) equalsForSteps(d Config) bool {
+	return (c.SupportedKinds == nil) == (d.SupportedKinds == nil) && slices.Equal(c.SupportedKinds, d.SupportedKinds) &&
+		c.InstallTimeout == d.InstallTimeout && c.OverwriteUnmanaged == d.OverwriteUnmanaged &&
+		c.CopyAnySecret == d.CopyAnySecret && c.ChangeOwnedCRDs == d.ChangeOwnedCRDs
+}
+
+// equalsForPlans compares what decides which plans exist, and where.
+func (c Config) equalsForPlans(d Config) bool {
+	return c.OLMNamespace == d.OLMNamespace && c.GlobalNamespace == d.GlobalNamespace && c.DisableFinalizer == d.DisableFinalizer &&
+		c.SeparatePlans == d.SeparatePlans && c.MaxStatusBytes == d.MaxStatusBytes && c.MaxInstallPlans == d.MaxInstallPlans
+}
+
+// equalsForUnpacking compares what decides how bundles are unpacked.
+func (c Config) equalsForUnpacking(d Config) bool {
+	const none = time.Duration(-1)
+	a, b := cmp.Or(c.UnpackTimeout, new(none)), cmp.Or(d.UnpackTimeout, new(none))
+	return *a == *b && c.OPMImage == d.OPMImage && c.UtilImage == d.UtilImage && c.RunAsUser == d.RunAsUser
 }
 
 func (c Config) olmNamespace() string { return cmp.Or(c.OLMNamespace, DefaultOLMNamespace) }

@@ -405,7 +405,7 @@ func TestTimeForADefinitionToBeServed(t *testing.T) {
 			r := reconcile(t, in)
 			require.Equal(t, c.message, statusOf(in, r).Message)
 			require.Equal(t, min(c.left, 5*time.Second), r.RequeueAfter)
-			in.InstallPlan.Status.Message, in.Now = c.message, Noon.Add(c.left)
+			in.InstallPlan.Status, in.Now = statusOf(in, r), Noon.Add(c.left)
 			got := statusOf(in, reconcile(t, in))
 			require.Equal(t, Failed, got.Phase)
 			require.Equal(t, c.message, got.Message)

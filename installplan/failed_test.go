@@ -38,10 +38,11 @@ func rejectedPlan(since time.Duration, change ...func(*v1alpha1.InstallPlan)) *v
 	installed := Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, message)
 	retrying := Condition(corev1.ConditionTrue, installplan.ReasonStepFailed, message)
 	retrying.Type = installplan.ConditionRetrying
-	for _, c := range []*v1alpha1.InstallPlanCondition{&installed, &retrying} {
+	progressing := stalled(installplan.ReasonStepFailed, message)
+	for _, c := range []*v1alpha1.InstallPlanCondition{&installed, &retrying, &progressing} {
 		c.LastTransitionTime, c.LastUpdateTime = Ago(since), Ago(since)
 	}
-	p.Status.Conditions = []v1alpha1.InstallPlanCondition{installed, retrying}
+	p.Status.Conditions = []v1alpha1.InstallPlanCondition{installed, retrying, progressing}
 	for _, f := range change {
 		f(p)
 	}
@@ -188,10 +189,12 @@ func TestAFailedPlanStatesTheLatestFailure(t *testing.T) {
 	want.Message = "error creating role s: denied"
 	want.Conditions = []v1alpha1.InstallPlanCondition{
 		Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, want.Message),
+		stalled(installplan.ReasonStepFailed, want.Message),
 		Condition(corev1.ConditionTrue, installplan.ReasonStepFailed, want.Message),
 	}
+	want.Conditions[1].LastTransitionTime = Ago(time.Hour)
 	want.Conditions[0].LastTransitionTime = Ago(time.Hour)
-	want.Conditions[1].Type = installplan.ConditionRetrying
+	want.Conditions[2].Type = installplan.ConditionRetrying
 	r := reconcile(t, in)
 	require.Len(t, r.Actions, 1)
 	Same(t, want, statusOf(in, r))

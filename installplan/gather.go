@@ -95,7 +95,7 @@ func (in *Input) looksAtSteps() bool {
 	case plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
 		return in.isRetried()
 	}
-	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && in.successor() == nil
+	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && in.successor(in.later()) == nil
 }
 
 // gatherer reads the parts of an Input. After the first read that fails it reads nothing more.
@@ -381,28 +381,23 @@ func (g *gatherer) pullSecret(name string) {
 }
 
 // namedVersions returns the ClusterServiceVersions that steps describe, resolve to or name as owners, and those that
-// definitions record. all: any may count. A version of another name may have replaced one of a plan that failed.
+// definitions record. all is set if any version of the namespace may count.
 func namedVersions(in *Input) (names sets.Set[string], all bool) {
 	plan := in.InstallPlan
+	// A version of another name may have replaced a version of a plan that failed.
 	names, all = sets.New[string](), plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed || mayNameVersions(in.ConfigMaps.Items)
 	for _, s := range plan.Status.Plan {
 		if s == nil {
 			continue
 		}
 		names.Insert(s.Resolving)
+		names.Insert(ownersIn(s)...)
 		switch s.Resource.Kind {
 		case kinds.CSV:
 			names.Insert(s.Resource.Name, manifest.NameOf(s))
 			all = all || !slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Resource.Name)
 		case kinds.CRD:
 			all = all || strings.Contains(s.Resource.Manifest, step.AlongsidePrefix)
-		}
-		if _, ok := manifest.ParseRef(s.Resource.Manifest); !ok && strings.Contains(s.Resource.Manifest, "ownerReferences") {
-			if m, err := manifest.Parse(s.Resource.Manifest); err == nil {
-				for _, r := range step.Owners(m) {
-					names.Insert(r.Name)
-				}
-			}
 		}
 	}
 	for _, d := range in.CustomResourceDefinitions.Items {
@@ -416,6 +411,22 @@ func namedVersions(in *Input) (names sets.Set[string], all bool) {
 	}
 	names.Delete("")
 	return names, all
+}
+
+// ownersIn returns the names of the ClusterServiceVersions that the manifest of a step names as owners.
+func ownersIn(s *v1alpha1.Step) (names []string) {
+	text := s.Resource.Manifest
+	if _, isReference := manifest.ParseRef(text); isReference || !strings.Contains(text, "ownerReferences") {
+		return nil
+	}
+	m, err := manifest.Parse(text)
+	if err != nil {
+		return nil
+	}
+	for _, r := range step.Owners(m) {
+		names = append(names, r.Name)
+	}
+	return names
 }
 
 // mayNameVersions reports whether what was unpacked may name versions of its own: as owners, or as installed alongside

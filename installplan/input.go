@@ -103,131 +103,122 @@ type SchemaChange struct {
 	Versions []string
 }
 
-// cover hands to a Checkpoint what the decision depends on: of a plan that is Complete the plan, its namespace and its
-// Subscriptions alone.
+// lists names the lists that every plan needs.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	namespace := in.InstallPlan.Namespace
+	olmcore.VisitList(v, "Namespace", &in.Namespace, olmcore.Optional, named(namespace))
+	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Required, olmcore.InNamespace(namespace))
+}
+
+// stepLists names the lists without which steps cannot be evaluated. They need not be read for other plans.
+func (in *Input) stepLists(v *olmcore.ListVisit) {
+	here := olmcore.InNamespace(in.InstallPlan.Namespace)
+	olmcore.VisitList(v, "RelatedPlans", &in.RelatedPlans, olmcore.Optional, here)
+	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional, here)
+	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Optional, here)
+	olmcore.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, olmcore.Optional)
+	olmcore.VisitObjects(v, "Objects", &in.Objects, olmcore.Optional)
+	olmcore.VisitList(v, "ConfigMaps", &in.ConfigMaps, olmcore.Optional)
+	olmcore.VisitList(v, "PullSecrets", &in.PullSecrets, olmcore.Optional)
+}
+
+// otherLists names the lists that only some plans need.
+func (in *Input) otherLists(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "APIServices", &in.APIServices, olmcore.Optional)
+	olmcore.VisitList(v, "Alongside", &in.Alongside, olmcore.Optional)
+	olmcore.VisitList(v, "CatalogSources", &in.CatalogSources, olmcore.Optional)
+	olmcore.VisitList(v, "OtherPlans", &in.OtherPlans, olmcore.Optional)
+}
+
+// named returns the Check that a Namespace is the one of the plan.
+func named(namespace string) olmcore.Check {
+	return func(o olmcore.Object) (field, problem string) {
+		if o.GetName() == namespace {
+			return "", ""
+		}
+		return ".metadata.name", fmt.Sprintf("is %q, but the plan's namespace is %q", o.GetName(), namespace)
+	}
+}
+
+// cover adds to a Coverage everything on which the decision depends. The decision about a plan that is Complete depends on the plan,
+// its namespace and its Subscriptions only.
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	olmcore.CoverObject(&c, in.InstallPlan)
-	olmcore.CoverObjects(&c, in.Namespace)
-	olmcore.CoverObjects(&c, in.Subscriptions)
 	olmcore.CoverFunc(&c, in.Config, Config.Equal)
-	if in.InstallPlan == nil || in.isComplete() {
+	if in.InstallPlan == nil {
 		return c
 	}
-	olmcore.CoverObjects(&c, in.OperatorGroups)
-	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(&c, in.CustomResourceDefinitions)
-	olmcore.CoverObjects(&c, in.APIServices)
-	olmcore.CoverObjects(&c, in.Alongside)
+	v := olmcore.CoverLists(c)
+	in.lists(&v)
+	if in.isComplete() {
+		return v.Coverage()
+	}
+	in.stepLists(&v)
+	in.otherLists(&v)
+	c = v.Coverage()
 	olmcore.CoverValues(&c, in.Announced)
-	olmcore.CoverObjects(&c, in.Objects)
-	olmcore.CoverObjects(&c, in.ConfigMaps)
-	olmcore.CoverObjects(&c, in.PullSecrets)
-	olmcore.CoverObjects(&c, in.CatalogSources)
 	olmcore.CoverObject(&c, in.ServiceAccount)
-	olmcore.CoverObjects(&c, in.RelatedPlans)
-	olmcore.CoverObjects(&c, in.OtherPlans)
-	olmcore.CoverFunc(&c, in.CustomResources, func(a, b olmcore.Observed[ResourceVerdict]) bool { return apiequality.Semantic.DeepEqual(a, b) })
+	olmcore.CoverFunc(&c, in.CustomResources, sameVerdicts)
 	olmcore.CoverMap(&c, in.LastRun)
 	olmcore.CoverValue(&c, in.RBACChanged)
 	return c
 }
 
-// isComplete reports that the plan is Complete and stays: nothing but its relations will ever be looked at.
+func sameVerdicts(a, b olmcore.Observed[ResourceVerdict]) bool {
+	return apiequality.Semantic.DeepEqual(a, b)
+}
+
+// isComplete reports whether the plan is Complete and stays so. Then nothing but its relations matters.
 func (in *Input) isComplete() bool {
 	plan := in.InstallPlan
 	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil && !input.Terminating(in.Namespace)
 }
 
+// validate returns an *olmcore.InputError if the Input breaks its contract.
 func (in *Input) validate() error {
-	plan := in.InstallPlan
-	switch {
+	if err := in.validatePlan(); err != nil {
+		return err
+	}
+	v := olmcore.ValidateLists()
+	in.lists(&v)
+	if err := cmp.Or(v.Err(), in.Config.Validate()); err != nil || in.isComplete() {
+		return err
+	}
+	in.stepLists(&v)
+	in.otherLists(&v)
+	if err := v.Err(); err != nil || !in.looksAtSteps() {
+		return err
+	}
+	if field := in.unreadForSteps(); field != "" {
+		return &olmcore.InputError{Field: field, Problem: "were not read"}
+	}
+	return nil
+}
+
+func (in *Input) validatePlan() error {
+	problem := func(field, problem string) error { return &olmcore.InputError{Field: field, Problem: problem} }
+	switch plan := in.InstallPlan; {
 	case in.Now.IsZero():
-		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
+		return problem("Now", "is zero")
 	case plan == nil:
-		return &olmcore.InputError{Field: "InstallPlan", Problem: "is nil"}
+		return problem("InstallPlan", "is nil")
 	case plan.Name == "":
-		return &olmcore.InputError{Field: "InstallPlan.metadata.name", Problem: "is empty"}
+		return problem("InstallPlan.metadata.name", "is empty")
 	case plan.Namespace == "":
-		return &olmcore.InputError{Field: "InstallPlan.metadata.namespace", Problem: "is empty"}
-	case !in.Subscriptions.Complete:
-		return notRead("Subscriptions")
-	}
-	here := olmcore.InNamespace(plan.Namespace)
-	err := cmp.Or(
-		olmcore.ValidateList("Namespace", in.Namespace, func(o olmcore.Object) (field, problem string) {
-			if o.GetName() == plan.Namespace {
-				return "", ""
-			}
-			return ".metadata.name", fmt.Sprintf("is %q, but the plan's namespace is %q", o.GetName(), plan.Namespace)
-		}),
-		olmcore.ValidateList("Subscriptions", in.Subscriptions, here),
-		in.Config.Validate(),
-	)
-	if err != nil || in.isComplete() {
-		return err
-	}
-	if err := cmp.Or(
-		olmcore.ValidateList("OperatorGroups", in.OperatorGroups, here),
-		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions, here),
-		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
-		olmcore.ValidateList("APIServices", in.APIServices),
-		olmcore.ValidateList("Alongside", in.Alongside),
-		olmcore.ValidateList("ConfigMaps", in.ConfigMaps),
-		olmcore.ValidateList("PullSecrets", in.PullSecrets),
-		olmcore.ValidateList("CatalogSources", in.CatalogSources),
-		olmcore.ValidateList("RelatedPlans", in.RelatedPlans, here),
-		olmcore.ValidateList("OtherPlans", in.OtherPlans),
-		in.validateObjects(),
-	); err != nil {
-		return err
-	}
-	if unread := in.unread(); in.looksAtSteps() && unread != "" {
-		return notRead(unread)
+		return problem("InstallPlan.metadata.namespace", "is empty")
 	}
 	return nil
 }
 
-func notRead(field string) error { return &olmcore.InputError{Field: field, Problem: "was not read"} }
-
-// validateObjects is olmcore.ValidateList for objects of several kinds.
-func (in *Input) validateObjects() error {
-	if !in.Objects.Complete && len(in.Objects.Items) > 0 {
-		return &olmcore.InputError{Field: "Objects", Problem: "has items of a read that was not completed"}
-	}
-	seen := make(map[olmcore.Key]bool, len(in.Objects.Items))
-	for i, o := range in.Objects.Items {
-		key, problem := olmcore.KeyOf(o), ""
-		if key == (olmcore.Key{}) {
-			problem = "is nil or has no kind"
-		} else if seen[key] {
-			problem = "repeats " + key.String()
-		}
-		if problem != "" {
-			return &olmcore.InputError{Field: fmt.Sprintf("Objects[%d]", i), Problem: problem}
-		}
-		seen[key] = true
-	}
-	return nil
-}
-
-// unread names a list that steps are judged by and that was not read; empty for none.
-func (in *Input) unread() string {
+// unreadForSteps returns the name of a list that was not read and without which steps cannot be evaluated, "" for none.
+func (in *Input) unreadForSteps() string {
+	v := olmcore.UnreadLists()
+	in.stepLists(&v)
+	needsCatalogs := len(in.PullSecrets.Items) > 0 && !in.Config.CopyAnySecret
 	switch {
-	case !in.RelatedPlans.Complete:
-		return "RelatedPlans"
-	case !in.OperatorGroups.Complete:
-		return "OperatorGroups"
-	case !in.ClusterServiceVersions.Complete:
-		return "ClusterServiceVersions"
-	case !in.CustomResourceDefinitions.Complete:
-		return "CustomResourceDefinitions"
-	case !in.Objects.Complete:
-		return "Objects"
-	case !in.ConfigMaps.Complete:
-		return "ConfigMaps"
-	case !in.PullSecrets.Complete:
-		return "PullSecrets"
-	case !in.CatalogSources.Complete && len(in.PullSecrets.Items) > 0 && !in.Config.CopyAnySecret:
+	case len(v.Unread()) > 0:
+		return v.Unread()[0]
+	case needsCatalogs && !in.CatalogSources.Complete:
 		return "CatalogSources"
 	}
 	return ""

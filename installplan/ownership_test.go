@@ -439,7 +439,10 @@ func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 			_, r = round(c.differs, func(in *installplan.Input) { in.Config.OverwriteUnmanaged = true })
 			require.IsType(t, olmcore.Update{}, r.Actions[0])
 			require.Contains(t, Reasons(r), installplan.ReasonUnmanagedObjectUpdated)
-			broken := Plan(Failed, []*v1alpha1.Step{c.step}, func(p *v1alpha1.InstallPlan) { p.Status.Message = message })
+			broken := Plan(Failed, []*v1alpha1.Step{c.step}, func(p *v1alpha1.InstallPlan) {
+				p.Status.Message = message
+				p.Status.Conditions = []v1alpha1.InstallPlanCondition{stalled(installplan.ReasonStepRefused, message)}
+			})
 			sub := Subscription("a", RefersTo("install-x"))
 			OwnedBy(sub)(broken)
 			in = input(broken, with(CSV("a.v1"), handed, sub))

@@ -21,6 +21,11 @@ const AnnotationGeneratedBy = relation.GeneratedBy
 // the writes are accepted. Without the condition, as OLM leaves a failed plan, they are tried as well.
 const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 
+// ConditionProgressing is False on a plan that does not progress. The reason is StepRefused, StepFailed or StepWaits, or
+// InstallCheckFailed on a plan that failed of the check. The condition is removed as soon as the plan progresses. The next call reads
+// the reason, so that no decision depends on the text of a message.
+const ConditionProgressing v1alpha1.InstallPlanConditionType = "Progressing"
+
 // Reasons of actions. Where a reason does not say what the user does, there is nothing to do.
 const (
 	// ReasonRelationRepaired: an owner reference, component label or finalizer of the plan was missing or stale.
@@ -61,6 +66,9 @@ const (
 	// ReasonStepFailed: the API server refused a write. The message is the API server's; the user grants the permission
 	// or repairs the object.
 	ReasonStepFailed = "StepFailed"
+	// ReasonStepWaits means that a step waits for the cluster, for example for a definition to be established. It is a reason of the
+	// condition Progressing only. The message says what the step waits for. Nothing to do for the user.
+	ReasonStepWaits = "StepWaits"
 	// ReasonStepNotVisible: the object of a step was created, or existed, and what was read does not show it, so it is
 	// created again. When that stays so, the adapter reads from a cache that leaves it out: the user labels the object
 	// olm.managed=true or deletes it.

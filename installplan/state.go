@@ -3,6 +3,7 @@
 package installplan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -41,25 +42,8 @@ const (
 // Phases returns the phase graph. By is the State in which a plan takes an edge, empty for the two that package create
 // takes.
 func Phases() olmcore.Graph[v1alpha1.InstallPlanPhase] {
-	const (
-		none       = v1alpha1.InstallPlanPhaseNone
-		waiting    = v1alpha1.InstallPlanPhaseRequiresApproval
-		installing = v1alpha1.InstallPlanPhaseInstalling
-		complete   = v1alpha1.InstallPlanPhaseComplete
-		failed     = v1alpha1.InstallPlanPhaseFailed
-	)
-	return olmcore.Graph[v1alpha1.InstallPlanPhase]{
-		{From: none, To: waiting},
-		{From: none, To: installing},
-		{From: none, To: failed, By: string(StateSuperseded)},
-		{From: waiting, To: installing, By: string(StateApproved)},
-		{From: waiting, To: failed, By: string(StateSuperseded)},
-		{From: installing, To: waiting, By: string(StateWithdrawn)},
-		{From: installing, To: complete, By: string(StateCompleting)},
-		{From: installing, To: failed, By: string(StateFailing)},
-		{From: installing, To: failed, By: string(StateSuperseded)},
-		{From: failed, To: installing, By: string(StateRetried)},
-	}
+	created := olmcore.GraphOf(everyPhase, []rule{{From: none, To: slices.Concat(requires, installing)}})
+	return slices.Concat(created, olmcore.GraphOf(everyPhase, rules))
 }
 
 // Assessment is the decision about a plan without the objects it needs.
@@ -79,6 +63,6 @@ func Assess(in Input) (Assessment, error) {
 	if err := in.validate(); err != nil {
 		return Assessment{}, err
 	}
-	d := decide(&in, true)
+	d := decide(observe(&in, true))
 	return Assessment{State: d.state, Phase: d.status.Phase, Message: d.status.Message, RequeueAfter: d.result.RequeueAfter}, nil
 }

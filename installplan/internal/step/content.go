@@ -147,7 +147,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 // to delete refuses it.
 func replace(w *world, t *Target, managed bool, field string) Verdict {
 	if !managed || isOthers(w, t) {
-		return blocked("%s %s%s%s%s", t.Key.Kind, t.Key.Name, immutableMiddle, field, immutableSuffix)
+		return blocked("%s %s exists and its %s is immutable", t.Key.Kind, t.Key.Name, field)
 	}
 	remove := olmcore.DeleteOf(t.Observed, olmcore.Cause{Reason: report.StepImmutable, Message: field + " differs and cannot be changed"})
 	remove.As = w.identity(t.Kind)
@@ -253,7 +253,7 @@ func ownersOf(w *world, t *Target) (owners []metav1.OwnerReference, unknown *Ver
 			v := blocked("error generating ownerrefs for %s %s: clusterserviceversions.operators.coreos.com %q not found", t.Kind.Word, t.Key.Name, r.Name)
 			return nil, &v
 		case csv.DeletionTimestamp != nil:
-			v := waiting("%sClusterServiceVersion %s", WaitingPrefix, r.Name)
+			v := waiting("waiting for ClusterServiceVersion %s", r.Name)
 			return nil, &v
 		}
 		r.UID = csv.UID

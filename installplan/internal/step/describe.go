@@ -215,9 +215,9 @@ func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (k kin
 }
 
 func notServed(s *v1alpha1.Step, gvk schema.GroupVersionKind) Verdict {
-	v := blocked("%s %s %s: GroupVersionKind %s not found on the cluster. "+
+	v := blocked("api-server resource not found installing %s %s: GroupVersionKind %s not found on the cluster. "+
 		"This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.",
-		notServedPrefix, s.Resource.Kind, s.Resource.Name, gvk)
+		s.Resource.Kind, s.Resource.Name, gvk)
 	v.NotServed = true
 	return v
 }

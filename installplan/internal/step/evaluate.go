@@ -179,7 +179,7 @@ func (e *Evaluation) lookups() {
 		if c := l.GetCondition(v1alpha1.BundleLookupFailed); c.Status == corev1.ConditionTrue {
 			e.Verdicts = append(e.Verdicts, blocked("%s", cmp.Or(c.Message, "bundle "+name+" cannot be unpacked")))
 		} else if c := l.GetCondition(v1alpha1.BundleLookupPending); c.Status == corev1.ConditionTrue {
-			e.Verdicts = append(e.Verdicts, waiting("bundle %s%s", name, NotUnpacked))
+			e.Verdicts = append(e.Verdicts, waiting("bundle %s is not unpacked", name))
 		}
 	}
 }

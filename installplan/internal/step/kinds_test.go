@@ -91,7 +91,7 @@ func TestOneRowIsAllThereIsToAKind(t *testing.T) {
 		delete(values["metadata"].(map[string]any), "ownerReferences")
 	}))
 	require.Equal(t, step.Blocked, unmanaged.Verdicts[0].Outcome)
-	require.True(t, step.IsRefusal(unmanaged.Verdicts[0].Message))
+	require.Contains(t, unmanaged.Verdicts[0].Message, "is not managed by OLM")
 
 	orphan := evaluate(func(in *step.Input) { in.ClusterServiceVersions = nil })
 	require.Contains(t, orphan.Verdicts[0].Message, "error generating ownerrefs for lease l:")
