@@ -111,12 +111,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	case !managed && !w.OverwriteUnmanaged && !t.Kind.Additive:
 		return useUnmanaged(t, have, want)
 	case taken(w, t, hash, owners, managed):
-		if annotations, changed := recordCoOwners(w, t, t.Observed, false); changed {
-			after := t.Observed.DeepCopyObject().(olmcore.Object)
-			after.SetAnnotations(annotations)
-			return change(w, t, after)
-		}
-		return Verdict{Outcome: Done}.saying(sayShared(w, t))
+		return leaveShared(w, t)
 	case altered(w, t):
 		return Verdict{Outcome: Done}.saying(sayAltered(w, t))
 	}
@@ -166,6 +161,17 @@ func taken(w *world, t *Target, want string, owners []metav1.OwnerReference, man
 		return !w.precedes(owner.Namespace, owner.Name, t.Versions)
 	}
 	return hash != "" && (!managed || ownedByAll(t.Observed, owners))
+}
+
+// leaveShared leaves an object as another plan wrote it, and records the versions of this plan as co-owners.
+func leaveShared(w *world, t *Target) Verdict {
+	annotations, isChanged := recordCoOwners(w, t, t.Observed, false)
+	if !isChanged {
+		return Verdict{Outcome: Done}.saying(sayShared(w, t))
+	}
+	after := t.Observed.DeepCopyObject().(olmcore.Object)
+	after.SetAnnotations(annotations)
+	return change(w, t, after)
 }
 
 func sayShared(w *world, t *Target) olmcore.Diagnostic {
@@ -345,18 +351,7 @@ var owning = []string{olmcore.LabelManaged, olmcore.LabelOwner, olmcore.LabelOwn
 func merge(have, want map[string]any, kind kinds.Kind, managed bool) map[string]any {
 	out := runtime.DeepCopyJSON(have)
 	want = runtime.DeepCopyJSON(want)
-	for _, field := range [...]string{"labels", "annotations"} {
-		merged := manifest.Strings(manifest.Fields(out, "metadata"), field)
-		for key, value := range manifest.Strings(manifest.Fields(want, "metadata"), field) {
-			_, has := merged[key]
-			if managed || !(has && kind.Additive) && !(field == "labels" && slices.Contains(owning, key)) {
-				merged[key] = value
-			}
-		}
-		if len(merged) > 0 {
-			manifest.Fields(out, "metadata")[field] = merged
-		}
-	}
+	mergeMetadata(out, want, kind, managed)
 	if kind.Keep != nil {
 		want = kind.Keep(have, want, managed)
 	}
@@ -371,6 +366,23 @@ func merge(have, want map[string]any, kind kinds.Kind, managed bool) map[string]
 		}
 	}
 	return out
+}
+
+// mergeMetadata adds the labels and annotations of want to out, which it writes to.
+func mergeMetadata(out, want map[string]any, kind kinds.Kind, managed bool) {
+	for _, field := range [...]string{"labels", "annotations"} {
+		merged := manifest.Strings(manifest.Fields(out, "metadata"), field)
+		for key, value := range manifest.Strings(manifest.Fields(want, "metadata"), field) {
+			_, exists := merged[key]
+			isKept := exists && kind.Additive || field == "labels" && slices.Contains(owning, key)
+			if managed || !isKept {
+				merged[key] = value
+			}
+		}
+		if len(merged) > 0 {
+			manifest.Fields(out, "metadata")[field] = merged
+		}
+	}
 }
 
 // isFrame tells the fields of every object from those of its kind.
@@ -397,19 +409,22 @@ func holds(have, want any) bool {
 		return true
 	case map[string]any:
 		fields, ok := have.(map[string]any)
-		if !ok && len(want) > 0 {
-			return false
-		}
-		for key, value := range want {
-			// A Service encoded from its type says 0 for a port that it leaves open.
-			if !holds(fields[key], value) && !(key == "targetPort" && (value == int64(0) || value == "")) {
-				return false
-			}
-		}
-		return true
+		return (ok || len(want) == 0) && holdsFields(fields, want)
 	case []any:
 		list, ok := have.([]any)
 		return (ok || len(want) == 0) && slices.EqualFunc(list, want, holds)
 	}
 	return reflect.DeepEqual(have, want) || have == nil && reflect.ValueOf(want).IsZero()
+}
+
+// holdsFields reports whether observed fields contain everything that is wanted. A Service that was encoded from its type contains 0
+// for a target port that it leaves open.
+func holdsFields(have, want map[string]any) bool {
+	for key, value := range want {
+		isOpenPort := key == "targetPort" && (value == int64(0) || value == "")
+		if !isOpenPort && !holds(have[key], value) {
+			return false
+		}
+	}
+	return true
 }

@@ -86,26 +86,47 @@ func withoutRecords(metadata map[string]any) {
 	metadata["annotations"], metadata["labels"] = annotations, labels
 }
 
+// decide returns the Verdict of a definition that the plan can read.
 func (d definition) decide() Verdict {
-	t, w, have := d.t, d.w, d.have
+	v := d.checkVersions()
+	switch {
+	case v.Refused():
+		return v
+	case d.have == nil:
+		return d.create()
+	}
+	return d.update()
+}
+
+// checkVersions refuses a definition without versions, and one for which the versions of the plan cannot be recorded.
+func (d definition) checkVersions() Verdict {
 	if len(d.desired.Spec.Versions) == 0 {
 		return blocked("could not find any versions in the new CRD")
 	}
-	for _, name := range t.Versions {
-		if !MayBeRecorded(name) {
-			return invalid("CustomResourceDefinition %s: %q is no name of a ClusterServiceVersion", t.Key.Name, name)
+	name, versions := d.t.Key.Name, d.t.Versions
+	for _, version := range versions {
+		if !MayBeRecorded(version) {
+			return invalid("CustomResourceDefinition %s: %q is no name of a ClusterServiceVersion", name, version)
 		}
 	}
-	if len(t.Versions) > maxRecorded {
-		return invalid("CustomResourceDefinition %s is made for %d versions; there is room for %d", t.Key.Name, len(t.Versions), maxRecorded)
+	if len(versions) > maxRecorded {
+		return invalid("CustomResourceDefinition %s is made for %d versions; there is room for %d", name, len(versions), maxRecorded)
 	}
-	if have == nil {
-		if v := d.mayCreate(); v.Outcome != Pending {
-			return v
-		}
-		entries, _ := d.recording(nil)
-		return create(w, t, annotated(d.desired, entries, map[string]string{hashKey: d.hash}))
+	return Verdict{}
+}
+
+// create returns the Verdict of a definition that does not exist.
+func (d definition) create() Verdict {
+	if v := d.mayCreate(); v.Outcome != Pending {
+		return v
 	}
+	entries, _ := d.recording(nil)
+	return create(d.w, d.t, annotated(d.desired, entries, map[string]string{hashKey: d.hash}))
+}
+
+// update returns the Verdict of a definition that exists.
+func (d definition) update() Verdict {
+	t, w, have := d.t, d.w, d.have
 	entries, _ := Recorded(have)
 	recorded := !slices.ContainsFunc(t.Versions, func(name string) bool {
 		return !slices.Contains(slices.Collect(maps.Values(entries)), w.Plan.Namespace+"/"+name)
@@ -122,7 +143,7 @@ func (d definition) decide() Verdict {
 	case altered(w, t):
 		return d.served().saying(sayAltered(w, t))
 	}
-	if newer := d.newerOwner(); newer != "" && d.mayKeepConversion() && (narrowed(have, d.desired) != "" || narrowed(d.desired, have) == "") {
+	if newer := d.newerOwner(); newer != "" && d.servesNewer() {
 		return d.write(have, nil).saying(w.about(t.Steps[0], olmcore.Info, report.NewerCRDKept,
 			"CustomResourceDefinition %s is kept as %s needs it", have.Name, newer)).saying(d.sayConvertedElsewhere()...)
 	}
@@ -130,6 +151,12 @@ func (d definition) decide() Verdict {
 		return d.served().saying(sayShared(w, t))
 	}
 	return d.change()
+}
+
+// servesNewer reports whether the observed definition stays as it is for a newer owner: the step's definition would take something
+// away from its users, or it takes nothing away from users of the step's definition.
+func (d definition) servesNewer() bool {
+	return d.mayKeepConversion() && (narrowed(d.have, d.desired) != "" || narrowed(d.desired, d.have) == "")
 }
 
 // change makes the observed definition what the step describes, as far as it may.

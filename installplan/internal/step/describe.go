@@ -21,16 +21,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// fromStatus answers from what is recorded of a step and from the presence of its object, without reading the manifest,
-// where that is enough.
+// fromStatus returns the Verdict of a step from its recorded status and the presence of its object. answered is false if the manifest
+// has to be read.
 func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	if s == nil {
 		return invalid(InvalidPlan), true
 	}
 	keep := Verdict{Outcome: Done, Status: s.Status}
-	refused := Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}
 	if s.Resource.Kind == "" || s.Resource.Name == "" {
-		return refused, true
+		return Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}, true
 	}
 	if w.TakenOver[s.Resolving] {
 		if !olmcore.IsStepDone(s) {
@@ -45,19 +44,24 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	case v1alpha1.StepStatusNotCreated:
 		return keep, true
 	case v1alpha1.StepStatusUnsupportedResource:
-		refused.Message = unsupported(s)
-		return refused, true
+		return Verdict{Outcome: Invalid, Message: unsupported(s), Status: s.Status}, true
 	default:
-		return refused, true
+		return Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}, true
 	}
+	return w.fromObject(s, keep)
+}
+
+// fromObject answers for a step that was applied, from the presence of its object. keep is the Verdict if nothing changed.
+func (w *world) fromObject(s *v1alpha1.Step, keep Verdict) (v Verdict, answered bool) {
 	key, served := kinds.KeyOf(s, w.Plan.Namespace, w.CustomResourceDefinitions)
 	o := w.objects[key]
 	if csv, isCSV := o.(*v1alpha1.ClusterServiceVersion); !served || o == nil || isCSV && csv.IsCopied() {
 		return Verdict{}, false
 	}
-	if o.GetDeletionTimestamp() != nil {
+	switch {
+	case o.GetDeletionTimestamp() != nil:
 		keep.Outcome, keep.Message = Waiting, finishDeleting(key)
-	} else if w.namesOldVersion(o, s) {
+	case w.namesOldVersion(o, s):
 		return Verdict{}, false
 	}
 	return keep, true

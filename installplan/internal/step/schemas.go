@@ -168,12 +168,8 @@ func narrowings(from, to *apiextensionsv1.CustomResourceDefinition, yield func(s
 	case a.PreserveUnknownFields != b.PreserveUnknownFields:
 		return yield("spec.preserveUnknownFields")
 	}
-	var stored *apiextensionsv1.CustomResourceDefinitionVersion
 	for i := range a.Versions {
 		old := &a.Versions[i]
-		if old.Storage && stored == nil {
-			stored = old
-		}
 		if !old.Served && !old.Storage {
 			continue
 		}
@@ -181,11 +177,18 @@ func narrowings(from, to *apiextensionsv1.CustomResourceDefinition, yield func(s
 			return false
 		}
 	}
-	if stored == nil {
+	return narrowedStorage(a, b, yield)
+}
+
+// narrowedStorage compares the stored versions of two definitions. Another version that is stored must keep what the former one kept.
+func narrowedStorage(a, b *apiextensionsv1.CustomResourceDefinitionSpec, yield func(string) bool) bool {
+	isStored := func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage }
+	former := slices.IndexFunc(a.Versions, isStored)
+	if former < 0 {
 		return true
 	}
-	// Another version that is stored must keep what the former one kept.
-	i := slices.IndexFunc(b.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	stored := &a.Versions[former]
+	i := slices.IndexFunc(b.Versions, isStored)
 	switch {
 	case i < 0:
 		return yield("spec.versions[" + stored.Name + "].storage")
@@ -247,20 +250,23 @@ func narrowedSchema(path string, old, next *apiextensionsv1.JSONSchemaProps, yie
 	if field := narrowedValue(old, next); field != "" && !yield(path+field) {
 		return false
 	}
+	return narrowedProperties(path+".properties", old, next, yield) &&
+		narrowedItems(path+".items", old.Items, next.Items, yield) &&
+		narrowedRest(path+".additionalProperties", old.AdditionalProperties, next.AdditionalProperties, yield)
+}
+
+// narrowedProperties compares the fields that two schemas describe. A further field takes something away if old kept unknown fields.
+func narrowedProperties(path string, old, next *apiextensionsv1.JSONSchemaProps, yield func(string) bool) bool {
 	for _, name := range slices.Sorted(maps.Keys(old.Properties)) {
-		was, below := old.Properties[name], path+".properties["+name+"]"
-		if is, has := next.Properties[name]; !has {
-			if !yield(below) {
-				return false
-			}
-		} else if !narrowedSchema(below, &was, &is, yield) {
+		was, below := old.Properties[name], path+"["+name+"]"
+		is, exists := next.Properties[name]
+		switch {
+		case exists && !narrowedSchema(below, &was, &is, yield), !exists && !yield(below):
 			return false
 		}
 	}
-	if len(next.Properties) > len(old.Properties) && old.XPreserveUnknownFields != nil && *old.XPreserveUnknownFields && !yield(path+".properties") {
-		return false
-	}
-	return narrowedItems(path+".items", old.Items, next.Items, yield) && narrowedRest(path+".additionalProperties", old.AdditionalProperties, next.AdditionalProperties, yield)
+	keepsUnknown := old.XPreserveUnknownFields != nil && *old.XPreserveUnknownFields
+	return len(next.Properties) <= len(old.Properties) || !keepsUnknown || yield(path)
 }
 
 func narrowedItems(path string, was, is *apiextensionsv1.JSONSchemaPropsOrArray, yield func(string) bool) bool {
