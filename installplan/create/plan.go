@@ -47,29 +47,37 @@ func Plan(in Input) (out Outcome, err error) {
 	if len(problems) > 0 || len(r.steps) == 0 {
 		return out, nil
 	}
-	plan := r.existing()
-	if r.stale(plan) {
+	switch plan := r.existing(); {
+	case r.stale(plan):
 		out.Diagnostics = append(out.Diagnostics, in.diagnose(nil, olmcore.Warning, ReasonStaleResolution,
 			"the resolution was made for other Subscriptions than those of namespace %s now", in.Namespace))
 		return out, nil
+	case plan != nil:
+		return r.reuse(plan, out), nil
+	case r.wanted():
+		return r.create(out), nil
 	}
-	if plan == nil {
-		if !r.wanted() {
-			return out, nil
-		}
-		if problem := r.tooLarge(cmp.Or(in.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
-			out.Refused = olmcore.Cause{Reason: ReasonPlanTooLarge, Message: problem}
-			out.Diagnostics = append(out.Diagnostics, in.diagnose(nil, olmcore.Error, ReasonPlanTooLarge, "%s", problem))
-			return out, nil
-		}
-		if out.Result = r.awaitSets(); out.Empty() {
-			out.Result = r.notVisible()
-		}
-		if out.Empty() {
-			out.Result = r.newPlan()
-		}
-		return out, nil
+	return out, nil
+}
+
+// create returns an Outcome that creates the plan, unless it is too large or has to wait.
+func (r request) create(out Outcome) Outcome {
+	if problem := r.tooLarge(cmp.Or(r.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
+		out.Refused = olmcore.Cause{Reason: ReasonPlanTooLarge, Message: problem}
+		out.Diagnostics = append(out.Diagnostics, r.diagnose(nil, olmcore.Error, ReasonPlanTooLarge, "%s", problem))
+		return out
 	}
+	if out.Result = r.awaitSets(); out.Empty() {
+		out.Result = r.notVisible()
+	}
+	if out.Empty() {
+		out.Result = r.newPlan()
+	}
+	return out
+}
+
+// reuse returns an Outcome with a plan that exists. A plan that is not finished becomes the plan of this resolution, too.
+func (r request) reuse(plan *v1alpha1.InstallPlan, out Outcome) Outcome {
 	out.Plan, out.Generation = olmcore.RefOf(plan).Unversioned(), plan.Spec.Generation
 	for _, s := range r.subscriptions {
 		if r.changed(s) || r.stranded(s, plan.Spec.ClusterServiceVersionNames, plan.UID) {
@@ -79,12 +87,12 @@ func Plan(in Input) (out Outcome, err error) {
 	switch plan.Status.Phase {
 	case v1alpha1.InstallPlanPhaseComplete:
 	case v1alpha1.InstallPlanPhaseFailed:
-		out.Diagnostics = append(out.Diagnostics, in.diagnose(out.Subscriptions, olmcore.Warning, ReasonPreviousPlanFailed,
+		out.Diagnostics = append(out.Diagnostics, r.diagnose(out.Subscriptions, olmcore.Warning, ReasonPreviousPlanFailed,
 			"InstallPlan %s has this content and failed: %s", plan.Name, plan.Status.Message))
 	default:
 		out.Result = r.limitedToOwnersOf(plan).join(plan)
 	}
-	return out, nil
+	return out
 }
 
 // join makes an existing plan this resolution's plan, too: owners first, then, once it is referred to, its steps.
@@ -159,13 +167,7 @@ func sameRelations(a, b *v1alpha1.InstallPlan) bool {
 // A finished plan is used only while a Subscription references its failure or all of its versions exist. A plan that other sets
 // share is never used.
 func (r request) existing() *v1alpha1.InstallPlan {
-	var same []*v1alpha1.InstallPlan
-	for _, p := range r.plans {
-		superseded := relation.IsSuperseded(p) || !relation.Terminal(p) && len(relation.Later(p, r.plans, r.subscriptions)) > 0
-		if p.DeletionTimestamp == nil && p.Annotations[relation.ContentHash] == r.hash && !superseded && r.holds(p) && !r.isShared(p) {
-			same = append(same, p)
-		}
-	}
+	same := slices.DeleteFunc(slices.Clone(r.plans), func(p *v1alpha1.InstallPlan) bool { return !r.isSame(p) })
 	slices.SortFunc(same, func(a, b *v1alpha1.InstallPlan) int {
 		return cmp.Or(cmp.Compare(b.Spec.Generation, a.Spec.Generation),
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
@@ -183,6 +185,15 @@ func (r request) existing() *v1alpha1.InstallPlan {
 		return latest
 	}
 	return nil
+}
+
+// isSame reports whether a plan has this content, and is not being deleted, superseded or shared with other sets.
+func (r request) isSame(p *v1alpha1.InstallPlan) bool {
+	if p.DeletionTimestamp != nil || p.Annotations[relation.ContentHash] != r.hash || relation.IsSuperseded(p) {
+		return false
+	}
+	isSuperseded := !relation.Terminal(p) && len(relation.Later(p, r.plans, r.subscriptions)) > 0
+	return !isSuperseded && r.holds(p) && !r.isShared(p)
 }
 
 // holds reports whether the steps of a plan, when it has any, are those that its annotation says: anybody who may write
