@@ -49,7 +49,8 @@ func restart(f *facts) decision {
 		}
 		exists := func(c *v1alpha1.ClusterServiceVersion) bool { return c.Name == s.Resolving }
 		isOpen := !olmcore.IsStepDone(s) || !slices.ContainsFunc(f.in.ClusterServiceVersions.Items, exists)
-		if d.steps[i] = s.Status; takenOver[s.Resolving] && isOpen {
+		d.steps[i] = s.Status
+		if takenOver[s.Resolving] && isOpen {
 			d.steps[i] = v1alpha1.StepStatusNotCreated
 		}
 	}
@@ -226,7 +227,8 @@ func (in *Input) isHalfMade() bool {
 		return false
 	}
 	for _, name := range plan.Spec.ClusterServiceVersionNames {
-		if c := versionNamed(in, name); c == nil || !olmcore.NeverInstalled(c) {
+		c := versionNamed(in, name)
+		if c == nil || !olmcore.NeverInstalled(c) {
 			return false
 		}
 	}

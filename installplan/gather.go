@@ -356,7 +356,8 @@ func (g *gatherer) object(s *v1alpha1.Step) {
 // exists reads an object, once, and reports whether there is one.
 func (g *gatherer) exists(gvk schema.GroupVersionKind, namespace, name string) bool {
 	key := olmcore.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}
-	if found, read := g.seen[key]; read || g.err != nil {
+	found, read := g.seen[key]
+	if read || g.err != nil {
 		return found
 	}
 	o, err := olmcore.GetKind(g.ctx, g.r, gvk, namespace, name)
@@ -416,7 +417,8 @@ func namedVersions(in *Input) (names sets.Set[string], all bool) {
 // ownersIn returns the names of the ClusterServiceVersions that the manifest of a step names as owners.
 func ownersIn(s *v1alpha1.Step) (names []string) {
 	text := s.Resource.Manifest
-	if _, isReference := manifest.ParseRef(text); isReference || !strings.Contains(text, "ownerReferences") {
+	_, isReference := manifest.ParseRef(text)
+	if isReference || !strings.Contains(text, "ownerReferences") {
 		return nil
 	}
 	m, err := manifest.Parse(text)

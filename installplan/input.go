@@ -181,12 +181,14 @@ func (in *Input) validate() error {
 	}
 	v := olmcore.ValidateLists()
 	in.lists(&v)
-	if err := cmp.Or(v.Err(), in.Config.Validate()); err != nil || in.isComplete() {
+	err := cmp.Or(v.Err(), in.Config.Validate())
+	if err != nil || in.isComplete() {
 		return err
 	}
 	in.stepLists(&v)
 	in.otherLists(&v)
-	if err := v.Err(); err != nil || !in.looksAtSteps() {
+	err = v.Err()
+	if err != nil || !in.looksAtSteps() {
 		return err
 	}
 	if field := in.unreadForSteps(); field != "" {

@@ -114,7 +114,8 @@ func (in *Input) successor(later []*v1alpha1.InstallPlan) *v1alpha1.InstallPlan 
 	if _, all := relation.TakenOver(plan, in.RelatedPlans.Items); all {
 		return later[0]
 	}
-	if i := slices.IndexFunc(later, relation.HasSteps); i >= 0 && relation.Untouched(plan) {
+	i := slices.IndexFunc(later, relation.HasSteps)
+	if i >= 0 && relation.Untouched(plan) {
 		return later[i]
 	}
 	return nil

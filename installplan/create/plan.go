@@ -53,21 +53,22 @@ func Plan(in Input) (out Outcome, err error) {
 			"the resolution was made for other Subscriptions than those of namespace %s now", in.Namespace))
 		return out, nil
 	case plan != nil:
-		return r.reuse(plan, out), nil
+		return reusePlan(r, plan, out), nil
 	case r.wanted():
-		return r.create(out), nil
+		return createPlan(r, out), nil
 	}
 	return out, nil
 }
 
-// create returns an Outcome that creates the plan, unless it is too large or has to wait.
-func (r request) create(out Outcome) Outcome {
+// createPlan returns an Outcome that creates the plan, unless it is too large or has to wait.
+func createPlan(r request, out Outcome) Outcome {
 	if problem := r.tooLarge(cmp.Or(r.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
 		out.Refused = olmcore.Cause{Reason: ReasonPlanTooLarge, Message: problem}
 		out.Diagnostics = append(out.Diagnostics, r.diagnose(nil, olmcore.Error, ReasonPlanTooLarge, "%s", problem))
 		return out
 	}
-	if out.Result = r.awaitSets(); out.Empty() {
+	out.Result = r.awaitSets()
+	if out.Empty() {
 		out.Result = r.notVisible()
 	}
 	if out.Empty() {
@@ -76,8 +77,8 @@ func (r request) create(out Outcome) Outcome {
 	return out
 }
 
-// reuse returns an Outcome with a plan that exists. A plan that is not finished becomes the plan of this resolution, too.
-func (r request) reuse(plan *v1alpha1.InstallPlan, out Outcome) Outcome {
+// reusePlan returns an Outcome with a plan that exists. A plan that is not finished becomes the plan of this resolution, too.
+func reusePlan(r request, plan *v1alpha1.InstallPlan, out Outcome) Outcome {
 	out.Plan, out.Generation = olmcore.RefOf(plan).Unversioned(), plan.Spec.Generation
 	for _, s := range r.subscriptions {
 		if r.changed(s) || r.stranded(s, plan.Spec.ClusterServiceVersionNames, plan.UID) {
@@ -130,7 +131,8 @@ func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 		if plan.Spec.Approval == v1alpha1.ApprovalManual {
 			status.Phase = v1alpha1.InstallPlanPhaseRequiresApproval
 		}
-		status.Plan, status.BundleLookups, status.CatalogSources = r.steps, r.lookups, catalogsOf(r.steps)
+		status.Plan, status.BundleLookups = r.steps, r.lookups
+		status.CatalogSources = catalogsOf(r.steps)
 		cause := olmcore.Cause{Reason: ReasonPlanReady, Message: "every Subscription that it changes refers to it"}
 		result.Actions = append(result.Actions, olmcore.UpdateStatusOf(plan, after, cause))
 		result.Transitions = append(result.Transitions, olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), r.Now))
@@ -219,7 +221,8 @@ func (r request) installed(p *v1alpha1.InstallPlan) bool {
 // after a grace period.
 func (r request) notVisible() (result olmcore.Result) {
 	await := func(since time.Time, target olmcore.Object, format string, args ...any) {
-		if left := since.Add(input.VisibilityGrace).Sub(r.Now); left > 0 && result.Empty() {
+		left := since.Add(input.VisibilityGrace).Sub(r.Now)
+		if left > 0 && result.Empty() {
 			result.Requeue(left)
 			result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonPlanNotVisible, olmcore.RefOf(target), "", format, args...))
 		}

@@ -110,7 +110,8 @@ func definitionsFor(
 		}
 	}
 	if len(defined) > 0 && *all == nil {
-		if *all, err = olmcore.List[*apiextensionsv1.CustomResourceDefinition](ctx, r, "", nil); err != nil {
+		*all, err = olmcore.List[*apiextensionsv1.CustomResourceDefinition](ctx, r, "", nil)
+		if err != nil {
 			return nil, err
 		}
 	}

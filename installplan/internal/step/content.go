@@ -127,7 +127,8 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 		said = append(said, w.about(t.Steps[0], olmcore.Info, report.UnmanagedObjectUpdated, "%s was there before the operator and gets no owner", t.Key))
 	}
 	after.SetOwnerReferences(refs)
-	if recorded, changed := recordCoOwners(w, t, t.Observed, true); managed && changed {
+	recorded, changed := recordCoOwners(w, t, t.Observed, true)
+	if managed && changed {
 		after.SetAnnotations(olmcore.SetCoOwners(after.GetAnnotations(), olmcore.CoOwners(recorded)))
 	}
 	if same(t.Observed, after) {
@@ -157,7 +158,8 @@ func taken(w *world, t *Target, want string, owners []metav1.OwnerReference, man
 	if !w.wrote(t.Key) || hash == want {
 		return false
 	}
-	if owner, owned := olmcore.OwnerOf(t.Observed.GetLabels()); owned && t.Kind.Labelled {
+	owner, owned := olmcore.OwnerOf(t.Observed.GetLabels())
+	if owned && t.Kind.Labelled {
 		return !w.precedes(owner.Namespace, owner.Name, t.Versions)
 	}
 	return hash != "" && (!managed || ownedByAll(t.Observed, owners))
@@ -224,7 +226,8 @@ func create(w *world, t *Target, o olmcore.Object) Verdict {
 	}
 	own := map[string]string{olmcore.LabelManaged: "true"}
 	for _, pkg := range packages {
-		if key, err := olmcore.ComponentLabelKey(pkg, w.Plan.Namespace); err == nil && pkg != "" {
+		key, err := olmcore.ComponentLabelKey(pkg, w.Plan.Namespace)
+		if err == nil && pkg != "" {
 			own[key] = ""
 		}
 	}
@@ -313,7 +316,8 @@ func isOthers(w *world, t *Target) bool {
 		own := namespace == w.Plan.Namespace && slices.Contains(t.Versions, name)
 		return !own && !w.precedes(namespace, name, t.Versions)
 	}
-	if owner, owned := olmcore.OwnerOf(t.Observed.GetLabels()); owned && t.Kind.Labelled {
+	owner, owned := olmcore.OwnerOf(t.Observed.GetLabels())
+	if owned && t.Kind.Labelled {
 		return theirs(owner.Namespace, owner.Name)
 	}
 	return slices.ContainsFunc(t.Observed.GetOwnerReferences(), func(r metav1.OwnerReference) bool {

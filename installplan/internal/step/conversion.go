@@ -60,7 +60,8 @@ func (d definition) sayConvertedElsewhere() []olmcore.Diagnostic {
 		return nil
 	}
 	by := "another namespace"
-	if client := d.have.Spec.Conversion.Webhook.ClientConfig; client != nil && client.Service != nil {
+	client := d.have.Spec.Conversion.Webhook.ClientConfig
+	if client != nil && client.Service != nil {
 		by = "Service " + client.Service.Name + " of namespace " + client.Service.Namespace
 	}
 	return []olmcore.Diagnostic{d.w.about(d.t.Steps[0], olmcore.Warning, report.ConvertedElsewhere,

@@ -28,7 +28,8 @@ func recordCoOwners(w *world, t *Target, o olmcore.Object, owning bool) (annotat
 		owners = append(owners, w.ownerOf(name))
 	}
 	others := olmcore.CoOwners(before)
-	if owner, labelled := olmcore.OwnerOf(o.GetLabels()); owning && labelled && owner.Kind == kinds.CSV {
+	owner, labelled := olmcore.OwnerOf(o.GetLabels())
+	if owning && labelled && owner.Kind == kinds.CSV {
 		others = append([]olmcore.Owner{owner}, others...)
 	}
 	for _, owner := range others {

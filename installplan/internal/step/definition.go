@@ -126,7 +126,8 @@ func (d definition) create() Verdict {
 
 // update returns the Verdict of a definition that exists.
 func (d definition) update() Verdict {
-	t, w, have := d.t, d.w, d.have
+	t, w := d.t, d.w
+	have := d.have
 	entries, _ := Recorded(have)
 	recorded := !slices.ContainsFunc(t.Versions, func(name string) bool {
 		return !slices.Contains(slices.Collect(maps.Values(entries)), w.Plan.Namespace+"/"+name)
@@ -143,7 +144,8 @@ func (d definition) update() Verdict {
 	case altered(w, t):
 		return d.served().saying(sayAltered(w, t))
 	}
-	if newer := d.newerOwner(); newer != "" && d.servesNewer() {
+	newer := d.newerOwner()
+	if newer != "" && d.servesNewer() {
 		return d.write(have, nil).saying(w.about(t.Steps[0], olmcore.Info, report.NewerCRDKept,
 			"CustomResourceDefinition %s is kept as %s needs it", have.Name, newer)).saying(d.sayConvertedElsewhere()...)
 	}
@@ -161,7 +163,8 @@ func (d definition) servesNewer() bool {
 
 // change makes the observed definition what the step describes, as far as it may.
 func (d definition) change() Verdict {
-	w, have, after := d.w, d.have, d.have.DeepCopy()
+	w, have := d.w, d.have
+	after := have.DeepCopy()
 	after.Labels, _ = olmcore.MergeLabels(after.Labels, d.desired.Labels)
 	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, d.desired.Annotations)
 	after.Spec = *d.desired.Spec.DeepCopy()
@@ -181,13 +184,15 @@ func (d definition) change() Verdict {
 			keepShown(have, after)
 		}
 		kept := have.DeepCopy()
-		after.Spec.Conversion, after.Labels, after.Annotations = kept.Spec.Conversion, kept.Labels, kept.Annotations
+		after.Spec.Conversion = kept.Spec.Conversion
+		after.Labels, after.Annotations = kept.Labels, kept.Annotations
 	}
 	if v := d.mayServe(after); v.Outcome != Pending {
 		return v
 	}
 	judged := d.judgeResources()
-	if problem := d.unsafe(); problem != "" && !judged.Refused() {
+	problem := d.unsafe()
+	if problem != "" && !judged.Refused() {
 		judged.Outcome, judged.Message = Blocked, problem
 	}
 	if judged.Refused() {
@@ -218,7 +223,8 @@ func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, furth
 	if apiequality.Semantic.DeepEqual(d.have.ObjectMeta, after.ObjectMeta) && apiequality.Semantic.DeepEqual(d.have.Spec, after.Spec) {
 		return d.served()
 	}
-	if first := firstInstalledBy(others[olmcore.AnnotationFirstInstalledBy], live, namespace); first != "" && len(d.t.Versions) > 0 {
+	first := firstInstalledBy(others[olmcore.AnnotationFirstInstalledBy], live, namespace)
+	if first != "" && len(d.t.Versions) > 0 {
 		after.Annotations[olmcore.AnnotationFirstInstalledBy] = first
 	}
 	v := change(d.w, d.t, annotated(after, further))
@@ -324,7 +330,8 @@ func (d definition) recording(entries map[string]string) (kept map[string]string
 	}
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		namespace, name, _ := strings.Cut(entries[key], "/")
-		if csv := d.w.version(namespace, name); csv != nil && !csv.IsCopied() || d.w.isAnnounced(namespace, name) {
+		csv := d.w.version(namespace, name)
+		if csv != nil && !csv.IsCopied() || d.w.isAnnounced(namespace, name) {
 			add(entries[key])
 			live = append(live, entries[key])
 		}
@@ -365,7 +372,8 @@ func (d definition) newerOwner() string {
 		return ""
 	}
 	for _, o := range own.Spec.CustomResourceDefinitions.Owned {
-		if v := versionOf(d.have, o.Version); o.Name == d.have.Name && (v == nil || !v.Served) {
+		v := versionOf(d.have, o.Version)
+		if o.Name == d.have.Name && (v == nil || !v.Served) {
 			return ""
 		}
 	}

@@ -55,7 +55,8 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 func (w *world) fromObject(s *v1alpha1.Step, keep Verdict) (v Verdict, answered bool) {
 	key, served := kinds.KeyOf(s, w.Plan.Namespace, w.CustomResourceDefinitions)
 	o := w.objects[key]
-	if csv, isCSV := o.(*v1alpha1.ClusterServiceVersion); !served || o == nil || isCSV && csv.IsCopied() {
+	csv, isCSV := o.(*v1alpha1.ClusterServiceVersion)
+	if !served || o == nil || isCSV && csv.IsCopied() {
 		return Verdict{}, false
 	}
 	switch {
@@ -241,7 +242,8 @@ func (l literal) find(s *v1alpha1.Step) (text string, v Verdict) {
 		return "", blocked("%s", l.problem)
 	}
 	for _, own := range l.steps {
-		if a, b := own.Resource, s.Resource; a.Name == b.Name && a.Kind == b.Kind && a.Version == b.Version && a.Group == b.Group {
+		a, b := own.Resource, s.Resource
+		if a.Name == b.Name && a.Kind == b.Kind && a.Version == b.Version && a.Group == b.Group {
 			return a.Manifest, Verdict{}
 		}
 	}
@@ -257,7 +259,8 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 	for _, i := range steps {
 		s := w.Plan.Status.Plan[i]
 		ref, ok := manifest.ParseRef(s.Resource.Manifest)
-		if _, known := made[ref]; !ok || known || s.Resource.Kind == kinds.PullSecret {
+		_, known := made[ref]
+		if !ok || known || s.Resource.Kind == kinds.PullSecret {
 			continue
 		}
 		if !MayRefer(w.Plan.Namespace, ref.Namespace, w.GlobalNamespace) {

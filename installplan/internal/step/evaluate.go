@@ -164,7 +164,8 @@ func (e *Evaluation) settle(t *Target, v Verdict) {
 
 // requireAccount blocks the plan when the account it runs as is gone: it never falls back to the controller's own.
 func (e *Evaluation) requireAccount(exists bool) {
-	if ref := e.plan.Status.AttenuatedServiceAccountRef; ref != nil && !exists {
+	ref := e.plan.Status.AttenuatedServiceAccountRef
+	if ref != nil && !exists {
 		i := slices.IndexFunc(e.Targets, func(t *Target) bool { return t.Verdict.Action != nil && t.Verdict.Action.Identity() != nil })
 		if i >= 0 {
 			e.settle(e.Targets[i], blocked("serviceaccounts %q not found", ref.Name))

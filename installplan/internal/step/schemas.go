@@ -247,7 +247,8 @@ func narrowedSchema(path string, old, next *apiextensionsv1.JSONSchemaProps, yie
 	if old == nil || next == nil {
 		return old == next || yield(path)
 	}
-	if field := narrowedValue(old, next); field != "" && !yield(path+field) {
+	field := narrowedValue(old, next)
+	if field != "" && !yield(path+field) {
 		return false
 	}
 	return narrowedProperties(path+".properties", old, next, yield) &&
@@ -317,9 +318,12 @@ func narrowedValue(old, next *apiextensionsv1.JSONSchemaProps) string {
 	}
 	a.Nullable = a.Nullable || b.Nullable
 	for _, s := range [...]*apiextensionsv1.JSONSchemaProps{&a, &b} {
-		s.Description, s.Title, s.Example, s.ExternalDocs = "", "", nil, nil
-		s.Required, s.Enum, s.XValidations = nil, nil, nil
-		s.Properties, s.Items, s.AdditionalProperties = nil, nil, nil
+		s.Description, s.Title = "", ""
+		s.Example, s.ExternalDocs = nil, nil
+		s.Required, s.Enum = nil, nil
+		s.XValidations = nil
+		s.Properties, s.Items = nil, nil
+		s.AdditionalProperties = nil
 	}
 	switch {
 	case apiequality.Semantic.DeepEqual(a, b):
