@@ -15,10 +15,10 @@ const Finalizer = relation.Finalizer
 // AnnotationGeneratedBy is on a Subscription that a plan made: the plan's name.
 const AnnotationGeneratedBy = relation.GeneratedBy
 
-// ConditionRetrying is True on a plan whose steps are tried again although the time since status.startTime is over: its
-// transition time is from when the time counts. On a plan that is Failed it says that the API server rejected a write: the
-// open steps of the plan are tried every 10 minutes, as long as a Subscription refers to it, and the plan starts again once
-// the writes are accepted. Without the condition, as OLM leaves a failed plan, they are tried as well.
+// ConditionRetrying is True on a plan that is Installing if the time for its refused steps started anew at the transition time of the
+// condition. It is True on a plan that is Failed if the API server rejected a write. The open steps of the failed plan are then tried
+// every 10 minutes as long as a Subscription references the plan, and the plan starts again once the writes are accepted. The open
+// steps of a plan that OLM failed, which does not have the condition, are tried as well.
 const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 
 // ConditionProgressing is False on a plan that does not progress. The reason is StepRefused, StepFailed or StepWaits, or

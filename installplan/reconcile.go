@@ -13,30 +13,29 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Outcome is what Reconcile asks for and has to say.
+// Outcome is the result of Reconcile, and the requests that only the caller can fulfil.
 type Outcome struct {
 	olmcore.Result
-	// SchemaChanges ask which custom resources new schemas would break: the caller reads those of each version, holds
-	// them against both schemas, and calls Reconcile again with Input.CustomResources before it carries out anything.
-	// Module installplan/crvalidation does that. Who does not judge carries out the Actions: then nothing is refused on
-	// behalf of custom resources. Empty once they were judged.
+	// SchemaChanges ask which custom resources would become invalid under new schemas. The caller validates the resources of each
+	// version against both schemas, and calls Reconcile again with Input.CustomResources before it runs any action. Module
+	// installplan/crvalidation does that. A caller that runs the Actions without it lets the plan break custom resources. Empty
+	// once Input.CustomResources is complete.
 	SchemaChanges []SchemaChange
-	// LostBundles are the lookups of the plan whose unpacked content its steps need and is lost, as they are before
-	// anything is unpacked: the caller takes each through package unpack again. The plan applies nothing meanwhile,
-	// fails when that takes long, and goes on once the content that was planned is back.
+	// LostBundles are the lookups of the bundles whose unpacked content is lost and needed by steps. The caller unpacks each again
+	// with package unpack. The plan applies nothing meanwhile, fails if that takes too long, and continues once the planned
+	// content exists.
 	LostBundles []v1alpha1.BundleLookup
-	// Unpacked, handed back in the next Input for the plan, spares that its bundles are decoded again; nil at rest, and
-	// when they were not needed.
+	// Unpacked belongs into the next Input for the plan, so that bundles are not decoded again. It is nil if no bundle was needed.
 	Unpacked *Memory
-	// Checkpoint, handed back in the next Input for the plan, makes a call at rest cheap; nil where something is asked
-	// for or said.
+	// Checkpoint belongs into the next Input for the plan. It makes a call cheap if nothing changed. It is nil if the Outcome contains
+	// anything but RequeueAfter.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile takes one InstallPlan one round further. Actions are, alone in their result, the repair of the plan's
-// relations or the removal of its finalizer; else the plan's status first, then the objects of its steps in plan order,
-// each under the ServiceAccount that the plan runs as (CustomResourceDefinitions under the controller's own). A plan
-// that is Complete and in order gives the zero Result. The error is an *olmcore.InputError.
+// Reconcile returns the next writes for one InstallPlan. These are either a correction of the plan's relations or the removal of its
+// finalizer, alone, or the status of the plan followed by the objects of its steps in plan order. Objects are written under the
+// ServiceAccount of the plan, except CustomResourceDefinitions. The Result of a plan that is Complete is zero unless its relations
+// are wrong. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncInstallPlans and ExecutePlan.
 // Differs: see doc.go and docs/deviations.md.
