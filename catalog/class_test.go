@@ -71,7 +71,8 @@ func TestEveryPodClassIsComplete(t *testing.T) {
 	require.True(t, catalog.Classes[len(catalog.Classes)-1].Matches(&catalog.RegistryPod{}), "the last row fits every Pod")
 }
 
-// TestEveryNodeStateIsComplete checks that a row whose Pods are lost says why, and that the last row matches every Node.
+// TestEveryNodeStateIsComplete checks that a row whose Pods are lost says why, and that the last row matches every
+// Node.
 func TestEveryNodeStateIsComplete(t *testing.T) {
 	states := map[catalog.NodeState]bool{}
 	for _, row := range catalog.NodeClasses {

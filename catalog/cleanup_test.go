@@ -55,7 +55,8 @@ func TestWhichPodsAreForceDeleted(t *testing.T) {
 		want   graces
 	}{
 		"of a node gone": {nowhere, graces{never: "NodeGone 1", gone4ever: "NodeGone 0", lost: "NodeGone 0", upstream: "NodeGone 0"}},
-		// A clock may be ahead, and the cache of the Nodes stale: a Pod that is ready may serve on a Node that was just created.
+		// A clock may be ahead, and the cache of the Nodes stale: a Pod that is ready may serve on a Node that was just
+		// created.
 		"ready, of a node gone, 99 s after": {both(nowhere, scheduledAgo(99*time.Second)), graces{}},
 		"ready, of a node gone, 100 s after": {
 			both(nowhere, scheduledAgo(100*time.Second)),

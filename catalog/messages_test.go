@@ -37,8 +37,8 @@ func TestNoDecisionDependsOnTheWordingOfAMessage(t *testing.T) {
 	}
 }
 
-// TestARejectionStaysWithItsFirstMessage checks that the recorded message of a rejected Pod is only replaced after the next
-// attempt, because every answer of the API server may have a different text.
+// TestARejectionStaysWithItsFirstMessage checks that the recorded message of a rejected Pod is only replaced after the
+// next attempt, because every answer of the API server may have a different text.
 func TestARejectionStaysWithItsFirstMessage(t *testing.T) {
 	in := converged(t, catalog.Config{}, cool())
 	in.Pods.Items = nil

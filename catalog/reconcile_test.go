@@ -313,7 +313,8 @@ var reconcileCases = map[string]func(*catalog.Input){
 		in.Services.Items = nil
 	}),
 
-	// Faults of OLM, one case each for those that have no test of their own elsewhere, and then what OLM's own tests damage.
+	// Faults of OLM, one case each for those that have no test of their own elsewhere, and then what OLM's own tests
+	// damage.
 	//
 	// Source: operator-lifecycle-manager pkg/controller/registry/reconciler/grpc_test.go.
 	"no defect of OLM: a Pod that tolerates every taint stays on a dead node": func(in *catalog.Input) {

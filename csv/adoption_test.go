@@ -27,8 +27,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// goldenCalledSpec is goldenSpec of an operator that the API server calls, with the hash of its authority: both volumes come
-// first, as in the order of the Go types.
+// goldenCalledSpec is goldenSpec of an operator that the API server calls, with the hash of its authority: both volumes
+// come first, as in the order of the Go types.
 const goldenCalledSpec = `{"replicas":1,"selector":{"matchLabels":{"app":"cool"}},"template":{"metadata":{"labels":{"app":"cool"},` +
 	`"annotations":{"olm.operatorGroup":"group","olm.operatorNamespace":"ns","olm.targetNamespaces":"","olmcahash":"%s"}},` +
 	`"spec":{"volumes":[{"name":"apiservice-cert","secret":{"secretName":"cool-service-cert","items":[{"key":"tls.crt","path":"apiserver.crt"},{"key":"tls.key","path":"apiserver.key"}]}},` +
@@ -82,8 +82,8 @@ func TestWhatOLMInstalledIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestWhatOLMReportedOfAPendingVersionIsLeftAlone checks that the order in which OLM lists ServiceAccounts is kept, and that
-// characters which OLM does not escape stay. Another content of the report is written.
+// TestWhatOLMReportedOfAPendingVersionIsLeftAlone checks that the order in which OLM lists ServiceAccounts is kept, and
+// that characters which OLM does not escape stay. Another content of the report is written.
 func TestWhatOLMReportedOfAPendingVersionIsLeftAlone(t *testing.T) {
 	c := csvtest.Operator("cool.v1", 1)
 	c.UID, c.ResourceVersion = "", ""

@@ -165,8 +165,8 @@ func ofAPIGroup(name string) olmcore.Term   { return olmcore.Term{Of: "API group
 
 var unsettled = olmcore.Term{Of: "unsettled"}
 
-// Concerned returns which original CSVs a change concerns for which Affected, which knows one object alone, returns more
-// than one key. old is nil where it is not known.
+// Concerned returns which original CSVs a change concerns for which Affected, which knows one object alone, returns
+// more than one key. old is nil where it is not known.
 func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
 	switch next := next.(type) {
 	case *operatorsv1.OperatorGroup:

@@ -95,8 +95,8 @@ func runCommand(t *testing.T, c *fake.Cluster, message string) {
 	}
 }
 
-// TestAnAPIGroupOfAnotherIsNotServed is the attack: an author of ClusterServiceVersions serves another version of a group
-// that belongs to another operator. The command of the message allows it.
+// TestAnAPIGroupOfAnotherIsNotServed is the attack: an author of ClusterServiceVersions serves another version of a
+// group that belongs to another operator. The command of the message allows it.
 func TestAnAPIGroupOfAnotherIsNotServed(t *testing.T) {
 	const victims = "CustomResourceDefinition cubes.ice.example.com of the same group"
 	for name, c := range map[string]struct {
@@ -194,8 +194,8 @@ func TestAnAPIGroupOfItsOwnIsServed(t *testing.T) {
 	}
 }
 
-// TestTheFirstOperatorOfAGroupKeepsIt checks that a second operator, in another namespace and with another version of the API
-// group, is refused. It is installed once the first one is gone.
+// TestTheFirstOperatorOfAGroupKeepsIt checks that a second operator, in another namespace and with another version of
+// the API group, is refused. It is installed once the first one is gone.
 func TestTheFirstOperatorOfAGroupKeepsIt(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	require.NoError(t, cluster.Create(fromFiles("base.yaml", "api-v1.yaml")...))
@@ -254,8 +254,8 @@ func TestAnInstalledAPIServiceStays(t *testing.T) {
 	}
 }
 
-// TestAVersionAddedToTheSpecIsRefused checks that a Succeeded ClusterServiceVersion gets no new version of the API group of another
-// operator. The APIService that it has stays.
+// TestAVersionAddedToTheSpecIsRefused checks that a Succeeded ClusterServiceVersion gets no new version of the API
+// group of another operator. The APIService that it has stays.
 func TestAVersionAddedToTheSpecIsRefused(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	victims := definition("victim.example.com", "Cube", "cubes", "v1")
@@ -280,8 +280,8 @@ func TestAVersionAddedToTheSpecIsRefused(t *testing.T) {
 	require.Equal(t, succeeded, phase, message)
 }
 
-// TestAnUpgradeAddsAVersionOfItsOwnGroup checks that an upgrade may add a version although the definition is recorded for the
-// replaced version only, and another operator came with the same definition meanwhile.
+// TestAnUpgradeAddsAVersionOfItsOwnGroup checks that an upgrade may add a version although the definition is recorded
+// for the replaced version only, and another operator came with the same definition meanwhile.
 func TestAnUpgradeAddsAVersionOfItsOwnGroup(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	require.NoError(t, cluster.Create(append(fromFiles("base.yaml"), ice(listsCubes), cubes("ns/ice.v1"))...))
@@ -300,8 +300,8 @@ func TestAnUpgradeAddsAVersionOfItsOwnGroup(t *testing.T) {
 	require.NotNil(t, fake.Find[*apiregistrationv1.APIService](cluster, "", "v2.ice.example.com"))
 }
 
-// TestGroupsBelowOLMsAreReserved checks that only the namespaces of Config may serve the API of the package server. What exists
-// stays.
+// TestGroupsBelowOLMsAreReserved checks that only the namespaces of Config may serve the API of the package server.
+// What exists stays.
 func TestGroupsBelowOLMsAreReserved(t *testing.T) {
 	serving := func(group string) *v1alpha1.ClusterServiceVersion {
 		return ice(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.APIServiceDefinitions.Owned[0].Group = group })
@@ -352,8 +352,8 @@ func TestGroupsBelowOLMsAreReserved(t *testing.T) {
 	}
 }
 
-// TestUnreadDefinitionsDecideNothing checks that a new APIService is neither created nor refused if the definitions of its group
-// were not read. One that exists needs none of them.
+// TestUnreadDefinitionsDecideNothing checks that a new APIService is neither created nor refused if the definitions of
+// its group were not read. One that exists needs none of them.
 func TestUnreadDefinitionsDecideNothing(t *testing.T) {
 	in := served(t)
 	in.GroupDefinitions = olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]{}

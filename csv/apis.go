@@ -104,8 +104,9 @@ const cannotAdopt = "unable to adopt APIService"
 // ownedPath is the field that describes the owned APIServices.
 const ownedPath = "spec.apiservicedefinitions.owned"
 
-// apiServiceConflict returns the message for the status if an owned APIService belongs to another owner, or if it is new
-// and its API group belongs to another; and the Diagnostic that explains it. Both are empty if the CSV may be installed.
+// apiServiceConflict returns the message for the status if an owned APIService belongs to another owner, or if it is
+// new and its API group belongs to another; and the Diagnostic that explains it. Both are empty if the CSV may be
+// installed.
 func (f *facts) apiServiceConflict() (message string, diagnostics []olmcore.Diagnostic) {
 	if !isCalled(f.csv) {
 		return "", nil

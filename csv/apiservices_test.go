@@ -154,7 +154,8 @@ func TestAConflictOverAnAPIServiceNamesTheOther(t *testing.T) {
 	require.Equal(t, "APIService v1.ice.example.com belongs to ClusterServiceVersion other/ice.v1", said[0].Message)
 }
 
-// TestWhatVeryOldVersionsMadeIsFound: what is named after an APIService goes with the installation, when it is the CSV's.
+// TestWhatVeryOldVersionsMadeIsFound: what is named after an APIService goes with the installation, when it is the
+// CSV's.
 func TestWhatVeryOldVersionsMadeIsFound(t *testing.T) {
 	c, d := newWorld(csv.Config{})
 	ours := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: "ns", Name: "ice.v1"}.Labels()

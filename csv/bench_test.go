@@ -217,8 +217,8 @@ func BenchmarkSteps(b *testing.B) {
 }
 
 // BenchmarkCalled compares an operator that the API server calls for admission, conversion and an API with the same
-// operator without: all passes from its creation until it is Succeeded, with the reads of each; and once it is, with and
-// without the Checkpoint.
+// operator without: all passes from its creation until it is Succeeded, with the reads of each; and once it is, with
+// and without the Checkpoint.
 func BenchmarkCalled(b *testing.B) {
 	key := types.NamespacedName{Namespace: "ns", Name: "cool.v1"}
 	webhooks, plain := called("cool.v1", 1), called("cool.v1", 1)
@@ -308,7 +308,8 @@ func BenchmarkGatherManyDeployments(b *testing.B) {
 	}
 }
 
-// TestCostOfManyDeploymentsIsLinear checks that the cost to read and assess a version grows linearly with its Deployments.
+// TestCostOfManyDeploymentsIsLinear checks that the cost to read and assess a version grows linearly with its
+// Deployments.
 func TestCostOfManyDeploymentsIsLinear(t *testing.T) {
 	requireLinear(t, 400, func(n int) func() {
 		snapshot, err := olmcore.NewSnapshot(manyDeployments(n), olmcore.Everything)
@@ -330,8 +331,8 @@ func binding(name, role, account string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// requireLinear checks that the number of allocations grows no faster than the input. It counts allocations because times
-// depend on the machine.
+// requireLinear checks that the number of allocations grows no faster than the input. It counts allocations because
+// times depend on the machine.
 func requireLinear(t *testing.T, n int, prepare func(n int) (call func())) {
 	t.Helper()
 	one, four := testing.AllocsPerRun(1, prepare(n)), testing.AllocsPerRun(1, prepare(4*n))

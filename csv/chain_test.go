@@ -217,8 +217,8 @@ func (w *watch) check(t *rapid.T, c *fake.Cluster) {
 	}
 }
 
-// TestAFailingInstallationRests: an error that may pass is tried again with backoff, an object that the API server calls invalid is
-// not. The CSV stays Failed all the time.
+// TestAFailingInstallationRests: an error that may pass is tried again with backoff, an object that the API server
+// calls invalid is not. The CSV stays Failed all the time.
 func TestAFailingInstallationRests(t *testing.T) {
 	for name, c := range map[string]struct {
 		err         func(target olmcore.Ref) error

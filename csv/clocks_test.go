@@ -29,8 +29,8 @@ const pastGrace = backend.TrustGrace + time.Second
 
 var clockPauses = []time.Duration{time.Second, 20 * time.Second, pastGrace, 4 * time.Minute}
 
-// TestTwoClocksAgreeOnEveryVersion runs two managers in turn whose clocks differ by up to the tolerance, after any history
-// of installations, upgrades and deletions. While time stands still, both stop to write.
+// TestTwoClocksAgreeOnEveryVersion runs two managers in turn whose clocks differ by up to the tolerance, after any
+// history of installations, upgrades and deletions. While time stands still, both stop to write.
 func TestTwoClocksAgreeOnEveryVersion(t *testing.T) {
 	passed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -62,8 +62,9 @@ func TestTwoClocksAgreeOnEveryVersion(t *testing.T) {
 	require.NotZero(t, passed, "no decision depends on a clock")
 }
 
-// TestTwoClocksAgreeOnASuccessorThatWaits runs two managers with different clocks while cool.v1 fails twice. Its installation takes
-// too long, and shortly afterwards its Deployment exceeds its progress deadline. The message of cool.v2 contains the reason of cool.v1.
+// TestTwoClocksAgreeOnASuccessorThatWaits runs two managers with different clocks while cool.v1 fails twice. Its
+// installation takes too long, and shortly afterwards its Deployment exceeds its progress deadline. The message of
+// cool.v2 contains the reason of cool.v1.
 func TestTwoClocksAgreeOnASuccessorThatWaits(t *testing.T) {
 	for _, ahead := range invariant.ClockPairs() {
 		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
@@ -95,7 +96,8 @@ func TestTwoClocksAgreeOnASuccessorThatWaits(t *testing.T) {
 	}
 }
 
-// TestTwoClocksAgreeOnEveryGroup does the same while OperatorGroups, some with a ServiceAccount that is missing, come and go.
+// TestTwoClocksAgreeOnEveryGroup does the same while OperatorGroups, some with a ServiceAccount that is missing, come
+// and go.
 func TestTwoClocksAgreeOnEveryGroup(t *testing.T) {
 	passed := 0
 	rapid.Check(t, func(t *rapid.T) {

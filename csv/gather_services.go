@@ -21,7 +21,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// gatherServices reads what the webhooks and the owned APIServices need, once the requirements and Deployments are read.
+// gatherServices reads what the webhooks and the owned APIServices need, once the requirements and Deployments are
+// read.
 func gatherServices(r *read.Reads, in *Input) {
 	c := in.ClusterServiceVersion
 	if !isCalled(c) {
@@ -83,8 +84,8 @@ func gatherCallers(r *read.Reads, in *Input, services []string) {
 	})
 }
 
-// Terms of who calls an operator: a name, the owner that its labels name, and the Service that it calls; and of an API, its
-// group.
+// Terms of who calls an operator: a name, the owner that its labels name, and the Service that it calls; and of an API,
+// its group.
 const (
 	termCaller  = "caller"
 	termOwner   = "owner"

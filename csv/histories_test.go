@@ -607,9 +607,9 @@ func TestAFrozenVersionSeesWhatChanged(t *testing.T) {
 	}
 }
 
-// TestAFrozenVersionIsTriedAgain: with growing backoff, so that a restart, a grant that no Role shows or a change in the same second
-// does not leave it Failed. The phase stays Failed all the time.
-// OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
+// TestAFrozenVersionIsTriedAgain: with growing backoff, so that a restart, a grant that no Role shows or a change in
+// the same second does not leave it Failed. The phase stays Failed all the time. OLM's case: a group's ServiceAccount
+// without permission: frozen until RBAC changes.
 func TestAFrozenVersionIsTriedAgain(t *testing.T) {
 	in := input(failed, "InstallComponentFailedNoRetry", "install strategy failed: no")
 	in.Now = in.ClusterServiceVersion.Status.LastTransitionTime.Add(time.Hour)

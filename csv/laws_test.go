@@ -602,8 +602,9 @@ func TestTheCheckpointIsSound(t *testing.T) {
 	require.Nil(t, checkpointOf(in), "without versions nothing can be recognised")
 }
 
-// TestTheCheckpointIgnoresDeletion changes each field of Deletion. The Checkpoint of a CSV at rest does not cover them: while it
-// is not being deleted the answer stays the same, and while it is being deleted no Checkpoint is given, and an older one lets go.
+// TestTheCheckpointIgnoresDeletion changes each field of Deletion. The Checkpoint of a CSV at rest does not cover them:
+// while it is not being deleted the answer stays the same, and while it is being deleted no Checkpoint is given, and an
+// older one lets go.
 func TestTheCheckpointIgnoresDeletion(t *testing.T) {
 	in := converged(t, small(t), 3)
 	checkpoint := checkpointOf(in)

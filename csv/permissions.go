@@ -14,9 +14,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Judged is the memory of an installation: what its permissions were judged by, and which of its writes failed. The caller may keep
-// it from Outcome.Judged to the next Input, and must not change it. A CSV that lacks permissions is tried again as soon as the
-// CSV, the account or its grants are different.
+// Judged is the memory of an installation: what its permissions were judged by, and which of its writes failed. The
+// caller may keep it from Outcome.Judged to the next Input, and must not change it. A CSV that lacks permissions is
+// tried again as soon as the CSV, the account or its grants are different.
 type Judged struct {
 	// Generation is the CSV's.
 	Generation int64
@@ -105,8 +105,8 @@ func isRefused(c *version) bool {
 	return c.Status.Phase == v1alpha1.CSVPhaseFailed && c.Status.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
 }
 
-// permissionsRefused holds a CSV that lacks permissions until something changed that may give them. From time to time the rules go
-// on and InstallAgain repeats the installation, because not every grant can be observed.
+// permissionsRefused holds a CSV that lacks permissions until something changed that may give them. From time to time
+// the rules go on and InstallAgain repeats the installation, because not every grant can be observed.
 func permissionsRefused(f *facts) (decision, bool) {
 	if !f.refused {
 		return decision{}, false

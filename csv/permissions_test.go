@@ -160,8 +160,8 @@ func TestARuleIsSatisfiedJustWhenEveryPartOfItIsAllowed(t *testing.T) {
 	})
 }
 
-// anyRule draws a rule over a small vocabulary, with every sort of wildcard; ruleOf one whose parts have at least so many
-// values.
+// anyRule draws a rule over a small vocabulary, with every sort of wildcard; ruleOf one whose parts have at least so
+// many values.
 var anyRule = ruleOf(1)
 
 func ruleOf(least int) *rapid.Generator[rbacv1.PolicyRule] {

@@ -207,9 +207,9 @@ func install(f *facts) (decision, bool) {
 	return d, true
 }
 
-// installAgain repeats an installation that failed, from Failed. What the API server called invalid is not written again until it
-// changes; other failures are tried again with backoff. If the operator becomes healthy meanwhile, the CSV is Succeeded, unless
-// what failed is a repair that Succeeded would ask for again at once.
+// installAgain repeats an installation that failed, from Failed. What the API server called invalid is not written
+// again until it changes; other failures are tried again with backoff. If the operator becomes healthy meanwhile, the
+// CSV is Succeeded, unless what failed is a repair that Succeeded would ask for again at once.
 func installAgain(f *facts) (decision, bool) {
 	if f.csv.Status.Reason != v1alpha1.CSVReasonComponentFailed && !f.refused {
 		return decision{}, false
@@ -259,9 +259,9 @@ func afterInstallation(f *facts, todo deployment.Installation) (d decision) {
 	return d
 }
 
-// isReportedLater reports whether a status contains a failed installation that ended no earlier than the given time. Two managers
-// remember different failures. Without this rule they would overwrite each other's message without end. A time that no clock within
-// olmcore.ClockTolerance can have written does not count.
+// isReportedLater reports whether a status contains a failed installation that ended no earlier than the given time.
+// Two managers remember different failures. Without this rule they would overwrite each other's message without end. A
+// time that no clock within olmcore.ClockTolerance can have written does not count.
 func isReportedLater(s *v1alpha1.ClusterServiceVersionStatus, failedAt, now time.Time) bool {
 	isInstallation := s.Reason == v1alpha1.CSVReasonComponentFailed || s.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
 	return s.Phase == v1alpha1.CSVPhaseFailed && isInstallation && !failedAt.IsZero() && s.LastUpdateTime != nil &&
@@ -327,8 +327,8 @@ func stillInstalling(f *facts) (decision, bool) {
 	return d, true
 }
 
-// stillFailed installs again what is missing or outdated. It stays if everything is as it should be and only not available, as
-// installing it again would change nothing.
+// stillFailed installs again what is missing or outdated. It stays if everything is as it should be and only not
+// available, as installing it again would change nothing.
 func stillFailed(f *facts) (decision, bool) {
 	d, state := f.health(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall)
 	if state == deployment.Waiting && d.Phase == v1alpha1.CSVPhasePending {

@@ -54,12 +54,12 @@ const (
 	// for it.
 	ReasonGroupNotReady = "GroupNotReady"
 	// ReasonAPIConflict means that OperatorGroups with a common namespace provide the same API. The named
-	// ClusterServiceVersion is not installed. Remove one of the two operators, or give the groups separate targets. To keep an
-	// API for an operator, set spec.staticProvidedAPIs of its OperatorGroup, and list the API in the annotation
+	// ClusterServiceVersion is not installed. Remove one of the two operators, or give the groups separate targets. To
+	// keep an API for an operator, set spec.staticProvidedAPIs of its OperatorGroup, and list the API in the annotation
 	// olm.providedAPIs.
 	ReasonAPIConflict = "APIConflict"
-	// ReasonAPIServiceConflict: an owned APIService exists and is another's, so the operator is not installed. Remove it or
-	// the operator that it belongs to; one that was left behind goes with package sweep.
+	// ReasonAPIServiceConflict: an owned APIService exists and is another's, so the operator is not installed. Remove it
+	// or the operator that it belongs to; one that was left behind goes with package sweep.
 	ReasonAPIServiceConflict = "APIServiceConflict"
 	// ReasonAPIGroupConflict: an owned APIService does not exist yet, and its API group belongs to another operator or is
 	// reserved, so the operator is not installed. Run the command in the message to allow it.
@@ -76,8 +76,8 @@ const (
 	ReasonCRDKindMismatch = "CRDKindMismatch"
 	// ReasonReplacesCycle: CSVs replace each other in a cycle; the newest is taken for the head. Correct spec.replaces.
 	ReasonReplacesCycle = "ReplacesCycle"
-	// ReasonCertificatesNeeded: Outcome.Certificates must be issued before anything is installed or renewed. Answer them in
-	// Input.Issued; package controllers does so with Options.Issuer.
+	// ReasonCertificatesNeeded: Outcome.Certificates must be issued before anything is installed or renewed. Answer them
+	// in Input.Issued; package controllers does so with Options.Issuer.
 	ReasonCertificatesNeeded = "CertificatesNeeded"
 	// ReasonWebhookRulesKept means that a webhook configuration keeps rules that a new one would not get, because the
 	// OperatorGroup does not select all namespaces. The next version of the operator gets narrower rules or is refused. A
@@ -85,13 +85,14 @@ const (
 	// the operator, give it an OperatorGroup that selects all namespaces, or run the command of the message.
 	ReasonWebhookRulesKept = webhook.ReasonRulesKept
 	// ReasonWebhookRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although
-	// the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan recorded that the
-	// CRD came with this operator alone. A manager reports it once after a start, and again together with writes. Assess
-	// always reports it. Give the operator an OperatorGroup that selects all namespaces, or run the command of the message.
+	// the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan recorded that
+	// the CRD came with this operator alone. A manager reports it once after a start, and again together with writes.
+	// Assess always reports it. Give the operator an OperatorGroup that selects all namespaces, or run the command of the
+	// message.
 	ReasonWebhookRulesNarrowed = webhook.ReasonRulesNarrowed
-	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD. Its
-	// conversion is not changed, also if the next version of the operator needs that. A manager reports it once after a
-	// start, and again together with writes. Assess always reports it. A cluster administrator runs the command of the
+	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD.
+	// Its conversion is not changed, also if the next version of the operator needs that. A manager reports it once after
+	// a start, and again together with writes. Assess always reports it. A cluster administrator runs the command of the
 	// message for each CRD to allow it.
 	ReasonConversionKept = webhook.ReasonConversionKept
 )

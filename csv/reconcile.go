@@ -136,8 +136,8 @@ func (f *facts) result(d decision) olmcore.Result {
 	return res
 }
 
-// sameRequirements reports whether a recorded requirement report has the entries of a new one. Their order does not count, because
-// OLM lists ServiceAccounts in random order. Neither do escaped characters, because OLM escapes none.
+// sameRequirements reports whether a recorded requirement report has the entries of a new one. Their order does not
+// count, because OLM lists ServiceAccounts in random order. Neither do escaped characters, because OLM escapes none.
 func sameRequirements(recorded, report []v1alpha1.RequirementStatus) bool {
 	return equality.Semantic.DeepEqual(recorded, report) ||
 		equality.Semantic.DeepEqual(sortedRequirements(printedRequirements(recorded)), sortedRequirements(report))

@@ -122,8 +122,8 @@ func servingUnread(f *facts) []string {
 // certificatePace is how soon a certificate that was not issued is asked for again.
 const certificatePace = 10 * time.Second
 
-// keptDiagnostics returns the Diagnostics about webhooks, conversions and APIServices that exist and would not be created today.
-// A version that is replaced has none.
+// keptDiagnostics returns the Diagnostics about webhooks, conversions and APIServices that exist and would not be
+// created today. A version that is replaced has none.
 func keptDiagnostics(f *facts) []olmcore.Diagnostic {
 	if f.isLeaving() {
 		return nil
@@ -144,8 +144,8 @@ func updateBundles(f *facts) []olmcore.Action {
 	return slices.Concat(apiservice.UpdateBundles(f.apis), webhook.UpdateBundles(f.webhooks))
 }
 
-// installation is what is left to do until all of the operator is installed: its certificates and who trusts them first,
-// then the Deployments, then who calls them.
+// installation is what is left to do until all of the operator is installed: its certificates and who trusts them
+// first, then the Deployments, then who calls them.
 func (f *facts) installation() deployment.Installation {
 	source, tries := f.source(), triesOf(f)
 	account, _ := olmcore.AccountOf(f.group)
@@ -239,8 +239,8 @@ func (s services) needsRepair() bool {
 // disruptedPace is how often an APIService is looked at whose Pods are on their way.
 const disruptedPace = 10 * time.Second
 
-// health judges all parts of the operator. What of it needs time, or does not exist, leads to a phase and a reason; what is
-// outdated, or can only be mended by installing it again, back to the installation.
+// health judges all parts of the operator. What of it needs time, or does not exist, leads to a phase and a reason;
+// what is outdated, or can only be mended by installing it again, back to the installation.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, updateInstallStatus.
 // Differs: what is missing while the CSV is Installing is installed again at once, not after the timeout.

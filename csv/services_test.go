@@ -241,7 +241,8 @@ func TestWhatIsDescribedNoMoreGoes(t *testing.T) {
 	require.NotContains(t, crd.Annotations, "olmcore/converted-by")
 }
 
-// TestWhateverIsTakenAwayComesBack deletes each object that belongs to the operator: it is mended, and the API server can call the operator again.
+// TestWhateverIsTakenAwayComesBack deletes each object that belongs to the operator: it is mended, and the API server
+// can call the operator again.
 func TestWhateverIsTakenAwayComesBack(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	mended := 0

@@ -83,8 +83,8 @@ func (a Assessment) ofCleanup(in *Input) (Assessment, error) {
 	return a, err
 }
 
-// rule is one row of the phase machine. From are the phases in which the row applies, To those that it leads to: its own
-// phase if it changes the reason, none if it changes neither.
+// rule is one row of the phase machine. From are the phases in which the row applies, To those that it leads to: its
+// own phase if it changes the reason, none if it changes neither.
 type rule = olmcore.Rule[phase, *facts, decision]
 
 // Sets of phases.
@@ -196,8 +196,8 @@ func printed(f *facts, d decision) decision {
 	return d
 }
 
-// decision is what one call makes of its facts, before the status is built. Its status is equal to the recorded one when
-// nothing changes.
+// decision is what one call makes of its facts, before the status is built. Its status is equal to the recorded one
+// when nothing changes.
 type decision struct {
 	Assessment
 	// reported: the report of the facts goes into status.requirementStatus; refresh: without an entry in the history.

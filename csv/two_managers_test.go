@@ -15,8 +15,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestFailureOfTheLastTryStays checks that a manager replaces the message of another one only if its own try ended later. Each
-// manager remembers the failures of its own tries, so that two of them would otherwise replace each other's message without end.
+// TestFailureOfTheLastTryStays checks that a manager replaces the message of another one only if its own try ended
+// later. Each manager remembers the failures of its own tries, so that two of them would otherwise replace each other's
+// message without end.
 func TestFailureOfTheLastTryStays(t *testing.T) {
 	const quota, policy = "install strategy failed: quota", "install strategy failed: policy"
 	hourAgo, future := now.Add(-time.Hour), now.Add(olmcore.ClockTolerance+time.Second)
@@ -46,9 +47,9 @@ func TestFailureOfTheLastTryStays(t *testing.T) {
 	}
 }
 
-// TestRenewalBeginsWhenEachClockAgrees checks that a version leaves Succeeded for a renewal so late that a manager whose clock is behind
-// by the tolerance finds the certificate due as well. Otherwise that manager would end the installation, and the other one
-// begin it again, without end.
+// TestRenewalBeginsWhenEachClockAgrees checks that a version leaves Succeeded for a renewal so late that a manager
+// whose clock is behind by the tolerance finds the certificate due as well. Otherwise that manager would end the
+// installation, and the other one begin it again, without end.
 func TestRenewalBeginsWhenEachClockAgrees(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	well := calledIn(t, cluster)

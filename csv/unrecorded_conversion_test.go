@@ -30,8 +30,8 @@ func liveCRD(cluster *fake.Cluster) *apiextensionsv1.CustomResourceDefinition {
 	return fake.Find[*apiextensionsv1.CustomResourceDefinition](cluster, "", "cools.example.com")
 }
 
-// TestAConversionOfHelmsCRDIsNotTaken is the attack of an operator that lists the CRD of a Helm release as owned. It also checks that
-// the command of the message allows the conversion, also for the next version.
+// TestAConversionOfHelmsCRDIsNotTaken is the attack of an operator that lists the CRD of a Helm release as owned. It
+// also checks that the command of the message allows the conversion, also for the next version.
 func TestAConversionOfHelmsCRDIsNotTaken(t *testing.T) {
 	ctx := t.Context()
 	cluster, driver := newWorld(csv.Config{})
@@ -78,8 +78,8 @@ func strategyOf(crd *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.C
 	return crd.Spec.Conversion.Strategy
 }
 
-// TestAConversionThatOLMMadeIsKept checks that an operator that OLM made convert the CRD of a Helm release converts it on, that
-// nothing but the caBundle follows it, and that a Diagnostic says so.
+// TestAConversionThatOLMMadeIsKept checks that an operator that OLM made convert the CRD of a Helm release converts it
+// on, that nothing but the caBundle follows it, and that a Diagnostic says so.
 func TestAConversionThatOLMMadeIsKept(t *testing.T) {
 	made, _ := install(t, called("cool.v1", 1))
 	cluster, driver := newWorld(csv.Config{})

@@ -11,16 +11,16 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// mayKeepCertificates reports whether the CSV is Pending or Replacing and its Pods may still serve. Without a confirmed OperatorGroup
-// it is unknown which account may write, and the result is false.
+// mayKeepCertificates reports whether the CSV is Pending or Replacing and its Pods may still serve. Without a confirmed
+// OperatorGroup it is unknown which account may write, and the result is false.
 func mayKeepCertificates(f *facts) bool {
 	waits := f.phase == v1alpha1.CSVPhasePending || f.phase == v1alpha1.CSVPhaseReplacing && f.Successor != nil && !f.Followed
 	_, confirmed := olmcore.AccountOf(f.group)
 	return waits && isCalled(f.csv) && f.group != nil && confirmed && specError(f.csv) == ""
 }
 
-// keepCertificates adds the renewal of certificates to a decision that keeps the phase: requests, and updates of Secrets, Deployments
-// and caBundles.
+// keepCertificates adds the renewal of certificates to a decision that keeps the phase: requests, and updates of
+// Secrets, Deployments and caBundles.
 //
 // Differs: OLM does nothing for such a version, so that its webhooks and APIServices fail once its certificate expires.
 func keepCertificates(f *facts, d decision) decision {

@@ -42,8 +42,8 @@ func phaseIn(cluster *fake.Cluster, name string) phaseName {
 	return "gone"
 }
 
-// TestReplacingVersionRenewsItsCertificates checks that a version that waits for its successor serves longer than its first
-// certificate is valid, and that the successor takes over afterwards.
+// TestReplacingVersionRenewsItsCertificates checks that a version that waits for its successor serves longer than its
+// first certificate is valid, and that the successor takes over afterwards.
 func TestReplacingVersionRenewsItsCertificates(t *testing.T) {
 	refuse := func(cluster *fake.Cluster) { refuseDeployment(cluster, olmcore.VerbCreate, "cool-next") }
 	deleteSecret := func(cluster *fake.Cluster) {
@@ -105,8 +105,8 @@ func create(t *testing.T, cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersi
 	}
 }
 
-// TestSuccessorThatOwnsTheSecretRenewsIt checks that a Pending version renews the certificate of a Secret that it took over
-// before it lost a requirement. The version before still owns the Deployment, and replaces its Pods.
+// TestSuccessorThatOwnsTheSecretRenewsIt checks that a Pending version renews the certificate of a Secret that it took
+// over before it lost a requirement. The version before still owns the Deployment, and replaces its Pods.
 func TestSuccessorThatOwnsTheSecretRenewsIt(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	refuseDeployment(cluster, olmcore.VerbUpdate, "cool")
@@ -131,8 +131,8 @@ func TestPendingVersionRenewsItsCertificates(t *testing.T) {
 	require.Equal(t, pending, phaseIn(cluster, "cool.v1"))
 }
 
-// TestReplacingVersionKeepsItsTargetNamespaces checks that the annotation of a Replacing version says what its Pods watch. Its
-// Deployments are not updated, so its annotations do not follow the OperatorGroup either.
+// TestReplacingVersionKeepsItsTargetNamespaces checks that the annotation of a Replacing version says what its Pods
+// watch. Its Deployments are not updated, so its annotations do not follow the OperatorGroup either.
 func TestReplacingVersionKeepsItsTargetNamespaces(t *testing.T) {
 	in := input(replacing, "BeingReplaced", "being replaced by csv: cool.v2")
 	successorOf(&in, pending)
@@ -142,8 +142,8 @@ func TestReplacingVersionKeepsItsTargetNamespaces(t *testing.T) {
 	require.Empty(t, reconciled(t, in).Actions)
 }
 
-// TestAdoptingAStuckUpgradeWritesNothing checks that nothing is written when the library takes over a cluster in which an upgrade
-// is stuck.
+// TestAdoptingAStuckUpgradeWritesNothing checks that nothing is written when the library takes over a cluster in which
+// an upgrade is stuck.
 func TestAdoptingAStuckUpgradeWritesNothing(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	create(t, cluster, waitingSuccessor())
@@ -202,8 +202,8 @@ func TestWaitingVersionIsOnlyRenewed(t *testing.T) {
 	}
 }
 
-// TestCertificatesAreNotRenewedFromIncompleteLists checks that nothing is written for a Replacing version from lists that were not
-// read, and nothing without a single OperatorGroup whose account is known.
+// TestCertificatesAreNotRenewedFromIncompleteLists checks that nothing is written for a Replacing version from lists
+// that were not read, and nothing without a single OperatorGroup whose account is known.
 func TestCertificatesAreNotRenewedFromIncompleteLists(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	create(t, cluster, waitingSuccessor())
@@ -236,8 +236,8 @@ func TestCertificatesAreNotRenewedFromIncompleteLists(t *testing.T) {
 	}
 }
 
-// TestRenewalThatCannotEndIsNotRepeatedAtOnce checks that a Replacing version does not reconcile every second while the API server
-// rejects updates of the caBundles of its clients.
+// TestRenewalThatCannotEndIsNotRepeatedAtOnce checks that a Replacing version does not reconcile every second while the
+// API server rejects updates of the caBundles of its clients.
 func TestRenewalThatCannotEndIsNotRepeatedAtOnce(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	create(t, cluster, waitingSuccessor())
@@ -265,8 +265,8 @@ func refuseDeployment(cluster *fake.Cluster, verb olmcore.Verb, name string) {
 	}
 }
 
-// servesFor advances the clock by nearly twice the validity of a certificate, and requires that the API server can always call the
-// operator.
+// servesFor advances the clock by nearly twice the validity of a certificate, and requires that the API server can
+// always call the operator.
 func servesFor(t *testing.T, cluster *fake.Cluster, driver *fake.Driver) {
 	t.Helper()
 	for range 2 {
@@ -279,8 +279,9 @@ func servesFor(t *testing.T, cluster *fake.Cluster, driver *fake.Driver) {
 	}
 }
 
-// TestTwoClocksAgreeOnCertificates runs two managers whose clocks differ, while an upgrade is stuck in any of its phases and
-// certificates expire. While time stands still both stop to write, and the API server can call the operator at any time.
+// TestTwoClocksAgreeOnCertificates runs two managers whose clocks differ, while an upgrade is stuck in any of its
+// phases and certificates expire. While time stands still both stop to write, and the API server can call the operator
+// at any time.
 func TestTwoClocksAgreeOnCertificates(t *testing.T) {
 	ctx := context.Background()
 	renewals, kept := 0, 0

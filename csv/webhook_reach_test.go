@@ -51,7 +51,8 @@ func onlyWebhook(t *testing.T, c *fake.Cluster) *mutating {
 	return slices.Concat(found, []*mutating{nil})[0]
 }
 
-// TestATenantsWebhookReachesNoClusterScopedObject is the attack of a tenant whose OperatorGroup targets his own namespace.
+// TestATenantsWebhookReachesNoClusterScopedObject is the attack of a tenant whose OperatorGroup targets his own
+// namespace.
 func TestATenantsWebhookReachesNoClusterScopedObject(t *testing.T) {
 	for _, c := range []*v1alpha1.ClusterServiceVersion{
 		limited("rbac.authorization.k8s.io", "clusterroles"), limited("apiextensions.k8s.io", "customresourcedefinitions"),
@@ -79,8 +80,8 @@ func TestATenantsWebhookReachesNoClusterScopedObject(t *testing.T) {
 	require.Equal(t, admissionregistrationv1.NamespacedScope, *onlyWebhook(t, cluster).Webhooks[0].Rules[0].Scope)
 }
 
-// TestTheCommandOfARefusalAllowsTheWebhook checks that an operator that supports one namespace only gets its webhook after a cluster
-// administrator ran the command of the message.
+// TestTheCommandOfARefusalAllowsTheWebhook checks that an operator that supports one namespace only gets its webhook
+// after a cluster administrator ran the command of the message.
 func TestTheCommandOfARefusalAllowsTheWebhook(t *testing.T) {
 	cluster, driver := install(t, limited("", "nodes"))
 	_, why, message := statusOf(cluster)
@@ -99,7 +100,8 @@ func TestTheCommandOfARefusalAllowsTheWebhook(t *testing.T) {
 	require.Equal(t, want, onlyWebhook(t, cluster).Webhooks[0].Rules)
 }
 
-// adoptedWithRules returns a cluster in which OLM installed an operator for its own namespace with a webhook for ClusterRoles.
+// adoptedWithRules returns a cluster in which OLM installed an operator for its own namespace with a webhook for
+// ClusterRoles.
 func adoptedWithRules(t *testing.T) (*fake.Cluster, *fake.Driver) {
 	made, _ := install(t, limited("", "pods"))
 	w := limited("rbac.authorization.k8s.io", "clusterroles").Spec.WebhookDefinitions[0]
@@ -123,8 +125,8 @@ func adoptedWithRules(t *testing.T) (*fake.Cluster, *fake.Driver) {
 	return cluster, driver
 }
 
-// TestWhatOLMInstalledKeepsItsRules checks that a webhook that OLM installed for cluster-scoped objects stays, also when its
-// certificate is renewed, and that it is installed no second time.
+// TestWhatOLMInstalledKeepsItsRules checks that a webhook that OLM installed for cluster-scoped objects stays, also
+// when its certificate is renewed, and that it is installed no second time.
 func TestWhatOLMInstalledKeepsItsRules(t *testing.T) {
 	cluster, driver := adoptedWithRules(t)
 	before := onlyWebhook(t, cluster)

@@ -26,44 +26,67 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.KeyOf(o) == (olmcore.Key{}) {
 		return nil
 	}
-	isEverywhere := false
 	switch x := o.(type) {
 	case *v1alpha1.InstallPlan:
 		return []types.NamespacedName{{Namespace: x.Namespace}, {Namespace: x.Namespace, Name: x.Name}}
 	case *corev1.Namespace:
 		return []types.NamespacedName{{Namespace: x.Name}}
-	case *operatorsv1.OperatorGroup:
-	case *corev1.ConfigMap:
-		isEverywhere = bundle.IsUnpacked(x) // plans of any namespace refer to it
-	case *v1alpha1.ClusterServiceVersion:
-		// One that owns CustomResourceDefinitions counts wherever they are installed.
-		isEverywhere = len(x.Spec.CustomResourceDefinitions.Owned) > 0 && !x.IsCopied()
-	case *corev1.Secret:
-		// One that holds registry credentials may be copied to any namespace, any one by OLM's way.
-		isEverywhere = x.Type == corev1.SecretTypeDockerConfigJson || x.Type == corev1.SecretTypeDockercfg || x.Type == corev1.SecretTypeOpaque || x.Type == ""
-	case *apiregistrationv1.APIService:
-		// It counts wherever a CustomResourceDefinition of its group is created, unless it follows definitions.
-		if apigroup.FollowsDefinitions(x) {
-			return nil
-		}
-		isEverywhere = true
-	case *v1alpha1.CatalogSource:
-		if len(x.Spec.Secrets) == 0 {
-			return nil
-		}
-		isEverywhere = true // it may be the one that allows a copy
-	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
-		_, known := kinds.Known[olmcore.GVKOf(o).Kind]
-		isEverywhere = known || x.GetNamespace() == ""
-	default:
-		k, served := kinds.Of(olmcore.GVKOf(o))
-		if !served {
-			return nil
-		}
-		isEverywhere = !k.Namespaced
 	}
-	if isEverywhere {
+	switch {
+	case affectsNoPlan(o):
+		return nil
+	case affectsAllNamespaces(o):
 		return []types.NamespacedName{{}}
 	}
 	return []types.NamespacedName{{Namespace: o.GetNamespace()}}
+}
+
+// affectsNoPlan reports whether no plan depends on an object.
+func affectsNoPlan(o olmcore.Object) bool {
+	switch x := o.(type) {
+	case *apiregistrationv1.APIService:
+		return apigroup.FollowsDefinitions(x)
+	case *v1alpha1.CatalogSource:
+		return len(x.Spec.Secrets) == 0
+	case *operatorsv1.OperatorGroup, *v1alpha1.ClusterServiceVersion, *corev1.ConfigMap, *corev1.Secret,
+		*unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		return false
+	}
+	_, isServed := kinds.Of(olmcore.GVKOf(o))
+	return !isServed
+}
+
+// affectsAllNamespaces reports whether plans of all namespaces may depend on an object, not only those of its own
+// namespace.
+func affectsAllNamespaces(o olmcore.Object) bool {
+	switch x := o.(type) {
+	case *operatorsv1.OperatorGroup:
+		return false
+	case *corev1.ConfigMap:
+		return bundle.IsUnpacked(x) // plans of any namespace may refer to it
+	case *v1alpha1.ClusterServiceVersion:
+		// A version that owns CustomResourceDefinitions counts in every namespace in which they are installed.
+		return len(x.Spec.CustomResourceDefinitions.Owned) > 0 && !x.IsCopied()
+	case *corev1.Secret:
+		return mayBePullSecret(x)
+	case *apiregistrationv1.APIService, *v1alpha1.CatalogSource:
+		// An APIService counts in every namespace in which a definition of its group is created. A CatalogSource may allow
+		// the copy of a Secret to any namespace.
+		return true
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		_, isKnown := kinds.Known[olmcore.GVKOf(o).Kind]
+		return isKnown || x.GetNamespace() == ""
+	}
+	kind, _ := kinds.Of(olmcore.GVKOf(o))
+	return !kind.Namespaced
+}
+
+// mayBePullSecret reports whether a plan of another namespace may copy a Secret: it contains registry credentials, or,
+// as OLM allows it, any other content.
+func mayBePullSecret(s *corev1.Secret) bool {
+	switch s.Type {
+	case corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg, corev1.SecretTypeOpaque, "":
+		return true
+	}
+	return false
 }

@@ -60,9 +60,9 @@ const (
 	retrying = "retrying execution due to error: "
 )
 
-// TestADefinitionAddsToNoGroupThatAnotherServes checks that a plan creates no CustomResourceDefinition in an API group that another
-// operator serves with an APIService, whatever account it runs as. Clients could prefer the version of the definition. An operator
-// that brings both keeps working.
+// TestADefinitionAddsToNoGroupThatAnotherServes checks that a plan creates no CustomResourceDefinition in an API group
+// that another operator serves with an APIService, whatever account it runs as. Clients could prefer the version of the
+// definition. An operator that brings both keeps working.
 func TestADefinitionAddsToNoGroupThatAnotherServes(t *testing.T) {
 	const refused = "CustomResourceDefinition things.example.com is not created: " + notOurs + shareWith + "olmcore/api-group-shared-with="
 	theirs := func(change ...func(*apiregistrationv1.APIService)) []olmcore.Object {
@@ -116,8 +116,8 @@ func TestADefinitionAddsToNoGroupThatAnotherServes(t *testing.T) {
 	}
 }
 
-// TestAnAccountServesNoVersionInTheGroupOfOthers checks that a plan under an account makes no definition of its own operator serve a
-// further version in an API group that another operator serves with an APIService.
+// TestAnAccountServesNoVersionInTheGroupOfOthers checks that a plan under an account makes no definition of its own
+// operator serve a further version in an API group that another operator serves with an APIService.
 func TestAnAccountServesNoVersionInTheGroupOfOthers(t *testing.T) {
 	const refused = "CustomResourceDefinition things.example.com does not get version v2: " + notOurs + shareWith +
 		"olmcore/api-group-shared-with=ops"

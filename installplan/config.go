@@ -51,9 +51,10 @@ type Config struct {
 	// that take nothing away from others; the annotation olmcore/changeable-by on it names namespaces, separated by
 	// commas, whose plans may change it regardless.
 	ChangeOwnedCRDs bool `json:"changeOwnedCRDs,omitempty"`
-	// SeparatePlans makes package controllers create one InstallPlan for each set of Subscriptions that depend on each other
-	// (create.Sets). An Automatic Subscription then does not wait for the approval of an unrelated one. Other callers pass each Set to
-	// create.Plan and set subscription.Input.SeparatePlans. false: one plan for each namespace, as in OLM.
+	// SeparatePlans makes package controllers create one InstallPlan for each set of Subscriptions that depend on each
+	// other (create.Sets). An Automatic Subscription then does not wait for the approval of an unrelated one. Other
+	// callers pass each Set to create.Plan and set subscription.Input.SeparatePlans. false: one plan for each namespace,
+	// as in OLM.
 	SeparatePlans bool `json:"separatePlans,omitempty"`
 	// MaxStatusBytes bounds the serialised status of a new plan. 0 = 1 MiB.
 	MaxStatusBytes int `json:"maxStatusBytes,omitempty"`
@@ -85,16 +86,29 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Equal reports whether two configurations say the same.
+// Equal reports whether two configurations are the same.
 func (c Config) Equal(d Config) bool {
-	a, b := cmp.Or(c.UnpackTimeout, new(time.Duration(-1))), cmp.Or(d.UnpackTimeout, new(time.Duration(-1)))
-	return *a == *b && (c.SupportedKinds == nil) == (d.SupportedKinds == nil) && slices.Equal(c.SupportedKinds, d.SupportedKinds) &&
-		c.InstallTimeout == d.InstallTimeout && c.DisableFinalizer == d.DisableFinalizer &&
-		c.OLMNamespace == d.OLMNamespace && c.GlobalNamespace == d.GlobalNamespace &&
-		c.OverwriteUnmanaged == d.OverwriteUnmanaged && c.CopyAnySecret == d.CopyAnySecret && c.ChangeOwnedCRDs == d.ChangeOwnedCRDs &&
-		c.SeparatePlans == d.SeparatePlans &&
-		c.MaxStatusBytes == d.MaxStatusBytes && c.MaxInstallPlans == d.MaxInstallPlans &&
-		c.OPMImage == d.OPMImage && c.UtilImage == d.UtilImage && c.RunAsUser == d.RunAsUser
+	return c.equalsForSteps(d) && c.equalsForPlans(d) && c.equalsForUnpacking(d)
+}
+
+// equalsForSteps compares what decides how steps are applied.
+func (c Config) equalsForSteps(d Config) bool {
+	return (c.SupportedKinds == nil) == (d.SupportedKinds == nil) && slices.Equal(c.SupportedKinds, d.SupportedKinds) &&
+		c.InstallTimeout == d.InstallTimeout && c.OverwriteUnmanaged == d.OverwriteUnmanaged &&
+		c.CopyAnySecret == d.CopyAnySecret && c.ChangeOwnedCRDs == d.ChangeOwnedCRDs
+}
+
+// equalsForPlans compares what decides which plans exist, and where.
+func (c Config) equalsForPlans(d Config) bool {
+	return c.OLMNamespace == d.OLMNamespace && c.GlobalNamespace == d.GlobalNamespace && c.DisableFinalizer == d.DisableFinalizer &&
+		c.SeparatePlans == d.SeparatePlans && c.MaxStatusBytes == d.MaxStatusBytes && c.MaxInstallPlans == d.MaxInstallPlans
+}
+
+// equalsForUnpacking compares what decides how bundles are unpacked.
+func (c Config) equalsForUnpacking(d Config) bool {
+	const none = time.Duration(-1)
+	a, b := cmp.Or(c.UnpackTimeout, new(none)), cmp.Or(d.UnpackTimeout, new(none))
+	return *a == *b && c.OPMImage == d.OPMImage && c.UtilImage == d.UtilImage && c.RunAsUser == d.RunAsUser
 }
 
 func (c Config) olmNamespace() string { return cmp.Or(c.OLMNamespace, DefaultOLMNamespace) }

@@ -183,7 +183,8 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 	}
 }
 
-// TestOtherOwnersOfADefinition in the plan's own namespace: none that the step's version replaces, whatever it is called.
+// TestOtherOwnersOfADefinition in the plan's own namespace: none that the step's version replaces, whatever it is
+// called.
 func TestOtherOwnersOfADefinition(t *testing.T) {
 	for name, c := range map[string]struct {
 		recorded string

@@ -222,7 +222,8 @@ func TestReleasesOfADefinition(t *testing.T) {
 	}
 }
 
-// TestDefinitionIsWritten for whoever needs it, owned or not, with its schema whole, and says for whom, with OLM's cases.
+// TestDefinitionIsWritten for whoever needs it, owned or not, with its schema whole, and says for whom, with OLM's
+// cases.
 func TestDefinitionIsWritten(t *testing.T) {
 	bounded := func(minimum float64) *apiextensionsv1.CustomResourceDefinition {
 		crd := release("v1!")
@@ -268,7 +269,8 @@ func TestDefinitionIsWritten(t *testing.T) {
 	}
 }
 
-// TestTwoPlansShareADefinition: it is noted for both versions, and the second plan writes nothing else, with OLM's cases.
+// TestTwoPlansShareADefinition: it is noted for both versions, and the second plan writes nothing else, with OLM's
+// cases.
 func TestTwoPlansShareADefinition(t *testing.T) {
 	c := World(t)
 	require.Equal(t, Complete, executed(t, c, "install-1", CSVStep("a.v1"), releaseStep("a.v1", "v1!")).Status.Phase)
@@ -405,7 +407,7 @@ func TestTimeForADefinitionToBeServed(t *testing.T) {
 			r := reconcile(t, in)
 			require.Equal(t, c.message, statusOf(in, r).Message)
 			require.Equal(t, min(c.left, 5*time.Second), r.RequeueAfter)
-			in.InstallPlan.Status.Message, in.Now = c.message, Noon.Add(c.left)
+			in.InstallPlan.Status, in.Now = statusOf(in, r), Noon.Add(c.left)
 			got := statusOf(in, reconcile(t, in))
 			require.Equal(t, Failed, got.Phase)
 			require.Equal(t, c.message, got.Message)

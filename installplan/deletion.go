@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,83 +19,129 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// cleanupGrace bounds how long the finalizer holds a deleted plan.
+// cleanupGrace is the longest time for which the finalizer holds a deleted plan.
 const cleanupGrace = time.Minute
 
-// clean is the round of a plan that is being deleted: first what it leaves behind, then its finalizer, alone. What its
-// steps created has a life of its own and is never touched.
-func (d *decision) clean(in *Input) {
-	d.state = StateDeleting
-	plan := in.InstallPlan
-	if !relation.HasFinalizer(plan) {
-		return
+// everyPhaseRules are the rows for plans in every phase, and the row for plans that are Complete.
+var everyPhaseRules = []rule{
+	row(StateDeleting, everyPhase, stays, isBeingDeleted, cleanUp),
+	row(StateNamespaceTerminating, everyPhase, stays, isNamespaceTerminating, releaseForNamespace),
+	row(StateRepairing, everyPhase, stays, hasWrongRelations, repairRelations),
+	row(StateComplete, complete, stays, always, (*facts).stay),
+}
+
+// isBeingDeleted reports whether the plan is being deleted. Its decision cleans up what the plan leaves behind, and
+// then removes the finalizer in a write of its own. Objects that the steps created are never deleted.
+func isBeingDeleted(f *facts) bool { return f.plan.DeletionTimestamp != nil }
+
+func cleanUp(f *facts) decision {
+	d := f.stay()
+	if !relation.HasFinalizer(f.plan) {
+		return d
 	}
-	marked, bundles := relation.Marked(plan, in.Subscriptions.Items), in.unusedBundles()
-	if input.Terminating(in.Namespace) {
-		marked, bundles = nil, nil // package sweep finds what is not in the namespace
+	marked, bundles := relation.Marked(f.plan, f.in.Subscriptions.Items), f.in.unusedBundles()
+	if input.Terminating(f.in.Namespace) {
+		marked, bundles = nil, nil // package sweep finds bundles outside of the namespace
 	}
-	cause := olmcore.Cause{Reason: ReasonPlanDeleted, Message: "nothing is left to clean up"}
-	if len(marked)+len(bundles) > 0 {
-		cause.Message = "the time for its cleanup is over"
+	left := f.plan.DeletionTimestamp.Add(cleanupGrace).Sub(f.in.Now)
+	switch {
+	case len(marked)+len(bundles) == 0:
+		d.result.Actions = f.removeFinalizer(olmcore.Cause{Reason: ReasonPlanDeleted, Message: "nothing is left to clean up"})
+		return d
+	case left <= 0:
+		d.result.Actions = f.removeFinalizer(olmcore.Cause{Reason: ReasonPlanDeleted, Message: "the time for its cleanup is over"})
+		return d.report(f.leftBehind(marked, bundles)...)
 	}
-	left := plan.DeletionTimestamp.Add(cleanupGrace).Sub(in.Now)
-	if len(marked)+len(bundles) == 0 || left <= 0 {
-		if len(marked) > 0 {
-			d.say(olmcore.Warning, ReasonCleanupIncomplete, "metadata.finalizers", "annotation %s is left on Subscription %s",
-				AnnotationGeneratedBy, joinNames(marked))
-		}
-		if len(bundles) > 0 {
-			d.say(olmcore.Warning, ReasonCleanupIncomplete, "metadata.finalizers", "ConfigMap %s is left", joinNames(bundles))
-		}
-		d.release(in, cause)
-		return
-	}
-	for _, s := range marked {
-		cause := olmcore.Cause{Reason: ReasonPlanDeleted, Message: "the InstallPlan that generated it is being deleted"}
-		d.result.Actions = append(d.result.Actions, relation.Unmark(s, cause))
-	}
-	for _, cm := range bundles {
-		d.result.Actions = append(d.result.Actions, bundle.Delete(cm, ReasonPlanDeleted, "no InstallPlan refers to it any more"))
-	}
+	d.result.Actions = f.cleanupActions(marked, bundles)
 	for _, a := range d.result.Actions {
 		_, target, _ := a.Describe()
-		if last := in.LastRun[target.Key()]; last.Class == olmcore.Forbidden {
-			d.say(olmcore.Warning, ReasonCleanupForbidden, "", "%s: %s", target.Key(), last.Message)
+		if last := f.in.LastRun[target.Key()]; last.Class == olmcore.Forbidden {
+			d = d.report(f.diagnose(olmcore.Warning, ReasonCleanupForbidden, "", "%s: %s", target.Key(), last.Message))
 		}
 	}
-	d.result.Requeue(left)
+	return d.requeue(left)
 }
 
-// abandon is the round of a plan in a namespace that is being deleted.
-func (d *decision) abandon(in *Input) {
-	d.state = StateNamespaceTerminating
-	if plan := in.InstallPlan; !relation.Terminal(plan) {
-		d.say(olmcore.Info, ReasonNamespaceTerminating, "", "namespace %s is being deleted", plan.Namespace)
+// cleanupActions returns the writes that remove what a deleted plan leaves behind.
+func (f *facts) cleanupActions(marked []*v1alpha1.Subscription, bundles []*corev1.ConfigMap) (actions []olmcore.Action) {
+	for _, s := range marked {
+		cause := olmcore.Cause{Reason: ReasonPlanDeleted, Message: "the InstallPlan that generated it is being deleted"}
+		actions = append(actions, relation.Unmark(s, cause))
 	}
-	d.release(in, olmcore.Cause{Reason: ReasonNamespaceTerminating, Message: "the namespace is being deleted"})
+	for _, cm := range bundles {
+		actions = append(actions, bundle.Delete(cm, ReasonPlanDeleted, "no InstallPlan refers to it any more"))
+	}
+	return actions
 }
 
-// release asks for the plan without its finalizer.
-func (d *decision) release(in *Input, cause olmcore.Cause) {
-	if plan := in.InstallPlan; relation.HasFinalizer(plan) {
-		after := plan.DeepCopy()
+// leftBehind reports what a deleted plan leaves behind because its cleanup did not end in time.
+func (f *facts) leftBehind(marked []*v1alpha1.Subscription, bundles []*corev1.ConfigMap) (diagnostics []olmcore.Diagnostic) {
+	const path = "metadata.finalizers"
+	if len(marked) > 0 {
+		diagnostics = append(diagnostics, f.diagnose(olmcore.Warning, ReasonCleanupIncomplete, path,
+			"annotation %s is left on Subscription %s", AnnotationGeneratedBy, joinNames(marked)))
+	}
+	if len(bundles) > 0 {
+		diagnostics = append(diagnostics, f.diagnose(olmcore.Warning, ReasonCleanupIncomplete, path, "ConfigMap %s is left", joinNames(bundles)))
+	}
+	return diagnostics
+}
+
+// isNamespaceTerminating reports whether the namespace of the plan is being deleted, so that nothing is installed
+// there.
+func isNamespaceTerminating(f *facts) bool { return input.Terminating(f.in.Namespace) }
+
+func releaseForNamespace(f *facts) decision {
+	d := f.stay()
+	d.result.Actions = f.removeFinalizer(olmcore.Cause{Reason: ReasonNamespaceTerminating, Message: "the namespace is being deleted"})
+	if relation.Terminal(f.plan) {
+		return d
+	}
+	return d.report(f.diagnose(olmcore.Info, ReasonNamespaceTerminating, "", "namespace %s is being deleted", f.plan.Namespace))
+}
+
+// removeFinalizer returns the write of the plan without its finalizer, nil if the plan does not have it.
+func (f *facts) removeFinalizer(cause olmcore.Cause) []olmcore.Action {
+	if !relation.HasFinalizer(f.plan) {
+		return nil
+	}
+	after := f.plan.DeepCopy()
+	relation.RemoveFinalizer(after)
+	return []olmcore.Action{olmcore.UpdateOf(f.plan, after, cause)}
+}
+
+// hasWrongRelations reports whether the owners, labels, approval or finalizer of the plan have to be corrected. Assess
+// looks only at the approval. A plan does not get the finalizer in a write of its own, but together with another
+// correction.
+func hasWrongRelations(f *facts) bool {
+	return f.repair.ToManual || !f.assessing && (f.repair.Needed || f.in.mustRelease())
+}
+
+func repairRelations(f *facts) decision {
+	after, cause := f.repair.Update(f.plan)
+	if f.in.mustRelease() {
 		relation.RemoveFinalizer(after)
-		d.result.Actions = append(d.result.Actions, olmcore.UpdateOf(plan, after, cause))
+	} else if !f.in.Config.DisableFinalizer && !relation.Terminal(f.plan) && len(f.plan.Status.Plan) > 0 {
+		relation.AddFinalizer(after)
 	}
+	d := f.stay()
+	d.result.Actions = []olmcore.Action{olmcore.UpdateOf(f.plan, after, cause)}
+	return d
 }
 
-// mustRelease: the plan has the finalizer, and is done or plans shall have none.
+// mustRelease reports whether the finalizer has to be removed: the plan is done, or the configuration disables
+// finalizers.
 func (in *Input) mustRelease() bool {
 	return in.Config.DisableFinalizer && relation.HasFinalizer(in.InstallPlan) || relation.Terminal(in.InstallPlan) && in.isReleasable()
 }
 
-// isReleasable: the plan has the finalizer, and nothing but what runs needs it.
+// isReleasable reports whether the plan has the finalizer and would leave no marked Subscription behind.
 func (in *Input) isReleasable() bool {
 	return relation.HasFinalizer(in.InstallPlan) && len(relation.Marked(in.InstallPlan, in.Subscriptions.Items)) == 0
 }
 
-// unusedBundles returns the unpacked bundles that the plan is the last to refer to, and that are old enough that no
-// other is about to, sorted by name.
+// unusedBundles returns the unpacked bundles to which no other plan refers, sorted by name. Young bundles are left out,
+// because a new plan may refer to them soon.
 func (in *Input) unusedBundles() []*corev1.ConfigMap {
 	plan := in.InstallPlan
 	if !in.OtherPlans.Complete {

@@ -2,21 +2,23 @@
 
 // Package installplan decides what happens to an InstallPlan.
 //
-// [Gather] reads an [Input], [Reconcile] takes the plan through its phases and applies its steps, [Assess] says what it is
-// doing, and [Affected] which plans to look at again when an object changed. Packages below make plans of resolutions
-// (create), take bundles out of their images (unpack), and keep the plans of a namespace in order (sweep). All are
-// functions of their input: no client, no clock, no memory.
+// [Gather] reads an [Input], [Reconcile] takes the plan through its phases and applies its steps, [Assess] reports what
+// the plan is doing, and [Affected] returns the plans to reconcile after an object changed. Package create creates
+// plans from resolutions, package unpack unpacks bundles from their images, and package sweep keeps the plans of a
+// namespace in order. All are functions of their input: they have no client, no clock and no memory.
 //
-//	            create (Manual)              approved
-//	(absent) ------------------> RequiresApproval -----> Installing <---- create (Automatic)
-//	                                    ^  approval withdrawn |  |
-//	                                    |  before anything    |  |
-//	                                    |  was applied        |  |
-//	                                    +---------------------+  |
-//	                                                             |-- every step observed ------> Complete
-//	                                                             |-- refused, or too long -----> Failed
-//	                                                             ^-- cause gone, rights given,-----+
-//	                                                                 trouble is over
+// A plan changes its phase in the following states ([Phases]):
+//
+//	none             -> RequiresApproval  (package create)
+//	none             -> Installing        (package create)
+//	none             -> Failed            Superseded
+//	RequiresApproval -> Failed            Superseded
+//	RequiresApproval -> Installing        Approved
+//	Installing       -> Failed            Superseded
+//	Installing       -> Failed            Failing
+//	Installing       -> RequiresApproval  Withdrawn
+//	Installing       -> Complete          Completing
+//	Failed           -> Installing        Retried
 //
 // Plans that contain a common package run one after the other, in the order of spec.generation:
 //
@@ -25,21 +27,22 @@
 //  3. While it waits, no step of an earlier plan may wait without end.
 //  4. If both have started, the earlier plan skips its open steps for the packages of the later one.
 //
-// A plan without steps ends, with reason Superseded, five minutes after its creation if no Subscription waits for it. While one
-// waits, the plan is kept, with its approval. It gets its steps once the namespace can be resolved again.
+// A plan without steps ends, with reason Superseded, five minutes after its creation if no Subscription waits for it.
+// While one waits, the plan is kept, with its approval. It gets its steps once the namespace can be resolved again.
 //
-// What a plan's status says was observed. startTime is stored in a round of its own before the first object of a step is
-// written, a step is Created or Present once its object was seen, and Complete is written in a round that writes nothing
-// else. So any action may be lost, repeated or run by two controllers: the next round sees what is there and goes on.
+// The status of a plan contains only what was observed. startTime is stored before the first object of a step is
+// written, a step is Created or Present once its object was observed, and Complete is written in a call that writes
+// nothing else. So each action may be lost, repeated or run by two controllers: the next call observes the result and
+// continues.
 //
-// A round applies either everything that is possible or, when one step is refused, nothing: an upgrade that cannot finish
-// does not begin.
+// A call applies everything that is possible or, if one step is refused, nothing. An upgrade that cannot finish does
+// not begin.
 //
 // # Existing custom resources
 //
-// A step may give a CustomResourceDefinition schemas that custom resources break. Outcome.SchemaChanges asks which must be
-// judged, module installplan/crvalidation judges them, and Reconcile refuses the plan for those that only the new schema
-// finds wrong.
+// A step may give a CustomResourceDefinition schemas that custom resources break. Outcome.SchemaChanges asks which must
+// be judged, module installplan/crvalidation judges them, and Reconcile refuses the plan for those that only the new
+// schema finds wrong.
 //
 // # Bundles in images
 //
@@ -49,7 +52,11 @@
 //
 // # Inside
 //
-// Reconcile asks rules in an order, and the first that answers ends the round: each makes its part of a decision, which
-// becomes the Outcome. The steps are judged in package internal/step, which makes a Verdict for each of what its manifest
-// says and what exists; internal/kinds is the table of their kinds, internal/relation ties plans to Subscriptions.
+// Reconcile observes the facts about a plan once and asks the rows of a table in order (rules.go). The first row whose
+// situation holds returns the decision, and the table sets the phase. The parts of the table stand beside their
+// situations: deletion.go for all phases, waiting.go for plans before their execution, installing.go, and failed.go.
+// The condition Progressing records for the next call why a plan does not progress (memory.go).
+//
+// Package internal/step evaluates the steps and returns a Verdict for each. Package internal/kinds is the table of the
+// kinds of their objects. Package internal/relation relates plans to Subscriptions and to other plans.
 package installplan

@@ -28,7 +28,8 @@ func roleKey(name string) olmcore.Key {
 	return olmcore.Key{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: NS, Name: name}
 }
 
-// rejectedPlan is a plan that failed because the API server rejected its last two steps, the Roles r and s of version a.v1.
+// rejectedPlan is a plan that failed because the API server rejected its last two steps, the Roles r and s of version
+// a.v1.
 func rejectedPlan(since time.Duration, change ...func(*v1alpha1.InstallPlan)) *v1alpha1.InstallPlan {
 	const message = "error creating role r: no"
 	p := Plan(Failed, []*v1alpha1.Step{
@@ -38,10 +39,11 @@ func rejectedPlan(since time.Duration, change ...func(*v1alpha1.InstallPlan)) *v
 	installed := Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, message)
 	retrying := Condition(corev1.ConditionTrue, installplan.ReasonStepFailed, message)
 	retrying.Type = installplan.ConditionRetrying
-	for _, c := range []*v1alpha1.InstallPlanCondition{&installed, &retrying} {
+	progressing := stalled(installplan.ReasonStepFailed, message)
+	for _, c := range []*v1alpha1.InstallPlanCondition{&installed, &retrying, &progressing} {
 		c.LastTransitionTime, c.LastUpdateTime = Ago(since), Ago(since)
 	}
-	p.Status.Conditions = []v1alpha1.InstallPlanCondition{installed, retrying}
+	p.Status.Conditions = []v1alpha1.InstallPlanCondition{installed, retrying, progressing}
 	for _, f := range change {
 		f(p)
 	}
@@ -51,8 +53,8 @@ func rejectedPlan(since time.Duration, change ...func(*v1alpha1.InstallPlan)) *v
 // byOLM makes a failed plan one of OLM, which does not have the condition Retrying.
 func byOLM(p *v1alpha1.InstallPlan) { p.Status.Conditions = p.Status.Conditions[:1] }
 
-// TestWhenAFailedPlanIsTriedAgain: a plan that failed because the API server rejected a write is tried every ten minutes
-// as long as a Subscription refers to it. It stays Failed until the writes are accepted.
+// TestWhenAFailedPlanIsTriedAgain: a plan that failed because the API server rejected a write is tried every ten
+// minutes as long as a Subscription refers to it. It stays Failed until the writes are accepted.
 func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
 	ran := func(class olmcore.ErrorClass, message string, ago time.Duration) olmcore.LastResults {
 		return olmcore.LastResults{roleKey("r"): {Class: class, Message: message, Count: 1, First: Noon.Add(-ago), Last: Noon.Add(-ago)}}
@@ -175,8 +177,8 @@ func refersByName(s *v1alpha1.Subscription) {
 	s.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: NS, Name: "install-x"}
 }
 
-// TestAFailedPlanStatesTheLatestFailure: a try that failed in another way is recorded, in the message and in both conditions,
-// and the phase does not change.
+// TestAFailedPlanStatesTheLatestFailure: a try that failed in another way is recorded, in the message and in both
+// conditions, and the phase does not change.
 func TestAFailedPlanStatesTheLatestFailure(t *testing.T) {
 	in := input(rejectedPlan(time.Hour), with(Subscription("a", RefersTo("install-x")), CSV("a.v1")))
 	in.LastRun = olmcore.LastResults{
@@ -188,10 +190,12 @@ func TestAFailedPlanStatesTheLatestFailure(t *testing.T) {
 	want.Message = "error creating role s: denied"
 	want.Conditions = []v1alpha1.InstallPlanCondition{
 		Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, want.Message),
+		stalled(installplan.ReasonStepFailed, want.Message),
 		Condition(corev1.ConditionTrue, installplan.ReasonStepFailed, want.Message),
 	}
+	want.Conditions[1].LastTransitionTime = Ago(time.Hour)
 	want.Conditions[0].LastTransitionTime = Ago(time.Hour)
-	want.Conditions[1].Type = installplan.ConditionRetrying
+	want.Conditions[2].Type = installplan.ConditionRetrying
 	r := reconcile(t, in)
 	require.Len(t, r.Actions, 1)
 	Same(t, want, statusOf(in, r))
@@ -199,8 +203,9 @@ func TestAFailedPlanStatesTheLatestFailure(t *testing.T) {
 	require.Equal(t, 10*time.Minute, r.RequeueAfter)
 }
 
-// TestAFailedPlanDoesItsOpenStepsOnceItsCauseIsGone: whatever the API server answers, and whether OLM or this library executed the
-// plan, it is tried a few times an hour while the cause lasts and its status is not written. Then it is Complete.
+// TestAFailedPlanDoesItsOpenStepsOnceItsCauseIsGone: whatever the API server answers, and whether OLM or this library
+// executed the plan, it is tried a few times an hour while the cause lasts and its status is not written. Then it is
+// Complete.
 func TestAFailedPlanDoesItsOpenStepsOnceItsCauseIsGone(t *testing.T) {
 	services := schema.GroupResource{Resource: "services"}
 	for name, answer := range map[string]error{
@@ -251,8 +256,8 @@ func TestAFailedPlanDoesItsOpenStepsOnceItsCauseIsGone(t *testing.T) {
 	}
 }
 
-// TestAPlanThatFailedInOLMDoesItsOpenSteps: the permission of a Forbidden write or the room in a quota is there by now. Nothing is
-// written before ten minutes have passed since the failure.
+// TestAPlanThatFailedInOLMDoesItsOpenSteps: the permission of a Forbidden write or the room in a quota is there by now.
+// Nothing is written before ten minutes have passed since the failure.
 func TestAPlanThatFailedInOLMDoesItsOpenSteps(t *testing.T) {
 	for _, message := range []string{
 		`error creating role r: roles.rbac.authorization.k8s.io "r" is forbidden: exceeded quota: roles`,
@@ -299,8 +304,8 @@ func TestAPlanOfAServiceAccountIsTriedAgainUnderItsAccount(t *testing.T) {
 	Same(t, olmcore.Result{RequeueAfter: 10 * time.Minute}, reconcile(t, in))
 }
 
-// TestHalfMadeVersionIsFinished: a plan that no Subscription refers to is tried again, too, while its version exists and
-// was never installed. Later versions wait for what it has not applied. A plan whose place a later one took is not.
+// TestHalfMadeVersionIsFinished: a plan that no Subscription refers to is tried again, too, while its version exists
+// and was never installed. Later versions wait for what it has not applied. A plan whose place a later one took is not.
 func TestHalfMadeVersionIsFinished(t *testing.T) {
 	phase := inPhase
 	after := func(history ...v1alpha1.ClusterServiceVersionPhase) func(*v1alpha1.ClusterServiceVersion) {
@@ -351,8 +356,8 @@ func TestHalfMadeVersionIsFinished(t *testing.T) {
 	}
 }
 
-// TestFailedPlanIsNotRetriedAfterLaterPlans checks that a failed plan stays Failed once later plans with steps contain all of its
-// packages, even if a Subscription still references it.
+// TestFailedPlanIsNotRetriedAfterLaterPlans checks that a failed plan stays Failed once later plans with steps contain
+// all of its packages, even if a Subscription still references it.
 func TestFailedPlanIsNotRetriedAfterLaterPlans(t *testing.T) {
 	packages := func(list string) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Annotations = map[string]string{olmcore.KeyPrefix + "packages": list} }
@@ -410,8 +415,8 @@ func versionOfPackage(name, pkg string) *v1alpha1.Step {
 	return s
 }
 
-// TestRetriedPlanSkipsStepsOfLaterPlans checks that a failed plan that starts again applies no more steps for the packages of later
-// plans, which did not wait for it.
+// TestRetriedPlanSkipsStepsOfLaterPlans checks that a failed plan that starts again applies no more steps for the
+// packages of later plans, which did not wait for it.
 func TestRetriedPlanSkipsStepsOfLaterPlans(t *testing.T) {
 	plan := planOfPackages("install-x", 1, "a,b", Failed, startedAgo(time.Hour), func(p *v1alpha1.InstallPlan) {
 		p.Status.Plan = []*v1alpha1.Step{
@@ -434,8 +439,9 @@ func TestRetriedPlanSkipsStepsOfLaterPlans(t *testing.T) {
 	require.Equal(t, []v1alpha1.StepStatus{Created, v1alpha1.StepStatusNotCreated, Created}, Statuses(statusOf(in, r)))
 }
 
-// TestFailedPlanCreatesTheSubscriptionOfItsVersion checks that a failed plan which no Subscription references any more is tried again
-// as long as a version of it exists without a Subscription, and the plan has not created the Subscription for it.
+// TestFailedPlanCreatesTheSubscriptionOfItsVersion checks that a failed plan which no Subscription references any more
+// is tried again as long as a version of it exists without a Subscription, and the plan has not created the
+// Subscription for it.
 func TestFailedPlanCreatesTheSubscriptionOfItsVersion(t *testing.T) {
 	properties := func(c *v1alpha1.ClusterServiceVersion) {
 		const known = `{"properties":[{"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}]}`
@@ -502,8 +508,9 @@ func TestFailedPlanCreatesTheSubscriptionOfItsVersion(t *testing.T) {
 	}
 }
 
-// TestFailedPlanInstallsTheVersionThatItsSubscriptionAwaits checks that a failed plan goes on to install a version whose Subscription
-// references the plan, if the later plan would create another Subscription to the package. That plan skips its own version.
+// TestFailedPlanInstallsTheVersionThatItsSubscriptionAwaits checks that a failed plan goes on to install a version
+// whose Subscription references the plan, if the later plan would create another Subscription to the package. That plan
+// skips its own version.
 func TestFailedPlanInstallsTheVersionThatItsSubscriptionAwaits(t *testing.T) {
 	const manifest = `{"metadata":{"name":"%s"},"spec":{"name":"a","channel":"stable","source":"cool","sourceNamespace":"olm"}}`
 	for name, c := range map[string]struct {

@@ -78,8 +78,8 @@ func (w *installers) recorded() (all, live map[string]bool) {
 	return all, live
 }
 
-// TestADefinitionNamesWhoInstalledItFirst checks that a later namespace with the same definition does not become its first one, also
-// if plans change the definition, and that plans of one namespace name none.
+// TestADefinitionNamesWhoInstalledItFirst checks that a later namespace with the same definition does not become its
+// first one, also if plans change the definition, and that plans of one namespace name none.
 func TestADefinitionNamesWhoInstalledItFirst(t *testing.T) {
 	w := installers{versions: map[string]*v1alpha1.ClusterServiceVersion{}}
 	more := func(name string) func(*definition) {
@@ -104,7 +104,8 @@ func TestADefinitionNamesWhoInstalledItFirst(t *testing.T) {
 	}
 }
 
-// TestTheFirstNamespaceAloneIsNoReasonToWrite checks that a definition is not written to correct, add or remove the annotation only.
+// TestTheFirstNamespaceAloneIsNoReasonToWrite checks that a definition is not written to correct, add or remove the
+// annotation only.
 func TestTheFirstNamespaceAloneIsNoReasonToWrite(t *testing.T) {
 	for _, named := range []string{"", "ops", "there", "third"} {
 		for _, change := range [][]func(*definition){nil, {specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} })}} {
@@ -125,7 +126,8 @@ func TestTheFirstNamespaceAloneIsNoReasonToWrite(t *testing.T) {
 	}
 }
 
-// soleNamespace returns the only namespace of live versions that the definition records, "" if there are none or several.
+// soleNamespace returns the only namespace of live versions that the definition records, "" if there are none or
+// several.
 func (w *installers) soleNamespace() (sole string) {
 	_, live := w.recorded()
 	for namespace, is := range live {
@@ -139,8 +141,9 @@ func (w *installers) soleNamespace() (sole string) {
 	return sole
 }
 
-// TestTheFirstNamespaceOfADefinitionStaysFirst checks for plans of several namespaces and deletions in any order that the annotation
-// names the only namespace that was recorded before another one came, and that no plan changes it afterwards.
+// TestTheFirstNamespaceOfADefinitionStaysFirst checks for plans of several namespaces and deletions in any order that
+// the annotation names the only namespace that was recorded before another one came, and that no plan changes it
+// afterwards.
 func TestTheFirstNamespaceOfADefinitionStaysFirst(t *testing.T) {
 	named := 0
 	rapid.Check(t, func(t *rapid.T) {

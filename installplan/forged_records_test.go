@@ -23,9 +23,9 @@ func definitionStep(crd *definition) *v1alpha1.Step {
 	return Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", crd.Name, crd)
 }
 
-// TestABundleRecordsNobodyOnADefinition checks that a manifest adds no record to a CustomResourceDefinition and replaces none. A
-// record says which version the definition came with, and only a step of the plan adds it. A manifest brings no owner labels either,
-// and no annotation of this library.
+// TestABundleRecordsNobodyOnADefinition checks that a manifest adds no record to a CustomResourceDefinition and
+// replaces none. A record says which version the definition came with, and only a step of the plan adds it. A manifest
+// brings no owner labels either, and no annotation of this library.
 func TestABundleRecordsNobodyOnADefinition(t *testing.T) {
 	theirs := CSV("b.v1", versioned("1.0.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))
 	have := Installed(thing(), true)
@@ -68,8 +68,9 @@ func TestABundleRecordsNobodyOnADefinition(t *testing.T) {
 	}
 }
 
-// TestANewerVersionOfOthersKeepsNoConversion checks that a plan does not silently use a definition that a version of another
-// namespace brought with a conversion webhook of its own: whoever converts custom resources reads and rewrites those of all users.
+// TestANewerVersionOfOthersKeepsNoConversion checks that a plan does not silently use a definition that a version of
+// another namespace brought with a conversion webhook of its own: whoever converts custom resources reads and rewrites
+// those of all users.
 func TestANewerVersionOfOthersKeepsNoConversion(t *testing.T) {
 	url := "https://evil.example.com/convert"
 	byURL := func(d *definition) {
@@ -107,10 +108,10 @@ func TestANewerVersionOfOthersKeepsNoConversion(t *testing.T) {
 	}
 }
 
-// TestADefinitionAddsToNoGroupOfKubernetes checks that a plan creates no CustomResourceDefinition in a group that an API server or an
-// extension API server serves. The version of the definition would be the preferred one of the group, and clients, the garbage
-// collector and the namespace controller would look at its resources instead of those of Kubernetes. The controller creates
-// definitions, whatever the account of the plan may do.
+// TestADefinitionAddsToNoGroupOfKubernetes checks that a plan creates no CustomResourceDefinition in a group that an
+// API server or an extension API server serves. The version of the definition would be the preferred one of the group,
+// and clients, the garbage collector and the namespace controller would look at its resources instead of those of
+// Kubernetes. The controller creates definitions, whatever the account of the plan may do.
 func TestADefinitionAddsToNoGroupOfKubernetes(t *testing.T) {
 	inGroup := func(plural, group string) *definition {
 		crd := thing()
@@ -148,8 +149,9 @@ func TestADefinitionAddsToNoGroupOfKubernetes(t *testing.T) {
 	require.NotContains(t, statusOf(in, r).Message, "may not define")
 }
 
-// TestAnAccountLoosensNoDefinitionOfOthers checks that a plan under an account does not remove validation from a definition that a
-// live version of another operator owns, and does not change what clients show of it. It may add fields.
+// TestAnAccountLoosensNoDefinitionOfOthers checks that a plan under an account does not remove validation from a
+// definition that a live version of another operator owns, and does not change what clients show of it. It may add
+// fields.
 func TestAnAccountLoosensNoDefinitionOfOthers(t *testing.T) {
 	strict := func(d *definition) {
 		specOf(func(s *props) {
@@ -209,8 +211,9 @@ func TestAnAccountLoosensNoDefinitionOfOthers(t *testing.T) {
 	require.Equal(t, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Describe(r))
 }
 
-// TestAnAccountChoosesNoConversionElsewhere checks that a definition of a plan under an account makes the API server ask for conversions
-// in the namespace of the plan alone. The API server reaches addresses and namespaces that a tenant does not.
+// TestAnAccountChoosesNoConversionElsewhere checks that a definition of a plan under an account makes the API server
+// ask for conversions in the namespace of the plan alone. The API server reaches addresses and namespaces that a tenant
+// does not.
 func TestAnAccountChoosesNoConversionElsewhere(t *testing.T) {
 	url := "https://169.254.169.254/latest"
 	byURL := func(d *definition) {

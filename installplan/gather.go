@@ -32,9 +32,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at for one plan; the caller adds Now and what only it knows. The steps of a plan that
-// has nothing left to do are not read. A plan that does not exist is an error for which apierrors.IsNotFound holds; a
-// read that failed is its error.
+// Gather reads what Reconcile looks at for one plan; the caller adds Now and what only it knows. The steps of a plan
+// that has nothing left to do are not read. A plan that does not exist is an error for which apierrors.IsNotFound
+// holds; a read that failed is its error.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	plan, err := olmcore.Require[*v1alpha1.InstallPlan](ctx, r, key.Namespace, key.Name)
 	if err != nil {
@@ -95,7 +95,7 @@ func (in *Input) looksAtSteps() bool {
 	case plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
 		return in.isRetried()
 	}
-	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && in.successor() == nil
+	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && in.successor(in.later()) == nil
 }
 
 // gatherer reads the parts of an Input. After the first read that fails it reads nothing more.
@@ -192,7 +192,8 @@ func (g *gatherer) leftBundles() {
 	}
 }
 
-// bundles reads the ConfigMaps that the plan's steps refer to and may refer to; of too many none, as none will be applied.
+// bundles reads the ConfigMaps that the plan's steps refer to and may refer to; of too many none, as none will be
+// applied.
 func (g *gatherer) bundles() {
 	referred := bundle.Referred(g.plan)
 	maps.DeleteFunc(referred, func(key types.NamespacedName, _ bool) bool {
@@ -356,7 +357,8 @@ func (g *gatherer) object(s *v1alpha1.Step) {
 // exists reads an object, once, and reports whether there is one.
 func (g *gatherer) exists(gvk schema.GroupVersionKind, namespace, name string) bool {
 	key := olmcore.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: namespace, Name: name}
-	if found, read := g.seen[key]; read || g.err != nil {
+	found, read := g.seen[key]
+	if read || g.err != nil {
 		return found
 	}
 	o, err := olmcore.GetKind(g.ctx, g.r, gvk, namespace, name)
@@ -381,28 +383,23 @@ func (g *gatherer) pullSecret(name string) {
 }
 
 // namedVersions returns the ClusterServiceVersions that steps describe, resolve to or name as owners, and those that
-// definitions record. all: any may count. A version of another name may have replaced one of a plan that failed.
+// definitions record. all is set if any version of the namespace may count.
 func namedVersions(in *Input) (names sets.Set[string], all bool) {
 	plan := in.InstallPlan
+	// A version of another name may have replaced a version of a plan that failed.
 	names, all = sets.New[string](), plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed || mayNameVersions(in.ConfigMaps.Items)
 	for _, s := range plan.Status.Plan {
 		if s == nil {
 			continue
 		}
 		names.Insert(s.Resolving)
+		names.Insert(ownersIn(s)...)
 		switch s.Resource.Kind {
 		case kinds.CSV:
 			names.Insert(s.Resource.Name, manifest.NameOf(s))
 			all = all || !slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Resource.Name)
 		case kinds.CRD:
 			all = all || strings.Contains(s.Resource.Manifest, step.AlongsidePrefix)
-		}
-		if _, ok := manifest.ParseRef(s.Resource.Manifest); !ok && strings.Contains(s.Resource.Manifest, "ownerReferences") {
-			if m, err := manifest.Parse(s.Resource.Manifest); err == nil {
-				for _, r := range step.Owners(m) {
-					names.Insert(r.Name)
-				}
-			}
 		}
 	}
 	for _, d := range in.CustomResourceDefinitions.Items {
@@ -416,6 +413,23 @@ func namedVersions(in *Input) (names sets.Set[string], all bool) {
 	}
 	names.Delete("")
 	return names, all
+}
+
+// ownersIn returns the names of the ClusterServiceVersions that the manifest of a step names as owners.
+func ownersIn(s *v1alpha1.Step) (names []string) {
+	text := s.Resource.Manifest
+	_, isReference := manifest.ParseRef(text)
+	if isReference || !strings.Contains(text, "ownerReferences") {
+		return nil
+	}
+	m, err := manifest.Parse(text)
+	if err != nil {
+		return nil
+	}
+	for _, r := range step.Owners(m) {
+		names = append(names, r.Name)
+	}
+	return names
 }
 
 // mayNameVersions reports whether what was unpacked may name versions of its own: as owners, or as installed alongside

@@ -86,8 +86,9 @@ func TestGatherLeavesFinishedPlansAlone(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err))
 }
 
-// TestAPIServicesAreReadIfAPlanMayAddAVersion checks that other plans do not read them: a plan without definitions, one whose
-// definitions exist, and one that has nothing left to do for them. Under an account an open step may add a version.
+// TestAPIServicesAreReadIfAPlanMayAddAVersion checks that other plans do not read them: a plan without definitions, one
+// whose definitions exist, and one that has nothing left to do for them. Under an account an open step may add a
+// version.
 func TestAPIServicesAreReadIfAPlanMayAddAVersion(t *testing.T) {
 	asAccount, _ := scopedTo(&corev1.ObjectReference{Namespace: NS, Name: "limited"})
 	exists, refers, other := Installed(CRDObject("v1"), true), CRDStep("a.v1", "v1"), CRDStep("a.v1", "v1")

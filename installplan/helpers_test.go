@@ -425,3 +425,10 @@ func planNamed(t *testing.T, c *fake.Cluster, name string) *v1alpha1.InstallPlan
 func pullCatalog(secrets ...string) *v1alpha1.CatalogSource {
 	return &v1alpha1.CatalogSource{ObjectMeta: InOLM("cool"), Spec: v1alpha1.CatalogSourceSpec{Secrets: secrets}}
 }
+
+// stalled returns condition Progressing of a plan that does not progress.
+func stalled(reason, message string) v1alpha1.InstallPlanCondition {
+	c := Condition(corev1.ConditionFalse, v1alpha1.InstallPlanConditionReason(reason), message)
+	c.Type = installplan.ConditionProgressing
+	return c
+}

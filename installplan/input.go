@@ -21,8 +21,9 @@ import (
 )
 
 // Input is everything that Reconcile looks at. It writes to none of it. Gather fills all but Now, LastRun,
-// CustomResources, RBACChanged, Unpacked and Checkpoint. The order of lists does not matter. A plan whose steps are looked at
-// needs every list from OperatorGroups to CatalogSources but Alongside; others may be left unread, as Gather does.
+// CustomResources, RBACChanged, Unpacked and Checkpoint. The order of lists does not matter. A plan whose steps are
+// looked at needs every list from OperatorGroups to CatalogSources but Alongside; others may be left unread, as Gather
+// does.
 type Input struct {
 	// Now is the instant of this reconcile. Required.
 	Now time.Time
@@ -40,9 +41,10 @@ type Input struct {
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// CustomResourceDefinitions that the plan's steps describe, and those that define the kinds of its other steps.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// APIServices contains all APIServices except those that the API server creates for CustomResourceDefinitions. They are gathered
-	// only if a step may add a version to an API group: a step for a definition that does not exist or, if the plan runs as a
-	// ServiceAccount, any open step for a definition. Such a step waits if the APIServices were not read.
+	// APIServices contains all APIServices except those that the API server creates for CustomResourceDefinitions. They
+	// are gathered only if a step may add a version to an API group: a step for a definition that does not exist or, if
+	// the plan runs as a ServiceAccount, any open step for a definition. Such a step waits if the APIServices were not
+	// read.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
 	// Alongside holds ClusterServiceVersions of other namespaces that the CustomResourceDefinitions of the plan's steps
 	// name as installed alongside.
@@ -61,11 +63,12 @@ type Input struct {
 	CatalogSources olmcore.Observed[*v1alpha1.CatalogSource]
 	// ServiceAccount is the one that the plan's attenuatedServiceAccountRef names; nil when it does not exist.
 	ServiceAccount *corev1.ServiceAccount
-	// RelatedPlans are the other InstallPlans of the plan's namespace that contain a package of the plan. Plans with a common
-	// package run one after the other. Gathered only for a plan that has steps and may still run.
+	// RelatedPlans are the other InstallPlans of the plan's namespace that contain a package of the plan. Plans with a
+	// common package run one after the other. Gathered only for a plan that has steps and may still run.
 	RelatedPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// OtherPlans are all other InstallPlans, of all namespaces, that need one of ConfigMaps; where they were not read, a
-	// deleted plan leaves its bundles to package sweep. Looked at, and gathered, only for a plan with ConfigMaps that is being deleted.
+	// deleted plan leaves its bundles to package sweep. Looked at, and gathered, only for a plan with ConfigMaps that is
+	// being deleted.
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// CustomResources are the custom resources whose validity a new schema would change, as judged by the caller: the
 	// answer to Outcome.SchemaChanges. Where it is not complete, nothing is refused on their behalf.
@@ -84,9 +87,10 @@ type Input struct {
 // Memory is what a call made of the unpacked bundles that a plan refers to. It is opaque, bounded, and may be lost.
 type Memory = step.Memory
 
-// ResourceVerdict is the judgement of one custom resource: Old and New are what the schema of Version finds wrong before
-// and after the change. One that finds nothing wrong may be left out. ReadError, when set, says instead that the resources
-// of Version could not be read, and refuses the change; Unread, when positive, how many of them were not judged.
+// ResourceVerdict is the judgement of one custom resource: Old and New are what the schema of Version finds wrong
+// before and after the change. One that finds nothing wrong may be left out. ReadError, when set, says instead that the
+// resources of Version could not be read, and refuses the change; Unread, when positive, how many of them were not
+// judged.
 type ResourceVerdict struct {
 	CustomResourceDefinition, Version string
 	Namespace, Name                   string
@@ -103,131 +107,124 @@ type SchemaChange struct {
 	Versions []string
 }
 
-// cover hands to a Checkpoint what the decision depends on: of a plan that is Complete the plan, its namespace and its
-// Subscriptions alone.
+// lists names the lists that every plan needs.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	namespace := in.InstallPlan.Namespace
+	olmcore.VisitList(v, "Namespace", &in.Namespace, olmcore.Optional, named(namespace))
+	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Required, olmcore.InNamespace(namespace))
+}
+
+// stepLists names the lists without which steps cannot be evaluated. They need not be read for other plans.
+func (in *Input) stepLists(v *olmcore.ListVisit) {
+	here := olmcore.InNamespace(in.InstallPlan.Namespace)
+	olmcore.VisitList(v, "RelatedPlans", &in.RelatedPlans, olmcore.Optional, here)
+	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional, here)
+	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Optional, here)
+	olmcore.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, olmcore.Optional)
+	olmcore.VisitObjects(v, "Objects", &in.Objects, olmcore.Optional)
+	olmcore.VisitList(v, "ConfigMaps", &in.ConfigMaps, olmcore.Optional)
+	olmcore.VisitList(v, "PullSecrets", &in.PullSecrets, olmcore.Optional)
+}
+
+// otherLists names the lists that only some plans need.
+func (in *Input) otherLists(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "APIServices", &in.APIServices, olmcore.Optional)
+	olmcore.VisitList(v, "Alongside", &in.Alongside, olmcore.Optional)
+	olmcore.VisitList(v, "CatalogSources", &in.CatalogSources, olmcore.Optional)
+	olmcore.VisitList(v, "OtherPlans", &in.OtherPlans, olmcore.Optional)
+}
+
+// named returns the Check that a Namespace is the one of the plan.
+func named(namespace string) olmcore.Check {
+	return func(o olmcore.Object) (field, problem string) {
+		if o.GetName() == namespace {
+			return "", ""
+		}
+		return ".metadata.name", fmt.Sprintf("is %q, but the plan's namespace is %q", o.GetName(), namespace)
+	}
+}
+
+// cover adds to a Coverage everything on which the decision depends. The decision about a plan that is Complete depends
+// on the plan, its namespace and its Subscriptions only.
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
 	olmcore.CoverObject(&c, in.InstallPlan)
-	olmcore.CoverObjects(&c, in.Namespace)
-	olmcore.CoverObjects(&c, in.Subscriptions)
 	olmcore.CoverFunc(&c, in.Config, Config.Equal)
-	if in.InstallPlan == nil || in.isComplete() {
+	if in.InstallPlan == nil {
 		return c
 	}
-	olmcore.CoverObjects(&c, in.OperatorGroups)
-	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(&c, in.CustomResourceDefinitions)
-	olmcore.CoverObjects(&c, in.APIServices)
-	olmcore.CoverObjects(&c, in.Alongside)
+	v := olmcore.CoverLists(c)
+	in.lists(&v)
+	if in.isComplete() {
+		return v.Coverage()
+	}
+	in.stepLists(&v)
+	in.otherLists(&v)
+	c = v.Coverage()
 	olmcore.CoverValues(&c, in.Announced)
-	olmcore.CoverObjects(&c, in.Objects)
-	olmcore.CoverObjects(&c, in.ConfigMaps)
-	olmcore.CoverObjects(&c, in.PullSecrets)
-	olmcore.CoverObjects(&c, in.CatalogSources)
 	olmcore.CoverObject(&c, in.ServiceAccount)
-	olmcore.CoverObjects(&c, in.RelatedPlans)
-	olmcore.CoverObjects(&c, in.OtherPlans)
-	olmcore.CoverFunc(&c, in.CustomResources, func(a, b olmcore.Observed[ResourceVerdict]) bool { return apiequality.Semantic.DeepEqual(a, b) })
+	olmcore.CoverFunc(&c, in.CustomResources, sameVerdicts)
 	olmcore.CoverMap(&c, in.LastRun)
 	olmcore.CoverValue(&c, in.RBACChanged)
 	return c
 }
 
-// isComplete reports that the plan is Complete and stays: nothing but its relations will ever be looked at.
+func sameVerdicts(a, b olmcore.Observed[ResourceVerdict]) bool {
+	return apiequality.Semantic.DeepEqual(a, b)
+}
+
+// isComplete reports whether the plan is Complete and stays so. Then nothing but its relations matters.
 func (in *Input) isComplete() bool {
 	plan := in.InstallPlan
 	return plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete && plan.DeletionTimestamp == nil && !input.Terminating(in.Namespace)
 }
 
+// validate returns an *olmcore.InputError if the Input breaks its contract.
 func (in *Input) validate() error {
-	plan := in.InstallPlan
-	switch {
-	case in.Now.IsZero():
-		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
-	case plan == nil:
-		return &olmcore.InputError{Field: "InstallPlan", Problem: "is nil"}
-	case plan.Name == "":
-		return &olmcore.InputError{Field: "InstallPlan.metadata.name", Problem: "is empty"}
-	case plan.Namespace == "":
-		return &olmcore.InputError{Field: "InstallPlan.metadata.namespace", Problem: "is empty"}
-	case !in.Subscriptions.Complete:
-		return notRead("Subscriptions")
+	if err := in.validatePlan(); err != nil {
+		return err
 	}
-	here := olmcore.InNamespace(plan.Namespace)
-	err := cmp.Or(
-		olmcore.ValidateList("Namespace", in.Namespace, func(o olmcore.Object) (field, problem string) {
-			if o.GetName() == plan.Namespace {
-				return "", ""
-			}
-			return ".metadata.name", fmt.Sprintf("is %q, but the plan's namespace is %q", o.GetName(), plan.Namespace)
-		}),
-		olmcore.ValidateList("Subscriptions", in.Subscriptions, here),
-		in.Config.Validate(),
-	)
+	v := olmcore.ValidateLists()
+	in.lists(&v)
+	err := cmp.Or(v.Err(), in.Config.Validate())
 	if err != nil || in.isComplete() {
 		return err
 	}
-	if err := cmp.Or(
-		olmcore.ValidateList("OperatorGroups", in.OperatorGroups, here),
-		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions, here),
-		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
-		olmcore.ValidateList("APIServices", in.APIServices),
-		olmcore.ValidateList("Alongside", in.Alongside),
-		olmcore.ValidateList("ConfigMaps", in.ConfigMaps),
-		olmcore.ValidateList("PullSecrets", in.PullSecrets),
-		olmcore.ValidateList("CatalogSources", in.CatalogSources),
-		olmcore.ValidateList("RelatedPlans", in.RelatedPlans, here),
-		olmcore.ValidateList("OtherPlans", in.OtherPlans),
-		in.validateObjects(),
-	); err != nil {
+	in.stepLists(&v)
+	in.otherLists(&v)
+	err = v.Err()
+	if err != nil || !in.looksAtSteps() {
 		return err
 	}
-	if unread := in.unread(); in.looksAtSteps() && unread != "" {
-		return notRead(unread)
+	if field := in.unreadForSteps(); field != "" {
+		return &olmcore.InputError{Field: field, Problem: "were not read"}
 	}
 	return nil
 }
 
-func notRead(field string) error { return &olmcore.InputError{Field: field, Problem: "was not read"} }
-
-// validateObjects is olmcore.ValidateList for objects of several kinds.
-func (in *Input) validateObjects() error {
-	if !in.Objects.Complete && len(in.Objects.Items) > 0 {
-		return &olmcore.InputError{Field: "Objects", Problem: "has items of a read that was not completed"}
-	}
-	seen := make(map[olmcore.Key]bool, len(in.Objects.Items))
-	for i, o := range in.Objects.Items {
-		key, problem := olmcore.KeyOf(o), ""
-		if key == (olmcore.Key{}) {
-			problem = "is nil or has no kind"
-		} else if seen[key] {
-			problem = "repeats " + key.String()
-		}
-		if problem != "" {
-			return &olmcore.InputError{Field: fmt.Sprintf("Objects[%d]", i), Problem: problem}
-		}
-		seen[key] = true
+func (in *Input) validatePlan() error {
+	problem := func(field, problem string) error { return &olmcore.InputError{Field: field, Problem: problem} }
+	switch plan := in.InstallPlan; {
+	case in.Now.IsZero():
+		return problem("Now", "is zero")
+	case plan == nil:
+		return problem("InstallPlan", "is nil")
+	case plan.Name == "":
+		return problem("InstallPlan.metadata.name", "is empty")
+	case plan.Namespace == "":
+		return problem("InstallPlan.metadata.namespace", "is empty")
 	}
 	return nil
 }
 
-// unread names a list that steps are judged by and that was not read; empty for none.
-func (in *Input) unread() string {
+// unreadForSteps returns the name of a list that was not read and without which steps cannot be evaluated, "" for none.
+func (in *Input) unreadForSteps() string {
+	v := olmcore.UnreadLists()
+	in.stepLists(&v)
+	needsCatalogs := len(in.PullSecrets.Items) > 0 && !in.Config.CopyAnySecret
 	switch {
-	case !in.RelatedPlans.Complete:
-		return "RelatedPlans"
-	case !in.OperatorGroups.Complete:
-		return "OperatorGroups"
-	case !in.ClusterServiceVersions.Complete:
-		return "ClusterServiceVersions"
-	case !in.CustomResourceDefinitions.Complete:
-		return "CustomResourceDefinitions"
-	case !in.Objects.Complete:
-		return "Objects"
-	case !in.ConfigMaps.Complete:
-		return "ConfigMaps"
-	case !in.PullSecrets.Complete:
-		return "PullSecrets"
-	case !in.CatalogSources.Complete && len(in.PullSecrets.Items) > 0 && !in.Config.CopyAnySecret:
+	case len(v.Unread()) > 0:
+		return v.Unread()[0]
+	case needsCatalogs && !in.CatalogSources.Complete:
 		return "CatalogSources"
 	}
 	return ""

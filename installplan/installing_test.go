@@ -268,7 +268,7 @@ func TestChangingErrorsAreOneSeries(t *testing.T) {
 			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
 			p := onlyPlan(t, c)
 			require.Equal(t, Failed, p.Status.Phase)
-			require.Equal(t, []v1alpha1.InstallPlanConditionType{v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying}, conditionTypes(p))
+			require.Equal(t, []v1alpha1.InstallPlanConditionType{installplan.ConditionProgressing, v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying}, conditionTypes(p))
 			ended = true
 			require.NoError(t, d.RunFor(t.Context(), 11*time.Minute))
 			require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
@@ -287,7 +287,7 @@ func TestPlanThatFailedOfATransientErrorIsTriedAgain(t *testing.T) {
 			require.NoError(t, d.RunFor(t.Context(), 15*time.Minute))
 			p := onlyPlan(t, c)
 			require.Equal(t, Failed, p.Status.Phase)
-			require.Equal(t, []v1alpha1.InstallPlanConditionType{v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying}, conditionTypes(p))
+			require.Equal(t, []v1alpha1.InstallPlanConditionType{installplan.ConditionProgressing, v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying}, conditionTypes(p))
 			if restart {
 				d = restarted()
 			}
@@ -346,6 +346,7 @@ func TestStartOfTheTimeOfARefusal(t *testing.T) {
 	for name, c := range map[string]struct {
 		start   time.Duration
 		message string
+		reason  string
 		have    *v1alpha1.InstallPlanCondition
 		want    *v1alpha1.InstallPlanCondition
 		fails   bool
@@ -360,11 +361,14 @@ func TestStartOfTheTimeOfARefusal(t *testing.T) {
 		"in its own time":         {start: time.Hour, message: known, have: retrying(57 * time.Second), want: retrying(57 * time.Second), requeue: 3 * time.Second},
 		"its own time is over":    {start: time.Hour, message: known, have: retrying(time.Minute), fails: true},
 		"it is over for an hour":  {start: 2 * time.Hour, message: known, have: retrying(time.Hour), fails: true},
-		"waited for until it ran": {start: time.Minute, message: "waiting for CustomResourceDefinition x to be established", fails: true},
+		"waited for until it ran": {start: time.Minute, message: "waiting for CustomResourceDefinition x to be established", reason: installplan.ReasonStepWaits, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(c.start), func(p *v1alpha1.InstallPlan) {
 				p.Status.Message = c.message
+				if c.reason != "" {
+					p.Status.Conditions = append(p.Status.Conditions, stalled(c.reason, c.message))
+				}
 				if c.have != nil {
 					p.Status.Conditions = append(p.Status.Conditions, *c.have)
 				}
@@ -393,19 +397,25 @@ func TestWhichFailedPlansStartAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		step     *v1alpha1.Step
 		observed []olmcore.Object
+		reason   string
 		message  string
 		sub      *v1alpha1.Subscription
 		want     installplan.State
 	}{
-		"what stood in the way is gone": {binding, nil, "RoleBinding x exists and its roleRef is immutable", Subscription("a", RefersTo("install-x")), installplan.StateRetried},
-		"nobody refers to it by its UID": {binding, nil, "RoleBinding x exists and its roleRef is immutable", Subscription("a", func(s *v1alpha1.Subscription) {
+		"OLM refused a step":            {binding, nil, "", "pre-existing CRD owners found for owned CRD(s) of dependent CSV x", Subscription("a", RefersTo("install-x")), installplan.StateRetried},
+		"what stood in the way is gone": {binding, nil, installplan.ReasonStepRefused, "RoleBinding x exists and its roleRef is immutable", Subscription("a", RefersTo("install-x")), installplan.StateRetried},
+		"nobody refers to it by its UID": {binding, nil, installplan.ReasonStepRefused, "RoleBinding x exists and its roleRef is immutable", Subscription("a", func(s *v1alpha1.Subscription) {
 			s.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: NS, Name: "install-x"}
 		}), installplan.StateFailed},
-		"an error of the API server":       {binding, nil, "error creating rolebinding x: it is immutable", Subscription("a", RefersTo("install-x")), installplan.StateTryingAgain},
-		"a definition is still not served": {waits, []olmcore.Object{CSV("a.v1"), down}, "waiting for CustomResourceDefinition things.example.com to be established", Subscription("a", RefersTo("install-x")), installplan.StateFailed},
+		"an error of the API server":       {binding, nil, "", "error creating rolebinding x: it is immutable", Subscription("a", RefersTo("install-x")), installplan.StateTryingAgain},
+		"a definition is still not served": {waits, []olmcore.Object{CSV("a.v1"), down}, installplan.ReasonStepRefused, "waiting for CustomResourceDefinition things.example.com to be established", Subscription("a", RefersTo("install-x")), installplan.StateFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Plan(Failed, []*v1alpha1.Step{c.step}, OwnedBy(c.sub), Started(time.Hour), func(p *v1alpha1.InstallPlan) { p.Status.Message = c.message })
+			p := Plan(Failed, []*v1alpha1.Step{c.step}, OwnedBy(c.sub), Started(time.Hour), func(p *v1alpha1.InstallPlan) {
+				if p.Status.Message = c.message; c.reason != "" {
+					p.Status.Conditions = append(p.Status.Conditions, stalled(c.reason, c.message))
+				}
+			})
 			require.Equal(t, c.want, assess(t, input(p, with(c.observed...), with(c.sub))).State)
 		})
 	}
@@ -462,7 +472,8 @@ func TestFailedPlanStartsAgainWhenItsCauseIsGone(t *testing.T) {
 	require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
 }
 
-// TestPhaseChanges: what OLM's tests make of a plan in phase Installing. The whole status is compared, with OLM's cases.
+// TestPhaseChanges: what OLM's tests make of a plan in phase Installing. The whole status is compared, with OLM's
+// cases.
 func TestPhaseChanges(t *testing.T) {
 	const notFound = `error generating ownerrefs for role r: clusterserviceversions.operators.coreos.com "gone.v1" not found`
 	fine := func() []*v1alpha1.Step { return []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))} }
@@ -477,7 +488,9 @@ func TestPhaseChanges(t *testing.T) {
 	}
 	fails := func(s *v1alpha1.InstallPlanStatus) {
 		s.Phase, s.Message = Failed, notFound
-		s.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, notFound)}
+		s.Conditions = []v1alpha1.InstallPlanCondition{
+			Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, notFound), stalled(installplan.ReasonStepRefused, notFound),
+		}
 	}
 	for name, c := range map[string]struct {
 		in      installplan.Input
@@ -491,7 +504,10 @@ func TestPhaseChanges(t *testing.T) {
 			p.Status.Message = "retrying execution due to error: " + notFound // OLM fails at the first try
 		}), brief), want: fails},
 		"an error, and time is left": {in: input(Plan(Installing, broken(), Started(0)), brief), requeue: time.Nanosecond,
-			want: func(s *v1alpha1.InstallPlanStatus) { s.Message = "retrying execution due to error: " + notFound }},
+			want: func(s *v1alpha1.InstallPlanStatus) {
+				s.Message = "retrying execution due to error: " + notFound
+				s.Conditions = []v1alpha1.InstallPlanCondition{stalled(installplan.ReasonStepRefused, notFound)}
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := c.in.InstallPlan.DeepCopy().Status
@@ -540,15 +556,23 @@ func TestConditionsKeepTheirTimes(t *testing.T) {
 
 // TestMessageOfAWaitIsRemoved, whatever it was.
 func TestMessageOfAWaitIsRemoved(t *testing.T) {
-	for message, want := range map[string]string{
-		"waiting for ClusterServiceVersion a.v1 to finish deleting": "",
-		"bundle a.v1 is not unpacked":                               "",
-		"retrying execution due to error: no":                       "",
-		"written by somebody else":                                  "written by somebody else",
+	for _, c := range []struct{ reason, message, want string }{
+		{installplan.ReasonStepWaits, "waiting for ClusterServiceVersion a.v1 to finish deleting", ""},
+		{installplan.ReasonStepWaits, "bundle a.v1 is not unpacked", ""},
+		{installplan.ReasonStepFailed, "retrying execution due to error: no", ""},
+		{installplan.ReasonStepRefused, "retrying execution due to error: no", ""},
+		{"", "retrying execution due to error: no", ""}, // of OLM
+		{"", "written by somebody else", "written by somebody else"},
 	} {
-		in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "r")}, Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.Message = message }))
+		in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("", "r")}, Started(time.Second), func(p *v1alpha1.InstallPlan) {
+			if p.Status.Message = c.message; c.reason != "" {
+				p.Status.Conditions = append(p.Status.Conditions, stalled(c.reason, c.message))
+			}
+		}))
 		in.LastRun = ran("r")
-		require.Equal(t, want, statusOf(in, reconcile(t, in)).Message)
+		got := statusOf(in, reconcile(t, in))
+		require.Equal(t, c.want, got.Message)
+		require.Empty(t, got.Conditions)
 	}
 }
 

@@ -49,8 +49,8 @@ func withoutSteps(p *v1alpha1.InstallPlan) {
 	p.Status.Plan, p.Status.Phase = nil, v1alpha1.InstallPlanPhaseNone
 }
 
-// TestPlanStartsAfterEarlierPlans checks that an approved plan waits for earlier plans of the same package. A cache that was stale
-// when the steps were written may have hidden them.
+// TestPlanStartsAfterEarlierPlans checks that an approved plan waits for earlier plans of the same package. A cache
+// that was stale when the steps were written may have hidden them.
 func TestPlanStartsAfterEarlierPlans(t *testing.T) {
 	const waits = "InstallPlan install-w is not finished"
 	for name, c := range map[string]struct {
@@ -91,8 +91,8 @@ func TestPlanStartsAfterEarlierPlans(t *testing.T) {
 	}
 }
 
-// TestPlanLeavesStepsToLaterPlans checks that a plan applies no more steps for the packages of a later plan that has started. Two
-// started plans exist if OLM left them or a user forced them.
+// TestPlanLeavesStepsToLaterPlans checks that a plan applies no more steps for the packages of a later plan that has
+// started. Two started plans exist if OLM left them or a user forced them.
 func TestPlanLeavesStepsToLaterPlans(t *testing.T) {
 	earlier := func(statuses ...v1alpha1.StepStatus) *v1alpha1.InstallPlan {
 		return planOfPackages("install-x", 1, "a,b", Installing, startedAgo(time.Minute), func(p *v1alpha1.InstallPlan) {
@@ -142,8 +142,8 @@ func TestPlanLeavesStepsToLaterPlans(t *testing.T) {
 	}
 }
 
-// TestFailedPlanSkipsWhatItsSubscriptionsLeft checks that a failed plan which is restarted does not install the version of a
-// Subscription that follows a later plan, even if that plan was deleted.
+// TestFailedPlanSkipsWhatItsSubscriptionsLeft checks that a failed plan which is restarted does not install the version
+// of a Subscription that follows a later plan, even if that plan was deleted.
 func TestFailedPlanSkipsWhatItsSubscriptionsLeft(t *testing.T) {
 	failed := planOfPackages("install-x", 1, "a,b", Failed, startedAgo(time.Hour), func(p *v1alpha1.InstallPlan) {
 		p.Status.Plan = []*v1alpha1.Step{
@@ -218,8 +218,8 @@ func TestFailedPlanSkipsWhatItsSubscriptionsLeft(t *testing.T) {
 	}
 }
 
-// TestNothingIsEndlessWhileALaterPlanWaits checks that a plan which would wait without end fails after ten minutes if a later plan
-// of the same package waits for it, and only then.
+// TestNothingIsEndlessWhileALaterPlanWaits checks that a plan which would wait without end fails after ten minutes if a
+// later plan of the same package waits for it, and only then.
 func TestNothingIsEndlessWhileALaterPlanWaits(t *testing.T) {
 	const grace = 10 * time.Minute
 	forbidden := func(in *installplan.Input) {
@@ -266,8 +266,8 @@ func TestNothingIsEndlessWhileALaterPlanWaits(t *testing.T) {
 	}
 }
 
-// TestGeneratedSubscriptionIsCreatedOnce checks that a plan creates no second Subscription to a package. The version of the plan is
-// installed for the other Subscription, unless that one has another version.
+// TestGeneratedSubscriptionIsCreatedOnce checks that a plan creates no second Subscription to a package. The version of
+// the plan is installed for the other Subscription, unless that one has another version.
 func TestGeneratedSubscriptionIsCreatedOnce(t *testing.T) {
 	const manifest = `{"apiVersion":"operators.coreos.com/v1alpha1","kind":"Subscription","metadata":{"name":"a-stable-cool"},` +
 		`"spec":{"name":"a","source":"cool","sourceNamespace":"olm","channel":"stable"}}`
@@ -334,8 +334,8 @@ func TestGeneratedSubscriptionIsCreatedOnce(t *testing.T) {
 	}
 }
 
-// TestObjectsFollowARecreatedVersion checks that the objects of applied steps get the owner of a version that was deleted and created
-// again while the plan was running.
+// TestObjectsFollowARecreatedVersion checks that the objects of applied steps get the owner of a version that was
+// deleted and created again while the plan was running.
 func TestObjectsFollowARecreatedVersion(t *testing.T) {
 	owned := func(uid types.UID) func(*rbacv1.Role) {
 		return func(r *rbacv1.Role) {

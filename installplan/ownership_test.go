@@ -156,8 +156,8 @@ func TestSharedObjectIsTakenOverOnce(t *testing.T) {
 	}
 }
 
-// TestCoOwnersAreRecorded checks which versions a cluster-scoped object records besides the one that its labels name, when
-// a step of version a.v2 writes it.
+// TestCoOwnersAreRecorded checks which versions a cluster-scoped object records besides the one that its labels name,
+// when a step of version a.v2 writes it.
 func TestCoOwnersAreRecorded(t *testing.T) {
 	role := func(annotations string, versions ...string) (steps []*v1alpha1.Step) {
 		for _, version := range versions {
@@ -221,7 +221,8 @@ func TestCoOwnersAreRecorded(t *testing.T) {
 	}
 }
 
-// TestObjectOfAnotherOperatorIsNotDeleted, even where the step cannot be applied otherwise; what the predecessor had is.
+// TestObjectOfAnotherOperatorIsNotDeleted, even where the step cannot be applied otherwise; what the predecessor had
+// is.
 func TestObjectOfAnotherOperatorIsNotDeleted(t *testing.T) {
 	binding := func(cluster bool) olmcore.Object {
 		ref := rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "other"}
@@ -439,7 +440,10 @@ func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 			_, r = round(c.differs, func(in *installplan.Input) { in.Config.OverwriteUnmanaged = true })
 			require.IsType(t, olmcore.Update{}, r.Actions[0])
 			require.Contains(t, Reasons(r), installplan.ReasonUnmanagedObjectUpdated)
-			broken := Plan(Failed, []*v1alpha1.Step{c.step}, func(p *v1alpha1.InstallPlan) { p.Status.Message = message })
+			broken := Plan(Failed, []*v1alpha1.Step{c.step}, func(p *v1alpha1.InstallPlan) {
+				p.Status.Message = message
+				p.Status.Conditions = []v1alpha1.InstallPlanCondition{stalled(installplan.ReasonStepRefused, message)}
+			})
 			sub := Subscription("a", RefersTo("install-x"))
 			OwnedBy(sub)(broken)
 			in = input(broken, with(CSV("a.v1"), handed, sub))
@@ -528,8 +532,8 @@ func TestVersionIsNotMadeBesideAnotherUpgradeChain(t *testing.T) {
 	}
 }
 
-// TestNewerOfTwoPlansRuns: a's plan of v1 waits for its approval when b's plan is created, which installs a v3 that replaces another
-// version. Whichever is approved first, only the newer one is executed.
+// TestNewerOfTwoPlansRuns: a's plan of v1 waits for its approval when b's plan is created, which installs a v3 that
+// replaces another version. Whichever is approved first, only the newer one is executed.
 func TestNewerOfTwoPlansRuns(t *testing.T) {
 	for name, newerFirst := range map[string]bool{"the newer one is approved first": true, "the older one is approved first": false} {
 		t.Run(name, func(t *testing.T) {

@@ -15,11 +15,17 @@ const Finalizer = relation.Finalizer
 // AnnotationGeneratedBy is on a Subscription that a plan made: the plan's name.
 const AnnotationGeneratedBy = relation.GeneratedBy
 
-// ConditionRetrying is True on a plan whose steps are tried again although the time since status.startTime is over: its
-// transition time is from when the time counts. On a plan that is Failed it says that the API server rejected a write: the
-// open steps of the plan are tried every 10 minutes, as long as a Subscription refers to it, and the plan starts again once
-// the writes are accepted. Without the condition, as OLM leaves a failed plan, they are tried as well.
+// ConditionRetrying is True on a plan that is Installing if the time for its refused steps started anew at the
+// transition time of the condition. It is True on a plan that is Failed if the API server rejected a write. The open
+// steps of the failed plan are then tried every 10 minutes as long as a Subscription references the plan, and the plan
+// starts again once the writes are accepted. The open steps of a plan that OLM failed, which does not have the
+// condition, are tried as well.
 const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
+
+// ConditionProgressing is False on a plan that does not progress. The reason is StepRefused, StepFailed or StepWaits,
+// or InstallCheckFailed on a plan that failed of the check. The condition is removed as soon as the plan progresses.
+// The next call reads the reason, so that no decision depends on the text of a message.
+const ConditionProgressing v1alpha1.InstallPlanConditionType = "Progressing"
 
 // Reasons of actions. Where a reason does not say what the user does, there is nothing to do.
 const (
@@ -61,6 +67,9 @@ const (
 	// ReasonStepFailed: the API server refused a write. The message is the API server's; the user grants the permission
 	// or repairs the object.
 	ReasonStepFailed = "StepFailed"
+	// ReasonStepWaits means that a step waits for the cluster, for example for a definition to be established. It is a
+	// reason of the condition Progressing only. The message says what the step waits for. Nothing to do for the user.
+	ReasonStepWaits = "StepWaits"
 	// ReasonStepNotVisible: the object of a step was created, or existed, and what was read does not show it, so it is
 	// created again. When that stays so, the adapter reads from a cache that leaves it out: the user labels the object
 	// olm.managed=true or deletes it.
@@ -71,15 +80,15 @@ const (
 	// ReasonPendingPlanCouldBeAutomatic: the plan waits for approval although no Subscription that owns it asks for
 	// that any more. The user approves it.
 	ReasonPendingPlanCouldBeAutomatic = "PendingPlanCouldBeAutomatic"
-	// ReasonSuperseded means that the plan is not executed, whether it is approved or not. A later plan installs a version of the
-	// same package, or the plan never got steps and no Subscription waits for it. The condition Installed has this reason and
-	// names the later plan. The user approves that one.
+	// ReasonSuperseded means that the plan is not executed, whether it is approved or not. A later plan installs a version
+	// of the same package, or the plan never got steps and no Subscription waits for it. The condition Installed has this
+	// reason and names the later plan. The user approves that one.
 	ReasonSuperseded = report.Superseded
-	// ReasonEarlierPlanUnfinished means that the plan waits for an earlier InstallPlan that contains the same package. Plans of one
-	// package run one after the other. Nothing to do for the user unless the earlier plan needs something.
+	// ReasonEarlierPlanUnfinished means that the plan waits for an earlier InstallPlan that contains the same package.
+	// Plans of one package run one after the other. Nothing to do for the user unless the earlier plan needs something.
 	ReasonEarlierPlanUnfinished = report.EarlierPlanUnfinished
-	// ReasonSubscriptionExists means that a step would create a Subscription for a dependency, and another Subscription of the
-	// namespace names the same package. The step is skipped. Nothing to do for the user.
+	// ReasonSubscriptionExists means that a step would create a Subscription for a dependency, and another Subscription of
+	// the namespace names the same package. The step is skipped. Nothing to do for the user.
 	ReasonSubscriptionExists = report.SubscriptionExists
 	// ReasonUnmanagedObjectUpdated: a step describes an object that was there before and was not handed to OLM; it gets
 	// the content, but no owner, so that removing the operator leaves it.
@@ -87,9 +96,9 @@ const (
 	// ReasonAppliedContentAltered: the API server stored something else than what was written, which counts as applied.
 	// The user looks at admission webhooks.
 	ReasonAppliedContentAltered = report.AppliedContentAltered
-	// ReasonSharedObject: another plan wrote the object of a step after this one, with a content or an owner of its
-	// own. It stays as that one wants it, and records this plan's version as a co-owner if it is cluster-scoped. The authors
-	// of the bundles give their objects names of their own.
+	// ReasonSharedObject: another plan wrote the object of a step after this one, with a content or an owner of its own.
+	// It stays as that one wants it, and records this plan's version as a co-owner if it is cluster-scoped. The authors of
+	// the bundles give their objects names of their own.
 	ReasonSharedObject = report.SharedObject
 	// ReasonCSVContentDiffers: a ClusterServiceVersion of the step's name exists with another content and is kept. The
 	// user deletes it to get the plan's.
@@ -97,9 +106,10 @@ const (
 	// ReasonNewerCRDKept: a newer version of the operator owns the CustomResourceDefinition, so the plan's older one is
 	// not written.
 	ReasonNewerCRDKept = report.NewerCRDKept
-	// ReasonConvertedElsewhere means that an operator of another namespace converts the custom resources of a definition, so it reads
-	// and rewrites those of all namespaces. The plan uses the definition as it is. The user checks that operator. If it should not
-	// convert them, the user deletes its ClusterServiceVersion and the conversion in the definition.
+	// ReasonConvertedElsewhere means that an operator of another namespace converts the custom resources of a definition,
+	// so it reads and rewrites those of all namespaces. The plan uses the definition as it is. The user checks that
+	// operator. If it should not convert them, the user deletes its ClusterServiceVersion and the conversion in the
+	// definition.
 	ReasonConvertedElsewhere = report.ConvertedElsewhere
 	// ReasonExistingResourceInvalid: a custom resource is invalid under the old and under the new schema. The user
 	// repairs it.

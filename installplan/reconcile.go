@@ -9,35 +9,34 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/olmcore/olm/installplan/internal/input"
-	"github.com/olmcore/olm/installplan/internal/relation"
+	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Outcome is what Reconcile asks for and has to say.
+// Outcome is the result of Reconcile, and the requests that only the caller can fulfil.
 type Outcome struct {
 	olmcore.Result
-	// SchemaChanges ask which custom resources new schemas would break: the caller reads those of each version, holds
-	// them against both schemas, and calls Reconcile again with Input.CustomResources before it carries out anything.
-	// Module installplan/crvalidation does that. Who does not judge carries out the Actions: then nothing is refused on
-	// behalf of custom resources. Empty once they were judged.
+	// SchemaChanges ask which custom resources would become invalid under new schemas. The caller validates the resources
+	// of each version against both schemas, and calls Reconcile again with Input.CustomResources before it runs any
+	// action. Module installplan/crvalidation does that. A caller that runs the Actions without it lets the plan break
+	// custom resources. Empty once Input.CustomResources is complete.
 	SchemaChanges []SchemaChange
-	// LostBundles are the lookups of the plan whose unpacked content its steps need and is lost, as they are before
-	// anything is unpacked: the caller takes each through package unpack again. The plan applies nothing meanwhile,
-	// fails when that takes long, and goes on once the content that was planned is back.
+	// LostBundles are the lookups of the bundles whose unpacked content is lost and needed by steps. The caller unpacks
+	// each again with package unpack. The plan applies nothing meanwhile, fails if that takes too long, and continues once
+	// the planned content exists.
 	LostBundles []v1alpha1.BundleLookup
-	// Unpacked, handed back in the next Input for the plan, spares that its bundles are decoded again; nil at rest, and
-	// when they were not needed.
+	// Unpacked belongs into the next Input for the plan, so that bundles are not decoded again. It is nil if no bundle was
+	// needed.
 	Unpacked *Memory
-	// Checkpoint, handed back in the next Input for the plan, makes a call at rest cheap; nil where something is asked
-	// for or said.
+	// Checkpoint belongs into the next Input for the plan. It makes a call cheap if nothing changed. It is nil if the
+	// Outcome contains anything but RequeueAfter.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile takes one InstallPlan one round further. Actions are, alone in their result, the repair of the plan's
-// relations or the removal of its finalizer; else the plan's status first, then the objects of its steps in plan order,
-// each under the ServiceAccount that the plan runs as (CustomResourceDefinitions under the controller's own). A plan
-// that is Complete and in order gives the zero Result. The error is an *olmcore.InputError.
+// Reconcile returns the next writes for one InstallPlan. These are either a correction of the plan's relations or the
+// removal of its finalizer, alone, or the status of the plan followed by the objects of its steps in plan order.
+// Objects are written under the ServiceAccount of the plan, except CustomResourceDefinitions. The Result of a plan that
+// is Complete is zero unless its relations are wrong. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncInstallPlans and ExecutePlan.
 // Differs: see doc.go and docs/deviations.md.
@@ -45,14 +44,20 @@ func Reconcile(in Input) (Outcome, error) {
 	if wait, same := in.cover(in.Checkpoint.Compare(in.Now)).Holds(); same {
 		return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Checkpoint: in.Checkpoint}, nil
 	}
+	return reconcile(in)
+}
+
+// reconcile decides about a plan for which the Checkpoint does not hold.
+func reconcile(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
 	}
 	in.Unpacked = in.Unpacked.Next()
-	d := decide(&in, false)
-	out := Outcome{Result: d.outcome(&in), LostBundles: d.lost, Unpacked: in.Unpacked.Used()}
-	if !in.CustomResources.Complete {
-		out.SchemaChanges = d.changes
+	decision := decide(observe(&in, false))
+	out := Outcome{Result: decision.outcome(&in), Unpacked: in.Unpacked.Used()}
+	if found := decision.found; found != nil {
+		out.LostBundles = found.Lost
+		out.SchemaChanges = schemaChanges(&in, found.Changes)
 	}
 	if out.Empty() && len(out.SchemaChanges)+len(out.LostBundles) == 0 {
 		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
@@ -60,105 +65,19 @@ func Reconcile(in Input) (Outcome, error) {
 	return out, nil
 }
 
-// decision is what one round comes to. The rules make it, each one its part.
-type decision struct {
-	state State
-	// status is what the plan's status becomes but for its steps, which get the statuses of steps; nil for their own. It
-	// shares with the plan what did not change.
-	status v1alpha1.InstallPlanStatus
-	steps  []v1alpha1.StepStatus
-	// reason is that of the phase Failed, where it is no step's.
-	reason string
-	// result is what is said, when to look again, and the actions on the plan and its Subscriptions; actions are those
-	// on the objects of its steps.
-	result  olmcore.Result
-	actions []olmcore.Action
-	// changes and lost are the requests of Outcome.
-	changes []SchemaChange
-	lost    []v1alpha1.BundleLookup
-	target  olmcore.Ref
-}
-
-// decide asks the rules in order; the first that answers ends the round. A plan that is Complete does not get beyond
-// its repair. assessing: relations that are not in order are passed over.
-func decide(in *Input, assessing bool) decision {
-	plan := in.InstallPlan
-	d := decision{status: plan.Status, target: olmcore.RefOf(plan)}
-	d.status.Conditions = slices.Clone(plan.Status.Conditions)
-	repair := relation.Check(plan, in.Subscriptions.Items)
-	switch {
-	case plan.DeletionTimestamp != nil:
-		d.clean(in)
-		return d
-	case input.Terminating(in.Namespace):
-		d.abandon(in)
-		return d
-	case repair.ToManual || (repair.Needed || in.mustRelease()) && !assessing:
-		d.repair(in, repair)
-		return d
-	case in.isComplete():
-		d.state = StateComplete
-		return d
-	case len(plan.Status.Plan) == 0 && len(plan.Status.BundleLookups) == 0:
-		d.withoutSteps(in)
-		return d
+// schemaChanges returns the changes for which custom resources have to be judged, nil if they were judged.
+func schemaChanges(in *Input, found []step.SchemaChange) (changes []SchemaChange) {
+	if in.CustomResources.Complete {
+		return nil
 	}
-	d.advance(in)
-	if d.status.Phase == v1alpha1.InstallPlanPhaseComplete && in.isReleasable() && !assessing {
-		// The finalizer goes before the plan is Complete, so that a plan which is Complete rests.
-		d.status, d.steps, d.actions = plan.Status, nil, nil
-		d.release(in, olmcore.Cause{Reason: ReasonPlanDone, Message: "every step is applied"})
-		d.result.Requeue(retryInterval)
-		if backOff(in, d.result.Actions) {
-			d.result.Actions = nil
-		}
+	for _, c := range found {
+		changes = append(changes, SchemaChange(c))
 	}
-	return d
-}
-
-// advance decides about a plan with steps that is not Complete.
-func (d *decision) advance(in *Input) {
-	if d.status.Phase == v1alpha1.InstallPlanPhaseFailed {
-		d.heal(in)
-		return
-	}
-	if by := in.successor(); by != nil {
-		d.supersede(in, relation.SupersededBy(by.Name))
-		return
-	}
-	if !d.check(in) {
-		return
-	}
-	switch d.status.Phase {
-	case v1alpha1.InstallPlanPhaseRequiresApproval:
-		d.awaitApproval(in)
-	case v1alpha1.InstallPlanPhaseInstalling:
-		d.install(in)
-	default:
-		d.state = StatePhaseUnknown
-		d.say(olmcore.Warning, ReasonPlanPhaseUnknown, "status.phase", "phase %q is none that the plan could leave", d.status.Phase)
-	}
-}
-
-// repair makes the plan's relations whole. That a plan lacks the finalizer is no reason for a write; it comes with one.
-func (d *decision) repair(in *Input, repair relation.Repair) {
-	d.state = StateRepairing
-	plan := in.InstallPlan
-	after, cause := repair.Update(plan)
-	if in.mustRelease() {
-		relation.RemoveFinalizer(after)
-	} else if !in.Config.DisableFinalizer && !relation.Terminal(plan) && len(plan.Status.Plan) > 0 {
-		relation.AddFinalizer(after)
-	}
-	d.result.Actions = append(d.result.Actions, olmcore.UpdateOf(plan, after, cause))
-}
-
-func (d *decision) say(severity olmcore.Severity, reason, path, format string, args ...any) {
-	d.result.Diagnostics = append(d.result.Diagnostics, olmcore.Diagnose(severity, reason, d.target, path, format, args...))
+	return changes
 }
 
 // changesStatus reports whether the status of the plan has to be written.
-func (d *decision) changesStatus(plan *v1alpha1.InstallPlan) bool {
+func (d decision) changesStatus(plan *v1alpha1.InstallPlan) bool {
 	for i, status := range d.steps {
 		if plan.Status.Plan[i] != nil && plan.Status.Plan[i].Status != status {
 			return true
@@ -167,28 +86,16 @@ func (d *decision) changesStatus(plan *v1alpha1.InstallPlan) bool {
 	return !apiequality.Semantic.DeepEqual(plan.Status, d.status)
 }
 
-// outcome returns the result, with the write of the status and the transition where there are any.
-func (d *decision) outcome(in *Input) olmcore.Result {
+// outcome returns the result with the write of the status, if it changes, and the transition, if the phase changes.
+func (d decision) outcome(in *Input) olmcore.Result {
 	plan, result := in.InstallPlan, d.result
 	if d.changesStatus(plan) {
-		next := *plan
-		next.Status = d.status
-		after := next.DeepCopy()
-		if after.Status.CatalogSources == nil {
-			after.Status.CatalogSources = []string{} // the API requires the list
-		}
-		for i, status := range d.steps {
-			if after.Status.Plan[i] != nil {
-				after.Status.Plan[i].Status = status
-			}
-		}
-		after.Status.Plan = slices.DeleteFunc(after.Status.Plan, func(s *v1alpha1.Step) bool { return s == nil })
 		cause := olmcore.Cause{Reason: ReasonPlanProgressed, Message: "state " + string(d.state)}
-		result.Actions = append(result.Actions, olmcore.UpdateStatusOf(plan, after, cause))
+		write := olmcore.UpdateStatusOf(plan, d.planWithStatus(plan), cause)
+		result.Actions = slices.Concat([]olmcore.Action{write}, result.Actions)
 	}
-	result.Actions = append(result.Actions, d.actions...)
 	if from, to := plan.Status.Phase, d.status.Phase; from != to {
-		t := olmcore.Moved(d.target, "Phase", string(from), string(to), in.Now)
+		t := olmcore.Moved(olmcore.RefOf(plan), "Phase", string(from), string(to), in.Now)
 		t.Message = d.status.Message
 		if to == v1alpha1.InstallPlanPhaseFailed {
 			t.Reason = cmp.Or(d.reason, string(v1alpha1.InstallPlanReasonComponentFailed))
@@ -196,4 +103,21 @@ func (d *decision) outcome(in *Input) olmcore.Result {
 		result.Transitions = append(result.Transitions, t)
 	}
 	return result
+}
+
+// planWithStatus returns a copy of the plan with the status of the decision.
+func (d decision) planWithStatus(plan *v1alpha1.InstallPlan) *v1alpha1.InstallPlan {
+	next := *plan
+	next.Status = d.status
+	after := next.DeepCopy()
+	if after.Status.CatalogSources == nil {
+		after.Status.CatalogSources = []string{} // the API requires the list
+	}
+	for i, status := range d.steps {
+		if after.Status.Plan[i] != nil {
+			after.Status.Plan[i].Status = status
+		}
+	}
+	after.Status.Plan = slices.DeleteFunc(after.Status.Plan, func(s *v1alpha1.Step) bool { return s == nil })
+	return after
 }

@@ -247,12 +247,17 @@ func TestPhases(t *testing.T) {
 	fails := func(message string) func(*v1alpha1.InstallPlanStatus) {
 		return func(s *v1alpha1.InstallPlanStatus) {
 			s.Phase, s.Message = Failed, message
-			s.Conditions = []v1alpha1.InstallPlanCondition{Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, message)}
+			s.Conditions = []v1alpha1.InstallPlanCondition{
+				Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, message), stalled(installplan.ReasonStepRefused, message),
+			}
 		}
 	}
-	message := func(text string) func(*v1alpha1.InstallPlanStatus) {
-		return func(s *v1alpha1.InstallPlanStatus) { s.Message = text }
+	stalls := func(reason, prefix, text string) func(*v1alpha1.InstallPlanStatus) {
+		return func(s *v1alpha1.InstallPlanStatus) {
+			s.Message, s.Conditions = prefix+text, []v1alpha1.InstallPlanCondition{stalled(reason, text)}
+		}
 	}
+	const retrying = "retrying execution due to error: "
 
 	approved, waits := Plan(RequiresApproval, one(Unknown), asked(true)), Plan(RequiresApproval, one(Unknown), asked(false))
 	withdrawn := Plan(Installing, one(Unknown), asked(false))
@@ -264,6 +269,7 @@ func TestPhases(t *testing.T) {
 	})
 	forbidden := Plan(Installing, one(NotPresent), Started(24*time.Hour), func(p *v1alpha1.InstallPlan) {
 		p.Status.Message = "retrying execution due to error: error creating csv a.v1: no"
+		p.Status.Conditions = []v1alpha1.InstallPlanCondition{stalled(installplan.ReasonStepFailed, "error creating csv a.v1: no")}
 	})
 	stale := Plan(Installing, one(NotPresent), Started(24*time.Hour))
 	slow := Plan(Installing, one(NotPresent), Started(9*time.Minute))
@@ -346,6 +352,7 @@ func TestPhases(t *testing.T) {
 					fails("error creating csv a.v1: no")(s)
 					again := Condition(corev1.ConditionTrue, installplan.ReasonStepFailed, s.Message)
 					again.Type = installplan.ConditionRetrying
+					s.Conditions[1].Reason = installplan.ReasonStepFailed
 					s.Conditions = append(s.Conditions, again)
 				}),
 				Transitions:  transition(dead, Failed, "InstallComponentFailed", "error creating csv a.v1: no"),
@@ -356,7 +363,7 @@ func TestPhases(t *testing.T) {
 		"what is blocked is tried again until then": {
 			in: input(blocked),
 			want: olmcore.Result{
-				Actions:      only(blocked, installplan.StateRetrying, message("retrying execution due to error: "+notFound)),
+				Actions:      only(blocked, installplan.StateRetrying, stalls(installplan.ReasonStepRefused, retrying, notFound)),
 				Diagnostics:  warnings(blocked, installplan.ReasonStepRefused, notFound),
 				RequeueAfter: time.Second,
 			},
@@ -365,7 +372,7 @@ func TestPhases(t *testing.T) {
 			in: input(slow, lastRun(olmcore.Transient)),
 			want: olmcore.Result{
 				Actions: append(only(slow, installplan.StateRetrying,
-					message("retrying execution due to error: error creating csv a.v1: no")), createCSV()),
+					stalls(installplan.ReasonStepFailed, retrying, "error creating csv a.v1: no")), createCSV()),
 				Diagnostics:  warnings(slow, installplan.ReasonStepFailed, "error creating csv a.v1: no"),
 				RequeueAfter: 5 * time.Second,
 			},
@@ -385,14 +392,14 @@ func TestPhases(t *testing.T) {
 		"an object that is being deleted is waited for": {
 			in: input(leaving, with(gone)),
 			want: olmcore.Result{
-				Actions:      only(leaving, installplan.StateWaiting, message("waiting for ClusterServiceVersion a.v1 to finish deleting")),
+				Actions:      only(leaving, installplan.StateWaiting, stalls(installplan.ReasonStepWaits, "", "waiting for ClusterServiceVersion a.v1 to finish deleting")),
 				RequeueAfter: 5 * time.Second,
 			},
 		},
 		"a message goes with its cause": {
 			in: input(healed, func(in *installplan.Input) { in.LastRun = ran("a") }),
 			want: olmcore.Result{
-				Actions:      append(only(healed, installplan.StateApplying, message("")), createCSV()),
+				Actions:      append(only(healed, installplan.StateApplying, func(s *v1alpha1.InstallPlanStatus) { s.Message = "" }), createCSV()),
 				RequeueAfter: 5 * time.Second,
 			},
 		},

@@ -225,8 +225,9 @@ func TestReferenceMakesAnOwner(t *testing.T) {
 	})
 }
 
-// TestAStaleListRemovesNoOwner checks that a manager which still lists a deleted Subscription removes no reference to the Subscription
-// that was created again with the same name. The garbage collector removes the reference to the deleted one.
+// TestAStaleListRemovesNoOwner checks that a manager which still lists a deleted Subscription removes no reference to
+// the Subscription that was created again with the same name. The garbage collector removes the reference to the
+// deleted one.
 func TestAStaleListRemovesNoOwner(t *testing.T) {
 	for _, order := range [][]string{{"current", "stale"}, {"stale", "current"}, {"stale", "current", "stale"}} {
 		t.Run(strings.Join(order, " then "), func(t *testing.T) {
@@ -438,8 +439,8 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 	}
 }
 
-// TestPlanWithoutStepsEndsIfNobodyWaits checks when a plan that never got its steps ends. A plan that a Subscription waits for is kept,
-// with the approval that it may have.
+// TestPlanWithoutStepsEndsIfNobodyWaits checks when a plan that never got its steps ends. A plan that a Subscription
+// waits for is kept, with the approval that it may have.
 func TestPlanWithoutStepsEndsIfNobodyWaits(t *testing.T) {
 	const elsewhere, nobody = "what it was made for came another way", "no Subscription references it"
 	type subscription = *v1alpha1.Subscription

@@ -3,6 +3,7 @@
 package installplan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -10,75 +11,80 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// State is what a plan is doing, finer than its phase: which rule decides this round.
+// State says what a plan is doing, in more detail than its phase. It is the name of the row that decided.
 type State string
 
-// States, in the order in which the rules are asked.
+// States, in the order in which their rows are tried.
 const (
-	StateDeleting              State = "Deleting"              // the plan is being deleted; what it leaves behind is cleaned up
-	StateNamespaceTerminating  State = "NamespaceTerminating"  // its namespace is being deleted
-	StateRepairing             State = "Repairing"             // its approval is corrected first, as a Subscription that owns it wants to be asked
-	StateComplete              State = "Complete"              // every step was applied. Final
-	StateWithoutStatus         State = "WithoutStatus"         // it never got its steps
-	StateFailed                State = "Failed"                // a step was refused or failed for too long
-	StateTryingAgain           State = "TryingAgain"           // it failed, and its open steps are tried again. Its phase stays Failed
-	StateRetried               State = "Retried"               // it failed, and the cause is gone
-	StateSuperseded            State = "Superseded"            // a later plan replaces it, or no Subscription waits for it, just now
-	StateCheckFailed           State = "CheckFailed"           // the namespace's OperatorGroup stands in the way
-	StateServiceAccountChanged State = "ServiceAccountChanged" // the account it runs under is recorded first
-	StatePhaseUnknown          State = "PhaseUnknown"          // its phase is empty or none that exists
-	StateRequiresApproval      State = "RequiresApproval"      // it waits for approval
-	StateApproved              State = "Approved"              // it was approved, and starts
-	StateWithdrawn             State = "Withdrawn"             // approval was taken back before anything was applied
-	StateStarting              State = "Starting"              // the time of its start is recorded first
-	StateFailing               State = "Failing"               // a step was refused or failed for too long, just now
-	StateRetrying              State = "Retrying"              // a step was refused or failed, and there is time left
-	StateWaiting               State = "Waiting"               // a step waits for the cluster
-	StateApplying              State = "Applying"              // steps are applied
-	StateCompleting            State = "Completing"            // every step was observed, just now
+	// StateDeleting means that the plan is being deleted. What it leaves behind is cleaned up.
+	StateDeleting State = "Deleting"
+	// StateNamespaceTerminating means that the namespace of the plan is being deleted.
+	StateNamespaceTerminating State = "NamespaceTerminating"
+	// StateRepairing means that the approval of the plan is corrected first, because a Subscription that owns it is
+	// Manual.
+	StateRepairing State = "Repairing"
+	// StateComplete means that every step was applied. The plan stays in this state.
+	StateComplete State = "Complete"
+	// StateWithoutStatus means that the plan has no steps.
+	StateWithoutStatus State = "WithoutStatus"
+	// StateFailed means that a step was refused or failed for too long.
+	StateFailed State = "Failed"
+	// StateTryingAgain means that the plan failed and its open steps are tried again. The phase stays Failed.
+	StateTryingAgain State = "TryingAgain"
+	// StateRetried means that the plan failed, the cause is gone, and the plan starts again.
+	StateRetried State = "Retried"
+	// StateSuperseded means that the plan ends, because a later plan replaces it or no Subscription waits for it.
+	StateSuperseded State = "Superseded"
+	// StateCheckFailed means that the OperatorGroup of the namespace does not allow the plan to continue.
+	StateCheckFailed State = "CheckFailed"
+	// StateServiceAccountChanged means that the ServiceAccount of the plan is recorded first.
+	StateServiceAccountChanged State = "ServiceAccountChanged"
+	// StatePhaseUnknown means that the phase of the plan is empty or unknown.
+	StatePhaseUnknown State = "PhaseUnknown"
+	// StateRequiresApproval means that the plan waits for approval.
+	StateRequiresApproval State = "RequiresApproval"
+	// StateApproved means that the plan was approved and starts.
+	StateApproved State = "Approved"
+	// StateWithdrawn means that the approval was withdrawn before anything was applied.
+	StateWithdrawn State = "Withdrawn"
+	// StateStarting means that the start time of the plan is recorded first.
+	StateStarting State = "Starting"
+	// StateFailing means that the plan fails, because a step was refused or failed for too long.
+	StateFailing State = "Failing"
+	// StateRetrying means that a step was refused or failed, and there is time left.
+	StateRetrying State = "Retrying"
+	// StateWaiting means that a step waits for the cluster, or the plan waits for an earlier plan.
+	StateWaiting State = "Waiting"
+	// StateApplying means that steps are applied.
+	StateApplying State = "Applying"
+	// StateCompleting means that every step was observed and the plan becomes Complete.
+	StateCompleting State = "Completing"
 )
 
-// Phases returns the phase graph. By is the State in which a plan takes an edge, empty for the two that package create
-// takes.
+// Phases returns the phase graph, which derives from the table of rows. By is the State in which a plan takes an edge,
+// or "" for the two edges that package create takes.
 func Phases() olmcore.Graph[v1alpha1.InstallPlanPhase] {
-	const (
-		none       = v1alpha1.InstallPlanPhaseNone
-		waiting    = v1alpha1.InstallPlanPhaseRequiresApproval
-		installing = v1alpha1.InstallPlanPhaseInstalling
-		complete   = v1alpha1.InstallPlanPhaseComplete
-		failed     = v1alpha1.InstallPlanPhaseFailed
-	)
-	return olmcore.Graph[v1alpha1.InstallPlanPhase]{
-		{From: none, To: waiting},
-		{From: none, To: installing},
-		{From: none, To: failed, By: string(StateSuperseded)},
-		{From: waiting, To: installing, By: string(StateApproved)},
-		{From: waiting, To: failed, By: string(StateSuperseded)},
-		{From: installing, To: waiting, By: string(StateWithdrawn)},
-		{From: installing, To: complete, By: string(StateCompleting)},
-		{From: installing, To: failed, By: string(StateFailing)},
-		{From: installing, To: failed, By: string(StateSuperseded)},
-		{From: failed, To: installing, By: string(StateRetried)},
-	}
+	created := olmcore.GraphOf(everyPhase, []rule{{From: none, To: slices.Concat(requires, installing)}})
+	return slices.Concat(created, olmcore.GraphOf(everyPhase, rules))
 }
 
-// Assessment is the decision about a plan without the objects it needs.
+// Assessment is the decision about a plan, without the writes.
 type Assessment struct {
 	State State
-	// Phase is the phase after this round.
+	// Phase is the phase that the plan gets.
 	Phase v1alpha1.InstallPlanPhase
-	// Message says what the plan waits for or fails of, as status.message does.
+	// Message is the new status.message: what the plan waits for, or why it failed.
 	Message string
 	// RequeueAfter is as in olmcore.Result.
 	RequeueAfter time.Duration
 }
 
-// Assess returns what a plan is doing: what Reconcile decides about it once its owner references, labels and finalizer
-// are in order, as they need not be on plans that OLM made. The error is an *olmcore.InputError.
+// Assess returns what Reconcile decides about a plan, as if its owner references, labels and finalizer were correct.
+// Plans that OLM created may lack them. The error is an *olmcore.InputError.
 func Assess(in Input) (Assessment, error) {
 	if err := in.validate(); err != nil {
 		return Assessment{}, err
 	}
-	d := decide(&in, true)
+	d := decide(observe(&in, true))
 	return Assessment{State: d.state, Phase: d.status.Phase, Message: d.status.Message, RequeueAfter: d.result.RequeueAfter}, nil
 }

@@ -3,6 +3,8 @@
 package installplan_test
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +57,24 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 	for _, e := range installplan.Phases() {
 		require.True(t, taken[installplan.State(e.By)], "%+v", e)
 	}
+}
+
+// TestThePackageDocumentationShowsThePhaseGraph checks that doc.go lists the edges of Phases, in their order.
+func TestThePackageDocumentationShowsThePhaseGraph(t *testing.T) {
+	var want strings.Builder
+	for _, e := range installplan.Phases() {
+		from, by := string(e.From), e.By
+		if from == "" {
+			from = "none"
+		}
+		if by == "" {
+			by = "(package create)"
+		}
+		fmt.Fprintf(&want, "//\t%-16s -> %-17s %s\n", from, e.To, by)
+	}
+	doc, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	require.Contains(t, string(doc), want.String())
 }
 
 // repairs reports an Update of the plan's metadata.

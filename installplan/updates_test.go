@@ -282,7 +282,8 @@ func TestTwoStepsOfOneObjectMergeOwnersAndFinalizers(t *testing.T) {
 	Same(t, []metav1.OwnerReference{want}, o.GetOwnerReferences())
 }
 
-// TestWhatAnUpdateReplaces: all content that the manifest leaves out or says is nothing, but for what the API server gave.
+// TestWhatAnUpdateReplaces: all content that the manifest leaves out or says is nothing, but for what the API server
+// gave.
 func TestWhatAnUpdateReplaces(t *testing.T) {
 	role, _ := update(t, Step("a.v1", "rbac.authorization.k8s.io", "v1", "Role", "x", `{"metadata":{"name":"x"},"rules":null}`),
 		&rbacv1.Role{ObjectMeta: HandedOver("x"), Rules: Rules()})

@@ -9,41 +9,43 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/report"
-	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// checkInterval is the time between two checks of missing OperatorGroups, and of the custom resources that a plan
+// checkInterval is the time between two checks of a missing OperatorGroup, and of the custom resources that a plan
 // failed of.
 const checkInterval = 30 * time.Second
 
-// withoutSteps is the round of a plan that has no steps. A plan that no Subscription waits for ends after relation.OrphanGrace. The
-// end is a write of the status, so the API server decides between the end and the steps that another controller may write.
-func (d *decision) withoutSteps(in *Input) {
-	plan := in.InstallPlan
-	left := plan.CreationTimestamp.Add(relation.OrphanGrace).Sub(in.Now)
-	reason := ""
-	if plan.Status.Phase == v1alpha1.InstallPlanPhaseNone {
-		reason = in.notAwaited()
-	}
-	switch d.state = StateWithoutStatus; {
-	case plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
-		d.state = StateFailed
-	case left > 0:
-		d.result.Requeue(left)
-	case reason != "":
-		d.supersede(in, reason)
-	default:
-		d.say(olmcore.Warning, ReasonPlanWithoutStatus, "status.plan", "the plan has no steps %s after its creation", relation.OrphanGrace)
-	}
+// withoutStepsRules are the rows for plans that have no steps.
+var withoutStepsRules = []rule{
+	row(StateFailed, failed, stays, hasNoSteps, (*facts).stay),
+	row(StateSuperseded, none, failed, isNotAwaited, endWithoutSteps),
+	row(StateWithoutStatus, unfinished, stays, hasNoSteps, waitForSteps),
 }
 
-// notAwaited returns why no Subscription waits for the steps of the plan. It returns "" if one does, if a Subscription may
-// reference an earlier plan of the same name, or if a user approved the plan and no Subscription references it yet.
+// hasNoSteps reports whether the plan still has to get its steps from package create.
+func hasNoSteps(f *facts) bool { return len(f.plan.Status.Plan)+len(f.plan.Status.BundleLookups) == 0 }
+
+// timeForSteps returns the time until a plan without steps is overdue.
+func (f *facts) timeForSteps() time.Duration {
+	return f.plan.CreationTimestamp.Add(relation.OrphanGrace).Sub(f.in.Now)
+}
+
+// isNotAwaited reports whether the plan has no steps relation.OrphanGrace after its creation and no Subscription waits
+// for it.
+func isNotAwaited(f *facts) bool {
+	return hasNoSteps(f) && f.plan.Status.Phase == v1alpha1.InstallPlanPhaseNone && f.timeForSteps() <= 0 && f.in.notAwaited() != ""
+}
+
+// endWithoutSteps ends the plan with a write of the status, so the API server decides between the end and the steps
+// that another controller may write.
+func endWithoutSteps(f *facts) decision { return f.supersede(f.in.notAwaited()) }
+
+// notAwaited returns why no Subscription waits for the steps of the plan. It returns "" if one does, if a Subscription
+// may reference an earlier plan of the same name, or if a user approved the plan and no Subscription references it yet.
 func (in *Input) notAwaited() string {
 	plan, isReferenced := in.InstallPlan, false
 	for _, s := range in.Subscriptions.Items {
@@ -65,158 +67,145 @@ func (in *Input) notAwaited() string {
 	return "no Subscription references it"
 }
 
+func waitForSteps(f *facts) decision {
+	if left := f.timeForSteps(); left > 0 {
+		return f.stay().requeue(left)
+	}
+	return f.stay().report(f.diagnose(olmcore.Warning, ReasonPlanWithoutStatus, "status.plan",
+		"the plan has no steps %s after its creation", relation.OrphanGrace))
+}
+
+// checkRules are the rows for plans with steps that are not finished, before approval and execution.
+var checkRules = []rule{
+	row(StateSuperseded, unfinished, failed, isReplacedByLaterPlan, endForLaterPlan),
+	row(StateFailing, installing, failed, isCheckFailedTooLong, failAfterCheck),
+	row(StateCheckFailed, unfinished, stays, isCheckFailed, reportCheck),
+	row(StateServiceAccountChanged, unfinished, stays, isUnderOtherAccount, recordAccount),
+	row(StatePhaseUnknown, none, stays, always, reportUnknownPhase),
+}
+
+func isReplacedByLaterPlan(f *facts) bool { return f.in.successor(f.later) != nil }
+
+func endForLaterPlan(f *facts) decision {
+	return f.supersede(relation.SupersededBy(f.in.successor(f.later).Name))
+}
+
+// supersede returns a decision that ends the plan. Its open steps are not applied any more, whether the plan is
+// approved or not.
+func (f *facts) supersede(message string) decision {
+	d := f.stay().report(f.diagnose(olmcore.Info, ReasonSuperseded, "", "%s", message))
+	d.reason = ReasonSuperseded
+	d.status = without(progressing(d.status), ConditionRetrying)
+	d.status.Conditions = slices.Clone(d.status.Conditions)
+	relation.Supersede(&d.status, message, f.in.Now)
+	return d
+}
+
 // later returns the plans that the plan has to make way for, newest first.
 func (in *Input) later() []*v1alpha1.InstallPlan {
 	return relation.Later(in.InstallPlan, in.RelatedPlans.Items, in.Subscriptions.Items)
 }
 
-// isAwaited reports whether a later plan waits for the plan, so that no step of it may wait without end.
-func (in *Input) isAwaited() bool { return len(in.later()) > 0 }
-
-// successor returns the plan that supersedes the plan, nil for none. A plan that has not started is superseded by any later plan
-// that has steps. A plan that has started is superseded once later plans have started for all of its versions. A later plan
-// without steps may never get them; package create supersedes what is in its way when it gets them.
-func (in *Input) successor() *v1alpha1.InstallPlan {
-	plan, later := in.InstallPlan, in.later()
+// successor returns the plan that supersedes the plan, or nil. A plan that has not started is superseded by any later
+// plan that has steps. A plan that has started is superseded once later plans have started for all of its versions. A
+// later plan without steps may never get them; package create supersedes what is in its way when it gets them.
+func (in *Input) successor(later []*v1alpha1.InstallPlan) *v1alpha1.InstallPlan {
+	plan := in.InstallPlan
 	if relation.Terminal(plan) || !relation.HasSteps(plan) || len(later) == 0 {
 		return nil
 	}
 	if _, all := relation.TakenOver(plan, in.RelatedPlans.Items); all {
 		return later[0]
 	}
-	if i := slices.IndexFunc(later, relation.HasSteps); i >= 0 && relation.Untouched(plan) {
+	i := slices.IndexFunc(later, relation.HasSteps)
+	if i >= 0 && relation.Untouched(plan) {
 		return later[i]
 	}
 	return nil
 }
 
-// supersede ends the plan. Its open steps are not applied any more, whether the plan is approved or not.
-func (d *decision) supersede(in *Input, message string) {
-	d.state, d.reason = StateSuperseded, ReasonSuperseded
-	removeConditions(&d.status, isRetrying)
-	relation.Supersede(&d.status, message, in.Now)
-	d.say(olmcore.Info, ReasonSuperseded, "", "%s", message)
+// isCheckFailed reports whether the OperatorGroup of the namespace does not allow the plan to continue.
+func isCheckFailed(f *facts) bool { return f.obstacle != "" }
+
+// isCheckFailedTooLong reports whether the check of a started plan has failed for transientTimeout while a later plan
+// waits for it.
+func isCheckFailedTooLong(f *facts) bool {
+	since := f.plan.Status.GetCondition(v1alpha1.InstallPlanInstalled)
+	hasFailed := since.Status == corev1.ConditionFalse && since.LastTransitionTime != nil
+	return isCheckFailed(f) && f.isAwaited() && !isNotStarted(f) && hasFailed && f.timeForCheck(since) <= 0
 }
 
-// waitForEarlier reports whether the plan may not start, because an earlier plan with a common package is not finished.
-func (d *decision) waitForEarlier(in *Input) bool {
-	earlier := relation.Earlier(in.InstallPlan, in.RelatedPlans.Items, in.Subscriptions.Items)
-	if len(earlier) == 0 {
-		return false
-	}
-	message := relation.Unfinished(earlier)
-	d.state, d.status.Message = StateWaiting, message
-	d.say(olmcore.Info, ReasonEarlierPlanUnfinished, "", "%s", message)
-	d.result.Requeue(checkInterval)
-	return true
+// timeForCheck returns the time until a plan fails of the check that failed since the transition of a condition.
+func (f *facts) timeForCheck(since v1alpha1.InstallPlanCondition) time.Duration {
+	return since.LastTransitionTime.Add(transientTimeout).Sub(f.in.Now)
 }
 
-// check reports whether the OperatorGroup of the namespace lets a plan go on, and records what it finds.
-func (d *decision) check(in *Input) bool {
-	account, text := relation.AccountOf(in.OperatorGroups.Items)
-	if text == "" {
-		text = relation.AccountChange(in.InstallPlan, account)
+func failAfterCheck(f *facts) decision {
+	return f.fail(reportCheck(f), problem{reason: ReasonInstallCheckFailed, message: report.Clip(f.obstacle)})
+}
+
+func reportCheck(f *facts) decision {
+	const reason = string(v1alpha1.InstallPlanReasonInstallCheckFailed)
+	d := f.stay().report(f.diagnose(olmcore.Warning, ReasonInstallCheckFailed, "", "%s", f.obstacle)).requeue(checkInterval)
+	d.status = withCondition(f, d.status, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, reason, f.obstacle)
+	since := d.status.GetCondition(v1alpha1.InstallPlanInstalled)
+	isStarted := f.phase == v1alpha1.InstallPlanPhaseInstalling && !isNotStarted(f)
+	if isStarted && f.isAwaited() && since.LastTransitionTime != nil {
+		return d.requeue(f.timeForCheck(since))
 	}
-	if text != "" {
-		d.state = StateCheckFailed
-		d.setCondition(in, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, string(v1alpha1.InstallPlanReasonInstallCheckFailed), text)
-		d.say(olmcore.Warning, ReasonInstallCheckFailed, "", "%s", text)
-		d.result.Requeue(checkInterval)
-		if d.status.Phase == v1alpha1.InstallPlanPhaseInstalling && d.status.StartTime != nil && in.isAwaited() {
-			d.failAfter(in, conditionOf(&d.status, v1alpha1.InstallPlanInstalled).LastTransitionTime, text)
-		}
-		return false
+	return d
+}
+
+// afterCheck returns the decision to stay, without the condition of a check that failed earlier.
+func (f *facts) afterCheck() decision {
+	d := f.stay()
+	if d.status.GetCondition(v1alpha1.InstallPlanInstalled).Reason == v1alpha1.InstallPlanReasonInstallCheckFailed {
+		d.status = without(d.status, v1alpha1.InstallPlanInstalled)
 	}
-	removeConditions(&d.status, func(c v1alpha1.InstallPlanCondition) bool {
-		return c.Type == v1alpha1.InstallPlanInstalled && c.Reason == v1alpha1.InstallPlanReasonInstallCheckFailed
+	return d
+}
+
+// isUnderOtherAccount reports whether the plan does not record the ServiceAccount that it runs under. It is recorded
+// before anything is written.
+func isUnderOtherAccount(f *facts) bool {
+	return !apiequality.Semantic.DeepEqual(f.account, f.plan.Status.AttenuatedServiceAccountRef)
+}
+
+func recordAccount(f *facts) decision {
+	d := f.afterCheck().requeue(retryInterval)
+	d.status.AttenuatedServiceAccountRef = f.account.DeepCopy()
+	return d
+}
+
+func reportUnknownPhase(f *facts) decision {
+	return f.afterCheck().report(f.diagnose(olmcore.Warning, ReasonPlanPhaseUnknown, "status.phase",
+		"phase %q is none that the plan could leave", f.plan.Status.Phase))
+}
+
+// approvalRules are the rows for plans that wait for approval.
+var approvalRules = []rule{
+	row(StateApproved, requires, installing, isApproved, approve),
+	row(StateRequiresApproval, requires, stays, always, waitForApproval),
+}
+
+func isApproved(f *facts) bool { return f.plan.Spec.Approved }
+
+func approve(f *facts) decision { return withdraw(f).requeue(retryInterval) }
+
+func waitForApproval(f *facts) decision {
+	d, found := f.afterCheck(), f.steps()
+	owners := slices.DeleteFunc(slices.Clone(f.in.Subscriptions.Items), func(s *v1alpha1.Subscription) bool {
+		return !olmcore.OwnedBy(f.plan, s.UID)
 	})
-	if !apiequality.Semantic.DeepEqual(account, d.status.AttenuatedServiceAccountRef) {
-		d.state = StateServiceAccountChanged
-		d.status.AttenuatedServiceAccountRef = account.DeepCopy()
-		d.result.Requeue(retryInterval)
-		return false
-	}
-	return true
-}
-
-// failAfter ends a plan whose check has failed for transientTimeout, because a later plan waits for it.
-func (d *decision) failAfter(in *Input, since *metav1.Time, message string) {
-	if since == nil {
-		return
-	}
-	if left := since.Add(transientTimeout).Sub(in.Now); left > 0 {
-		d.result.Requeue(left)
-		return
-	}
-	d.fail(in, problem{reason: ReasonInstallCheckFailed, message: report.Clip(message)})
-}
-
-// awaitApproval is the round of a plan in phase RequiresApproval.
-func (d *decision) awaitApproval(in *Input) {
-	plan := in.InstallPlan
-	if plan.Spec.Approved {
-		d.state = StateApproved
-		d.status.Phase, d.status.Message = v1alpha1.InstallPlanPhaseInstalling, ""
-		d.result.Requeue(retryInterval)
-		return
-	}
-	d.state = StateRequiresApproval
-	owners := slices.DeleteFunc(slices.Clone(in.Subscriptions.Items), func(s *v1alpha1.Subscription) bool { return !olmcore.OwnedBy(plan, s.UID) })
 	if len(owners) > 0 && !slices.ContainsFunc(owners, relation.WantsManual) {
-		d.say(olmcore.Info, ReasonPendingPlanCouldBeAutomatic, "spec.approval",
-			"no Subscription that owns the plan wants manual approval any more")
+		d = d.report(f.diagnose(olmcore.Info, ReasonPendingPlanCouldBeAutomatic, "spec.approval",
+			"no Subscription that owns the plan wants manual approval any more"))
 	}
-	e := d.evaluate(in, true)
-	for i, v := range e.Verdicts {
+	d = d.withFindings(found)
+	for i, v := range found.Verdicts {
 		if v.Refused() {
-			d.say(olmcore.Warning, ReasonStepRefused, e.Path(i), "%s", report.Clip(v.Message))
+			d = d.report(f.diagnose(olmcore.Warning, ReasonStepRefused, found.Path(i), "%s", report.Clip(v.Message)))
 		}
 	}
-}
-
-// conditionOf returns the condition of a type, nil when there is none.
-func conditionOf(status *v1alpha1.InstallPlanStatus, kind v1alpha1.InstallPlanConditionType) *v1alpha1.InstallPlanCondition {
-	i := slices.IndexFunc(status.Conditions, func(c v1alpha1.InstallPlanCondition) bool { return c.Type == kind })
-	if i < 0 {
-		return nil
-	}
-	return &status.Conditions[i]
-}
-
-// retryingSince returns the transition time of condition Retrying; ok is false when there is none.
-func retryingSince(status *v1alpha1.InstallPlanStatus) (since time.Time, ok bool) {
-	c := conditionOf(status, ConditionRetrying)
-	if c == nil || c.LastTransitionTime == nil {
-		return time.Time{}, false
-	}
-	return c.LastTransitionTime.Time, true
-}
-
-func removeConditions(status *v1alpha1.InstallPlanStatus, which func(v1alpha1.InstallPlanCondition) bool) {
-	if status.Conditions = slices.DeleteFunc(status.Conditions, which); len(status.Conditions) == 0 {
-		status.Conditions = nil
-	}
-}
-
-func isRetrying(c v1alpha1.InstallPlanCondition) bool { return c.Type == ConditionRetrying }
-
-// setCondition records a condition, once, and keeps its times as long as status, reason and message stay the same.
-// lastTransitionTime follows the status alone.
-func (d *decision) setCondition(in *Input, kind v1alpha1.InstallPlanConditionType, status corev1.ConditionStatus, reason, message string) {
-	at, have := olmcore.Timestamp(in.Now), d.status.GetCondition(kind)
-	message = printable.Keep(have.Message, message)
-	c := v1alpha1.InstallPlanCondition{
-		Type: kind, Status: status, Reason: v1alpha1.InstallPlanConditionReason(reason), Message: message,
-		LastUpdateTime: &at, LastTransitionTime: &at,
-	}
-	if have.Status == status && have.Reason == c.Reason && have.Message == message {
-		c.LastUpdateTime = have.LastUpdateTime
-	}
-	d.status.SetCondition(c)
-	first := true
-	removeConditions(&d.status, func(other v1alpha1.InstallPlanCondition) bool {
-		again := other.Type == kind && !first
-		first = first && other.Type != kind
-		return again
-	})
+	return d
 }

@@ -58,6 +58,28 @@ func nameOf(o Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
+// validateObjects is ValidateList for objects of several kinds.
+func validateObjects(field string, list Observed[Object]) error {
+	if !list.Complete && len(list.Items) > 0 {
+		return &InputError{Field: field, Problem: "has items of a read that was not completed"}
+	}
+	seen := make(map[Key]bool, len(list.Items))
+	for i, o := range list.Items {
+		key, problem := KeyOf(o), ""
+		switch {
+		case key == (Key{}):
+			problem = "is nil or has no kind"
+		case seen[key]:
+			problem = "repeats " + key.String()
+		}
+		if problem != "" {
+			return &InputError{Field: fmt.Sprintf("%s[%d]", field, i), Problem: problem}
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
 func validateEntry(o Object, checks []Check) (field, problem string) {
 	switch {
 	case isNil(o):
@@ -155,6 +177,19 @@ func VisitList[O Object](v *ListVisit, field string, list *Observed[O], need Nee
 	case visitToValidate:
 		if v.err == nil {
 			v.err = ValidateList(field, *list, checks...)
+		}
+	}
+	v.visitRead(field, list.Complete, need)
+}
+
+// VisitObjects visits a list of objects of several kinds.
+func VisitObjects(v *ListVisit, field string, list *Observed[Object], need Need) {
+	switch v.purpose {
+	case visitToCover:
+		CoverObjects(&v.coverage, *list)
+	case visitToValidate:
+		if v.err == nil {
+			v.err = validateObjects(field, *list)
 		}
 	}
 	v.visitRead(field, list.Complete, need)

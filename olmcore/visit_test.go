@@ -19,12 +19,14 @@ type visitedInput struct {
 	Pods  olmcore.Observed[*corev1.Pod]
 	Nodes olmcore.Observed[*corev1.Node]
 	Names olmcore.Observed[string]
+	Mixed olmcore.Observed[olmcore.Object]
 }
 
 func (in *visitedInput) lists(v *olmcore.ListVisit) {
 	olmcore.VisitList(v, "Pods", &in.Pods, olmcore.Required)
 	olmcore.VisitList(v, "Nodes", &in.Nodes, olmcore.Optional)
 	olmcore.VisitValues(v, "Names", &in.Names, olmcore.Optional)
+	olmcore.VisitObjects(v, "Mixed", &in.Mixed, olmcore.Optional)
 }
 
 func (in *visitedInput) cover(c olmcore.Coverage) olmcore.Coverage {
@@ -36,7 +38,10 @@ func (in *visitedInput) cover(c olmcore.Coverage) olmcore.Coverage {
 func completeInput() visitedInput {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: "1"}}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "2", ResourceVersion: "1"}}
-	return visitedInput{Pods: olmcore.Found(pod), Nodes: olmcore.Found(node), Names: olmcore.Found("x")}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "3", ResourceVersion: "1"}}
+	return visitedInput{
+		Pods: olmcore.Found(pod), Nodes: olmcore.Found(node), Names: olmcore.Found("x"), Mixed: olmcore.Found[olmcore.Object](pod, secret),
+	}
 }
 
 func TestListVisitValidatesEachList(t *testing.T) {
@@ -59,6 +64,18 @@ func TestListVisitValidatesEachList(t *testing.T) {
 		"values of a read that was not completed": {
 			change: func(in *visitedInput) { in.Names.Complete = false },
 			want:   &olmcore.InputError{Field: "Names", Problem: "has items of a read that was not completed"},
+		},
+		"an object of several kinds is nil": {
+			change: func(in *visitedInput) { in.Mixed.Items[1] = (*corev1.Pod)(nil) },
+			want:   &olmcore.InputError{Field: "Mixed[1]", Problem: "is nil or has no kind"},
+		},
+		"an object of several kinds is repeated": {
+			change: func(in *visitedInput) { in.Mixed.Items[1] = in.Mixed.Items[0] },
+			want:   &olmcore.InputError{Field: "Mixed[1]", Problem: "repeats Pod a"},
+		},
+		"objects of several kinds of a read that was not completed": {
+			change: func(in *visitedInput) { in.Mixed.Complete = false },
+			want:   &olmcore.InputError{Field: "Mixed", Problem: "has items of a read that was not completed"},
 		},
 		"the first error is reported": {
 			change: func(in *visitedInput) {
@@ -84,7 +101,7 @@ func TestListVisitNamesListsThatWereNotRead(t *testing.T) {
 	in := visitedInput{Nodes: olmcore.Found[*corev1.Node]()}
 	v := olmcore.UnreadLists()
 	in.lists(&v)
-	require.Equal(t, []string{"Pods", "Names"}, v.Unread())
+	require.Equal(t, []string{"Pods", "Names", "Mixed"}, v.Unread())
 	require.NoError(t, v.Err())
 }
 
@@ -97,12 +114,13 @@ func TestListVisitCoversEachList(t *testing.T) {
 		change func(in *visitedInput)
 		same   bool
 	}{
-		"nothing changed":         {change: func(*visitedInput) {}, same: true},
-		"an object has changed":   {change: func(in *visitedInput) { in.Pods.Items[0].ResourceVersion = "2" }},
-		"an object was deleted":   {change: func(in *visitedInput) { in.Nodes = olmcore.Found[*corev1.Node]() }},
-		"a list was not read":     {change: func(in *visitedInput) { in.Nodes = olmcore.Observed[*corev1.Node]{} }},
-		"a value has changed":     {change: func(in *visitedInput) { in.Names = olmcore.Found("y") }},
-		"the values are not read": {change: func(in *visitedInput) { in.Names = olmcore.Observed[string]{} }},
+		"nothing changed":                  {change: func(*visitedInput) {}, same: true},
+		"an object has changed":            {change: func(in *visitedInput) { in.Pods.Items[0].ResourceVersion = "2" }},
+		"an object was deleted":            {change: func(in *visitedInput) { in.Nodes = olmcore.Found[*corev1.Node]() }},
+		"a list was not read":              {change: func(in *visitedInput) { in.Nodes = olmcore.Observed[*corev1.Node]{} }},
+		"a value has changed":              {change: func(in *visitedInput) { in.Names = olmcore.Found("y") }},
+		"one of several kinds has changed": {change: func(in *visitedInput) { in.Mixed.Items[1].SetResourceVersion("2") }},
+		"the values are not read":          {change: func(in *visitedInput) { in.Names = olmcore.Observed[string]{} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := completeInput()

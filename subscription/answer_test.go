@@ -104,8 +104,9 @@ func TestASubscriptionThatGoesGetsNoPlan(t *testing.T) {
 	require.Empty(t, reconcile(t, in).Actions)
 }
 
-// TestStaleFailureIsNotPublished: another manager has resolved the namespace since, and the Subscription waits for the plan of that
-// answer. If the old failure were published, two managers would overwrite each other's condition without end.
+// TestStaleFailureIsNotPublished: another manager has resolved the namespace since, and the Subscription waits for the
+// plan of that answer. If the old failure were published, two managers would overwrite each other's condition without
+// end.
 func TestStaleFailureIsNotPublished(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), pending("RequiresApproval", 6))
 	in := inputOf(sub, newPlan("p", "RequiresApproval", manual(1)))
@@ -565,8 +566,9 @@ func TestAnAnswerThatWasCarriedOutIsSpent(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsOfOneAnswerMoveTogether checks that a Subscription does not move to a new plan while another Subscription, which the
-// same answer changes, has to keep its plan. Otherwise the old plan could still install a version that the new plan skips.
+// TestSubscriptionsOfOneAnswerMoveTogether checks that a Subscription does not move to a new plan while another
+// Subscription, which the same answer changes, has to keep its plan. Otherwise the old plan could still install a
+// version that the new plan skips.
 func TestSubscriptionsOfOneAnswerMoveTogether(t *testing.T) {
 	contains := func(version string) func(*v1alpha1.InstallPlan) {
 		return func(p *v1alpha1.InstallPlan) { p.Spec.ClusterServiceVersionNames = []string{version} }

@@ -166,7 +166,8 @@ func BenchmarkOneChange(b *testing.B) {
 	}
 }
 
-// BenchmarkForgottenVersions measures a namespace whose plans were deleted and whose Subscriptions all lost status.currentCSV.
+// BenchmarkForgottenVersions measures a namespace whose plans were deleted and whose Subscriptions all lost
+// status.currentCSV.
 func BenchmarkForgottenVersions(b *testing.B) {
 	for _, n := range []int{1000, 8000} {
 		in := convergedInput(n)

@@ -51,7 +51,8 @@ func saysHealth(status corev1.ConditionStatus, reason, message string) func(*v1a
 
 const allHealthy = "all available catalogsources are healthy"
 
-// TestCatalogHealth goes through the cases of OLM's UpdateHealth and catalogHealth tests, and the ones that it gets wrong.
+// TestCatalogHealth goes through the cases of OLM's UpdateHealth and catalogHealth tests, and the ones that it gets
+// wrong.
 func TestCatalogHealth(t *testing.T) {
 	cool, sick := newCatalog("olm", "cool", true), newCatalog("olm", "cool", false)
 	other, ill := newCatalog("olm", "other", true), newCatalog("olm", "other", false)
@@ -238,7 +239,8 @@ func TestDeprecation(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidOfCatalogs compares the conditions about catalogs and deprecation of any namespace with what they are for.
+// TestWhatIsSaidOfCatalogs compares the conditions about catalogs and deprecation of any namespace with what they are
+// for.
 func TestWhatIsSaidOfCatalogs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawNamespace(t)

@@ -107,9 +107,9 @@
 //
 // # Other functions and packages
 //
-// [Assess] returns the decisions without actions. Package health says whether an operator is installed and what prevents
-// it. Package audit reports every inconsistent relation and how to repair it. Package component maintains component
-// labels and Operator objects. [PlanDeletion] is for callers that put [Finalizer] on their Subscriptions.
+// [Assess] returns the decisions without actions. Package health says whether an operator is installed and what
+// prevents it. Package audit reports every inconsistent relation and how to repair it. Package component maintains
+// component labels and Operator objects. [PlanDeletion] is for callers that put [Finalizer] on their Subscriptions.
 // [EffectiveConfig] returns the spec.config that applies to a ClusterServiceVersion.
 //
 // [Transition]: https://pkg.go.dev/github.com/olmcore/olm/olmcore#Transition

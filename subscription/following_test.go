@@ -102,8 +102,8 @@ func followed(s v1alpha1.SubscriptionStatus) string {
 	return s.CurrentCSV + " " + s.InstalledCSV + " " + string(s.State) + " " + plan
 }
 
-// TestASubscriptionFollowsWhatItsOwnPlanInstalled: the plan was approved while the Subscription left it for another one,
-// so that nothing followed the version that it installed.
+// TestASubscriptionFollowsWhatItsOwnPlanInstalled: the plan was approved while the Subscription left it for another
+// one, so that nothing followed the version that it installed.
 func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 	type change = func(*v1alpha1.ClusterServiceVersion)
 	of := func(pkg string, more ...change) change {
@@ -198,8 +198,8 @@ func TestASubscriptionFollowsWhatItsOwnPlanInstalled(t *testing.T) {
 	}
 }
 
-// TestSubscriptionLeavesAPlanThatWasNotNeeded checks which plan a Subscription references once it has its version and its plan was
-// superseded. Another writer or an earlier plan installed the version.
+// TestSubscriptionLeavesAPlanThatWasNotNeeded checks which plan a Subscription references once it has its version and
+// its plan was superseded. Another writer or an earlier plan installed the version.
 func TestSubscriptionLeavesAPlanThatWasNotNeeded(t *testing.T) {
 	ended := installedIs(corev1.ConditionFalse, "Superseded", "what it was made for came another way", 8)
 	unstarted := func(p *v1alpha1.InstallPlan) { p.Status.Plan, p.Status.StartTime = nil, nil }

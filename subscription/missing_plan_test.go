@@ -76,8 +76,8 @@ func TestAPlanOutOfSightIsMissingOnlyAfterAGrace(t *testing.T) {
 	}
 }
 
-// TestTheGracePeriodStartsAgainForAnotherPlan checks that the time for which a deleted plan was missing does not count for
-// the plan that follows it: a cache may not show that one yet.
+// TestTheGracePeriodStartsAgainForAnotherPlan checks that the time for which a deleted plan was missing does not count
+// for the plan that follows it: a cache may not show that one yet.
 func TestTheGracePeriodStartsAgainForAnotherPlan(t *testing.T) {
 	missing := known(subscription.StageMissing)
 	missing.MissingSince, missing.MissingPlan = second(20).Time, "p-uid"
@@ -184,7 +184,8 @@ func TestAPlanThatComesBack(t *testing.T) {
 	require.Equal(t, "M>C||", w.tell(t, 200, complete))
 }
 
-// TestACacheThatGoesBackIsNotBelievedAtOnce: with memory and a cache, what no controller can have done is looked at twice.
+// TestACacheThatGoesBackIsNotBelievedAtOnce: with memory and a cache, what no controller can have done is looked at
+// twice.
 func TestACacheThatGoesBackIsNotBelievedAtOnce(t *testing.T) {
 	type step struct {
 		at   int

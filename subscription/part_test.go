@@ -85,8 +85,8 @@ func TestPartWaitsForNoOther(t *testing.T) {
 	}
 }
 
-// TestUnpackErrorsAreReportedForEachPart checks that the unpack errors of all parts are reported, each about a Subscription of its part,
-// and that they keep no part from its plan.
+// TestUnpackErrorsAreReportedForEachPart checks that the unpack errors of all parts are reported, each about a
+// Subscription of its part, and that they keep no part from its plan.
 func TestUnpackErrorsAreReportedForEachPart(t *testing.T) {
 	failing := func(message string) *subscription.Unpacking {
 		return &subscription.Unpacking{Failure: &olmcore.ResolutionFailure{Transient: true, Message: message}}
@@ -126,7 +126,8 @@ func TestUnpackErrorsAreReportedForEachPart(t *testing.T) {
 	}
 }
 
-// TestPartsAreOfOneObservation: the answer does not hold for any part if a Subscription is another, unless the answer changed it.
+// TestPartsAreOfOneObservation: the answer does not hold for any part if a Subscription is another, unless the answer
+// changed it.
 func TestPartsAreOfOneObservation(t *testing.T) {
 	plans := []olmcore.Object{newPlan("p", "", empty, ownedBy("a")), newPlan("q", "", empty, ownedBy("b"))}
 	in := twoParts(append(plans, newSub("a"), newSub("b"))...)
@@ -142,8 +143,8 @@ func TestPartsAreOfOneObservation(t *testing.T) {
 	}
 }
 
-// TestSharedPlanKeepsItsSubscriptionsUntilItEnds checks that Subscriptions of several sets keep a shared plan that seems not to have
-// started: the cache may be stale. They leave the plan once it is superseded.
+// TestSharedPlanKeepsItsSubscriptionsUntilItEnds checks that Subscriptions of several sets keep a shared plan that
+// seems not to have started: the cache may be stale. They leave the plan once it is superseded.
 func TestSharedPlanKeepsItsSubscriptionsUntilItEnds(t *testing.T) {
 	shared := func(p *v1alpha1.InstallPlan) {
 		p.OwnerReferences = append(p.OwnerReferences, olmcore.OwnerReferenceTo(newSub("b")))

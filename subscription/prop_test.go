@@ -178,7 +178,8 @@ func drawNamespace(t *rapid.T) subscription.Input {
 	return in
 }
 
-// drawParts may divide the answer of a namespace into parts: a and b wait for one plan, or b waits for a plan of its own.
+// drawParts may divide the answer of a namespace into parts: a and b wait for one plan, or b waits for a plan of its
+// own.
 func drawParts(t *rapid.T, in *subscription.Input) {
 	in.SeparatePlans = rapid.IntRange(0, 2).Draw(t, "separate") == 0
 	first := subscription.Part{PlanProgress: in.Resolution.PlanProgress}

@@ -166,8 +166,8 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// TestConditionsOfPhases: what shows a plan replaces whatever was shown before, and is written once. How each plan shows
-// is TestEveryPlanShowsAsInOLM's.
+// TestConditionsOfPhases: what shows a plan replaces whatever was shown before, and is written once. How each plan
+// shows is TestEveryPlanShowsAsInOLM's.
 //
 // OLM's cases: each kind of plan after none, one and several conditions, and again.
 func TestConditionsOfPhases(t *testing.T) {

@@ -122,7 +122,8 @@ func TestTheSubscriptionsOwnFailureCounts(t *testing.T) {
 }
 
 // TestAChangeOfCatalogsReportsNoStage: without memory a status write tells what it shows of the plan, and a write about
-// catalogs shows nothing of it; not even of a plan that is tried again, of which it is not known whether it was reported.
+// catalogs shows nothing of it; not even of a plan that is tried again, of which it is not known whether it was
+// reported.
 func TestAChangeOfCatalogsReportsNoStage(t *testing.T) {
 	sub := newSub("a", follows("p", "etcd.v1"), withCondition(v1alpha1.SubscriptionInstallPlanPending, "Installing", "step broke", 6))
 	in := inputOf(sub, newPlan("p", "Installing", started(3), failed(9)))

@@ -14,8 +14,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// TestWhichVersionsGetANewPlan: a Subscription forgets a deleted plan, and the version that the plan created, only if the plan left
-// steps open and nothing else installs the version.
+// TestWhichVersionsGetANewPlan: a Subscription forgets a deleted plan, and the version that the plan created, only if
+// the plan left steps open and nothing else installs the version.
 func TestWhichVersionsGetANewPlan(t *testing.T) {
 	type csv = v1alpha1.ClusterServiceVersion
 	const failedPlan, missing = v1alpha1.SubscriptionInstallPlanFailed, v1alpha1.SubscriptionInstallPlanMissing
@@ -142,7 +142,8 @@ func TestAVersionThatIsFoundUnfinishedAfterTheGraceGetsANewPlan(t *testing.T) {
 	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
 }
 
-// TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace: a caller that keeps histories looks at it again by itself.
+// TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace: a caller that keeps histories looks at it again
+// by itself.
 func TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace(t *testing.T) {
 	in := inputOf(newSub("a", follows("p", "etcd.v1"), installed, withCondition(v1alpha1.SubscriptionInstallPlanMissing, "ReferencedInstallPlanNotFound", "", 6)),
 		newCSV("etcd.v1", func(c *v1alpha1.ClusterServiceVersion) {
@@ -158,8 +159,8 @@ func TestAnUnfinishedVersionWhosePlanIsRecordedAsMissingWaitsForTheGrace(t *test
 	require.Nil(t, statusOf(t, in, reconcile(t, in), "a").InstallPlanRef)
 }
 
-// TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain: both were deleted at once, or while no controller ran. The Subscription
-// goes back to the version of its package that is there, if it is the only one.
+// TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain: both were deleted at once, or while no controller ran. The
+// Subscription goes back to the version of its package that is there, if it is the only one.
 func TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain(t *testing.T) {
 	version := func(name, pkg string) *v1alpha1.ClusterServiceVersion {
 		return newCSV(name, func(c *v1alpha1.ClusterServiceVersion) {
@@ -190,8 +191,9 @@ func TestAVersionThatIsGoneWithItsFailedPlanIsInstalledAgain(t *testing.T) {
 	}
 }
 
-// TestRecordedVersionIsFollowed checks that a Subscription whose status records an installed version, and neither status.currentCSV nor
-// a plan, follows that version again. A version that lacks objects of its bundle is installed again.
+// TestRecordedVersionIsFollowed checks that a Subscription whose status records an installed version, and neither
+// status.currentCSV nor a plan, follows that version again. A version that lacks objects of its bundle is installed
+// again.
 func TestRecordedVersionIsFollowed(t *testing.T) {
 	type csv = v1alpha1.ClusterServiceVersion
 	version := func(name string, change ...func(*csv)) *csv {

@@ -65,8 +65,9 @@ func (e *embedder) reconcile(ctx context.Context, r olmcore.Reader, key types.Na
 	return e.last.Result, nil
 }
 
-// answer hands in a resolution of the namespace ops as it is: "answer PLAN SUBSCRIPTION=CSV..." brings the CSVs to those
-// Subscriptions with that plan, "answer none" says that nothing changes, "answer failed TEXT..." that there is no solution.
+// answer hands in a resolution of the namespace ops as it is: "answer PLAN SUBSCRIPTION=CSV..." brings the CSVs to
+// those Subscriptions with that plan, "answer none" says that nothing changes, "answer failed TEXT..." that there is no
+// solution.
 func (e *embedder) answer(w *scenario.World, args []string, _ []byte) (string, error) {
 	subs, err := olmcore.List[*v1alpha1.Subscription](context.Background(), w.Cluster, ns, nil)
 	if err != nil {

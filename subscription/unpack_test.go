@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// ofTheNamespace returns the diagnostics that concern all Subscriptions of the namespace. They are about its first Subscription, so
-// that their Events are visible to the users of the namespace.
+// ofTheNamespace returns the diagnostics that concern all Subscriptions of the namespace. They are about its first
+// Subscription, so that their Events are visible to the users of the namespace.
 func ofTheNamespace(t *testing.T, r olmcore.Result) (all []olmcore.Diagnostic) {
 	reasons := []string{subscription.ReasonResolutionFailed, subscription.ReasonOperatorGroupCount, subscription.ReasonErrorPreventedUnpacking,
 		subscription.ReasonObservationIgnored}

@@ -130,7 +130,8 @@ func TestAListMayBeBehindTheWindow(t *testing.T) {
 	}
 }
 
-// TestAPlanThatIsLeftIsReportedToItsEnd: what a watch delivered of a plan is not lost because the reference is gone by now.
+// TestAPlanThatIsLeftIsReportedToItsEnd: what a watch delivered of a plan is not lost because the reference is gone by
+// now.
 func TestAPlanThatIsLeftIsReportedToItsEnd(t *testing.T) {
 	in := inputOf(newSub("a"))
 	in.Histories = historyOf("RequiresApproval")
@@ -178,7 +179,8 @@ func TestAnotherLeadersClockHoldsNothingUp(t *testing.T) {
 	require.Equal(t, "F>I:Proven I>C||", w.tell(t, 60, plan), "a direct read ends the doubt")
 }
 
-// TestAClockThatWentBackHoldsNothingUp: what is remembered of the future is worth nothing, and what lasts is counted anew.
+// TestAClockThatWentBackHoldsNothingUp: what is remembered of the future is worth nothing, and what lasts is counted
+// anew.
 func TestAClockThatWentBackHoldsNothingUp(t *testing.T) {
 	future := now.Add(time.Hour)
 	for name, tc := range map[string]struct {

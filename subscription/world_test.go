@@ -294,7 +294,8 @@ func (p *past) approve() {
 	}
 }
 
-// move takes a plan one edge further, as the controller of plans does, at a second of its own. A superseded plan never goes on.
+// move takes a plan one edge further, as the controller of plans does, at a second of its own. A superseded plan never
+// goes on.
 func (p *past) move(plan *v1alpha1.InstallPlan, fails bool) (moved bool) {
 	if plan == nil || len(plan.Status.Plan) == 0 || isSuperseded(plan) {
 		return false

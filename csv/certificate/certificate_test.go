@@ -254,8 +254,8 @@ func FuzzBundle(f *testing.F) {
 	})
 }
 
-// TestMemoryChangesNoAnswer: whatever was asked of a Memory and of those before it, at which instants and in which order, it
-// answers as without one.
+// TestMemoryChangesNoAnswer: whatever was asked of a Memory and of those before it, at which instants and in which
+// order, it answers as without one.
 func TestMemoryChangesNoAnswer(t *testing.T) {
 	good, short, other := issue(t, "a", certificate.Validity, hosts...), issue(t, "a", 3*time.Hour, hosts...), issue(t, "b", time.Hour, hosts...)
 	mixed := good

@@ -46,8 +46,8 @@ func Inspect(c Certificate, hosts []string, now time.Time) Health {
 	return inspect(c, hosts, now).Health
 }
 
-// inspection is a Health that stands from the instant at which it was found until the first of its certificates begins or
-// ceases to be valid, or must be replaced.
+// inspection is a Health that stands from the instant at which it was found until the first of its certificates begins
+// or ceases to be valid, or must be replaced.
 type inspection struct {
 	Health
 	from, until time.Time // until is zero for one that stands for ever

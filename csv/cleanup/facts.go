@@ -148,8 +148,8 @@ func (f *facts) hasNeighbour(test func(*owned.CSV) bool) bool {
 	return slices.ContainsFunc(f.peers, func(p *owned.CSV) bool { return p.Namespace == f.c.Namespace && test(p) })
 }
 
-// wasLeft reports whether all of some versions that something belongs to are of the namespace and exist no more: the one
-// before left it to this one, which was deleted before it took it over.
+// wasLeft reports whether all of some versions that something belongs to are of the namespace and exist no more: the
+// one before left it to this one, which was deleted before it took it over.
 func (f *facts) wasLeft(by ...types.NamespacedName) bool {
 	stays := func(v types.NamespacedName) bool {
 		is := func(p *owned.CSV) bool { return p.Name == v.Name && p.Namespace == v.Namespace }
@@ -165,8 +165,8 @@ func (f *facts) wasLeftByLabel(o olmcore.Object) bool {
 	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && f.wasLeft(types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
 }
 
-// isLeftToCoOwner reports whether an object belongs to this CSV because the CSV that its owner labels name is gone, without a
-// cleanup, and the object records this CSV as a co-owner.
+// isLeftToCoOwner reports whether an object belongs to this CSV because the CSV that its owner labels name is gone,
+// without a cleanup, and the object records this CSV as a co-owner.
 func (f *facts) isLeftToCoOwner(o olmcore.Object) bool {
 	if !isCoOwned(o, f.c) {
 		return false
@@ -184,15 +184,16 @@ func isCoOwned(o olmcore.Object, c *owned.CSV) bool {
 		owned.IsCoOwner(c, o)
 }
 
-// installsOwner reports whether an unfinished InstallPlan is about to create the CSV that the owner labels of an object name.
+// installsOwner reports whether an unfinished InstallPlan is about to create the CSV that the owner labels of an object
+// name.
 func installsOwner(p *v1alpha1.InstallPlan, o olmcore.Object) bool {
 	owner, _ := olmcore.OwnerOf(o.GetLabels())
 	return p.Namespace == owner.Namespace && slices.Contains(p.Spec.ClusterServiceVersionNames, owner.Name) &&
 		p.Status.Phase != v1alpha1.InstallPlanPhaseComplete && p.Status.Phase != v1alpha1.InstallPlanPhaseFailed
 }
 
-// isYounger reports whether an object was made after the deletion, as one of the next installation would be. One with the
-// UID of this CSV is of no other: who made it did not know of the deletion yet.
+// isYounger reports whether an object was made after the deletion, as one of the next installation would be. One with
+// the UID of this CSV is of no other: who made it did not know of the deletion yet.
 func (f *facts) isYounger(o olmcore.Object) bool {
 	if o.GetLabels()[olmcore.LabelOwnerUID] == string(f.c.UID) {
 		return false

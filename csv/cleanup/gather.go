@@ -81,8 +81,8 @@ var ofAnyOwner = labels.NewSelector().Add(*hasOwner)
 
 var hasOwner, _ = labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
 
-// readSharers reads who needs the objects that are about to go. The plans of all namespaces are read only where there are
-// such objects.
+// readSharers reads who needs the objects that are about to go. The plans of all namespaces are read only where there
+// are such objects.
 func readSharers(reads *read.Reads, c *owned.CSV, d *Deletion) {
 	d.Sharers, d.InstallPlans = olmcore.Found[*v1alpha1.ClusterServiceVersion](), olmcore.Found[*v1alpha1.InstallPlan]()
 	d.SharerGroups = olmcore.Found[*operatorsv1.OperatorGroup]()

@@ -148,8 +148,8 @@ func TestAnUpgradeKeepsTheAPIServiceOfBoth(t *testing.T) {
 	}
 }
 
-// TestWhatTheVersionBeforeLeftGoes with the next version, which was deleted before it took it over: an APIService, and the
-// bindings for its certificates.
+// TestWhatTheVersionBeforeLeftGoes with the next version, which was deleted before it took it over: an APIService, and
+// the bindings for its certificates.
 func TestWhatTheVersionBeforeLeftGoes(t *testing.T) {
 	of := func(o olmcore.Object, namespace, name string) olmcore.Object {
 		o.SetLabels(map[string]string{"olm.owner": name, "olm.owner.namespace": namespace, "olm.owner.kind": "ClusterServiceVersion", "olm.managed": "true"})
@@ -199,8 +199,8 @@ func TestWhatTheVersionBeforeLeftGoes(t *testing.T) {
 	}
 }
 
-// TestTheAPIServicesOfThisVersionGo: those that OLM made carry no UID; those that were made here do, and one of the next
-// installation stays, whatever the mode.
+// TestTheAPIServicesOfThisVersionGo: those that OLM made carry no UID; those that were made here do, and one of the
+// next installation stays, whatever the mode.
 func TestTheAPIServicesOfThisVersionGo(t *testing.T) {
 	for name, c := range map[string]struct {
 		uid  string
@@ -311,8 +311,8 @@ func TestConversionThatWasTakenOutIsNotMarked(t *testing.T) {
 	require.Empty(t, actions[i].(olmcore.Update).After.GetAnnotations())
 }
 
-// TestAdmissionConfigurationsGoWithTheirVersion: those that OLM made carry no UID; those of the next version, of another
-// installation and of another namespace stay.
+// TestAdmissionConfigurationsGoWithTheirVersion: those that OLM made carry no UID; those of the next version, of
+// another installation and of another namespace stay.
 func TestAdmissionConfigurationsGoWithTheirVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		key, value string

@@ -58,8 +58,8 @@ func TestWhyOperandsStayIsSaid(t *testing.T) {
 	}
 }
 
-// TestAnAnswerOfTheAPIServerHidesNoCharacters checks that the characters of an error text that people do not see are escaped in the
-// status, because a tenant may run the webhook that answers.
+// TestAnAnswerOfTheAPIServerHidesNoCharacters checks that the characters of an error text that people do not see are
+// escaped in the status, because a tenant may run the webhook that answers.
 func TestAnAnswerOfTheAPIServerHidesNoCharacters(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
 	in := leaving()

@@ -57,9 +57,9 @@ func (w sharedWorld) recordedInPlan() sharedWorld {
 	return w
 }
 
-// TestWhoTakesOverASharedObject checks which evidence keeps an object: what a step recorded on it, for the incarnation that it
-// was recorded for, and applied steps of plans that run as the controller. What a tenant writes in a namespace whose plans run
-// as an account keeps nothing.
+// TestWhoTakesOverASharedObject checks which evidence keeps an object: what a step recorded on it, for the incarnation
+// that it was recorded for, and applied steps of plans that run as the controller. What a tenant writes in a namespace
+// whose plans run as an account keeps nothing.
 func TestWhoTakesOverASharedObject(t *testing.T) {
 	byPlan := func(change func(w sharedWorld)) func(sharedWorld) {
 		return func(w sharedWorld) { w.recordedInPlan(); change(w) }
@@ -149,8 +149,8 @@ func TestNothingIsDeletedBeforeItIsKnownWhoNeedsIt(t *testing.T) {
 	}
 }
 
-// TestACoOwnerTakesWhatNoOwnerCleanedUp checks when the cleanup of a version deletes an object that its owner labels name
-// another one for: only if that one is gone, no plan is about to create it, and the object records this version.
+// TestACoOwnerTakesWhatNoOwnerCleanedUp checks when the cleanup of a version deletes an object that its owner labels
+// name another one for: only if that one is gone, no plan is about to create it, and the object records this version.
 func TestACoOwnerTakesWhatNoOwnerCleanedUp(t *testing.T) {
 	owner := func(name string) olmcore.Owner {
 		return olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "other", Name: name}
@@ -221,8 +221,8 @@ func (r strictPaths) Get(ctx context.Context, gvk schema.GroupVersionKind, names
 	return r.Reader.Get(ctx, gvk, namespace, name)
 }
 
-// TestAForgedPlanHoldsUpNoCleanup checks that an InstallPlan of another namespace does not keep a version from being uninstalled,
-// whatever name of a ClusterServiceVersion its status says.
+// TestAForgedPlanHoldsUpNoCleanup checks that an InstallPlan of another namespace does not keep a version from being
+// uninstalled, whatever name of a ClusterServiceVersion its status says.
 func TestAForgedPlanHoldsUpNoCleanup(t *testing.T) {
 	for _, name := range []string{"a/b", "..", "../../../../api/v1/namespaces/kube-system", "%2e", strings.Repeat("a", 10000)} {
 		w := newSharedWorld().recordedInPlan()

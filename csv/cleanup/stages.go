@@ -217,8 +217,8 @@ func deletionOf(f *facts, o olmcore.Object) target {
 	return t
 }
 
-// handoverOf returns the target that an object is which another ClusterServiceVersion needs, too: it stays, and its labels
-// name that one.
+// handoverOf returns the target that an object is which another ClusterServiceVersion needs, too: it stays, and its
+// labels name that one.
 func handoverOf(f *facts, o olmcore.Object, nextOwner *owned.CSV) target {
 	name := nextOwner.Namespace + "/" + nextOwner.Name
 	return target{

@@ -354,8 +354,9 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 	}
 }
 
-// TestCleanupKeepsAPublishedMessageUntilItHasTried checks that a manager that has not yet tried a write keeps the message of another
-// manager that tried it. Without results, or with those from before the deletion, it knows less than that message says.
+// TestCleanupKeepsAPublishedMessageUntilItHasTried checks that a manager that has not yet tried a write keeps the
+// message of another manager that tried it. Without results, or with those from before the deletion, it knows less than
+// that message says.
 func TestCleanupKeepsAPublishedMessageUntilItHasTried(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
 	role.CreationTimestamp = *ago(2 * time.Hour)
@@ -394,8 +395,8 @@ func TestCleanupKeepsAPublishedMessageUntilItHasTried(t *testing.T) {
 	}
 }
 
-// TestCleanupOfASupersededVersionWritesItsStatusOnce checks that the status of a replaced version, which does not contain the message of
-// the cleanup, is not written again while the same object is refused.
+// TestCleanupOfASupersededVersionWritesItsStatusOnce checks that the status of a replaced version, which does not
+// contain the message of the cleanup, is not written again while the same object is refused.
 func TestCleanupOfASupersededVersionWritesItsStatusOnce(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
 	role.CreationTimestamp = *ago(2 * time.Hour)

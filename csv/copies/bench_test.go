@@ -98,7 +98,8 @@ func BenchmarkWrites(b *testing.B) {
 	}
 }
 
-// BenchmarkGather reads what one of 100 operators with copies in 1,000 namespaces needs, and decides with its Checkpoint.
+// BenchmarkGather reads what one of 100 operators with copies in 1,000 namespaces needs, and decides with its
+// Checkpoint.
 func BenchmarkGather(b *testing.B) {
 	objects := []olmcore.Object{groupOf("")}
 	in := many(1000, true)
@@ -137,8 +138,8 @@ func BenchmarkSlim(b *testing.B) {
 	}
 }
 
-// BenchmarkHeap is what a cache holds of copies, as they come from an API server, whole and slim. Of whole ones 1,000 are
-// measured, as 100,000 do not fit; slim ones have in common what controllers.Transform keeps once.
+// BenchmarkHeap is what a cache holds of copies, as they come from an API server, whole and slim. Of whole ones 1,000
+// are measured, as 100,000 do not fit; slim ones have in common what controllers.Transform keeps once.
 func BenchmarkHeap(b *testing.B) {
 	data, err := json.Marshal(copyOf(published(), "namespace"))
 	require.NoError(b, err)

@@ -297,8 +297,8 @@ func TestWhatChangesTheOutcomeIsAffected(t *testing.T) {
 	}
 }
 
-// TestCopiesThatSettle apply what comes out until nothing does: the set of copies is what it shall be (with two managers
-// and lost writes in package fake/olm).
+// TestCopiesThatSettle apply what comes out until nothing does: the set of copies is what it shall be (with two
+// managers and lost writes in package fake/olm).
 func TestCopiesThatSettle(t *testing.T) {
 	in := world("")
 	copyIn(t, &in, "b").Spec.Description = "tampered"

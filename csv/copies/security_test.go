@@ -35,8 +35,9 @@ func TestACopyThatChangesHoldsUpNoOther(t *testing.T) {
 	require.Equal(t, append(before[1:], before[0]), namespaces(in))
 }
 
-// TestAForgedCopyReachesNothingElse: a tenant writes a ClusterServiceVersion with labels, annotations, status and owners
-// of his choice into his namespace. Under whatever keys it is looked at, all that is written because of it is itself.
+// TestAForgedCopyReachesNothingElse: a tenant writes a ClusterServiceVersion with labels, annotations, status and
+// owners of his choice into his namespace. Under whatever keys it is looked at, all that is written because of it is
+// itself.
 func TestAForgedCopyReachesNothingElse(t *testing.T) {
 	w := world("a", "b")
 	objects := []olmcore.Object{w.Sources.Items[0], w.OperatorGroups.Items[0]}
@@ -114,8 +115,8 @@ func (r unfitting) Get(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	return o, err
 }
 
-// TestAnUnfitCopyKeepsNoOtherFromBeingMade checks that a ClusterServiceVersion whose content its type cannot hold, under the name of
-// a copy in a tenant's namespace, does not stop the copies of other namespaces.
+// TestAnUnfitCopyKeepsNoOtherFromBeingMade checks that a ClusterServiceVersion whose content its type cannot hold,
+// under the name of a copy in a tenant's namespace, does not stop the copies of other namespaces.
 func TestAnUnfitCopyKeepsNoOtherFromBeingMade(t *testing.T) {
 	for _, targets := range []string{"", "a,b"} {
 		w := world("a", "b")

@@ -100,8 +100,8 @@ func contents() *rapid.Generator[*version] {
 	})
 }
 
-// TestUpdatesOfSlimCopiesAreExact: whatever a copy holds, the merge patch that comes out of what a cache kept of it makes
-// it hold what the original does, and nothing besides, and leaves the rest of its metadata.
+// TestUpdatesOfSlimCopiesAreExact: whatever a copy holds, the merge patch that comes out of what a cache kept of it
+// makes it hold what the original does, and nothing besides, and leaves the rest of its metadata.
 func TestUpdatesOfSlimCopiesAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wanted, stored := contents().Draw(t, "wanted"), contents().Draw(t, "stored")

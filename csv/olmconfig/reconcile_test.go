@@ -262,8 +262,8 @@ func TestAffected(t *testing.T) {
 	}
 }
 
-// TestAnOperatorThatDoesNotCountChangesNothing: what the condition says is the same with an original that Affected does not
-// name and without it.
+// TestAnOperatorThatDoesNotCountChangesNothing: what the condition says is the same with an original that Affected does
+// not name and without it.
 func TestAnOperatorThatDoesNotCountChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := world(rapid.SampledFrom([]*bool{nil, new(true)}).Draw(t, "disabled"))

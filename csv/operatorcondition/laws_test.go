@@ -61,8 +61,8 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// TestARoleAllowsOneObject: whatever the Input, what is written allows get, update and patch of the object with the key,
-// for accounts of its namespace.
+// TestARoleAllowsOneObject: whatever the Input, what is written allows get, update and patch of the object with the
+// key, for accounts of its namespace.
 func TestARoleAllowsOneObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := draw(t)

@@ -38,8 +38,8 @@ func ExampleReconcile() {
 	// {"verb":"updateStatus","target":{"apiVersion":"operators.coreos.com/v1","kind":"OperatorGroup","namespace":"operators","name":"team"},"cause":{"reason":"StatusChanged","message":"the targets, the ServiceAccount or the conditions changed"},"patch":{"status":{"lastUpdated":"2026-01-01T00:00:00Z","namespaces":["shop"]}}}
 }
 
-// The whole loop: gather, reconcile, run, and keep the Checkpoint for the next time. At rest that costs the comparison of
-// versions.
+// The whole loop: gather, reconcile, run, and keep the Checkpoint for the next time. At rest that costs the comparison
+// of versions.
 func ExampleReconcile_checkpoint() {
 	ctx, cluster := context.Background(), fake.NewCluster(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	cluster.AutoCreateNamespaces = true

@@ -43,7 +43,8 @@ func ofUsers(s *metav1.LabelSelector) bool {
 	return false
 }
 
-// aggregatedBy returns the rules that come to each ClusterRole that Aggregates from those that are among objects, by its name.
+// aggregatedBy returns the rules that come to each ClusterRole that Aggregates from those that are among objects, by
+// its name.
 func aggregatedBy(objects []olmcore.Object) map[string][]rbacv1.PolicyRule {
 	selectors, roles := map[string][]labels.Selector{}, []*rbacv1.ClusterRole{}
 	for _, o := range objects {

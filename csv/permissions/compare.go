@@ -105,8 +105,8 @@ func (h holder) scope() string {
 	return "namespace " + h.namespace
 }
 
-// join makes as few rules as it can of some: those that differ in one list alone become one, unless it is empty in one of
-// them, which means something else. The lists are sorted.
+// join makes as few rules as it can of some: those that differ in one list alone become one, unless it is empty in one
+// of them, which means something else. The lists are sorted.
 func join(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	for _, list := range lists {
 		byRest := map[string]*rbacv1.PolicyRule{}

@@ -79,7 +79,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareIsBounded: thousands of rules against thousands of combinations are not compared one by one, and all is told.
+// TestCompareIsBounded: thousands of rules against thousands of combinations are not compared one by one, and all is
+// told.
 func TestCompareIsBounded(t *testing.T) {
 	var many []string
 	var lots []rbacv1.PolicyRule
@@ -106,8 +107,8 @@ func labelled(name, label string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRol
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: "true"}}, Rules: rules}
 }
 
-// TestCompareLaws: what is added to what was there covers what is there, nothing of it was there, and the other direction is
-// the mirror image.
+// TestCompareLaws: what is added to what was there covers what is there, nothing of it was there, and the other
+// direction is the mirror image.
 func TestCompareLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := rapid.Custom(func(t *rapid.T) rbacv1.PolicyRule {

@@ -87,8 +87,8 @@ func TestWhomAClusterRoleConcerns(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotConcernChangesNothing changes a ClusterRole, a binding or an APIService of any world: where the result is
-// another one, the change concerned the ClusterServiceVersion.
+// TestWhatDoesNotConcernChangesNothing changes a ClusterRole, a binding or an APIService of any world: where the result
+// is another one, the change concerned the ClusterServiceVersion.
 func TestWhatDoesNotConcernChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.SampledFrom([]string{"", "a", "ns"}).Draw(t, "target"))

@@ -283,8 +283,8 @@ func requireNotApproved(t *testing.T, said []olmcore.Diagnostic, name string) {
 	require.Less(t, len(said[i].Message), 2000)
 }
 
-// TestAForgedCopyIsNotFilled checks that a Role in a target namespace with the labels and the owner of a copied one, but
-// without the rules, does not get the rules of a spec that nothing proves.
+// TestAForgedCopyIsNotFilled checks that a Role in a target namespace with the labels and the owner of a copied one,
+// but without the rules, does not get the rules of a spec that nothing proves.
 func TestAForgedCopyIsNotFilled(t *testing.T) {
 	for _, phase := range []v1alpha1.ClusterServiceVersionPhase{succeeded, v1alpha1.CSVPhasePending} {
 		for _, bound := range []bool{false, true} {

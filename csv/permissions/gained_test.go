@@ -80,8 +80,8 @@ func TestGained(t *testing.T) {
 	}
 }
 
-// TestGainedSeesWhatIsAllowedThen: by brute force over a small world, some account may do something in some place that it
-// might not do before exactly when something is gained.
+// TestGainedSeesWhatIsAllowedThen: by brute force over a small world, some account may do something in some place that
+// it might not do before exactly when something is gained.
 func TestGainedSeesWhatIsAllowedThen(t *testing.T) {
 	places, verbs, resources := []string{"", "ops", "db"}, []string{"get", "list", "*"}, []string{"pods", "secrets", "*"}
 	draw := rapid.Custom(func(t *rapid.T) []olmcore.Object {

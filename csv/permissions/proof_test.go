@@ -43,7 +43,8 @@ func (w *world) target(namespaces ...string) {
 	}
 }
 
-// requireGranted checks where the permission of the world holds: in the whole cluster, or in namespaces, and nowhere else.
+// requireGranted checks where the permission of the world holds: in the whole cluster, or in namespaces, and nowhere
+// else.
 func (w *world) requireGranted(t *testing.T, where ...string) {
 	t.Helper()
 	var holds []string
@@ -138,7 +139,8 @@ func emptyRoles(w *world) {
 	}
 }
 
-// TestWhatOLMLiftedExtends checks the same for what OLM lifted, whose plan was swept, and that adopting it writes nothing.
+// TestWhatOLMLiftedExtends checks the same for what OLM lifted, whose plan was swept, and that adopting it writes
+// nothing.
 func TestWhatOLMLiftedExtends(t *testing.T) {
 	for name, c := range map[string]struct {
 		from string
@@ -239,8 +241,8 @@ func TestASuccessorHasWhatTheReplacedVersionHas(t *testing.T) {
 	w.requireGranted(t, "a")
 }
 
-// TestAnAdministratorAllowsAPermission checks that the command of the Diagnostic is all that it takes, and keeps what the
-// annotation has.
+// TestAnAdministratorAllowsAPermission checks that the command of the Diagnostic is all that it takes, and keeps what
+// the annotation has.
 func TestAnAdministratorAllowsAPermission(t *testing.T) {
 	w := withoutAPIs("a")
 	w.more = []olmcore.Object{copyIn("a")}
@@ -362,7 +364,8 @@ func (c counter) Get(ctx context.Context, kind schema.GroupVersionKind, namespac
 	return c.Reader.Get(ctx, kind, namespace, name)
 }
 
-// TestPlansAreReadOnlyWhereAPermissionIsNew checks that an operator at rest needs neither InstallPlans nor its Namespace.
+// TestPlansAreReadOnlyWhereAPermissionIsNew checks that an operator at rest needs neither InstallPlans nor its
+// Namespace.
 func TestPlansAreReadOnlyWhereAPermissionIsNew(t *testing.T) {
 	reads := func(w *world) map[string]int {
 		snapshot, err := olmcore.NewSnapshot(w.objects(), olmcore.Everything)
@@ -407,8 +410,8 @@ func TestWhatProvesAPermissionIsAffected(t *testing.T) {
 	require.True(t, permissions.Concerned(nil, allowed).Is(w.csv))
 }
 
-// TestAnEarlierIncarnationProvesNothing checks that what an earlier CSV of the name left behind does not become a proof for a
-// CSV that a tenant created under the name, also if the binding was left behind.
+// TestAnEarlierIncarnationProvesNothing checks that what an earlier CSV of the name left behind does not become a proof
+// for a CSV that a tenant created under the name, also if the binding was left behind.
 func TestAnEarlierIncarnationProvesNothing(t *testing.T) {
 	for name, c := range map[string]struct{ isRecord, isBound bool }{
 		"a ClusterRole": {}, "a record": {isRecord: true}, "a ClusterRole and its binding": {isBound: true},
@@ -438,8 +441,8 @@ func TestAnEarlierIncarnationProvesNothing(t *testing.T) {
 	}
 }
 
-// TestACSVThatIsCreatedAgainGetsWhatItsPlanProves checks that a CSV which a tenant deletes and creates again under its name
-// gets the permissions of its InstallPlan for the same ServiceAccount, and no other permission.
+// TestACSVThatIsCreatedAgainGetsWhatItsPlanProves checks that a CSV which a tenant deletes and creates again under its
+// name gets the permissions of its InstallPlan for the same ServiceAccount, and no other permission.
 func TestACSVThatIsCreatedAgainGetsWhatItsPlanProves(t *testing.T) {
 	for _, target := range []string{"", "a"} {
 		w := withoutAPIs("ns")
@@ -559,7 +562,8 @@ func TestTheDiagnosticShowsWhatIsAllowed(t *testing.T) {
 	require.Contains(t, said[5].Message, "the operator has 46 more permissions")
 }
 
-// TestTheCostOfPermissionsGrowsWithTheirNumber checks the largest spec and the largest plans that the API server stores.
+// TestTheCostOfPermissionsGrowsWithTheirNumber checks the largest spec and the largest plans that the API server
+// stores.
 func TestTheCostOfPermissionsGrowsWithTheirNumber(t *testing.T) {
 	allocations := func(permissions int) float64 {
 		in := withManyPermissions(permissions).input(t)
@@ -624,8 +628,8 @@ func TestWhatOLMGrantedWithoutAPlanIsReported(t *testing.T) {
 	require.Empty(t, said, "the library recorded it")
 }
 
-// TestAPermissionIsRecordedBeforeItsNamespacesExist checks that an operator which is being installed keeps its proof for
-// target namespaces that are created after the plan was swept, and that one which runs writes nothing for them.
+// TestAPermissionIsRecordedBeforeItsNamespacesExist checks that an operator which is being installed keeps its proof
+// for target namespaces that are created after the plan was swept, and that one which runs writes nothing for them.
 func TestAPermissionIsRecordedBeforeItsNamespacesExist(t *testing.T) {
 	w := withoutAPIs("a")
 	require.Equal(t, olmcore.Result{}, reconciled(t, w.input(t)).Result, "it is Succeeded")

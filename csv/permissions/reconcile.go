@@ -55,8 +55,8 @@ func (in *Input) HasTargets() bool {
 	return scopeOf(in.ClusterServiceVersion, in.OperatorGroups.Items).known
 }
 
-// decide returns the Result of Reconcile. Without an action it contains no lasting Diagnostics, so that an operator at rest
-// gets a Checkpoint.
+// decide returns the Result of Reconcile. Without an action it contains no lasting Diagnostics, so that an operator at
+// rest gets a Checkpoint.
 func decide(in *Input) olmcore.Result {
 	res, lasting := assess(in)
 	if len(res.Actions) > 0 {
@@ -65,8 +65,8 @@ func decide(in *Input) olmcore.Result {
 	return res
 }
 
-// assess returns the Result of Reconcile without the lasting Diagnostics, and these. They report permissions that stay although
-// a new operator would not get them, and APIs and Roles that are not granted elsewhere.
+// assess returns the Result of Reconcile without the lasting Diagnostics, and these. They report permissions that stay
+// although a new operator would not get them, and APIs and Roles that are not granted elsewhere.
 func assess(in *Input) (res olmcore.Result, lasting []olmcore.Diagnostic) {
 	c := in.ClusterServiceVersion
 	if !isDecided(c) {
@@ -100,8 +100,8 @@ func assess(in *Input) (res olmcore.Result, lasting []olmcore.Diagnostic) {
 	return next.result(in, observed, unread), lasting
 }
 
-// isDecided reports whether Reconcile decides about a ClusterServiceVersion. It is not a copy, is not being deleted, and
-// its name can be the value of an owner label.
+// isDecided reports whether Reconcile decides about a ClusterServiceVersion. It is not a copy, is not being deleted,
+// and its name can be the value of an owner label.
 func isDecided(c *v1alpha1.ClusterServiceVersion) bool {
 	return c.DeletionTimestamp == nil && !c.IsCopied() && owned.IsLabelValue(c.Name)
 }
@@ -171,8 +171,8 @@ func holdRefused(in *Input, res *olmcore.Result) {
 	})
 }
 
-// scope is where the permissions of a ClusterServiceVersion hold in addition to its own namespace: in the whole cluster, in
-// namespaces, or nowhere.
+// scope is where the permissions of a ClusterServiceVersion hold in addition to its own namespace: in the whole
+// cluster, in namespaces, or nowhere.
 type scope struct {
 	// known is false if the targets of the OperatorGroup are not known.
 	known bool
@@ -183,8 +183,8 @@ type scope struct {
 	reason string
 }
 
-// scopeOf returns the scope that the only OperatorGroup of the namespace gives. It is empty for an operator that does not
-// support the targets of the group, and for one that was stopped because of its APIs.
+// scopeOf returns the scope that the only OperatorGroup of the namespace gives. It is empty for an operator that does
+// not support the targets of the group, and for one that was stopped because of its APIs.
 func scopeOf(c *v1alpha1.ClusterServiceVersion, groups []*operatorsv1.OperatorGroup) scope {
 	g, _ := group.Alone(groups, c.Namespace)
 	if g == nil {

@@ -306,8 +306,8 @@ func TestWhatWasGrantedIsKeptAndWithdrawn(t *testing.T) {
 	}
 }
 
-// TestAPermissionWithoutRulesKeepsWhatOLMLifted checks that a permission that grants nothing is granted nowhere else, and
-// that what OLM made of it is kept in every phase, and withdrawn for a true reason.
+// TestAPermissionWithoutRulesKeepsWhatOLMLifted checks that a permission that grants nothing is granted nowhere else,
+// and that what OLM made of it is kept in every phase, and withdrawn for a true reason.
 func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
 	narrow := func(w *world) { w.group.Status.Namespaces = []string{"ns"} }
 	drop := func(w *world) { w.csv.Spec.InstallStrategy.StrategySpec.Permissions = nil }
@@ -360,7 +360,8 @@ func TestAPermissionWithoutRulesKeepsWhatOLMLifted(t *testing.T) {
 	}
 }
 
-// liftAsOLM makes what OLM grants for the Role and RoleBinding of the CSV: in the cluster, or in the namespace of a copy.
+// liftAsOLM makes what OLM grants for the Role and RoleBinding of the CSV: in the cluster, or in the namespace of a
+// copy.
 func (w *world) liftAsOLM(target string) {
 	if target == "" {
 		w.more = []olmcore.Object{

@@ -34,8 +34,8 @@ func (w *world) refuse(t *testing.T) {
 	}
 }
 
-// TestARecordProvesNothingForAnotherAccount checks that a permission which the API server never let the ServiceAccount of
-// the OperatorGroup grant is not granted once the group names another account, or no account.
+// TestARecordProvesNothingForAnotherAccount checks that a permission which the API server never let the ServiceAccount
+// of the OperatorGroup grant is not granted once the group names another account, or no account.
 func TestARecordProvesNothingForAnotherAccount(t *testing.T) {
 	for _, isPlanKept := range []bool{false, true} {
 		for name, change := range map[string]func(w *world){
@@ -70,7 +70,8 @@ func TestARecordProvesNothingForAnotherAccount(t *testing.T) {
 	}
 }
 
-// TestASuccessorOfALimitedVersionIsLimited checks that the record of a replaced version proves nothing for another account.
+// TestASuccessorOfALimitedVersionIsLimited checks that the record of a replaced version proves nothing for another
+// account.
 func TestASuccessorOfALimitedVersionIsLimited(t *testing.T) {
 	for account, isGranted := range map[string]bool{"weak": true, "": false, "strong": false} {
 		w := withoutAPIs("a")
@@ -91,7 +92,8 @@ func TestASuccessorOfALimitedVersionIsLimited(t *testing.T) {
 }
 
 // TestWhatAnAccountGrantedStaysAndExtends checks that a permission which an account granted is granted in further
-// namespaces after the plan was swept, also if the group names another account by then, and that nothing is written at rest.
+// namespaces after the plan was swept, also if the group names another account by then, and that nothing is written at
+// rest.
 func TestWhatAnAccountGrantedStaysAndExtends(t *testing.T) {
 	for _, account := range []string{"weak", "strong", ""} {
 		for name, c := range map[string]struct {
@@ -131,8 +133,8 @@ func TestWhatAnAccountGrantedStaysAndExtends(t *testing.T) {
 	}
 }
 
-// TestLostWritesOfAnAccountLoseNoProof sweeps the plan right after the permission was granted, and loses one write after
-// the other.
+// TestLostWritesOfAnAccountLoseNoProof sweeps the plan right after the permission was granted, and loses one write
+// after the other.
 func TestLostWritesOfAnAccountLoseNoProof(t *testing.T) {
 	for _, accounts := range [][]string{{"weak", "weak"}, {"weak", ""}, {"weak", "strong"}, {"", "weak"}} {
 		for lost := range 8 {
@@ -159,8 +161,8 @@ func TestLostWritesOfAnAccountLoseNoProof(t *testing.T) {
 	}
 }
 
-// TestARecordOfAnEarlierCSVIsTakenOver checks that a ClusterRole which an earlier CSV of the same name left behind becomes the
-// record of the new CSV once an InstallPlan proves the permission.
+// TestARecordOfAnEarlierCSVIsTakenOver checks that a ClusterRole which an earlier CSV of the same name left behind
+// becomes the record of the new CSV once an InstallPlan proves the permission.
 func TestARecordOfAnEarlierCSVIsTakenOver(t *testing.T) {
 	for _, rules := range [][]rbacv1.PolicyRule{nil, {pods, namespaces}} {
 		w := withoutAPIs("ns")
@@ -180,7 +182,8 @@ func TestARecordOfAnEarlierCSVIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestThePlanOfAFormerAccountIsNamed checks that the Diagnostic says why an InstallPlan with the right steps proves nothing.
+// TestThePlanOfAFormerAccountIsNamed checks that the Diagnostic says why an InstallPlan with the right steps proves
+// nothing.
 func TestThePlanOfAFormerAccountIsNamed(t *testing.T) {
 	w := withoutAPIs("")
 	w.plan.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Namespace: "ns", Name: "weak"}
@@ -191,8 +194,8 @@ func TestThePlanOfAFormerAccountIsNamed(t *testing.T) {
 	hold(w.csv, v1alpha1.CSVPhaseSucceeded, "InstallSucceeded", "", 0)
 }
 
-// TestNothingIsGrantedThatAnAccountWasNeverAllowed checks in random histories that a permission of a plan which ran as an
-// account is granted as another identity only after the API server let the account grant it.
+// TestNothingIsGrantedThatAnAccountWasNeverAllowed checks in random histories that a permission of a plan which ran as
+// an account is granted as another identity only after the API server let the account grant it.
 func TestNothingIsGrantedThatAnAccountWasNeverAllowed(t *testing.T) {
 	grants := 0
 	rapid.Check(t, func(t *rapid.T) {

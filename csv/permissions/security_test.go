@@ -78,8 +78,8 @@ func writtenBy(a olmcore.Action) olmcore.Object {
 	return nil
 }
 
-// requireWithin checks everything that actions write against what is allowed: the rights of each subject, the place, and
-// that nothing is aggregated into the roles of users but what is for an API that came with the operator.
+// requireWithin checks everything that actions write against what is allowed: the rights of each subject, the place,
+// and that nothing is aggregated into the roles of users but what is for an API that came with the operator.
 func requireWithin(t require.TestingT, w *world, allowed map[right]bool, actions []olmcore.Action) {
 	roles, bindings := map[olmcore.Key][]rbacv1.PolicyRule{}, map[olmcore.Key][]rbacv1.Subject{}
 	targets := w.group.Status.Namespaces
@@ -293,9 +293,9 @@ func (w *world) put(o olmcore.Object) {
 	w.more = append(w.more, o)
 }
 
-// TestATenantGainsNothingByWhatHeWrites into Roles, bindings, labels, owner references, copies and the CSV itself, before
-// and after the library wrote what it wants: each subject has, of what the library writes, a part of what the spec grants
-// as an InstallPlan found it, where the group says.
+// TestATenantGainsNothingByWhatHeWrites into Roles, bindings, labels, owner references, copies and the CSV itself,
+// before and after the library wrote what it wants: each subject has, of what the library writes, a part of what the
+// spec grants as an InstallPlan found it, where the group says.
 func TestATenantGainsNothingByWhatHeWrites(t *testing.T) {
 	names := []string{}
 	for name := range tamper {
@@ -327,8 +327,8 @@ func TestATenantGainsNothingByWhatHeWrites(t *testing.T) {
 	require.NotZero(t, wrote)
 }
 
-// TestPermissionsThatTheSpecGotLaterAreGrantedNowhere: an InstallPlan made no Roles for them, and the names of those that
-// it made are hashes of what they grant.
+// TestPermissionsThatTheSpecGotLaterAreGrantedNowhere: an InstallPlan made no Roles for them, and the names of those
+// that it made are hashes of what they grant.
 func TestPermissionsThatTheSpecGotLaterAreGrantedNowhere(t *testing.T) {
 	for _, target := range []string{"", "a"} {
 		w := withoutAPIs(target)

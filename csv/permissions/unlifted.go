@@ -59,8 +59,8 @@ func isClaimedFor(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
 	return owned.By(c).Owns(o.GetLabels()) || olmcore.OwnedBy(o, c.UID)
 }
 
-// isInstalledFor reports whether an InstallPlan or a controller created a Role or RoleBinding for a CSV. Both set the CSV as
-// an owner and add the label olm.managed.
+// isInstalledFor reports whether an InstallPlan or a controller created a Role or RoleBinding for a CSV. Both set the
+// CSV as an owner and add the label olm.managed.
 func isInstalledFor(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
 	return olmcore.OwnedBy(o, c.UID) && o.GetLabels()[olmcore.LabelManaged] == "true"
 }

@@ -121,8 +121,8 @@ func TestManyRolesCreatedByHand(t *testing.T) {
 		"from Role extra-00, Role extra-01, Role extra-02, Role extra-03, Role extra-04, 15 more outside namespace ns, ")
 }
 
-// TestRolesCreatedByHandAreReportedWithoutClusterRoles checks that a user who may read Roles of the namespace and nothing in
-// the cluster gets the report, and that a list which was not read is not judged.
+// TestRolesCreatedByHandAreReportedWithoutClusterRoles checks that a user who may read Roles of the namespace and
+// nothing in the cluster gets the report, and that a list which was not read is not judged.
 func TestRolesCreatedByHandAreReportedWithoutClusterRoles(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *permissions.Input)

@@ -275,8 +275,9 @@ func TestAnAccountThatMayDoNothingGrantsNothing(t *testing.T) {
 	require.NotNil(t, fake.Find[*rbacv1.ClusterRole](c, "", "cools.example.com-v1-edit"))
 }
 
-// TestWhatAnAccountMayNotGrantIsNotGrantedWithoutIt checks that a permission which the API server rejected for the account of
-// the OperatorGroup is not granted once the account is removed, although the plan was swept and a record exists.
+// TestWhatAnAccountMayNotGrantIsNotGrantedWithoutIt checks that a permission which the API server rejected for the
+// account of the OperatorGroup is not granted once the account is removed, although the plan was swept and a record
+// exists.
 func TestWhatAnAccountMayNotGrantIsNotGrantedWithoutIt(t *testing.T) {
 	c, err := newCluster("a")
 	require.NoError(t, err)

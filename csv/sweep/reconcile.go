@@ -112,8 +112,8 @@ func knownOwners(in *Input) map[olmcore.Owner]bool {
 	return owners
 }
 
-// recentOwners returns the owners that an InstallPlan created less than minAge ago, each with the time that is left until
-// their absence counts. A cache may show that the plan finished before it shows what the plan created.
+// recentOwners returns the owners that an InstallPlan created less than minAge ago, each with the time that is left
+// until their absence counts. A cache may show that the plan finished before it shows what the plan created.
 func recentOwners(in *Input) map[olmcore.Owner]time.Duration {
 	recent := map[olmcore.Owner]time.Duration{}
 	for _, p := range in.InstallPlans.Items {

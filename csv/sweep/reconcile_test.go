@@ -246,8 +246,8 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// TestAnObjectThatAnotherNeedsIsNoOrphan checks that an object whose owner is gone stays while a live version is recorded on
-// it, or an applied step of a plan contains it.
+// TestAnObjectThatAnotherNeedsIsNoOrphan checks that an object whose owner is gone stays while a live version is
+// recorded on it, or an applied step of a plan contains it.
 func TestAnObjectThatAnotherNeedsIsNoOrphan(t *testing.T) {
 	lost := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "lost.v1"}
 	for name, c := range map[string]struct {
@@ -280,8 +280,8 @@ func TestAnObjectThatAnotherNeedsIsNoOrphan(t *testing.T) {
 	}
 }
 
-// TestAFinishedPlanIsTrustedForAWhile checks that objects of a version stay whose plan finished a short while ago: a cache
-// may show the finished plan before it shows the version.
+// TestAFinishedPlanIsTrustedForAWhile checks that objects of a version stay whose plan finished a short while ago: a
+// cache may show the finished plan before it shows the version.
 func TestAFinishedPlanIsTrustedForAWhile(t *testing.T) {
 	for name, tt := range map[string]struct {
 		finished time.Duration

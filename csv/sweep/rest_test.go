@@ -45,8 +45,8 @@ func priority(name, owner string) olmcore.Object {
 	return u
 }
 
-// TestWhatIsNotWatchedIsReadOnlyAfterAChange: at rest nothing is asked of the API server. Each look says whether the kinds
-// without a watch are read.
+// TestWhatIsNotWatchedIsReadOnlyAfterAChange: at rest nothing is asked of the API server. Each look says whether the
+// kinds without a watch are read.
 func TestWhatIsNotWatchedIsReadOnlyAfterAChange(t *testing.T) {
 	version := func(name, resourceVersion string) olmcore.Object {
 		return &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "cool", ResourceVersion: resourceVersion}}

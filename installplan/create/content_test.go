@@ -136,7 +136,8 @@ func TestReportsBundlesThatCannotBePlanned(t *testing.T) {
 	}
 }
 
-// TestOddObjectsOfABundle: an object that is there twice is two steps, as in OLM, and an empty map of a schema is left out.
+// TestOddObjectsOfABundle: an object that is there twice is two steps, as in OLM, and an empty map of a schema is left
+// out.
 func TestOddObjectsOfABundle(t *testing.T) {
 	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "s"}}
 	crd := CRDObject("v1")

@@ -21,9 +21,10 @@ import (
 // digestLength is the length of the digest of an unpacked bundle.
 const digestLength = 64
 
-// fromImages returns the names of the operators whose objects come from their unpacked bundle image: those that the catalog
-// describes by an image alone, and, while the steps of the others do not fit into one InstallPlan, those that have an image and
-// whose plan becomes smallest by it. No other bundle is unpacked if the plan is too large even with all of them unpacked.
+// fromImages returns the names of the operators whose objects come from their unpacked bundle image: those that the
+// catalog describes by an image alone, and, while the steps of the others do not fit into one InstallPlan, those that
+// have an image and whose plan becomes smallest by it. No other bundle is unpacked if the plan is too large even with
+// all of them unpacked.
 //
 // Differs: OLM unpacks every bundle that has an image.
 func fromImages(resolution olmcore.Resolution, namespace string, config installplan.Config) map[string]bool {
@@ -36,45 +37,15 @@ func fromImages(resolution olmcore.Resolution, namespace string, config installp
 	if !slices.ContainsFunc(resolution.Operators, hasImageAndObjects) {
 		return names // no other bundle can be unpacked, whatever the size
 	}
-	limit, total := cmp.Or(config.MaxStatusBytes, installplan.DefaultMaxStatusBytes), 0
-	literal := map[string]int{}
-	var movable []olmcore.Operator
-	for _, o := range resolution.Operators {
-		if hasImageAlone(o) {
-			continue
-		}
-		steps, err := bundle.Steps(o, namespace, bundle.Literal)
-		if err != nil {
-			continue // which is reported where the plan is made
-		}
-		literal[o.Name] = bytesOf(steps, nil)
-		if total += literal[o.Name]; hasImageAndObjects(o) {
-			movable = append(movable, o)
-		}
-	}
-	for _, s := range resolution.Generated {
-		if step, err := subscriptionStep(s, namespace); err == nil {
-			total += bytesOf([]*v1alpha1.Step{step}, nil)
-		}
-	}
-	if total <= limit {
-		return names
-	}
-	type saving struct {
-		name  string
-		bytes int
-	}
-	var savings []saving
+	limit := cmp.Or(config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)
+	total, savings := sizes(resolution, namespace)
 	least := total
-	for _, o := range movable {
-		if bytes := literal[o.Name] - unpackedBytes(o, namespace); bytes > 0 {
-			savings, least = append(savings, saving{o.Name, bytes}), least-bytes
-		}
+	for _, s := range savings {
+		least -= s.bytes
 	}
 	if least > limit {
 		return names
 	}
-	slices.SortFunc(savings, func(a, b saving) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), strings.Compare(a.name, b.name)) })
 	for _, s := range savings {
 		if total <= limit {
 			break
@@ -83,6 +54,41 @@ func fromImages(resolution olmcore.Resolution, namespace string, config installp
 		total -= s.bytes
 	}
 	return names
+}
+
+// saving is how much smaller a plan becomes if the bundle of an operator is unpacked.
+type saving struct {
+	name  string
+	bytes int
+}
+
+// sizes returns the size of the plan of a resolution if no bundle is unpacked that has objects, and what unpacking each
+// such bundle saves, largest first. Operators with an image alone are not counted.
+func sizes(resolution olmcore.Resolution, namespace string) (total int, savings []saving) {
+	for _, o := range resolution.Operators {
+		if hasImageAlone(o) {
+			continue
+		}
+		steps, err := bundle.Steps(o, namespace, bundle.Literal)
+		if err != nil {
+			continue // the error is reported when the plan is created
+		}
+		literal := bytesOf(steps, nil)
+		total += literal
+		if !hasImageAndObjects(o) {
+			continue
+		}
+		if saved := literal - unpackedBytes(o, namespace); saved > 0 {
+			savings = append(savings, saving{o.Name, saved})
+		}
+	}
+	for _, s := range resolution.Generated {
+		if step, err := subscriptionStep(s, namespace); err == nil {
+			total += bytesOf([]*v1alpha1.Step{step}, nil)
+		}
+	}
+	slices.SortFunc(savings, func(a, b saving) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), strings.Compare(a.name, b.name)) })
+	return total, savings
 }
 
 // hasImageAlone reports whether the catalog describes an operator by the image of its bundle alone.
@@ -95,8 +101,8 @@ func hasImageAndObjects(o olmcore.Operator) bool {
 	return o.Bundle.Image != "" && len(o.Bundle.Objects) > 0
 }
 
-// unpackedBytes returns the size in a plan of an operator whose objects are in an unpacked bundle: the steps that refer to its
-// ConfigMap, and the lookup. The properties are in both.
+// unpackedBytes returns the size in a plan of an operator whose objects are in an unpacked bundle: the steps that refer
+// to its ConfigMap, and the lookup. The properties are in both.
 func unpackedBytes(o olmcore.Operator, namespace string) int {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.Catalog.Namespace, Name: bundle.Name(o.Bundle.Image)}}
 	steps, _ := bundle.Steps(o, namespace, references(cm, strings.Repeat("0", digestLength), o)) // whose literal form was valid

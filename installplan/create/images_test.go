@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestBundlesThatAreUnpackedSoThatAPlanFits checks which bundles of a plan of at most 100,000 bytes are unpacked from their images,
-// and that no bundle is unpacked if the plan is too large in any case.
+// TestBundlesThatAreUnpackedSoThatAPlanFits checks which bundles of a plan of at most 100,000 bytes are unpacked from
+// their images, and that no bundle is unpacked if the plan is too large in any case.
 func TestBundlesThatAreUnpackedSoThatAPlanFits(t *testing.T) {
 	type sized struct {
 		image               bool

@@ -60,8 +60,18 @@ type Outcome struct {
 	Refused olmcore.Cause
 }
 
-func (in *Input) validate() error {
+// lists names the lists of the Input.
+func (in *Input) lists(v *olmcore.ListVisit) {
 	inside := olmcore.InNamespace(in.Namespace)
+	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Required, inside)
+	olmcore.VisitList(v, "InstallPlans", &in.InstallPlans, olmcore.Required, inside)
+	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Required, inside)
+	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Required, inside)
+	olmcore.VisitList(v, "ConfigMaps", &in.ConfigMaps, olmcore.Required)
+}
+
+// validate returns an *olmcore.InputError if the Input breaks its contract.
+func (in *Input) validate() error {
 	err := cmp.Or(input.Now(in.Now), input.NotEmpty("Namespace", in.Namespace))
 	for i, o := range in.Resolution.Operators {
 		err = cmp.Or(err, input.NotEmpty(fmt.Sprintf("Resolution.Operators[%d].Name", i), o.Name))
@@ -71,12 +81,7 @@ func (in *Input) validate() error {
 			return &olmcore.InputError{Field: fmt.Sprintf("Resolution.Generated[%d]", i), Problem: "has no name or no spec"}
 		}
 	}
-	return cmp.Or(err,
-		input.Required("Subscriptions", in.Subscriptions, inside),
-		input.Required("InstallPlans", in.InstallPlans, inside),
-		input.Required("OperatorGroups", in.OperatorGroups, inside),
-		input.Required("ClusterServiceVersions", in.ClusterServiceVersions, inside),
-		input.Required("ConfigMaps", in.ConfigMaps),
-		in.Config.Validate(),
-	)
+	v := olmcore.ValidateLists()
+	in.lists(&v)
+	return cmp.Or(err, v.Err(), in.Config.Validate())
 }

@@ -48,29 +48,39 @@ func Plan(in Input) (out Outcome, err error) {
 	if len(problems) > 0 || len(r.steps) == 0 {
 		return out, nil
 	}
-	plan := r.existing()
-	if r.stale(plan) {
+	switch plan := r.existing(); {
+	case r.stale(plan):
 		out.Diagnostics = append(out.Diagnostics, in.diagnose(nil, olmcore.Warning, ReasonStaleResolution,
 			"the resolution was made for other Subscriptions than those of namespace %s now", in.Namespace))
 		return out, nil
+	case plan != nil:
+		return reusePlan(r, plan, out), nil
+	case r.wanted():
+		return createPlan(r, out), nil
 	}
-	if plan == nil {
-		if !r.wanted() {
-			return out, nil
-		}
-		if problem := r.tooLarge(cmp.Or(in.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
-			out.Refused = olmcore.Cause{Reason: ReasonPlanTooLarge, Message: problem}
-			out.Diagnostics = append(out.Diagnostics, in.diagnose(nil, olmcore.Error, ReasonPlanTooLarge, "%s", problem))
-			return out, nil
-		}
-		if out.Result = r.awaitSets(); out.Empty() {
-			out.Result = r.notVisible()
-		}
-		if out.Empty() {
-			out.Result = r.newPlan()
-		}
-		return out, nil
+	return out, nil
+}
+
+// createPlan returns an Outcome that creates the plan, unless it is too large or has to wait.
+func createPlan(r request, out Outcome) Outcome {
+	if problem := r.tooLarge(cmp.Or(r.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
+		out.Refused = olmcore.Cause{Reason: ReasonPlanTooLarge, Message: problem}
+		out.Diagnostics = append(out.Diagnostics, r.diagnose(nil, olmcore.Error, ReasonPlanTooLarge, "%s", problem))
+		return out
 	}
+	out.Result = r.awaitSets()
+	if out.Empty() {
+		out.Result = r.notVisible()
+	}
+	if out.Empty() {
+		out.Result = r.newPlan()
+	}
+	return out
+}
+
+// reusePlan returns an Outcome with a plan that exists. A plan that is not finished becomes the plan of this
+// resolution, too.
+func reusePlan(r request, plan *v1alpha1.InstallPlan, out Outcome) Outcome {
 	out.Plan, out.Generation = olmcore.RefOf(plan).Unversioned(), plan.Spec.Generation
 	for _, s := range r.subscriptions {
 		if r.changed(s) || r.stranded(s, plan.Spec.ClusterServiceVersionNames, plan.UID) {
@@ -80,12 +90,12 @@ func Plan(in Input) (out Outcome, err error) {
 	switch plan.Status.Phase {
 	case v1alpha1.InstallPlanPhaseComplete:
 	case v1alpha1.InstallPlanPhaseFailed:
-		out.Diagnostics = append(out.Diagnostics, in.diagnose(out.Subscriptions, olmcore.Warning, ReasonPreviousPlanFailed,
+		out.Diagnostics = append(out.Diagnostics, r.diagnose(out.Subscriptions, olmcore.Warning, ReasonPreviousPlanFailed,
 			"InstallPlan %s has this content and failed: %s", plan.Name, plan.Status.Message))
 	default:
 		out.Result = r.limitedToOwnersOf(plan).join(plan)
 	}
-	return out, nil
+	return out
 }
 
 // join makes an existing plan this resolution's plan, too: owners first, then, once it is referred to, its steps.
@@ -123,7 +133,8 @@ func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 		if plan.Spec.Approval == v1alpha1.ApprovalManual {
 			status.Phase = v1alpha1.InstallPlanPhaseRequiresApproval
 		}
-		status.Plan, status.BundleLookups, status.CatalogSources = r.steps, r.lookups, catalogsOf(r.steps)
+		status.Plan, status.BundleLookups = r.steps, r.lookups
+		status.CatalogSources = catalogsOf(r.steps)
 		cause := olmcore.Cause{Reason: ReasonPlanReady, Message: "every Subscription that it changes refers to it"}
 		result.Actions = append(result.Actions, olmcore.UpdateStatusOf(plan, after, cause))
 		result.Transitions = append(result.Transitions, olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), r.Now))
@@ -131,15 +142,15 @@ func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 	return result
 }
 
-// isReplaceable reports whether an earlier plan gives way to a plan of this resolution, because nothing of it is applied. A plan that a
-// user approved for several sets of Subscriptions does not: the approval is for all of them.
+// isReplaceable reports whether an earlier plan gives way to a plan of this resolution, because nothing of it is
+// applied. A plan that a user approved for several sets of Subscriptions does not: the approval is for all of them.
 func (r request) isReplaceable(earlier *v1alpha1.InstallPlan) bool {
 	isApproved := earlier.Spec.Approval == v1alpha1.ApprovalManual && earlier.Spec.Approved
 	return relation.Untouched(earlier) && !(r.owners != nil && isApproved && !olmcore.IsSeparatePlan(earlier))
 }
 
-// supersede ends an earlier plan of which nothing is applied. Only the caller knows that the later plan can get its steps. The API
-// server rejects the write if the earlier plan has started meanwhile.
+// supersede ends an earlier plan of which nothing is applied. Only the caller knows that the later plan can get its
+// steps. The API server rejects the write if the earlier plan has started meanwhile.
 func supersede(result *olmcore.Result, earlier, later *v1alpha1.InstallPlan, now time.Time) {
 	after := earlier.DeepCopy()
 	relation.Supersede(&after.Status, relation.SupersededBy(later.Name), now)
@@ -156,17 +167,11 @@ func sameRelations(a, b *v1alpha1.InstallPlan) bool {
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// existing returns the plan with this content that is used again, nil if a new plan is needed. It prefers the latest unfinished plan.
-// A finished plan is used only while a Subscription references its failure or all of its versions exist. A plan that other sets
-// share is never used.
+// existing returns the plan with this content that is used again, nil if a new plan is needed. It prefers the latest
+// unfinished plan. A finished plan is used only while a Subscription references its failure or all of its versions
+// exist. A plan that other sets share is never used.
 func (r request) existing() *v1alpha1.InstallPlan {
-	var same []*v1alpha1.InstallPlan
-	for _, p := range r.plans {
-		superseded := relation.IsSuperseded(p) || !relation.Terminal(p) && len(relation.Later(p, r.plans, r.subscriptions)) > 0
-		if p.DeletionTimestamp == nil && p.Annotations[relation.ContentHash] == r.hash && !superseded && r.holds(p) && !r.isShared(p) {
-			same = append(same, p)
-		}
-	}
+	same := slices.DeleteFunc(slices.Clone(r.plans), func(p *v1alpha1.InstallPlan) bool { return !r.isSame(p) })
 	slices.SortFunc(same, func(a, b *v1alpha1.InstallPlan) int {
 		return cmp.Or(cmp.Compare(b.Spec.Generation, a.Spec.Generation),
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
@@ -184,6 +189,15 @@ func (r request) existing() *v1alpha1.InstallPlan {
 		return latest
 	}
 	return nil
+}
+
+// isSame reports whether a plan has this content, and is not being deleted, superseded or shared with other sets.
+func (r request) isSame(p *v1alpha1.InstallPlan) bool {
+	if p.DeletionTimestamp != nil || p.Annotations[relation.ContentHash] != r.hash || relation.IsSuperseded(p) {
+		return false
+	}
+	isSuperseded := !relation.Terminal(p) && len(relation.Later(p, r.plans, r.subscriptions)) > 0
+	return !isSuperseded && r.holds(p) && !r.isShared(p)
 }
 
 // holds reports whether the steps of a plan, when it has any, are those that its annotation says: anybody who may write
@@ -204,12 +218,13 @@ func (r request) installed(p *v1alpha1.InstallPlan) bool {
 	})
 }
 
-// notVisible says that a Subscription refers to a plan of this very content which is not in the snapshot, or that such a
-// plan has just completed and what it installed is not. As a rule a cache is stale; what is gone for good is made again
-// after a grace period.
+// notVisible says that a Subscription refers to a plan of this very content which is not in the snapshot, or that such
+// a plan has just completed and what it installed is not. As a rule a cache is stale; what is gone for good is made
+// again after a grace period.
 func (r request) notVisible() (result olmcore.Result) {
 	await := func(since time.Time, target olmcore.Object, format string, args ...any) {
-		if left := since.Add(input.VisibilityGrace).Sub(r.Now); left > 0 && result.Empty() {
+		left := since.Add(input.VisibilityGrace).Sub(r.Now)
+		if left > 0 && result.Empty() {
 			result.Requeue(left)
 			result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonPlanNotVisible, olmcore.RefOf(target), "", format, args...))
 		}
@@ -230,8 +245,9 @@ func (r request) notVisible() (result olmcore.Result) {
 	return result
 }
 
-// awaitSets waits, if the option SeparatePlans is off, for recent plans of sets that together install every version of the resolution.
-// A manager that still has the option would replace a shared plan by such plans. The wait ends after OrphanGrace.
+// awaitSets waits, if the option SeparatePlans is off, for recent plans of sets that together install every version of
+// the resolution. A manager that still has the option would replace a shared plan by such plans. The wait ends after
+// OrphanGrace.
 func (r request) awaitSets() (result olmcore.Result) {
 	if r.owners != nil {
 		return result

@@ -79,8 +79,8 @@ func TestPlanIsMadeInTwoRounds(t *testing.T) {
 	require.Equal(t, waits.Plan, settled.Plan)
 }
 
-// TestPlanGetsStepsAfterEarlierPlans checks what a new plan does while an earlier plan of the same package is unfinished. "a" waits for
-// a version of the earlier plan, so it forgets that version before the new plan installs it.
+// TestPlanGetsStepsAfterEarlierPlans checks what a new plan does while an earlier plan of the same package is
+// unfinished. "a" waits for a version of the earlier plan, so it forgets that version before the new plan installs it.
 func TestPlanGetsStepsAfterEarlierPlans(t *testing.T) {
 	a, b := Subscription("a", RefersTo("install-x"), Current("a.v1")), Subscription("b")
 	a.Status.State = v1alpha1.SubscriptionStateUpgradePending
@@ -125,7 +125,8 @@ func TestPlanGetsStepsAfterEarlierPlans(t *testing.T) {
 	}
 }
 
-// TestHugeGenerationsDoNotCount checks that a plan or a Subscription with an absurd generation does not exhaust the numbers.
+// TestHugeGenerationsDoNotCount checks that a plan or a Subscription with an absurd generation does not exhaust the
+// numbers.
 func TestHugeGenerationsDoNotCount(t *testing.T) {
 	a := Subscription("a")
 	a.Status.InstallPlanGeneration = math.MaxInt

@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// request is the Input with the Subscriptions and plans of its namespace sorted by name, and the content of the plan that
-// it asks for.
+// request is the Input with the Subscriptions and plans of its namespace sorted by name, and the content of the plan
+// that it asks for.
 type request struct {
 	Input
 	content
@@ -44,8 +44,9 @@ func newRequest(in Input, c content) request {
 	return r
 }
 
-// limitedToOwnersOf returns the request limited to the Subscriptions that may own a plan. A plan that was made for one set of Subscriptions
-// stays one if the option SeparatePlans is off. Managers with different values of the option would change the plan in turns otherwise.
+// limitedToOwnersOf returns the request limited to the Subscriptions that may own a plan. A plan that was made for one
+// set of Subscriptions stays one if the option SeparatePlans is off. Managers with different values of the option would
+// change the plan in turns otherwise.
 func (r request) limitedToOwnersOf(plan *v1alpha1.InstallPlan) request {
 	if r.owners != nil || !olmcore.IsSeparatePlan(plan) {
 		return r
@@ -66,8 +67,9 @@ func (r request) isShared(p *v1alpha1.InstallPlan) bool {
 	return r.owners != nil && plans.IsShared(p, r.subscriptions, r.isOwner)
 }
 
-// diagnose returns a Diagnostic about the first of the named Subscriptions that exists, else about the first Subscription of the
-// namespace. Events about a Subscription are visible to the users of its namespace, unlike those about the Namespace.
+// diagnose returns a Diagnostic about the first of the named Subscriptions that exists, else about the first
+// Subscription of the namespace. Events about a Subscription are visible to the users of its namespace, unlike those
+// about the Namespace.
 func (in *Input) diagnose(of []string, severity olmcore.Severity, reason, format string, args ...any) olmcore.Diagnostic {
 	about := olmcore.Ref{APIVersion: "v1", Kind: "Namespace", Name: in.Namespace}
 	subscriptions := input.ByName(in.Subscriptions.Items)
@@ -85,8 +87,8 @@ func (r request) changed(s *v1alpha1.Subscription) bool {
 }
 
 // wanted reports whether a Subscription will refer to a plan of this resolution: one that it changes, or one whose plan
-// never got any steps. A version that is only missing makes no plan, because its Subscription does not ask for it again:
-// such a plan would never get its steps.
+// never got any steps. A version that is only missing makes no plan, because its Subscription does not ask for it
+// again: such a plan would never get its steps.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace, which plans nothing when
 // no Subscription was updated.
@@ -100,24 +102,24 @@ func (r request) wanted() bool {
 	})
 }
 
-// stranded reports whether a Subscription waits for one of the versions but references a plan that will not install it: one without
-// steps, or one that other sets share. The plan with the given UID does not count.
+// stranded reports whether a Subscription waits for one of the versions but references a plan that will not install it:
+// one without steps, or one that other sets share. The plan with the given UID does not count.
 func (r request) stranded(s *v1alpha1.Subscription, versions []string, plan types.UID) bool {
 	return r.waitsWith(s, versions, plan, func(p *v1alpha1.InstallPlan) bool {
 		return p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0 || r.isShared(p)
 	})
 }
 
-// waitsWith reports whether a Subscription of this set waits for one of the versions, and references a plan that matches accepts and
-// that does not have the given UID.
+// waitsWith reports whether a Subscription of this set waits for one of the versions, and references a plan that
+// matches accepts and that does not have the given UID.
 func (r request) waitsWith(s *v1alpha1.Subscription, versions []string, plan types.UID, matches func(*v1alpha1.InstallPlan) bool) bool {
 	return r.isOwner(s.Name) && slices.Contains(versions, s.Status.CurrentCSV) &&
 		slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return p.UID != plan && relation.RefersTo(s, p) && matches(p) })
 }
 
 // stale reports whether the resolution was made for other Subscriptions than those of the snapshot. What the resolution
-// itself changed in one that refers to the plan by now does not count, and neither does what it changed in one of another set, which
-// follows another plan. The plan may be nil.
+// itself changed in one that refers to the plan by now does not count, and neither does what it changed in one of
+// another set, which follows another plan. The plan may be nil.
 func (r request) stale(plan *v1alpha1.InstallPlan) bool {
 	observed, now := map[string]olmcore.SubscriptionFingerprint{}, map[string]olmcore.SubscriptionFingerprint{}
 	for _, f := range r.Resolution.Observed {
@@ -142,8 +144,8 @@ func (r request) involves(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) 
 		})
 }
 
-// relate gives a plan, which it writes to, its owners, labels, the annotations that remember both, and its finalizer. All
-// Subscriptions of the namespace own it, or all of the set. The Diagnostics name labels that are impossible.
+// relate gives a plan, which it writes to, its owners, labels, the annotations that remember both, and its finalizer.
+// All Subscriptions of the namespace own it, or all of the set. The Diagnostics name labels that are impossible.
 func (r request) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic) {
 	var owners, involved []*v1alpha1.Subscription
 	for _, s := range r.subscriptions {
@@ -172,7 +174,8 @@ func (r request) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic)
 	return found
 }
 
-// manual returns the Subscriptions that want to approve: one makes every plan of the namespace wait, or every plan of its set.
+// manual returns the Subscriptions that want to approve: one makes every plan of the namespace wait, or every plan of
+// its set.
 func (r request) manual() []*v1alpha1.Subscription {
 	return slices.DeleteFunc(slices.Clone(r.subscriptions), func(s *v1alpha1.Subscription) bool {
 		return !r.isOwner(s.Name) || !relation.WantsManual(s)
@@ -180,8 +183,8 @@ func (r request) manual() []*v1alpha1.Subscription {
 }
 
 // awaited returns the Subscriptions that do not refer to the plan by its UID yet and will: those that the resolution
-// changes, those whose plan is gone before it installed the version that this one installs, and those that leave a plan which other
-// sets share. It reports whether any Subscription does refer to it. One that is being deleted never will.
+// changes, those whose plan is gone before it installed the version that this one installs, and those that leave a plan
+// which other sets share. It reports whether any Subscription does refer to it. One that is being deleted never will.
 func (r request) awaited(plan *v1alpha1.InstallPlan) (awaited []*v1alpha1.Subscription, referred bool) {
 	for _, s := range r.subscriptions {
 		switch {
@@ -195,9 +198,9 @@ func (r request) awaited(plan *v1alpha1.InstallPlan) (awaited []*v1alpha1.Subscr
 	return awaited, referred
 }
 
-// lostPlan reports whether a Subscription waits for a version of this plan and references a plan that does not exist or was
-// superseded. It is about to reference this plan, or to forget the version. If the version were installed before that, no
-// Subscription would follow it.
+// lostPlan reports whether a Subscription waits for a version of this plan and references a plan that does not exist or
+// was superseded. It is about to reference this plan, or to forget the version. If the version were installed before
+// that, no Subscription would follow it.
 func (r request) lostPlan(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return s.Status.InstallPlanRef != nil && s.Status.State == v1alpha1.SubscriptionStateUpgradePending &&
 		s.Status.InstalledCSV != s.Status.CurrentCSV && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) &&

@@ -145,8 +145,8 @@ func anyResolution(t *rapid.T) (r olmcore.Resolution) {
 	return r
 }
 
-// TestSetsAreAPartitionOfTheOperators checks that each operator and each generated Subscription is in one set, a set contains what
-// its operators require, and the order of the resolution does not matter.
+// TestSetsAreAPartitionOfTheOperators checks that each operator and each generated Subscription is in one set, a set
+// contains what its operators require, and the order of the resolution does not matter.
 func TestSetsAreAPartitionOfTheOperators(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyResolution(t)
@@ -205,8 +205,8 @@ func TestSetsAreAPartitionOfTheOperators(t *testing.T) {
 	})
 }
 
-// TestPlanOfASetIsOwnedByItsSubscriptions: owners, approval and content come from the set alone, while the order of plans and the
-// Subscriptions that the resolution observed are those of the namespace.
+// TestPlanOfASetIsOwnedByItsSubscriptions: owners, approval and content come from the set alone, while the order of
+// plans and the Subscriptions that the resolution observed are those of the namespace.
 func TestPlanOfASetIsOwnedByItsSubscriptions(t *testing.T) {
 	manual := func(s *v1alpha1.Subscription) {
 		s.Spec.Package, s.Spec.InstallPlanApproval = "b", v1alpha1.ApprovalManual
@@ -234,8 +234,9 @@ func TestPlanOfASetIsOwnedByItsSubscriptions(t *testing.T) {
 	}
 }
 
-// TestAPlanOfASetStaysOneWithoutTheOption checks that a manager without the option SeparatePlans changes neither owners, approval nor
-// annotation of a plan that was made for one set. A manager with the option would change them back.
+// TestAPlanOfASetStaysOneWithoutTheOption checks that a manager without the option SeparatePlans changes neither
+// owners, approval nor annotation of a plan that was made for one set. A manager with the option would change them
+// back.
 func TestAPlanOfASetStaysOneWithoutTheOption(t *testing.T) {
 	a := Subscription("a", func(s *v1alpha1.Subscription) { s.Spec.Package = "a" })
 	neighbour := Subscription("b", Manual, Current("b.v1"), func(s *v1alpha1.Subscription) { s.Status.InstalledCSV = "b.v1" })
@@ -256,8 +257,9 @@ func TestAPlanOfASetStaysOneWithoutTheOption(t *testing.T) {
 	}
 }
 
-// TestPlansOfSetsAreAwaitedWithoutTheOption checks that a manager without the option SeparatePlans creates no shared plan while new plans
-// of sets install the same versions. A manager with the option would replace the shared plan at once, and so on without end.
+// TestPlansOfSetsAreAwaitedWithoutTheOption checks that a manager without the option SeparatePlans creates no shared
+// plan while new plans of sets install the same versions. A manager with the option would replace the shared plan at
+// once, and so on without end.
 func TestPlansOfSetsAreAwaitedWithoutTheOption(t *testing.T) {
 	in := CreateInput([]*v1alpha1.Subscription{Subscription("a"), Subscription("b")}, Operator("a"), Operator("b"))
 	var made []*v1alpha1.InstallPlan

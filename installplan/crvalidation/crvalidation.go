@@ -136,8 +136,8 @@ func (s *schemas) verdict() installplan.ResourceVerdict {
 	return installplan.ResourceVerdict{CustomResourceDefinition: s.change.Before.Name, Version: s.version}
 }
 
-// judgePage judges the resources of a page, as many as there is room for, until nothing is left of the work. It returns how many
-// were judged. The error is of one that cannot be read.
+// judgePage judges the resources of a page, as many as there is room for, until nothing is left of the work. It returns
+// how many were judged. The error is of one that cannot be read.
 func (s *schemas) judgePage(ctx context.Context, p page, room int, left *limits) (judged int, found []installplan.ResourceVerdict, err error) {
 	for judged < min(p.size, room) && ctx.Err() == nil {
 		object, err := p.resource(judged)
@@ -156,7 +156,8 @@ func (s *schemas) judgePage(ctx context.Context, p page, room int, left *limits)
 	return judged, found, nil
 }
 
-// judge says what is wrong with a resource, and was before where anything is; ok is false when nothing is left of the work.
+// judge says what is wrong with a resource, and was before where anything is; ok is false when nothing is left of the
+// work.
 func (s *schemas) judge(ctx context.Context, object olmcore.Object, left *limits) (v installplan.ResourceVerdict, ok bool) {
 	v = s.verdict()
 	v.Namespace, v.Name = object.GetNamespace(), object.GetName()

@@ -25,8 +25,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// pairsIn is how many pairs the entries of the lists in a value make: of those that are sets or maps by their schema, or
-// of all. Short lists do not count.
+// pairsIn is how many pairs the entries of the lists in a value make: of those that are sets or maps by their schema,
+// or of all. Short lists do not count.
 func pairsIn(value any, s *structuralschema.Structural, all bool) (pairs int) {
 	if s == nil {
 		s = &structuralschema.Structural{}
@@ -98,7 +98,8 @@ func newJudge(crd *apiextensionsv1.CustomResourceDefinition, version string) *ju
 	return j
 }
 
-// findings are what is wrong with an object, nothing when it is valid. judged is false when nothing is left of the work. The object is not changed.
+// findings are what is wrong with an object, nothing when it is valid. judged is false when nothing is left of the
+// work. The object is not changed.
 func (j *judge) findings(ctx context.Context, object olmcore.Object, left *limits) (found []string, judged bool) {
 	if j.problem != "" {
 		return []string{j.problem}, true

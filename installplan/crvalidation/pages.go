@@ -43,8 +43,8 @@ const pageSize = 20
 // reading reads the page of a kind's objects that begins where the one before said, "" for the first.
 type reading func(ctx context.Context, gvk schema.GroupVersionKind, from string) (page, error)
 
-// page is some resources, and where the next one begins, "" after the last. left is how many resources come after it; where
-// it is not known how many, 1.
+// page is some resources, and where the next one begins, "" after the last. left is how many resources come after it;
+// where it is not known how many, 1.
 type page struct {
 	size     int
 	resource func(i int) (olmcore.Object, error)

@@ -49,7 +49,8 @@ func Terms(p *v1alpha1.InstallPlan, add func(olmcore.Term)) {
 		if manifest.NeedsDefinition(s) {
 			add(ofKind(s.Resource.Kind))
 		}
-		if key, served := kinds.KeyOf(s, p.Namespace, nil); !served || key.Namespace != "" {
+		key, served := kinds.KeyOf(s, p.Namespace, nil)
+		if !served || key.Namespace != "" {
 			continue // nor is an object of the name in its manifest the whole cluster's
 		}
 		for key := range objectsOf(s, p.Namespace, nil) {

@@ -128,7 +128,8 @@ func auditSubscription(n namespace, s *v1alpha1.Subscription, f *findings) {
 	f.Actions = append(f.Actions, relation.Unmark(s, olmcore.Cause{Reason: ReasonGeneratedByDangling, Message: "the InstallPlan that generated it does not exist"}))
 }
 
-// auditCollisions reports plans that were made twice: once for each set of plans that collide, as a finding about the last of them.
+// auditCollisions reports plans that were made twice: once for each set of plans that collide, as a finding about the
+// last of them.
 func auditCollisions(kept []plan, f *findings) {
 	var all, unfinished []*v1alpha1.InstallPlan
 	for _, tied := range kept {
@@ -148,8 +149,9 @@ func auditCollisions(kept []plan, f *findings) {
 	}
 }
 
-// packagesOf returns the packages by which a plan collides with others of its generation. One resolution gives plans of different sets
-// the same generation: separate plans collide only if they share a package. Any other plan, or one without packages, collides with all.
+// packagesOf returns the packages by which a plan collides with others of its generation. One resolution gives plans of
+// different sets the same generation: separate plans collide only if they share a package. Any other plan, or one
+// without packages, collides with all.
 func packagesOf(p *v1alpha1.InstallPlan) (packages []string, hasAll bool) {
 	packages = relation.PackagesOf(p)
 	return packages, !olmcore.IsSeparatePlan(p) || len(packages) == 0

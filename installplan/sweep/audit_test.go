@@ -125,8 +125,8 @@ func TestEachFindingIsReportedAndRepaired(t *testing.T) {
 	}
 }
 
-// TestPlansOfOneGenerationAreReportedOnceForEachSet checks that every two plans of a generation are compared, and that plans which
-// collide with each other are reported once, by name.
+// TestPlansOfOneGenerationAreReportedOnceForEachSet checks that every two plans of a generation are compared, and that
+// plans which collide with each other are reported once, by name.
 func TestPlansOfOneGenerationAreReportedOnceForEachSet(t *testing.T) {
 	ofSet := func(number int, packages string) *v1alpha1.InstallPlan {
 		p := Owned(Numbered(number, Complete), Subscription("a"))

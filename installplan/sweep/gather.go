@@ -73,18 +73,10 @@ func Gather(ctx context.Context, r olmcore.Reader, namespace string, config inst
 // stepObjects reads the objects of a plan's steps that exist, and the definitions of their kinds, each once. all holds
 // the definitions of the cluster once they are read.
 func stepObjects(ctx context.Context, r olmcore.Reader, p *v1alpha1.InstallPlan, all *[]*apiextensionsv1.CustomResourceDefinition) (objects []olmcore.Object, err error) {
-	defined := sets.New[string]()
-	for _, s := range p.Status.Plan {
-		if leavesObject(s) && manifest.NeedsDefinition(s) {
-			defined.Insert(s.Resource.Kind)
-		}
+	crds, err := definitionsFor(ctx, r, p, all)
+	if err != nil {
+		return nil, err
 	}
-	if len(defined) > 0 && *all == nil {
-		if *all, err = olmcore.List[*apiextensionsv1.CustomResourceDefinition](ctx, r, "", nil); err != nil {
-			return nil, err
-		}
-	}
-	crds := slices.DeleteFunc(slices.Clone(*all), func(crd *apiextensionsv1.CustomResourceDefinition) bool { return !defined.Has(crd.Spec.Names.Kind) })
 	seen := map[olmcore.Key]bool{}
 	for _, crd := range crds {
 		seen[olmcore.KeyOf(crd)] = true
@@ -94,20 +86,51 @@ func stepObjects(ctx context.Context, r olmcore.Reader, p *v1alpha1.InstallPlan,
 		if s == nil || s.Resource.Name == "" {
 			continue
 		}
-		for key := range objectsOf(s, p.Namespace, crds) {
-			o, err := olmcore.GetKind(ctx, r, kinds.GVKOf(s), key.Namespace, key.Name)
-			if err != nil && !apierrors.IsNotFound(err) {
-				return nil, err
-			}
-			if err != nil || o == nil {
-				continue
-			}
-			if key := olmcore.KeyOf(o); !seen[key] {
-				seen[key] = true
-				objects = append(objects, o)
-			}
-			break
+		o, err := objectOf(ctx, r, s, p.Namespace, crds)
+		if err != nil {
+			return nil, err
+		}
+		if o != nil && !seen[olmcore.KeyOf(o)] {
+			seen[olmcore.KeyOf(o)] = true
+			objects = append(objects, o)
 		}
 	}
 	return objects, nil
+}
+
+// definitionsFor returns the CustomResourceDefinitions of the kinds of a plan's steps. all holds the definitions of the
+// cluster once they are read.
+func definitionsFor(
+	ctx context.Context, r olmcore.Reader, p *v1alpha1.InstallPlan, all *[]*apiextensionsv1.CustomResourceDefinition,
+) (crds []*apiextensionsv1.CustomResourceDefinition, err error) {
+	defined := sets.New[string]()
+	for _, s := range p.Status.Plan {
+		if leavesObject(s) && manifest.NeedsDefinition(s) {
+			defined.Insert(s.Resource.Kind)
+		}
+	}
+	if len(defined) > 0 && *all == nil {
+		*all, err = olmcore.List[*apiextensionsv1.CustomResourceDefinition](ctx, r, "", nil)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(*all), func(crd *apiextensionsv1.CustomResourceDefinition) bool { return !defined.Has(crd.Spec.Names.Kind) }), nil
+}
+
+// objectOf reads the object of a step, or returns nil if there is none.
+func objectOf(
+	ctx context.Context, r olmcore.Reader, s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition,
+) (olmcore.Object, error) {
+	for key := range objectsOf(s, namespace, crds) {
+		o, err := olmcore.GetKind(ctx, r, kinds.GVKOf(s), key.Namespace, key.Name)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, err
+		case o != nil:
+			return o, nil
+		}
+	}
+	return nil, nil
 }

@@ -59,19 +59,38 @@ type StepObjects struct {
 // Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
+// lists names the lists of the Input.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	inside := olmcore.InNamespace(in.Namespace)
+	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional, named(in.Namespace))
+	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Required, inside)
+	olmcore.VisitList(v, "InstallPlans", &in.InstallPlans, olmcore.Required, inside)
+	olmcore.VisitList(v, "ConfigMaps", &in.ConfigMaps, olmcore.Optional, inside)
+	olmcore.VisitList(v, "OtherPlans", &in.OtherPlans, olmcore.Optional)
+}
+
+// named returns the Check that a Namespace has a name.
+func named(namespace string) olmcore.Check {
+	return func(o olmcore.Object) (field, problem string) {
+		if o.GetName() == namespace {
+			return "", ""
+		}
+		return "", "is not " + namespace
+	}
+}
+
+// cover adds to a Coverage everything on which the decision depends.
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	v := olmcore.CoverLists(c)
+	in.lists(&v)
+	c = v.Coverage()
 	olmcore.CoverValue(&c, in.Namespace)
-	olmcore.CoverObjects(&c, in.Namespaces)
-	olmcore.CoverObjects(&c, in.Subscriptions)
-	olmcore.CoverObjects(&c, in.InstallPlans)
 	olmcore.CoverValue(&c, len(in.Steps))
 	for _, s := range in.Steps {
 		olmcore.CoverValue(&c, s.InstallPlan)
 		olmcore.CoverValue(&c, s.Unread)
 		olmcore.CoverObjects(&c, olmcore.Found(s.Objects...))
 	}
-	olmcore.CoverObjects(&c, in.ConfigMaps)
-	olmcore.CoverObjects(&c, in.OtherPlans)
 	olmcore.CoverValue(&c, len(in.Lookups))
 	for _, l := range in.Lookups {
 		var source corev1.ObjectReference
@@ -90,30 +109,19 @@ func (in *Input) object() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.Namespace}}
 }
 
+// validate returns an *olmcore.InputError if the Input breaks its contract.
 func (in *Input) validate() error {
-	inside := olmcore.InNamespace(in.Namespace)
-	err := cmp.Or(
-		input.Now(in.Now),
-		input.NotEmpty("Namespace", in.Namespace),
-		olmcore.ValidateList("Namespaces", in.Namespaces, func(o olmcore.Object) (field, problem string) {
-			if o.GetName() != in.Namespace {
-				return "", "is not " + in.Namespace
-			}
-			return "", ""
-		}),
-	)
+	if err := cmp.Or(input.Now(in.Now), input.NotEmpty("Namespace", in.Namespace)); err != nil {
+		return err
+	}
 	for i, s := range in.Steps {
 		for j, o := range s.Objects {
-			if err == nil && olmcore.KeyOf(o) == (olmcore.Key{}) {
+			if olmcore.KeyOf(o) == (olmcore.Key{}) {
 				return &olmcore.InputError{Field: fmt.Sprintf("Steps[%d].Objects[%d]", i, j), Problem: "is nil or has no kind"}
 			}
 		}
 	}
-	return cmp.Or(err,
-		input.Required("Subscriptions", in.Subscriptions, inside),
-		input.Required("InstallPlans", in.InstallPlans, inside),
-		olmcore.ValidateList("ConfigMaps", in.ConfigMaps, inside),
-		olmcore.ValidateList("OtherPlans", in.OtherPlans),
-		in.Config.Validate(),
-	)
+	v := olmcore.ValidateLists()
+	in.lists(&v)
+	return cmp.Or(v.Err(), in.Config.Validate())
 }

@@ -54,19 +54,28 @@ type Outcome struct {
 	Digest string
 }
 
+// lists names the lists of the Input, whose Jobs and Pods are of a namespace.
+func (in *Input) lists(v *olmcore.ListVisit, namespace string) {
+	inside := olmcore.InNamespace(namespace)
+	olmcore.VisitList(v, "Jobs", &in.Jobs, olmcore.Required, inside)
+	olmcore.VisitList(v, "Pods", &in.Pods, olmcore.Optional, inside)
+	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Required)
+}
+
+// validate returns an *olmcore.InputError if the Input breaks its contract.
 func (in *Input) validate() error {
 	ref := in.Lookup.CatalogSourceRef
 	if ref == nil || ref.Namespace == "" || ref.Name == "" {
 		return &olmcore.InputError{Field: "Lookup.catalogSourceRef", Problem: "has no namespace or no name"}
 	}
+	v := olmcore.ValidateLists()
+	in.lists(&v, ref.Namespace)
 	return cmp.Or(
 		input.Now(in.Now),
 		input.NotEmpty("Lookup.path", in.Lookup.Path),
 		input.NotEmpty("Config.OPMImage", in.Config.OPMImage),
 		input.NotEmpty("Config.UtilImage", in.Config.UtilImage),
-		input.Required("Jobs", in.Jobs, olmcore.InNamespace(ref.Namespace)),
-		olmcore.ValidateList("Pods", in.Pods, olmcore.InNamespace(ref.Namespace)),
-		input.Required("OperatorGroups", in.OperatorGroups),
+		v.Err(),
 		in.Config.Validate(),
 	)
 }

@@ -47,8 +47,8 @@ const (
 	AnnotationRetryInterval = "operatorframework.io/bundle-unpack-min-retry-interval"
 )
 
-// setting reads a duration of at least least from the namespace's OperatorGroup, else the default counts. Where there are
-// several groups none counts, as nothing is installed there until one is left.
+// setting reads a duration of at least least from the namespace's OperatorGroup, else the default counts. Where there
+// are several groups none counts, as nothing is installed there until one is left.
 func (out *Outcome) setting(in Input, annotation, word string, least, otherwise time.Duration) time.Duration {
 	if len(in.OperatorGroups.Items) != 1 {
 		return otherwise
@@ -144,7 +144,8 @@ func triesOf(jobs []*batchv1.Job) []*batchv1.Job {
 	return tries
 }
 
-// outdated returns the failed tries that are not kept, as many as one round deletes: all but the last ones and the first.
+// outdated returns the failed tries that are not kept, as many as one round deletes: all but the last ones and the
+// first.
 func outdated(tries []*batchv1.Job) []*batchv1.Job {
 	last := min(len(tries)-1, 2*maxFailedTries)
 	return tries[min(maxFailedTries, last):last]

@@ -62,8 +62,8 @@ func deleteOf(o olmcore.Object, reason, message string) olmcore.Action {
 	return action
 }
 
-// configMap returns what the ConfigMap or its owner lacks, nil for nothing, and whether it can own the rest. One that was
-// not made for the bundle is left alone.
+// configMap returns what the ConfigMap or its owner lacks, nil for nothing, and whether it can own the rest. One that
+// was not made for the bundle is left alone.
 func (t target) configMap(have *corev1.ConfigMap) (lacks olmcore.Action, owns bool) {
 	switch {
 	case have == nil:
@@ -87,8 +87,8 @@ func (t target) isUnmanaged(cm *corev1.ConfigMap) bool {
 		!slices.ContainsFunc(cm.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.CatalogSourceKind })
 }
 
-// permissions returns what the Role, the ServiceAccount and the RoleBinding lack, and whether all of them are observed as
-// they should be.
+// permissions returns what the Role, the ServiceAccount and the RoleBinding lack, and whether all of them are observed
+// as they should be.
 func (t target) permissions(in Input) (lacks []olmcore.Action, ready bool) {
 	rule := rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{t.name}, Verbs: []string{"create", "get", "update"},

@@ -145,8 +145,9 @@ func TestUnmanagedConfigMapIsLeftAlone(t *testing.T) {
 
 // TestObjectsThatUnpackABundle from nothing but its catalog: every object, whole.
 //
-// OLM's cases: from nothing but the catalog: all objects, whole, then JobIncomplete; a finished Job: the bundle's objects,
-// no longer pending; time to live, backoff, deadline and labels of the Job; the pull policy follows the digest.
+// OLM's cases: from nothing but the catalog: all objects, whole, then JobIncomplete; a finished Job: the bundle's
+// objects, no longer pending; time to live, backoff, deadline and labels of the Job; the pull policy follows the
+// digest.
 func TestObjectsThatUnpackABundle(t *testing.T) {
 	const digest = "quay.io/operatorhubio/etcd@sha256:0123"
 	for name, c := range map[string]struct{ image, pull string }{

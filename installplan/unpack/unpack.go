@@ -26,14 +26,10 @@ func Bundle(in Input) (Outcome, error) {
 		return Outcome{}, err
 	}
 	out := Outcome{Lookup: *in.Lookup.DeepCopy()}
-	isTrue := func(kind v1alpha1.BundleLookupConditionType) bool {
-		return in.Lookup.GetCondition(kind).Status == corev1.ConditionTrue
-	}
-	if isTrue(v1alpha1.BundleLookupFailed) || !isTrue(v1alpha1.BundleLookupPending) {
+	switch {
+	case !isPending(in.Lookup):
 		return out, nil
-	}
-	source := in.CatalogSource
-	if source == nil || source.DeletionTimestamp != nil || source.UID == "" {
+	case !exists(in.CatalogSource):
 		out.condition(in.Now, v1alpha1.BundleLookupPending, "CatalogSourceMissing", "referenced catalogsource not found")
 		return out, nil
 	}
@@ -68,6 +64,17 @@ func Bundle(in Input) (Outcome, error) {
 	}
 	out.notStarted(in.Now)
 	return out, nil
+}
+
+// isPending reports whether a bundle still has to be unpacked and did not fail.
+func isPending(lookup v1alpha1.BundleLookup) bool {
+	return lookup.GetCondition(v1alpha1.BundleLookupFailed).Status != corev1.ConditionTrue &&
+		lookup.GetCondition(v1alpha1.BundleLookupPending).Status == corev1.ConditionTrue
+}
+
+// exists reports whether a CatalogSource exists and is not being deleted.
+func exists(source *v1alpha1.CatalogSource) bool {
+	return source != nil && source.DeletionTimestamp == nil && source.UID != ""
 }
 
 // bundleOf returns the bundle of a complete ConfigMap. The error says why it cannot be installed.

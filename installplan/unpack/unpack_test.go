@@ -147,8 +147,8 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestAMessageOfOLMStays checks that a message is not written again only to escape characters that people do not see. A new
-// message has them escaped.
+// TestAMessageOfOLMStays checks that a message is not written again only to escape characters that people do not see. A
+// new message has them escaped.
 func TestAMessageOfOLMStays(t *testing.T) {
 	const raw = "unpack job not completed: Unpack pod(olm/pod) is not scheduled: no\u202enode"
 	for recorded, want := range map[string]string{

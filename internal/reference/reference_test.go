@@ -116,7 +116,7 @@ func TestEveryEdgeOfAGraphIsShown(t *testing.T) {
 	page := reference.States()
 	for _, want := range []string{
 		"    [*] --> Installing\n",
-		"    Installing --> Failed: Failing, Superseded\n",
+		"    Installing --> Failed: Superseded, Failing\n",
 		"    RequiresApproval --> Installing: approved\n",
 		"    Replacing --> Pending: SuccessorGone\n",
 		"| Cleanup | Deleting | none, Pending, InstallReady, Installing, Succeeded, Failed, Replacing, Deleting |\n",

@@ -256,6 +256,7 @@ var foreign = map[string]string{
 	"olmcore/errors.go":              "the API server, whose reasons do not tell a webhook or a precondition from other errors",
 	"subscription/health/plan.go":    "OLM, whose failed InstallPlans name the step only in a message",
 	"subscription/health/version.go": "OLM, whose requirements contain the rule of a missing permission only in a message",
+	"installplan/memory.go":          "OLM, whose InstallPlans record only in a message why they do not progress",
 	"subscription/unpacking.go":      "a kubelet and OLM's unpacker, whose bundle lookups say only in a message why an image is not pulled",
 	"examples/registry/problem.go":   "gRPC, whose client reports a message that is too large with a code of many meanings",
 }

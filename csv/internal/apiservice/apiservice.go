@@ -161,8 +161,8 @@ func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 	return ""
 }
 
-// isAdoptable reports whether an APIService is the CSV's or may become it: one of the version that it replaces, also when
-// that is gone, as its cleanup left the APIService to the next version, or of one that is on its way out.
+// isAdoptable reports whether an APIService is the CSV's or may become it: one of the version that it replaces, also
+// when that is gone, as its cleanup left the APIService to the next version, or of one that is on its way out.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, IsAPIServiceAdoptable.
 // Differs: of the same namespace only. Every version is Replacing for a while in each upgrade, and whoever writes CSVs

@@ -122,8 +122,8 @@ func replaces(name string) func(*apiservice.Source) {
 	return func(s *apiservice.Source) { s.CSV.Spec.Replaces = name }
 }
 
-// TestAnAPIServiceOfAnotherIsNotTouched: what is a conflict is neither installed, nor changed for a certificate, nor mended;
-// everything else may be taken over.
+// TestAnAPIServiceOfAnotherIsNotTouched: what is a conflict is neither installed, nor changed for a certificate, nor
+// mended; everything else may be taken over.
 func TestAnAPIServiceOfAnotherIsNotTouched(t *testing.T) {
 	for name, c := range conflicts {
 		t.Run(name, func(t *testing.T) {

@@ -217,8 +217,8 @@ func TestAHeldAPIServiceIsNeverRefused(t *testing.T) {
 	require.Empty(t, apiservice.Shared(s))
 }
 
-// TestNoSpellingOfAGroupPassesAsAnother checks that another spelling of a group does not hide its owner. The API server treats it
-// as another name, or refuses it.
+// TestNoSpellingOfAGroupPassesAsAnother checks that another spelling of a group does not hide its owner. The API server
+// treats it as another name, or refuses it.
 func TestNoSpellingOfAGroupPassesAsAnother(t *testing.T) {
 	for _, group := range []string{
 		"ICE.example.com", "ice.example.com.", ".ice.example.com", "ice..example.com", " ice.example.com", "ice.example.com/v1",
@@ -251,8 +251,8 @@ func obey(t require.TestingT, s *apiservice.Source, refusal string) {
 	}
 }
 
-// TestTheCommandOfARefusalAllowsTheAPIService checks that the command of a refusal allows the APIService, for any objects of the
-// group in any order. Namespaces that were allowed before stay allowed.
+// TestTheCommandOfARefusalAllowsTheAPIService checks that the command of a refusal allows the APIService, for any
+// objects of the group in any order. Namespaces that were allowed before stay allowed.
 func TestTheCommandOfARefusalAllowsTheAPIService(t *testing.T) {
 	versions := []string{"ns/cool.v1", "ns/cool.v2", "ns/x", "other/cool.v2"}
 	plurals := []string{"cubes", "tubes", "ices"}

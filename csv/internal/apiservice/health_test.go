@@ -187,8 +187,8 @@ func TestPodsThatAreOnTheirWayExcuse(t *testing.T) {
 	}
 }
 
-// TestPodsOfATenantDoNotExcuseForEver: who may write Pods in the namespace can make one after the other, that hangs or that
-// claims to come from the future; only the API server says since when the API does not answer.
+// TestPodsOfATenantDoNotExcuseForEver: who may write Pods in the namespace can make one after the other, that hangs or
+// that claims to come from the future; only the API server says since when the API does not answer.
 func TestPodsOfATenantDoNotExcuseForEver(t *testing.T) {
 	s := changed(drained())
 	for minute := range 10 {

@@ -172,8 +172,8 @@ func (s Source) removals() []olmcore.Action {
 	return actions
 }
 
-// trusts reports whether the live APIService trusts an authority that a new one would; any, when none may be made now. What
-// it lacks beside that one follows without a new installation.
+// trusts reports whether the live APIService trusts an authority that a new one would; any, when none may be made now.
+// What it lacks beside that one follows without a new installation.
 func (s Source) trusts(a *api) bool {
 	bundle := s.trust(a, nil)
 	if len(bundle) > 0 && bytes.Equal(bundle, a.live.Spec.CABundle) {

@@ -319,8 +319,8 @@ func TestRequests(t *testing.T) {
 	require.Equal(t, now.Add(729*24*time.Hour), plan.RenewAt.UTC())
 }
 
-// TestACertificateIsAskedForJustWhenItMustBeReplaced, whatever the Secret holds and whatever the status says; and not again
-// once it was issued.
+// TestACertificateIsAskedForJustWhenItMustBeReplaced, whatever the Secret holds and whatever the status says; and not
+// again once it was issued.
 func TestACertificateIsAskedForJustWhenItMustBeReplaced(t *testing.T) {
 	hosts := certificate.Hosts(service, namespace)
 	spoils := map[string]func(c *certificate.Certificate){
@@ -414,8 +414,9 @@ func TestMount(t *testing.T) {
 	require.Equal(t, "441iHG4r5TsDiYfSVLpo4wBhduJqbOBYUlKjbm", hash)
 }
 
-// TestPodsServeWithATrustedCertificateOnly checks that API servers whose caches are 10 s old trust a certificate when Pods serve with
-// it, even if the manager that noted since when it is trusted has a clock that is behind by the tolerance.
+// TestPodsServeWithATrustedCertificateOnly checks that API servers whose caches are 10 s old trust a certificate when
+// Pods serve with it, even if the manager that noted since when it is trusted has a clock that is behind by the
+// tolerance.
 func TestPodsServeWithATrustedCertificateOnly(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	at := func(secret *corev1.Secret, clock time.Time) *corev1.Secret {
@@ -676,8 +677,8 @@ func TestTheSecretOfAnotherOperatorIsItsOwn(t *testing.T) {
 	}
 }
 
-// FuzzSecret: whatever a Secret holds, a decision is made, clients lose nothing that is in use, and a second look at what
-// was written does not write it again.
+// FuzzSecret: whatever a Secret holds, a decision is made, clients lose nothing that is in use, and a second look at
+// what was written does not write it again.
 func FuzzSecret(f *testing.F) {
 	old, next := madeOnce("old"), madeOnce("next")
 	f.Add(old.CAPEM, old.CertPEM, old.KeyPEM, next.CAPEM, next.CertPEM, next.KeyPEM, old.CAPEM, "a,b", true, int64(0))

@@ -89,7 +89,8 @@ type objects struct {
 	problem string
 }
 
-// part adds one object: of what there is (nil: nothing) and what should be it makes an action, nil for none, or a problem.
+// part adds one object: of what there is (nil: nothing) and what should be it makes an action, nil for none, or a
+// problem.
 func (o *objects) part(a olmcore.Action, problem string) {
 	o.problem = cmp.Or(o.problem, problem)
 	if a != nil {

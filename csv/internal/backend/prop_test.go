@@ -32,8 +32,8 @@ var steps = strings.Fields(`
 	read read readSecret readDeployment readClients decide decide decide write write write write write lose repeat crash
 	renewal renewal expiry minute minute second second learn deleteSecret upgrade`)
 
-// TestNoClientEverDistrustsAPod: whatever happens in whatever order, every client trusts the certificate of every Pod, and
-// in the end there is nothing to do and one authority.
+// TestNoClientEverDistrustsAPod: whatever happens in whatever order, every client trusts the certificate of every Pod,
+// and in the end there is nothing to do and one authority.
 func TestNoClientEverDistrustsAPod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()

@@ -31,8 +31,8 @@ const (
 	annotationTrusted = olmcore.KeyPrefix + "next-trusted-since"
 )
 
-// Keys of the Secret besides OLM's, which volumes do not list: the certificate that is to follow, and the authorities of
-// those before.
+// Keys of the Secret besides OLM's, which volumes do not list: the certificate that is to follow, and the authorities
+// of those before.
 const (
 	nextPrefix  = "next."
 	keyPrevious = "previous." + certificate.CAKey
@@ -142,8 +142,8 @@ func (r record) toCome(now time.Time) certificate.Bundle {
 	return r.authorities(r.next.CAPEM).Without(func(a certificate.Authority) bool { return a.HasExpired(now) })
 }
 
-// bundle returns what a client shall trust that trusts have now. It loses what is no certificate, what expired, and what
-// retired; everything else may have been added by one who knows more.
+// bundle returns what a client shall trust that trusts have now. It loses what is no certificate, what expired, and
+// what retired; everything else may have been added by one who knows more.
 func (r record) bundle(have []byte, now time.Time) []byte {
 	observed := r.memory.Bundle(have)
 	want := r.inUse(now).With(observed.Without(func(a certificate.Authority) bool {
@@ -160,8 +160,8 @@ func (r record) bundle(have []byte, now time.Time) []byte {
 	return want.PEM()
 }
 
-// promoted is the record once the next certificate is the one that Pods mount. What clients trust besides may be in use,
-// too.
+// promoted is the record once the next certificate is the one that Pods mount. What clients trust besides may be in
+// use, too.
 func (r record) promoted(trusted certificate.Bundle) record {
 	before := r.authorities(r.current.CAPEM)
 	r.certHash, r.trustedSince = "", time.Time{}

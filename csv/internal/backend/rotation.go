@@ -73,8 +73,8 @@ func (r *rotation) trusted() (all certificate.Bundle) {
 	return all.Without(func(a certificate.Authority) bool { return a.HasExpired(r.Now) })
 }
 
-// mayFollow reports whether Pods may serve with the next certificate: all clients trust it. One that does not exist may be
-// in the making, by one who does not know of the next, so it is waited for while there is something to lose.
+// mayFollow reports whether Pods may serve with the next certificate: all clients trust it. One that does not exist may
+// be in the making, by one who does not know of the next, so it is waited for while there is something to lose.
 func (r *rotation) mayFollow() bool {
 	next := r.authorities(r.next.CAPEM)
 	distrusts := func(c certificate.Bundle) bool { return !c.Trusts(next) }
@@ -129,8 +129,9 @@ func (r *rotation) inspectIssued() (c certificate.Certificate, problem string, o
 	return certificate.Certificate{}, problem, false
 }
 
-// step is the next one on the way from a certificate to the following one; none when there is nothing to do, or something
-// to wait for. What was issued becomes the next certificate, and that the current one when all clients trust it.
+// step is the next one on the way from a certificate to the following one; none when there is nothing to do, or
+// something to wait for. What was issued becomes the next certificate, and that the current one when all clients trust
+// it.
 func (r *rotation) step() (after record, why string) {
 	_, needed := r.request()
 	switch {
@@ -163,8 +164,8 @@ const cacheGrace = 10 * time.Second
 // second.
 const TrustGrace = cacheGrace + olmcore.ClockTolerance + time.Second
 
-// follow makes the next certificate, which all clients trust, the current one. Where Pods serve with another it notes when
-// it found that they do, and waits.
+// follow makes the next certificate, which all clients trust, the current one. Where Pods serve with another it notes
+// when it found that they do, and waits.
 func (r *rotation) follow() (after record, why string) {
 	why = "all clients trust the next certificate of deployment " + r.deployment
 	switch since := r.trustedSince; {
@@ -178,7 +179,8 @@ func (r *rotation) follow() (after record, why string) {
 	return r.promoted(r.trusted()), why
 }
 
-// waits returns how long the next certificate has to wait for the caches of API servers; 0 when it does not, or not only.
+// waits returns how long the next certificate has to wait for the caches of API servers; 0 when it does not, or not
+// only.
 func (r *rotation) waits() time.Duration {
 	if !r.serves() || r.trustedSince.IsZero() || r.trustedSince.After(r.Now) || r.nextHealth.Problem != "" || !r.mayFollow() {
 		return 0
@@ -247,16 +249,18 @@ func (r *rotation) renew() string {
 	return ""
 }
 
-// startsLater reports whether the renewal has not begun and must wait until every clock within olmcore.ClockTolerance finds the
-// certificate due. Otherwise a manager with a slow clock would end each installation that the other one begins.
+// startsLater reports whether the renewal has not begun and must wait until every clock within olmcore.ClockTolerance
+// finds the certificate due. Otherwise a manager with a slow clock would end each installation that the other one
+// begins.
 func (r *rotation) startsLater() bool {
 	phase := r.CSV.Status.Phase
 	isInstalling := phase == v1alpha1.CSVPhaseInstallReady || phase == v1alpha1.CSVPhaseInstalling
 	return !isInstalling && r.health.Valid && r.next.IsEmpty() && r.Now.Before(r.health.RenewAt.Add(olmcore.ClockTolerance))
 }
 
-// holder returns the operator beside the CSV that serves with the Secret, nil for none: names of Deployments that differ
-// may lead to the same Service. All the rest belongs to who has the Secret, so two of them never take it in turns.
+// holder returns the operator beside the CSV that serves with the Secret, nil for none: names of Deployments that
+// differ may lead to the same Service. All the rest belongs to who has the Secret, so two of them never take it in
+// turns.
 func (r *rotation) holder() *owned.CSV {
 	if r.secret == nil || r.isOwned() {
 		return nil

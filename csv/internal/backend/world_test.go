@@ -321,8 +321,8 @@ func (w *world) advance(d time.Duration) {
 // learn lets the API server know the clients as they are.
 func (w *world) learn() { w.known, w.learned = maps.Clone(w.clients), w.now }
 
-// distrust names a client that does not trust a Pod whose certificate is valid; empty when there is none. A Pod that has
-// started serves with what the Secret holds at any time from now on.
+// distrust names a client that does not trust a Pod whose certificate is valid; empty when there is none. A Pod that
+// has started serves with what the Secret holds at any time from now on.
 func (w *world) distrust() string {
 	pods := slices.Clone(w.pods)
 	if w.secret != nil && slices.ContainsFunc(pods, func(p *pod) bool { return len(p.serves.CertPEM) > 0 }) {

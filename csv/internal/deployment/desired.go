@@ -67,8 +67,8 @@ func comesBefore(c *owned.CSV, a, b *v1alpha1.Subscription) bool {
 // copies reports whether Pod templates get an annotation of the CSV.
 func (s Source) copies(key string) bool { return !slices.Contains(s.ExcludedAnnotations, key) }
 
-// desired returns the Deployment for an entry of the install strategy. Its spec and the hash of it are those of OLM, bit
-// for bit. The error is that of the hash.
+// desired returns the Deployment for an entry of the install strategy. Its spec and the hash of it are those of OLM,
+// bit for bit. The error is that of the hash.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/deployment.go.
 func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*appsv1.Deployment, error) {

@@ -97,8 +97,8 @@ func Judge(actions []olmcore.Action, tries Tries) Installation {
 	return todo
 }
 
-// afterLastTry takes in the outcome of the last try of a write. It reports whether the write failed and is not repeated now: then
-// nothing is written, and RequeueAfter is the time to the next try, 0 for none.
+// afterLastTry takes in the outcome of the last try of a write. It reports whether the write failed and is not repeated
+// now: then nothing is written, and RequeueAfter is the time to the next try, 0 for none.
 func (i *Installation) afterLastTry(write olmcore.Action, tries Tries) (failed bool) {
 	_, target, _ := write.Describe()
 	a := tries.of(write)

@@ -70,7 +70,8 @@ func (t Tries) of(a olmcore.Action) Attempt {
 	return now
 }
 
-// left returns how long a failed write waits for its next try; permanent is set if it waits for a change of its content.
+// left returns how long a failed write waits for its next try; permanent is set if it waits for a change of its
+// content.
 func (t Tries) left(a Attempt) (left time.Duration, permanent bool) {
 	backoff := installRetry
 	if a.result.Class == olmcore.Forbidden {
@@ -89,8 +90,8 @@ func withoutData(o olmcore.Object) olmcore.Object {
 	return &bare
 }
 
-// contentOf returns what a write sends, without the version of the object that it was made for. Of a Secret it is the metadata alone:
-// a certificate is a new one with each try, and its key is not kept.
+// contentOf returns what a write sends, without the version of the object that it was made for. Of a Secret it is the
+// metadata alone: a certificate is a new one with each try, and its key is not kept.
 func contentOf(a olmcore.Action) string {
 	switch write := a.(type) {
 	case olmcore.Create:

@@ -159,8 +159,9 @@ func (c Claim) comesBefore(o Claim) bool {
 	return olmcore.RefOf(c.Conflict).Compare(olmcore.RefOf(o.Conflict)) < 0
 }
 
-// isLost decides between two groups that list the same API, in the same way on both sides. A group with static APIs keeps
-// its APIs against a group without, even if no operator in its namespace provides them. Otherwise the operators decide.
+// isLost decides between two groups that list the same API, in the same way on both sides. A group with static APIs
+// keeps its APIs against a group without, even if no operator in its namespace provides them. Otherwise the operators
+// decide.
 func isLost(c *owned.CSV, a API, own, other *operatorsv1.OperatorGroup, providers, neighbours []*owned.CSV) bool {
 	if own.Spec.StaticProvidedAPIs != other.Spec.StaticProvidedAPIs {
 		return other.Spec.StaticProvidedAPIs

@@ -223,8 +223,9 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 	return u
 }
 
-// follow brings the bundles of a configuration in line with what they depend on. For one of this CSV it does the same with the
-// namespaces that it is called for, and with rules that an installation narrowed and that the CSV may have by now.
+// follow brings the bundles of a configuration in line with what they depend on. For one of this CSV it does the same
+// with the namespaces that it is called for, and with rules that an installation narrowed and that the CSV may have by
+// now.
 //
 // Differs: OLM writes the namespaces at installations alone, so that the webhooks of a CSV whose OperatorGroup is made
 // anew are called for none.
@@ -257,8 +258,8 @@ func followBundles(f *facts, o olmcore.Object) olmcore.Action {
 	return updateTo(f, o, after, why)
 }
 
-// withBundles returns a copy of a configuration with the caBundles that it needs, and the reason for the update. If it has them already,
-// withBundles returns the configuration itself and "".
+// withBundles returns a copy of a configuration with the caBundles that it needs, and the reason for the update. If it
+// has them already, withBundles returns the configuration itself and "".
 func withBundles(f *facts, o olmcore.Object) (after olmcore.Object, why string) {
 	after = o
 	for i, config := range f.calls(o) {

@@ -15,8 +15,8 @@ import (
 // semantic compares as equality.Semantic does, and bundles as bytes, not each byte by reflection.
 var semantic = conversion.EqualitiesOrDie(bytes.Equal)
 
-// webhooksOf returns a copy of the webhooks of a configuration with what the API server writes into fields that are left
-// out.
+// webhooksOf returns a copy of the webhooks of a configuration with what the API server writes into fields that are
+// left out.
 func webhooksOf(o olmcore.Object) any {
 	switch o := o.DeepCopyObject().(type) {
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:

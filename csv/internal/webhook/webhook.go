@@ -214,8 +214,9 @@ func UpdateBundles(s Source) []olmcore.Action {
 	return actions
 }
 
-// updates returns the updates of admission configurations and of the caBundles of conversions. update returns the update of one
-// configuration, nil for none. leftOut contains the objects that are deleted or reverted in the same round.
+// updates returns the updates of admission configurations and of the caBundles of conversions. update returns the
+// update of one configuration, nil for none. leftOut contains the objects that are deleted or reverted in the same
+// round.
 func updates(f *facts, leftOut sets.Set[olmcore.Key], update func(olmcore.Object) olmcore.Action) (actions []olmcore.Action) {
 	for _, o := range f.all {
 		if a := update(o); a != nil && !leftOut.Has(olmcore.KeyOf(o)) {

@@ -241,7 +241,8 @@ func identityOf(values map[string]any) (id manifest.Identity, err error) {
 	return id, json.Unmarshal(data, &id)
 }
 
-// setIdentity gives a manifest apiVersion and kind as they are read, see apiVersionOf. The error says that there is no apiVersion.
+// setIdentity gives a manifest apiVersion and kind as they are read, see apiVersionOf. The error says that there is no
+// apiVersion.
 func setIdentity(values map[string]any, id manifest.Identity) (keys []olmcore.KeyCase, err error) {
 	if id.APIVersion = apiVersionOf(id.APIVersion, id.Kind); id.APIVersion == "" {
 		return nil, fmt.Errorf("%s has no apiVersion", id.Kind)

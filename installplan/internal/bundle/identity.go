@@ -15,9 +15,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// apiVersionOf returns the apiVersion of a manifest. If the manifest names none, or no group, and steps of its kind are known, the
-// apiVersion follows from the kind. A CustomResourceDefinition keeps its version. That of a ClusterServiceVersion always follows: OLM
-// recognizes one by its kind.
+// apiVersionOf returns the apiVersion of a manifest. If the manifest names none, or no group, and steps of its kind are
+// known, the apiVersion follows from the kind. A CustomResourceDefinition keeps its version. That of a
+// ClusterServiceVersion always follows: OLM recognizes one by its kind.
 func apiVersionOf(apiVersion, kind string) string {
 	known, ok := kinds.Known[kind]
 	switch {
@@ -31,8 +31,9 @@ func apiVersionOf(apiVersion, kind string) string {
 	return known.GVK.GroupVersion().String()
 }
 
-// identified returns an object of a bundle as its Go type, with an apiVersion. The APIVersion of a ClusterServiceVersion that names
-// none stays empty: Version refuses it, as OLM does. The error says that the object has no apiVersion or cannot be decoded.
+// identified returns an object of a bundle as its Go type, with an apiVersion. The APIVersion of a
+// ClusterServiceVersion that names none stays empty: Version refuses it, as OLM does. The error says that the object
+// has no apiVersion or cannot be decoded.
 //
 // Differs: OLM applies the object as the kind that it names, whatever its group.
 func identified(object olmcore.Object) (olmcore.Object, error) {

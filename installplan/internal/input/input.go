@@ -33,15 +33,6 @@ func NotEmpty(field, text string) error {
 	return nil
 }
 
-// Required returns an *olmcore.InputError if a list was not read, or if olmcore.ValidateList returns one. Otherwise it
-// returns nil.
-func Required[O olmcore.Object](field string, list olmcore.Observed[O], checks ...olmcore.Check) error {
-	if !list.Complete && len(list.Items) == 0 {
-		return &olmcore.InputError{Field: field, Problem: "was not read"}
-	}
-	return olmcore.ValidateList(field, list, checks...)
-}
-
 // Terminating reports whether one of the Namespaces is being deleted.
 func Terminating(list olmcore.Observed[*corev1.Namespace]) bool {
 	return slices.ContainsFunc(list.Items, func(n *corev1.Namespace) bool {

@@ -18,9 +18,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// InstallPlans that contain versions of the same package run one after the other, in the order of their generations. Plans
-// without a common package do not wait for each other. The order is decided from plans alone: a cache that shows the later
-// plan also shows every older write to plans, while a cache of Subscriptions may be older.
+// InstallPlans that contain versions of the same package run one after the other, in the order of their generations.
+// Plans without a common package do not wait for each other. The order is decided from plans alone: a cache that shows
+// the later plan also shows every older write to plans, while a cache of Subscriptions may be older.
 
 // MaxGeneration is the highest spec.generation that is used to order plans. A plan with a higher one was not created by
 // a resolution. It is neither earlier nor later than another plan, and new generations are not counted from it.
@@ -34,8 +34,8 @@ func Generation(plan *v1alpha1.InstallPlan) int {
 	return 0
 }
 
-// compareOrder orders plans by generation. Two controllers with stale caches may create two plans of one generation; then the
-// creation time and the name decide.
+// compareOrder orders plans by generation. Two controllers with stale caches may create two plans of one generation;
+// then the creation time and the name decide.
 func compareOrder(a, b *v1alpha1.InstallPlan) int {
 	return cmp.Or(
 		cmp.Compare(Generation(a), Generation(b)),
@@ -128,8 +128,8 @@ func Shared(packages []string, plan *v1alpha1.InstallPlan) (shared []string) {
 	return shared
 }
 
-// hasOpenSteps reports whether a plan contains a step for one of the packages that it has not applied. A plan that has not
-// started is open for each of its packages.
+// hasOpenSteps reports whether a plan contains a step for one of the packages that it has not applied. A plan that has
+// not started is open for each of its packages.
 func hasOpenSteps(plan *v1alpha1.InstallPlan, packages []string) bool {
 	if len(packages) == 0 {
 		return false
@@ -199,7 +199,8 @@ func Outdated(
 	return outdated, all && len(outdated) > 0
 }
 
-// replacedBy returns the names of all versions that a version which is not of the plan replaces, directly or through other versions.
+// replacedBy returns the names of all versions that a version which is not of the plan replaces, directly or through
+// other versions.
 func replacedBy(plan *v1alpha1.InstallPlan, csvs []*v1alpha1.ClusterServiceVersion) map[string]bool {
 	replaces := make(map[string]string, len(csvs))
 	for _, c := range csvs {
@@ -219,8 +220,8 @@ func replacedBy(plan *v1alpha1.InstallPlan, csvs []*v1alpha1.ClusterServiceVersi
 	return replaced
 }
 
-// packagesOfLater returns the packages of a plan that later plans with steps contain. If started is set, only later plans that have
-// started count.
+// packagesOfLater returns the packages of a plan that later plans with steps contain. If started is set, only later
+// plans that have started count.
 func packagesOfLater(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan, started bool) (packages []string) {
 	for _, p := range plansAfter(plan, plans) {
 		if !started || p.Status.StartTime != nil {
@@ -244,8 +245,9 @@ func plansAfter(plan *v1alpha1.InstallPlan, plans []*v1alpha1.InstallPlan) (late
 	return later
 }
 
-// isAwaited reports whether the Subscription to a package references a failed plan and follows a version of it that no later plan
-// installs instead. A later plan that would create another Subscription to the package skips its own version.
+// isAwaited reports whether the Subscription to a package references a failed plan and follows a version of it that no
+// later plan installs instead. A later plan that would create another Subscription to the package skips its own
+// version.
 func isAwaited(
 	plan *v1alpha1.InstallPlan, pkg string, plans []*v1alpha1.InstallPlan,
 	subscriptions []*v1alpha1.Subscription, csvs []*v1alpha1.ClusterServiceVersion,
@@ -268,8 +270,8 @@ func isAwaited(
 	return isSkipped
 }
 
-// skipsVersionOf reports whether a plan would create a Subscription to a package with another name than the existing one. Then it
-// skips the version for it, unless the version exists already.
+// skipsVersionOf reports whether a plan would create a Subscription to a package with another name than the existing
+// one. Then it skips the version for it, unless the version exists already.
 func skipsVersionOf(plan *v1alpha1.InstallPlan, pkg, existing string, csvs []*v1alpha1.ClusterServiceVersion) bool {
 	return slices.ContainsFunc(plan.Status.Plan, func(s *v1alpha1.Step) bool {
 		isOther := s != nil && s.Resource.Kind == kinds.Subscription && GeneratedPackage(s) == pkg && manifest.NameOf(s) != existing

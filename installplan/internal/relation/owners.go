@@ -108,7 +108,8 @@ func Check(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription, p
 	return r
 }
 
-// mustBeManual: the plan was born Automatic, nothing of it was applied, and a Subscription that owns it wants to be asked.
+// mustBeManual: the plan was born Automatic, nothing of it was applied, and a Subscription that owns it wants to be
+// asked.
 func mustBeManual(plan *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
 	return plan.Spec.Approval != v1alpha1.ApprovalManual && !Terminal(plan) && Untouched(plan) &&
 		slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool {

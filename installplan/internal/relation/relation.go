@@ -75,8 +75,8 @@ func Involves(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool {
 		!Terminal(plan) && s.Status.CurrentCSV != "" && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV)
 }
 
-// takesPlaceInPlan reports whether the plan did not create a Subscription because this one names the same package. The plan then
-// installs the version for this Subscription, unless it has another one.
+// takesPlaceInPlan reports whether the plan did not create a Subscription because this one names the same package. The
+// plan then installs the version for this Subscription, unless it has another one.
 func takesPlaceInPlan(plan *v1alpha1.InstallPlan, s *v1alpha1.Subscription) bool {
 	return !Terminal(plan) && s.Status.CurrentCSV == "" && slices.ContainsFunc(plan.Status.Plan, func(step *v1alpha1.Step) bool {
 		isSkipped := step != nil && step.Resource.Kind == kinds.Subscription && step.Status == v1alpha1.StepStatusNotCreated

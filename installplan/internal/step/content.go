@@ -111,12 +111,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	case !managed && !w.OverwriteUnmanaged && !t.Kind.Additive:
 		return useUnmanaged(t, have, want)
 	case taken(w, t, hash, owners, managed):
-		if annotations, changed := recordCoOwners(w, t, t.Observed, false); changed {
-			after := t.Observed.DeepCopyObject().(olmcore.Object)
-			after.SetAnnotations(annotations)
-			return change(w, t, after)
-		}
-		return Verdict{Outcome: Done}.saying(sayShared(w, t))
+		return leaveShared(w, t)
 	case altered(w, t):
 		return Verdict{Outcome: Done}.saying(sayAltered(w, t))
 	}
@@ -132,7 +127,8 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 		said = append(said, w.about(t.Steps[0], olmcore.Info, report.UnmanagedObjectUpdated, "%s was there before the operator and gets no owner", t.Key))
 	}
 	after.SetOwnerReferences(refs)
-	if recorded, changed := recordCoOwners(w, t, t.Observed, true); managed && changed {
+	recorded, changed := recordCoOwners(w, t, t.Observed, true)
+	if managed && changed {
 		after.SetAnnotations(olmcore.SetCoOwners(after.GetAnnotations(), olmcore.CoOwners(recorded)))
 	}
 	if same(t.Observed, after) {
@@ -147,7 +143,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 // to delete refuses it.
 func replace(w *world, t *Target, managed bool, field string) Verdict {
 	if !managed || isOthers(w, t) {
-		return blocked("%s %s%s%s%s", t.Key.Kind, t.Key.Name, immutableMiddle, field, immutableSuffix)
+		return blocked("%s %s exists and its %s is immutable", t.Key.Kind, t.Key.Name, field)
 	}
 	remove := olmcore.DeleteOf(t.Observed, olmcore.Cause{Reason: report.StepImmutable, Message: field + " differs and cannot be changed"})
 	remove.As = w.identity(t.Kind)
@@ -162,10 +158,22 @@ func taken(w *world, t *Target, want string, owners []metav1.OwnerReference, man
 	if !w.wrote(t.Key) || hash == want {
 		return false
 	}
-	if owner, owned := olmcore.OwnerOf(t.Observed.GetLabels()); owned && t.Kind.Labelled {
+	owner, owned := olmcore.OwnerOf(t.Observed.GetLabels())
+	if owned && t.Kind.Labelled {
 		return !w.precedes(owner.Namespace, owner.Name, t.Versions)
 	}
 	return hash != "" && (!managed || ownedByAll(t.Observed, owners))
+}
+
+// leaveShared leaves an object as another plan wrote it, and records the versions of this plan as co-owners.
+func leaveShared(w *world, t *Target) Verdict {
+	annotations, isChanged := recordCoOwners(w, t, t.Observed, false)
+	if !isChanged {
+		return Verdict{Outcome: Done}.saying(sayShared(w, t))
+	}
+	after := t.Observed.DeepCopyObject().(olmcore.Object)
+	after.SetAnnotations(annotations)
+	return change(w, t, after)
 }
 
 func sayShared(w *world, t *Target) olmcore.Diagnostic {
@@ -218,7 +226,8 @@ func create(w *world, t *Target, o olmcore.Object) Verdict {
 	}
 	own := map[string]string{olmcore.LabelManaged: "true"}
 	for _, pkg := range packages {
-		if key, err := olmcore.ComponentLabelKey(pkg, w.Plan.Namespace); err == nil && pkg != "" {
+		key, err := olmcore.ComponentLabelKey(pkg, w.Plan.Namespace)
+		if err == nil && pkg != "" {
 			own[key] = ""
 		}
 	}
@@ -253,7 +262,7 @@ func ownersOf(w *world, t *Target) (owners []metav1.OwnerReference, unknown *Ver
 			v := blocked("error generating ownerrefs for %s %s: clusterserviceversions.operators.coreos.com %q not found", t.Kind.Word, t.Key.Name, r.Name)
 			return nil, &v
 		case csv.DeletionTimestamp != nil:
-			v := waiting("%sClusterServiceVersion %s", WaitingPrefix, r.Name)
+			v := waiting("waiting for ClusterServiceVersion %s", r.Name)
 			return nil, &v
 		}
 		r.UID = csv.UID
@@ -307,7 +316,8 @@ func isOthers(w *world, t *Target) bool {
 		own := namespace == w.Plan.Namespace && slices.Contains(t.Versions, name)
 		return !own && !w.precedes(namespace, name, t.Versions)
 	}
-	if owner, owned := olmcore.OwnerOf(t.Observed.GetLabels()); owned && t.Kind.Labelled {
+	owner, owned := olmcore.OwnerOf(t.Observed.GetLabels())
+	if owned && t.Kind.Labelled {
 		return theirs(owner.Namespace, owner.Name)
 	}
 	return slices.ContainsFunc(t.Observed.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
@@ -345,18 +355,7 @@ var owning = []string{olmcore.LabelManaged, olmcore.LabelOwner, olmcore.LabelOwn
 func merge(have, want map[string]any, kind kinds.Kind, managed bool) map[string]any {
 	out := runtime.DeepCopyJSON(have)
 	want = runtime.DeepCopyJSON(want)
-	for _, field := range [...]string{"labels", "annotations"} {
-		merged := manifest.Strings(manifest.Fields(out, "metadata"), field)
-		for key, value := range manifest.Strings(manifest.Fields(want, "metadata"), field) {
-			_, has := merged[key]
-			if managed || !(has && kind.Additive) && !(field == "labels" && slices.Contains(owning, key)) {
-				merged[key] = value
-			}
-		}
-		if len(merged) > 0 {
-			manifest.Fields(out, "metadata")[field] = merged
-		}
-	}
+	mergeMetadata(out, want, kind, managed)
 	if kind.Keep != nil {
 		want = kind.Keep(have, want, managed)
 	}
@@ -371,6 +370,23 @@ func merge(have, want map[string]any, kind kinds.Kind, managed bool) map[string]
 		}
 	}
 	return out
+}
+
+// mergeMetadata adds the labels and annotations of want to out, which it writes to.
+func mergeMetadata(out, want map[string]any, kind kinds.Kind, managed bool) {
+	for _, field := range [...]string{"labels", "annotations"} {
+		merged := manifest.Strings(manifest.Fields(out, "metadata"), field)
+		for key, value := range manifest.Strings(manifest.Fields(want, "metadata"), field) {
+			_, exists := merged[key]
+			isKept := exists && kind.Additive || field == "labels" && slices.Contains(owning, key)
+			if managed || !isKept {
+				merged[key] = value
+			}
+		}
+		if len(merged) > 0 {
+			manifest.Fields(out, "metadata")[field] = merged
+		}
+	}
 }
 
 // isFrame tells the fields of every object from those of its kind.
@@ -397,19 +413,22 @@ func holds(have, want any) bool {
 		return true
 	case map[string]any:
 		fields, ok := have.(map[string]any)
-		if !ok && len(want) > 0 {
-			return false
-		}
-		for key, value := range want {
-			// A Service encoded from its type says 0 for a port that it leaves open.
-			if !holds(fields[key], value) && !(key == "targetPort" && (value == int64(0) || value == "")) {
-				return false
-			}
-		}
-		return true
+		return (ok || len(want) == 0) && holdsFields(fields, want)
 	case []any:
 		list, ok := have.([]any)
 		return (ok || len(want) == 0) && slices.EqualFunc(list, want, holds)
 	}
 	return reflect.DeepEqual(have, want) || have == nil && reflect.ValueOf(want).IsZero()
+}
+
+// holdsFields reports whether observed fields contain everything that is wanted. A Service that was encoded from its
+// type contains 0 for a target port that it leaves open.
+func holdsFields(have, want map[string]any) bool {
+	for key, value := range want {
+		isOpenPort := key == "targetPort" && (value == int64(0) || value == "")
+		if !isOpenPort && !holds(have[key], value) {
+			return false
+		}
+	}
+	return true
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// confineConversion makes the desired definition of a plan that runs as an account ask for conversions in the plan's namespace alone,
-// or says why it cannot. The API server reaches addresses and namespaces that the account does not. Bundles name a Service of any
-// namespace, and package csv writes the right one later. A conversion that exists is left as it is.
+// confineConversion makes the desired definition of a plan that runs as an account ask for conversions in the plan's
+// namespace alone, or says why it cannot. The API server reaches addresses and namespaces that the account does not.
+// Bundles name a Service of any namespace, and package csv writes the right one later. A conversion that exists is left
+// as it is.
 func (d definition) confineConversion() (problem string) {
 	conversion := d.desired.Spec.Conversion
 	isConfigured := Converts(conversion) && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil
@@ -46,21 +47,22 @@ func (d definition) convertedByOthers() bool {
 	})
 }
 
-// mayKeepConversion reports whether the step may be served by the observed definition as far as its conversion goes: it is the one
-// that the step describes, or the one of a live ClusterServiceVersion, as in change.
+// mayKeepConversion reports whether the step may be served by the observed definition as far as its conversion goes: it
+// is the one that the step describes, or the one of a live ClusterServiceVersion, as in change.
 func (d definition) mayKeepConversion() bool {
 	return d.convertedByOthers() || apiequality.Semantic.DeepEqual(conversionOf(d.have), conversionOf(d.desired))
 }
 
-// sayConvertedElsewhere reports that a Service of another namespace converts the custom resources, and goes on to. Whoever brings a
-// definition first may have done so to read what others create.
+// sayConvertedElsewhere reports that a Service of another namespace converts the custom resources, and goes on to.
+// Whoever brings a definition first may have done so to read what others create.
 func (d definition) sayConvertedElsewhere() []olmcore.Diagnostic {
 	namespace := d.w.Plan.Namespace
 	if !d.convertedByOthers() || convertsIn(d.have.Spec.Conversion, namespace) {
 		return nil
 	}
 	by := "another namespace"
-	if client := d.have.Spec.Conversion.Webhook.ClientConfig; client != nil && client.Service != nil {
+	client := d.have.Spec.Conversion.Webhook.ClientConfig
+	if client != nil && client.Service != nil {
 		by = "Service " + client.Service.Name + " of namespace " + client.Service.Namespace
 	}
 	return []olmcore.Diagnostic{d.w.about(d.t.Steps[0], olmcore.Warning, report.ConvertedElsewhere,

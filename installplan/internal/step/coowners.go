@@ -11,9 +11,9 @@ import (
 )
 
 // recordCoOwners returns the annotations of an object with the co-owners that it should record, and whether that is a
-// change. owning: the owner labels name the first of the target's versions, else they stay as they are. The owner that an
-// observed object was taken from becomes a co-owner, and so do the target's other versions. A version that one of the
-// target's takes over from is none any more.
+// change. owning: the owner labels name the first of the target's versions, else they stay as they are. The owner that
+// an observed object was taken from becomes a co-owner, and so do the target's other versions. A version that one of
+// the target's takes over from is none any more.
 func recordCoOwners(w *world, t *Target, o olmcore.Object, owning bool) (annotations map[string]string, changed bool) {
 	before := o.GetAnnotations()
 	if !t.Kind.Labelled || len(t.Versions) == 0 {
@@ -28,7 +28,8 @@ func recordCoOwners(w *world, t *Target, o olmcore.Object, owning bool) (annotat
 		owners = append(owners, w.ownerOf(name))
 	}
 	others := olmcore.CoOwners(before)
-	if owner, labelled := olmcore.OwnerOf(o.GetLabels()); owning && labelled && owner.Kind == kinds.CSV {
+	owner, labelled := olmcore.OwnerOf(o.GetLabels())
+	if owning && labelled && owner.Kind == kinds.CSV {
 		others = append([]olmcore.Owner{owner}, others...)
 	}
 	for _, owner := range others {

@@ -41,7 +41,8 @@ const (
 type definition struct {
 	w *world
 	t *Target
-	// desired is what the manifest says, with the labels of OLM, without the metadata that withoutRecords drops. hash identifies it.
+	// desired is what the manifest says, with the labels of OLM, without the metadata that withoutRecords drops. hash
+	// identifies it.
 	desired *apiextensionsv1.CustomResourceDefinition
 	hash    string
 	// have is the definition as it exists, nil when it does not.
@@ -68,9 +69,9 @@ func definitionRule(w *world, t *Target) Verdict {
 	return d.decide()
 }
 
-// withoutRecords drops from the metadata of a manifest what says who owns, converts and may change a definition. Only steps, package
-// csv and administrators write that. The controller writes definitions whatever account the plan runs as, so a bundle that brought
-// a record could name the versions of others, or take the place of their records.
+// withoutRecords drops from the metadata of a manifest what says who owns, converts and may change a definition. Only
+// steps, package csv and administrators write that. The controller writes definitions whatever account the plan runs
+// as, so a bundle that brought a record could name the versions of others, or take the place of their records.
 //
 // Differs: OLM takes over the versions that a manifest records.
 func withoutRecords(metadata map[string]any) {
@@ -86,26 +87,48 @@ func withoutRecords(metadata map[string]any) {
 	metadata["annotations"], metadata["labels"] = annotations, labels
 }
 
+// decide returns the Verdict of a definition that the plan can read.
 func (d definition) decide() Verdict {
-	t, w, have := d.t, d.w, d.have
+	v := d.checkVersions()
+	switch {
+	case v.Refused():
+		return v
+	case d.have == nil:
+		return d.create()
+	}
+	return d.update()
+}
+
+// checkVersions refuses a definition without versions, and one for which the versions of the plan cannot be recorded.
+func (d definition) checkVersions() Verdict {
 	if len(d.desired.Spec.Versions) == 0 {
 		return blocked("could not find any versions in the new CRD")
 	}
-	for _, name := range t.Versions {
-		if !MayBeRecorded(name) {
-			return invalid("CustomResourceDefinition %s: %q is no name of a ClusterServiceVersion", t.Key.Name, name)
+	name, versions := d.t.Key.Name, d.t.Versions
+	for _, version := range versions {
+		if !MayBeRecorded(version) {
+			return invalid("CustomResourceDefinition %s: %q is no name of a ClusterServiceVersion", name, version)
 		}
 	}
-	if len(t.Versions) > maxRecorded {
-		return invalid("CustomResourceDefinition %s is made for %d versions; there is room for %d", t.Key.Name, len(t.Versions), maxRecorded)
+	if len(versions) > maxRecorded {
+		return invalid("CustomResourceDefinition %s is made for %d versions; there is room for %d", name, len(versions), maxRecorded)
 	}
-	if have == nil {
-		if v := d.mayCreate(); v.Outcome != Pending {
-			return v
-		}
-		entries, _ := d.recording(nil)
-		return create(w, t, annotated(d.desired, entries, map[string]string{hashKey: d.hash}))
+	return Verdict{}
+}
+
+// create returns the Verdict of a definition that does not exist.
+func (d definition) create() Verdict {
+	if v := d.mayCreate(); v.Outcome != Pending {
+		return v
 	}
+	entries, _ := d.recording(nil)
+	return create(d.w, d.t, annotated(d.desired, entries, map[string]string{hashKey: d.hash}))
+}
+
+// update returns the Verdict of a definition that exists.
+func (d definition) update() Verdict {
+	t, w := d.t, d.w
+	have := d.have
 	entries, _ := Recorded(have)
 	recorded := !slices.ContainsFunc(t.Versions, func(name string) bool {
 		return !slices.Contains(slices.Collect(maps.Values(entries)), w.Plan.Namespace+"/"+name)
@@ -122,7 +145,8 @@ func (d definition) decide() Verdict {
 	case altered(w, t):
 		return d.served().saying(sayAltered(w, t))
 	}
-	if newer := d.newerOwner(); newer != "" && d.mayKeepConversion() && (narrowed(have, d.desired) != "" || narrowed(d.desired, have) == "") {
+	newer := d.newerOwner()
+	if newer != "" && d.servesNewer() {
 		return d.write(have, nil).saying(w.about(t.Steps[0], olmcore.Info, report.NewerCRDKept,
 			"CustomResourceDefinition %s is kept as %s needs it", have.Name, newer)).saying(d.sayConvertedElsewhere()...)
 	}
@@ -132,9 +156,16 @@ func (d definition) decide() Verdict {
 	return d.change()
 }
 
+// servesNewer reports whether the observed definition stays as it is for a newer owner: the step's definition would
+// take something away from its users, or it takes nothing away from users of the step's definition.
+func (d definition) servesNewer() bool {
+	return d.mayKeepConversion() && (narrowed(d.have, d.desired) != "" || narrowed(d.desired, d.have) == "")
+}
+
 // change makes the observed definition what the step describes, as far as it may.
 func (d definition) change() Verdict {
-	w, have, after := d.w, d.have, d.have.DeepCopy()
+	w, have := d.w, d.have
+	after := have.DeepCopy()
 	after.Labels, _ = olmcore.MergeLabels(after.Labels, d.desired.Labels)
 	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, d.desired.Annotations)
 	after.Spec = *d.desired.Spec.DeepCopy()
@@ -154,13 +185,15 @@ func (d definition) change() Verdict {
 			keepShown(have, after)
 		}
 		kept := have.DeepCopy()
-		after.Spec.Conversion, after.Labels, after.Annotations = kept.Spec.Conversion, kept.Labels, kept.Annotations
+		after.Spec.Conversion = kept.Spec.Conversion
+		after.Labels, after.Annotations = kept.Labels, kept.Annotations
 	}
 	if v := d.mayServe(after); v.Outcome != Pending {
 		return v
 	}
 	judged := d.judgeResources()
-	if problem := d.unsafe(); problem != "" && !judged.Refused() {
+	problem := d.unsafe()
+	if problem != "" && !judged.Refused() {
 		judged.Outcome, judged.Message = Blocked, problem
 	}
 	if judged.Refused() {
@@ -171,8 +204,8 @@ func (d definition) change() Verdict {
 	return v
 }
 
-// write asks for the Update to after, with the records of the plan's versions, the namespace that installed the definition first, and
-// further annotations. If only the last two would change, there is no Update.
+// write asks for the Update to after, with the records of the plan's versions, the namespace that installed the
+// definition first, and further annotations. If only the last two would change, there is no Update.
 func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Verdict {
 	entries, others := Recorded(after)
 	entries, live := d.recording(entries)
@@ -191,7 +224,8 @@ func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, furth
 	if apiequality.Semantic.DeepEqual(d.have.ObjectMeta, after.ObjectMeta) && apiequality.Semantic.DeepEqual(d.have.Spec, after.Spec) {
 		return d.served()
 	}
-	if first := firstInstalledBy(others[olmcore.AnnotationFirstInstalledBy], live, namespace); first != "" && len(d.t.Versions) > 0 {
+	first := firstInstalledBy(others[olmcore.AnnotationFirstInstalledBy], live, namespace)
+	if first != "" && len(d.t.Versions) > 0 {
 		after.Annotations[olmcore.AnnotationFirstInstalledBy] = first
 	}
 	v := change(d.w, d.t, annotated(after, further))
@@ -278,12 +312,13 @@ func Recorded(crd *apiextensionsv1.CustomResourceDefinition) (entries, others ma
 	return entries, others
 }
 
-// MayBeRecorded reports whether a name may be one that a definition records: others look versions up by what is recorded.
+// MayBeRecorded reports whether a name may be one that a definition records: others look versions up by what is
+// recorded.
 func MayBeRecorded(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
-// recording returns the entries of those that exist or are about to, and those of the plan's own versions. live are the values of
-// the former. Two names may have one hash under which OLM records them, and such names are easily found: the first entry stays, the
-// next gets a key of its own.
+// recording returns the entries of those that exist or are about to, and those of the plan's own versions. live are the
+// values of the former. Two names may have one hash under which OLM records them, and such names are easily found: the
+// first entry stays, the next gets a key of its own.
 func (d definition) recording(entries map[string]string) (kept map[string]string, live []string) {
 	kept = map[string]string{}
 	add := func(value string) {
@@ -297,7 +332,8 @@ func (d definition) recording(entries map[string]string) (kept map[string]string
 	}
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		namespace, name, _ := strings.Cut(entries[key], "/")
-		if csv := d.w.version(namespace, name); csv != nil && !csv.IsCopied() || d.w.isAnnounced(namespace, name) {
+		csv := d.w.version(namespace, name)
+		if csv != nil && !csv.IsCopied() || d.w.isAnnounced(namespace, name) {
 			add(entries[key])
 			live = append(live, entries[key])
 		}
@@ -338,7 +374,8 @@ func (d definition) newerOwner() string {
 		return ""
 	}
 	for _, o := range own.Spec.CustomResourceDefinitions.Owned {
-		if v := versionOf(d.have, o.Version); o.Name == d.have.Name && (v == nil || !v.Served) {
+		v := versionOf(d.have, o.Version)
+		if o.Name == d.have.Name && (v == nil || !v.Served) {
 			return ""
 		}
 	}

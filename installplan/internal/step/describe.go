@@ -21,16 +21,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// fromStatus answers from what is recorded of a step and from the presence of its object, without reading the manifest,
-// where that is enough.
+// fromStatus returns the Verdict of a step from its recorded status and the presence of its object. answered is false
+// if the manifest has to be read.
 func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	if s == nil {
 		return invalid(InvalidPlan), true
 	}
 	keep := Verdict{Outcome: Done, Status: s.Status}
-	refused := Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}
 	if s.Resource.Kind == "" || s.Resource.Name == "" {
-		return refused, true
+		return Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}, true
 	}
 	if w.TakenOver[s.Resolving] {
 		if !olmcore.IsStepDone(s) {
@@ -45,27 +44,35 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	case v1alpha1.StepStatusNotCreated:
 		return keep, true
 	case v1alpha1.StepStatusUnsupportedResource:
-		refused.Message = unsupported(s)
-		return refused, true
+		return Verdict{Outcome: Invalid, Message: unsupported(s), Status: s.Status}, true
 	default:
-		return refused, true
+		return Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}, true
 	}
+	return w.fromObject(s, keep)
+}
+
+// fromObject answers for a step that was applied, from the presence of its object. keep is the Verdict if nothing
+// changed.
+func (w *world) fromObject(s *v1alpha1.Step, keep Verdict) (v Verdict, answered bool) {
 	key, served := kinds.KeyOf(s, w.Plan.Namespace, w.CustomResourceDefinitions)
 	o := w.objects[key]
-	if csv, isCSV := o.(*v1alpha1.ClusterServiceVersion); !served || o == nil || isCSV && csv.IsCopied() {
+	csv, isCSV := o.(*v1alpha1.ClusterServiceVersion)
+	if !served || o == nil || isCSV && csv.IsCopied() {
 		return Verdict{}, false
 	}
-	if o.GetDeletionTimestamp() != nil {
+	switch {
+	case o.GetDeletionTimestamp() != nil:
 		keep.Outcome, keep.Message = Waiting, finishDeleting(key)
-	} else if w.namesOldVersion(o, s) {
+	case w.namesOldVersion(o, s):
 		return Verdict{}, false
 	}
 	return keep, true
 }
 
-// namesOldVersion reports whether the object of a step does not name the step's ClusterServiceVersion as its owner, although that
-// version exists: a user deleted the version while the plan was running, and the plan created it again with another UID. The
-// version does not accept an object of another owner, and garbage collection would delete the object.
+// namesOldVersion reports whether the object of a step does not name the step's ClusterServiceVersion as its owner,
+// although that version exists: a user deleted the version while the plan was running, and the plan created it again
+// with another UID. The version does not accept an object of another owner, and garbage collection would delete the
+// object.
 func (w *world) namesOldVersion(o olmcore.Object, s *v1alpha1.Step) bool {
 	version, kind := w.here(s.Resolving), kinds.Known[s.Resource.Kind]
 	if version == nil || version.DeletionTimestamp != nil || !isManaged(o) {
@@ -75,7 +82,8 @@ func (w *world) namesOldVersion(o olmcore.Object, s *v1alpha1.Step) bool {
 	return kind.Owned && !olmcore.OwnedBy(o, version.UID) || kind.Labelled && uid != "" && uid != string(version.UID)
 }
 
-// unsupported is the message about a step of a kind that plans do not install. It begins with OLM's message, which names no object.
+// unsupported is the message about a step of a kind that plans do not install. It begins with OLM's message, which
+// names no object.
 func unsupported(s *v1alpha1.Step) string {
 	return fmt.Sprintf("%s: %s %s is of a kind that bundles may not contain", InvalidPlan, s.Resource.Kind, s.Resource.Name)
 }
@@ -215,9 +223,9 @@ func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (k kin
 }
 
 func notServed(s *v1alpha1.Step, gvk schema.GroupVersionKind) Verdict {
-	v := blocked("%s %s %s: GroupVersionKind %s not found on the cluster. "+
+	v := blocked("api-server resource not found installing %s %s: GroupVersionKind %s not found on the cluster. "+
 		"This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.",
-		notServedPrefix, s.Resource.Kind, s.Resource.Name, gvk)
+		s.Resource.Kind, s.Resource.Name, gvk)
 	v.NotServed = true
 	return v
 }
@@ -237,7 +245,8 @@ func (l literal) find(s *v1alpha1.Step) (text string, v Verdict) {
 		return "", blocked("%s", l.problem)
 	}
 	for _, own := range l.steps {
-		if a, b := own.Resource, s.Resource; a.Name == b.Name && a.Kind == b.Kind && a.Version == b.Version && a.Group == b.Group {
+		a, b := own.Resource, s.Resource
+		if a.Name == b.Name && a.Kind == b.Kind && a.Version == b.Version && a.Group == b.Group {
 			return a.Manifest, Verdict{}
 		}
 	}
@@ -253,7 +262,8 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 	for _, i := range steps {
 		s := w.Plan.Status.Plan[i]
 		ref, ok := manifest.ParseRef(s.Resource.Manifest)
-		if _, known := made[ref]; !ok || known || s.Resource.Kind == kinds.PullSecret {
+		_, known := made[ref]
+		if !ok || known || s.Resource.Kind == kinds.PullSecret {
 			continue
 		}
 		if !MayRefer(w.Plan.Namespace, ref.Namespace, w.GlobalNamespace) {

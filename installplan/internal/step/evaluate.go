@@ -164,7 +164,8 @@ func (e *Evaluation) settle(t *Target, v Verdict) {
 
 // requireAccount blocks the plan when the account it runs as is gone: it never falls back to the controller's own.
 func (e *Evaluation) requireAccount(exists bool) {
-	if ref := e.plan.Status.AttenuatedServiceAccountRef; ref != nil && !exists {
+	ref := e.plan.Status.AttenuatedServiceAccountRef
+	if ref != nil && !exists {
 		i := slices.IndexFunc(e.Targets, func(t *Target) bool { return t.Verdict.Action != nil && t.Verdict.Action.Identity() != nil })
 		if i >= 0 {
 			e.settle(e.Targets[i], blocked("serviceaccounts %q not found", ref.Name))
@@ -179,7 +180,7 @@ func (e *Evaluation) lookups() {
 		if c := l.GetCondition(v1alpha1.BundleLookupFailed); c.Status == corev1.ConditionTrue {
 			e.Verdicts = append(e.Verdicts, blocked("%s", cmp.Or(c.Message, "bundle "+name+" cannot be unpacked")))
 		} else if c := l.GetCondition(v1alpha1.BundleLookupPending); c.Status == corev1.ConditionTrue {
-			e.Verdicts = append(e.Verdicts, waiting("bundle %s%s", name, NotUnpacked))
+			e.Verdicts = append(e.Verdicts, waiting("bundle %s is not unpacked", name))
 		}
 	}
 }

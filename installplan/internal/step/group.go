@@ -24,8 +24,8 @@ func (d definition) mayCreate() Verdict {
 	return d.mayAddToGroup(fmt.Sprintf("CustomResourceDefinition %s is not created", name))
 }
 
-// mayServe decides whether a plan may write a definition with the versions of after. Under an account a plan serves no further
-// version in an API group that another operator serves. The Outcome is Pending if it may.
+// mayServe decides whether a plan may write a definition with the versions of after. Under an account a plan serves no
+// further version in an API group that another operator serves. The Outcome is Pending if it may.
 func (d definition) mayServe(after *apiextensionsv1.CustomResourceDefinition) Verdict {
 	if !d.w.isConfined() {
 		return Verdict{}
@@ -39,10 +39,10 @@ func (d definition) mayServe(after *apiextensionsv1.CustomResourceDefinition) Ve
 	return Verdict{}
 }
 
-// mayAddToGroup decides whether a plan may add a version to the API group of a definition. An APIService of another operator serves the
-// group elsewhere, and clients, the garbage collector and the namespace controller could prefer the new version. A cluster
-// administrator can share the group with the namespace of the plan. The Outcome is Pending if there is no obstacle. refusal begins
-// the message.
+// mayAddToGroup decides whether a plan may add a version to the API group of a definition. An APIService of another
+// operator serves the group elsewhere, and clients, the garbage collector and the namespace controller could prefer the
+// new version. A cluster administrator can share the group with the namespace of the plan. The Outcome is Pending if
+// there is no obstacle. refusal begins the message.
 //
 // Differs: OLM adds to any group.
 func (d definition) mayAddToGroup(refusal string) Verdict {

@@ -8,9 +8,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// loosened returns the first field of an observed definition for which after accepts values that have refuses, empty for none. Fields
-// that after adds do not count. A version that after adds or serves does: custom resources of it pass the validation of that version
-// alone. The validation of a definition protects its operator, which may have more rights than whoever creates custom resources.
+// loosened returns the first field of an observed definition for which after accepts values that have refuses, empty
+// for none. Fields that after adds do not count. A version that after adds or serves does: custom resources of it pass
+// the validation of that version alone. The validation of a definition protects its operator, which may have more
+// rights than whoever creates custom resources.
 func loosened(have, after *apiextensionsv1.CustomResourceDefinition) string {
 	known := after.DeepCopy()
 	for i := range known.Spec.Versions {

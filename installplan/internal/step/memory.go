@@ -9,11 +9,12 @@ import (
 	"github.com/olmcore/olm/installplan/internal/manifest"
 )
 
-// maxRemembered bounds the files of the bundles that a Memory knows, in bytes: who writes a plan decides how large they are.
+// maxRemembered bounds the files of the bundles that a Memory knows, in bytes: who writes a plan decides how large they
+// are.
 const maxRemembered = 8 << 20
 
-// Memory is what a call made of the unpacked bundles that a plan refers to: handed to the next call for the plan it spares
-// that these are inflated and decoded again, for each step that is applied. It knows a ConfigMap by its UID and
+// Memory is what a call made of the unpacked bundles that a plan refers to: handed to the next call for the plan it
+// spares that these are inflated and decoded again, for each step that is applied. It knows a ConfigMap by its UID and
 // resourceVersion, and what a call does not ask for is forgotten. Nil knows and remembers nothing, and is always right.
 type Memory struct {
 	earlier, now map[identity]*unpacked

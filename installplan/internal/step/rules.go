@@ -86,10 +86,10 @@ func versionRule(w *world, t *Target) Verdict {
 	return Verdict{Outcome: Done}
 }
 
-// checkOwnedCRDs refuses a ClusterServiceVersion if another one of the namespace owns one of its CustomResourceDefinitions. An
-// owner in the upgrade chain of a version that the plan names is allowed. So is an owner that the plan replaces by a version
-// without that definition, unless definitions move in a circle. If two plans were made without each other, the first to run
-// wins: the version of the second could never be installed.
+// checkOwnedCRDs refuses a ClusterServiceVersion if another one of the namespace owns one of its
+// CustomResourceDefinitions. An owner in the upgrade chain of a version that the plan names is allowed. So is an owner
+// that the plan replaces by a version without that definition, unless definitions move in a circle. If two plans were
+// made without each other, the first to run wins: the version of the second could never be installed.
 //
 // Differs: OLM counts an owner that the plan replaces.
 func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed bool) Verdict {
@@ -115,8 +115,9 @@ func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed b
 	return Verdict{}
 }
 
-// subscriptionRule creates a Subscription with the name of the plan and never changes it. If another Subscription of the namespace
-// names the same package, the plan creates none: of two Subscriptions to one package, one would never reach its channel head.
+// subscriptionRule creates a Subscription with the name of the plan and never changes it. If another Subscription of
+// the namespace names the same package, the plan creates none: of two Subscriptions to one package, one would never
+// reach its channel head.
 func subscriptionRule(w *world, t *Target) Verdict {
 	if t.Observed != nil {
 		return Verdict{Outcome: Done}

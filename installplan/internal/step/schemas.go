@@ -149,9 +149,10 @@ func narrowed(from, to *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// Narrowings are the fields in which a CustomResourceDefinition that becomes to takes something away from users of from: a
-// served version, a value that was valid, kept or left alone, or the way objects are stored and converted. There are none
-// when whoever worked with from works with to as before. Who may be notified of what (conversion webhooks) is not compared.
+// Narrowings are the fields in which a CustomResourceDefinition that becomes to takes something away from users of
+// from: a served version, a value that was valid, kept or left alone, or the way objects are stored and converted.
+// There are none when whoever worked with from works with to as before. Who may be notified of what (conversion
+// webhooks) is not compared.
 func Narrowings(from, to *apiextensionsv1.CustomResourceDefinition) iter.Seq[string] {
 	return func(yield func(string) bool) { narrowings(from, to, yield) }
 }
@@ -168,12 +169,8 @@ func narrowings(from, to *apiextensionsv1.CustomResourceDefinition, yield func(s
 	case a.PreserveUnknownFields != b.PreserveUnknownFields:
 		return yield("spec.preserveUnknownFields")
 	}
-	var stored *apiextensionsv1.CustomResourceDefinitionVersion
 	for i := range a.Versions {
 		old := &a.Versions[i]
-		if old.Storage && stored == nil {
-			stored = old
-		}
 		if !old.Served && !old.Storage {
 			continue
 		}
@@ -181,11 +178,19 @@ func narrowings(from, to *apiextensionsv1.CustomResourceDefinition, yield func(s
 			return false
 		}
 	}
-	if stored == nil {
+	return narrowedStorage(a, b, yield)
+}
+
+// narrowedStorage compares the stored versions of two definitions. Another version that is stored must keep what the
+// former one kept.
+func narrowedStorage(a, b *apiextensionsv1.CustomResourceDefinitionSpec, yield func(string) bool) bool {
+	isStored := func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage }
+	former := slices.IndexFunc(a.Versions, isStored)
+	if former < 0 {
 		return true
 	}
-	// Another version that is stored must keep what the former one kept.
-	i := slices.IndexFunc(b.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	stored := &a.Versions[former]
+	i := slices.IndexFunc(b.Versions, isStored)
 	switch {
 	case i < 0:
 		return yield("spec.versions[" + stored.Name + "].storage")
@@ -244,23 +249,28 @@ func narrowedSchema(path string, old, next *apiextensionsv1.JSONSchemaProps, yie
 	if old == nil || next == nil {
 		return old == next || yield(path)
 	}
-	if field := narrowedValue(old, next); field != "" && !yield(path+field) {
+	field := narrowedValue(old, next)
+	if field != "" && !yield(path+field) {
 		return false
 	}
+	return narrowedProperties(path+".properties", old, next, yield) &&
+		narrowedItems(path+".items", old.Items, next.Items, yield) &&
+		narrowedRest(path+".additionalProperties", old.AdditionalProperties, next.AdditionalProperties, yield)
+}
+
+// narrowedProperties compares the fields that two schemas describe. A further field takes something away if old kept
+// unknown fields.
+func narrowedProperties(path string, old, next *apiextensionsv1.JSONSchemaProps, yield func(string) bool) bool {
 	for _, name := range slices.Sorted(maps.Keys(old.Properties)) {
-		was, below := old.Properties[name], path+".properties["+name+"]"
-		if is, has := next.Properties[name]; !has {
-			if !yield(below) {
-				return false
-			}
-		} else if !narrowedSchema(below, &was, &is, yield) {
+		was, below := old.Properties[name], path+"["+name+"]"
+		is, exists := next.Properties[name]
+		switch {
+		case exists && !narrowedSchema(below, &was, &is, yield), !exists && !yield(below):
 			return false
 		}
 	}
-	if len(next.Properties) > len(old.Properties) && old.XPreserveUnknownFields != nil && *old.XPreserveUnknownFields && !yield(path+".properties") {
-		return false
-	}
-	return narrowedItems(path+".items", old.Items, next.Items, yield) && narrowedRest(path+".additionalProperties", old.AdditionalProperties, next.AdditionalProperties, yield)
+	keepsUnknown := old.XPreserveUnknownFields != nil && *old.XPreserveUnknownFields
+	return len(next.Properties) <= len(old.Properties) || !keepsUnknown || yield(path)
 }
 
 func narrowedItems(path string, was, is *apiextensionsv1.JSONSchemaPropsOrArray, yield func(string) bool) bool {
@@ -311,9 +321,12 @@ func narrowedValue(old, next *apiextensionsv1.JSONSchemaProps) string {
 	}
 	a.Nullable = a.Nullable || b.Nullable
 	for _, s := range [...]*apiextensionsv1.JSONSchemaProps{&a, &b} {
-		s.Description, s.Title, s.Example, s.ExternalDocs = "", "", nil, nil
-		s.Required, s.Enum, s.XValidations = nil, nil, nil
-		s.Properties, s.Items, s.AdditionalProperties = nil, nil, nil
+		s.Description, s.Title = "", ""
+		s.Example, s.ExternalDocs = nil, nil
+		s.Required, s.Enum = nil, nil
+		s.XValidations = nil
+		s.Properties, s.Items = nil, nil
+		s.AdditionalProperties = nil
 	}
 	switch {
 	case apiequality.Semantic.DeepEqual(a, b):

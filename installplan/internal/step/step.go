@@ -6,14 +6,13 @@ package step
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -89,34 +88,13 @@ type Target struct {
 	desired manifest.Manifest
 }
 
-// Messages about steps, and how they begin or end.
-const (
-	InvalidPlan     = "the InstallPlan contains invalid data"
-	WaitingPrefix   = "waiting for "
-	NotUnpacked     = " is not unpacked"
-	notServedPrefix = "api-server resource not found installing"
-	immutableMiddle = " exists and its "
-	immutableSuffix = " is immutable"
-	unmanagedMiddle = " exists, is not managed by OLM, and differs from the step"
-)
-
-// refusals are how the messages of what is found before anything is applied begin.
-var refusals = []string{
-	notServedPrefix, "Unable to find GVK in discovery: ", "pre-existing CRD owners found for ", "error checking crd owners for: ",
-	"a copy of ClusterServiceVersion ", "risk of data loss updating ", "error validating existing CRs against ",
-	"error generating ownerrefs for ", "error finding unpacked bundle configmap ", "error loading unpacked bundle configmap ",
-	"couldn't find unpacked step ", "failed to load bundle properties ",
-	"bundle ", "secret ", "serviceaccounts ", "CustomResourceDefinition ", WaitingPrefix, "object of step ",
-	"could not find any versions in the new CRD", "immutable: ",
+// Explain returns the message for a write of the target that failed with an error text.
+func (t *Target) Explain(text string) string {
+	return printable.Text(t.Kind.Explain(t.Key.Name, t.Observed != nil, text))
 }
 
-// IsRefusal reports whether a plan that failed with a message was refused before anything was applied, so that it may
-// heal when its steps are judged anew.
-func IsRefusal(message string) bool {
-	return slices.ContainsFunc(refusals, func(r string) bool { return strings.HasPrefix(message, r) }) ||
-		strings.Contains(message, unmanagedMiddle) ||
-		strings.HasSuffix(message, immutableSuffix) && strings.Contains(message, immutableMiddle)
-}
+// InvalidPlan is the message of OLM about a step that no plan can contain.
+const InvalidPlan = "the InstallPlan contains invalid data"
 
 func finishDeleting(key olmcore.Key) string {
 	return fmt.Sprintf("waiting for %s %s to finish deleting", key.Kind, key.Name)
@@ -124,7 +102,8 @@ func finishDeleting(key olmcore.Key) string {
 
 // unmanaged says that an unmanaged object is in the way, in which field it differs, and what to do about it.
 func unmanaged(t *Target, field string) Verdict {
-	return blocked("%s %s%s in %s; label it %s=true to hand it over, or remove it", t.Key.Kind, t.Key.Name, unmanagedMiddle, field, olmcore.LabelManaged)
+	return blocked("%s %s exists, is not managed by OLM, and differs from the step in %s; label it %s=true to hand it over, or remove it",
+		t.Key.Kind, t.Key.Name, field, olmcore.LabelManaged)
 }
 
 func path(i int) string { return fmt.Sprintf("status.plan[%d]", i) }

@@ -103,8 +103,9 @@ func newWorld(in Input) *world {
 	return w
 }
 
-// skipVersions marks the versions that the plan would install for a generated Subscription although another Subscription has
-// another version of the package. Two versions would stay beside each other, and nothing would follow the one of the plan.
+// skipVersions marks the versions that the plan would install for a generated Subscription although another
+// Subscription has another version of the package. Two versions would stay beside each other, and nothing would follow
+// the one of the plan.
 func (w *world) skipVersions() {
 	skipped := maps.Clone(w.TakenOver)
 	for _, s := range w.Plan.Status.Plan {
@@ -123,8 +124,8 @@ func (w *world) skipVersions() {
 	w.TakenOver = skipped
 }
 
-// subscriptionTo returns a Subscription of the namespace to a package that has another name, nil if there is none. A Subscription
-// with that name takes precedence, because the plan created it.
+// subscriptionTo returns a Subscription of the namespace to a package that has another name, nil if there is none. A
+// Subscription with that name takes precedence, because the plan created it.
 func (w *world) subscriptionTo(pkg, name string) (other *v1alpha1.Subscription) {
 	if pkg == "" {
 		return nil
@@ -247,8 +248,8 @@ func (w *world) chain(version *v1alpha1.ClusterServiceVersion) map[string]bool {
 	return chain
 }
 
-// handedOver returns the version of the plan that replaces an owner of a definition, directly or through others, and does not own
-// the definition any more; nil for none.
+// handedOver returns the version of the plan that replaces an owner of a definition, directly or through others, and
+// does not own the definition any more; nil for none.
 func (w *world) handedOver(owner, crd string) *v1alpha1.ClusterServiceVersion {
 	for _, name := range slices.Sorted(maps.Keys(w.described)) {
 		successor := w.described[name]
@@ -265,8 +266,8 @@ func (w *world) handedOver(owner, crd string) *v1alpha1.ClusterServiceVersion {
 	return nil
 }
 
-// waitsForItself reports whether versions of the plan take over definitions from each other in a circle. Each would wait until the
-// predecessor of the next is gone, which stays until its successor is installed.
+// waitsForItself reports whether versions of the plan take over definitions from each other in a circle. Each would
+// wait until the predecessor of the next is gone, which stays until its successor is installed.
 func (w *world) waitsForItself(version *v1alpha1.ClusterServiceVersion) bool {
 	seen := map[string]bool{}
 	for open := []*v1alpha1.ClusterServiceVersion{version}; len(open) > 0; open = open[1:] {
