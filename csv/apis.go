@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
@@ -96,38 +95,6 @@ func judgeOwnedAPIServices(in *Input) []v1alpha1.RequirementStatus {
 	}
 	slices.SortFunc(report, byName)
 	return report
-}
-
-// cannotAdopt is what OLM says of an owned APIService that is another's.
-const cannotAdopt = "unable to adopt APIService"
-
-// ownedPath is the field that describes the owned APIServices.
-const ownedPath = "spec.apiservicedefinitions.owned"
-
-// apiServiceConflict returns the message for the status if an owned APIService belongs to another owner, or if it is new
-// and its API group belongs to another; and the Diagnostic that explains it. Both are empty if the CSV may be installed.
-func (f *facts) apiServiceConflict() (message string, diagnostics []olmcore.Diagnostic) {
-	if !isCalled(f.csv) {
-		return "", nil
-	}
-	reason, why := ReasonAPIServiceConflict, f.apis.Conflict()
-	message = cannotAdopt
-	if why == "" {
-		reason, why = ReasonAPIGroupConflict, apiservice.Refusal(f.apis)
-		message = why
-	}
-	if why == "" {
-		return "", nil
-	}
-	return message, []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, reason, olmcore.RefOf(f.csv), ownedPath, "%s", why)}
-}
-
-// sharedGroups returns a Diagnostic for each APIService of the CSV that exists and would not be created today.
-func sharedGroups(f *facts) (diagnostics []olmcore.Diagnostic) {
-	for _, why := range apiservice.Shared(f.apis) {
-		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonAPIGroupShared, olmcore.RefOf(f.csv), ownedPath, "%s", why))
-	}
-	return diagnostics
 }
 
 // judgeNativeAPIs has the entries in the order of the spec.

@@ -51,8 +51,8 @@ type report [][]v1alpha1.RequirementStatus
 // entries are status.requirementStatus.
 func (r report) entries() []v1alpha1.RequirementStatus { return slices.Concat(r...) }
 
-// met reports whether all is met.
-func (r report) met() bool { return !slices.ContainsFunc(r, isAnyUnmet) }
+// isMet reports whether all requirements are met.
+func (r report) isMet() bool { return !slices.ContainsFunc(r, isAnyUnmet) }
 
 func (t table) gather(r *read.Reads, in *Input) {
 	for _, row := range t {
