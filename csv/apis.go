@@ -188,13 +188,16 @@ var customResourceDefinitions = requirement{
 	},
 	judge:    judgeDefinitions,
 	concerns: concernEvery[*apiextensionsv1.CustomResourceDefinition],
-	// The CRD of an upgrade is applied before the new version is installed, and may have dropped the old one.
-	takenBy: func(in *Input, _ *version, r v1alpha1.RequirementStatus) bool {
-		return strings.HasPrefix(r.Message, versionNotServed) && owned.Describes(in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned, r.Name)
-	},
+	takenBy:  servesNewerVersions,
 }
 
-const versionNotServed = "CRD version not served"
+// servesNewerVersions reports whether an owned CRD exists that does not serve the versions of this CSV: the CRD of an
+// upgrade is applied before the new CSV is installed, and may serve only newer versions. Of the CRDs that exist, only
+// these are reported as not present.
+func servesNewerVersions(in *Input, _ *version, r v1alpha1.RequirementStatus) bool {
+	_, exists := owned.Find(in.CustomResourceDefinitions.Items, "", r.Name)
+	return exists && r.Status == notPresent && owned.Describes(in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned, r.Name)
+}
 
 // judgeDefinitions has one entry for each name, sorted. Of a CRD that is owned and required the owned descriptions
 // count.
@@ -244,9 +247,9 @@ func judgeDefinition(in *Input, crd *apiextensionsv1.CustomResourceDefinition, d
 	slices.Sort(unserved)
 	switch {
 	case len(unserved) > 0 && len(described) > 1:
-		return notPresent, versionNotServed + ": " + strings.Join(slices.Compact(unserved), ", ")
+		return notPresent, "CRD version not served: " + strings.Join(slices.Compact(unserved), ", ")
 	case len(unserved) > 0:
-		return notPresent, versionNotServed
+		return notPresent, "CRD version not served"
 	case !isTrue(crd, apiextensionsv1.Established) || !isTrue(crd, apiextensionsv1.NamesAccepted):
 		return notAvailable, "CRD is present but the Established condition is False (not available)"
 	}

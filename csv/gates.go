@@ -35,7 +35,9 @@ func updateMetadata(f *facts) (decision, bool) {
 	after := f.csv.DeepCopy()
 	cause := olmcore.Cause{Reason: ReasonFinalizerMissing, Message: "cleanup must run before this ClusterServiceVersion goes"}
 	if hasFinalizer {
-		cause = olmcore.Cause{Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + f.group.Name + " does"}
+		cause = olmcore.Cause{
+			Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + f.group.Name + " does",
+		}
 	} else {
 		after.Finalizers = append(after.Finalizers, cleanup.Finalizer)
 	}
@@ -113,7 +115,8 @@ func waitForTargets(f *facts) (decision, bool) {
 }
 
 func failWithoutTargets(f *facts) (decision, bool) {
-	return fail(v1alpha1.CSVReasonNoTargetNamespaces, "no targetNamespaces are matched operatorgroups namespace selection"), len(f.targets) == 0
+	const message = "no targetNamespaces are matched operatorgroups namespace selection"
+	return fail(v1alpha1.CSVReasonNoTargetNamespaces, message), len(f.targets) == 0
 }
 
 func rejectInstallModes(f *facts) (decision, bool) {
@@ -150,7 +153,8 @@ func failWithAPIConflict(f *facts) (decision, bool) {
 	case f.claim.Conflict != nil && !f.claim.Listed:
 		d = fail(v1alpha1.CSVReasonInterOperatorGroupOwnerConflict, "intersecting operatorgroups provide the same apis")
 	case f.group.Spec.StaticProvidedAPIs && (f.claim.Lost || addsToGroup(f)):
-		d = fail(v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, "static provided api operatorgroup cannot be modified by these apis")
+		d = fail(v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs,
+			"static provided api operatorgroup cannot be modified by these apis")
 	default:
 		return decision{}, false
 	}

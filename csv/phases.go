@@ -212,7 +212,8 @@ func findConflict(f *facts) conflict {
 	if c := findAPIServiceConflict(f); c.reason != "" {
 		return c
 	}
-	problem := deployment.Conflict(f.csv, f.chain.Relatives, f.in.Neighbours.Items, f.in.Deployments.Items, f.in.Config.AdoptForeignDeployments)
+	adopts := f.in.Config.AdoptForeignDeployments
+	problem := deployment.Conflict(f.csv, f.chain.Relatives, f.in.Neighbours.Items, f.in.Deployments.Items, adopts)
 	if problem != "" {
 		return conflict{reason: v1alpha1.CSVReasonOwnerConflict, message: problem}
 	}
@@ -249,7 +250,8 @@ func waitForPredecessor(f *facts) (decision, bool) {
 }
 
 func startInstallation(*facts) (decision, bool) {
-	return move(v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVReasonRequirementsMet, "all requirements found, attempting install").reporting(), true
+	const message = "all requirements found, attempting install"
+	return move(v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVReasonRequirementsMet, message).reporting(), true
 }
 
 // install writes the objects of the operator. The CSV is Installing once all of them are observed.
@@ -377,8 +379,8 @@ func judgeFailed(f *facts) (decision, bool) {
 
 // deleteReplaced begins to delete a version once a later one is installed, the oldest version first.
 func deleteReplaced(f *facts) (decision, bool) {
-	return move(v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonReplaced,
-		"has been replaced by a newer ClusterServiceVersion that has successfully installed."), f.chain.Followed && f.chain.Predecessor == nil
+	const message = "has been replaced by a newer ClusterServiceVersion that has successfully installed."
+	return move(v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonReplaced, message), f.chain.Followed && f.chain.Predecessor == nil
 }
 
 func waitForOlderVersions(f *facts) (decision, bool) {
@@ -400,5 +402,6 @@ func reinstallWithoutSuccessor(f *facts) (decision, bool) {
 }
 
 func deleteCSV(f *facts) (decision, bool) {
-	return f.stay().write(olmcore.DeleteOf(f.csv, olmcore.Cause{Reason: ReasonReplaced, Message: "a newer version has been installed"})), true
+	cause := olmcore.Cause{Reason: ReasonReplaced, Message: "a newer version has been installed"}
+	return f.stay().write(olmcore.DeleteOf(f.csv, cause)), true
 }

@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/olmcore/olm/csv/certificate"
@@ -50,7 +52,8 @@ type Outcome struct {
 func Reconcile(in Input) (Outcome, error) {
 	if in.Checkpoint != nil && in.Issued == nil {
 		if wait, same := in.cover(in.Checkpoint.Compare(in.Now)).Holds(); same {
-			return Outcome{Result: olmcore.Result{RequeueAfter: wait}, Judged: in.Judged, Inspected: in.Inspected, Checkpoint: in.Checkpoint}, nil
+			rest := olmcore.Result{RequeueAfter: wait}
+			return Outcome{Result: rest, Judged: in.Judged, Inspected: in.Inspected, Checkpoint: in.Checkpoint}, nil
 		}
 	}
 	return reconcileChanged(in)
@@ -136,14 +139,19 @@ func statusAfter(f *facts, d decision) *version {
 	if isNewReport {
 		after.Status.RequirementStatus = report
 	}
-	switch {
-	case d.renewAt == nil:
-	case d.renewAt.IsZero():
-		after.Status.CertsLastUpdated, after.Status.CertsRotateAt = nil, nil
-	default:
-		after.Status.CertsLastUpdated, after.Status.CertsRotateAt = new(olmcore.Timestamp(f.now)), new(olmcore.Timestamp(*d.renewAt))
+	if d.renewAt != nil {
+		after.Status.CertsLastUpdated, after.Status.CertsRotateAt = certificateTimes(*d.renewAt, f.now)
 	}
 	return &after
+}
+
+// certificateTimes returns status.certsLastUpdated and status.certsRotateAt. They are nil if no certificate must be
+// renewed.
+func certificateTimes(renewAt, now time.Time) (lastUpdated, rotateAt *metav1.Time) {
+	if renewAt.IsZero() {
+		return nil, nil
+	}
+	return new(olmcore.Timestamp(now)), new(olmcore.Timestamp(renewAt))
 }
 
 // newReport returns the entries for status.requirementStatus, and whether they differ from the recorded ones.

@@ -173,7 +173,8 @@ func keptDiagnostics(f *facts) []olmcore.Diagnostic {
 	}
 	diagnostics := f.services.webhooks.Diagnostics()
 	for _, why := range apiservice.Shared(f.services.apis) {
-		diagnostics = append(diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonAPIGroupShared, olmcore.RefOf(f.csv), ownedAPIServicesPath, "%s", why))
+		shared := olmcore.Diagnose(olmcore.Warning, ReasonAPIGroupShared, olmcore.RefOf(f.csv), ownedAPIServicesPath, "%s", why)
+		diagnostics = append(diagnostics, shared)
 	}
 	return diagnostics
 }
@@ -251,7 +252,8 @@ func certificateInstallation(f *facts, tries deployment.Tries) deployment.Instal
 
 // certificatesMissing returns the Diagnostic about certificates without which nothing is installed.
 func certificatesMissing(f *facts) []olmcore.Diagnostic {
-	return certificatesNeeded(f.csv, f.services.certificates.Requests, "nothing is installed until certificates are issued for the deployments %s")
+	const format = "nothing is installed until certificates are issued for the deployments %s"
+	return certificatesNeeded(f.csv, f.services.certificates.Requests, format)
 }
 
 // certificatesNeeded returns the Diagnostic for some requests, and none if there are no requests. format contains one
@@ -351,7 +353,8 @@ func serviceHealth(f *facts, state deployment.State, to phase, reason v1alpha1.C
 		return move(ifMissing, reason, webhooksMissing), deployment.Missing
 	case state == deployment.Healthy && len(certificates) > 0:
 		_, target, _ := certificates[0].Describe()
-		return move(v1alpha1.CSVPhaseInstallReady, reason, fmt.Sprintf("installing: %s %s is not as it should be", target.Kind, target.Name)), deployment.Outdated
+		outdated := fmt.Sprintf("installing: %s %s is not as it should be", target.Kind, target.Name)
+		return move(v1alpha1.CSVPhaseInstallReady, reason, outdated), deployment.Outdated
 	}
 	// 2. These need time, possibly because one of the above is missing.
 	if state != deployment.Healthy && state != deployment.Waiting {

@@ -291,6 +291,7 @@ func waitForList(f *facts, wasRead bool, list string) (d decision, decided bool)
 	if wasRead {
 		return decision{}, false
 	}
-	return f.stay().named(ruleNotObserved).requeue(unreadPace).diagnose(
-		olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(f.csv), "", "the list of %s was not read, so nothing is decided", list)), true
+	unread := olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(f.csv), "",
+		"the list of %s was not read, so nothing is decided", list)
+	return f.stay().named(ruleNotObserved).requeue(unreadPace).diagnose(unread), true
 }
