@@ -178,49 +178,39 @@ func (in *Input) validate() error {
 	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
 		return err
 	}
-	return cmp.Or(in.Config.Validate(), in.validateLists(), in.Serving.Validate())
+	lists := olmcore.ValidateLists()
+	in.lists(&lists)
+	return cmp.Or(in.Config.Validate(), lists.Err())
 }
 
-// validateLists asks each list of the Input; package cleanup asks those of Deletion.
-func (in *Input) validateLists() error {
-	return cmp.Or(
-		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
-		olmcore.ValidateList("OtherGroups", in.OtherGroups),
-		olmcore.ValidateList("OtherProviders", in.OtherProviders),
-		olmcore.ValidateList("Neighbours", in.Neighbours),
-		olmcore.ValidateList("Subscriptions", in.Subscriptions),
-		olmcore.ValidateList("OperatorConditions", in.OperatorConditions),
-		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
-		olmcore.ValidateList("GroupDefinitions", in.GroupDefinitions),
-		olmcore.ValidateList("APIServices", in.APIServices),
-		olmcore.ValidateList("ServiceAccounts", in.ServiceAccounts),
-		olmcore.ValidateList("Roles", in.Roles),
-		olmcore.ValidateList("RoleBindings", in.RoleBindings),
-		olmcore.ValidateList("ClusterRoles", in.ClusterRoles),
-		olmcore.ValidateList("ClusterRoleBindings", in.ClusterRoleBindings),
-		olmcore.ValidateList("Deployments", in.Deployments),
-	)
+// lists names every list of objects once, except those of Deletion, which package cleanup visits. To add a list, add a
+// field and a row. ServedAPIs and Grants are no such lists: they may contain the result of an incomplete read.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
+	olmcore.VisitList(v, "OtherGroups", &in.OtherGroups, olmcore.Optional)
+	olmcore.VisitList(v, "OtherProviders", &in.OtherProviders, olmcore.Optional)
+	olmcore.VisitList(v, "Neighbours", &in.Neighbours, olmcore.Optional)
+	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Optional)
+	olmcore.VisitList(v, "OperatorConditions", &in.OperatorConditions, olmcore.Optional)
+	olmcore.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, olmcore.Optional)
+	olmcore.VisitList(v, "GroupDefinitions", &in.GroupDefinitions, olmcore.Optional)
+	olmcore.VisitList(v, "APIServices", &in.APIServices, olmcore.Optional)
+	olmcore.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, olmcore.Optional)
+	olmcore.VisitList(v, "Roles", &in.Roles, olmcore.Optional)
+	olmcore.VisitList(v, "RoleBindings", &in.RoleBindings, olmcore.Optional)
+	olmcore.VisitList(v, "ClusterRoles", &in.ClusterRoles, olmcore.Optional)
+	olmcore.VisitList(v, "ClusterRoleBindings", &in.ClusterRoleBindings, olmcore.Optional)
+	olmcore.VisitList(v, "Deployments", &in.Deployments, olmcore.Optional)
+	in.Serving.VisitLists(v)
 }
 
-// cover hands every field to a Coverage but Now, and what changes no answer.
+// cover covers every field except Now, Issued, Inspected, Checkpoint and Deletion, which do not change the outcome of a
+// CSV at rest.
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	lists := olmcore.CoverLists(c)
+	in.lists(&lists)
+	c = lists.Coverage()
 	olmcore.CoverObject(&c, in.ClusterServiceVersion)
-	olmcore.CoverObjects(&c, in.OperatorGroups)
-	olmcore.CoverObjects(&c, in.OtherGroups)
-	olmcore.CoverObjects(&c, in.OtherProviders)
-	olmcore.CoverObjects(&c, in.Neighbours)
-	olmcore.CoverObjects(&c, in.Subscriptions)
-	olmcore.CoverObjects(&c, in.OperatorConditions)
-	olmcore.CoverObjects(&c, in.CustomResourceDefinitions)
-	olmcore.CoverObjects(&c, in.GroupDefinitions)
-	olmcore.CoverObjects(&c, in.APIServices)
-	olmcore.CoverObjects(&c, in.ServiceAccounts)
-	olmcore.CoverObjects(&c, in.Roles)
-	olmcore.CoverObjects(&c, in.RoleBindings)
-	olmcore.CoverObjects(&c, in.ClusterRoles)
-	olmcore.CoverObjects(&c, in.ClusterRoleBindings)
-	olmcore.CoverObjects(&c, in.Deployments)
-	in.Serving.Cover(&c)
 	olmcore.CoverValue(&c, in.KubernetesVersion)
 	olmcore.CoverObserved(&c, in.ServedAPIs)
 	olmcore.CoverObserved(&c, in.Grants)
