@@ -74,45 +74,66 @@ type facts struct {
 func factsOf(in *Input) *facts {
 	c := in.ClusterServiceVersion
 	f := &facts{
-		Input: in, c: c, age: owned.Since(c.DeletionTimestamp, in.Now), mode: ModeUninstall, superseded: isSuperseded(in),
-		peers: peersOf(in), terminating: map[string]bool{}, reach: reachOf(in), labelled: map[Stage]found{},
+		Input: in, c: c, age: owned.Since(c.DeletionTimestamp, in.Now), superseded: isSuperseded(in),
+		peers: peersOf(in), terminating: terminatingNamespaces(in), reach: reachOf(in),
 	}
-	for _, n := range in.Namespaces.Items {
-		if n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
-			f.terminating[n.Name] = true
-		}
-	}
-	switch {
-	case slices.Contains(c.Finalizers, metav1.FinalizerOrphanDependents):
-		f.mode = ModeOrphan
-	case f.terminating[c.Namespace]:
-		f.mode = ModeNamespaceGone
-	case f.superseded:
-		f.mode = ModeSuperseded
-	}
+	f.mode = f.observeMode()
 	if value := c.Annotations[AnnotationCleanup]; value == OverrideAbandon || value == OverrideSkipOperands {
 		f.override = value
 	}
+	f.labelled = f.observeLabelled()
+	return f
+}
+
+func terminatingNamespaces(in *Input) map[string]bool {
+	terminating := map[string]bool{}
+	for _, n := range in.Namespaces.Items {
+		if n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
+			terminating[n.Name] = true
+		}
+	}
+	return terminating
+}
+
+func (f *facts) observeMode() Mode {
+	switch {
+	case slices.Contains(f.c.Finalizers, metav1.FinalizerOrphanDependents):
+		return ModeOrphan
+	case f.terminating[f.c.Namespace]:
+		return ModeNamespaceGone
+	case f.superseded:
+		return ModeSuperseded
+	}
+	return ModeUninstall
+}
+
+// observeLabelled returns the cluster-scoped objects of the ClusterServiceVersion by the stage that deletes them or hands
+// them over.
+func (f *facts) observeLabelled() map[Stage]found {
 	sharers := shared.NewIndex(shared.Sources{
-		ClusterServiceVersions: in.Sharers.Items, InstallPlans: in.InstallPlans.Items, OperatorGroups: in.SharerGroups.Items,
+		ClusterServiceVersions: f.Sharers.Items, InstallPlans: f.InstallPlans.Items, OperatorGroups: f.SharerGroups.Items,
 	})
-	for _, o := range in.ClusterObjects.Items {
+	labelled := map[Stage]found{}
+	for _, o := range f.ClusterObjects.Items {
 		key := olmcore.KeyOf(o)
-		belongs := owned.ByIncarnation(c).Owns(o.GetLabels()) || f.isLeftToCoOwner(o)
-		if !belongs || f.isYounger(o) || !countsByLabel(key) {
+		isOurs := owned.ByIncarnation(f.c).Owns(o.GetLabels()) || f.isLeftToCoOwner(o)
+		if !isOurs || f.isYounger(o) || !countsByLabel(key) {
 			continue
 		}
-		all := f.labelled[stageOf(key)]
-		if owned.ByAnother(o.GetOwnerReferences(), c.UID) {
+		stage := stageOf(key)
+		all := labelled[stage]
+		nextOwner := sharers.NextOwnerOf(o)
+		switch {
+		case owned.ByAnother(o.GetOwnerReferences(), f.c.UID):
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "owned by another ClusterServiceVersion"))
-		} else if nextOwner := sharers.NextOwnerOf(o); nextOwner != nil && o.GetDeletionTimestamp() == nil && stageOf(key) != "" {
+		case nextOwner != nil && o.GetDeletionTimestamp() == nil && stage != "":
 			all.targets = append(all.targets, handoverOf(f, o, nextOwner))
-		} else {
+		default:
 			all.targets = append(all.targets, deletionOf(f, o))
 		}
-		f.labelled[stageOf(key)] = all
+		labelled[stage] = all
 	}
-	return f
+	return labelled
 }
 
 // isSuperseded never depends on what the cleanup itself writes into the status.

@@ -105,12 +105,8 @@ func Of(s Source) (p Plan) {
 		}
 		services[ServiceName(name)] = name
 		p.Renew = cmp.Or(p.Renew, r.renew())
-		if at := r.health.RenewAt; !at.IsZero() && (p.RenewAt.IsZero() || at.Before(p.RenewAt)) {
-			p.RenewAt = at
-		}
-		if wait := r.waits(); wait > 0 && (p.Wait == 0 || wait < p.Wait) {
-			p.Wait = wait
-		}
+		p.RenewAt = earlier(p.RenewAt, r.health.RenewAt)
+		p.Wait = olmcore.Nearest(p.Wait, r.waits())
 		if request, needed := r.request(); needed && !r.isIssued {
 			p.Requests = append(p.Requests, request)
 		}
@@ -132,6 +128,14 @@ func Of(s Source) (p Plan) {
 		p.Install = append(p.Install, objects...)
 	}
 	return p
+}
+
+// earlier returns the earlier of two times. The zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has none. A

@@ -201,7 +201,8 @@ func (s Source) reverted() (actions []olmcore.Action) {
 	return actions
 }
 
-// conversion returns what makes a CRD convert as described, nil for nothing.
+// conversion returns the update that makes a CRD convert as described, or the problem that prevents it. Both are empty if
+// nothing is left to do.
 func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name string, w *description) (olmcore.Action, string) {
 	switch {
 	case crd == nil:
@@ -211,11 +212,7 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	case crd.Spec.PreserveUnknownFields:
 		return nil, "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion"
 	}
-	var have []byte
-	if config := clientConfig(crd); f.calledBy(config) && config.Service.Name == backend.ServiceName(w.DeploymentName) {
-		have = config.CABundle
-	}
-	want := f.desiredConversion(w, have)
+	want := f.desiredConversion(w, f.conversionBundle(crd, w))
 	if want.Webhook.ClientConfig.CABundle == nil {
 		return nil, "" // not to be made yet
 	}
@@ -238,6 +235,15 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	return olmcore.UpdateOf(crd, after, olmcore.Cause{
 		Reason: ReasonInstall, Message: "CRD " + name + " is not converted as ClusterServiceVersion " + f.CSV.Name + " describes it",
 	}), ""
+}
+
+// conversionBundle returns the caBundle of a CRD if it calls the Deployment of a description. Otherwise it is empty.
+func (f *facts) conversionBundle(crd *apiextensionsv1.CustomResourceDefinition, w *description) []byte {
+	config := clientConfig(crd)
+	if f.calledBy(config) && config.Service.Name == backend.ServiceName(w.DeploymentName) {
+		return config.CABundle
+	}
+	return nil
 }
 
 func (f *facts) desiredConversion(w *description, have []byte) *apiextensionsv1.CustomResourceConversion {
