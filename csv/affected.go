@@ -27,12 +27,12 @@ import (
 )
 
 // Affected returns the keys of the CSVs whose outcome may change if o is added, changed or deleted. A key with an empty
-// Name stands for every CSV of the Namespace, the zero key for every CSV (olmcore.ExpandKeys). Call it for the old and the
-// new object and use both results. Concerned narrows keys that stand for several CSVs.
+// Name stands for every CSV of the Namespace, the zero key for every CSV (olmcore.ExpandKeys). Call it for the old and
+// the new object and use both results. Concerned narrows keys that stand for several CSVs.
 //
-// A cleanup also waits for other objects, such as CSVs of other namespaces that use the same CRDs, and instances of CRDs
-// without owner labels. It observes them again after at most a minute. A CSV whose APIService is disrupted observes Pods
-// again after ten seconds.
+// A cleanup also waits for other objects, such as CSVs of other namespaces that use the same CRDs, and instances of
+// CRDs without owner labels. It observes them again after at most a minute. A CSV whose APIService is disrupted
+// observes Pods again after ten seconds.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.RefOf(o).Kind == "" {
 		return nil
@@ -49,8 +49,8 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return distinct
 }
 
-// relation is one row of the table of kinds that matter to CSVs besides the requirements. It returns the keys of the CSVs
-// to which an object matters, and whether these include its owners. Objects of other kinds have no keys.
+// relation is one row of the table of kinds that matter to CSVs besides the requirements. It returns the keys of the
+// CSVs to which an object matters, and whether these include its owners. Objects of other kinds have no keys.
 type relation func(o olmcore.Object) (keys []types.NamespacedName, includesOwners bool)
 
 // relations is the table. To add a kind, add a row.
@@ -223,8 +223,8 @@ func ofAPIGroup(name string) olmcore.Term   { return olmcore.Term{Of: "API group
 
 var unsettled = olmcore.Term{Of: "unsettled"}
 
-// Concerned returns the original CSVs that a change concerns. Use it if Affected, which knows one object alone, returns a key
-// that stands for several CSVs. old is nil if it is not known.
+// Concerned returns the original CSVs that a change concerns. Use it if Affected, which knows one object alone, returns
+// a key that stands for several CSVs. old is nil if it is not known.
 func Concerned(old, next olmcore.Object) olmcore.Concern[*v1alpha1.ClusterServiceVersion] {
 	of, isKnown := concernedBy(old, next)
 	if !isKnown {
@@ -244,8 +244,8 @@ func Concerned(old, next olmcore.Object) olmcore.Concern[*v1alpha1.ClusterServic
 	return of
 }
 
-// concernedBy returns the CSVs that a change concerns, without the owners of the object. isKnown is false for a kind whose
-// change concerns every CSV.
+// concernedBy returns the CSVs that a change concerns, without the owners of the object. isKnown is false for a kind
+// whose change concerns every CSV.
 func concernedBy(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion], isKnown bool) {
 	switch next := next.(type) {
 	case *operatorsv1.OperatorGroup:
@@ -262,8 +262,8 @@ func concernedBy(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.Cluster
 	return of, false
 }
 
-// concernedByGroup returns the CSVs of the namespace of an OperatorGroup, and those that provide an API that it lists or
-// listed. before may be nil.
+// concernedByGroup returns the CSVs of the namespace of an OperatorGroup, and those that provide an API that it lists
+// or listed. before may be nil.
 func concernedByGroup(before, next *operatorsv1.OperatorGroup) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
 	listed := sets.Set[group.API]{}
 	for _, g := range []*operatorsv1.OperatorGroup{before, next} {

@@ -18,7 +18,29 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// The functions of this file are those of the rows in gates, in the same order.
+// gates contains the rows that are tried before the phase machine. Their functions follow in the same order. A CSV that
+// is leaving needs no valid spec and no OperatorGroup.
+var gates = []rule{
+	{Name: ruleNotObserved, From: everyPhase, Decide: waitForNeighbours},
+	{Name: ruleMetadata, From: everyPhase, Decide: updateMetadata},
+	{Name: "TakenOver", From: notLeaving, To: replacing, Decide: replaceTakenOver},
+	{Name: "PermissionsRefused", From: failed, To: pending, Decide: waitForPermissions},
+	{Name: "InvalidSpec", From: notLeaving, To: failed, Decide: rejectSpec},
+	{Name: ruleNotObserved, From: notLeaving, Decide: waitForGroups},
+	{Name: "NoOperatorGroup", From: notLeaving, To: failed, Decide: failWithoutGroup},
+	{Name: "TooManyOperatorGroups", From: notLeaving, To: failed, Decide: failWithManyGroups},
+	{Name: "OperatorGroupNotReady", From: notLeaving, Decide: waitForTargets},
+	{Name: "NoTargetNamespaces", From: notLeaving, To: failed, Decide: failWithoutTargets},
+	{Name: "InvalidInstallModes", From: notLeaving, To: failed, Decide: rejectInstallModes},
+	{Name: "UnsupportedOperatorGroup", From: notLeaving, To: failed, Decide: rejectTargets},
+	{Name: ruleNotObserved, From: notLeaving, Decide: waitForOtherGroups},
+	{Name: "APIConflict", From: notLeaving, To: failed, Decide: failWithAPIConflict},
+	{Name: "RemoveProvidedAPIs", From: notLeaving, Decide: removeAPIs},
+	{Name: "AddProvidedAPIs", From: notLeaving, Decide: addAPIs},
+}
+
+// ruleMetadata is the name of the row that writes the metadata of the CSV. The status is written by the next call.
+const ruleMetadata = "MetadataOutdated"
 
 func waitForNeighbours(f *facts) (decision, bool) {
 	return waitForList(f, f.in.Neighbours.Complete, "ClusterServiceVersions")
@@ -81,6 +103,24 @@ func apiLabels(c *version) map[string]string {
 
 // replaceTakenOver keeps a CSV from being installed over a version that replaces it.
 func replaceTakenOver(f *facts) (decision, bool) { return beingReplaced(f.chain.TakenOver) }
+
+// waitForPermissions holds a CSV that lacks permissions until something changes that may grant them. From time to time
+// it decides nothing, and installAgain repeats the installation, because not every grant can be observed.
+func waitForPermissions(f *facts) (decision, bool) {
+	if !isRefused(f.csv) {
+		return decision{}, false
+	}
+	now := judgedBy(f.in)
+	if f.in.Judged != nil && now != nil && !now.sameRights(f.in.Judged) {
+		return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonDetectedClusterChange, "Cluster resources changed state"), true
+	}
+	tries := triesOf(f)
+	left := tries.Held().RequeueAfter
+	if at := f.csv.Status.LastTransitionTime; len(tries.Attempts) == 0 && at != nil {
+		left = deployment.RefusedRetry.After(1) - f.sinceTransition()
+	}
+	return f.stay().requeue(left), left > 0
+}
 
 func rejectSpec(f *facts) (decision, bool) {
 	problem := specError(f.csv)

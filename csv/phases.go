@@ -3,8 +3,9 @@
 package csv
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -17,10 +18,50 @@ import (
 	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// The functions of this file are those of the rows in rules, in the same order.
+// rules contains the rows of the phase machine. They are tried if no gate decides. Their functions follow in the same
+// order, except those that install, in installation.go, and those that judge the health of the operator, in health.go.
+var rules = []rule{
+	{Name: "New", From: none, To: pending, Decide: startPending},
+
+	{Name: "BeingReplaced", From: succeeded, To: replacing, Decide: allowReplacement},
+	{Name: "FailForward", From: failed, To: replacing, Decide: failForward},
+	{Name: ruleNotObserved, From: pending, Decide: waitForRequirementLists},
+	{Name: "NotUpgradeable", From: pending, To: pending, Decide: waitUntilUpgradeable},
+	{Name: "InvalidStrategy", From: alive, To: failed, Decide: rejectStrategy},
+	{Name: "ServiceAccountMissing", From: running, Decide: waitForAccount},
+	{Name: ruleNotObserved, From: succeeded, Decide: waitForServiceLists},
+	{Name: "APIServiceIssue", From: succeeded, To: failed, Decide: failWithAPIServiceIssue},
+	{Name: "CertificatesDue", From: succeeded, To: pending, Decide: rotateCertificates},
+	{Name: "GatePassed", From: failed, To: pending, Decide: leaveGate},
+	{Name: ruleNotObserved, From: slices.Concat(succeeded, failed), Decide: waitForRequirementLists},
+	{Name: "UpgradeBegan", From: slices.Concat(pending, failed), To: replacing, Decide: allowStartedUpgrade},
+	{Name: "NeverRan", From: pending, To: replacing, Decide: replaceUnstarted},
+	{Name: "RequirementsNotMet", From: succeeded, To: failed, Decide: failWithoutRequirements},
+	{Name: "RequirementsNotMet", From: slices.Concat(pending, failed), To: pending, Decide: waitForRequirements},
+	{Name: ruleNotObserved, From: alive, Decide: waitForDeploymentLists},
+	{Name: ruleNotObserved, From: pending, Decide: waitForServiceLists},
+	{Name: "Conflict", From: slices.Concat(pending, installReady, failed), To: failed, Decide: failWithConflict},
+	{Name: ruleNotObserved, From: slices.Concat(installReady, installing, failed), Decide: waitForServiceLists},
+	{Name: "InstallAgain", From: failed, To: slices.Concat(installing, succeeded, failed), Decide: installAgain},
+	{Name: "APIServicesReinstalled", From: failed, To: pending, Decide: reinstallAPIServices},
+	{Name: "CertificatesDue", From: failed, To: pending, Decide: rotateCertificates},
+	{Name: "WaitingForPredecessor", From: pending, To: pending, Decide: waitForPredecessor},
+	{Name: "RequirementsMet", From: pending, To: installReady, Decide: startInstallation},
+	{Name: "Install", From: installReady, To: slices.Concat(pending, installing, failed), Decide: install},
+	{Name: "Health", From: installing, To: alive, Decide: judgeInstalling},
+	{Name: "Health", From: succeeded, To: slices.Concat(pending, installReady, succeeded, failed), Decide: judgeSucceeded},
+	{Name: "Health", From: failed, To: slices.Concat(pending, installReady, succeeded, failed), Decide: judgeFailed},
+
+	{Name: "Replaced", From: replacing, To: deleting, Decide: deleteReplaced},
+	{Name: "WaitingForOlderVersions", From: replacing, Decide: waitForOlderVersions},
+	{Name: "WaitingForSuccessor", From: replacing, Decide: waitForSuccessor},
+	{Name: "SuccessorGone", From: replacing, To: pending, Decide: reinstallWithoutSuccessor},
+	{Name: "Delete", From: deleting, Decide: deleteCSV},
+}
 
 // startPending begins the life of a CSV.
 func startPending(f *facts) (decision, bool) {
@@ -105,6 +146,45 @@ func waitForAccount(f *facts) (decision, bool) {
 	d := f.stay().requeue(accountPace)
 	d.message = "waiting for OperatorGroup service account " + f.group.Spec.ServiceAccountName
 	return d, true
+}
+
+// waitForServiceLists waits for the lists of objects that webhooks and APIServices need. A Pending CSV needs only those
+// that tell which operator owns its APIServices.
+func waitForServiceLists(f *facts) (decision, bool) {
+	var lists []string
+	isPending := f.phase == v1alpha1.CSVPhasePending
+	if len(f.csv.Spec.APIServiceDefinitions.Owned) > 0 {
+		lists = read.Missing(f.in.APIServices, "APIServices")
+	}
+	if apiservice.NeedsClaims(f.services.apis) {
+		lists = append(lists, read.Missing(f.in.GroupDefinitions, "CustomResourceDefinitions of the owned API groups")...)
+	}
+	if isCalled(f.csv) && !isPending {
+		lists = append(lists, unreadServing(f.in)...)
+	}
+	if len(f.csv.Spec.WebhookDefinitions) > 0 && !isPending {
+		lists = append(lists, read.Missing(f.in.CustomResourceDefinitions, "CustomResourceDefinitions")...)
+	}
+	d, isUnread := waitForList(f, len(lists) == 0, strings.Join(lists[:min(1, len(lists))], ""))
+	if isPending {
+		d = d.reporting()
+	}
+	return d, isUnread
+}
+
+// failWithAPIServiceIssue leaves Succeeded if an object that was created for an owned APIService was changed.
+func failWithAPIServiceIssue(f *facts) (decision, bool) {
+	problem, _ := f.services.apis.Issue()
+	return fail(v1alpha1.CSVReasonAPIServiceResourceIssue, problem), problem != ""
+}
+
+// rotateCertificates installs again because a certificate must be replaced.
+func rotateCertificates(f *facts) (decision, bool) {
+	message := "CSV owns resources that require a cert refresh"
+	if f.phase == v1alpha1.CSVPhaseFailed {
+		message = "owned APIServices need cert refresh"
+	}
+	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsCertRotation, message), f.services.certificates.Renew != ""
 }
 
 // leaveGate ends a failure that a gate caused. All gates have just been passed.
@@ -239,6 +319,18 @@ func findAPIServiceConflict(f *facts) conflict {
 	return conflict{}
 }
 
+// reinstallAPIServices leaves Failed if another installation repairs the objects of the owned APIServices.
+func reinstallAPIServices(f *facts) (decision, bool) {
+	problem, isRepairable := f.services.apis.Issue()
+	switch {
+	case problem == "":
+		return decision{}, false
+	case !isRepairable:
+		return f.stay().requeue(f.retryIn(f.csv.Status.Phase)), true
+	}
+	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonAPIServiceResourcesNeedReinstall, problem), true
+}
+
 func waitForPredecessor(f *facts) (decision, bool) {
 	p := f.chain.Predecessor
 	if p == nil || p.Status.Phase == v1alpha1.CSVPhaseReplacing {
@@ -252,129 +344,6 @@ func waitForPredecessor(f *facts) (decision, bool) {
 func startInstallation(*facts) (decision, bool) {
 	const message = "all requirements found, attempting install"
 	return move(v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVReasonRequirementsMet, message).reporting(), true
-}
-
-// install writes the objects of the operator. The CSV is Installing once all of them are observed.
-func install(f *facts) (decision, bool) {
-	todo := installation(f)
-	switch {
-	case todo.Incomputable:
-		return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall, deployment.Bad).named("InstallFailed"), true
-	case todo.Failure != "":
-		return failInstallation(f, todo), true
-	case !todo.Done():
-		return continueInstallation(f, todo), true
-	}
-	return finishInstallation(f, todo), true
-}
-
-// installAgain repeats an installation that failed, while the CSV is Failed. A write that the API server called invalid
-// is not repeated until its content changes. Other failures are retried with backoff. If the operator becomes healthy
-// in the meantime, the CSV is Succeeded, unless the failed installation is a repair that Succeeded would start again at
-// once.
-func installAgain(f *facts) (decision, bool) {
-	if f.csv.Status.Reason != v1alpha1.CSVReasonComponentFailed && !isRefused(f.csv) {
-		return decision{}, false
-	}
-	d, state := health(f, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentFailed)
-	if state == deployment.Healthy && d.phase == v1alpha1.CSVPhaseSucceeded && !f.services.needsRepair() {
-		return d.write(f.services.trust()...).and(nextRenewal(f, d.phase)), true
-	}
-	todo := installation(f)
-	switch {
-	case todo.Incomputable:
-		return f.stay().requeue(f.retryIn(f.csv.Status.Phase)), true
-	case todo.Failure != "":
-		d = failInstallation(f, todo).write(deployment.Judge(f.services.trust(), triesOf(f)).Actions...)
-		if len(todo.Attempts) == 0 { // an object of another owner is in the way, and may disappear without an event
-			d = d.requeue(f.retryIn(d.phase))
-		}
-		return d, true
-	case !todo.Done():
-		return continueInstallation(f, todo), true
-	}
-	return finishInstallation(f, todo), true
-}
-
-// failInstallation reports an installation that failed. The status keeps a failure that was recorded later.
-func failInstallation(f *facts, todo deployment.Installation) decision {
-	d := fail(v1alpha1.CSVReasonComponentFailed, "install strategy failed: "+todo.Failure).named("InstallFailed")
-	if todo.NoRetry {
-		d = fail(v1alpha1.CSVReasonComponentFailedNoRetry, "install strategy failed: "+todo.Failure).named("InstallRefused")
-	}
-	if isReportedLater(&f.csv.Status, todo.FailedAt, f.now) {
-		d.reason, d.message = f.csv.Status.Reason, f.csv.Status.Message
-	}
-	return d.requeue(todo.RequeueAfter).remember(todo)
-}
-
-// isReportedLater reports whether a status contains a failed installation that ended no earlier than the given time.
-// Two managers remember different failures. Without this rule they would overwrite each other's message again and
-// again. A time that no clock within olmcore.ClockTolerance can have written does not count.
-func isReportedLater(s *v1alpha1.ClusterServiceVersionStatus, failedAt, now time.Time) bool {
-	isInstallation := s.Reason == v1alpha1.CSVReasonComponentFailed || s.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
-	return s.Phase == v1alpha1.CSVPhaseFailed && isInstallation && !failedAt.IsZero() && s.LastUpdateTime != nil &&
-		!olmcore.Timestamp(failedAt).After(s.LastUpdateTime.Time) && s.LastUpdateTime.Sub(now) <= olmcore.ClockTolerance
-}
-
-// continueInstallation runs the writes that are left, or waits.
-func continueInstallation(f *facts, todo deployment.Installation) decision {
-	d := f.stay().requeue(todo.RequeueAfter).write(todo.Actions...).diagnose(certificatesMissing(f)...).remember(todo)
-	d.requests = f.services.certificates.Requests
-	return d
-}
-
-// finishInstallation makes a CSV Installing.
-func finishInstallation(f *facts, todo deployment.Installation) decision {
-	d := move(v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonInstallSuccessful, "waiting for install components to report healthy").
-		named("Installed").
-		write(deployment.Removals(f.csv, f.in.Deployments.Items)...).
-		diagnose(kindMismatches(f.csv, f.in.CustomResourceDefinitions.Items)...).
-		remember(todo)
-	d.renewAt = newRenewalTime(f)
-	return d
-}
-
-// remember returns d with the writes of an installation, for the next call.
-func (d decision) remember(todo deployment.Installation) decision {
-	d.attempts = todo.Attempts
-	return d
-}
-
-// judgeInstalling waits until the operator is healthy, or InstallTimeout passes.
-func judgeInstalling(f *facts) (decision, bool) {
-	d, _ := health(f, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonWaiting)
-	left := cmp.Or(f.in.Config.InstallTimeout, DefaultInstallTimeout) - f.sinceTransition()
-	switch {
-	case d.phase == v1alpha1.CSVPhaseInstalling && left <= 0:
-		return fail(v1alpha1.CSVReasonInstallCheckFailed, "install timeout").named("InstallTimeout"), true
-	case d.phase == v1alpha1.CSVPhaseInstalling:
-		d = d.requeue(left)
-	}
-	return d.write(f.services.trust()...), true
-}
-
-// judgeSucceeded keeps a CSV Succeeded as long as its whole operator is healthy.
-func judgeSucceeded(f *facts) (decision, bool) {
-	d, state := health(f, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy)
-	if state == deployment.Healthy && isAnyUnmet(f.csv.Status.RequirementStatus) {
-		d = d.reporting()
-		d.refreshes = true
-	}
-	if state == deployment.Healthy {
-		d = d.write(deployment.Removals(f.csv, f.in.Deployments.Items)...).write(f.services.certificates.Settle...)
-	}
-	return d.write(f.services.trust()...).and(nextRenewal(f, d.phase)), true
-}
-
-// judgeFailed installs missing and outdated objects again. The CSV stays Failed if all objects are as desired and only
-// not available, as another installation would change nothing.
-func judgeFailed(f *facts) (decision, bool) {
-	d, state := health(f, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall)
-	if state == deployment.Waiting && d.phase == v1alpha1.CSVPhasePending {
-		d = fail(v1alpha1.CSVReasonComponentUnhealthy, d.message)
-	}
-	return d.write(f.services.trust()...).and(nextRenewal(f, d.phase)), true
 }
 
 // deleteReplaced begins to delete a version once a later one is installed, the oldest version first.

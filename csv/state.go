@@ -104,72 +104,8 @@ var (
 	everyPhase = slices.Concat(notLeaving, replacing, deleting)
 )
 
-// gates contains the rows that are tried before the phase machine. A CSV that is leaving needs no valid spec and no
-// OperatorGroup.
-var gates = []rule{
-	{Name: ruleNotObserved, From: everyPhase, Decide: waitForNeighbours},
-	{Name: ruleMetadata, From: everyPhase, Decide: updateMetadata},
-	{Name: "TakenOver", From: notLeaving, To: replacing, Decide: replaceTakenOver},
-	{Name: "PermissionsRefused", From: failed, To: pending, Decide: waitForPermissions},
-	{Name: "InvalidSpec", From: notLeaving, To: failed, Decide: rejectSpec},
-	{Name: ruleNotObserved, From: notLeaving, Decide: waitForGroups},
-	{Name: "NoOperatorGroup", From: notLeaving, To: failed, Decide: failWithoutGroup},
-	{Name: "TooManyOperatorGroups", From: notLeaving, To: failed, Decide: failWithManyGroups},
-	{Name: "OperatorGroupNotReady", From: notLeaving, Decide: waitForTargets},
-	{Name: "NoTargetNamespaces", From: notLeaving, To: failed, Decide: failWithoutTargets},
-	{Name: "InvalidInstallModes", From: notLeaving, To: failed, Decide: rejectInstallModes},
-	{Name: "UnsupportedOperatorGroup", From: notLeaving, To: failed, Decide: rejectTargets},
-	{Name: ruleNotObserved, From: notLeaving, Decide: waitForOtherGroups},
-	{Name: "APIConflict", From: notLeaving, To: failed, Decide: failWithAPIConflict},
-	{Name: "RemoveProvidedAPIs", From: notLeaving, Decide: removeAPIs},
-	{Name: "AddProvidedAPIs", From: notLeaving, Decide: addAPIs},
-}
-
-// ruleMetadata is the name of the row that writes the metadata of the CSV. The status is written by the next call.
-const ruleMetadata = "MetadataOutdated"
-
 // ruleNotObserved is the name of the rows that wait for a list that was not read.
 const ruleNotObserved = "NotObserved"
-
-// rules contains the rows of the phase machine. They are tried if no gate decides.
-var rules = []rule{
-	{Name: "New", From: none, To: pending, Decide: startPending},
-
-	{Name: "BeingReplaced", From: succeeded, To: replacing, Decide: allowReplacement},
-	{Name: "FailForward", From: failed, To: replacing, Decide: failForward},
-	{Name: ruleNotObserved, From: pending, Decide: waitForRequirementLists},
-	{Name: "NotUpgradeable", From: pending, To: pending, Decide: waitUntilUpgradeable},
-	{Name: "InvalidStrategy", From: alive, To: failed, Decide: rejectStrategy},
-	{Name: "ServiceAccountMissing", From: running, Decide: waitForAccount},
-	{Name: ruleNotObserved, From: succeeded, Decide: waitForServiceLists},
-	{Name: "APIServiceIssue", From: succeeded, To: failed, Decide: failWithAPIServiceIssue},
-	{Name: "CertificatesDue", From: succeeded, To: pending, Decide: rotateCertificates},
-	{Name: "GatePassed", From: failed, To: pending, Decide: leaveGate},
-	{Name: ruleNotObserved, From: slices.Concat(succeeded, failed), Decide: waitForRequirementLists},
-	{Name: "UpgradeBegan", From: slices.Concat(pending, failed), To: replacing, Decide: allowStartedUpgrade},
-	{Name: "NeverRan", From: pending, To: replacing, Decide: replaceUnstarted},
-	{Name: "RequirementsNotMet", From: succeeded, To: failed, Decide: failWithoutRequirements},
-	{Name: "RequirementsNotMet", From: slices.Concat(pending, failed), To: pending, Decide: waitForRequirements},
-	{Name: ruleNotObserved, From: alive, Decide: waitForDeploymentLists},
-	{Name: ruleNotObserved, From: pending, Decide: waitForServiceLists},
-	{Name: "Conflict", From: slices.Concat(pending, installReady, failed), To: failed, Decide: failWithConflict},
-	{Name: ruleNotObserved, From: slices.Concat(installReady, installing, failed), Decide: waitForServiceLists},
-	{Name: "InstallAgain", From: failed, To: slices.Concat(installing, succeeded, failed), Decide: installAgain},
-	{Name: "APIServicesReinstalled", From: failed, To: pending, Decide: reinstallAPIServices},
-	{Name: "CertificatesDue", From: failed, To: pending, Decide: rotateCertificates},
-	{Name: "WaitingForPredecessor", From: pending, To: pending, Decide: waitForPredecessor},
-	{Name: "RequirementsMet", From: pending, To: installReady, Decide: startInstallation},
-	{Name: "Install", From: installReady, To: slices.Concat(pending, installing, failed), Decide: install},
-	{Name: "Health", From: installing, To: alive, Decide: judgeInstalling},
-	{Name: "Health", From: succeeded, To: slices.Concat(pending, installReady, succeeded, failed), Decide: judgeSucceeded},
-	{Name: "Health", From: failed, To: slices.Concat(pending, installReady, succeeded, failed), Decide: judgeFailed},
-
-	{Name: "Replaced", From: replacing, To: deleting, Decide: deleteReplaced},
-	{Name: "WaitingForOlderVersions", From: replacing, Decide: waitForOlderVersions},
-	{Name: "WaitingForSuccessor", From: replacing, Decide: waitForSuccessor},
-	{Name: "SuccessorGone", From: replacing, To: pending, Decide: reinstallWithoutSuccessor},
-	{Name: "Delete", From: deleting, Decide: deleteCSV},
-}
 
 // decide returns the decision of the first row that decides. If none does, the recorded status stays.
 func decide(f *facts) decision {
