@@ -104,24 +104,6 @@ func apiLabels(c *version) map[string]string {
 // replaceTakenOver keeps a CSV from being installed over a version that replaces it.
 func replaceTakenOver(f *facts) (decision, bool) { return beingReplaced(f.chain.TakenOver) }
 
-// waitForPermissions holds a CSV that lacks permissions until something changes that may grant them. From time to time
-// it decides nothing, and installAgain repeats the installation, because not every grant can be observed.
-func waitForPermissions(f *facts) (decision, bool) {
-	if !isRefused(f.csv) {
-		return decision{}, false
-	}
-	now := judgedBy(f.in)
-	if f.in.Judged != nil && now != nil && !now.sameRights(f.in.Judged) {
-		return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonDetectedClusterChange, "Cluster resources changed state"), true
-	}
-	tries := triesOf(f)
-	left := tries.Held().RequeueAfter
-	if at := f.csv.Status.LastTransitionTime; len(tries.Attempts) == 0 && at != nil {
-		left = deployment.RefusedRetry.After(1) - f.sinceTransition()
-	}
-	return f.stay().requeue(left), left > 0
-}
-
 func rejectSpec(f *facts) (decision, bool) {
 	problem := specError(f.csv)
 	return fail(v1alpha1.CSVReasonInvalidStrategy, problem), problem != ""

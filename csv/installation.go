@@ -10,6 +10,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
+	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
@@ -261,7 +262,39 @@ func triesOf(f *facts) deployment.Tries {
 	return t
 }
 
+// waitForPermissions holds a CSV that lacks permissions until something changes that may grant them. From time to time
+// it decides nothing, and installAgain repeats the installation, because not every grant can be observed.
+func waitForPermissions(f *facts) (decision, bool) {
+	if !isRefused(f.csv) {
+		return decision{}, false
+	}
+	now := judgedBy(f.in)
+	if f.in.Judged != nil && now != nil && !now.sameRights(f.in.Judged) {
+		return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonDetectedClusterChange, "Cluster resources changed state"), true
+	}
+	tries := triesOf(f)
+	left := tries.Held().RequeueAfter
+	if at := f.csv.Status.LastTransitionTime; len(tries.Attempts) == 0 && at != nil {
+		left = deployment.RefusedRetry.After(1) - f.sinceTransition()
+	}
+	return f.stay().requeue(left), left > 0
+}
+
 // isRefused reports whether a CSV failed because permissions are missing.
 func isRefused(c *version) bool {
 	return c.Status.Phase == v1alpha1.CSVPhaseFailed && c.Status.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
+}
+
+// certificatesNeeded returns the Diagnostic for some requests, and none if there are no requests. format contains one
+// %s for the names of the Deployments.
+func certificatesNeeded(c *version, requests []certificate.Request, format string) []olmcore.Diagnostic {
+	if len(requests) == 0 {
+		return nil
+	}
+	var names []string
+	for _, r := range requests {
+		names = append(names, r.Deployment)
+	}
+	needed := olmcore.Diagnose(olmcore.Info, ReasonCertificatesNeeded, olmcore.RefOf(c), "", format, strings.Join(names, ", "))
+	return []olmcore.Diagnostic{needed}
 }

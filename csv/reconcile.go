@@ -15,7 +15,6 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/cleanup"
-	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -100,24 +99,6 @@ func outcome(f *facts, d decision) Outcome {
 		out.Diagnostics = slices.Concat(out.Diagnostics, keptDiagnostics(f))
 	}
 	return out
-}
-
-// repair returns the actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan, if
-// the decision reported unmet requirements.
-func repair(f *facts, d decision) []olmcore.Action {
-	account, confirmed := olmcore.AccountOf(f.group)
-	if !d.reports || !confirmed {
-		return nil
-	}
-	var actions []olmcore.Action
-	for _, o := range requirements.heal(f.in, f.report) {
-		deployment.LabelComponents(o, f.csv)
-		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
-			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it is gone",
-		}})
-	}
-	slices.SortFunc(actions, deployment.ByTarget)
-	return actions
 }
 
 // statusAfter returns the CSV with the status that a decision leads to, or nil if the recorded status does not change.

@@ -4,7 +4,6 @@ package csv
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -118,18 +117,4 @@ func renewalWithoutList(f *facts, list string) renewal {
 	unread := olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(f.csv), "",
 		"the list of %s was not read, so the certificates of the operator are not renewed", list)
 	return renewal{diagnostics: []olmcore.Diagnostic{unread}, requeueAfter: retryLimit}
-}
-
-// certificatesNeeded returns the Diagnostic for some requests, and none if there are no requests. format contains one
-// %s for the names of the Deployments.
-func certificatesNeeded(c *version, requests []certificate.Request, format string) []olmcore.Diagnostic {
-	if len(requests) == 0 {
-		return nil
-	}
-	var names []string
-	for _, r := range requests {
-		names = append(names, r.Deployment)
-	}
-	needed := olmcore.Diagnose(olmcore.Info, ReasonCertificatesNeeded, olmcore.RefOf(c), "", format, strings.Join(names, ", "))
-	return []olmcore.Diagnostic{needed}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/internal/printable"
@@ -322,6 +323,24 @@ func parseKubernetesVersion(s string) (semver.Version, error) {
 		s = s[:core] + ".0" + s[core:]
 	}
 	return semver.Parse(s)
+}
+
+// repair returns the actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan, if
+// the decision reported unmet requirements.
+func repair(f *facts, d decision) []olmcore.Action {
+	account, confirmed := olmcore.AccountOf(f.group)
+	if !d.reports || !confirmed {
+		return nil
+	}
+	var actions []olmcore.Action
+	for _, o := range requirements.heal(f.in, f.report) {
+		deployment.LabelComponents(o, f.csv)
+		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
+			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it is gone",
+		}})
+	}
+	slices.SortFunc(actions, deployment.ByTarget)
+	return actions
 }
 
 // customResourceDefinitions are the CRDs that a CSV owns or requires.

@@ -5,7 +5,9 @@ package certificate
 import (
 	"crypto"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/binary"
 	"encoding/pem"
 	"fmt"
 	"slices"
@@ -209,4 +211,73 @@ func brief(err error) string {
 		return "the authority did not sign it"
 	}
 	return "it cannot be verified"
+}
+
+// Memory is what the inspections of a call found, and what it parsed: whoever hands it to the next call spares that
+// signatures and keys are verified again, which is most of the cost of either. It knows what it was asked for by hashes, and
+// holds no private key. Nil and the zero value know and remember nothing, and are always right.
+type Memory struct{ earlier, now findings }
+
+type findings struct {
+	inspections map[digest]inspection
+	bundles     map[digest]Bundle
+}
+
+// Next returns the Memory of a call that knows what the one before found. What a call does not ask for is forgotten.
+func (m *Memory) Next() *Memory {
+	next := &Memory{now: findings{map[digest]inspection{}, map[digest]Bundle{}}}
+	if m != nil {
+		next.earlier = m.now
+	}
+	return next
+}
+
+// Inspect returns what the function Inspect does, and remembers it.
+func (m *Memory) Inspect(c Certificate, hosts []string, now time.Time) Health {
+	if m == nil || m.now.inspections == nil {
+		return Inspect(c, hosts, now)
+	}
+	fields := [][]byte{c.CAPEM, c.CertPEM, c.KeyPEM}
+	for _, host := range hosts {
+		fields = append(fields, []byte(host))
+	}
+	id := digestOf(fields...)
+	i, known := m.now.inspections[id]
+	if !known {
+		i, known = m.earlier.inspections[id]
+	}
+	if !known || !i.stands(now) {
+		i = inspect(c, hosts, now)
+	}
+	m.now.inspections[id] = i
+	return i.Health
+}
+
+// Bundle returns what ParseBundle does, and remembers it. It must not be changed.
+func (m *Memory) Bundle(data []byte) Bundle {
+	if m == nil || m.now.bundles == nil {
+		return ParseBundle(data)
+	}
+	id := digestOf(data)
+	b, known := m.now.bundles[id]
+	if !known {
+		b, known = m.earlier.bundles[id]
+	}
+	if !known {
+		b = ParseBundle(data)
+	}
+	m.now.bundles[id] = b
+	return b
+}
+
+// digest is the SHA-256 of fields.
+type digest [sha256.Size]byte
+
+func digestOf(fields ...[]byte) digest {
+	h := sha256.New()
+	for _, field := range fields {
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(field)))) // or what ends one could begin the next
+		h.Write(field)
+	}
+	return digest(h.Sum(nil))
 }

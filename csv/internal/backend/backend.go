@@ -7,6 +7,7 @@ package backend
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
@@ -164,4 +166,96 @@ func (p Plan) Hash(deployment string) string {
 		return certificate.Hash(r.current.CAPEM)
 	}
 	return ""
+}
+
+func (s *Source) rotationOf(deployment string) *rotation {
+	service := ServiceName(deployment)
+	r := &rotation{Source: s, deployment: deployment, hosts: certificate.Hosts(service, s.CSV.Namespace)}
+	r.secret, _ = owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, CertificateName(deployment))
+	r.live, _ = owned.Find(s.Deployments, s.CSV.Namespace, deployment)
+	r.record = recordOf(r.secret, s.Memory)
+	r.health = s.Memory.Inspect(r.current, r.hosts, s.Now)
+	r.nextHealth = s.Memory.Inspect(r.next, r.hosts, s.Now)
+	r.issued, r.issueProblem, r.isIssued = r.inspectIssued()
+	r.wanted = map[string][]byte{"": r.bundle(nil, s.Now)}
+	for _, c := range s.Clients {
+		if c.Service != service {
+			continue
+		}
+		r.missing = r.missing || c.Missing
+		if _, known := r.wanted[string(c.Bundle)]; known || c.Missing {
+			continue // most trust the same
+		}
+		r.wanted[string(c.Bundle)] = r.bundle(c.Bundle, s.Now)
+		if b := r.memory.Bundle(c.Bundle); len(b) > 0 {
+			r.clients = append(r.clients, b)
+		}
+	}
+	return r
+}
+
+// request asks for a certificate unless the current one is good, or the next one is there.
+func (r *rotation) request() (request certificate.Request, needed bool) {
+	if r.health.Problem == "" || r.nextHealth.Problem == "" {
+		return certificate.Request{}, false
+	}
+	return certificate.Request{
+		Deployment: r.deployment, Namespace: r.CSV.Namespace, Service: ServiceName(r.deployment), Hosts: r.hosts,
+		NotBefore: r.Now.Add(-certificate.Backdated), NotAfter: r.Now.Add(certificate.Validity), Owner: olmcore.OwnerReferenceTo(r.CSV),
+	}, true
+}
+
+// waits returns how long the next certificate has to wait for the caches of API servers; 0 when it does not, or not only.
+func (r *rotation) waits() time.Duration {
+	if !r.serves() || r.trustedSince.IsZero() || r.trustedSince.After(r.Now) || r.nextHealth.Problem != "" || !r.mayFollow() {
+		return 0
+	}
+	return max(0, r.trustedSince.Add(TrustGrace).Sub(r.Now))
+}
+
+// renew says why the certificate must be replaced, or that it is being replaced; empty when all is well.
+func (r *rotation) renew() string {
+	switch {
+	case r.startsLater():
+		return ""
+	case r.health.Problem != "":
+		return fmt.Sprintf("deployment %s: %s", r.deployment, r.health.Problem)
+	case !r.next.IsEmpty():
+		return fmt.Sprintf("deployment %s: the next certificate is not in use yet", r.deployment)
+	}
+	return ""
+}
+
+// obstacle names what keeps a certificate from being written; empty for nothing.
+func (r *rotation) obstacle() string {
+	if r.secret != nil && !isClaimable(r.secret) {
+		return fmt.Sprintf("secret %s exists and is not managed by an operator", r.secret.Name)
+	}
+	if r.secret != nil && r.secret.Immutable != nil && *r.secret.Immutable {
+		return fmt.Sprintf("secret %s is immutable", r.secret.Name)
+	}
+	if other := r.holder(); other != nil {
+		return fmt.Sprintf("secret %s is owned by ClusterServiceVersion %s", r.secret.Name, other.Name)
+	}
+	if _, needed := r.request(); !needed {
+		return ""
+	}
+	return r.issueProblem
+}
+
+// holder returns the operator beside the CSV that serves with the Secret, nil for none: names of Deployments that differ
+// may lead to the same Service. All the rest belongs to who has the Secret, so two of them never take it in turns.
+func (r *rotation) holder() *owned.CSV {
+	if r.secret == nil || r.isOwned() {
+		return nil
+	}
+	isNamed := func(deployment string) bool { return CertificateName(deployment) == r.secret.Name }
+	i := slices.IndexFunc(r.Neighbours, func(other *owned.CSV) bool {
+		return olmcore.OwnedBy(r.secret, other.UID) && chain.IsNeighbour(r.CSV, other) && other.DeletionTimestamp == nil &&
+			!r.Relatives.Has(other) && slices.ContainsFunc(Names(other), isNamed)
+	})
+	if i < 0 {
+		return nil
+	}
+	return r.Neighbours[i]
 }

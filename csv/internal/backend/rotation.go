@@ -13,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/olmcore/olm/csv/certificate"
-	"github.com/olmcore/olm/csv/internal/chain"
-	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -37,32 +35,6 @@ type rotation struct {
 	missing bool
 	// wanted is what clients shall trust, by what they trust now.
 	wanted map[string][]byte
-}
-
-func (s *Source) rotationOf(deployment string) *rotation {
-	service := ServiceName(deployment)
-	r := &rotation{Source: s, deployment: deployment, hosts: certificate.Hosts(service, s.CSV.Namespace)}
-	r.secret, _ = owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, CertificateName(deployment))
-	r.live, _ = owned.Find(s.Deployments, s.CSV.Namespace, deployment)
-	r.record = recordOf(r.secret, s.Memory)
-	r.health = s.Memory.Inspect(r.current, r.hosts, s.Now)
-	r.nextHealth = s.Memory.Inspect(r.next, r.hosts, s.Now)
-	r.issued, r.issueProblem, r.isIssued = r.inspectIssued()
-	r.wanted = map[string][]byte{"": r.bundle(nil, s.Now)}
-	for _, c := range s.Clients {
-		if c.Service != service {
-			continue
-		}
-		r.missing = r.missing || c.Missing
-		if _, known := r.wanted[string(c.Bundle)]; known || c.Missing {
-			continue // most trust the same
-		}
-		r.wanted[string(c.Bundle)] = r.bundle(c.Bundle, s.Now)
-		if b := r.memory.Bundle(c.Bundle); len(b) > 0 {
-			r.clients = append(r.clients, b)
-		}
-	}
-	return r
 }
 
 // trusted are all authorities that clients trust and that have not expired.
@@ -103,17 +75,6 @@ func (r *rotation) mayMakeClients() bool {
 }
 
 func (r *rotation) isOwned() bool { return r.secret != nil && olmcore.OwnedBy(r.secret, r.CSV.UID) }
-
-// request asks for a certificate unless the current one is good, or the next one is there.
-func (r *rotation) request() (request certificate.Request, needed bool) {
-	if r.health.Problem == "" || r.nextHealth.Problem == "" {
-		return certificate.Request{}, false
-	}
-	return certificate.Request{
-		Deployment: r.deployment, Namespace: r.CSV.Namespace, Service: ServiceName(r.deployment), Hosts: r.hosts,
-		NotBefore: r.Now.Add(-certificate.Backdated), NotAfter: r.Now.Add(certificate.Validity), Owner: olmcore.OwnerReferenceTo(r.CSV),
-	}, true
-}
 
 // inspectIssued returns what was issued for the Deployment, and what is wrong with it.
 func (r *rotation) inspectIssued() (c certificate.Certificate, problem string, ok bool) {
@@ -177,14 +138,6 @@ func (r *rotation) follow() (after record, why string) {
 	return r.promoted(r.trusted()), why
 }
 
-// waits returns how long the next certificate has to wait for the caches of API servers; 0 when it does not, or not only.
-func (r *rotation) waits() time.Duration {
-	if !r.serves() || r.trustedSince.IsZero() || r.trustedSince.After(r.Now) || r.nextHealth.Problem != "" || !r.mayFollow() {
-		return 0
-	}
-	return max(0, r.trustedSince.Add(TrustGrace).Sub(r.Now))
-}
-
 // knows reports whether the authority with a hash is among those in use; the one of no hash is not known.
 func (r record) knows(hash string) bool {
 	return hash != "" && (certificate.Hash(r.current.CAPEM) == hash ||
@@ -233,57 +186,10 @@ func (r *rotation) settle() olmcore.Action {
 	return r.update(r.secret, o, ReasonSettled, "all Pods of deployment "+r.deployment+" serve with the same certificate")
 }
 
-// renew says why the certificate must be replaced, or that it is being replaced; empty when all is well.
-func (r *rotation) renew() string {
-	switch {
-	case r.startsLater():
-		return ""
-	case r.health.Problem != "":
-		return fmt.Sprintf("deployment %s: %s", r.deployment, r.health.Problem)
-	case !r.next.IsEmpty():
-		return fmt.Sprintf("deployment %s: the next certificate is not in use yet", r.deployment)
-	}
-	return ""
-}
-
 // startsLater reports whether the renewal has not begun and must wait until every clock within olmcore.ClockTolerance finds the
 // certificate due. Otherwise a manager with a slow clock would end each installation that the other one begins.
 func (r *rotation) startsLater() bool {
 	phase := r.CSV.Status.Phase
 	isInstalling := phase == v1alpha1.CSVPhaseInstallReady || phase == v1alpha1.CSVPhaseInstalling
 	return !isInstalling && r.health.Valid && r.next.IsEmpty() && r.Now.Before(r.health.RenewAt.Add(olmcore.ClockTolerance))
-}
-
-// holder returns the operator beside the CSV that serves with the Secret, nil for none: names of Deployments that differ
-// may lead to the same Service. All the rest belongs to who has the Secret, so two of them never take it in turns.
-func (r *rotation) holder() *owned.CSV {
-	if r.secret == nil || r.isOwned() {
-		return nil
-	}
-	isNamed := func(deployment string) bool { return CertificateName(deployment) == r.secret.Name }
-	i := slices.IndexFunc(r.Neighbours, func(other *owned.CSV) bool {
-		return olmcore.OwnedBy(r.secret, other.UID) && chain.IsNeighbour(r.CSV, other) && other.DeletionTimestamp == nil &&
-			!r.Relatives.Has(other) && slices.ContainsFunc(Names(other), isNamed)
-	})
-	if i < 0 {
-		return nil
-	}
-	return r.Neighbours[i]
-}
-
-// obstacle names what keeps a certificate from being written; empty for nothing.
-func (r *rotation) obstacle() string {
-	if r.secret != nil && !isClaimable(r.secret) {
-		return fmt.Sprintf("secret %s exists and is not managed by an operator", r.secret.Name)
-	}
-	if r.secret != nil && r.secret.Immutable != nil && *r.secret.Immutable {
-		return fmt.Sprintf("secret %s is immutable", r.secret.Name)
-	}
-	if other := r.holder(); other != nil {
-		return fmt.Sprintf("secret %s is owned by ClusterServiceVersion %s", r.secret.Name, other.Name)
-	}
-	if _, needed := r.request(); !needed {
-		return ""
-	}
-	return r.issueProblem
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion"
 
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -222,8 +223,9 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 	return u
 }
 
-// follow brings the bundles of a configuration in line with what they depend on. For one of this CSV it does the same with the
-// namespaces that it is called for, and with rules that an installation narrowed and that the CSV may have by now.
+// follow brings the bundles of a configuration in line with what they depend on. For one of this CSV it does the same
+// with the namespaces that it is called for, and with rules that an installation narrowed and that the CSV may have by
+// now.
 //
 // Differs: OLM writes the namespaces at installations alone, so that the webhooks of a CSV whose OperatorGroup is made
 // anew are called for none.
@@ -256,8 +258,8 @@ func followBundles(f *facts, o olmcore.Object) olmcore.Action {
 	return updateTo(f, o, after, why)
 }
 
-// withBundles returns a copy of a configuration with the caBundles that it needs, and the reason for the update. If it has them already,
-// withBundles returns the configuration itself and "".
+// withBundles returns a copy of a configuration with the caBundles that it needs, and the reason for the update. If it
+// has them already, withBundles returns the configuration itself and "".
 func withBundles(f *facts, o olmcore.Object) (after olmcore.Object, why string) {
 	after = o
 	for i, config := range f.calls(o) {
@@ -317,4 +319,53 @@ func hooksOf(o olmcore.Object) (hooks []hook) {
 		}
 	}
 	return hooks
+}
+
+// semantic compares like equality.Semantic, but compares bundles as bytes instead of each byte by reflection.
+var semantic = conversion.EqualitiesOrDie(bytes.Equal)
+
+// webhooksOf returns a copy of the webhooks of a configuration with the defaults of the API server.
+func webhooksOf(o olmcore.Object) any {
+	switch o := o.DeepCopyObject().(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			w := &o.Webhooks[i]
+			setDefaults(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds,
+				w.ClientConfig.Service, w.Rules)
+		}
+		return o.Webhooks
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			w := &o.Webhooks[i]
+			setDefault(&w.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy)
+			setDefaults(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds,
+				w.ClientConfig.Service, w.Rules)
+		}
+		return o.Webhooks
+	}
+	return nil
+}
+
+func setDefaults(
+	failure **admissionregistrationv1.FailurePolicyType, match **admissionregistrationv1.MatchPolicyType,
+	namespaces, objects **metav1.LabelSelector, timeout **int32,
+	service *admissionregistrationv1.ServiceReference, rules []admissionregistrationv1.RuleWithOperations,
+) {
+	setDefault(failure, admissionregistrationv1.Fail)
+	setDefault(match, admissionregistrationv1.Equivalent)
+	setDefault(namespaces, metav1.LabelSelector{})
+	setDefault(objects, metav1.LabelSelector{})
+	setDefault(timeout, 10)
+	if service != nil {
+		setDefault(&service.Port, defaultPort)
+	}
+	for i := range rules {
+		setDefault(&rules[i].Scope, admissionregistrationv1.AllScopes)
+	}
+}
+
+func setDefault[T any](field **T, value T) {
+	if *field == nil {
+		*field = new(value)
+	}
 }

@@ -3,14 +3,12 @@
 package webhook
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// builtIn contains the cluster-scoped resources of Kubernetes by API group, also those of older and of alpha versions. Namespaces
-// are not among them: a namespaceSelector restricts them. A group without cluster-scoped resources is listed too, so that its
-// resources are known to be in namespaces.
+// builtIn contains the cluster-scoped resources of Kubernetes by API group, also those of older and of alpha versions.
+// Namespaces are not among them: a namespaceSelector restricts them. A group without cluster-scoped resources is listed
+// too, so that its resources are known to be in namespaces.
 var builtIn = map[string]sets.Set[string]{
 	"": sets.New("nodes", "persistentvolumes", "componentstatuses"),
 	"admissionregistration.k8s.io": sets.New("mutatingwebhookconfigurations", "validatingwebhookconfigurations",
@@ -40,17 +38,4 @@ var builtIn = map[string]sets.Set[string]{
 	"scheduling.k8s.io":       sets.New("priorityclasses"),
 	"storage.k8s.io":          sets.New("csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"),
 	"storagemigration.k8s.io": sets.New("storageversionmigrations"),
-}
-
-// isInNamespaces reports whether an API group and an entry of a rule's resources can only name namespaced resources of Kubernetes.
-func isInNamespaces(group, entry string) bool {
-	clusterScoped, known := builtIn[group]
-	resource := resourceOf(entry)
-	return known && resource != "*" && resource != namespaces && !clusterScoped.Has(resource)
-}
-
-// resourceOf returns the resource of an entry of a rule's resources without its subresource.
-func resourceOf(entry string) string {
-	resource, _, _ := strings.Cut(entry, "/")
-	return resource
 }

@@ -32,9 +32,9 @@ func (f *facts) converts(w *description) bool {
 	})
 }
 
-// callsPredecessor reports whether a CRD of this CSV still calls the Service of the version before, which is deleted with that
-// version. If olmcore/converted-by names no version, any other Service of the namespace counts while the CSV is Installing. Once it
-// is Succeeded, a user may have chosen that Service.
+// callsPredecessor reports whether a CRD of this CSV still calls the Service of the version before, which is deleted
+// with that version. If olmcore/converted-by names no version, any other Service of the namespace counts while the CSV
+// is Installing. Once it is Succeeded, a user may have chosen that Service.
 func (f *facts) callsPredecessor(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	config := clientConfig(crd)
 	if config == nil || config.Service == nil || config.Service.Namespace != f.CSV.Namespace || f.calledBy(config) || f.notOurs(crd) != "" {
@@ -74,11 +74,11 @@ func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
 	return crds
 }
 
-// notOurs returns why the conversion of a CRD may not be changed for this CSV, or "" if it may. It may if the CRD came with this CSV,
-// or if olmcore/converted-by allows it. If the OperatorGroup names no account, it also may if the CRD came with other versions of the
-// namespace alone: the next one may have brought the CRD, and waits for this one. It may not if the CRD came with the version before
-// and the InstallPlan of this one has not written it yet. Anybody who may write a CSV can name any CRD, so one without a record stays
-// as it is, for example one that Helm installed.
+// notOurs returns why the conversion of a CRD may not be changed for this CSV, or "" if it may. It may if the CRD came
+// with this CSV, or if olmcore/converted-by allows it. If the OperatorGroup names no account, it also may if the CRD
+// came with other versions of the namespace alone: the next one may have brought the CRD, and waits for this one. It
+// may not if the CRD came with the version before and the InstallPlan of this one has not written it yet. Anybody who
+// may write a CSV can name any CRD, so one without a record stays as it is, for example one that Helm installed.
 //
 // Differs: OLM changes the conversion of every CRD that a CSV lists as owned.
 func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
@@ -109,10 +109,10 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// coOwnerOf returns a CSV of another namespace that a CRD belongs to as well, the zero value for none. A conversion webhook reads and
-// rewrites the custom resources of all namespaces. An InstallPlan records its CSV also on the CRD of another operator if both are
-// equal, so the record alone does not prove that this CSV may convert. If the CRD calls a Service of this namespace already,
-// coOwnerOf returns the zero value.
+// coOwnerOf returns a CSV of another namespace that a CRD belongs to as well, the zero value for none. A conversion
+// webhook reads and rewrites the custom resources of all namespaces. An InstallPlan records its CSV also on the CRD of
+// another operator if both are equal, so the record alone does not prove that this CSV may convert. If the CRD calls a
+// Service of this namespace already, coOwnerOf returns the zero value.
 func coOwnerOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) types.NamespacedName {
 	if config := clientConfig(crd); config != nil && config.Service != nil && config.Service.Namespace == s.CSV.Namespace {
 		return types.NamespacedName{}
@@ -120,22 +120,24 @@ func coOwnerOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) types.Na
 	return owned.ConflictingOwner(crd, s.CSV.Namespace, s.isPrescribed())
 }
 
-// allowConversionCommand returns the command by which a cluster administrator lets a CSV change the conversion of a CRD.
+// allowConversionCommand returns the command by which a cluster administrator lets a CSV change the conversion of a
+// CRD.
 func allowConversionCommand(c *owned.CSV, crd string) string {
 	return fmt.Sprintf("kubectl annotate crd %s %s=%s/%s --overwrite", crd, owned.AnnotationConvertedBy, c.Namespace, c.Name)
 }
 
-// isAllowed reports whether olmcore/converted-by on a CRD lets this CSV change its conversion: it names the CSV or the version that
-// the CSV replaces. If the OperatorGroup names no account, it may name any version of the namespace, as versions of an upgrade chain
-// can be skipped. A cluster administrator writes the annotation, or the controller when it changes the conversion. No tenant does.
+// isAllowed reports whether olmcore/converted-by on a CRD lets this CSV change its conversion: it names the CSV or the
+// version that the CSV replaces. If the OperatorGroup names no account, it may name any version of the namespace, as
+// versions of an upgrade chain can be skipped. A cluster administrator writes the annotation, or the controller when it
+// changes the conversion. No tenant does.
 func isAllowed(s Source, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	by := owned.Converter(crd)
 	return by.Name != "" && by.Namespace == s.CSV.Namespace &&
 		(by.Name == s.CSV.Name || by.Name == s.CSV.Spec.Replaces || !s.isPrescribed())
 }
 
-// isKept reports whether a CRD without a record calls this CSV's operator already. Its conversion stays as it is, and trusts the
-// operator.
+// isKept reports whether a CRD without a record calls this CSV's operator already. Its conversion stays as it is, and
+// trusts the operator.
 func isKept(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return len(owned.Alongside(crd)) == 0 && f.calledBy(clientConfig(crd))
 }
@@ -145,10 +147,10 @@ func (s Source) isPrescribed() bool {
 	return s.Account != nil || s.Group != nil && s.Group.Spec.ServiceAccountName != ""
 }
 
-// mayFollow reports whether the caBundle of a CRD that calls the CSV's operator may be updated. It also may if the CRD has no record,
-// or if it came with another version of the namespace or was made call one, and this version's InstallPlan has not written the CRD
-// yet. What InstallPlans of other namespaces recorded on the CRD changes nothing: otherwise they could keep the API server from
-// trusting this operator.
+// mayFollow reports whether the caBundle of a CRD that calls the CSV's operator may be updated. It also may if the CRD
+// has no record, or if it came with another version of the namespace or was made call one, and this version's
+// InstallPlan has not written the CRD yet. What InstallPlans of other namespaces recorded on the CRD changes nothing:
+// otherwise they could keep the API server from trusting this operator.
 func mayFollow(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	isHere := func(key types.NamespacedName) bool { return key.Namespace == f.CSV.Namespace }
 	return f.notOurs(crd) == "" || isKept(f, crd) || !f.isPrescribed() && slices.ContainsFunc(owned.Converters(crd), isHere)
@@ -201,8 +203,8 @@ func (s Source) reverted() (actions []olmcore.Action) {
 	return actions
 }
 
-// conversion returns the update that makes a CRD convert as described, or the problem that prevents it. Both are empty if
-// nothing is left to do.
+// conversion returns the update that makes a CRD convert as described, or the problem that prevents it. Both are empty
+// if nothing is left to do.
 func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name string, w *description) (olmcore.Action, string) {
 	switch {
 	case crd == nil:

@@ -239,8 +239,8 @@ func TestConversion(t *testing.T) {
 // mark says on a CRD whose operator it was made call.
 const mark = "olmcore/converted-by"
 
-// TestWhoConvertsACRD: one that the controller changed says whose operator it was made call, so that the operator can be
-// taken out again. The next version takes over.
+// TestWhoConvertsACRD: one that the controller changed says whose operator it was made call, so that the operator can
+// be taken out again. The next version takes over.
 func TestWhoConvertsACRD(t *testing.T) {
 	s := source(operator(describe("c", conversion)), crd("cools.example.com", recorded(), converter("ns/cool.v1")))
 	actions, problem := s.Install()
@@ -306,7 +306,8 @@ func TestAConversionThatIsDescribedNoMoreGoes(t *testing.T) {
 	}
 }
 
-// TestAKeptConversionIsReported checks what is reported of a CRD that calls the operator and that no InstallPlan recorded.
+// TestAKeptConversionIsReported checks what is reported of a CRD that calls the operator and that no InstallPlan
+// recorded.
 func TestAKeptConversionIsReported(t *testing.T) {
 	const kept = "no InstallPlan recorded the CRDs cools.example.com, so their conversion stays as it is and only their caBundle is " +
 		"updated; a cluster administrator allows changes with: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"

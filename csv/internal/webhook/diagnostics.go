@@ -13,8 +13,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Diagnostics returns what exists although a new webhook or conversion would not get it, and what webhooks do not get. Nothing is
-// reported if a list was not read.
+// Diagnostics returns what exists although a new webhook or conversion would not get it, and what webhooks do not get.
+// Nothing is reported if a list was not read.
 func (s Source) Diagnostics() []olmcore.Diagnostic {
 	if s.CSV == nil {
 		return nil
@@ -26,8 +26,8 @@ func (s Source) Diagnostics() []olmcore.Diagnostic {
 	return slices.Concat(ruleDiagnostics(f), conversionDiagnostics(f))
 }
 
-// conversionDiagnostics reports the CRDs that call the operator although no InstallPlan recorded them. The CSV does not change their
-// conversion, also if its next version needs that.
+// conversionDiagnostics reports the CRDs that call the operator although no InstallPlan recorded them. The CSV does not
+// change their conversion, also if its next version needs that.
 func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
 	kept := sets.New[string]()
 	for i := range f.CSV.Spec.WebhookDefinitions {
@@ -108,8 +108,8 @@ func (o *offer) text(f *facts) string {
 	return fmt.Sprintf("allow all rules of the webhooks, %s, with: %s", strings.Join(o.rules, "; "), allowCommand(f, o.hashes))
 }
 
-// describedRules returns all rules of a description in one line, so that an administrator who allows the description misses none. A
-// tenant may have written the rules, so each is quoted.
+// describedRules returns all rules of a description in one line, so that an administrator who allows the description
+// misses none. A tenant may have written the rules, so each is quoted.
 func describedRules(w *description) string {
 	var texts []string
 	for i := range w.Rules {
@@ -124,8 +124,8 @@ func describedRules(w *description) string {
 	return text
 }
 
-// keeping returns the resources for which a configuration is called beyond the namespaces of its OperatorGroup, and what happens to a
-// new configuration. It is empty if a new one would be called for the same.
+// keeping returns the resources for which a configuration is called beyond the namespaces of its OperatorGroup, and
+// what happens to a new configuration. It is empty if a new one would be called for the same.
 func (j judged) keeping(live []rule) string {
 	next := "get the scope Namespaced"
 	if j.why != "" {

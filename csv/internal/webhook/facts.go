@@ -111,8 +111,8 @@ func (f *facts) unread() string {
 	), ", ")
 }
 
-// bundle returns the bundle that a client of a Service must get which has the given one. Nil: a client that has none must
-// not be made yet.
+// bundle returns the bundle that a client of a Service must get which has the given one. Nil: a client that has none
+// must not be made yet.
 func (f *facts) bundle(service string, have []byte) []byte {
 	if bundle := f.wantedBundle(service, have); bundle != nil {
 		return bundle

@@ -31,8 +31,8 @@ const defaultPort = 443
 
 func port(p int32) int32 { return cmp.Or(p, defaultPort) }
 
-// Problem says what is wrong with the webhook descriptions of a CSV; empty when nothing is. It names the description and
-// its field. What the API server would refuse whenever it is tried is such a problem, too.
+// Problem says what is wrong with the webhook descriptions of a CSV; empty when nothing is. It names the description
+// and its field. What the API server would refuse whenever it is tried is such a problem, too.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
 // Differs: OLM looks at repeated names and at rules, and tries to install the rest for ever.
@@ -58,8 +58,8 @@ func Problem(c *owned.CSV) string {
 	return cmp.Or(servicesProblem(c), portsProblem(c), conversionProblem(c))
 }
 
-// Problem is the Problem of the CSV. It also reports a rule that the OperatorGroup does not allow, unless a configuration with
-// the rule exists. Source may be the zero value: then there is no webhook.
+// Problem is the Problem of the CSV. It also reports a rule that the OperatorGroup does not allow, unless a
+// configuration with the rule exists. Source may be the zero value: then there is no webhook.
 func (s Source) Problem() string {
 	if s.CSV == nil {
 		return ""

@@ -177,7 +177,8 @@ func TestTheOrderOfListsDoesNotMatterAndNothingIsWritten(t *testing.T) {
 	})
 }
 
-// TestWhatIsInstalledStays: once the actions ran, and what is described no more is gone, nothing is left to do, and the webhooks are installed.
+// TestWhatIsInstalledStays: once the actions ran, and what is described no more is gone, nothing is left to do, and the
+// webhooks are installed.
 func TestWhatIsInstalledStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSource(t)
@@ -249,8 +250,8 @@ func all(s webhook.Source) []olmcore.Object {
 	return objects
 }
 
-// TestNothingOfOthersIsWritten: whatever is observed, only what carries the labels of this CSV is changed or deleted, but
-// for the bundles of other versions of its namespace.
+// TestNothingOfOthersIsWritten: whatever is observed, only what carries the labels of this CSV is changed or deleted,
+// but for the bundles of other versions of its namespace.
 func TestNothingOfOthersIsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSource(t)

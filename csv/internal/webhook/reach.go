@@ -19,16 +19,17 @@ import (
 // rule is one rule of a webhook.
 type rule = admissionregistrationv1.RuleWithOperations
 
-// AnnotationAllowed is an annotation of an OperatorGroup with which a cluster administrator allows webhooks that may be called for
-// cluster-scoped objects, although the group does not select all namespaces. Its value is a list of hashes of descriptions, separated
-// by commas. The label olm.webhook-description-hash contains the same hash. Later versions with the same description are allowed too.
+// AnnotationAllowed is an annotation of an OperatorGroup with which a cluster administrator allows webhooks that may be
+// called for cluster-scoped objects, although the group does not select all namespaces. Its value is a list of hashes
+// of descriptions, separated by commas. The label olm.webhook-description-hash contains the same hash. Later versions
+// with the same description are allowed too.
 const AnnotationAllowed = olmcore.KeyPrefix + "allowed-webhooks"
 
 // namespaces is the only cluster-scoped resource that a namespaceSelector restricts.
 const namespaces = "namespaces"
 
-// isRestricted reports whether the OperatorGroup selects some namespaces only. The namespaceSelector of its webhooks then names
-// them. It is false if no OperatorGroup is known: nothing is installed then.
+// isRestricted reports whether the OperatorGroup selects some namespaces only. The namespaceSelector of its webhooks
+// then names them. It is false if no OperatorGroup is known: nothing is installed then.
 func isRestricted(f *facts) bool {
 	selector, ok := f.namespaces()
 	return ok && selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
@@ -38,18 +39,20 @@ func isRestricted(f *facts) bool {
 type judged struct {
 	// rules are those of a new configuration. A refused rule is not among them.
 	rules []rule
-	// refused is the index of the first rule that prevents a new configuration, and why says what is wrong with it. why is empty if
-	// no rule does.
+	// refused is the index of the first rule that prevents a new configuration, and why says what is wrong with it. why
+	// is empty if no rule does.
 	refused int
 	why     string
-	// mayReachClusterScoped is true if the described rules may match cluster-scoped objects that the field rules does not match.
+	// mayReachClusterScoped is true if the described rules may match cluster-scoped objects that the field rules does
+	// not match.
 	mayReachClusterScoped bool
 	// unrecorded are the cluster-scoped CRDs that the rules and the CSV name and that are not the CSV's, sorted.
 	unrecorded []string
 }
 
-// judge returns what the rules of a description become. The namespaceSelector of a webhook does not restrict cluster-scoped
-// objects other than Namespaces, so a rule may name only cluster-scoped resources that are the CSV's own.
+// judge returns what the rules of a description become. The namespaceSelector of a webhook does not restrict
+// cluster-scoped objects other than Namespaces, so a rule may name only cluster-scoped resources that are the CSV's
+// own.
 //
 // Differs: OLM installs every rule as it is described.
 func judge(w *description, from resources) judged {
@@ -103,13 +106,15 @@ func allowed(f *facts) sets.Set[string] {
 	return hashes
 }
 
-// isHash reports whether a value may be a hash of a description. Other values allow nothing, and no command repeats them.
+// isHash reports whether a value may be a hash of a description. Other values allow nothing, and no command repeats
+// them.
 func isHash(value string) bool {
 	isDigitOrLetter := func(r rune) bool { return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
 	return value != "" && strings.TrimFunc(value, isDigitOrLetter) == ""
 }
 
-// allowCommand returns the command with which a cluster administrator allows further descriptions, given by their hashes.
+// allowCommand returns the command with which a cluster administrator allows further descriptions, given by their
+// hashes.
 func allowCommand(f *facts, further sets.Set[string]) string {
 	return fmt.Sprintf("kubectl annotate operatorgroup %s -n %s %s=%s --overwrite",
 		f.Group.Name, f.Group.Namespace, AnnotationAllowed, strings.Join(sets.List(allowed(f).Union(further)), ","))
@@ -126,8 +131,8 @@ func namespacedOnly(r *rule) rule {
 	return after
 }
 
-// mayReachMore reports whether a rule may concern cluster-scoped objects. It does not if it names nothing but namespaced
-// resources of Kubernetes.
+// mayReachMore reports whether a rule may concern cluster-scoped objects. It does not if it names nothing but
+// namespaced resources of Kubernetes.
 func mayReachMore(r *rule) bool {
 	if r.Scope != nil && *r.Scope == admissionregistrationv1.NamespacedScope {
 		return false
@@ -184,16 +189,16 @@ type kept struct {
 	isAll bool
 }
 
-// resources are what a CSV may be asked about: the CRDs that it lists as owned and that exist, by the names of their resources.
-// isOwn contains those cluster-scoped ones that are its own.
+// resources are what a CSV may be asked about: the CRDs that it lists as owned and that exist, by the names of their
+// resources. isOwn contains those cluster-scoped ones that are its own.
 type resources struct {
 	listed map[string][]*apiextensionsv1.CustomResourceDefinition
 	isOwn  sets.Set[string]
 }
 
-// keptOf returns which part of a rule stays as described: Namespaces, and CRDs of the CSV. It adds the cluster-scoped CRDs that the
-// CSV lists and that are not its own to unrecorded. Groups of which the same resources stay share one rule. Its cost grows with the
-// lists of the rule, not with their product.
+// keptOf returns which part of a rule stays as described: Namespaces, and CRDs of the CSV. It adds the cluster-scoped
+// CRDs that the CSV lists and that are not its own to unrecorded. Groups of which the same resources stay share one
+// rule. Its cost grows with the lists of the rule, not with their product.
 func (from resources) keptOf(r *rule, unrecorded sets.Set[string]) kept {
 	groups, entries := distinct(r.APIGroups), distinct(r.Resources)
 	isNamed, stays := sets.New(groups...), map[string]sets.Set[string]{} // names of resources by group
@@ -262,9 +267,9 @@ func resourcesOf(f *facts) resources {
 	return from
 }
 
-// isOwnCRD reports whether a cluster-scoped CRD is for the webhooks of this CSV: an InstallPlan recorded that it came with the CSV,
-// or with the version that the CSV replaces. If the CRD may belong to an operator of another namespace, a configuration of the CSV or
-// of that version must be called for its objects already.
+// isOwnCRD reports whether a cluster-scoped CRD is for the webhooks of this CSV: an InstallPlan recorded that it came
+// with the CSV, or with the version that the CSV replaces. If the CRD may belong to an operator of another namespace, a
+// configuration of the CSV or of that version must be called for its objects already.
 func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	replaced := types.NamespacedName{Namespace: f.CSV.Namespace, Name: f.CSV.Spec.Replaces}
 	if !owned.CameWith(f.CSV, crd) && !slices.Contains(owned.Alongside(crd), replaced) {
@@ -273,8 +278,8 @@ func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return owned.ConflictingOwner(crd, f.CSV.Namespace, f.isPrescribed()).Name == "" || isAskedAbout(f, crd)
 }
 
-// isAskedAbout reports whether a configuration of this CSV, or of the version that it replaces, is called for the objects of a
-// cluster-scoped CRD. No tenant writes configurations.
+// isAskedAbout reports whether a configuration of this CSV, or of the version that it replaces, is called for the
+// objects of a cluster-scoped CRD. No tenant writes configurations.
 func isAskedAbout(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.ContainsFunc(f.all, func(o olmcore.Object) bool {
 		owner, _ := olmcore.OwnerOf(o.GetLabels())
@@ -290,8 +295,8 @@ func isAskedAbout(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool 
 	})
 }
 
-// liveRules returns the rules of the first webhook of a configuration, nil for none. Configurations that OLM or this package made
-// have one webhook.
+// liveRules returns the rules of the first webhook of a configuration, nil for none. Configurations that OLM or this
+// package made have one webhook.
 func liveRules(o olmcore.Object) []rule {
 	if hooks := hooksOf(o); len(hooks) > 0 {
 		return *hooks[0].rules
@@ -317,8 +322,8 @@ func isMadeFrom(o olmcore.Object, hash string) bool {
 	return o != nil && o.GetLabels()[labelHash] == hash && len(liveRules(o)) > 0
 }
 
-// reach contains the rules that a description gets under an OperatorGroup of some namespaces, and the hash of the description.
-// withoutRecords is judged as if no InstallPlan had recorded a CRD.
+// reach contains the rules that a description gets under an OperatorGroup of some namespaces, and the hash of the
+// description. withoutRecords is judged as if no InstallPlan had recorded a CRD.
 type reach struct {
 	description         *description
 	hash                string
@@ -327,8 +332,8 @@ type reach struct {
 	narrowed []rule
 }
 
-// reachOf judges the descriptions of admission webhooks. One that cannot be hashed is left out: it has no configuration. One that a
-// cluster administrator allowed gets its rules as described.
+// reachOf judges the descriptions of admission webhooks. One that cannot be hashed is left out: it has no
+// configuration. One that a cluster administrator allowed gets its rules as described.
 func reachOf(f *facts) map[origin]*reach {
 	all, from, isAllowed := map[origin]*reach{}, resourcesOf(f), allowed(f)
 	without := resources{listed: from.listed}
@@ -348,8 +353,9 @@ func reachOf(f *facts) map[origin]*reach {
 	return all
 }
 
-// rulesFor returns the rules that a configuration of a description should have. have is the configuration that exists, nil for
-// none. Rules that were installed as described stay until the description changes or the next version replaces the CSV.
+// rulesFor returns the rules that a configuration of a description should have. have is the configuration that exists,
+// nil for none. Rules that were installed as described stay until the description changes or the next version replaces
+// the CSV.
 func rulesFor(f *facts, w *description, have olmcore.Object) []rule {
 	r := f.reach[originOf(w)]
 	if r == nil || !isRestricted(f) {
@@ -361,8 +367,8 @@ func rulesFor(f *facts, w *description, have olmcore.Object) []rule {
 	return r.now.rules
 }
 
-// rulesProblem says which description has a rule that the OperatorGroup does not allow. It is empty if none has, and if a list
-// was not read. A configuration that was made from the description keeps its rules.
+// rulesProblem says which description has a rule that the OperatorGroup does not allow. It is empty if none has, and if
+// a list was not read. A configuration that was made from the description keeps its rules.
 func rulesProblem(f *facts) string {
 	if !isRestricted(f) || f.unread() != "" {
 		return ""
@@ -386,9 +392,9 @@ func existingConfiguration(f *facts, r *reach) olmcore.Object {
 	return nil
 }
 
-// widenedRules returns the rules that a configuration gets without a new installation, nil for none. Rules that an installation
-// narrowed are those that the OperatorGroup and the records of CRDs allowed then. Once these allow more, the rules become those that
-// an installation would write now.
+// widenedRules returns the rules that a configuration gets without a new installation, nil for none. Rules that an
+// installation narrowed are those that the OperatorGroup and the records of CRDs allowed then. Once these allow more,
+// the rules become those that an installation would write now.
 func widenedRules(f *facts, o olmcore.Object) []rule {
 	r := f.reach[f.from(o)]
 	if r == nil || !isMadeFrom(o, r.hash) || r.now.why != "" {
@@ -403,4 +409,18 @@ func widenedRules(f *facts, o olmcore.Object) []rule {
 		return nil
 	}
 	return want
+}
+
+// resourceOf returns the resource of an entry of a rule's resources without its subresource.
+func resourceOf(entry string) string {
+	resource, _, _ := strings.Cut(entry, "/")
+	return resource
+}
+
+// isInNamespaces reports whether an API group and an entry of a rule's resources can only name namespaced resources of
+// Kubernetes.
+func isInNamespaces(group, entry string) bool {
+	clusterScoped, known := builtIn[group]
+	resource := resourceOf(entry)
+	return known && resource != "*" && resource != namespaces && !clusterScoped.Has(resource)
 }

@@ -49,8 +49,9 @@ func asks(rules []ruleWithOperations, group, resource, part string, namespaced b
 	})
 }
 
-// TestNoWebhookReachesBeyondTheNamespaces checks that whatever is described, a new webhook is called for no cluster-scoped object but
-// Namespaces and those of the operator's CRDs, and for all namespaced objects that are described.
+// TestNoWebhookReachesBeyondTheNamespaces checks that whatever is described, a new webhook is called for no
+// cluster-scoped object but Namespaces and those of the operator's CRDs, and for all namespaced objects that are
+// described.
 func TestNoWebhookReachesBeyondTheNamespaces(t *testing.T) {
 	objects := []struct {
 		group, resource string
@@ -88,8 +89,8 @@ func TestNoWebhookReachesBeyondTheNamespaces(t *testing.T) {
 	})
 }
 
-// TestADescriptionChoosesNeitherNamespacesNorService checks that no field of a description widens the namespaces of its webhook or
-// makes the API server call anything but the operator's Service in its own namespace.
+// TestADescriptionChoosesNeitherNamespacesNorService checks that no field of a description widens the namespaces of its
+// webhook or makes the API server call anything but the operator's Service in its own namespace.
 func TestADescriptionChoosesNeitherNamespacesNorService(t *testing.T) {
 	want := &metav1.LabelSelector{MatchLabels: map[string]string{"olm.operatorgroup.uid/group": ""}}
 	without := metav1.LabelSelectorRequirement{Key: "x", Operator: metav1.LabelSelectorOpDoesNotExist}
@@ -138,7 +139,8 @@ func TestADescriptionChoosesNeitherNamespacesNorService(t *testing.T) {
 	}
 }
 
-// TestTheCostOfAHugeRuleGrowsWithItsLists checks that the cost of a rule grows with its lists and not with their product.
+// TestTheCostOfAHugeRuleGrowsWithItsLists checks that the cost of a rule grows with its lists and not with their
+// product.
 func TestTheCostOfAHugeRuleGrowsWithItsLists(t *testing.T) {
 	allocations := func(size int) float64 {
 		s := source(operator(with(validating, hugeRule(size))))

@@ -109,8 +109,8 @@ func liveRules(o olmcore.Object) []ruleWithOperations {
 	return nil
 }
 
-// TestAWebhookIsNotAskedAboutClusterScopedObjects is the attack of a tenant whose OperatorGroup targets one namespace. A
-// namespaceSelector restricts no cluster-scoped objects but Namespaces.
+// TestAWebhookIsNotAskedAboutClusterScopedObjects is the attack of a tenant whose OperatorGroup targets one namespace.
+// A namespaceSelector restricts no cluster-scoped objects but Namespaces.
 func TestAWebhookIsNotAskedAboutClusterScopedObjects(t *testing.T) {
 	const cluster, namespaced = admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope
 	const refused = "refused"
@@ -202,8 +202,8 @@ func TestAWebhookIsNotAskedAboutClusterScopedObjects(t *testing.T) {
 	}
 }
 
-// TestInstalledRulesAreKept checks that a configuration keeps its rules until its description changes or its CSV is replaced, and
-// what is reported about it.
+// TestInstalledRulesAreKept checks that a configuration keeps its rules until its description changes or its CSV is
+// replaced, and what is reported about it.
 func TestInstalledRulesAreKept(t *testing.T) {
 	refused := with(validating, rule("rbac.authorization.k8s.io", "clusterroles"))
 	narrowed := with(validating, rule("example.org", "things"))
@@ -301,8 +301,8 @@ func TestInstalledRulesAreKept(t *testing.T) {
 	}
 }
 
-// TestWhoseClusterScopedCRDsAreTheOperatorsOwn checks the records that let a webhook be called for custom resources that are in no
-// namespace. A tenant can neither write them nor take them from another operator.
+// TestWhoseClusterScopedCRDsAreTheOperatorsOwn checks the records that let a webhook be called for custom resources
+// that are in no namespace. A tenant can neither write them nor take them from another operator.
 func TestWhoseClusterScopedCRDsAreTheOperatorsOwn(t *testing.T) {
 	const whole, narrow = `"example.com" wides *`, `"example.com" wides Namespaced`
 	w := with(validating, rule("example.com", "wides"))
@@ -373,8 +373,8 @@ func TestWhoseClusterScopedCRDsAreTheOperatorsOwn(t *testing.T) {
 	}
 }
 
-// TestAnAdministratorAllowsRules checks that the annotation of an OperatorGroup allows the rules of the descriptions that it names, and
-// no others.
+// TestAnAdministratorAllowsRules checks that the annotation of an OperatorGroup allows the rules of the descriptions
+// that it names, and no others.
 func TestAnAdministratorAllowsRules(t *testing.T) {
 	const asDescribed = `"rbac.authorization.k8s.io" clusterroles *`
 	w := with(validating, rule("rbac.authorization.k8s.io", "clusterroles"))
@@ -413,7 +413,8 @@ func TestAnAdministratorAllowsRules(t *testing.T) {
 	}
 }
 
-// TestAMessageShowsAllRulesThatItsCommandAllows checks that a tenant cannot hide a rule from the administrator who runs the command.
+// TestAMessageShowsAllRulesThatItsCommandAllows checks that a tenant cannot hide a rule from the administrator who runs
+// the command.
 func TestAMessageShowsAllRulesThatItsCommandAllows(t *testing.T) {
 	hidden := rule("authentication.k8s.io", "tokenreviews")
 	w := with(validating, rule("", "nodes"), hidden, rule("x", "a\"; b"))
@@ -449,8 +450,8 @@ func TestAMessageShowsAllRulesThatItsCommandAllows(t *testing.T) {
 	}
 }
 
-// TestAllowedRulesReplaceNarrowedOnes checks that a configuration gets the rules as described once an administrator allows them, also if
-// a part of them was not narrowed.
+// TestAllowedRulesReplaceNarrowedOnes checks that a configuration gets the rules as described once an administrator
+// allows them, also if a part of them was not narrowed.
 func TestAllowedRulesReplaceNarrowedOnes(t *testing.T) {
 	for name, c := range map[string]struct{ resources, installed, want string }{
 		"no CRD of the operator": {"things", `"example.com" things Namespaced`, `"example.com" things *`},
@@ -476,8 +477,8 @@ func TestAllowedRulesReplaceNarrowedOnes(t *testing.T) {
 	}
 }
 
-// TestTheFirstOwnerUnderAnAccountIsNotTrusted checks that a tenant who installed the CRD of another operator first gets no webhook for
-// its custom resources.
+// TestTheFirstOwnerUnderAnAccountIsNotTrusted checks that a tenant who installed the CRD of another operator first gets
+// no webhook for its custom resources.
 func TestTheFirstOwnerUnderAnAccountIsNotTrusted(t *testing.T) {
 	w := with(validating, rule("example.com", "wides"))
 	wide := crd("wides.example.com", clusterScoped, recorded("ns/cool.v1", "other/b"), firstInstalledBy("ns"))
@@ -493,8 +494,8 @@ func TestTheFirstOwnerUnderAnAccountIsNotTrusted(t *testing.T) {
 
 func objectsOf(objects ...olmcore.Object) []olmcore.Object { return objects }
 
-// TestRulesGrowWithTheRecords checks that a webhook is called for a CRD of the operator once the record exists, without a new
-// installation, and that a lost record takes nothing away from what is installed.
+// TestRulesGrowWithTheRecords checks that a webhook is called for a CRD of the operator once the record exists, without
+// a new installation, and that a lost record takes nothing away from what is installed.
 func TestRulesGrowWithTheRecords(t *testing.T) {
 	w := with(validating, rule("example.com", "wides"))
 	s := source(owning(w, "wides.example.com"), crd("wides.example.com", clusterScoped, recorded()))

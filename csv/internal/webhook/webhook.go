@@ -25,8 +25,8 @@ import (
 const (
 	// ReasonInstall: a webhook is not as the ClusterServiceVersion describes it.
 	ReasonInstall = "Install"
-	// ReasonTrust: a webhook does not trust the certificate of the Deployment that it calls, or selects other namespaces
-	// than its OperatorGroup.
+	// ReasonTrust: a webhook does not trust the certificate of the Deployment that it calls, or selects other
+	// namespaces than its OperatorGroup.
 	ReasonTrust = "Trust"
 	// ReasonRemovedFromSpec: a webhook is described no more.
 	ReasonRemovedFromSpec = "RemovedFromSpec"
@@ -34,18 +34,19 @@ const (
 
 // Reasons of the Diagnostics of this package.
 const (
-	// ReasonRulesKept means that a webhook configuration keeps rules that a new one would not get, because its OperatorGroup does
-	// not select all namespaces. The next version of the operator gets narrower rules or is refused. Before you upgrade it, give the
-	// operator an OperatorGroup that selects all namespaces, or run the command of the message.
+	// ReasonRulesKept means that a webhook configuration keeps rules that a new one would not get, because its
+	// OperatorGroup does not select all namespaces. The next version of the operator gets narrower rules or is refused.
+	// Before you upgrade it, give the operator an OperatorGroup that selects all namespaces, or run the command of the
+	// message.
 	ReasonRulesKept = "WebhookRulesKept"
 	// ReasonRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although the
-	// ClusterServiceVersion lists the CRD as owned. Its OperatorGroup does not select all namespaces, and no InstallPlan recorded
-	// that the CRD came with this operator alone. Give the operator an OperatorGroup that selects all namespaces, or run the
-	// command of the message.
+	// ClusterServiceVersion lists the CRD as owned. Its OperatorGroup does not select all namespaces, and no
+	// InstallPlan recorded that the CRD came with this operator alone. Give the operator an OperatorGroup that selects
+	// all namespaces, or run the command of the message.
 	ReasonRulesNarrowed = "WebhookRulesNarrowed"
-	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD. Its
-	// conversion is not changed, also if the next version of the operator needs that. A cluster administrator runs the command of
-	// the message to allow it.
+	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the
+	// CRD. Its conversion is not changed, also if the next version of the operator needs that. A cluster administrator
+	// runs the command of the message to allow it.
 	ReasonConversionKept = "ConversionKept"
 )
 
@@ -61,15 +62,15 @@ type Source struct {
 	UnreadCRDs []string
 	// Backends is a backend.Plan; nil: no Deployment has a certificate.
 	Backends interface {
-		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has
-		// none; nil while none is to be made.
+		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it
+		// has none; nil while none is to be made.
 		Trust(deployment string, have []byte) []byte
 	}
 }
 
-// Clients returns the webhooks that call the Deployments of this CSV, of this and of other versions of its namespace, and
-// those that Install has yet to make. They are those whose bundles Trust keeps, and no others: a certificate follows
-// another only once all of them trust it. It needs no Backends.
+// Clients returns the webhooks that call the Deployments of this CSV, of this and of other versions of its namespace,
+// and those that Install has yet to make. They are those whose bundles Trust keeps, and no others: a certificate
+// follows another only once all of them trust it. It needs no Backends.
 func (s Source) Clients() []backend.Client {
 	f := factsOf(s)
 	var clients []backend.Client
@@ -117,8 +118,8 @@ const (
 )
 
 // Health returns how the webhooks fare, and of Failing and NotObserved why. The first description that is not right
-// decides. An admission webhook counts by the hash of its description, a conversion by its strategy, as in OLM, and both
-// by whether the API server trusts something there that the Deployment may answer with.
+// decides. An admission webhook counts by the hash of its description, a conversion by its strategy, as in OLM, and
+// both by whether the API server trusts something there that the Deployment may answer with.
 func (s Source) Health() (State, string) {
 	f := factsOf(s)
 	if unread := f.unread(); unread != "" {
@@ -143,8 +144,9 @@ func (s Source) Health() (State, string) {
 	return Installed, ""
 }
 
-// Install returns what brings the webhooks about, all checks first, that of Problem among them, and why that is not possible; empty when it is.
-// While Backends say so none is made, and Health is Missing or Failing. It does what Trust does, too.
+// Install returns what brings the webhooks about, all checks first, that of Problem among them, and why that is not
+// possible; empty when it is. While Backends say so none is made, and Health is Missing or Failing. It does what Trust
+// does, too.
 func (s Source) Install() (actions []olmcore.Action, problem string) {
 	f := factsOf(s)
 	if unread := f.unread(); unread != "" {
@@ -207,8 +209,9 @@ func UpdateBundles(s Source) []olmcore.Action {
 	return actions
 }
 
-// updates returns the updates of admission configurations and of the caBundles of conversions. update returns the update of one
-// configuration, nil for none. leftOut contains the objects that are deleted or reverted in the same round.
+// updates returns the updates of admission configurations and of the caBundles of conversions. update returns the
+// update of one configuration, nil for none. leftOut contains the objects that are deleted or reverted in the same
+// round.
 func updates(f *facts, leftOut sets.Set[olmcore.Key], update func(olmcore.Object) olmcore.Action) (actions []olmcore.Action) {
 	for _, o := range f.all {
 		if a := update(o); a != nil && !leftOut.Has(olmcore.KeyOf(o)) {

@@ -101,8 +101,8 @@ func TestWhatOLMInstalledIsKept(t *testing.T) {
 	require.Equal(t, webhook.Installed, state, why)
 }
 
-// TestAdmission has, for what is observed of one validating webhook, what is installed, or why it cannot be, and what is
-// done without an installation, and how it fares before.
+// TestAdmission has, for what is observed of one validating webhook, what is installed, or why it cannot be, and what
+// is done without an installation, and how it fares before.
 func TestAdmission(t *testing.T) {
 	type row struct {
 		csv     func(c *v1alpha1.ClusterServiceVersion)
