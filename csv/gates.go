@@ -46,6 +46,19 @@ func waitForNeighbours(f *facts) (decision, bool) {
 	return waitForList(f, f.in.Neighbours.Complete, "ClusterServiceVersions")
 }
 
+// unreadPace is how soon a caller that did not read a list is called again.
+const unreadPace = 5 * time.Second
+
+// waitForList keeps the recorded status until the caller reads a list. It decides nothing if the list was read.
+func waitForList(f *facts, wasRead bool, list string) (d decision, decided bool) {
+	if wasRead {
+		return decision{}, false
+	}
+	unread := olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(f.csv), "",
+		"the list of %s was not read, so nothing is decided", list)
+	return f.stay().named(ruleNotObserved).requeue(unreadPace).diagnose(unread), true
+}
+
 // updateMetadata adds the finalizer and the annotations of the OperatorGroup in one write. It also updates the API
 // labels, but never writes because of them: OLM does not maintain them any more.
 func updateMetadata(f *facts) (decision, bool) {
@@ -103,6 +116,14 @@ func apiLabels(c *version) map[string]string {
 
 // replaceTakenOver keeps a CSV from being installed over a version that replaces it.
 func replaceTakenOver(f *facts) (decision, bool) { return beingReplaced(f.chain.TakenOver) }
+
+// beingReplaced decides if there is a CSV that replaces this one.
+func beingReplaced(by *version) (d decision, decided bool) {
+	if by == nil {
+		return decision{}, false
+	}
+	return move(v1alpha1.CSVPhaseReplacing, v1alpha1.CSVReasonBeingReplaced, "being replaced by csv: "+by.Name), true
+}
 
 func rejectSpec(f *facts) (decision, bool) {
 	problem := specError(f.csv)

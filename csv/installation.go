@@ -4,16 +4,19 @@ package csv
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -297,4 +300,22 @@ func certificatesNeeded(c *version, requests []certificate.Request, format strin
 	}
 	needed := olmcore.Diagnose(olmcore.Info, ReasonCertificatesNeeded, olmcore.RefOf(c), "", format, strings.Join(names, ", "))
 	return []olmcore.Diagnostic{needed}
+}
+
+// kindMismatches names the descriptions whose CRD has another kind. They count all the same, as in OLM.
+func kindMismatches(c *version, definitions []*apiextensionsv1.CustomResourceDefinition) []olmcore.Diagnostic {
+	var said []olmcore.Diagnostic
+	found := owned.ByName(definitions, "")
+	check := func(list []v1alpha1.CRDDescription, path string) {
+		for i, d := range list {
+			if crd := found[d.Name]; crd != nil && crd.Spec.Names.Kind != d.Kind {
+				said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonCRDKindMismatch, olmcore.RefOf(c),
+					fmt.Sprintf("spec.customresourcedefinitions.%s[%d].kind", path, i),
+					"the kind of CRD %s is %s, not %s", d.Name, crd.Spec.Names.Kind, d.Kind))
+			}
+		}
+	}
+	check(c.Spec.CustomResourceDefinitions.Owned, "owned")
+	check(c.Spec.CustomResourceDefinitions.Required, "required")
+	return said
 }

@@ -3,6 +3,7 @@
 package csv
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -67,6 +70,21 @@ var rules = []rule{
 func startPending(f *facts) (decision, bool) {
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, "requirements not yet checked").
 		diagnose(unknownModes(f.csv)...), true
+}
+
+// unknownModes names the install modes that the API does not have.
+func unknownModes(c *version) []olmcore.Diagnostic {
+	var said []olmcore.Diagnostic
+	for i, mode := range c.Spec.InstallModes {
+		switch mode.Type {
+		case v1alpha1.InstallModeTypeOwnNamespace, v1alpha1.InstallModeTypeSingleNamespace,
+			v1alpha1.InstallModeTypeMultiNamespace, v1alpha1.InstallModeTypeAllNamespaces:
+		default:
+			said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonUnknownInstallMode, olmcore.RefOf(c), fmt.Sprintf("spec.installModes[%d].type", i),
+				"install mode %q is unknown and counts for nothing", mode.Type))
+		}
+	}
+	return said
 }
 
 // allowReplacement makes an installed version Replacing as soon as a successor exists.
@@ -136,6 +154,20 @@ func rejectStrategy(f *facts) (decision, bool) {
 
 // accountPace is how often a CSV checks whether the ServiceAccount of its OperatorGroup exists.
 const accountPace = 10 * time.Second
+
+// strategyError says why the install strategy cannot be used at all; empty when it can.
+func strategyError(c *version) string {
+	if c.Spec.InstallStrategy.StrategyName != v1alpha1.InstallStrategyNameDeployment {
+		return "unrecognized install strategy"
+	}
+	permissionError := func(_ int, p *v1alpha1.StrategyDeploymentPermissions) string {
+		return first(p.Rules, func(_ int, r *rbacv1.PolicyRule) string { return rbac.RuleError(r) })
+	}
+	return cmp.Or(
+		first(c.Spec.InstallStrategy.StrategySpec.Permissions, permissionError),
+		first(c.Spec.InstallStrategy.StrategySpec.ClusterPermissions, permissionError),
+	)
+}
 
 // waitForAccount waits for the ServiceAccount that the OperatorGroup names, because nothing may be installed with more
 // permissions than those of the account.

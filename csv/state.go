@@ -210,24 +210,3 @@ func fail(reason v1alpha1.ConditionReason, message string) decision {
 func (f *facts) stay() decision {
 	return move(f.csv.Status.Phase, f.csv.Status.Reason, f.csv.Status.Message)
 }
-
-// beingReplaced decides if there is a CSV that replaces this one.
-func beingReplaced(by *version) (d decision, decided bool) {
-	if by == nil {
-		return decision{}, false
-	}
-	return move(v1alpha1.CSVPhaseReplacing, v1alpha1.CSVReasonBeingReplaced, "being replaced by csv: "+by.Name), true
-}
-
-// unreadPace is how soon a caller that did not read a list is called again.
-const unreadPace = 5 * time.Second
-
-// waitForList keeps the recorded status until the caller reads a list. It decides nothing if the list was read.
-func waitForList(f *facts, wasRead bool, list string) (d decision, decided bool) {
-	if wasRead {
-		return decision{}, false
-	}
-	unread := olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(f.csv), "",
-		"the list of %s was not read, so nothing is decided", list)
-	return f.stay().named(ruleNotObserved).requeue(unreadPace).diagnose(unread), true
-}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -185,6 +186,10 @@ func handoverOf(f *facts, o olmcore.Object, nextOwner *owned.CSV) target {
 		}),
 	}
 }
+
+func within(d time.Duration) limits { return limits{d, d, d, d} }
+
+func compareTargets(a, b target) int { return a.ref.Compare(b.ref) }
 
 // stages is the table of the stages: whoever adds one adds a row.
 var stages = []stage{

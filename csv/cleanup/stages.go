@@ -56,8 +56,6 @@ type limits struct {
 
 var usual = limits{terminating: 5 * time.Minute, forbidden: 10 * time.Minute, webhook: 10 * time.Minute}
 
-func within(d time.Duration) limits { return limits{d, d, d, d} }
-
 // found is what belongs to a stage.
 type found struct {
 	targets []target
@@ -187,5 +185,3 @@ func (l limits) judge(f *facts, t target) target {
 	}
 	return t
 }
-
-func compareTargets(a, b target) int { return a.ref.Compare(b.ref) }

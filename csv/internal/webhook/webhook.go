@@ -5,14 +5,12 @@
 package webhook
 
 import (
-	"bytes"
 	"slices"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
@@ -172,62 +170,4 @@ func (s Source) Install() (actions []olmcore.Action, problem string) {
 	}
 	slices.SortFunc(actions, deployment.ByTarget)
 	return actions, ""
-}
-
-// targets returns what actions write.
-func targets(actions []olmcore.Action) sets.Set[olmcore.Key] {
-	keys := sets.New[olmcore.Key]()
-	for _, a := range actions {
-		_, ref, _ := a.Describe()
-		keys.Insert(ref.Key())
-	}
-	return keys
-}
-
-const doesNotTrust = " does not trust the serving certificate of the deployment that it calls"
-
-// Trust returns what keeps the webhooks that exist right without a new installation: their bundles are what Backends
-// say, those of this CSV select the namespaces of its OperatorGroup, and configurations of descriptions that are gone
-// from the spec go, once those of all others exist, and so do conversions.
-func (s Source) Trust() []olmcore.Action { return factsOf(s).trust() }
-
-func (f *facts) trust() []olmcore.Action {
-	actions := append(f.removals(), f.reverted()...)
-	if len(actions) > 0 && problemOf(f) != "" {
-		actions = nil // what is described is a mistake
-	}
-	actions = append(actions, updates(f, targets(actions), f.follow)...)
-	slices.SortFunc(actions, deployment.ByTarget)
-	return actions
-}
-
-// UpdateBundles returns the updates of the caBundles of configurations and conversions that call the operator.
-func UpdateBundles(s Source) []olmcore.Action {
-	f := factsOf(s)
-	actions := updates(f, nil, func(o olmcore.Object) olmcore.Action { return followBundles(f, o) })
-	slices.SortFunc(actions, deployment.ByTarget)
-	return actions
-}
-
-// updates returns the updates of admission configurations and of the caBundles of conversions. update returns the
-// update of one configuration, nil for none. leftOut contains the objects that are deleted or reverted in the same
-// round.
-func updates(f *facts, leftOut sets.Set[olmcore.Key], update func(olmcore.Object) olmcore.Action) (actions []olmcore.Action) {
-	for _, o := range f.all {
-		if a := update(o); a != nil && !leftOut.Has(olmcore.KeyOf(o)) {
-			actions = append(actions, a)
-		}
-	}
-	for _, crd := range f.converted() {
-		if leftOut.Has(olmcore.KeyOf(crd)) {
-			continue
-		}
-		config := clientConfig(crd)
-		if bundle := f.bundle(config.Service.Name, config.CABundle); !bytes.Equal(bundle, config.CABundle) {
-			after := crd.DeepCopy()
-			clientConfig(after).CABundle = bundle
-			actions = append(actions, olmcore.UpdateOf(crd, after, olmcore.Cause{Reason: ReasonTrust, Message: "CRD " + crd.Name + doesNotTrust}))
-		}
-	}
-	return actions
 }
