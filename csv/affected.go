@@ -136,14 +136,18 @@ func relatedToRoleBinding(o *rbacv1.RoleBinding) (keys []types.NamespacedName, i
 	return keys, false
 }
 
-func relatedToValidatingWebhooks(o *admissionregistrationv1.ValidatingWebhookConfiguration) (keys []types.NamespacedName, includesOwners bool) {
+func relatedToValidatingWebhooks(
+	o *admissionregistrationv1.ValidatingWebhookConfiguration,
+) (keys []types.NamespacedName, includesOwners bool) {
 	for i := range o.Webhooks {
 		keys = append(keys, calledIn(&o.Webhooks[i].ClientConfig)...)
 	}
 	return keys, false
 }
 
-func relatedToMutatingWebhooks(o *admissionregistrationv1.MutatingWebhookConfiguration) (keys []types.NamespacedName, includesOwners bool) {
+func relatedToMutatingWebhooks(
+	o *admissionregistrationv1.MutatingWebhookConfiguration,
+) (keys []types.NamespacedName, includesOwners bool) {
 	for i := range o.Webhooks {
 		keys = append(keys, calledIn(&o.Webhooks[i].ClientConfig)...)
 	}

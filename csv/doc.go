@@ -34,9 +34,9 @@
 // Any phase goes to Replacing when a newer version has begun to install, and to Deleting when the CSV is deleted and
 // its cleanup takes time.
 //
-// An installation that fails is repeated from Failed, with backoff, until it is Installing or healthy. A write that the API server
-// called invalid is repeated only once its content or the CSV changes. Outcome.Judged, handed back as Input.Judged, is the memory
-// of the failed writes. Without it one more try is made.
+// An installation that fails is repeated from Failed, with backoff, until it is Installing or healthy. A write that the
+// API server called invalid is repeated only once its content or the CSV changes. Outcome.Judged, handed back as
+// Input.Judged, is the memory of the failed writes. Without it one more try is made.
 //
 // # Gates
 //
@@ -47,8 +47,8 @@
 //
 // # Certificates of waiting versions
 //
-// The Pods of a CSV that is Replacing, or Pending after it ran, keep serving. Reconcile renews its certificates if the namespace
-// has exactly one OperatorGroup. It installs nothing else.
+// The Pods of a CSV that is Replacing, or Pending after it ran, keep serving. Reconcile renews its certificates if the
+// namespace has exactly one OperatorGroup. It installs nothing else.
 //
 // # Speed
 //
@@ -59,14 +59,14 @@
 //
 // # Webhooks and APIs
 //
-// An operator that serves webhooks or APIs needs certificates. Making one needs randomness: Outcome.Certificates asks for
-// those without which nothing is installed, and Input.Issued answers. Package certificate says what they are, and serving
-// what is observed of all that has to do with them. InstallReady writes one part after the other: Services, certificates
-// and what may read them; who exists already and calls the operator trusts the new certificate as well as the old one;
-// the Deployments; APIServices, webhook configurations and the conversion of CRDs. A certificate that must be replaced
-// leads from Succeeded to Pending and through the same parts, so that at no time an operator serves with a certificate
-// that its callers do not trust. API servers learn of a bundle through caches of their own, so they have 10 s before Pods
-// serve with the new one. The old one is trusted until no Pod can have it any more.
+// An operator that serves webhooks or APIs needs certificates. Making one needs randomness: Outcome.Certificates asks
+// for those without which nothing is installed, and Input.Issued answers. Package certificate says what they are, and
+// serving what is observed of all that has to do with them. InstallReady writes one part after the other: Services,
+// certificates and what may read them; who exists already and calls the operator trusts the new certificate as well as
+// the old one; the Deployments; APIServices, webhook configurations and the conversion of CRDs. A certificate that must
+// be replaced leads from Succeeded to Pending and through the same parts, so that at no time an operator serves with a
+// certificate that its callers do not trust. API servers learn of a bundle through caches of their own, so they have ten
+// seconds before Pods serve with the new one. The old one is trusted until no Pod can have it any more.
 //
 // # Beside this package
 //

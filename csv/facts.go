@@ -13,7 +13,10 @@ import (
 	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
 )
 
 type (
@@ -43,6 +46,8 @@ type facts struct {
 	// requirements have them.
 	report report
 	isMet  bool
+	// operator is what installing the operator depends on.
+	operator observed.Operator
 	// services contains what the API server calls, in the phases that depend on it.
 	services services
 }
@@ -64,8 +69,37 @@ func observe(in *Input) *facts {
 		f.report = requirements.judge(in)
 		f.isMet = f.report.isMet()
 	}
+	f.operator = observeOperator(f)
 	f.services = observeServices(f)
 	return f
+}
+
+// observeOperator returns what installing the operator depends on. It is the only place that fills observed.Operator.
+func observeOperator(f *facts) observed.Operator {
+	account, _ := olmcore.AccountOf(f.group)
+	return observed.Operator{
+		Now:                     f.now,
+		CSV:                     f.csv,
+		Group:                   f.group,
+		Account:                 account,
+		IsConfined:              f.group != nil && f.group.Spec.ServiceAccountName != "",
+		Neighbours:              f.in.Neighbours.Items,
+		Relatives:               f.chain.Relatives,
+		Deployments:             f.in.Deployments.Items,
+		ServiceAccounts:         f.in.ServiceAccounts.Items,
+		APIServices:             f.in.APIServices.Items,
+		Definitions:             f.in.GroupDefinitions.Items,
+		CRDs:                    f.in.CustomResourceDefinitions.Items,
+		UnreadCRDs:              read.Missing(f.in.CustomResourceDefinitions, "CustomResourceDefinitions"),
+		ServedAPIs:              f.in.ServedAPIs,
+		Objects:                 &f.in.Serving,
+		Config:                  deployment.ConfigOf(f.csv, f.in.Subscriptions.Items),
+		ProxyEnv:                f.in.Config.ProxyEnv,
+		ExcludedAnnotations:     f.in.Config.ExcludedAnnotations,
+		PackageServerNamespaces: f.in.Config.packageServerNamespaces(),
+		Issued:                  f.in.Issued,
+		Memory:                  f.in.Inspected,
+	}
 }
 
 // isLeaving reports whether a later version replaces the CSV.

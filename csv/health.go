@@ -59,7 +59,7 @@ const disruptedPace = 10 * time.Second
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, updateInstallStatus.
 // Differs: an object that is missing while the CSV is Installing is installed again at once, not after the timeout.
 func health(f *facts, to phase, reason v1alpha1.ConditionReason) (decision, deployment.State) {
-	state, why := deploymentSource(f).Health(f.in.Deployments.Items)
+	state, why := f.deployments().Health()
 	if isCalled(f.csv) && state != deployment.Incomputable && state != deployment.TimedOut {
 		if d, worse := serviceHealth(f, state, to, reason); worse != "" {
 			return d, worse

@@ -26,7 +26,8 @@ import (
 )
 
 // Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, KubernetesVersion,
-// ServedAPIs, LastRun, Judged, Issued, Inspected and Checkpoint. Lists may hold more than the objects that their comments name.
+// ServedAPIs, LastRun, Judged, Issued, Inspected and Checkpoint. Lists may hold more than the objects that their
+// comments name.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
@@ -39,26 +40,28 @@ type Input struct {
 
 	// OperatorGroups are those of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides; of those
-	// that watch no namespace which its own group watches, none counts.
+	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides; of
+	// those that watch no namespace which its own group watches, none counts.
 	OtherGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// OtherProviders are the CSVs, copies left out, in the namespaces of OtherGroups that provide one of the same APIs.
 	OtherProviders olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Neighbours are the other CSVs of the namespace, copies left out, that the decision can depend on: connected by
-	// spec.replaces, providing one of the same APIs, owning a Deployment of the same name or the Secret of a certificate, or
-	// named by the installed-alongside annotations of the CRDs.
+	// spec.replaces, providing one of the same APIs, owning a Deployment of the same name or the Secret of a
+	// certificate, or named by the installed-alongside annotations of the CRDs.
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Subscriptions are those of the namespace whose status.installedCSV or status.currentCSV is this CSV. Nothing is
-	// installed or judged healthy where they were not read: what the Deployments should be depends on their spec.config.
+	// installed or judged healthy where they were not read: what the Deployments should be depends on their
+	// spec.config.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	// OperatorConditions are those of the namespace named like spec.replaces: one at most.
 	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
 	// CustomResourceDefinitions are those that the CSV owns or requires.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// GroupDefinitions are those of the API groups of which the CSV owns an APIService. They are needed as long as one of
-	// its APIServices does not exist.
+	// GroupDefinitions are those of the API groups of which the CSV owns an APIService. They are needed as long as one
+	// of its APIServices does not exist.
 	GroupDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// APIServices are those named <version>.<group> that the CSV requires or owns, and all others of the groups that it owns.
+	// APIServices are those named <version>.<group> that the CSV requires or owns, and all others of the groups that it
+	// owns.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
 	// KubernetesVersion is the server's gitVersion, e.g. "v1.36.2"; empty when unknown, which satisfies no
 	// spec.minKubeVersion.
@@ -91,8 +94,8 @@ type Input struct {
 	// Judged is Outcome.Judged of the last call for this CSV; optional. It must not be changed. Without it a CSV that
 	// failed for want of permissions is tried again with growing pauses alone.
 	Judged *Judged
-	// Issued answers Outcome.Certificates of the last call for this CSV, also in part. It is looked at only while the same
-	// would be asked for again, so an old answer does no harm.
+	// Issued answers Outcome.Certificates of the last call for this CSV, also in part. It is looked at only while the
+	// same would be asked for again, so an old answer does no harm.
 	Issued []certificate.Issued
 	// Inspected is Outcome.Inspected of an earlier call; nil is always right.
 	Inspected *certificate.Memory
@@ -116,10 +119,10 @@ type Config struct {
 	ProxyEnv []corev1.EnvVar `json:"proxyEnv,omitempty"`
 	// AdoptForeignDeployments overwrites Deployments that have no owner instead of refusing to install.
 	AdoptForeignDeployments bool `json:"adoptForeignDeployments,omitempty"`
-	// PackageServerNamespaces are the namespaces whose operators may serve packages.operators.coreos.com, the API of OLM's
-	// package server. Nil: DefaultPackageServerNamespace. Empty and not nil: none. Package controllers adds the namespace of
-	// OLM and that of the global catalogs, except to an empty list that is not nil. An APIService that exists stays in any
-	// case.
+	// PackageServerNamespaces are the namespaces whose operators may serve packages.operators.coreos.com, the API of
+	// OLM's package server. Nil: DefaultPackageServerNamespace. Empty and not nil: none. Package controllers adds the
+	// namespace of OLM and that of the global catalogs, except to an empty list that is not nil. An APIService that
+	// exists stays in any case.
 	PackageServerNamespaces []string `json:"packageServerNamespaces,omitzero"`
 	// Cleanup tunes what happens to what a CSV leaves behind.
 	Cleanup cleanup.Config `json:"cleanup,omitzero"`

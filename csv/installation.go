@@ -113,18 +113,17 @@ const certificatePace = 10 * time.Second
 // installation returns what is left to do until the whole operator is installed: first its certificates and the objects
 // that must trust them, then the Deployments, then the webhooks and APIServices.
 func installation(f *facts) deployment.Installation {
-	source := deploymentSource(f)
+	source := f.deployments()
 	tries := triesOf(f)
-	account, _ := olmcore.AccountOf(f.group)
 	if !isCalled(f.csv) {
-		return source.Install(f.in.Deployments.Items, account, tries)
+		return source.Install(tries)
 	}
 	// 1. Certificates.
 	if todo := certificateInstallation(f, tries); !todo.Done() {
 		return todo
 	}
 	// 2. Deployments.
-	if todo := source.Install(f.in.Deployments.Items, account, tries); !todo.Done() {
+	if todo := source.Install(tries); !todo.Done() {
 		return todo
 	}
 	// 3. Webhooks and APIServices.

@@ -72,19 +72,20 @@ func startPending(f *facts) (decision, bool) {
 		diagnose(unknownModes(f.csv)...), true
 }
 
-// unknownModes names the install modes that the API does not have.
+// unknownModes returns a Diagnostic for each install mode that the API does not have.
 func unknownModes(c *version) []olmcore.Diagnostic {
-	var said []olmcore.Diagnostic
+	var unknown []olmcore.Diagnostic
 	for i, mode := range c.Spec.InstallModes {
 		switch mode.Type {
 		case v1alpha1.InstallModeTypeOwnNamespace, v1alpha1.InstallModeTypeSingleNamespace,
 			v1alpha1.InstallModeTypeMultiNamespace, v1alpha1.InstallModeTypeAllNamespaces:
 		default:
-			said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonUnknownInstallMode, olmcore.RefOf(c), fmt.Sprintf("spec.installModes[%d].type", i),
+			path := fmt.Sprintf("spec.installModes[%d].type", i)
+			unknown = append(unknown, olmcore.Diagnose(olmcore.Warning, ReasonUnknownInstallMode, olmcore.RefOf(c), path,
 				"install mode %q is unknown and counts for nothing", mode.Type))
 		}
 	}
-	return said
+	return unknown
 }
 
 // allowReplacement makes an installed version Replacing as soon as a successor exists.
@@ -217,6 +218,17 @@ func rotateCertificates(f *facts) (decision, bool) {
 		message = "owned APIServices need cert refresh"
 	}
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsCertRotation, message), f.services.certificates.Renew != ""
+}
+
+// unreadServing returns the names of the unread lists that a CSV with webhooks or APIServices needs.
+func unreadServing(in *Input) []string {
+	s := &in.Serving
+	return slices.Concat(
+		read.Missing(in.ServiceAccounts, "ServiceAccounts"),
+		read.Missing(s.Services, "Services"), read.Missing(s.Secrets, "Secrets"), read.Missing(s.Roles, "Roles"),
+		read.Missing(s.RoleBindings, "RoleBindings"), read.Missing(s.ClusterRoleBindings, "ClusterRoleBindings"),
+		read.Missing(s.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
+		read.Missing(s.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"))
 }
 
 // leaveGate ends a failure that a gate caused. All gates have just been passed.

@@ -3,13 +3,10 @@
 package csv
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -135,15 +132,6 @@ func certificateTimes(renewAt, now time.Time) (lastUpdated, rotateAt *metav1.Tim
 	return new(olmcore.Timestamp(now)), new(olmcore.Timestamp(renewAt))
 }
 
-// newReport returns the entries for status.requirementStatus, and whether they differ from the recorded ones.
-func newReport(f *facts, d decision) (entries []v1alpha1.RequirementStatus, isNew bool) {
-	if !d.reports {
-		return nil, false
-	}
-	entries = f.report.entries()
-	return entries, !sameRequirements(f.csv.Status.RequirementStatus, entries)
-}
-
 // replacesCycle returns the Diagnostic about a cycle of spec.replaces, if the CSV is part of one.
 func replacesCycle(f *facts) []olmcore.Diagnostic {
 	if !f.chain.InCycle {
@@ -151,18 +139,4 @@ func replacesCycle(f *facts) []olmcore.Diagnostic {
 	}
 	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonReplacesCycle, olmcore.RefOf(f.csv), "spec.replaces",
 		"following spec.replaces from %s leads back to it; the newest version counts as the head", f.csv.Name)}
-}
-
-// sameRequirements reports whether a recorded requirement report has the entries of a new one. Their order does not
-// count, because OLM lists ServiceAccounts in random order. Neither do escaped characters, because OLM escapes none.
-func sameRequirements(recorded, report []v1alpha1.RequirementStatus) bool {
-	return equality.Semantic.DeepEqual(recorded, report) ||
-		equality.Semantic.DeepEqual(sortedRequirements(printedRequirements(recorded)), sortedRequirements(report))
-}
-
-func sortedRequirements(entries []v1alpha1.RequirementStatus) []v1alpha1.RequirementStatus {
-	return slices.SortedStableFunc(slices.Values(entries), func(a, b v1alpha1.RequirementStatus) int {
-		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Kind, b.Kind),
-			strings.Compare(a.Name, b.Name))
-	})
 }

@@ -59,14 +59,6 @@ func untilRenewalBegins(at, now time.Time) time.Duration {
 	return max(time.Second, at.Add(olmcore.ClockTolerance).Sub(now))
 }
 
-// mayRenewCertificates reports whether the CSV is Pending or Replacing and its Pods may still serve. Without a
-// confirmed OperatorGroup the result is false, because it is unknown which account may write.
-func mayRenewCertificates(f *facts) bool {
-	isReplacing := f.phase == v1alpha1.CSVPhaseReplacing && f.chain.Successor != nil && !f.chain.Followed
-	_, confirmed := olmcore.AccountOf(f.group)
-	return (f.phase == v1alpha1.CSVPhasePending || isReplacing) && isCalled(f.csv) && f.group != nil && confirmed && specError(f.csv) == ""
-}
-
 // renewCertificates renews the certificates of a version that stays in its phase: it returns requests, and updates of
 // Secrets, Deployments and caBundles.
 //

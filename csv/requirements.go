@@ -3,6 +3,7 @@
 package csv
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	semver "github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -102,6 +104,29 @@ func printedRequirements(entries []v1alpha1.RequirementStatus) []v1alpha1.Requir
 		}
 	}
 	return printed
+}
+
+// newReport returns the entries for status.requirementStatus, and whether they differ from the recorded ones.
+func newReport(f *facts, d decision) (entries []v1alpha1.RequirementStatus, isNew bool) {
+	if !d.reports {
+		return nil, false
+	}
+	entries = f.report.entries()
+	return entries, !sameRequirements(f.csv.Status.RequirementStatus, entries)
+}
+
+// sameRequirements reports whether a recorded requirement report has the entries of a new one. Their order does not
+// count, because OLM lists ServiceAccounts in random order. Neither do escaped characters, because OLM escapes none.
+func sameRequirements(recorded, report []v1alpha1.RequirementStatus) bool {
+	return equality.Semantic.DeepEqual(recorded, report) ||
+		equality.Semantic.DeepEqual(sortedRequirements(printedRequirements(recorded)), sortedRequirements(report))
+}
+
+func sortedRequirements(entries []v1alpha1.RequirementStatus) []v1alpha1.RequirementStatus {
+	return slices.SortedStableFunc(slices.Values(entries), func(a, b v1alpha1.RequirementStatus) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name))
+	})
 }
 
 // takenBy reports whether all that is unmet in its report is so because the upgrade to a successor has begun.
@@ -207,9 +232,10 @@ func judgeRequiredAPIServices(in *Input) []v1alpha1.RequirementStatus {
 			continue
 		}
 		service, exists := owned.Find(in.APIServices.Items, "", r.Name)
+		kind := schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}
 		r.Status = notPresent
 		switch {
-		case in.ServedAPIs.Complete && !slices.Contains(in.ServedAPIs.Items, schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}):
+		case in.ServedAPIs.Complete && !slices.Contains(in.ServedAPIs.Items, kind):
 			r.Message = fmt.Sprintf("kind %s is not served by %s", d.Kind, r.Name)
 		case !exists:
 			r.Message = fmt.Sprintf("APIService %s not found", r.Name)
@@ -259,7 +285,8 @@ func judgeNativeAPIs(in *Input) []v1alpha1.RequirementStatus {
 			Status: notPresent, Message: "Native API does not exist",
 		}
 		switch {
-		case in.ServedAPIs.Complete && slices.Contains(in.ServedAPIs.Items, gvk), !in.ServedAPIs.Complete && slices.Contains(kubernetesKinds, gvk):
+		case in.ServedAPIs.Complete && slices.Contains(in.ServedAPIs.Items, gvk),
+			!in.ServedAPIs.Complete && slices.Contains(kubernetesKinds, gvk):
 			r.Status, r.Message = present, "Native API exists"
 		case !in.ServedAPIs.Complete:
 			r.Message = fmt.Sprintf("API discovery for %s failed", gvk.GroupVersion())
@@ -348,7 +375,8 @@ var customResourceDefinitions = requirement{
 	name: "CustomResourceDefinitions",
 	gather: func(r *read.Reads, in *Input) {
 		var names []string
-		for _, d := range slices.Concat(in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned, in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Required) {
+		definitions := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
+		for _, d := range slices.Concat(definitions.Owned, definitions.Required) {
 			names = append(names, d.Name)
 		}
 		in.CustomResourceDefinitions = read.Named[*apiextensionsv1.CustomResourceDefinition](r, "", names)
@@ -398,7 +426,9 @@ func judgeDefinitions(in *Input) []v1alpha1.RequirementStatus {
 	return report
 }
 
-func judgeDefinition(in *Input, crd *apiextensionsv1.CustomResourceDefinition, described []string, isOwned bool) (v1alpha1.StatusReason, string) {
+func judgeDefinition(
+	in *Input, crd *apiextensionsv1.CustomResourceDefinition, described []string, isOwned bool,
+) (status v1alpha1.StatusReason, message string) {
 	switch {
 	case crd == nil:
 		return notPresent, "CRD is not present"
@@ -455,8 +485,10 @@ func installedAlongside(in *Input, crd *apiextensionsv1.CustomResourceDefinition
 		}
 	}
 	var reached []string
-	for other := noted[in.ClusterServiceVersion.Spec.Replaces]; other != nil && !slices.Contains(reached, other.Name); other = noted[other.Spec.Replaces] {
+	other := noted[in.ClusterServiceVersion.Spec.Replaces]
+	for other != nil && !slices.Contains(reached, other.Name) {
 		reached = append(reached, other.Name)
+		other = noted[other.Spec.Replaces]
 	}
 	slices.Sort(reached)
 	return reached

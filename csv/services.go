@@ -8,11 +8,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
 	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/csv/internal/webhook"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -41,13 +42,21 @@ func wasCalled(in *Input) bool {
 	return callers > 0 || slices.ContainsFunc(in.CustomResourceDefinitions.Items, converts)
 }
 
+// mayRenewCertificates reports whether the CSV is Pending or Replacing and its Pods may still serve. Without a
+// confirmed OperatorGroup the result is false, because it is unknown which account may write.
+func mayRenewCertificates(f *facts) bool {
+	isReplacing := f.phase == v1alpha1.CSVPhaseReplacing && f.chain.Successor != nil && !f.chain.Followed
+	_, confirmed := olmcore.AccountOf(f.group)
+	return (f.phase == v1alpha1.CSVPhasePending || isReplacing) && isCalled(f.csv) && f.group != nil && confirmed && specError(f.csv) == ""
+}
+
 func observeServices(f *facts) services {
 	renews := mayRenewCertificates(f)
 	isUsed := isCalled(f.csv) || wasCalled(f.in)
 	if !isUsed || f.isLeaving() && !renews {
 		return services{}
 	}
-	s := services{isObserved: true, apis: apiServiceSource(f), webhooks: webhookSource(f)}
+	s := services{isObserved: true, apis: apiservice.Source{Operator: f.operator}, webhooks: webhook.Source{Operator: f.operator}}
 	if !slices.Contains(running, f.phase) && !renews {
 		return s
 	}
@@ -55,85 +64,21 @@ func observeServices(f *facts) services {
 	if renews { // a version that waits creates no clients, so it does not wait for missing ones
 		clients = slices.DeleteFunc(clients, func(c backend.Client) bool { return c.Missing })
 	}
-	s.certificates = backend.Of(certificateSource(f, clients))
+	s.certificates = backend.Of(backend.Source{Operator: f.operator, Clients: clients})
 	s.webhooks.Backends, s.apis.Backends = s.certificates, s.certificates
 	s.apis.Memory = s.certificates.Memory
 	return s
 }
 
-func apiServiceSource(f *facts) apiservice.Source {
-	account, _ := olmcore.AccountOf(f.group)
-	return apiservice.Source{
-		CSV:                     f.csv,
-		Account:                 account,
-		IsConfined:              f.group != nil && f.group.Spec.ServiceAccountName != "",
-		Now:                     f.now,
-		Neighbours:              f.in.Neighbours.Items,
-		Relatives:               f.chain.Relatives,
-		APIServices:             f.in.APIServices.Items,
-		Definitions:             f.in.GroupDefinitions.Items,
-		Objects:                 &f.in.Serving,
-		PackageServerNamespaces: f.in.Config.packageServerNamespaces(),
-		Deployments:             f.in.Deployments.Items,
-		ServiceAccounts:         f.in.ServiceAccounts.Items,
-		ServedAPIs:              f.in.ServedAPIs,
-		Config:                  deployment.ConfigOf(f.csv, f.in.Subscriptions.Items),
-	}
-}
-
-func webhookSource(f *facts) webhook.Source {
-	account, _ := olmcore.AccountOf(f.group)
-	return webhook.Source{
-		CSV:        f.csv,
-		Group:      f.group,
-		Account:    account,
-		Objects:    &f.in.Serving,
-		CRDs:       f.in.CustomResourceDefinitions.Items,
-		UnreadCRDs: read.Missing(f.in.CustomResourceDefinitions, "CustomResourceDefinitions"),
-	}
-}
-
-func certificateSource(f *facts, clients []backend.Client) backend.Source {
-	account, _ := olmcore.AccountOf(f.group)
-	return backend.Source{
-		CSV:         f.csv,
-		Account:     account,
-		Now:         f.now,
-		Objects:     &f.in.Serving,
-		Deployments: f.in.Deployments.Items,
-		Neighbours:  f.in.Neighbours.Items,
-		Relatives:   f.chain.Relatives,
-		Clients:     clients,
-		Issued:      f.in.Issued,
-		Memory:      f.in.Inspected,
-	}
-}
-
-func deploymentSource(f *facts) deployment.Source {
-	return deployment.Source{
-		CSV:                 f.csv,
-		Config:              deployment.ConfigOf(f.csv, f.in.Subscriptions.Items),
-		ProxyEnv:            f.in.Config.ProxyEnv,
-		ExcludedAnnotations: f.in.Config.ExcludedAnnotations,
-		Mount: func(name string, spec *appsv1.DeploymentSpec) bool {
-			if !isCalled(f.csv) || !slices.Contains(backend.Names(f.csv), name) {
-				return true
-			}
-			f.services.certificates.Mount(name, spec)
-			return f.services.certificates.Ready(name)
-		},
-	}
-}
-
-// unreadServing returns the names of the unread lists that a CSV with webhooks or APIServices needs.
-func unreadServing(in *Input) []string {
-	s := &in.Serving
-	return slices.Concat(
-		read.Missing(in.ServiceAccounts, "ServiceAccounts"),
-		read.Missing(s.Services, "Services"), read.Missing(s.Secrets, "Secrets"), read.Missing(s.Roles, "Roles"),
-		read.Missing(s.RoleBindings, "RoleBindings"), read.Missing(s.ClusterRoleBindings, "ClusterRoleBindings"),
-		read.Missing(s.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
-		read.Missing(s.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"))
+// deployments returns the Deployments of the operator, which mount the certificates.
+func (f *facts) deployments() deployment.Source {
+	return deployment.Source{Operator: f.operator, Mount: func(name string, spec *appsv1.DeploymentSpec) bool {
+		if !isCalled(f.csv) || !slices.Contains(backend.Names(f.csv), name) {
+			return true
+		}
+		f.services.certificates.Mount(name, spec)
+		return f.services.certificates.Ready(name)
+	}}
 }
 
 // keptDiagnostics returns the Diagnostics about webhooks, conversions and APIServices that exist and would not be

@@ -52,7 +52,8 @@ func specError(c *version) string {
 func nameError(name string) string {
 	switch {
 	case len(name) > validation.LabelValueMaxLength:
-		return fmt.Sprintf("name %q has %d characters; at most %d are possible because it is used as a label value", name, len(name), validation.LabelValueMaxLength)
+		return fmt.Sprintf("name %q has %d characters; at most %d are possible because it is used as a label value",
+			name, len(name), validation.LabelValueMaxLength)
 	case !owned.IsLabelValue(name):
 		return fmt.Sprintf("name %q cannot be used as a label value", name)
 	}

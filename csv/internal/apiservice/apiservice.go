@@ -9,57 +9,26 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Source is what is decided from. Whoever asks has read the lists that the question is about; of Objects nothing is
-// concluded from a list that is not complete.
+// Source is what the decisions about APIServices depend on.
 type Source struct {
-	CSV *owned.CSV
-	// Account writes; nil: the controller.
-	Account *corev1.ObjectReference
-	// IsConfined is true if the OperatorGroup names a ServiceAccount, also if its status does not confirm the account yet.
-	IsConfined bool
-	Now        time.Time
-	// Neighbours are the other CSVs of the namespace, copies left out.
-	Neighbours []*owned.CSV
-	// Relatives are the Neighbours of the same upgrade chain.
-	Relatives sets.Set[*owned.CSV]
-	// APIServices hold those that the CSV owns, those whose owner labels name it, and all of the API groups that it owns.
-	APIServices []*apiregistrationv1.APIService
-	// Definitions hold the CustomResourceDefinitions of these groups.
-	Definitions []*apiextensionsv1.CustomResourceDefinition
-	// PackageServerNamespaces are the namespaces from which the group PackageGroup may be served.
-	PackageServerNamespaces []string
-	Objects                 *serving.Objects
-	Deployments             []*appsv1.Deployment
-	// ServiceAccounts hold those that the Deployments run as.
-	ServiceAccounts []*corev1.ServiceAccount
-	ServedAPIs      olmcore.Observed[schema.GroupVersionKind]
-	// Config is the spec.config that applies, nil for none.
-	Config *v1alpha1.SubscriptionConfig
-	// Memory is what is known of certificates; optional.
-	Memory *certificate.Memory
-	// Backends is a backend.Plan; nil: no Deployment has a certificate.
+	observed.Operator
+	// Backends is a backend.Plan. If it is nil, no Deployment has a certificate.
 	Backends interface {
-		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has
-		// none; nil while there is no certificate.
+		// Trust returns the bundle that a client of a Deployment should have. have is its current bundle, nil if it has
+		// none. The result is nil while there is no certificate.
 		Trust(deployment string, have []byte) []byte
 	}
 }

@@ -13,14 +13,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/chain"
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -34,24 +33,12 @@ type Client struct {
 	Missing bool
 }
 
-// Source is what is decided from.
+// Source is what the decisions about certificates depend on.
 type Source struct {
-	CSV *owned.CSV
-	// Account writes what is installed; nil: the controller.
-	Account *corev1.ObjectReference
-	Now     time.Time
-	Objects *serving.Objects
-	// Deployments are the live ones of the namespace.
-	Deployments []*appsv1.Deployment
-	// Neighbours are other CSVs of the namespace; what is theirs is not taken, unless they are among the Relatives: those
-	// that the CSV replaces, or that replace it.
-	Neighbours []*owned.CSV
-	Relatives  sets.Set[*owned.CSV]
-	// Clients are all that call the Services, of this CSV or of another version of its namespace.
+	observed.Operator
+	// Clients contains all webhooks and APIServices that call the Services, of this CSV or of another version in its
+	// namespace.
 	Clients []Client
-	Issued  []certificate.Issued
-	// Memory is what an earlier call found; optional.
-	Memory *certificate.Memory
 }
 
 // Plan is what is to be done about all of them.

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
-	appsv1 "k8s.io/api/apps/v1"
 )
 
 // Names returns the Deployments of a CSV that the API server calls, sorted: those that owned APIServices and webhook

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -28,16 +29,11 @@ const labelSpecHash = "olm.deployment-spec-hash"
 // ConditionVariable is the environment variable that names the OperatorCondition of an operator to its containers.
 const ConditionVariable = "OPERATOR_CONDITION_NAME"
 
-// Source is what the Deployments of a CSV are made from.
+// Source is what the decisions about Deployments depend on.
 type Source struct {
-	CSV *owned.CSV
-	// Config is the spec.config that applies, nil for none.
-	Config *v1alpha1.SubscriptionConfig
-	// ProxyEnv and ExcludedAnnotations are those of csv.Config.
-	ProxyEnv            []corev1.EnvVar
-	ExcludedAnnotations []string
-	// Mount puts the certificate of a Deployment that serves with one into its spec, and reports whether it has that: what
-	// the Deployment should be is not known before.
+	observed.Operator
+	// Mount mounts the certificate of a Deployment that needs one, and reports whether it has one. Before that, the desired
+	// Deployment is not known.
 	Mount func(deployment string, spec *appsv1.DeploymentSpec) bool
 }
 
@@ -163,8 +159,8 @@ const (
 
 // Health returns how the Deployments of the strategy fare, and why, which is empty for Healthy. The first of them that
 // is not right decides.
-func (s Source) Health(deployments []*appsv1.Deployment) (state State, why string) {
-	live := owned.ByName(deployments, s.CSV.Namespace)
+func (s Source) Health() (state State, why string) {
+	live := owned.ByName(s.Deployments, s.CSV.Namespace)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range specs {
 		d := live[specs[i].Name]

@@ -52,9 +52,9 @@ func (i Installation) Done() bool {
 
 // Install compares the Deployments of the strategy with the live ones and writes as the account. A write is judged by
 // its effect, and by the outcome of the last try where there is one.
-func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectReference, tries Tries) Installation {
+func (s Source) Install(tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
-	live := owned.ByName(deployments, s.CSV.Namespace)
+	live := owned.ByName(s.Deployments, s.CSV.Namespace)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range specs {
 		want, err := s.desired(&specs[i], asMeant)
@@ -68,9 +68,9 @@ func (s Source) Install(deployments []*appsv1.Deployment, as *corev1.ObjectRefer
 		var write olmcore.Action
 		switch {
 		case have == nil:
-			write = s.create(want, as)
+			write = s.create(want, s.Account)
 		case have.DeletionTimestamp == nil:
-			write = update(have, want, as)
+			write = update(have, want, s.Account)
 		default: // the next one is created once it is gone
 			todo.RequeueAfter = owned.Wait(owned.Since(have.DeletionTimestamp, tries.Now), time.Minute)
 			continue

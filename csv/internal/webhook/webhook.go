@@ -7,15 +7,11 @@ package webhook
 import (
 	"slices"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/serving"
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -48,20 +44,13 @@ const (
 	ReasonConversionKept = "ConversionKept"
 )
 
-// Source is what is decided from.
+// Source is what the decisions about webhooks depend on.
 type Source struct {
-	CSV *owned.CSV
-	// Group is the one of the namespace; its account, if any, writes.
-	Group   *operatorsv1.OperatorGroup
-	Account *corev1.ObjectReference
-	Objects *serving.Objects
-	CRDs    []*apiextensionsv1.CustomResourceDefinition
-	// UnreadCRDs names the list of CRDs if it was not read. Then nothing is installed, and no rule is judged.
-	UnreadCRDs []string
-	// Backends is a backend.Plan; nil: no Deployment has a certificate.
+	observed.Operator
+	// Backends is a backend.Plan. If it is nil, no Deployment has a certificate.
 	Backends interface {
-		// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it
-		// has none; nil while none is to be made.
+		// Trust returns the bundle that a client of a Deployment should have. have is its current bundle, nil if it has
+		// none. The result is nil while no client should be created.
 		Trust(deployment string, have []byte) []byte
 	}
 }
