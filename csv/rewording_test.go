@@ -45,8 +45,8 @@ func withoutStatus(actions []olmcore.Action) (rest []string) {
 	return rest
 }
 
-// TestNoDecisionDependsOnTheWordingOfAMessage rewords every message in the status that a call wrote, and demands the same
-// decision from the next call.
+// TestNoDecisionDependsOnTheWordingOfAMessage rewords every message in the status that a call wrote, and demands the
+// same decision from the next call.
 func TestNoDecisionDependsOnTheWordingOfAMessage(t *testing.T) {
 	compared := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {

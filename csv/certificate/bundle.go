@@ -102,8 +102,8 @@ func (a Authority) HasExpired(now time.Time) bool {
 	return now.After(a.NotAfter.Add(olmcore.ClockTolerance))
 }
 
-// Hash is what OLM's annotation olmcahash has for the certificate of an authority: the SHA-256 of its PEM, in hex. Empty
-// for none.
+// Hash is what OLM's annotation olmcahash has for the certificate of an authority: the SHA-256 of its PEM, in hex.
+// Empty for none.
 func Hash(ca []byte) string {
 	if len(ca) == 0 {
 		return ""

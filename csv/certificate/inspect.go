@@ -36,8 +36,8 @@ type Health struct {
 }
 
 // Inspect returns whether a certificate is good for hosts at an instant: it and its authority can be parsed and are
-// valid, it was signed by the authority, the key is its own, and none of them expires within RenewBefore. The cost has a
-// bound, whatever the certificate holds.
+// valid, it was signed by the authority, the key is its own, and none of them expires within RenewBefore. The cost has
+// a bound, whatever the certificate holds.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/certresources.go.
 // Differs: the key is looked at, too; certificates between it and the authority are followed; one that lives for less
@@ -46,8 +46,8 @@ func Inspect(c Certificate, hosts []string, now time.Time) Health {
 	return inspect(c, hosts, now).Health
 }
 
-// inspection is a Health that stands from the instant at which it was found until the first of its certificates begins or
-// ceases to be valid, or must be replaced.
+// inspection is a Health that stands from the instant at which it was found until the first of its certificates begins
+// or ceases to be valid, or must be replaced.
 type inspection struct {
 	Health
 	from, until time.Time // until is zero for one that stands for ever
@@ -214,8 +214,8 @@ func brief(err error) string {
 }
 
 // Memory is what the inspections of a call found, and what it parsed: whoever hands it to the next call spares that
-// signatures and keys are verified again, which is most of the cost of either. It knows what it was asked for by hashes, and
-// holds no private key. Nil and the zero value know and remember nothing, and are always right.
+// signatures and keys are verified again, which is most of the cost of either. It knows what it was asked for by
+// hashes, and holds no private key. Nil and the zero value know and remember nothing, and are always right.
 type Memory struct{ earlier, now findings }
 
 type findings struct {

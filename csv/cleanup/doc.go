@@ -21,8 +21,8 @@
 //
 // A cluster-scoped object that another live ClusterServiceVersion needs is not deleted: its owner labels name that one
 // afterwards. Package installplan records on the object who that is; without a record the applied steps of InstallPlans
-// tell. If the labelled owner is gone without a cleanup, the object belongs to the recorded co-owners, and is deleted with the
-// last of them.
+// tell. If the labelled owner is gone without a cleanup, the object belongs to the recorded co-owners, and is deleted
+// with the last of them.
 //
 // What a tenant can write never widens what is deleted: owner labels count outside the namespaces and in kube-system
 // only, a CRD counts when an InstallPlan recorded that it came with the ClusterServiceVersion, and custom resources are

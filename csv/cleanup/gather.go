@@ -81,8 +81,8 @@ var ofAnyOwner = labels.NewSelector().Add(*hasOwner)
 
 var hasOwner, _ = labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
 
-// readSharers reads the CSVs that need the objects which the cleanup would delete, and the plans and groups that tell which
-// they are. The InstallPlans of all namespaces are read only if there are such objects.
+// readSharers reads the CSVs that need the objects which the cleanup would delete, and the plans and groups that tell
+// which they are. The InstallPlans of all namespaces are read only if there are such objects.
 func readSharers(reads *read.Reads, c *owned.CSV, d *Deletion) {
 	d.Sharers = olmcore.Found[*v1alpha1.ClusterServiceVersion]()
 	d.InstallPlans = olmcore.Found[*v1alpha1.InstallPlan]()
@@ -127,8 +127,8 @@ func deletedKeys(objects []olmcore.Object) sets.Set[olmcore.Key] {
 	return keys
 }
 
-// recordedSharers returns the names of the co-owners of objects, and of the owners of objects that record c as a co-owner, by
-// namespace.
+// recordedSharers returns the names of the co-owners of objects, and of the owners of objects that record c as a
+// co-owner, by namespace.
 func recordedSharers(c *owned.CSV, objects []olmcore.Object) map[string][]string {
 	sharers := map[string][]string{}
 	for _, o := range objects {

@@ -52,13 +52,13 @@ type Deletion struct {
 	// Namespaces are the own one and those in which operands may be deleted; all when that is everywhere.
 	Namespaces olmcore.Observed[*corev1.Namespace]
 	// ClusterObjects are the cluster-scoped objects, and the RoleBindings of kube-system, that carry the three owner
-	// labels, and those of another owner that record the ClusterServiceVersion as a co-owner. When not complete, Items are those
-	// of the kinds that were read.
+	// labels, and those of another owner that record the ClusterServiceVersion as a co-owner. When not complete, Items
+	// are those of the kinds that were read.
 	ClusterObjects olmcore.Observed[olmcore.Object]
 	// Unread are the kinds for which ClusterObjects is not complete, which what is said names; may be empty.
 	Unread []schema.GroupKind
-	// Sharers are the other ClusterServiceVersions, copies left out, that ClusterObjects record as owners or co-owners, and for
-	// which InstallPlans contain one of them.
+	// Sharers are the other ClusterServiceVersions, copies left out, that ClusterObjects record as owners or co-owners,
+	// and for which InstallPlans contain one of them.
 	Sharers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// InstallPlans are those of all namespaces with a step for one of ClusterObjects, and those that install its owner.
 	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
@@ -68,8 +68,8 @@ type Deletion struct {
 	// olm.copiedFrom names its namespace.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// WellKnown are objects outside the namespace that are found by name: for each Deployment d of the strategy the
-	// ClusterRoleBinding <d>-service-system:auth-delegator and the RoleBinding <d>-service-auth-reader in kube-system, which
-	// serving certificates need, and the APIServices that the ClusterServiceVersion owns.
+	// ClusterRoleBinding <d>-service-system:auth-delegator and the RoleBinding <d>-service-auth-reader in kube-system,
+	// which serving certificates need, and the APIServices that the ClusterServiceVersion owns.
 	WellKnown olmcore.Observed[olmcore.Object]
 	// Operands answers Outcome.Operands: the instances of each kind. A kind that is absent was not read.
 	Operands map[schema.GroupKind]olmcore.Observed[olmcore.Object]

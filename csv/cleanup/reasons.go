@@ -29,8 +29,8 @@ const (
 	// ReasonCleanupSkipped: an object was left behind on purpose, or because it could not be deleted; the message says
 	// why. Delete it yourself if it must go.
 	ReasonCleanupSkipped = "CleanupSkipped"
-	// ReasonHandedOver: a cluster-scoped object stays because another ClusterServiceVersion needs it, too; its owner labels
-	// name that one from now on. Also the reason of the action. Nothing to do.
+	// ReasonHandedOver: a cluster-scoped object stays because another ClusterServiceVersion needs it, too; its owner
+	// labels name that one from now on. Also the reason of the action. Nothing to do.
 	ReasonHandedOver = "HandedOver"
 	// ReasonBadOverride: the annotation AnnotationCleanup has a value that means nothing. Use OverrideSkipOperands or
 	// OverrideAbandon.

@@ -42,8 +42,8 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return nil
 }
 
-// affectedByCSV returns the original of a CSV. An object with the name of a copy may be in the way of the original that its
-// annotation names.
+// affectedByCSV returns the original of a CSV. An object with the name of a copy may be in the way of the original that
+// its annotation names.
 func affectedByCSV(c *v1alpha1.ClusterServiceVersion) []types.NamespacedName {
 	if c == nil || c.Name == "" || c.Namespace == "" {
 		return nil

@@ -13,8 +13,8 @@
 //	a copy without a reason to exist                    ->  deleted
 //	copies that the OLMConfig has disabled              ->  a Warning Event on the original
 //
-// Whose copy an object is its label olm.copiedFrom says alone. One without the label that is a copy by its annotation is
-// decided about under its own key.
+// Whose copy an object is its label olm.copiedFrom says alone. One without the label that is a copy by its annotation
+// is decided about under its own key.
 //
 // There are as many copies as operators times namespaces. A cache that keeps them whole holds gigabytes of the same
 // text: [Slim] is what a cache keeps of a copy.

@@ -19,8 +19,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at, Now, LastRun and Checkpoint apart. An original that does not exist is no error: its
-// copies go. What was not read is an incomplete list, but for the original itself: that is an error for which
+// Gather reads what Reconcile looks at, Now, LastRun and Checkpoint apart. An original that does not exist is no error:
+// its copies go. What was not read is an incomplete list, but for the original itself: that is an error for which
 // errors.Is(err, olmcore.ErrNotRead) holds; any other read that failed is an error too.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	source, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)

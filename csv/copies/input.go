@@ -13,7 +13,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, LastRun and Checkpoint.
+// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, LastRun and
+// Checkpoint.
 type Input struct {
 	// Now is the instant of this call. Required.
 	Now time.Time
@@ -28,7 +29,8 @@ type Input struct {
 	// OperatorGroups are those of its namespace. More of them do no harm.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// Copies are the ClusterServiceVersions of its name in other namespaces, whole or slim: those whose label
-	// olm.copiedFrom names its namespace, and those in the namespaces that its operator watches. More of them do no harm.
+	// olm.copiedFrom names its namespace, and those in the namespaces that its operator watches. More of them do no
+	// harm.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Namespaces are those that its operator watches, and those of Copies. More of them do no harm.
 	Namespaces olmcore.Observed[*corev1.Namespace]

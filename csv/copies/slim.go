@@ -25,9 +25,9 @@ const (
 	annotationKeys = "$copy-keys"
 )
 
-// Slim returns what a cache keeps of a copy: its metadata, without the values of most annotations, its phase, and hashes
-// of its content. That is what all packages of this library look at. The result shares nothing with o; any other object
-// is returned as it is. The comparison of content and its exact update work on slim copies as on whole ones.
+// Slim returns what a cache keeps of a copy: its metadata, without the values of most annotations, its phase, and
+// hashes of its content. That is what all packages of this library look at. The result shares nothing with o; any other
+// object is returned as it is. The comparison of content and its exact update work on slim copies as on whole ones.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, which keeps copies as metadata.
 func Slim(o olmcore.Object) olmcore.Object {

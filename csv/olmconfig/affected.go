@@ -13,13 +13,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the keys of the OLMConfigs for which o's addition, change or deletion can change the outcome. Call it
-// for the old and the new object and take both answers.
+// Affected returns the keys of the OLMConfigs for which o's addition, change or deletion can change the outcome. Call
+// it for the old and the new object and take both answers.
 //
-// Of ClusterServiceVersions those alone count whose annotation says that they watch all namespaces: the condition is about
-// no other. Copies are not among what counts: there are as many as operators times namespaces, and each of their changes would
-// have all of them looked at. Until the condition says that they are where they shall be they are looked at every
-// CopiesPace; after that the caller asks now and then, each LookAgain.
+// Of ClusterServiceVersions those alone count whose annotation says that they watch all namespaces: the condition is
+// about no other. Copies are not among what counts: there are as many as operators times namespaces, and each of their
+// changes would have all of them looked at. Until the condition says that they are where they shall be they are looked
+// at every CopiesPace; after that the caller asks now and then, each LookAgain.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	counts := []types.NamespacedName{{Name: copied.ConfigName}}
 	switch o := o.(type) {

@@ -52,10 +52,10 @@ const (
 	unreadPace = 5 * time.Second
 )
 
-// Reconcile decides about the condition DisabledCopiedCSVs of the OLMConfig named cluster: it compares, of each operator
-// that watches all namespaces, the namespaces that have a copy with those that shall have one. An OLMConfig of another
-// name is reported and ignored. An Outcome with nothing but a Checkpoint, or a time, means that nothing is to be done.
-// The error is an *olmcore.InputError.
+// Reconcile decides about the condition DisabledCopiedCSVs of the OLMConfig named cluster: it compares, of each
+// operator that watches all namespaces, the namespaces that have a copy with those that shall have one. An OLMConfig of
+// another name is reported and ignored. An Outcome with nothing but a Checkpoint, or a time, means that nothing is to
+// be done. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncOLMConfig.
 // Differs: sets of namespaces are compared, not their numbers.

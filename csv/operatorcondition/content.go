@@ -43,7 +43,8 @@ func statusOf(f *facts) []olmcore.Action {
 // maxMessage is how many characters the API server takes in the message of a condition.
 const maxMessage = 32768
 
-// printed returns a message in which the characters that people do not see are escaped, cut to what the API server takes.
+// printed returns a message in which the characters that people do not see are escaped, cut to what the API server
+// takes.
 func printed(message string) string {
 	text := printable.Text(message)
 	if utf8.RuneCountInString(text) <= maxMessage {

@@ -32,8 +32,8 @@ const (
 	// ReasonNotObserved: a list was not read, and what it would decide stays as it is. Give the caller access to the
 	// kind that it names.
 	ReasonNotObserved = "NotObserved"
-	// ReasonNameConflict: the OperatorCondition, Role or RoleBinding of the name that is needed is unmanaged or owned by
-	// another, and is left alone. Delete it or give it another name.
+	// ReasonNameConflict: the OperatorCondition, Role or RoleBinding of the name that is needed is unmanaged or owned
+	// by another, and is left alone. Delete it or give it another name.
 	ReasonNameConflict = "NameConflict"
 	// ReasonInvalidServiceAccount: an OperatorCondition lists what cannot be the name of a ServiceAccount, which gets
 	// nothing. Correct it, or the permissions of the ClusterServiceVersion that it follows.
@@ -48,8 +48,8 @@ const unreadPace = 5 * time.Second
 // stays as it is. The accounts get a Role and a RoleBinding for this object alone. What the operator writes into
 // spec.conditions is copied to status.conditions with the generation that it was seen at, without which nothing relies
 // on it. And the containers of the listed Deployments, when they are the ClusterServiceVersion's, get the name of the
-// object. What a list that was not read would decide stays as it is. An Outcome with nothing but a Checkpoint means that
-// nothing is to be done. The error is an *olmcore.InputError.
+// object. What a list that was not read would decide stays as it is. An Outcome with nothing but a Checkpoint means
+// that nothing is to be done. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators, OperatorConditionReconciler and
 // OperatorConditionGeneratorReconciler.

@@ -15,9 +15,9 @@ import (
 
 const variable = deployment.ConditionVariable
 
-// variables tells the operator's containers the name of its OperatorCondition. Package csv installs Deployments with it;
-// this is for those that lost it. While they are being installed, and where another version takes them over, package csv
-// writes them.
+// variables tells the operator's containers the name of its OperatorCondition. Package csv installs Deployments with
+// it; this is for those that lost it. While they are being installed, and where another version takes them over,
+// package csv writes them.
 func variables(f *facts) (p part) {
 	if f.csv == nil || f.csv.DeletionTimestamp != nil || f.csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
 		return p

@@ -39,8 +39,8 @@ const (
 	// ReasonServiceAccountMissing: the ServiceAccount that the group prescribes does not exist, so nothing is installed
 	// in its namespace. Create it.
 	ReasonServiceAccountMissing = "ServiceAccountMissing"
-	// ReasonGroupNameTooLong: the name of the group is no valid label value, and the ClusterRoles of a group carry it as one. No
-	// ClusterRole aggregates the rights on what its operators provide. Use a name of at most 63 characters.
+	// ReasonGroupNameTooLong: the name of the group is no valid label value, and the ClusterRoles of a group carry it
+	// as one. No ClusterRole aggregates the rights on what its operators provide. Use a name of at most 63 characters.
 	ReasonGroupNameTooLong = "GroupNameTooLong"
 )
 

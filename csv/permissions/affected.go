@@ -21,8 +21,8 @@ import (
 )
 
 // Affected returns the keys of the ClusterServiceVersions for which o's addition, change or deletion can change the
-// outcome; an empty Name stands for every one of the Namespace, the zero key for every one (olmcore.ExpandKeys). Call it
-// for the old and the new object and take both answers; Concerned tells which of all are meant. An object of another
+// outcome; an empty Name stands for every one of the Namespace, the zero key for every one (olmcore.ExpandKeys). Call
+// it for the old and the new object and take both answers; Concerned tells which of all are meant. An object of another
 // that is in the way is looked at again after at most a minute.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {

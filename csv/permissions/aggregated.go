@@ -16,8 +16,8 @@ import (
 // toUsers is in the labels by which rules come to ClusterRoles of users.
 const toUsers = "/aggregate-to-"
 
-// Aggregates reports whether what is bound by a ClusterRole depends on the labels of others, but for those by which rules come
-// to ClusterRoles of users, which Compare tells as given to all that bear them. The role may be nil.
+// Aggregates reports whether what is bound by a ClusterRole depends on the labels of others, but for those by which
+// rules come to ClusterRoles of users, which Compare tells as given to all that bear them. The role may be nil.
 func Aggregates(r *rbacv1.ClusterRole) bool { return len(selectorsOf(r)) > 0 }
 
 func selectorsOf(r *rbacv1.ClusterRole) (all []labels.Selector) {
@@ -42,7 +42,8 @@ func ofUsers(s *metav1.LabelSelector) bool {
 	return false
 }
 
-// aggregatedBy returns the rules that come to each ClusterRole that Aggregates from those that are among objects, by its name.
+// aggregatedBy returns the rules that come to each ClusterRole that Aggregates from those that are among objects, by
+// its name.
 func aggregatedBy(objects []olmcore.Object) map[string][]rbacv1.PolicyRule {
 	selectors, roles := map[string][]labels.Selector{}, []*rbacv1.ClusterRole{}
 	for _, o := range objects {

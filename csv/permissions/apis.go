@@ -135,8 +135,8 @@ func (a providedAPI) isOfGroup(service *apiregistrationv1.APIService) bool {
 	return a.service != "" && (service.Spec.Group == a.Group || service.Name == a.service)
 }
 
-// isReserved reports whether a group is one of Kubernetes or OLM. Who brings a definition of such a group would else give
-// all users rights on what Kubernetes keeps from them.
+// isReserved reports whether a group is one of Kubernetes or OLM. Who brings a definition of such a group would else
+// give all users rights on what Kubernetes keeps from them.
 func isReserved(name string) bool { return group.IsBuiltIn(name) || name == "metrics.k8s.io" }
 
 // roles returns the ClusterRoles for an API, which go with what serves it.

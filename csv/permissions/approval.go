@@ -20,10 +20,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// AnnotationAllowed is an annotation of a Namespace. With it a cluster administrator allows permissions of the operators in
-// the Namespace that no InstallPlan lists. They are then granted where the operators watch. Its value is a list of digests,
-// separated by commas. ReasonPermissionNotApproved names the digest of a permission. A digest is the hash of a ServiceAccount
-// and its rules, so it also allows the same permission of other versions.
+// AnnotationAllowed is an annotation of a Namespace. With it a cluster administrator allows permissions of the
+// operators in the Namespace that no InstallPlan lists. They are then granted where the operators watch. Its value is a
+// list of digests, separated by commas. ReasonPermissionNotApproved names the digest of a permission. A digest is the
+// hash of a ServiceAccount and its rules, so it also allows the same permission of other versions.
 const AnnotationAllowed = olmcore.KeyPrefix + "allowed-permissions"
 
 // maxManifest is the size in bytes up to which the manifest of a Role or RoleBinding is read.
@@ -32,8 +32,8 @@ const maxManifest = 1 << 20
 // maxNamed is the number of permissions or values that Diagnostics name at most.
 const maxNamed = 5
 
-// manifest is the content of the manifest of a step: a Role, a RoleBinding, or a reference to the ConfigMap of an unpacked
-// bundle.
+// manifest is the content of the manifest of a step: a Role, a RoleBinding, or a reference to the ConfigMap of an
+// unpacked bundle.
 type manifest struct {
 	APIVersion        string              `json:"apiVersion"`
 	Kind              string              `json:"kind"`
@@ -56,7 +56,8 @@ func (m *manifest) isOf(kind string) bool {
 type planSteps struct {
 	// plan is the name of the InstallPlan.
 	plan string
-	// former is the ServiceAccount with whose rights the plan ran if the OperatorGroup does not name it any more, else nil.
+	// former is the ServiceAccount with whose rights the plan ran if the OperatorGroup does not name it any more, else
+	// nil.
 	former *corev1.ObjectReference
 	// isComplete is true if the plan applied all its steps.
 	isComplete bool
@@ -64,9 +65,10 @@ type planSteps struct {
 	role, binding *v1alpha1.Step
 }
 
-// stepsOf returns the steps of the InstallPlans of the namespace for the Roles of a CSV, by the name of the Role. Only the
-// status of a plan counts: OLM's roles for users do not let them write it. A plan that ran with the rights of a ServiceAccount
-// proves nothing if the OperatorGroup does not name that account any more: the account limited what the plan could grant.
+// stepsOf returns the steps of the InstallPlans of the namespace for the Roles of a CSV, by the name of the Role. Only
+// the status of a plan counts: OLM's roles for users do not let them write it. A plan that ran with the rights of a
+// ServiceAccount proves nothing if the OperatorGroup does not name that account any more: the account limited what the
+// plan could grant.
 func stepsOf(in *Input) map[string][]planSteps {
 	c, all := in.ClusterServiceVersion, map[string][]planSteps{}
 	account := currentAccount(in)
@@ -99,9 +101,9 @@ func stepsOf(in *Input) map[string][]planSteps {
 	return all
 }
 
-// planProblem returns why no InstallPlan proves that a permission was installed, or an empty text if the steps of one plan
-// prove it. A step must be applied, because then its plan was approved. If the manifest is in the ConfigMap of an unpacked
-// bundle, the name of the Role is the proof: it is a hash of the ServiceAccount and the rules.
+// planProblem returns why no InstallPlan proves that a permission was installed, or an empty text if the steps of one
+// plan prove it. A step must be applied, because then its plan was approved. If the manifest is in the ConfigMap of an
+// unpacked bundle, the name of the Role is the proof: it is a hash of the ServiceAccount and the rules.
 func (g grant) planProblem(c *v1alpha1.ClusterServiceVersion, plans []planSteps) string {
 	why := fmt.Sprintf("no InstallPlan of namespace %s lists the Role as a step of ClusterServiceVersion %s", c.Namespace, c.Name)
 	for _, steps := range plans {
@@ -265,8 +267,8 @@ func allowance(namespace string, digests []string, digest string) string {
 // maxText is the length in bytes after which the rules in a Diagnostic are cut.
 const maxText = 1500
 
-// text returns the rules of a permission in one line. Tenants write the rules, so each is quoted. The text says where it is
-// cut, so that an administrator who allows a permission misses no rule.
+// text returns the rules of a permission in one line. Tenants write the rules, so each is quoted. The text says where
+// it is cut, so that an administrator who allows a permission misses no rule.
 func (g grant) text() string {
 	text := ""
 	for i, r := range g.rules {

@@ -16,13 +16,13 @@ import (
 
 // Grant is a rule, and who holds it.
 type Grant struct {
-	// Subject is who holds it: "ServiceAccount namespace/name", "User name", "Group name", or "users by LABEL" of what is
-	// aggregated to ClusterRoles of users.
+	// Subject is who holds it: "ServiceAccount namespace/name", "User name", "Group name", or "users by LABEL" of what
+	// is aggregated to ClusterRoles of users.
 	Subject string `json:"subject"`
 	// Scope is where: "cluster", or "namespace NAME".
 	Scope string `json:"scope"`
-	// Rule is what is allowed, its lists sorted. Of all that a role allows which was not read it is empty, and Role names
-	// that role.
+	// Rule is what is allowed, its lists sorted. Of all that a role allows which was not read it is empty, and Role
+	// names that role.
 	Rule rbacv1.PolicyRule `json:"rule"`
 	Role string            `json:"role,omitempty"`
 	// Escalation says why it deserves a second look, sorted; empty for what does not.
@@ -40,8 +40,8 @@ const (
 	EveryGroup    Escalation = "every API group"
 	// Secrets can be read or written.
 	Secrets Escalation = "secrets"
-	// Escalate and Bind are verbs by which whoever holds them gives himself any role, Impersonate to act as another, also by
-	// tokens of ServiceAccounts.
+	// Escalate and Bind are verbs by which whoever holds them gives himself any role, Impersonate to act as another,
+	// also by tokens of ServiceAccounts.
 	Escalate    Escalation = "escalate"
 	Bind        Escalation = "bind"
 	Impersonate Escalation = "impersonate"
@@ -59,16 +59,16 @@ func (g Grant) String() string {
 	return brief(g.Rule)
 }
 
-// Difference is what two sets of roles and bindings give that the other one does not. Both lists are sorted by subject, scope
-// and rule, and never nil.
+// Difference is what two sets of roles and bindings give that the other one does not. Both lists are sorted by subject,
+// scope and rule, and never nil.
 type Difference struct {
 	Added   []Grant `json:"added"`
 	Removed []Grant `json:"removed"`
 }
 
 // Compare returns what is gained and what is lost where Roles, ClusterRoles and their bindings become others, as Gained
-// finds it in either direction, down to the single verb and resource: of a rule that was given in part, only the rest is
-// named. Other objects do not count.
+// finds it in either direction, down to the single verb and resource: of a rule that was given in part, only the rest
+// is named. Other objects do not count.
 func Compare(before, after []olmcore.Object) Difference {
 	have, asked := givenBy(before), givenBy(after)
 	return Difference{Added: asked.grantsBeyond(have), Removed: have.grantsBeyond(asked)}
@@ -104,8 +104,8 @@ func (h holder) scope() string {
 	return "namespace " + h.namespace
 }
 
-// join makes as few rules as it can of some: those that differ in one list alone become one, unless it is empty in one of
-// them, which means something else. The lists are sorted.
+// join makes as few rules as it can of some: those that differ in one list alone become one, unless it is empty in one
+// of them, which means something else. The lists are sorted.
 func join(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	for _, list := range lists {
 		byRest := map[string]*rbacv1.PolicyRule{}

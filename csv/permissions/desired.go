@@ -47,8 +47,8 @@ type desired struct {
 	created bool
 	// kept is true if an existing object is not updated.
 	kept bool
-	// recreated is true if an existing object with another roleRef is deleted, so that it can be created again. A roleRef is
-	// immutable.
+	// recreated is true if an existing object with another roleRef is deleted, so that it can be created again. A
+	// roleRef is immutable.
 	recreated bool
 	// limited is true if the annotation of a record that names an account is corrected.
 	limited bool
@@ -116,8 +116,9 @@ func (d desired) isOwnedByAnother(x index) bool {
 	return have != nil && !d.isOurs(have)
 }
 
-// applyTo returns a copy of an observed object in the desired state, and whether it differs from the observed object. Labels,
-// annotations and owners that others added stay. An object of OLM is not updated for the labels that only the library adds.
+// applyTo returns a copy of an observed object in the desired state, and whether it differs from the observed object.
+// Labels, annotations and owners that others added stay. An object of OLM is not updated for the labels that only the
+// library adds.
 func (d desired) applyTo(have olmcore.Object) (after olmcore.Object, changed bool) {
 	labels, _ := olmcore.MergeLabels(have.GetLabels(), d.object.GetLabels())
 	_, relabelled := olmcore.MergeLabels(have.GetLabels(), withoutMarks(have, d.object.GetLabels()))
@@ -138,8 +139,9 @@ func (d desired) applyTo(have olmcore.Object) (after olmcore.Object, changed boo
 	return after, true
 }
 
-// withoutMarks returns the labels that an observed object must have. A cluster-scoped object that has neither of the two
-// labels which only the library adds was created by OLM, and does not need them. An object with one of them needs both.
+// withoutMarks returns the labels that an observed object must have. A cluster-scoped object that has neither of the
+// two labels which only the library adds was created by OLM, and does not need them. An object with one of them needs
+// both.
 func withoutMarks(have olmcore.Object, labels map[string]string) map[string]string {
 	_, isOurs := have.GetLabels()[olmcore.LabelOwnerUID]
 	if _, from := have.GetLabels()[olmcore.LabelCopiedFrom]; isOurs || from || have.GetNamespace() != "" {
@@ -151,9 +153,9 @@ func withoutMarks(have olmcore.Object, labels map[string]string) map[string]stri
 	return labels
 }
 
-// repairOwners is like olmcore.RepairOwnerReferences. It also replaces references whose kind is written in another case, as
-// OLM writes them and no client resolves them. The case alone is not a change: such a reference with the right UID is
-// replaced together with another change only.
+// repairOwners is like olmcore.RepairOwnerReferences. It also replaces references whose kind is written in another
+// case, as OLM writes them and no client resolves them. The case alone is not a change: such a reference with the right
+// UID is replaced together with another change only.
 func repairOwners(have, want []metav1.OwnerReference) (repaired []metav1.OwnerReference, changed bool) {
 	isMisspelt := func(r, w metav1.OwnerReference) bool {
 		return r.Kind != w.Kind && strings.EqualFold(r.Kind, w.Kind) && r.Name == w.Name

@@ -13,20 +13,21 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// maxParts is how many combinations of verb, API group, resource and name Gained compares. Rules with millions of them are
-// not compared for hours: all are a gain, whatever their order.
+// maxParts is how many combinations of verb, API group, resource and name Gained compares. Rules with millions of them
+// are not compared for hours: all are a gain, whatever their order.
 const maxParts = 20_000
 
 // maxPairs is with how many rules that are given already these are compared in all.
 const maxPairs = 20_000_000
 
-// Gained returns what Roles, ClusterRoles and their bindings give that others do not, a sorted line for each rule; nothing
-// when they give no more. Other objects do not count. Of an upgrade, after is what the new version brings and before what
-// the cluster has of it and of the version that it replaces: see olmcore.PermissionObjects.
+// Gained returns what Roles, ClusterRoles and their bindings give that others do not, a sorted line for each rule;
+// nothing when they give no more. Other objects do not count. Of an upgrade, after is what the new version brings and
+// before what the cluster has of it and of the version that it replaces: see olmcore.PermissionObjects.
 //
-// A subject that is granted a rule in the cluster has it in all namespaces. What a role allows that is not in after is not
-// known: a binding to it is a gain, unless before has a binding of that subject to it too; the same holds for ClusterRoles
-// with an aggregationRule, but that what is aggregated to them of both is compared. What is aggregated to ClusterRoles of users counts as given to all that bear the label.
+// A subject that is granted a rule in the cluster has it in all namespaces. What a role allows that is not in after is
+// not known: a binding to it is a gain, unless before has a binding of that subject to it too; the same holds for
+// ClusterRoles with an aggregationRule, but that what is aggregated to them of both is compared. What is aggregated to
+// ClusterRoles of users counts as given to all that bear the label.
 func Gained(before, after []olmcore.Object) (gained []string) {
 	have, asked := givenBy(before), givenBy(after)
 	for _, binding := range asked.unknownBeyond(have) {

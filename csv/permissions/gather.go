@@ -22,9 +22,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at; Now, LastRun and Checkpoint are the caller's to fill in. A ClusterServiceVersion
-// that does not exist is an error for which apierrors.IsNotFound holds. What was not read is an incomplete list; any
-// other read that failed is an error.
+// Gather reads what Reconcile looks at; Now, LastRun and Checkpoint are the caller's to fill in. A
+// ClusterServiceVersion that does not exist is an error for which apierrors.IsNotFound holds. What was not read is an
+// incomplete list; any other read that failed is an error.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (Input, error) {
 	c, err := olmcore.Require[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
 	if err != nil {

@@ -36,15 +36,15 @@ type Input struct {
 	// ServiceAccounts are those of the namespace that spec.install.spec.permissions name. They are looked at where the
 	// group targets other namespaces, as are Roles and RoleBindings.
 	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
-	// Roles and RoleBindings are those that an InstallPlan makes for spec.install.spec.permissions, those in the operator's
-	// namespace with the owner labels of the ClusterServiceVersion or an owner reference to it, and in the target namespaces
-	// those of the same names and those that were copied there.
+	// Roles and RoleBindings are those that an InstallPlan makes for spec.install.spec.permissions, those in the
+	// operator's namespace with the owner labels of the ClusterServiceVersion or an owner reference to it, and in the
+	// target namespaces those of the same names and those that were copied there.
 	Roles        olmcore.Observed[*rbacv1.Role]
 	RoleBindings olmcore.Observed[*rbacv1.RoleBinding]
 	// ClusterRoles and ClusterRoleBindings are those with the names of these Roles, those with the owner labels of the
 	// ClusterServiceVersion, the bindings of the ServiceAccounts with the ClusterRoles that they reference, and the
-	// ClusterRoles with the names of those for the APIs that it provides. Where a permission would be granted that was not
-	// granted before, also those with the owner labels of the version that it replaces.
+	// ClusterRoles with the names of those for the APIs that it provides. Where a permission would be granted that was
+	// not granted before, also those with the owner labels of the version that it replaces.
 	ClusterRoles        olmcore.Observed[*rbacv1.ClusterRole]
 	ClusterRoleBindings olmcore.Observed[*rbacv1.ClusterRoleBinding]
 	// CustomResourceDefinitions are those that the ClusterServiceVersion owns. They are looked at when it is Succeeded,

@@ -24,13 +24,13 @@ type grant struct {
 	role    *rbacv1.Role
 	binding *rbacv1.RoleBinding
 	account rbac.Account
-	// rules are the rules of the permission without those on URLs, which a Role cannot grant. A permission without rules
-	// is not granted in other namespaces. OLM grants it, and such a grant is kept.
+	// rules are the rules of the permission without those on URLs, which a Role cannot grant. A permission without
+	// rules is not granted in other namespaces. OLM grants it, and such a grant is kept.
 	rules []rbacv1.PolicyRule
 }
 
-// grantsOf returns the permissions of a CSV for its namespace. sound is false if the spec has an error for which the CSV is
-// not installed.
+// grantsOf returns the permissions of a CSV for its namespace. sound is false if the spec has an error for which the
+// CSV is not installed.
 func grantsOf(c *v1alpha1.ClusterServiceVersion) (grants []grant, sound bool) {
 	strategy := &c.Spec.InstallStrategy.StrategySpec
 	isUnsound := func(p v1alpha1.StrategyDeploymentPermissions) bool {
@@ -55,7 +55,8 @@ func grantsOf(c *v1alpha1.ClusterServiceVersion) (grants []grant, sound bool) {
 
 // place is where permissions are granted: the whole cluster, or a target namespace.
 type place struct {
-	// copy is the copied CSV in the target namespace. It owns the Roles and RoleBindings there. Nil for the whole cluster.
+	// copy is the copied CSV in the target namespace. It owns the Roles and RoleBindings there. Nil for the whole
+	// cluster.
 	copy *v1alpha1.ClusterServiceVersion
 	// labels and owners are those of all roles and bindings of the place.
 	labels map[string]string
@@ -103,8 +104,8 @@ func barePlacesOf(in *Input, where scope) []place {
 	return places
 }
 
-// lift returns the desired roles and bindings of the permissions of a CSV, and the removal of those that the spec or the
-// OperatorGroup no longer asks for.
+// lift returns the desired roles and bindings of the permissions of a CSV, and the removal of those that the spec or
+// the OperatorGroup no longer asks for.
 func lift(in *Input, observed index, grants []grant, where scope, approved approvals) (next plan) {
 	places := placesOf(in, where)
 	records := recorded(in, grants, where)
@@ -174,7 +175,8 @@ func (g grant) notGranted(p progress) []olmcore.Diagnostic {
 		"%s, so that it is granted nowhere else", p.problem)}
 }
 
-// isConfirmed reports whether the status of the OperatorGroup confirms the ServiceAccount that permissions are granted as.
+// isConfirmed reports whether the status of the OperatorGroup confirms the ServiceAccount that permissions are granted
+// as.
 func isConfirmed(in *Input) bool {
 	g, _ := group.Alone(in.OperatorGroups.Items, in.ClusterServiceVersion.Namespace)
 	_, confirmed := olmcore.AccountOf(g)
@@ -205,8 +207,8 @@ func (g grant) grantIn(in *Input, observed index, to place, p progress) plan {
 	return plan{desired: []desired{role}}
 }
 
-// isInstalled reports whether the operator of a CSV is installed or is being installed. In other phases nothing is granted
-// and nothing is withdrawn. A failed CSV counts, because it may have failed for a lack of these permissions.
+// isInstalled reports whether the operator of a CSV is installed or is being installed. In other phases nothing is
+// granted and nothing is withdrawn. A failed CSV counts, because it may have failed for a lack of these permissions.
 func isInstalled(c *v1alpha1.ClusterServiceVersion) bool {
 	switch c.Status.Phase {
 	case v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseReplacing:
@@ -215,14 +217,14 @@ func isInstalled(c *v1alpha1.ClusterServiceVersion) bool {
 	return false
 }
 
-// isBeingInstalled reports whether the operator of a CSV is being installed or upgraded. A CSV that is adopted from OLM is
-// usually Succeeded.
+// isBeingInstalled reports whether the operator of a CSV is being installed or upgraded. A CSV that is adopted from OLM
+// is usually Succeeded.
 func isBeingInstalled(c *v1alpha1.ClusterServiceVersion) bool {
 	return c.Status.Phase == v1alpha1.CSVPhaseInstallReady || c.Status.Phase == v1alpha1.CSVPhaseInstalling
 }
 
-// areUnmet reports whether some permissions are not granted in the whole cluster by other ClusterRoles than those that were
-// lifted for the CSV.
+// areUnmet reports whether some permissions are not granted in the whole cluster by other ClusterRoles than those that
+// were lifted for the CSV.
 func areUnmet(in *Input, grants []grant) bool {
 	c, names := in.ClusterServiceVersion, namesOf(grants)
 	var roles []*rbacv1.ClusterRole
@@ -244,8 +246,9 @@ func areUnmet(in *Input, grants []grant) bool {
 	})
 }
 
-// isCreated reports whether the ServiceAccount, the Role and the RoleBinding exist in the namespace of the operator, and no
-// other object owns the ServiceAccount. Otherwise the requirements of the CSV are not met, and its status reports that.
+// isCreated reports whether the ServiceAccount, the Role and the RoleBinding exist in the namespace of the operator,
+// and no other object owns the ServiceAccount. Otherwise the requirements of the CSV are not met, and its status
+// reports that.
 func (g grant) isCreated(in *Input, observed index) bool {
 	c := in.ClusterServiceVersion
 	account, exists := owned.Find(in.ServiceAccounts.Items, c.Namespace, g.account.Name)
@@ -253,9 +256,9 @@ func (g grant) isCreated(in *Input, observed index) bool {
 		observed[olmcore.KeyOf(g.role)] != nil && observed[olmcore.KeyOf(g.binding)] != nil
 }
 
-// problem returns how the live Role and RoleBinding of a permission differ from those that an InstallPlan creates for the
-// CSV, or an empty text if they do not differ or do not exist. Additional rules and subjects do not count, because they are
-// granted nowhere else.
+// problem returns how the live Role and RoleBinding of a permission differ from those that an InstallPlan creates for
+// the CSV, or an empty text if they do not differ or do not exist. Additional rules and subjects do not count, because
+// they are granted nowhere else.
 func (g grant) problem(c *v1alpha1.ClusterServiceVersion, observed index) string {
 	isOurs := func(o metav1.Object) bool { return owned.By(c).Owns(o.GetLabels()) && olmcore.OwnedBy(o, c.UID) }
 	if role, is := observed[olmcore.KeyOf(g.role)].(*rbacv1.Role); is {
@@ -311,8 +314,9 @@ func (p place) roleRef(g grant) rbacv1.RoleRef {
 	return ref
 }
 
-// meta returns the metadata of a role or binding in a place. It has the name and the hash of the object that an InstallPlan
-// creates, and no label of the live object: a tenant could label a Role so that it is aggregated into the roles of all users.
+// meta returns the metadata of a role or binding in a place. It has the name and the hash of the object that an
+// InstallPlan creates, and no label of the live object: a tenant could label a Role so that it is aggregated into the
+// roles of all users.
 func (p place) meta(planned *metav1.ObjectMeta) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Name: planned.Name, OwnerReferences: p.owners}
 	if p.copy != nil {
@@ -322,8 +326,8 @@ func (p place) meta(planned *metav1.ObjectMeta) metav1.ObjectMeta {
 	return meta
 }
 
-// owns reports whether the labels and owners of a role or binding in a place are those of the CSV. Objects of an earlier
-// CSV of the same name count.
+// owns reports whether the labels and owners of a role or binding in a place are those of the CSV. Objects of an
+// earlier CSV of the same name count.
 func (p place) owns(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
 	if p.copy == nil {
 		return owned.By(c).Owns(o.GetLabels())
@@ -341,17 +345,17 @@ func namesOf(grants []grant) sets.Set[string] {
 	return names
 }
 
-// isLifted reports whether a ClusterRole or ClusterRoleBinding was lifted from a Role or RoleBinding of the CSV. A label
-// shows this, or the name if OLM created it. Tenants can write neither.
+// isLifted reports whether a ClusterRole or ClusterRoleBinding was lifted from a Role or RoleBinding of the CSV. A
+// label shows this, or the name if OLM created it. Tenants can write neither.
 func isLifted(c *v1alpha1.ClusterServiceVersion, o metav1.Object, names sets.Set[string]) bool {
 	labels := o.GetLabels()
 	return owned.By(c).Owns(labels) && (labels[olmcore.LabelCopiedFrom] == c.Namespace || names.Has(o.GetName()))
 }
 
-// withdrawals returns the deletions of roles and bindings that should not exist any more, bindings first. The controller
-// deletes them, also if the OperatorGroup names an account. The ClusterRole of a permission that the spec still has is kept
-// without rules as its record: see recordOf. The ClusterRole of a permission that the spec no longer has is kept without its
-// binding while another permission is created, because it may prove that permission.
+// withdrawals returns the deletions of roles and bindings that should not exist any more, bindings first. The
+// controller deletes them, also if the OperatorGroup names an account. The ClusterRole of a permission that the spec
+// still has is kept without rules as its record: see recordOf. The ClusterRole of a permission that the spec no longer
+// has is kept without its binding while another permission is created, because it may prove that permission.
 func withdrawals(in *Input, grants []grant, where scope, places []place, records sets.Set[string], isGrowing bool) []olmcore.Action {
 	c, names := in.ClusterServiceVersion, namesOf(grants)
 	isRole := func(o olmcore.Object) bool {

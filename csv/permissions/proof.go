@@ -18,8 +18,8 @@ import (
 type gap struct {
 	// missing is true if a role or binding does not exist.
 	missing bool
-	// changed is true if an existing role or binding has other rules or subjects, or if an earlier CSV of the same name left
-	// it behind. Its correction may grant more, or make it a proof.
+	// changed is true if an existing role or binding has other rules or subjects, or if an earlier CSV of the same name
+	// left it behind. Its correction may grant more, or make it a proof.
 	changed bool
 }
 
@@ -51,8 +51,8 @@ func (g grant) gapOf(c *v1alpha1.ClusterServiceVersion, observed index, places [
 	return lacks
 }
 
-// isLeftBehind reports whether an earlier CSV of the same name left a ClusterRole or ClusterRoleBinding behind. Objects of
-// OLM have no UID of their CSV, and count as objects of every CSV of the name.
+// isLeftBehind reports whether an earlier CSV of the same name left a ClusterRole or ClusterRoleBinding behind. Objects
+// of OLM have no UID of their CSV, and count as objects of every CSV of the name.
 func (p place) isLeftBehind(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
 	return p.copy == nil && !owned.ByIncarnation(c).Owns(o.GetLabels())
 }
@@ -84,8 +84,8 @@ func isSameRule(a, b rbacv1.PolicyRule) bool {
 		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
 }
 
-// needProof returns the permissions that would be granted outside the namespace of the operator for the first time. Only
-// an InstallPlan or a cluster administrator can prove them. An operator at rest has none of these.
+// needProof returns the permissions that would be granted outside the namespace of the operator for the first time.
+// Only an InstallPlan or a cluster administrator can prove them. An operator at rest has none of these.
 func needProof(in *Input, observed index, grants []grant, where scope) (open []grant) {
 	c := in.ClusterServiceVersion
 	places := barePlacesOf(in, where)
@@ -163,8 +163,8 @@ func roleName(version string, account rbac.Account, rules []rbacv1.PolicyRule) s
 }
 
 // isCopied reports whether a target namespace has the Role and the RoleBinding of a permission, owned by the copied
-// ClusterServiceVersion there. A tenant who may write Roles in that namespace and the spec of the CSV can forge them. See
-// docs/security.md.
+// ClusterServiceVersion there. A tenant who may write Roles in that namespace and the spec of the CSV can forge them.
+// See docs/security.md.
 func (g grant) isCopied(p place, observed index) bool {
 	if p.copy == nil {
 		return false

@@ -26,9 +26,9 @@ const (
 )
 
 // Reconcile decides about the roles and bindings that one ClusterServiceVersion needs where its operator watches, and
-// about the ClusterRoles for the APIs that it provides. Grants stay as they are in a namespace without an OperatorGroup or
-// with several, and while the targets of the OperatorGroup are not computed. If the Outcome contains only a Checkpoint or a
-// time, there is nothing to do. The error is an *olmcore.InputError.
+// about the ClusterRoles for the APIs that it provides. Grants stay as they are in a namespace without an OperatorGroup
+// or with several, and while the targets of the OperatorGroup are not computed. If the Outcome contains only a
+// Checkpoint or a time, there is nothing to do. The error is an *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operatorgroup.go, ensureRBACInTargetNamespace and
 // ensureClusterRolesForCSV.
@@ -37,9 +37,9 @@ func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
 
-// Assess returns all Diagnostics about a ClusterServiceVersion: those of Reconcile, and those that Reconcile reports only
-// together with writes, such as ReasonAPINotRecorded and ReasonRoleNotLifted. Call it once after a start to report them
-// also if nothing is written. The error is the *olmcore.InputError of Reconcile.
+// Assess returns all Diagnostics about a ClusterServiceVersion: those of Reconcile, and those that Reconcile reports
+// only together with writes, such as ReasonAPINotRecorded and ReasonRoleNotLifted. Call it once after a start to report
+// them also if nothing is written. The error is the *olmcore.InputError of Reconcile.
 func Assess(in Input) ([]olmcore.Diagnostic, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
@@ -48,14 +48,14 @@ func Assess(in Input) ([]olmcore.Diagnostic, error) {
 	return append(res.Diagnostics, explained...), nil
 }
 
-// HasTargets reports whether the namespace has one OperatorGroup, and its targets are computed. Until then nothing is decided
-// about the permissions, and Assess reports none of them.
+// HasTargets reports whether the namespace has one OperatorGroup, and its targets are computed. Until then nothing is
+// decided about the permissions, and Assess reports none of them.
 func (in *Input) HasTargets() bool {
 	return scopeOf(in.ClusterServiceVersion, in.OperatorGroups.Items).known
 }
 
-// decide returns the Result of Reconcile. Without an action it contains no lasting Diagnostics, so that an operator at rest
-// gets a Checkpoint.
+// decide returns the Result of Reconcile. Without an action it contains no lasting Diagnostics, so that an operator at
+// rest gets a Checkpoint.
 func decide(in *Input) olmcore.Result {
 	res, lasting := assess(in)
 	if len(res.Actions) > 0 {
@@ -64,8 +64,8 @@ func decide(in *Input) olmcore.Result {
 	return res
 }
 
-// assess returns the Result of Reconcile without the lasting Diagnostics, and these. They report permissions that stay although
-// a new operator would not get them, and APIs and Roles that are not granted elsewhere.
+// assess returns the Result of Reconcile without the lasting Diagnostics, and these. They report permissions that stay
+// although a new operator would not get them, and APIs and Roles that are not granted elsewhere.
 func assess(in *Input) (res olmcore.Result, lasting []olmcore.Diagnostic) {
 	c := in.ClusterServiceVersion
 	if !isDecided(c) {
@@ -99,8 +99,8 @@ func assess(in *Input) (res olmcore.Result, lasting []olmcore.Diagnostic) {
 	return next.result(in, observed, unread), lasting
 }
 
-// isDecided reports whether Reconcile decides about a ClusterServiceVersion. It is not a copy, is not being deleted, and
-// its name can be the value of an owner label.
+// isDecided reports whether Reconcile decides about a ClusterServiceVersion. It is not a copy, is not being deleted,
+// and its name can be the value of an owner label.
 func isDecided(c *v1alpha1.ClusterServiceVersion) bool {
 	return c.DeletionTimestamp == nil && !c.IsCopied() && owned.IsLabelValue(c.Name)
 }
@@ -170,8 +170,8 @@ func holdRefused(in *Input, res *olmcore.Result) {
 	})
 }
 
-// scope is where the permissions of a ClusterServiceVersion hold in addition to its own namespace: in the whole cluster, in
-// namespaces, or nowhere.
+// scope is where the permissions of a ClusterServiceVersion hold in addition to its own namespace: in the whole
+// cluster, in namespaces, or nowhere.
 type scope struct {
 	// known is false if the targets of the OperatorGroup are not known.
 	known bool
@@ -182,8 +182,8 @@ type scope struct {
 	reason string
 }
 
-// scopeOf returns the scope that the only OperatorGroup of the namespace gives. It is empty for an operator that does not
-// support the targets of the group, and for one that was stopped because of its APIs.
+// scopeOf returns the scope that the only OperatorGroup of the namespace gives. It is empty for an operator that does
+// not support the targets of the group, and for one that was stopped because of its APIs.
 func scopeOf(c *v1alpha1.ClusterServiceVersion, groups []*operatorsv1.OperatorGroup) scope {
 	g, _ := group.Alone(groups, c.Namespace)
 	if g == nil {

@@ -17,15 +17,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// annotationLimit is the annotation of a record that names the ServiceAccount of the OperatorGroup. The record is written
-// before the account grants the permission, and the API server may reject that. So the record proves the permission only
-// while the group names the account. Without the annotation it proves the permission for every group.
+// annotationLimit is the annotation of a record that names the ServiceAccount of the OperatorGroup. The record is
+// written before the account grants the permission, and the API server may reject that. So the record proves the
+// permission only while the group names the account. Without the annotation it proves the permission for every group.
 const annotationLimit = olmcore.KeyPrefix + "limited-to-account"
 
-// recordOf returns the ClusterRole that records a permission. It has no rules, so it grants nothing. Its name is the name
-// of the ClusterRole that the permission has if the group targets all namespaces: a hash of the ServiceAccount and the
-// rules. It proves the permission later, even if the InstallPlan and all objects in the target namespaces are deleted. It
-// is deleted together with the ClusterServiceVersion.
+// recordOf returns the ClusterRole that records a permission. It has no rules, so it grants nothing. Its name is the
+// name of the ClusterRole that the permission has if the group targets all namespaces: a hash of the ServiceAccount and
+// the rules. It proves the permission later, even if the InstallPlan and all objects in the target namespaces are
+// deleted. It is deleted together with the ClusterServiceVersion.
 func recordOf(c *v1alpha1.ClusterServiceVersion, g grant) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: g.role.APIVersion, Kind: "ClusterRole"},
@@ -33,8 +33,8 @@ func recordOf(c *v1alpha1.ClusterServiceVersion, g grant) *rbacv1.ClusterRole {
 	}
 }
 
-// currentAccount returns the name of the ServiceAccount that limits what is granted now, or an empty name if the OperatorGroup
-// names none.
+// currentAccount returns the name of the ServiceAccount that limits what is granted now, or an empty name if the
+// OperatorGroup names none.
 func currentAccount(in *Input) string {
 	if g, _ := group.Alone(in.OperatorGroups.Items, in.ClusterServiceVersion.Namespace); g != nil {
 		return g.Spec.ServiceAccountName
@@ -42,8 +42,8 @@ func currentAccount(in *Input) string {
 	return ""
 }
 
-// records contains the ClusterRoles and ClusterRoleBindings that prove which permissions of a ClusterServiceVersion, and of
-// the version that it replaces, were granted before. Tenants cannot write them. Their names are hashes of the
+// records contains the ClusterRoles and ClusterRoleBindings that prove which permissions of a ClusterServiceVersion,
+// and of the version that it replaces, were granted before. Tenants cannot write them. Their names are hashes of the
 // ServiceAccount and the rules.
 type records struct {
 	version, replaced *v1alpha1.ClusterServiceVersion // replaced is nil for none
@@ -78,8 +78,8 @@ func recordsOf(in *Input) *records {
 	return kept
 }
 
-// add adds an object if it belongs to one of the versions, and reports whether it does. isLimited is true for a ClusterRole
-// that is limited to an account which the group does not name.
+// add adds an object if it belongs to one of the versions, and reports whether it does. isLimited is true for a
+// ClusterRole that is limited to an account which the group does not name.
 func (k *records) add(o metav1.Object, isLimited bool) (isOurs bool) {
 	owner, _ := olmcore.OwnerOf(o.GetLabels())
 	isOfReplaced := k.replaced != nil && owned.By(k.replaced).Owns(o.GetLabels())
@@ -116,7 +116,8 @@ func (k *records) prove(g grant) bool {
 	return g.isCoveredBy(rules)
 }
 
-// rulesOf returns the rules of the lifted ClusterRoles of a ServiceAccount, without readNamespaces, which is the last rule.
+// rulesOf returns the rules of the lifted ClusterRoles of a ServiceAccount, without readNamespaces, which is the last
+// rule.
 func (k *records) rulesOf(account rbac.Account) []rbacv1.PolicyRule {
 	rules, known := k.rules[account.Name]
 	if known {
@@ -132,8 +133,8 @@ func (k *records) rulesOf(account rbac.Account) []rbacv1.PolicyRule {
 	return rules
 }
 
-// recorded returns the names of the permissions that have a ClusterRole as their record. It returns none if the permissions
-// hold in the whole cluster.
+// recorded returns the names of the permissions that have a ClusterRole as their record. It returns none if the
+// permissions hold in the whole cluster.
 func recorded(in *Input, grants []grant, where scope) sets.Set[string] {
 	names := sets.New[string]()
 	if where.cluster {
@@ -148,8 +149,8 @@ func recorded(in *Input, grants []grant, where scope) sets.Set[string] {
 	return names
 }
 
-// needsRecord reports whether the record of a permission should be written. That is the case if the permission is about to
-// be granted in a target namespace, or if it is granted there and its record is limited to another account.
+// needsRecord reports whether the record of a permission should be written. That is the case if the permission is about
+// to be granted in a target namespace, or if it is granted there and its record is limited to another account.
 func (g grant) needsRecord(in *Input, observed index, places []place, isMissing bool) bool {
 	c := in.ClusterServiceVersion
 	record := observed[olmcore.KeyOf(recordOf(c, g))]
@@ -166,8 +167,8 @@ func (g grant) needsRecord(in *Input, observed index, places []place, isMissing 
 	return limit != "" && limit != currentAccount(in) && (isMissing || slices.ContainsFunc(places, isGranted))
 }
 
-// recordFor returns the record of a permission. The controller writes it, because the ServiceAccount of the OperatorGroup may
-// not be allowed to create ClusterRoles.
+// recordFor returns the record of a permission. The controller writes it, because the ServiceAccount of the
+// OperatorGroup may not be allowed to create ClusterRoles.
 func recordFor(in *Input, g grant) desired {
 	c := in.ClusterServiceVersion
 	record := recordOf(c, g)

@@ -42,8 +42,8 @@ func unlifted(in *Input, where scope) []olmcore.Diagnostic {
 	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonRoleNotLifted, olmcore.RefOf(c), "", "%s", message)}
 }
 
-// namesOfManual returns the kind and name of each object that claims to belong to a CSV and that no InstallPlan created.
-// planned contains the names of those that InstallPlans create.
+// namesOfManual returns the kind and name of each object that claims to belong to a CSV and that no InstallPlan
+// created. planned contains the names of those that InstallPlans create.
 func namesOfManual[O olmcore.Object](c *v1alpha1.ClusterServiceVersion, kind string, list olmcore.Observed[O], planned sets.Set[string]) []string {
 	if !list.Complete {
 		return nil
@@ -64,8 +64,8 @@ func isClaimedFor(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
 	return owned.By(c).Owns(o.GetLabels()) || olmcore.OwnedBy(o, c.UID)
 }
 
-// isInstalledFor reports whether an InstallPlan or a controller created a Role or RoleBinding for a CSV. Both set the CSV as
-// an owner and add the label olm.managed.
+// isInstalledFor reports whether an InstallPlan or a controller created a Role or RoleBinding for a CSV. Both set the
+// CSV as an owner and add the label olm.managed.
 func isInstalledFor(c *v1alpha1.ClusterServiceVersion, o metav1.Object) bool {
 	return olmcore.OwnedBy(o, c.UID) && o.GetLabels()[olmcore.LabelManaged] == "true"
 }

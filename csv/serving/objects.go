@@ -11,14 +11,14 @@ import (
 )
 
 // Objects are what the Deployments that serve webhooks or APIs need, and who calls them. Gather fills them; they are
-// looked at only for a ClusterServiceVersion with webhooks or owned APIServices. Lists may hold more than their comments
-// name. d stands for the name of such a Deployment, with dashes for its dots.
+// looked at only for a ClusterServiceVersion with webhooks or owned APIServices. Lists may hold more than their
+// comments name. d stands for the name of such a Deployment, with dashes for its dots.
 type Objects struct {
 	// Services are those named <d>-service, Secrets those named <d>-service-cert, of the namespace.
 	Services olmcore.Observed[*corev1.Service]
 	Secrets  olmcore.Observed[*corev1.Secret]
-	// Roles are those named <d>-service-cert; RoleBindings those of that name in the namespace and those of kube-system that
-	// let a Deployment read the configuration of extension API servers.
+	// Roles are those named <d>-service-cert; RoleBindings those of that name in the namespace and those of kube-system
+	// that let a Deployment read the configuration of extension API servers.
 	Roles        olmcore.Observed[*rbacv1.Role]
 	RoleBindings olmcore.Observed[*rbacv1.RoleBinding]
 	// ClusterRoleBindings are those that let a Deployment delegate authentication.
@@ -26,8 +26,8 @@ type Objects struct {
 	// Pods are those of the Deployments that serve an APIService which is not available; none otherwise.
 	Pods olmcore.Observed[*corev1.Pod]
 	// ValidatingWebhookConfigurations and MutatingWebhookConfigurations are those that carry the owner labels of the
-	// ClusterServiceVersion, those of other versions of its namespace that call the same Services, and those with the names
-	// that its own are given.
+	// ClusterServiceVersion, those of other versions of its namespace that call the same Services, and those with the
+	// names that its own are given.
 	ValidatingWebhookConfigurations olmcore.Observed[*admissionregistrationv1.ValidatingWebhookConfiguration]
 	MutatingWebhookConfigurations   olmcore.Observed[*admissionregistrationv1.MutatingWebhookConfiguration]
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at, Now and Checkpoint apart; of the kinds that no watch delivers nothing while rest
-// holds, which may be nil. What was not read for another reason is an incomplete list; any other read that failed is an
-// error. A kind that the cluster does not serve has no objects.
+// Gather reads what Reconcile looks at, Now and Checkpoint apart; of the kinds that no watch delivers nothing while
+// rest holds, which may be nil. What was not read for another reason is an incomplete list; any other read that failed
+// is an error. A kind that the cluster does not serve has no objects.
 func Gather(ctx context.Context, r olmcore.Reader, config cleanup.Config, rest *Rest) (Input, error) {
 	isOwned, err := labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
 	if err != nil {

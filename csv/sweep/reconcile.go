@@ -39,9 +39,9 @@ const (
 
 // Reconcile finds cluster-scoped objects whose owner labels name a ClusterServiceVersion or OperatorGroup that does not
 // exist, and labels on namespaces of groups that do not exist. It reports them as Diagnostics and, with
-// Config.SweepDelete, removes them. It leaves an object alone that is younger than ten minutes, whose owner an InstallPlan
-// creates or created in the last ten minutes, or that another ClusterServiceVersion needs. An Outcome with nothing but a
-// Checkpoint, or a time, means that nothing was left behind. The error is an *olmcore.InputError.
+// Config.SweepDelete, removes them. It leaves an object alone that is younger than ten minutes, whose owner an
+// InstallPlan creates or created in the last ten minutes, or that another ClusterServiceVersion needs. An Outcome with
+// nothing but a Checkpoint, or a time, means that nothing was left behind. The error is an *olmcore.InputError.
 func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(&in), nil })
 }
@@ -103,8 +103,8 @@ func knownOwners(in *Input) map[olmcore.Owner]bool {
 	return owners
 }
 
-// recentOwners returns the owners that an InstallPlan created less than minAge ago, each with the time that is left until
-// their absence counts. A cache may show that the plan finished before it shows what the plan created.
+// recentOwners returns the owners that an InstallPlan created less than minAge ago, each with the time that is left
+// until their absence counts. A cache may show that the plan finished before it shows what the plan created.
 func recentOwners(in *Input) map[olmcore.Owner]time.Duration {
 	recent := map[olmcore.Owner]time.Duration{}
 	for _, p := range in.InstallPlans.Items {

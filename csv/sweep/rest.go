@@ -19,8 +19,8 @@ type Rest struct {
 	over        bool // the kinds are read again, although the owners are as they were
 }
 
-// After returns the Rest to hand to the next Gather, nil when something was left behind; r, which may be nil, is the one
-// that Gather had for the Input, and out what Reconcile made of it without an error.
+// After returns the Rest to hand to the next Gather, nil when something was left behind; r, which may be nil, is the
+// one that Gather had for the Input, and out what Reconcile made of it without an error.
 func (r *Rest) After(in Input, out Outcome) *Rest {
 	switch {
 	case r.holds(&in):

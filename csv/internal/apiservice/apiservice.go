@@ -86,8 +86,8 @@ func (s Source) apis() []*api {
 	return slices.DeleteFunc(apisOf(s.CSV, s.APIServices), func(a *api) bool { return a.deployment == "" })
 }
 
-// Problem says what is wrong with the descriptions of the owned APIServices of a CSV; empty when nothing is. One without
-// a Deployment is an unmet requirement, and no problem.
+// Problem says what is wrong with the descriptions of the owned APIServices of a CSV; empty when nothing is. One
+// without a Deployment is an unmet requirement, and no problem.
 //
 // Differs: OLM lets the API server refuse the APIService.
 func Problem(c *owned.CSV) string {
@@ -129,8 +129,8 @@ func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 	return ""
 }
 
-// isAdoptable reports whether an APIService is the CSV's or may become it: one of the version that it replaces, also when
-// that is gone, as its cleanup left the APIService to the next version, or of one that is on its way out.
+// isAdoptable reports whether an APIService is the CSV's or may become it: one of the version that it replaces, also
+// when that is gone, as its cleanup left the APIService to the next version, or of one that is on its way out.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, IsAPIServiceAdoptable.
 // Differs: of the same namespace only. Every version is Replacing for a while in each upgrade, and whoever writes CSVs

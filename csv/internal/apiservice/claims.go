@@ -79,8 +79,8 @@ func (s claims) refused(a *api) (why, allow string) {
 	return obstacles[0].Reason, apigroup.Advice(s.CSV.Namespace, obstacles)
 }
 
-// reserved refuses the groups below OLM's own: clients such as kubectl and consoles believe what they serve. The group of
-// the package server is served from the namespaces that the configuration names.
+// reserved refuses the groups below OLM's own: clients such as kubectl and consoles believe what they serve. The group
+// of the package server is served from the namespaces that the configuration names.
 func (s claims) reserved(a *api) (why, allow string) {
 	switch {
 	case !strings.HasSuffix(a.group, "."+v1alpha1.GroupName):
@@ -137,10 +137,11 @@ func (s claims) isRelative(name string) bool {
 	return exists && !other.IsCopied() && s.Relatives.Has(other)
 }
 
-// ownedElsewhere explains why a CustomResourceDefinition is not this CSV's alone; it is empty if it is. What a CSV lists as
-// owned is written by its author, so an InstallPlan must have recorded the definition for it, or for the version that it
-// replaces. An InstallPlan also records a later CSV with the same definition. A definition that is recorded for
-// others too is therefore enough only if the CSV serves the group already, or if its namespace was the first.
+// ownedElsewhere explains why a CustomResourceDefinition is not this CSV's alone; it is empty if it is. What a CSV
+// lists as owned is written by its author, so an InstallPlan must have recorded the definition for it, or for the
+// version that it replaces. An InstallPlan also records a later CSV with the same definition. A definition that is
+// recorded for others too is therefore enough only if the CSV serves the group already, or if its namespace was the
+// first.
 func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, isServed bool) string {
 	if !s.brought(s.CSV, crd) && !s.brought(s.predecessor(), crd) {
 		return fmt.Sprintf("CustomResourceDefinition %s of the same group did not come with this operator", crd.Name)

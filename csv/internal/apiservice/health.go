@@ -56,8 +56,8 @@ func (s Source) stateOf(a *api) State {
 	return Available
 }
 
-// mustInstall reports whether Install mends what is not as it should be. While a certificate follows another an authority
-// too many or too few is no fault.
+// mustInstall reports whether Install mends what is not as it should be. While a certificate follows another an
+// authority too many or too few is no fault.
 func (s Source) mustInstall(a *api) bool {
 	if s.write(a) == nil {
 		return false
@@ -96,8 +96,9 @@ func (s Source) DisruptedFor() time.Duration {
 	return left
 }
 
-// disruptedFor returns how long Pods of the Deployment behind an APIService excuse that it is not available. Who may write
-// in the namespace can make such Pods again and again, so the APIService itself must not be unavailable for longer.
+// disruptedFor returns how long Pods of the Deployment behind an APIService excuse that it is not available. Who may
+// write in the namespace can make such Pods again and again, so the APIService itself must not be unavailable for
+// longer.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, isAPIServiceBackendDisrupted.
 // Differs: the Deployment behind this APIService alone counts, and the time from when the Pod was disturbed, not from

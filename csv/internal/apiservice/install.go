@@ -127,8 +127,8 @@ func (s Source) isRight(a *api) bool {
 		a.calls(s.CSV.Namespace) && *cmp.Or(ref.Port, new(int32(defaultPort))) == a.port && !a.live.Spec.InsecureSkipTLSVerify
 }
 
-// Trust returns what keeps the APIServices that exist right without a new installation: they trust what Backends say, and
-// those that the CSV made and that its spec has no more go.
+// Trust returns what keeps the APIServices that exist right without a new installation: they trust what Backends say,
+// and those that the CSV made and that its spec has no more go.
 func (s Source) Trust() []olmcore.Action {
 	return append(s.removals(), UpdateBundles(s)...)
 }
@@ -171,8 +171,8 @@ func (s Source) removals() []olmcore.Action {
 	return actions
 }
 
-// trusts reports whether the live APIService trusts an authority that a new one would; any, when none may be made now. What
-// it lacks beside that one follows without a new installation.
+// trusts reports whether the live APIService trusts an authority that a new one would; any, when none may be made now.
+// What it lacks beside that one follows without a new installation.
 func (s Source) trusts(a *api) bool {
 	bundle := s.trust(a, nil)
 	if len(bundle) > 0 && bytes.Equal(bundle, a.live.Spec.CABundle) {
@@ -182,8 +182,8 @@ func (s Source) trusts(a *api) bool {
 	return len(want) == 0 && len(have) > 0 || slices.ContainsFunc(have, func(one certificate.Authority) bool { return want.Has(one.ID) })
 }
 
-// LegacyNames are what very old versions of OLM named after an APIService: a Service; a Secret, a Role and a RoleBinding
-// with the name of a certificate; a ClusterRoleBinding and, in kube-system, a RoleBinding.
+// LegacyNames are what very old versions of OLM named after an APIService: a Service; a Secret, a Role and a
+// RoleBinding with the name of a certificate; a ClusterRoleBinding and, in kube-system, a RoleBinding.
 type LegacyNames struct{ Service, Certificate, Delegator, Reader string }
 
 // LegacyNamesOf returns them for each APIService that a CSV owns.

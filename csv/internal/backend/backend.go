@@ -28,8 +28,8 @@ import (
 type Client struct {
 	Service string
 	Bundle  []byte
-	// Missing: the CSV describes it, and it does not exist. While the operator serves, a certificate follows another only
-	// once all its clients exist: one that is being made may not know the next.
+	// Missing: the CSV describes it, and it does not exist. While the operator serves, a certificate follows another
+	// only once all its clients exist: one that is being made may not know the next.
 	Missing bool
 }
 
@@ -48,7 +48,8 @@ type Plan struct {
 	// Install writes what is missing or other than it should be, in order. Certificates follow each other over several
 	// passes.
 	Install []olmcore.Action
-	// Settle writes what is wanted once the operator runs: what was only needed while a certificate followed another goes.
+	// Settle writes what is wanted once the operator runs: what was only needed while a certificate followed another
+	// goes.
 	Settle []olmcore.Action
 	// Renew says why a certificate must be replaced, empty when none must.
 	Renew string
@@ -76,9 +77,9 @@ type Plan struct {
 //  4. the Deployment is rolled out with the hash of the new authority (Mount);
 //  5. once all Pods are of that rollout the previous authorities retire (Settle), and clients drop them.
 //
-// A client only ever loses an authority that the Secret, as read, calls retired. That stays true of it, as Pods do not go
-// back to older files; so whoever acts on a stale Secret takes nothing away that another added. A CSV makes new clients
-// only once the Secret is its own: from then on no other version lets a certificate follow.
+// A client only ever loses an authority that the Secret, as read, calls retired. That stays true of it, as Pods do not
+// go back to older files; so whoever acts on a stale Secret takes nothing away that another added. A CSV makes new
+// clients only once the Secret is its own: from then on no other version lets a certificate follow.
 //
 // What no order can exclude, as no write spans two objects: a client that a user deletes, and that is made again from a
 // Secret read before the rotation began, does not know the next certificate until the following pass.
@@ -130,8 +131,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has none. A
-// bundle loses no authority that is still in use. Nil: a client that has none is not to be made yet.
+// Trust returns the bundle that a client of a Deployment shall have which has the given one now, nil where it has none.
+// A bundle loses no authority that is still in use. Nil: a client that has none is not to be made yet.
 func (p Plan) Trust(deployment string, have []byte) []byte {
 	r := p.backends[deployment]
 	switch {
@@ -149,8 +150,8 @@ func (p Plan) Trust(deployment string, have []byte) []byte {
 // Ready reports whether a Deployment has a certificate.
 func (p Plan) Ready(deployment string) bool { return p.Hash(deployment) != "" }
 
-// Hash returns the hash of the authority that signed the certificate of a Deployment, as the annotation olmcahash has it;
-// empty while there is none.
+// Hash returns the hash of the authority that signed the certificate of a Deployment, as the annotation olmcahash has
+// it; empty while there is none.
 func (p Plan) Hash(deployment string) string {
 	if r := p.backends[deployment]; r != nil {
 		return certificate.Hash(r.current.CAPEM)
@@ -172,7 +173,8 @@ type rotation struct {
 	issued       certificate.Certificate
 	isIssued     bool
 	issueProblem string
-	// clients are the bundles, each once, of those that exist and trust anything; missing: one does not exist that shall.
+	// clients are the bundles, each once, of those that exist and trust anything; missing: one does not exist that
+	// shall.
 	clients []certificate.Bundle
 	missing bool
 	// wanted is what clients shall trust, by what they trust now.
@@ -216,7 +218,8 @@ func (r *rotation) request() (request certificate.Request, needed bool) {
 	}, true
 }
 
-// waits returns how long the next certificate has to wait for the caches of API servers; 0 when it does not, or not only.
+// waits returns how long the next certificate has to wait for the caches of API servers; 0 when it does not, or not
+// only.
 func (r *rotation) waits() time.Duration {
 	if !r.serves() || r.trustedSince.IsZero() || r.trustedSince.After(r.Now) || r.nextHealth.Problem != "" || !r.mayFollow() {
 		return 0
@@ -254,8 +257,9 @@ func (r *rotation) obstacle() string {
 	return r.issueProblem
 }
 
-// holder returns the operator beside the CSV that serves with the Secret, nil for none: names of Deployments that differ
-// may lead to the same Service. All the rest belongs to who has the Secret, so two of them never take it in turns.
+// holder returns the operator beside the CSV that serves with the Secret, nil for none: names of Deployments that
+// differ may lead to the same Service. All the rest belongs to who has the Secret, so two of them never take it in
+// turns.
 func (r *rotation) holder() *owned.CSV {
 	if r.secret == nil || r.isOwned() {
 		return nil
@@ -279,8 +283,8 @@ func (r *rotation) trusted() (all certificate.Bundle) {
 	return all.Without(func(a certificate.Authority) bool { return a.HasExpired(r.Now) })
 }
 
-// mayFollow reports whether Pods may serve with the next certificate: all clients trust it. One that does not exist may be
-// in the making, by one who does not know of the next, so it is waited for while there is something to lose.
+// mayFollow reports whether Pods may serve with the next certificate: all clients trust it. One that does not exist may
+// be in the making, by one who does not know of the next, so it is waited for while there is something to lose.
 func (r *rotation) mayFollow() bool {
 	next := r.authorities(r.next.CAPEM)
 	distrusts := func(c certificate.Bundle) bool { return !c.Trusts(next) }
@@ -324,8 +328,9 @@ func (r *rotation) inspectIssued() (c certificate.Certificate, problem string, o
 	return certificate.Certificate{}, problem, false
 }
 
-// step is the next one on the way from a certificate to the following one; none when there is nothing to do, or something
-// to wait for. What was issued becomes the next certificate, and that the current one when all clients trust it.
+// step is the next one on the way from a certificate to the following one; none when there is nothing to do, or
+// something to wait for. What was issued becomes the next certificate, and that the current one when all clients trust
+// it.
 func (r *rotation) step() (after record, why string) {
 	_, needed := r.request()
 	switch {
@@ -353,12 +358,12 @@ func (r *rotation) step() (after record, why string) {
 // cacheGrace is how old the caches may be through which API servers learn of a client's bundle.
 const cacheGrace = 10 * time.Second
 
-// TrustGrace is how long all clients have to trust the next certificate before Pods serve with it. Another manager may have
-// written when that began, and its clock may be behind. The time that is written has no fraction of a second.
+// TrustGrace is how long all clients have to trust the next certificate before Pods serve with it. Another manager may
+// have written when that began, and its clock may be behind. The time that is written has no fraction of a second.
 const TrustGrace = cacheGrace + olmcore.ClockTolerance + time.Second
 
-// follow makes the next certificate, which all clients trust, the current one. Where Pods serve with another it notes when
-// it found that they do, and waits.
+// follow makes the next certificate, which all clients trust, the current one. Where Pods serve with another it notes
+// when it found that they do, and waits.
 func (r *rotation) follow() (after record, why string) {
 	why = "all clients trust the next certificate of deployment " + r.deployment
 	switch since := r.trustedSince; {
@@ -420,8 +425,9 @@ func (r *rotation) settle() olmcore.Action {
 	return r.update(r.secret, o, ReasonSettled, "all Pods of deployment "+r.deployment+" serve with the same certificate")
 }
 
-// startsLater reports whether the renewal has not begun and must wait until every clock within olmcore.ClockTolerance finds the
-// certificate due. Otherwise a manager with a slow clock would end each installation that the other one begins.
+// startsLater reports whether the renewal has not begun and must wait until every clock within olmcore.ClockTolerance
+// finds the certificate due. Otherwise a manager with a slow clock would end each installation that the other one
+// begins.
 func (r *rotation) startsLater() bool {
 	phase := r.CSV.Status.Phase
 	isInstalling := phase == v1alpha1.CSVPhaseInstallReady || phase == v1alpha1.CSVPhaseInstalling

@@ -11,8 +11,8 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 )
 
-// IsConverted reports whether a CRD is converted by the Service of a Deployment of the CSV, also of one that no description
-// of a webhook names any more.
+// IsConverted reports whether a CRD is converted by the Service of a Deployment of the CSV, also of one that no
+// description of a webhook names any more.
 func IsConverted(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	conversion := crd.Spec.Conversion
 	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {

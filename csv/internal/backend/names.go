@@ -30,7 +30,8 @@ func Names(c *owned.CSV) []string {
 
 // ServiceName is the name of the Service of a Deployment, from which the names of all other objects derive.
 //
-// Differs: OLM keeps the dots of a Deployment's name in the names of objects, which the API server refuses for Services.
+// Differs: OLM keeps the dots of a Deployment's name in the names of objects, which the API server refuses for
+// Services.
 func ServiceName(deployment string) string {
 	return strings.ReplaceAll(deployment, ".", "-") + "-service"
 }

@@ -90,7 +90,8 @@ type objects struct {
 	problem string
 }
 
-// part adds one object: of what there is (nil: nothing) and what should be it makes an action, nil for none, or a problem.
+// part adds one object: of what there is (nil: nothing) and what should be it makes an action, nil for none, or a
+// problem.
 func (o *objects) part(a olmcore.Action, problem string) {
 	o.problem = cmp.Or(o.problem, problem)
 	if a != nil {
@@ -269,8 +270,8 @@ const (
 	readerRole    = "extension-apiserver-authentication-reader"
 )
 
-// isOfNamespace reports whether a binding outside the namespace is for Deployments of it: its owner labels say so, or it
-// has none, is OLM's, and all its subjects are ServiceAccounts of the namespace. OLM does not label all of them.
+// isOfNamespace reports whether a binding outside the namespace is for Deployments of it: its owner labels say so, or
+// it has none, is OLM's, and all its subjects are ServiceAccounts of the namespace. OLM does not label all of them.
 func isOfNamespace(labels map[string]string, subjects []rbacv1.Subject, namespace string) bool {
 	if owner, ok := olmcore.OwnerOf(labels); ok {
 		return owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == namespace
@@ -300,9 +301,9 @@ func choose[T olmcore.Object](live []T, inNamespace string, names []string, isOu
 	return ours, free
 }
 
-// labelled returns the labels of a binding outside the namespace with the desired ones, and whether that is a change to be
-// made now. What OLM made for the CSV lacks the UID, which it gets when the operator is installed again: for it alone
-// nothing is.
+// labelled returns the labels of a binding outside the namespace with the desired ones, and whether that is a change to
+// be made now. What OLM made for the CSV lacks the UID, which it gets when the operator is installed again: for it
+// alone nothing is.
 func (s *Source) labelled(have, want map[string]string) (labels map[string]string, changed bool) {
 	labels, changed = olmcore.MergeLabels(have, want)
 	isOLMs := have[olmcore.LabelManaged] == "true" && owned.ByIncarnation(s.CSV).Owns(have)
@@ -341,8 +342,8 @@ func (s *Source) delegator(deployment, account string) (olmcore.Action, string) 
 
 // reader lets the operator read by which certificates the API server calls it.
 //
-// Differs: OLM does not label it, so that it stays for ever; one that OLM made is labelled when the operator is installed
-// again.
+// Differs: OLM does not label it, so that it stays for ever; one that OLM made is labelled when the operator is
+// installed again.
 func (s *Source) reader(deployment, account string) (olmcore.Action, string) {
 	names := ReaderNames(deployment, s.CSV.Namespace)
 	live, name := choose(s.Objects.RoleBindings.Items, metav1.NamespaceSystem, names, func(b *rbacv1.RoleBinding) bool {

@@ -31,8 +31,8 @@ const (
 	annotationTrusted = olmcore.KeyPrefix + "next-trusted-since"
 )
 
-// Keys of the Secret besides OLM's, which volumes do not list: the certificate that is to follow, and the authorities of
-// those before.
+// Keys of the Secret besides OLM's, which volumes do not list: the certificate that is to follow, and the authorities
+// of those before.
 const (
 	nextPrefix  = "next."
 	keyPrevious = "previous." + certificate.CAKey
@@ -52,7 +52,8 @@ type record struct {
 	retired []string
 	// unknown: Pods may serve with an authority that is not among these.
 	unknown bool
-	// trustedSince is since when all clients trust the next certificate, zero while that is not known or does not matter.
+	// trustedSince is since when all clients trust the next certificate, zero while that is not known or does not
+	// matter.
 	trustedSince time.Time
 	// certHash goes into the Pod template where the authority does not tell the certificate from the one before.
 	certHash string
@@ -142,8 +143,8 @@ func (r record) toCome(now time.Time) certificate.Bundle {
 	return r.authorities(r.next.CAPEM).Without(func(a certificate.Authority) bool { return a.HasExpired(now) })
 }
 
-// bundle returns what a client shall trust that trusts have now. It loses what is no certificate, what expired, and what
-// retired; everything else may have been added by one who knows more.
+// bundle returns what a client shall trust that trusts have now. It loses what is no certificate, what expired, and
+// what retired; everything else may have been added by one who knows more.
 func (r record) bundle(have []byte, now time.Time) []byte {
 	observed := r.memory.Bundle(have)
 	want := r.inUse(now).With(observed.Without(func(a certificate.Authority) bool {
@@ -160,8 +161,8 @@ func (r record) bundle(have []byte, now time.Time) []byte {
 	return want.PEM()
 }
 
-// promoted is the record once the next certificate is the one that Pods mount. What clients trust besides may be in use,
-// too.
+// promoted is the record once the next certificate is the one that Pods mount. What clients trust besides may be in
+// use, too.
 func (r record) promoted(trusted certificate.Bundle) record {
 	before := r.authorities(r.current.CAPEM)
 	r.certHash, r.trustedSince = "", time.Time{}

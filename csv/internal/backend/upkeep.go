@@ -25,13 +25,14 @@ type Upkeep struct {
 	Problem string
 	// RenewAt is when the next certificate must be replaced, the zero time if none must.
 	RenewAt time.Time
-	// Wait is the shortest time until a next certificate may be used. It is 0 if no certificate waits for the caches of API servers.
+	// Wait is the shortest time until a next certificate may be used. It is 0 if no certificate waits for the caches of
+	// API servers.
 	Wait time.Duration
 }
 
-// Upkeep returns the requests and writes that renew the certificates of a Replacing or Pending version whose Pods still serve. It
-// writes the Secrets and Deployments that the version owns, and does not change their owners. A version that installs becomes the
-// owner of its Secrets first, so no two versions write the same certificate.
+// Upkeep returns the requests and writes that renew the certificates of a Replacing or Pending version whose Pods still
+// serve. It writes the Secrets and Deployments that the version owns, and does not change their owners. A version that
+// installs becomes the owner of its Secrets first, so no two versions write the same certificate.
 func (p Plan) Upkeep() (u Upkeep) {
 	written := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(p.backends)) {
@@ -59,8 +60,8 @@ func (p Plan) Upkeep() (u Upkeep) {
 	return u
 }
 
-// isKept reports whether the CSV owns the Secret. If the Secret does not exist, it reports whether the CSV owns the Deployment that
-// mounts it.
+// isKept reports whether the CSV owns the Secret. If the Secret does not exist, it reports whether the CSV owns the
+// Deployment that mounts it.
 func (r *rotation) isKept() bool {
 	if r.secret == nil {
 		return r.isDeployed()
@@ -69,8 +70,8 @@ func (r *rotation) isKept() bool {
 	return r.isOwned() && !isImmutable && r.secret.DeletionTimestamp == nil
 }
 
-// isKeptByRelative reports whether another version of the upgrade chain owns the Secret and renews it, but has not taken over the
-// Deployment: it is Pending or Failed.
+// isKeptByRelative reports whether another version of the upgrade chain owns the Secret and renews it, but has not
+// taken over the Deployment: it is Pending or Failed.
 func (r *rotation) isKeptByRelative() bool {
 	return r.secret != nil && slices.ContainsFunc(r.Neighbours, func(other *owned.CSV) bool {
 		hasStopped := other.Status.Phase == v1alpha1.CSVPhasePending || other.Status.Phase == v1alpha1.CSVPhaseFailed
@@ -101,9 +102,9 @@ func (r *rotation) upkeep() olmcore.Action {
 	return r.settle()
 }
 
-// rollOut replaces the Pods of a Deployment that were started with an earlier certificate. It changes nothing else of the Deployment:
-// spec.config of the Subscription may already be meant for the successor. If the authority of the Pods is not known, the Secret was
-// read before a later certificate was stored in it.
+// rollOut replaces the Pods of a Deployment that were started with an earlier certificate. It changes nothing else of
+// the Deployment: spec.config of the Subscription may already be meant for the successor. If the authority of the Pods
+// is not known, the Secret was read before a later certificate was stored in it.
 func (r *rotation) rollOut() olmcore.Action {
 	if !r.isDeployed() || !r.health.Valid || !r.next.IsEmpty() || !r.knows(r.live.Spec.Template.Annotations[annotationCAHash]) {
 		return nil

@@ -37,8 +37,8 @@ type Chain struct {
 	Relatives   sets.Set[*owned.CSV]
 }
 
-// IsNeighbour reports whether another CSV can have to do with one: it is of the same namespace, has another name, and is
-// no copy.
+// IsNeighbour reports whether another CSV can have to do with one: it is of the same namespace, has another name, and
+// is no copy.
 func IsNeighbour(self, other *owned.CSV) bool {
 	return other.Namespace == self.Namespace && other.Name != self.Name && !other.IsCopied()
 }

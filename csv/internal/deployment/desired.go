@@ -32,8 +32,8 @@ const ConditionVariable = "OPERATOR_CONDITION_NAME"
 // Source is what the decisions about Deployments depend on.
 type Source struct {
 	observed.Operator
-	// Mount mounts the certificate of a Deployment that needs one, and reports whether it has one. Before that, the desired
-	// Deployment is not known.
+	// Mount mounts the certificate of a Deployment that needs one, and reports whether it has one. Before that, the
+	// desired Deployment is not known.
 	Mount func(deployment string, spec *appsv1.DeploymentSpec) bool
 }
 
@@ -63,8 +63,8 @@ func comesBefore(c *owned.CSV, a, b *v1alpha1.Subscription) bool {
 // copies reports whether Pod templates get an annotation of the CSV.
 func (s Source) copies(key string) bool { return !slices.Contains(s.ExcludedAnnotations, key) }
 
-// desired returns the Deployment for an entry of the install strategy. Its spec and the hash of it are those of OLM, bit
-// for bit. The error is that of the hash.
+// desired returns the Deployment for an entry of the install strategy. Its spec and the hash of it are those of OLM,
+// bit for bit. The error is that of the hash.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/deployment.go.
 func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*appsv1.Deployment, error) {

@@ -83,8 +83,8 @@ func (s Source) Install(tries Tries) Installation {
 	return todo
 }
 
-// Judge is Install for other objects, which are written as the actions say. Only the want of permissions for Deployments
-// makes another try of no use.
+// Judge is Install for other objects, which are written as the actions say. Only the want of permissions for
+// Deployments makes another try of no use.
 func Judge(actions []olmcore.Action, tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
 	for _, a := range actions {
@@ -97,8 +97,8 @@ func Judge(actions []olmcore.Action, tries Tries) Installation {
 	return todo
 }
 
-// afterLastTry takes in the outcome of the last try of a write. It reports whether the write failed and is not repeated now: then
-// nothing is written, and RequeueAfter is the time to the next try, 0 for none.
+// afterLastTry takes in the outcome of the last try of a write. It reports whether the write failed and is not repeated
+// now: then nothing is written, and RequeueAfter is the time to the next try, 0 for none.
 func (i *Installation) afterLastTry(write olmcore.Action, tries Tries) (failed bool) {
 	_, target, _ := write.Describe()
 	a := tries.of(write)
@@ -122,7 +122,8 @@ func (i *Installation) afterLastTry(write olmcore.Action, tries Tries) (failed b
 	return true
 }
 
-// Held returns the failure of an earlier try that is not repeated now, before its write is known again; the zero value for none.
+// Held returns the failure of an earlier try that is not repeated now, before its write is known again; the zero value
+// for none.
 func (t Tries) Held() Installation {
 	if !t.Again {
 		return Installation{}
@@ -290,8 +291,8 @@ type Tries struct {
 	LastRun  olmcore.LastResults
 	// Since is the beginning of this installation: results from before it count for nothing. Zero: all count.
 	Since time.Time
-	// Again is set if an installation failed already. Its failed writes are repeated with backoff. A write that the API server
-	// called invalid is not repeated until its content changes.
+	// Again is set if an installation failed already. Its failed writes are repeated with backoff. A write that the API
+	// server called invalid is not repeated until its content changes.
 	Again bool
 }
 
@@ -323,7 +324,8 @@ func (t Tries) of(a olmcore.Action) Attempt {
 	return now
 }
 
-// left returns how long a failed write waits for its next try; permanent is set if it waits for a change of its content.
+// left returns how long a failed write waits for its next try; permanent is set if it waits for a change of its
+// content.
 func (t Tries) left(a Attempt) (left time.Duration, permanent bool) {
 	backoff := installRetry
 	if a.result.Class == olmcore.Forbidden {
@@ -342,8 +344,8 @@ func withoutData(o olmcore.Object) olmcore.Object {
 	return &bare
 }
 
-// contentOf returns what a write sends, without the version of the object that it was made for. Of a Secret it is the metadata alone:
-// a certificate is a new one with each try, and its key is not kept.
+// contentOf returns what a write sends, without the version of the object that it was made for. Of a Secret it is the
+// metadata alone: a certificate is a new one with each try, and its key is not kept.
 func contentOf(a olmcore.Action) string {
 	switch write := a.(type) {
 	case olmcore.Create:

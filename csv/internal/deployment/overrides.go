@@ -101,8 +101,8 @@ func (o overlay) mergeMounts(have, want []corev1.VolumeMount) []corev1.VolumeMou
 	return merged
 }
 
-// merge replaces the first entry with the same name in place, drops the later ones, which would win over it, and appends
-// the others.
+// merge replaces the first entry with the same name in place, drops the later ones, which would win over it, and
+// appends the others.
 func merge[T any](o overlay, have, want []T, name func(T) string) []T {
 	merged := slices.Clone(have)
 	for _, w := range want {

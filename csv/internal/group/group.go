@@ -22,8 +22,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// API is an API that an operator provides. OperatorGroups list theirs in an annotation, as <Kind>.<version>.<group> with
-// commas between.
+// API is an API that an operator provides. OperatorGroups list theirs in an annotation, as <Kind>.<version>.<group>
+// with commas between.
 type API struct{ Kind, Version, Group string }
 
 // String returns the form of the annotation.
@@ -39,8 +39,8 @@ func (a API) Hash() string {
 // RoleSuffixes are the ClusterRoles that there are for an API and for a group: what its users may do.
 func RoleSuffixes() []string { return []string{"admin", "edit", "view"} }
 
-// AggregateLabel returns the key of the label, with the value "true", of the ClusterRoles for an API that the ClusterRole
-// of a group with this suffix aggregates.
+// AggregateLabel returns the key of the label, with the value "true", of the ClusterRoles for an API that the
+// ClusterRole of a group with this suffix aggregates.
 func (a API) AggregateLabel(suffix string) string {
 	return "olm.opgroup.permissions/aggregate-to-" + a.Hash() + "-" + suffix
 }
@@ -157,8 +157,9 @@ func (c Claim) comesBefore(o Claim) bool {
 	return olmcore.RefOf(c.Conflict).Compare(olmcore.RefOf(o.Conflict)) < 0
 }
 
-// isLost decides between two groups that list the same API, in the same way on both sides. A group with static APIs keeps
-// its APIs against a group without, even if no operator in its namespace provides them. Otherwise the operators decide.
+// isLost decides between two groups that list the same API, in the same way on both sides. A group with static APIs
+// keeps its APIs against a group without, even if no operator in its namespace provides them. Otherwise the operators
+// decide.
 func isLost(c *owned.CSV, a API, own, other *operatorsv1.OperatorGroup, providers, neighbours []*owned.CSV) bool {
 	if own.Spec.StaticProvidedAPIs != other.Spec.StaticProvidedAPIs {
 		return other.Spec.StaticProvidedAPIs
@@ -269,8 +270,8 @@ func Intersect(a, b *operatorsv1.OperatorGroup) bool {
 		slices.ContainsFunc(a.Status.Namespaces, func(namespace string) bool { return watches(b, namespace) })
 }
 
-// Unsupported returns why the install modes of a CSV do not allow it to watch the targets of its OperatorGroup. It is empty
-// if they do.
+// Unsupported returns why the install modes of a CSV do not allow it to watch the targets of its OperatorGroup. It is
+// empty if they do.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, InstallModeSet.Supports.
 func Unsupported(c *owned.CSV, t Targets) string {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package owned tells which objects belong to a ClusterServiceVersion, and to which one, and keeps its status: the phase,
-// the history of phases, and the times that waits are measured from.
+// Package owned tells which objects belong to a ClusterServiceVersion, and to which one, and keeps its status: the
+// phase, the history of phases, and the times that waits are measured from.
 package owned
 
 import (
@@ -49,7 +49,8 @@ func By(c *CSV) olmcore.Owner {
 // Term is what a CSV is looked up by in the owner labels of objects.
 func Term(c *CSV) olmcore.Term { return termOf(By(c)) }
 
-// OwnerTerms are those of the CSVs that the owner labels of objects, which may be nil, name, or that they record as co-owners.
+// OwnerTerms are those of the CSVs that the owner labels of objects, which may be nil, name, or that they record as
+// co-owners.
 func OwnerTerms(objects ...olmcore.Object) (terms []olmcore.Term) {
 	for _, o := range objects {
 		if o == nil {
@@ -149,10 +150,11 @@ func Alongside(crd *apiextensionsv1.CustomResourceDefinition) []types.Namespaced
 	return noted
 }
 
-// ConflictingOwner returns the first CSV, by namespace and name, of another namespace that a CRD came with too, the zero value for
-// none. It also returns the zero value if olmcore.AnnotationFirstInstalledBy names this namespace and isConfined is false: the first
-// operator stays the owner if a later InstallPlan of another namespace installs the same CRD. isConfined is true if the OperatorGroup
-// names a ServiceAccount. Then the namespace belongs to a tenant, who may have installed the CRD of another operator before it.
+// ConflictingOwner returns the first CSV, by namespace and name, of another namespace that a CRD came with too, the
+// zero value for none. It also returns the zero value if olmcore.AnnotationFirstInstalledBy names this namespace and
+// isConfined is false: the first operator stays the owner if a later InstallPlan of another namespace installs the same
+// CRD. isConfined is true if the OperatorGroup names a ServiceAccount. Then the namespace belongs to a tenant, who may
+// have installed the CRD of another operator before it.
 func ConflictingOwner(crd *apiextensionsv1.CustomResourceDefinition, namespace string, isConfined bool) (owner types.NamespacedName) {
 	if !isConfined && crd.Annotations[olmcore.AnnotationFirstInstalledBy] == namespace {
 		return owner
@@ -236,8 +238,9 @@ func ByName[T metav1.Object](items []T, namespace string) map[string]T {
 // ReasonStatusChanged is the reason of an action that writes a status.
 const ReasonStatusChanged = "StatusChanged"
 
-// SetPhase records a phase in a status, and writes to nothing that this shares with another. The conditions are a history: an entry is added when phase
-// or reason differ from the last one, and the oldest go when there are more than the API's limit.
+// SetPhase records a phase in a status, and writes to nothing that this shares with another. The conditions are a
+// history: an entry is added when phase or reason differ from the last one, and the oldest go when there are more than
+// the API's limit.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, SetPhase.
 func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterServiceVersionPhase, reason v1alpha1.ConditionReason, message string, now time.Time) {

@@ -65,9 +65,9 @@ func Of(rules []rbacv1.PolicyRule) Granted { return Granted{cluster: rules, name
 
 var anything = []string{rbacv1.VerbAll} // as rbacv1.APIGroupAll and ResourceAll
 
-// Changed returns the rules of a ClusterRole that grant something now or did before, but not both; all of them unless it
-// counts for the same as before. What it aggregates and is not written yet may be anything. old is nil where it is not
-// known.
+// Changed returns the rules of a ClusterRole that grant something now or did before, but not both; all of them unless
+// it counts for the same as before. What it aggregates and is not written yet may be anything. old is nil where it is
+// not known.
 func Changed(old, next *rbacv1.ClusterRole) Granted {
 	if old == nil {
 		old = &rbacv1.ClusterRole{}

@@ -127,8 +127,8 @@ func Join[T olmcore.Object](lists ...olmcore.Observed[T]) olmcore.Observed[T] {
 // Term is what an object is looked up by.
 type Term = olmcore.Term
 
-// Indexed returns the objects of a namespace or, when it is empty, of all that have one of some terms. All calls for one
-// kind in a namespace have the same termsOf: it has one index, which the Reader keeps when it can.
+// Indexed returns the objects of a namespace or, when it is empty, of all that have one of some terms. All calls for
+// one kind in a namespace have the same termsOf: it has one index, which the Reader keeps when it can.
 func Indexed[T olmcore.Object](r *Reads, namespace string, by []Term, termsOf func(o T, add func(Term))) (found olmcore.Observed[T]) {
 	if r.err != nil {
 		return found
@@ -221,8 +221,8 @@ func ClusterKinds(more []schema.GroupVersionKind) []schema.GroupVersionKind {
 	return kinds
 }
 
-// Owned reads the objects of kinds outside the namespaces, and the RoleBindings of kube-system, that a selector of owner
-// labels selects, and returns the kinds that were not read.
+// Owned reads the objects of kinds outside the namespaces, and the RoleBindings of kube-system, that a selector of
+// owner labels selects, and returns the kinds that were not read.
 func Owned(r *Reads, kinds []schema.GroupVersionKind, selector labels.Selector) (found olmcore.Observed[olmcore.Object], unread []schema.GroupKind) {
 	found = olmcore.Found[olmcore.Object]()
 	add := func(gvk schema.GroupVersionKind, namespace string) {
@@ -263,8 +263,8 @@ func ValidateMixed(field string, list olmcore.Observed[olmcore.Object]) error {
 	return nil
 }
 
-// RoleBindings reads the bindings of a namespace that can mean its ServiceAccounts with these names, and those that have
-// one of the names.
+// RoleBindings reads the bindings of a namespace that can mean its ServiceAccounts with these names, and those that
+// have one of the names.
 func RoleBindings(r *Reads, namespace string, accounts, names []string) olmcore.Observed[*rbacv1.RoleBinding] {
 	return Indexed(r, namespace, bindingTerms(namespace, accounts, names), func(b *rbacv1.RoleBinding, add func(Term)) {
 		termsOfBinding(b.Name, b.Namespace, b.Subjects, add)

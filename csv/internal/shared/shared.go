@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shared finds the ClusterServiceVersions that need a cluster-scoped object besides the one that its owner labels
-// name.
+// Package shared finds the ClusterServiceVersions that need a cluster-scoped object besides the one that its owner
+// labels name.
 package shared
 
 import (
@@ -34,9 +34,9 @@ type Index struct {
 	planned map[olmcore.Key][]types.NamespacedName
 }
 
-// NewIndex returns the Index of some Sources. A step counts that was applied, in a plan that runs as the controller:
-// a user who can write such a plan can write the object itself. Where the OperatorGroup prescribes an account, only what is
-// recorded on the object counts, which the account must have been allowed to write.
+// NewIndex returns the Index of some Sources. A step counts that was applied, in a plan that runs as the controller: a
+// user who can write such a plan can write the object itself. Where the OperatorGroup prescribes an account, only what
+// is recorded on the object counts, which the account must have been allowed to write.
 func NewIndex(s Sources) *Index {
 	x := &Index{map[types.NamespacedName]*v1alpha1.ClusterServiceVersion{}, map[olmcore.Key][]types.NamespacedName{}}
 	for _, c := range s.ClusterServiceVersions {
@@ -75,8 +75,8 @@ func runsAsController(p *v1alpha1.InstallPlan, groups []*operatorsv1.OperatorGro
 	return g != nil && g.Spec.ServiceAccountName == "" && g.Status.ServiceAccountRef == nil && p.Status.AttenuatedServiceAccountRef == nil
 }
 
-// NextOwnerOf returns the ClusterServiceVersion that should be the owner of an object once its owner is gone, nil for none: the
-// first, by namespace and name, that is not being deleted.
+// NextOwnerOf returns the ClusterServiceVersion that should be the owner of an object once its owner is gone, nil for
+// none: the first, by namespace and name, that is not being deleted.
 func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	if o.GetNamespace() != metav1.NamespaceAll {
 		return nil
@@ -105,9 +105,10 @@ func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	})
 }
 
-// grantsTo reports whether an object concerns a namespace. Only a ClusterRoleBinding whose subjects are all ServiceAccounts of other
-// owners' namespaces does not: an account of that name that is created again would get the rights of the deleted operator.
-// ServiceAccounts of a namespace without an owner, such as those of a monitoring system, belong to no operator.
+// grantsTo reports whether an object concerns a namespace. Only a ClusterRoleBinding whose subjects are all
+// ServiceAccounts of other owners' namespaces does not: an account of that name that is created again would get the
+// rights of the deleted operator. ServiceAccounts of a namespace without an owner, such as those of a monitoring
+// system, belong to no operator.
 func grantsTo(o olmcore.Object, namespace string) bool {
 	binding, ok := o.(*rbacv1.ClusterRoleBinding)
 	if !ok || len(binding.Subjects) == 0 {
