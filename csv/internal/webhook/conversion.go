@@ -165,7 +165,7 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	case crd.Spec.PreserveUnknownFields:
 		return nil, "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion"
 	}
-	want := f.desiredConversion(w, f.conversionBundle(crd, w))
+	want := f.desiredConversion(w, conversionBundle(f, crd, w))
 	if want.Webhook.ClientConfig.CABundle == nil {
 		return nil, "" // not to be made yet
 	}
@@ -191,7 +191,7 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 }
 
 // conversionBundle returns the caBundle of a CRD if it calls the Deployment of a description. Otherwise it is empty.
-func (f *facts) conversionBundle(crd *apiextensionsv1.CustomResourceDefinition, w *description) []byte {
+func conversionBundle(f *facts, crd *apiextensionsv1.CustomResourceDefinition, w *description) []byte {
 	config := clientConfig(crd)
 	if f.calledBy(config) && config.Service.Name == backend.ServiceName(w.DeploymentName) {
 		return config.CABundle
