@@ -26,91 +26,152 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the keys of the CSVs for which o's addition, change or deletion can change the outcome; an empty
+// Affected returns the keys of the CSVs whose outcome may change if o is added, changed or deleted. A key with an empty
 // Name stands for every CSV of the Namespace, the zero key for every CSV (olmcore.ExpandKeys). Call it for the old and
-// the new object and take both answers; Concerned tells which of all are meant.
+// the new object and use both results. Concerned narrows keys that stand for several CSVs.
 //
-// What a cleanup waits for beyond these, such as CSVs of other namespaces that use the same CRDs and instances of CRDs
-// without owner labels, it looks at again after at most a minute; Pods whose APIService is disrupted after ten seconds.
+// A cleanup also waits for other objects, such as CSVs of other namespaces that use the same CRDs, and instances of
+// CRDs without owner labels. It observes them again after at most a minute. A CSV whose APIService is disrupted
+// observes Pods again after ten seconds.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.RefOf(o).Kind == "" {
 		return nil
 	}
-	keys := append(concerned(o), requirements.concerned(o)...)
+	keys := append(related(o), requirements.concerned(o)...)
 	var distinct []types.NamespacedName
 	for _, key := range keys {
 		isIn := func(wider types.NamespacedName) bool { return wider != key && slices.Contains(keys, wider) }
-		if !isIn(types.NamespacedName{}) && !isIn(types.NamespacedName{Namespace: key.Namespace}) && !slices.Contains(distinct, key) {
+		isCovered := isIn(types.NamespacedName{}) || isIn(types.NamespacedName{Namespace: key.Namespace}) || slices.Contains(distinct, key)
+		if !isCovered {
 			distinct = append(distinct, key)
 		}
 	}
 	return distinct
 }
 
-// concerned returns the keys of the CSVs that own an object, and of those for which it matters besides their
-// requirements.
-func concerned(o olmcore.Object) []types.NamespacedName {
-	keys := ownersOf(o)
-	namespace := types.NamespacedName{Namespace: o.GetNamespace()}
-	switch o := o.(type) {
-	case *v1alpha1.ClusterServiceVersion:
-		if !o.IsCopied() {
-			return []types.NamespacedName{namespace} // those that replace it are not known from it
-		}
-		keys = nil
-		if slices.Contains(o.Finalizers, cleanup.Finalizer) {
-			keys = []types.NamespacedName{{Namespace: o.Namespace, Name: o.Name}} // from which it is taken off
-		}
-		if from := o.Labels[v1alpha1.CopiedLabelKey]; from != "" {
-			keys = append(keys, types.NamespacedName{Namespace: from, Name: o.Name}) // whose cleanup deletes it
-		}
-	case *operatorsv1.OperatorGroup:
-		if group.Annotation(o) != "" {
-			return []types.NamespacedName{{}} // which CSVs provide the same is not known from it
-		}
-		return []types.NamespacedName{namespace}
-	case *operatorsv2.OperatorCondition, *appsv1.Deployment: // an unmanaged Deployment can be in the way of any CSV
-		return []types.NamespacedName{namespace}
-	case *corev1.Service, *corev1.Secret: // likewise one with a name that serving takes
-		if backend.IsObjectName(o.GetName()) {
-			return []types.NamespacedName{namespace}
-		}
-	case *rbacv1.RoleBinding:
-		if o.Namespace == metav1.NamespaceSystem {
-			namespaces, _ := rbac.SubjectNamespaces(o.Subjects)
-			for _, n := range namespaces {
-				keys = append(keys, types.NamespacedName{Namespace: n})
-			}
-		}
-	case *admissionregistrationv1.ValidatingWebhookConfiguration:
-		for i := range o.Webhooks {
-			keys = append(keys, calledIn(&o.Webhooks[i].ClientConfig)...)
-		}
-	case *admissionregistrationv1.MutatingWebhookConfiguration:
-		for i := range o.Webhooks {
-			keys = append(keys, calledIn(&o.Webhooks[i].ClientConfig)...)
-		}
-	case *v1alpha1.Subscription:
-		for _, name := range []string{o.Status.InstalledCSV, o.Status.CurrentCSV} {
-			if name != "" {
-				keys = append(keys, types.NamespacedName{Namespace: o.Namespace, Name: name})
-			}
-		}
-	case *corev1.Namespace:
-		return []types.NamespacedName{{Namespace: o.Name}}
-	}
-	return keys
+// relation is one row of the table of kinds that matter to CSVs besides the requirements. It returns the keys of the
+// CSVs to which an object matters, and whether these include its owners. Objects of other kinds have no keys.
+type relation func(o olmcore.Object) (keys []types.NamespacedName, includesOwners bool)
+
+// relations is the table. To add a kind, add a row.
+var relations = []relation{
+	relationOf(relatedToCSV),
+	relationOf(relatedToGroup),
+	relationOf(func(o *operatorsv2.OperatorCondition) ([]types.NamespacedName, bool) { return allOf(o.Namespace), true }),
+	// An unmanaged Deployment may be in the way of any CSV. So may a Service or Secret with a name that serving needs.
+	relationOf(func(o *appsv1.Deployment) ([]types.NamespacedName, bool) { return allOf(o.Namespace), true }),
+	relationOf(func(o *corev1.Service) ([]types.NamespacedName, bool) { return relatedByServingName(o) }),
+	relationOf(func(o *corev1.Secret) ([]types.NamespacedName, bool) { return relatedByServingName(o) }),
+	relationOf(relatedToRoleBinding),
+	relationOf(relatedToValidatingWebhooks),
+	relationOf(relatedToMutatingWebhooks),
+	relationOf(relatedToSubscription),
+	relationOf(func(o *corev1.Namespace) ([]types.NamespacedName, bool) { return allOf(o.Name), true }),
 }
 
-// calledIn returns the key of all CSVs of the namespace whose Service a webhook calls.
+func relationOf[T olmcore.Object](keys func(T) ([]types.NamespacedName, bool)) relation {
+	return func(o olmcore.Object) ([]types.NamespacedName, bool) {
+		if o, ok := o.(T); ok {
+			return keys(o)
+		}
+		return nil, false
+	}
+}
+
+// related returns the keys of the CSVs that own an object, and of those in relations.
+func related(o olmcore.Object) []types.NamespacedName {
+	var others []types.NamespacedName
+	for _, row := range relations {
+		keys, includesOwners := row(o)
+		if includesOwners {
+			return keys
+		}
+		others = append(others, keys...)
+	}
+	return append(ownersOf(o), others...)
+}
+
+// allOf returns the key of all CSVs of a namespace.
+func allOf(namespace string) []types.NamespacedName {
+	return []types.NamespacedName{{Namespace: namespace}}
+}
+
+func relatedToCSV(o *v1alpha1.ClusterServiceVersion) ([]types.NamespacedName, bool) {
+	if !o.IsCopied() {
+		return allOf(o.Namespace), true // the object does not tell which CSVs replace it
+	}
+	var keys []types.NamespacedName
+	if slices.Contains(o.Finalizers, cleanup.Finalizer) {
+		keys = []types.NamespacedName{{Namespace: o.Namespace, Name: o.Name}} // the finalizer is removed
+	}
+	if from := o.Labels[v1alpha1.CopiedLabelKey]; from != "" {
+		keys = append(keys, types.NamespacedName{Namespace: from, Name: o.Name}) // the cleanup of the original deletes it
+	}
+	return keys, true
+}
+
+func relatedToGroup(o *operatorsv1.OperatorGroup) ([]types.NamespacedName, bool) {
+	if group.Annotation(o) != "" {
+		return everyCSV, true // the object does not tell which CSVs provide the same APIs
+	}
+	return allOf(o.Namespace), true
+}
+
+func relatedByServingName(o olmcore.Object) ([]types.NamespacedName, bool) {
+	if !backend.IsObjectName(o.GetName()) {
+		return nil, false
+	}
+	return allOf(o.GetNamespace()), true
+}
+
+// relatedToRoleBinding returns the namespaces of the ServiceAccounts that a RoleBinding of kube-system binds.
+func relatedToRoleBinding(o *rbacv1.RoleBinding) (keys []types.NamespacedName, includesOwners bool) {
+	if o.Namespace != metav1.NamespaceSystem {
+		return nil, false
+	}
+	namespaces, _ := rbac.SubjectNamespaces(o.Subjects)
+	for _, namespace := range namespaces {
+		keys = append(keys, allOf(namespace)...)
+	}
+	return keys, false
+}
+
+func relatedToValidatingWebhooks(
+	o *admissionregistrationv1.ValidatingWebhookConfiguration,
+) (keys []types.NamespacedName, includesOwners bool) {
+	for i := range o.Webhooks {
+		keys = append(keys, calledIn(&o.Webhooks[i].ClientConfig)...)
+	}
+	return keys, false
+}
+
+func relatedToMutatingWebhooks(
+	o *admissionregistrationv1.MutatingWebhookConfiguration,
+) (keys []types.NamespacedName, includesOwners bool) {
+	for i := range o.Webhooks {
+		keys = append(keys, calledIn(&o.Webhooks[i].ClientConfig)...)
+	}
+	return keys, false
+}
+
+func relatedToSubscription(o *v1alpha1.Subscription) (keys []types.NamespacedName, includesOwners bool) {
+	for _, name := range []string{o.Status.InstalledCSV, o.Status.CurrentCSV} {
+		if name != "" {
+			keys = append(keys, types.NamespacedName{Namespace: o.Namespace, Name: name})
+		}
+	}
+	return keys, false
+}
+
+// calledIn returns the key of all CSVs of the namespace of the Service that a webhook calls.
 func calledIn(client *admissionregistrationv1.WebhookClientConfig) []types.NamespacedName {
 	if client.Service == nil || client.Service.Namespace == "" {
 		return nil
 	}
-	return []types.NamespacedName{{Namespace: client.Service.Namespace}}
+	return allOf(client.Service.Namespace)
 }
 
-// ownersOf reads the CSVs that the owner labels, the record of co-owners or the owner references name.
+// ownersOf returns the keys of the CSVs that the owner labels, the record of co-owners or the owner references name.
 func ownersOf(o olmcore.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
@@ -129,7 +190,8 @@ func ownersOf(o olmcore.Object) []types.NamespacedName {
 	return keys
 }
 
-// Terms are what an original CSV is looked up by: each that a change concerns has one of those of Concerned.
+// Terms adds the terms by which an original CSV is indexed. Every CSV that a change concerns has one of the terms that
+// Concerned returns.
 func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	if c.IsCopied() {
 		return
@@ -165,40 +227,11 @@ func ofAPIGroup(name string) olmcore.Term   { return olmcore.Term{Of: "API group
 
 var unsettled = olmcore.Term{Of: "unsettled"}
 
-// Concerned returns which original CSVs a change concerns for which Affected, which knows one object alone, returns
-// more than one key. old is nil where it is not known.
-func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
-	switch next := next.(type) {
-	case *operatorsv1.OperatorGroup:
-		before, _ := old.(*operatorsv1.OperatorGroup)
-		provides := provide(before, next)
-		of.Terms = append(provides.Terms, ofNamespace(next.Namespace))
-		of.Is = func(c *v1alpha1.ClusterServiceVersion) bool { return c.Namespace == next.Namespace || provides.Is(c) }
-	case *apiextensionsv1.CustomResourceDefinition:
-		of.Terms = []olmcore.Term{ofDefinition(next.Name), ofAPIGroup(next.Spec.Group)}
-		of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
-			d := &c.Spec.CustomResourceDefinitions
-			return owned.Describes(d.Owned, next.Name) || owned.Describes(d.Required, next.Name) || servesGroup(c, next.Spec.Group)
-		}
-	case *apiregistrationv1.APIService:
-		isIt := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == next.Name }
-		of.Terms = []olmcore.Term{ofAPIService(next.Name), ofAPIGroup(next.Spec.Group)}
-		of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
-			d := &c.Spec.APIServiceDefinitions
-			return slices.ContainsFunc(d.Owned, isIt) || slices.ContainsFunc(d.Required, isIt) || servesGroup(c, next.Spec.Group)
-		}
-	case *rbacv1.ClusterRole:
-		before, _ := old.(*rbacv1.ClusterRole)
-		touched := rbac.Changed(before, next).Touching()
-		if touched.Terms != nil {
-			of.Terms = append(touched.Terms, unsettled)
-		}
-		of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
-			return c.Status.Phase != v1alpha1.CSVPhaseSucceeded || slices.ContainsFunc(permissionsOf(c), func(p permission) bool {
-				return slices.ContainsFunc(p.rules, touched.Is)
-			})
-		}
-	default:
+// Concerned returns the original CSVs that a change concerns. Use it if Affected, which knows one object alone, returns
+// a key that stands for several CSVs. old is nil if it is not known.
+func Concerned(old, next olmcore.Object) olmcore.Concern[*v1alpha1.ClusterServiceVersion] {
+	of, isKnown := concernedBy(old, next)
+	if !isKnown {
 		of.Is = func(*v1alpha1.ClusterServiceVersion) bool { return true }
 		return of
 	}
@@ -215,21 +248,77 @@ func Concerned(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterSe
 	return of
 }
 
-// servesGroup reports whether a CSV owns an APIService of an API group. The API server lets no object change its group.
-func servesGroup(c *v1alpha1.ClusterServiceVersion, group string) bool {
-	return slices.ContainsFunc(c.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.Group == group })
+// concernedBy returns the CSVs that a change concerns, without the owners of the object. isKnown is false for a kind
+// whose change concerns every CSV.
+func concernedBy(old, next olmcore.Object) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion], isKnown bool) {
+	switch next := next.(type) {
+	case *operatorsv1.OperatorGroup:
+		before, _ := old.(*operatorsv1.OperatorGroup)
+		return concernedByGroup(before, next), true
+	case *apiextensionsv1.CustomResourceDefinition:
+		return concernedByDefinition(next), true
+	case *apiregistrationv1.APIService:
+		return concernedByAPIService(next), true
+	case *rbacv1.ClusterRole:
+		before, _ := old.(*rbacv1.ClusterRole)
+		return concernedByClusterRole(before, next), true
+	}
+	return of, false
 }
 
-// provide returns which CSVs provide an API that one of the OperatorGroups lists.
-func provide(groups ...*operatorsv1.OperatorGroup) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
+// concernedByGroup returns the CSVs of the namespace of an OperatorGroup, and those that provide an API that it lists
+// or listed. before may be nil.
+func concernedByGroup(before, next *operatorsv1.OperatorGroup) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
 	listed := sets.Set[group.API]{}
-	for _, g := range groups {
+	for _, g := range []*operatorsv1.OperatorGroup{before, next} {
 		if g != nil {
 			apis := group.Listed(g)
 			listed.Insert(apis...)
 			termsOfAPIs(apis, func(term olmcore.Term) { of.Terms = append(of.Terms, term) })
 		}
 	}
-	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool { return listed.HasAny(group.Provided(c)...) }
+	of.Terms = append(of.Terms, ofNamespace(next.Namespace))
+	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
+		return c.Namespace == next.Namespace || listed.HasAny(group.Provided(c)...)
+	}
 	return of
+}
+
+func concernedByDefinition(crd *apiextensionsv1.CustomResourceDefinition) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
+	of.Terms = []olmcore.Term{ofDefinition(crd.Name), ofAPIGroup(crd.Spec.Group)}
+	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
+		d := &c.Spec.CustomResourceDefinitions
+		return owned.Describes(d.Owned, crd.Name) || owned.Describes(d.Required, crd.Name) || servesGroup(c, crd.Spec.Group)
+	}
+	return of
+}
+
+func concernedByAPIService(service *apiregistrationv1.APIService) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
+	isDescribed := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == service.Name }
+	of.Terms = []olmcore.Term{ofAPIService(service.Name), ofAPIGroup(service.Spec.Group)}
+	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
+		d := &c.Spec.APIServiceDefinitions
+		return slices.ContainsFunc(d.Owned, isDescribed) || slices.ContainsFunc(d.Required, isDescribed) || servesGroup(c, service.Spec.Group)
+	}
+	return of
+}
+
+// concernedByClusterRole returns the CSVs that are not Succeeded, and those with a permission that the change grants or
+// withdraws. before may be nil.
+func concernedByClusterRole(before, next *rbacv1.ClusterRole) (of olmcore.Concern[*v1alpha1.ClusterServiceVersion]) {
+	touched := rbac.Changed(before, next).Touching()
+	if touched.Terms != nil {
+		of.Terms = append(touched.Terms, unsettled)
+	}
+	of.Is = func(c *v1alpha1.ClusterServiceVersion) bool {
+		return c.Status.Phase != v1alpha1.CSVPhaseSucceeded || slices.ContainsFunc(permissionsOf(c), func(p permission) bool {
+			return slices.ContainsFunc(p.rules, touched.Is)
+		})
+	}
+	return of
+}
+
+// servesGroup reports whether a CSV owns an APIService of an API group. The group of an object cannot be changed.
+func servesGroup(c *v1alpha1.ClusterServiceVersion, group string) bool {
+	return slices.ContainsFunc(c.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.Group == group })
 }

@@ -65,8 +65,8 @@
 // certificates and what may read them; who exists already and calls the operator trusts the new certificate as well as
 // the old one; the Deployments; APIServices, webhook configurations and the conversion of CRDs. A certificate that must
 // be replaced leads from Succeeded to Pending and through the same parts, so that at no time an operator serves with a
-// certificate that its callers do not trust. API servers learn of a bundle through caches of their own, so they have 10
-// s before Pods serve with the new one. The old one is trusted until no Pod can have it any more.
+// certificate that its callers do not trust. API servers learn of a bundle through caches of their own, so they have
+// ten seconds before Pods serve with the new one. The old one is trusted until no Pod can have it any more.
 //
 // # Beside this package
 //

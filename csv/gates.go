@@ -18,26 +18,65 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func neighboursUnread(f *facts) (decision, bool) {
-	return f.unread(f.Neighbours.Complete, "ClusterServiceVersions")
+// gates contains the rows that are tried before the phase machine. Their functions follow in the same order. A CSV that
+// is leaving needs no valid spec and no OperatorGroup.
+var gates = []rule{
+	{Name: ruleNotObserved, From: everyPhase, Decide: waitForNeighbours},
+	{Name: ruleMetadata, From: everyPhase, Decide: updateMetadata},
+	{Name: "TakenOver", From: notLeaving, To: replacing, Decide: replaceTakenOver},
+	{Name: "PermissionsRefused", From: failed, To: pending, Decide: waitForPermissions},
+	{Name: "InvalidSpec", From: notLeaving, To: failed, Decide: rejectSpec},
+	{Name: ruleNotObserved, From: notLeaving, Decide: waitForGroups},
+	{Name: "NoOperatorGroup", From: notLeaving, To: failed, Decide: failWithoutGroup},
+	{Name: "TooManyOperatorGroups", From: notLeaving, To: failed, Decide: failWithManyGroups},
+	{Name: "OperatorGroupNotReady", From: notLeaving, Decide: waitForTargets},
+	{Name: "NoTargetNamespaces", From: notLeaving, To: failed, Decide: failWithoutTargets},
+	{Name: "InvalidInstallModes", From: notLeaving, To: failed, Decide: rejectInstallModes},
+	{Name: "UnsupportedOperatorGroup", From: notLeaving, To: failed, Decide: rejectTargets},
+	{Name: ruleNotObserved, From: notLeaving, Decide: waitForOtherGroups},
+	{Name: "APIConflict", From: notLeaving, To: failed, Decide: failWithAPIConflict},
+	{Name: "RemoveProvidedAPIs", From: notLeaving, Decide: removeAPIs},
+	{Name: "AddProvidedAPIs", From: notLeaving, Decide: addAPIs},
 }
 
-// metadataOutdated brings finalizer and group annotations about in one write. The API labels go along, and are no
-// reason for a write of their own: OLM has given them up.
-func metadataOutdated(f *facts) (decision, bool) {
-	held := slices.Contains(f.csv.Finalizers, cleanup.Finalizer)
-	annotated := f.isLeaving() || f.TakenOver != nil || f.refused || f.isAnnotated()
-	if held && annotated {
+// ruleMetadata is the name of the row that writes the metadata of the CSV. The status is written by the next call.
+const ruleMetadata = "MetadataOutdated"
+
+func waitForNeighbours(f *facts) (decision, bool) {
+	return waitForList(f, f.in.Neighbours.Complete, "ClusterServiceVersions")
+}
+
+// unreadPace is how soon a caller that did not read a list is called again.
+const unreadPace = 5 * time.Second
+
+// waitForList keeps the recorded status until the caller reads a list. It decides nothing if the list was read.
+func waitForList(f *facts, wasRead bool, list string) (d decision, decided bool) {
+	if wasRead {
+		return decision{}, false
+	}
+	unread := olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(f.csv), "",
+		"the list of %s was not read, so nothing is decided", list)
+	return f.stay().named(ruleNotObserved).requeue(unreadPace).diagnose(unread), true
+}
+
+// updateMetadata adds the finalizer and the annotations of the OperatorGroup in one write. It also updates the API
+// labels, but never writes because of them: OLM does not maintain them any more.
+func updateMetadata(f *facts) (decision, bool) {
+	hasFinalizer := slices.Contains(f.csv.Finalizers, cleanup.Finalizer)
+	keepsAnnotations := f.isLeaving() || f.chain.TakenOver != nil || isRefused(f.csv) || isAnnotated(f)
+	if hasFinalizer && keepsAnnotations {
 		return decision{}, false
 	}
 	after := f.csv.DeepCopy()
-	why := olmcore.Cause{Reason: ReasonFinalizerMissing, Message: "cleanup must run before this ClusterServiceVersion goes"}
-	if held {
-		why = olmcore.Cause{Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + f.group.Name + " does"}
+	cause := olmcore.Cause{Reason: ReasonFinalizerMissing, Message: "cleanup must run before this ClusterServiceVersion goes"}
+	if hasFinalizer {
+		cause = olmcore.Cause{
+			Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + f.group.Name + " does",
+		}
 	} else {
 		after.Finalizers = append(after.Finalizers, cleanup.Finalizer)
 	}
-	if !annotated {
+	if !keepsAnnotations {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, operatorsv1.OperatorGroupAnnotationKey, f.group.Name)
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, operatorsv1.OperatorGroupNamespaceAnnotationKey, f.group.Namespace)
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, operatorsv1.OperatorGroupTargetsAnnotationKey, strings.Join(f.targets, ","))
@@ -45,22 +84,25 @@ func metadataOutdated(f *facts) (decision, bool) {
 			delete(after.Annotations, operatorsv1.OperatorGroupTargetsAnnotationKey)
 		}
 	}
-	if specError(f.csv) == "" && !f.refused {
+	if specError(f.csv) == "" && !isRefused(f.csv) {
 		maps.DeleteFunc(after.Labels, func(key, _ string) bool { return strings.HasPrefix(key, apiLabelPrefix) })
 		after.Labels, _ = olmcore.MergeLabels(after.Labels, apiLabels(f.csv))
 	}
-	return f.act(olmcore.UpdateOf(f.csv, after, why)), true
+	return f.stay().write(olmcore.UpdateOf(f.csv, after, cause)), true
 }
 
-// isAnnotated reports whether the annotations say what the group does, whose having no targets is said by having none.
-func (f *facts) isAnnotated() bool {
-	targets, ok := f.csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
-	return !f.computed || group.IsMember(f.csv, f.group) && ok == (len(f.targets) > 0) && targets == strings.Join(f.targets, ",")
+// isAnnotated reports whether the annotations agree with the OperatorGroup. A group without targets leads to no
+// annotation.
+func isAnnotated(f *facts) bool {
+	annotated, exists := f.csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
+	isCurrent := exists == (len(f.targets) > 0) && annotated == strings.Join(f.targets, ",")
+	return !f.hasTargets || group.IsMember(f.csv, f.group) && isCurrent
 }
 
 const apiLabelPrefix = "olm.api."
 
-// apiLabels are OLM's labels for the APIs that the spec names; what it provides and requires is required.
+// apiLabels returns OLM's labels for the APIs that the spec names. An API that is provided and required is labelled as
+// required.
 func apiLabels(c *version) map[string]string {
 	labels := map[string]string{}
 	for _, a := range group.Provided(c) {
@@ -72,117 +114,132 @@ func apiLabels(c *version) map[string]string {
 	return labels
 }
 
-// takenOver keeps a CSV from being installed over the version that replaces it.
-func takenOver(f *facts) (decision, bool) { return beingReplaced(f.TakenOver) }
+// replaceTakenOver keeps a CSV from being installed over a version that replaces it.
+func replaceTakenOver(f *facts) (decision, bool) { return beingReplaced(f.chain.TakenOver) }
 
-func invalidSpec(f *facts) (decision, bool) {
+// beingReplaced decides if there is a CSV that replaces this one.
+func beingReplaced(by *version) (d decision, decided bool) {
+	if by == nil {
+		return decision{}, false
+	}
+	return move(v1alpha1.CSVPhaseReplacing, v1alpha1.CSVReasonBeingReplaced, "being replaced by csv: "+by.Name), true
+}
+
+func rejectSpec(f *facts) (decision, bool) {
 	problem := specError(f.csv)
 	return fail(v1alpha1.CSVReasonInvalidStrategy, problem), problem != ""
 }
 
-func groupsUnread(f *facts) (decision, bool) {
-	return f.unread(f.OperatorGroups.Complete, "OperatorGroups")
+func waitForGroups(f *facts) (decision, bool) {
+	return waitForList(f, f.in.OperatorGroups.Complete, "OperatorGroups")
 }
 
-func noGroup(f *facts) (decision, bool) {
-	return f.retry(fail(v1alpha1.CSVReasonNoOperatorGroup, "csv in namespace with no operatorgroups")), f.groupCount == 0
+func failWithoutGroup(f *facts) (decision, bool) {
+	return fail(v1alpha1.CSVReasonNoOperatorGroup, "csv in namespace with no operatorgroups").
+		requeue(f.retryIn(v1alpha1.CSVPhaseFailed)), f.groupCount == 0
 }
 
-func manyGroups(f *facts) (decision, bool) {
-	return f.retry(fail(v1alpha1.CSVReasonTooManyOperatorGroups,
-		"csv created in namespace with multiple operatorgroups, can't pick one automatically")), f.groupCount > 1
+func failWithManyGroups(f *facts) (decision, bool) {
+	return fail(v1alpha1.CSVReasonTooManyOperatorGroups,
+		"csv created in namespace with multiple operatorgroups, can't pick one automatically").
+		requeue(f.retryIn(v1alpha1.CSVPhaseFailed)), f.groupCount > 1
 }
 
-// groupPace is how often a CSV looks whether the targets of its group are computed.
+// groupPace is how often a CSV checks whether the status of its OperatorGroup contains the target namespaces.
 const groupPace = 5 * time.Second
 
-func groupNotReady(f *facts) (decision, bool) {
-	if f.computed {
+func waitForTargets(f *facts) (decision, bool) {
+	if f.hasTargets {
 		return decision{}, false
 	}
-	d := f.waitFor(groupPace)
-	d.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonGroupNotReady, olmcore.RefOf(f.group), "status.namespaces",
-		"the target namespaces of OperatorGroup %s have not been computed yet", f.group.Name)}
-	return d, true
+	return f.stay().requeue(groupPace).diagnose(
+		olmcore.Diagnose(olmcore.Info, ReasonGroupNotReady, olmcore.RefOf(f.group), "status.namespaces",
+			"the target namespaces of OperatorGroup %s have not been computed yet", f.group.Name)), true
 }
 
-func noTargets(f *facts) (decision, bool) {
-	return fail(v1alpha1.CSVReasonNoTargetNamespaces, "no targetNamespaces are matched operatorgroups namespace selection"), len(f.targets) == 0
+func failWithoutTargets(f *facts) (decision, bool) {
+	const message = "no targetNamespaces are matched operatorgroups namespace selection"
+	return fail(v1alpha1.CSVReasonNoTargetNamespaces, message), len(f.targets) == 0
 }
 
-func invalidModes(f *facts) (decision, bool) {
+func rejectInstallModes(f *facts) (decision, bool) {
 	if _, err := v1alpha1.NewInstallModeSet(f.csv.Spec.InstallModes); err != nil {
 		return fail(v1alpha1.CSVReasonInvalidInstallModes, err.Error()), true
 	}
 	return decision{}, false
 }
 
-func unsupportedTargets(f *facts) (decision, bool) {
+func rejectTargets(f *facts) (decision, bool) {
 	problem := group.Unsupported(f.csv, f.targets)
 	return fail(v1alpha1.CSVReasonUnsupportedOperatorGroup, problem), problem != ""
 }
 
-// contestedPace is how often a CSV looks whether the group with the weaker claim to its API has given way.
+// contestedPace is how often a CSV checks whether the OperatorGroup with the weaker claim to its API stopped listing
+// it.
 const contestedPace = 10 * time.Second
 
-func otherGroupsUnread(f *facts) (decision, bool) {
-	if !f.OtherGroups.Complete && len(group.Provided(f.csv)) > 0 {
-		return f.unread(false, "OperatorGroups of all namespaces")
+func waitForOtherGroups(f *facts) (decision, bool) {
+	if !f.in.OtherGroups.Complete && len(group.Provided(f.csv)) > 0 {
+		return waitForList(f, false, "OperatorGroups of all namespaces")
 	}
-	contested := f.claim.Conflict != nil && f.claim.Listed
-	return f.unread(!contested || f.OtherProviders.Complete, "ClusterServiceVersions of other namespaces")
+	isContested := f.claim.Conflict != nil && f.claim.Listed
+	return waitForList(f, !isContested || f.in.OtherProviders.Complete, "ClusterServiceVersions of other namespaces")
 }
 
-// apiConflict fails a CSV whose APIs its group may not provide, and stops its operator.
+// failWithAPIConflict fails a CSV whose APIs its OperatorGroup may not provide, and stops its operator.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, APIIntersectionReconciler.
-// Differs: of two groups that both list an API the one without a running operator gives way.
-func apiConflict(f *facts) (decision, bool) {
-	static := f.group.Spec.StaticProvidedAPIs
+// Differs: if two groups list an API, the one without a running operator loses it.
+func failWithAPIConflict(f *facts) (decision, bool) {
 	var d decision
 	switch {
 	case f.claim.Conflict != nil && !f.claim.Listed:
 		d = fail(v1alpha1.CSVReasonInterOperatorGroupOwnerConflict, "intersecting operatorgroups provide the same apis")
-	case static && (f.claim.Lost || f.addsAPIs()):
-		d = fail(v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs, "static provided api operatorgroup cannot be modified by these apis")
+	case f.group.Spec.StaticProvidedAPIs && (f.claim.Lost || addsToGroup(f)):
+		d = fail(v1alpha1.CSVReasonCannotModifyStaticOperatorGroupProvidedAPIs,
+			"static provided api operatorgroup cannot be modified by these apis")
 	default:
 		return decision{}, false
 	}
-	if !f.Deployments.Complete {
-		return f.unread(false, "Deployments")
+	if !f.in.Deployments.Complete {
+		return waitForList(f, false, "Deployments")
 	}
-	d.actions = deployment.Stop(f.csv, f.Deployments.Items, olmcore.Cause{Reason: ReasonAPIConflict, Message: d.Message})
-	if other := f.claim.Conflict; other != nil && f.csv.Status.Reason != d.Reason {
-		d.Diagnostics = []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, ReasonAPIConflict, olmcore.RefOf(f.csv), "",
+	d = d.write(deployment.Stop(f.csv, f.in.Deployments.Items, olmcore.Cause{Reason: ReasonAPIConflict, Message: d.message})...)
+	if other := f.claim.Conflict; other != nil && f.csv.Status.Reason != d.reason {
+		d = d.diagnose(olmcore.Diagnose(olmcore.Error, ReasonAPIConflict, olmcore.RefOf(f.csv), "",
 			"the operator is not installed: OperatorGroup %s/%s provides %s in a namespace that OperatorGroup %s targets too; "+
 				"remove one of the two operators, or give the groups separate targets",
-			other.Namespace, other.Name, f.claim.Contested, f.group.Name)}
+			other.Namespace, other.Name, f.claim.Contested, f.group.Name))
 	}
 	return d, true
 }
 
-// addsAPIs reports whether the group lacks an API that the CSV provides and the annotation can express.
-func (f *facts) addsAPIs() bool {
-	return f.claim.Conflict == nil && !f.claim.Listed && group.Format(f.apiUnion()) != group.Annotation(f.group)
+// addsToGroup reports whether the OperatorGroup does not list an API yet that the CSV provides and that its annotation
+// can express.
+func addsToGroup(f *facts) bool {
+	return f.claim.Conflict == nil && !f.claim.Listed && group.Format(groupAPIs(f)) != group.Annotation(f.group)
 }
 
-func (f *facts) apiUnion() []group.API {
+// groupAPIs returns the APIs that the OperatorGroup lists, and those that the CSV provides.
+func groupAPIs(f *facts) []group.API {
 	return append(group.Listed(f.group), group.Provided(f.csv)...)
 }
 
-// removeAPIs takes what another group has the better claim to from the list.
+// removeAPIs removes the APIs from the OperatorGroup to which another group has the stronger claim.
 func removeAPIs(f *facts) (decision, bool) {
 	if !f.claim.Lost {
 		return decision{}, false
 	}
 	provided := group.Provided(f.csv)
-	return f.act(group.List(f.group, slices.DeleteFunc(group.Listed(f.group), func(a group.API) bool { return slices.Contains(provided, a) }))), true
+	left := slices.DeleteFunc(group.Listed(f.group), func(a group.API) bool { return slices.Contains(provided, a) })
+	return f.stay().write(group.List(f.group, left)), true
 }
 
-// addAPIs makes the group list what the CSV provides, once it is Pending if its operator was stopped for its APIs.
+// addAPIs adds the APIs that the CSV provides to the OperatorGroup. If the operator was stopped because of its APIs,
+// the CSV must be Pending first.
 func addAPIs(f *facts) (decision, bool) {
-	if !f.addsAPIs() || group.IsShutOut(f.csv) {
+	if !addsToGroup(f) || group.IsShutOut(f.csv) {
 		return decision{}, false
 	}
-	return f.act(group.List(f.group, f.apiUnion())), true
+	return f.stay().write(group.List(f.group, groupAPIs(f))), true
 }

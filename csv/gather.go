@@ -69,7 +69,9 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 
 // readOtherGroups reads the OperatorGroups of other namespaces that list an API which the CSV provides and watch a
 // namespace that its own group watches, and the CSVs of their namespaces that provide one.
-func readOtherGroups(r *read.Reads, c *version, in *Input) (groups olmcore.Observed[*operatorsv1.OperatorGroup], providers olmcore.Observed[*version]) {
+func readOtherGroups(
+	r *read.Reads, c *version, in *Input,
+) (groups olmcore.Observed[*operatorsv1.OperatorGroup], providers olmcore.Observed[*version]) {
 	var provided []read.Term
 	termsOfAPIs(group.Provided(c), func(t read.Term) { provided = append(provided, t) })
 	own, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)

@@ -48,7 +48,9 @@ func gatherServices(r *read.Reads, in *Input) {
 	s.Services = read.Named[*corev1.Service](r, c.Namespace, services)
 	s.Secrets = read.Named[*corev1.Secret](r, c.Namespace, secrets)
 	s.Roles = read.Named[*rbacv1.Role](r, c.Namespace, secrets)
-	s.RoleBindings = read.Join(read.Named[*rbacv1.RoleBinding](r, c.Namespace, secrets), read.Named[*rbacv1.RoleBinding](r, metav1.NamespaceSystem, readers))
+	s.RoleBindings = read.Join(
+		read.Named[*rbacv1.RoleBinding](r, c.Namespace, secrets),
+		read.Named[*rbacv1.RoleBinding](r, metav1.NamespaceSystem, readers))
 	s.ClusterRoleBindings = read.Named[*rbacv1.ClusterRoleBinding](r, "", delegators)
 	gatherCallers(r, in, services)
 	s.Pods = readDisrupted(r, in)
@@ -70,18 +72,22 @@ func gatherCallers(r *read.Reads, in *Input, services []string) {
 	}
 	validating, mutating := webhook.ConfigurationNames(c)
 	terms := callerTerms(c, services, slices.Concat(validating, mutating))
-	s.ValidatingWebhookConfigurations = read.Indexed(r, "", terms, func(w *admissionregistrationv1.ValidatingWebhookConfiguration, add func(read.Term)) {
-		termsOfCaller(w, add)
-		for i := range w.Webhooks {
-			termsOfClient(&w.Webhooks[i].ClientConfig, add)
-		}
-	})
-	s.MutatingWebhookConfigurations = read.Indexed(r, "", terms, func(w *admissionregistrationv1.MutatingWebhookConfiguration, add func(read.Term)) {
-		termsOfCaller(w, add)
-		for i := range w.Webhooks {
-			termsOfClient(&w.Webhooks[i].ClientConfig, add)
-		}
-	})
+	s.ValidatingWebhookConfigurations = read.Indexed(r, "", terms, termsOfValidatingWebhooks)
+	s.MutatingWebhookConfigurations = read.Indexed(r, "", terms, termsOfMutatingWebhooks)
+}
+
+func termsOfValidatingWebhooks(w *admissionregistrationv1.ValidatingWebhookConfiguration, add func(read.Term)) {
+	termsOfCaller(w, add)
+	for i := range w.Webhooks {
+		termsOfClient(&w.Webhooks[i].ClientConfig, add)
+	}
+}
+
+func termsOfMutatingWebhooks(w *admissionregistrationv1.MutatingWebhookConfiguration, add func(read.Term)) {
+	termsOfCaller(w, add)
+	for i := range w.Webhooks {
+		termsOfClient(&w.Webhooks[i].ClientConfig, add)
+	}
 }
 
 // Terms of who calls an operator: a name, the owner that its labels name, and the Service that it calls; and of an API,

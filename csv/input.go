@@ -40,24 +40,25 @@ type Input struct {
 
 	// OperatorGroups are those of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides; of those
-	// that watch no namespace which its own group watches, none counts.
+	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides; of
+	// those that watch no namespace which its own group watches, none counts.
 	OtherGroups olmcore.Observed[*operatorsv1.OperatorGroup]
 	// OtherProviders are the CSVs, copies left out, in the namespaces of OtherGroups that provide one of the same APIs.
 	OtherProviders olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Neighbours are the other CSVs of the namespace, copies left out, that the decision can depend on: connected by
-	// spec.replaces, providing one of the same APIs, owning a Deployment of the same name or the Secret of a certificate,
-	// or named by the installed-alongside annotations of the CRDs.
+	// spec.replaces, providing one of the same APIs, owning a Deployment of the same name or the Secret of a
+	// certificate, or named by the installed-alongside annotations of the CRDs.
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// Subscriptions are those of the namespace whose status.installedCSV or status.currentCSV is this CSV. Nothing is
-	// installed or judged healthy where they were not read: what the Deployments should be depends on their spec.config.
+	// installed or judged healthy where they were not read: what the Deployments should be depends on their
+	// spec.config.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
 	// OperatorConditions are those of the namespace named like spec.replaces: one at most.
 	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
 	// CustomResourceDefinitions are those that the CSV owns or requires.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// GroupDefinitions are those of the API groups of which the CSV owns an APIService. They are needed as long as one of
-	// its APIServices does not exist.
+	// GroupDefinitions are those of the API groups of which the CSV owns an APIService. They are needed as long as one
+	// of its APIServices does not exist.
 	GroupDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
 	// APIServices are those named <version>.<group> that the CSV requires or owns, and all others of the groups that it
 	// owns.
@@ -93,8 +94,8 @@ type Input struct {
 	// Judged is Outcome.Judged of the last call for this CSV; optional. It must not be changed. Without it a CSV that
 	// failed for want of permissions is tried again with growing pauses alone.
 	Judged *Judged
-	// Issued answers Outcome.Certificates of the last call for this CSV, also in part. It is looked at only while the same
-	// would be asked for again, so an old answer does no harm.
+	// Issued answers Outcome.Certificates of the last call for this CSV, also in part. It is looked at only while the
+	// same would be asked for again, so an old answer does no harm.
 	Issued []certificate.Issued
 	// Inspected is Outcome.Inspected of an earlier call; nil is always right.
 	Inspected *certificate.Memory
@@ -118,10 +119,10 @@ type Config struct {
 	ProxyEnv []corev1.EnvVar `json:"proxyEnv,omitempty"`
 	// AdoptForeignDeployments overwrites Deployments that have no owner instead of refusing to install.
 	AdoptForeignDeployments bool `json:"adoptForeignDeployments,omitempty"`
-	// PackageServerNamespaces are the namespaces whose operators may serve packages.operators.coreos.com, the API of OLM's
-	// package server. Nil: DefaultPackageServerNamespace. Empty and not nil: none. Package controllers adds the namespace
-	// of OLM and that of the global catalogs, except to an empty list that is not nil. An APIService that exists stays in
-	// any case.
+	// PackageServerNamespaces are the namespaces whose operators may serve packages.operators.coreos.com, the API of
+	// OLM's package server. Nil: DefaultPackageServerNamespace. Empty and not nil: none. Package controllers adds the
+	// namespace of OLM and that of the global catalogs, except to an empty list that is not nil. An APIService that
+	// exists stays in any case.
 	PackageServerNamespaces []string `json:"packageServerNamespaces,omitzero"`
 	// Cleanup tunes what happens to what a CSV leaves behind.
 	Cleanup cleanup.Config `json:"cleanup,omitzero"`
@@ -180,49 +181,39 @@ func (in *Input) validate() error {
 	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
 		return err
 	}
-	return cmp.Or(in.Config.Validate(), in.validateLists(), in.Serving.Validate())
+	lists := olmcore.ValidateLists()
+	in.lists(&lists)
+	return cmp.Or(in.Config.Validate(), lists.Err())
 }
 
-// validateLists asks each list of the Input; package cleanup asks those of Deletion.
-func (in *Input) validateLists() error {
-	return cmp.Or(
-		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
-		olmcore.ValidateList("OtherGroups", in.OtherGroups),
-		olmcore.ValidateList("OtherProviders", in.OtherProviders),
-		olmcore.ValidateList("Neighbours", in.Neighbours),
-		olmcore.ValidateList("Subscriptions", in.Subscriptions),
-		olmcore.ValidateList("OperatorConditions", in.OperatorConditions),
-		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
-		olmcore.ValidateList("GroupDefinitions", in.GroupDefinitions),
-		olmcore.ValidateList("APIServices", in.APIServices),
-		olmcore.ValidateList("ServiceAccounts", in.ServiceAccounts),
-		olmcore.ValidateList("Roles", in.Roles),
-		olmcore.ValidateList("RoleBindings", in.RoleBindings),
-		olmcore.ValidateList("ClusterRoles", in.ClusterRoles),
-		olmcore.ValidateList("ClusterRoleBindings", in.ClusterRoleBindings),
-		olmcore.ValidateList("Deployments", in.Deployments),
-	)
+// lists names every list of objects once, except those of Deletion, which package cleanup visits. To add a list, add a
+// field and a row. ServedAPIs and Grants are no such lists: they may contain the result of an incomplete read.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
+	olmcore.VisitList(v, "OtherGroups", &in.OtherGroups, olmcore.Optional)
+	olmcore.VisitList(v, "OtherProviders", &in.OtherProviders, olmcore.Optional)
+	olmcore.VisitList(v, "Neighbours", &in.Neighbours, olmcore.Optional)
+	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Optional)
+	olmcore.VisitList(v, "OperatorConditions", &in.OperatorConditions, olmcore.Optional)
+	olmcore.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, olmcore.Optional)
+	olmcore.VisitList(v, "GroupDefinitions", &in.GroupDefinitions, olmcore.Optional)
+	olmcore.VisitList(v, "APIServices", &in.APIServices, olmcore.Optional)
+	olmcore.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, olmcore.Optional)
+	olmcore.VisitList(v, "Roles", &in.Roles, olmcore.Optional)
+	olmcore.VisitList(v, "RoleBindings", &in.RoleBindings, olmcore.Optional)
+	olmcore.VisitList(v, "ClusterRoles", &in.ClusterRoles, olmcore.Optional)
+	olmcore.VisitList(v, "ClusterRoleBindings", &in.ClusterRoleBindings, olmcore.Optional)
+	olmcore.VisitList(v, "Deployments", &in.Deployments, olmcore.Optional)
+	in.Serving.VisitLists(v)
 }
 
-// cover hands every field to a Coverage but Now, and what changes no answer.
+// cover covers every field except Now, Issued, Inspected, Checkpoint and Deletion, which do not change the outcome of a
+// CSV at rest.
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	lists := olmcore.CoverLists(c)
+	in.lists(&lists)
+	c = lists.Coverage()
 	olmcore.CoverObject(&c, in.ClusterServiceVersion)
-	olmcore.CoverObjects(&c, in.OperatorGroups)
-	olmcore.CoverObjects(&c, in.OtherGroups)
-	olmcore.CoverObjects(&c, in.OtherProviders)
-	olmcore.CoverObjects(&c, in.Neighbours)
-	olmcore.CoverObjects(&c, in.Subscriptions)
-	olmcore.CoverObjects(&c, in.OperatorConditions)
-	olmcore.CoverObjects(&c, in.CustomResourceDefinitions)
-	olmcore.CoverObjects(&c, in.GroupDefinitions)
-	olmcore.CoverObjects(&c, in.APIServices)
-	olmcore.CoverObjects(&c, in.ServiceAccounts)
-	olmcore.CoverObjects(&c, in.Roles)
-	olmcore.CoverObjects(&c, in.RoleBindings)
-	olmcore.CoverObjects(&c, in.ClusterRoles)
-	olmcore.CoverObjects(&c, in.ClusterRoleBindings)
-	olmcore.CoverObjects(&c, in.Deployments)
-	in.Serving.Cover(&c)
 	olmcore.CoverValue(&c, in.KubernetesVersion)
 	olmcore.CoverObserved(&c, in.ServedAPIs)
 	olmcore.CoverObserved(&c, in.Grants)

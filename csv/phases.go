@@ -5,101 +5,234 @@ package csv
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/csv/internal/apiservice"
+	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/rbac"
+	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// firstSeen begins the life of a CSV.
-func firstSeen(f *facts) (decision, bool) {
-	d := move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, "requirements not yet checked")
-	d.Diagnostics = unknownModes(f.csv)
-	return d, true
+// rules contains the rows of the phase machine. They are tried if no gate decides. Their functions follow in the same
+// order, except those that install, in installation.go, and those that judge the health of the operator, in health.go.
+var rules = []rule{
+	{Name: "New", From: none, To: pending, Decide: startPending},
+
+	{Name: "BeingReplaced", From: succeeded, To: replacing, Decide: allowReplacement},
+	{Name: "FailForward", From: failed, To: replacing, Decide: failForward},
+	{Name: ruleNotObserved, From: pending, Decide: waitForRequirementLists},
+	{Name: "NotUpgradeable", From: pending, To: pending, Decide: waitUntilUpgradeable},
+	{Name: "InvalidStrategy", From: alive, To: failed, Decide: rejectStrategy},
+	{Name: "ServiceAccountMissing", From: running, Decide: waitForAccount},
+	{Name: ruleNotObserved, From: succeeded, Decide: waitForServiceLists},
+	{Name: "APIServiceIssue", From: succeeded, To: failed, Decide: failWithAPIServiceIssue},
+	{Name: "CertificatesDue", From: succeeded, To: pending, Decide: rotateCertificates},
+	{Name: "GatePassed", From: failed, To: pending, Decide: leaveGate},
+	{Name: ruleNotObserved, From: slices.Concat(succeeded, failed), Decide: waitForRequirementLists},
+	{Name: "UpgradeBegan", From: slices.Concat(pending, failed), To: replacing, Decide: allowStartedUpgrade},
+	{Name: "NeverRan", From: pending, To: replacing, Decide: replaceUnstarted},
+	{Name: "RequirementsNotMet", From: succeeded, To: failed, Decide: failWithoutRequirements},
+	{Name: "RequirementsNotMet", From: slices.Concat(pending, failed), To: pending, Decide: waitForRequirements},
+	{Name: ruleNotObserved, From: alive, Decide: waitForDeploymentLists},
+	{Name: ruleNotObserved, From: pending, Decide: waitForServiceLists},
+	{Name: "Conflict", From: slices.Concat(pending, installReady, failed), To: failed, Decide: failWithConflict},
+	{Name: ruleNotObserved, From: slices.Concat(installReady, installing, failed), Decide: waitForServiceLists},
+	{Name: "InstallAgain", From: failed, To: slices.Concat(installing, succeeded, failed), Decide: installAgain},
+	{Name: "APIServicesReinstalled", From: failed, To: pending, Decide: reinstallAPIServices},
+	{Name: "CertificatesDue", From: failed, To: pending, Decide: rotateCertificates},
+	{Name: "WaitingForPredecessor", From: pending, To: pending, Decide: waitForPredecessor},
+	{Name: "RequirementsMet", From: pending, To: installReady, Decide: startInstallation},
+	{Name: "Install", From: installReady, To: slices.Concat(pending, installing, failed), Decide: install},
+	{Name: "Health", From: installing, To: alive, Decide: judgeInstalling},
+	{Name: "Health", From: succeeded, To: slices.Concat(pending, installReady, succeeded, failed), Decide: judgeSucceeded},
+	{Name: "Health", From: failed, To: slices.Concat(pending, installReady, succeeded, failed), Decide: judgeFailed},
+
+	{Name: "Replaced", From: replacing, To: deleting, Decide: deleteReplaced},
+	{Name: "WaitingForOlderVersions", From: replacing, Decide: waitForOlderVersions},
+	{Name: "WaitingForSuccessor", From: replacing, Decide: waitForSuccessor},
+	{Name: "SuccessorGone", From: replacing, To: pending, Decide: reinstallWithoutSuccessor},
+	{Name: "Delete", From: deleting, Decide: deleteCSV},
 }
 
-// giveWay lets a version that is installed be replaced as soon as a successor exists.
-func giveWay(f *facts) (decision, bool) { return beingReplaced(f.Successor) }
+// startPending begins the life of a CSV.
+func startPending(f *facts) (decision, bool) {
+	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, "requirements not yet checked").
+		diagnose(unknownModes(f.csv)...), true
+}
 
+// unknownModes returns a Diagnostic for each install mode that the API does not have.
+func unknownModes(c *version) []olmcore.Diagnostic {
+	var unknown []olmcore.Diagnostic
+	for i, mode := range c.Spec.InstallModes {
+		switch mode.Type {
+		case v1alpha1.InstallModeTypeOwnNamespace, v1alpha1.InstallModeTypeSingleNamespace,
+			v1alpha1.InstallModeTypeMultiNamespace, v1alpha1.InstallModeTypeAllNamespaces:
+		default:
+			path := fmt.Sprintf("spec.installModes[%d].type", i)
+			unknown = append(unknown, olmcore.Diagnose(olmcore.Warning, ReasonUnknownInstallMode, olmcore.RefOf(c), path,
+				"install mode %q is unknown and counts for nothing", mode.Type))
+		}
+	}
+	return unknown
+}
+
+// allowReplacement makes an installed version Replacing as soon as a successor exists.
+func allowReplacement(f *facts) (decision, bool) { return beingReplaced(f.chain.Successor) }
+
+// failForward does the same for a Failed version if the OperatorGroup allows it.
 func failForward(f *facts) (decision, bool) {
-	d, decided := beingReplaced(f.Successor)
+	d, decided := beingReplaced(f.chain.Successor)
 	if !decided || f.group.UpgradeStrategy() != operatorsv1.UpgradeStrategyUnsafeFailForward {
 		return decision{}, false
 	}
-	d.Message = "Fail Forward is enabled, allowing Failed csv to be replaced by csv: " + f.Successor.Name
+	d.message = "Fail Forward is enabled, allowing Failed csv to be replaced by csv: " + f.chain.Successor.Name
 	return d, true
 }
 
-func requirementsUnread(f *facts) (decision, bool) {
-	list := requirements.unread(&f.Input)
-	return f.unread(list == "", list)
+func waitForRequirementLists(f *facts) (decision, bool) {
+	list := requirements.unread(f.in)
+	return waitForList(f, list == "", list)
 }
 
-// upgradeablePace is how often a CSV looks whether its predecessor allows the upgrade.
+// upgradeablePace is how often a CSV checks whether its predecessor allows the upgrade.
 const upgradeablePace = 30 * time.Second
 
-// notUpgradeable waits while the operator that is to be replaced forbids it. An administrator's override comes first.
+// waitUntilUpgradeable waits while the operator that the CSV replaces forbids the upgrade.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, isOperatorUpgradeable.
-func notUpgradeable(f *facts) (decision, bool) {
-	if f.Predecessor == nil {
+func waitUntilUpgradeable(f *facts) (decision, bool) {
+	if f.chain.Predecessor == nil {
 		return decision{}, false
 	}
-	if !f.OperatorConditions.Complete {
-		return f.unread(false, "OperatorConditions")
+	if !f.in.OperatorConditions.Complete {
+		return waitForList(f, false, "OperatorConditions")
 	}
-	condition, ok := owned.Find(f.OperatorConditions.Items, f.csv.Namespace, f.Predecessor.Name)
-	if !ok {
+	condition, exists := owned.Find(f.in.OperatorConditions.Items, f.csv.Namespace, f.chain.Predecessor.Name)
+	if !exists {
 		return decision{}, false
 	}
-	var problem string
-	override := meta.FindStatusCondition(condition.Spec.Overrides, operatorsv2.Upgradeable)
-	c := meta.FindStatusCondition(condition.Status.Conditions, operatorsv2.Upgradeable)
-	switch {
-	case override != nil && override.Status == metav1.ConditionTrue:
-	case override != nil:
-		problem = "the operator is not upgradeable: " + override.Message
-	case c == nil:
-	case c.ObservedGeneration != condition.Generation:
-		problem = fmt.Sprintf("the operatorcondition status %q=%q is outdated", c.Type, c.Status)
-	case c.Status == metav1.ConditionFalse:
-		problem = "the operator is not upgradeable: " + c.Message
-	}
-	if problem == "" {
-		return decision{}, false
-	}
+	problem := upgradeProblem(condition)
 	d := move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonOperatorConditionNotUpgradeable, "operator is not upgradeable: "+problem)
-	d.RequeueAfter = upgradeablePace
-	return d, true
+	return d.requeue(upgradeablePace), problem != ""
 }
 
-func invalidStrategy(f *facts) (decision, bool) {
+// upgradeProblem returns why an OperatorCondition forbids the upgrade of its operator. It is empty if the upgrade is
+// allowed. An override of an administrator comes first.
+func upgradeProblem(condition *operatorsv2.OperatorCondition) string {
+	override := meta.FindStatusCondition(condition.Spec.Overrides, operatorsv2.Upgradeable)
+	reported := meta.FindStatusCondition(condition.Status.Conditions, operatorsv2.Upgradeable)
+	switch {
+	case override != nil && override.Status == metav1.ConditionTrue:
+		return ""
+	case override != nil:
+		return "the operator is not upgradeable: " + override.Message
+	case reported == nil:
+		return ""
+	case reported.ObservedGeneration != condition.Generation:
+		return fmt.Sprintf("the operatorcondition status %q=%q is outdated", reported.Type, reported.Status)
+	case reported.Status == metav1.ConditionFalse:
+		return "the operator is not upgradeable: " + reported.Message
+	}
+	return ""
+}
+
+func rejectStrategy(f *facts) (decision, bool) {
 	problem := strategyError(f.csv)
 	return fail(v1alpha1.CSVReasonInvalidStrategy, "install strategy invalid: "+problem), problem != ""
 }
 
-// accountPace is how often a CSV looks whether the ServiceAccount of its group exists.
+// accountPace is how often a CSV checks whether the ServiceAccount of its OperatorGroup exists.
 const accountPace = 10 * time.Second
 
-// accountMissing waits for the ServiceAccount that the group prescribes: nothing is installed with wider rights.
-func accountMissing(f *facts) (decision, bool) {
+// strategyError says why the install strategy cannot be used at all; empty when it can.
+func strategyError(c *version) string {
+	if c.Spec.InstallStrategy.StrategyName != v1alpha1.InstallStrategyNameDeployment {
+		return "unrecognized install strategy"
+	}
+	permissionError := func(_ int, p *v1alpha1.StrategyDeploymentPermissions) string {
+		return first(p.Rules, func(_ int, r *rbacv1.PolicyRule) string { return rbac.RuleError(r) })
+	}
+	return cmp.Or(
+		first(c.Spec.InstallStrategy.StrategySpec.Permissions, permissionError),
+		first(c.Spec.InstallStrategy.StrategySpec.ClusterPermissions, permissionError),
+	)
+}
+
+// waitForAccount waits for the ServiceAccount that the OperatorGroup names, because nothing may be installed with more
+// permissions than those of the account.
+func waitForAccount(f *facts) (decision, bool) {
 	if _, confirmed := olmcore.AccountOf(f.group); confirmed {
 		return decision{}, false
 	}
-	d := f.waitFor(accountPace)
-	d.Message = "waiting for OperatorGroup service account " + f.group.Spec.ServiceAccountName
+	d := f.stay().requeue(accountPace)
+	d.message = "waiting for OperatorGroup service account " + f.group.Spec.ServiceAccountName
 	return d, true
 }
 
-// gatePassed leaves a failure that a gate caused: the gates have just been passed.
-func gatePassed(f *facts) (decision, bool) {
+// waitForServiceLists waits for the lists of objects that webhooks and APIServices need. A Pending CSV needs only those
+// that tell which operator owns its APIServices.
+func waitForServiceLists(f *facts) (decision, bool) {
+	var lists []string
+	isPending := f.phase == v1alpha1.CSVPhasePending
+	if len(f.csv.Spec.APIServiceDefinitions.Owned) > 0 {
+		lists = read.Missing(f.in.APIServices, "APIServices")
+	}
+	if apiservice.NeedsClaims(f.services.apis) {
+		lists = append(lists, read.Missing(f.in.GroupDefinitions, "CustomResourceDefinitions of the owned API groups")...)
+	}
+	if isCalled(f.csv) && !isPending {
+		lists = append(lists, unreadServing(f.in)...)
+	}
+	if len(f.csv.Spec.WebhookDefinitions) > 0 && !isPending {
+		lists = append(lists, read.Missing(f.in.CustomResourceDefinitions, "CustomResourceDefinitions")...)
+	}
+	d, isUnread := waitForList(f, len(lists) == 0, strings.Join(lists[:min(1, len(lists))], ""))
+	if isPending {
+		d = d.reporting()
+	}
+	return d, isUnread
+}
+
+// failWithAPIServiceIssue leaves Succeeded if an object that was created for an owned APIService was changed.
+func failWithAPIServiceIssue(f *facts) (decision, bool) {
+	problem, _ := f.services.apis.Issue()
+	return fail(v1alpha1.CSVReasonAPIServiceResourceIssue, problem), problem != ""
+}
+
+// rotateCertificates installs again because a certificate must be replaced.
+func rotateCertificates(f *facts) (decision, bool) {
+	message := "CSV owns resources that require a cert refresh"
+	if f.phase == v1alpha1.CSVPhaseFailed {
+		message = "owned APIServices need cert refresh"
+	}
+	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsCertRotation, message), f.services.certificates.Renew != ""
+}
+
+// unreadServing returns the names of the unread lists that a CSV with webhooks or APIServices needs.
+func unreadServing(in *Input) []string {
+	s := &in.Serving
+	return slices.Concat(
+		read.Missing(in.ServiceAccounts, "ServiceAccounts"),
+		read.Missing(s.Services, "Services"), read.Missing(s.Secrets, "Secrets"), read.Missing(s.Roles, "Roles"),
+		read.Missing(s.RoleBindings, "RoleBindings"), read.Missing(s.ClusterRoleBindings, "ClusterRoleBindings"),
+		read.Missing(s.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
+		read.Missing(s.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"))
+}
+
+// leaveGate ends a failure that a gate caused. All gates have just been passed.
+func leaveGate(f *facts) (decision, bool) {
 	message := ""
 	switch f.csv.Status.Reason {
 	case v1alpha1.CSVReasonNoTargetNamespaces, v1alpha1.CSVReasonNoOperatorGroup,
@@ -115,252 +248,173 @@ func gatePassed(f *facts) (decision, bool) {
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, message), true
 }
 
-// upgradeBegan lets a CSV be replaced that has run and whose only fault is that the upgrade to its successor has begun.
-func upgradeBegan(f *facts) (decision, bool) {
-	d, decided := beingReplaced(f.Successor)
-	return reporting(d), decided && !f.met && f.csv.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet && f.hasRun() &&
-		requirements.takenBy(&f.Input, f.report, f.Successor)
+// allowStartedUpgrade makes a version Replacing that ran before, and whose requirements are unmet only because the
+// upgrade to its successor has begun.
+func allowStartedUpgrade(f *facts) (decision, bool) {
+	d, decided := beingReplaced(f.chain.Successor)
+	return d.reporting(), decided && !f.isMet && f.csv.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet && f.hasRun() &&
+		requirements.takenBy(f.in, f.report, f.chain.Successor)
 }
 
-// neverRan lets a Pending CSV that never ran give way to a successor that lacks nothing but that this one does: the
-// InstallPlan that made it may have failed, and then what it lacks never comes.
-func neverRan(f *facts) (decision, bool) {
-	d, _ := beingReplaced(f.Successor)
-	left, waits := f.successorWaits()
-	return reporting(d), !f.met && waits && left <= 0
+// replaceUnstarted makes a Pending version that never ran Replacing, if its successor waits for nothing else. The
+// InstallPlan of the version may have failed, and then its requirements are never met.
+func replaceUnstarted(f *facts) (decision, bool) {
+	d, _ := beingReplaced(f.chain.Successor)
+	left, waits := successorWaits(f)
+	return d.reporting(), !f.isMet && waits && left <= 0
 }
 
 // successorWaits reports whether a successor waits for a CSV that never ran, and what is left of NeverRanGrace.
-func (f *facts) successorWaits() (left time.Duration, waits bool) {
-	s := f.Successor
+func successorWaits(f *facts) (left time.Duration, waits bool) {
+	s := f.chain.Successor
 	waits = s != nil && s.Status.Phase == v1alpha1.CSVPhasePending && s.Status.Reason == v1alpha1.CSVReasonRequirementsMet && !f.hasRun()
 	return NeverRanGrace - f.sinceTransition(), waits
 }
 
-func requirementsLost(f *facts) (decision, bool) {
-	return reporting(fail(v1alpha1.CSVReasonRequirementsNotMet, "requirements no longer met")), !f.met
+func failWithoutRequirements(f *facts) (decision, bool) {
+	return fail(v1alpha1.CSVReasonRequirementsNotMet, "requirements no longer met").reporting(), !f.isMet
 }
 
-func requirementsUnmet(f *facts) (decision, bool) {
+func waitForRequirements(f *facts) (decision, bool) {
 	if f.phase == v1alpha1.CSVPhaseFailed {
-		return reporting(move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "requirements not met")), !f.met
+		return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "requirements not met").reporting(), !f.isMet
 	}
-	d := f.retry(move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found"))
-	if left, waits := f.successorWaits(); waits {
-		d.RequeueAfter = min(d.RequeueAfter, left)
+	d := move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsNotMet, "one or more requirements couldn't be found").
+		reporting().requeue(f.retryIn(v1alpha1.CSVPhasePending))
+	if left, waits := successorWaits(f); waits {
+		d = d.requeue(left)
 	}
-	return reporting(d), !f.met
+	return d, !f.isMet
 }
 
-// deploymentsUnread waits for what the Deployments are and, with spec.config, should be.
-func deploymentsUnread(f *facts) (decision, bool) {
-	d, unread := f.unread(f.Deployments.Complete, "Deployments")
-	if !unread {
-		d, unread = f.unread(f.Subscriptions.Complete, "Subscriptions")
+// waitForDeploymentLists waits for the Deployments, and for the Subscriptions whose spec.config they depend on.
+func waitForDeploymentLists(f *facts) (decision, bool) {
+	d, isUnread := waitForList(f, f.in.Deployments.Complete, "Deployments")
+	if !isUnread {
+		d, isUnread = waitForList(f, f.in.Subscriptions.Complete, "Subscriptions")
 	}
 	if f.phase == v1alpha1.CSVPhasePending {
-		d = reporting(d)
+		d = d.reporting()
 	}
-	return d, unread
+	return d, isUnread
 }
 
-func conflicting(f *facts) (decision, bool) {
-	reason, problem := f.conflict()
-	d := fail(reason, problem)
-	if about, found := f.apiServiceConflict(); d.Message == about && f.csv.Status.Reason != d.Reason {
-		d.Diagnostics = found
+func failWithConflict(f *facts) (decision, bool) {
+	c := findConflict(f)
+	d := fail(c.reason, c.message)
+	if f.csv.Status.Reason != c.reason {
+		d = d.diagnose(c.diagnostics...)
 	}
+	switch f.phase {
+	case v1alpha1.CSVPhasePending:
+		d = d.reporting()
+	case v1alpha1.CSVPhaseFailed:
+		d = d.requeue(f.retryIn(v1alpha1.CSVPhaseFailed))
+	}
+	return d, c.reason != ""
+}
+
+// conflict is what keeps a CSV from being installed although its requirements are met. The zero value is none.
+type conflict struct {
+	reason      v1alpha1.ConditionReason
+	message     string
+	diagnostics []olmcore.Diagnostic
+}
+
+// findConflict returns the first conflict: invalid webhooks, or an object that belongs to another operator.
+func findConflict(f *facts) conflict {
+	if problem := f.services.webhooks.Problem(); problem != "" {
+		return conflict{reason: v1alpha1.CSVReasonInvalidWebhookDescription, message: problem}
+	}
+	crds := owned.OwnedCRDs(f.csv)
+	for _, other := range f.in.Neighbours.Items {
+		isOwner := chain.IsNeighbour(f.csv, other) && owned.DescribesAny(other.Spec.CustomResourceDefinitions.Owned, crds)
+		if isOwner && !f.chain.Relatives.Has(other) {
+			return conflict{reason: v1alpha1.CSVReasonOwnerConflict, message: "conflicting CRD owner in namespace"}
+		}
+	}
+	if c := findAPIServiceConflict(f); c.reason != "" {
+		return c
+	}
+	adopts := f.in.Config.AdoptForeignDeployments
+	problem := deployment.Conflict(f.csv, f.chain.Relatives, f.in.Neighbours.Items, f.in.Deployments.Items, adopts)
+	if problem != "" {
+		return conflict{reason: v1alpha1.CSVReasonOwnerConflict, message: problem}
+	}
+	return conflict{}
+}
+
+// findAPIServiceConflict returns a conflict if an owned APIService belongs to another owner, or if it is new and its
+// API group belongs to another.
+func findAPIServiceConflict(f *facts) conflict {
+	if !isCalled(f.csv) {
+		return conflict{}
+	}
+	explain := func(reason, why string) []olmcore.Diagnostic {
+		return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Error, reason, olmcore.RefOf(f.csv), ownedAPIServicesPath, "%s", why)}
+	}
+	if why := f.services.apis.Conflict(); why != "" {
+		// The message is that of OLM.
+		return conflict{v1alpha1.CSVReasonOwnerConflict, "unable to adopt APIService", explain(ReasonAPIServiceConflict, why)}
+	}
+	if why := apiservice.Refusal(f.services.apis); why != "" {
+		return conflict{v1alpha1.CSVReasonOwnerConflict, why, explain(ReasonAPIGroupConflict, why)}
+	}
+	return conflict{}
+}
+
+// reinstallAPIServices leaves Failed if another installation repairs the objects of the owned APIServices.
+func reinstallAPIServices(f *facts) (decision, bool) {
+	problem, isRepairable := f.services.apis.Issue()
 	switch {
-	case reason == "":
-	case f.phase == v1alpha1.CSVPhasePending:
-		d = reporting(d)
-	case f.phase == v1alpha1.CSVPhaseFailed:
-		d = f.retry(d)
+	case problem == "":
+		return decision{}, false
+	case !isRepairable:
+		return f.stay().requeue(f.retryIn(f.csv.Status.Phase)), true
 	}
-	return d, reason != ""
+	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonAPIServiceResourcesNeedReinstall, problem), true
 }
 
-func predecessorStays(f *facts) (decision, bool) {
-	p := f.Predecessor
+func waitForPredecessor(f *facts) (decision, bool) {
+	p := f.chain.Predecessor
 	if p == nil || p.Status.Phase == v1alpha1.CSVPhaseReplacing {
 		return decision{}, false
 	}
-	return reporting(f.retry(move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsMet,
-		fmt.Sprintf("requirements met; waiting for %s to be replaced (it is %s/%s)", p.Name, p.Status.Phase, p.Status.Reason)))), true
+	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsMet,
+		fmt.Sprintf("requirements met; waiting for %s to be replaced (it is %s/%s)", p.Name, p.Status.Phase, p.Status.Reason)).
+		reporting().requeue(f.retryIn(v1alpha1.CSVPhasePending)), true
 }
 
-func requirementsMet(f *facts) (decision, bool) {
-	return reporting(move(v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVReasonRequirementsMet, "all requirements found, attempting install")), true
+func startInstallation(*facts) (decision, bool) {
+	const message = "all requirements found, attempting install"
+	return move(v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVReasonRequirementsMet, message).reporting(), true
 }
 
-// install writes what is installed. The CSV is Installing once all of it is observed.
-func install(f *facts) (decision, bool) {
-	todo := f.installation()
-	d := afterInstallation(f, todo)
-	switch {
-	case todo.Incomputable:
-		d = move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall, deployment.Bad)
-		d.Rule = "InstallFailed"
-	case todo.Failure == "" && (len(todo.Actions) > 0 || todo.RequeueAfter > 0):
-		d.actions, d.certificates, d.Diagnostics = todo.Actions, f.certificates.Requests, f.certificatesMissing()
-	}
-	return d, true
+// deleteReplaced begins to delete a version once a later one is installed, the oldest version first.
+func deleteReplaced(f *facts) (decision, bool) {
+	const message = "has been replaced by a newer ClusterServiceVersion that has successfully installed."
+	return move(v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonReplaced, message), f.chain.Followed && f.chain.Predecessor == nil
 }
 
-// installAgain repeats an installation that failed, from Failed. What the API server called invalid is not written
-// again until it changes; other failures are tried again with backoff. If the operator becomes healthy meanwhile, the
-// CSV is Succeeded, unless what failed is a repair that Succeeded would ask for again at once.
-func installAgain(f *facts) (decision, bool) {
-	if f.csv.Status.Reason != v1alpha1.CSVReasonComponentFailed && !f.refused {
-		return decision{}, false
-	}
-	d, state := f.health(v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentFailed)
-	if state == deployment.Healthy && d.Phase == v1alpha1.CSVPhaseSucceeded && !f.needsRepair() {
-		d.actions = f.trust()
-		return f.untilRenewal(d), true
-	}
-	todo := f.installation()
-	d = afterInstallation(f, todo)
-	switch {
-	case todo.Incomputable:
-		d = f.retry(f.stay())
-	case todo.Failure != "":
-		d.actions = deployment.Judge(f.trust(), triesOf(f)).Actions // who calls the operator is kept trusting it
-		if len(todo.Attempts) == 0 {
-			d = f.retry(d) // an object of another is in the way, which may go without an event
-		}
-	case len(todo.Actions) > 0 || todo.RequeueAfter > 0:
-		d.actions, d.certificates, d.Diagnostics = todo.Actions, f.certificates.Requests, f.certificatesMissing()
-	}
-	return d, true
+func waitForOlderVersions(f *facts) (decision, bool) {
+	return f.stay(), f.chain.Predecessor != nil && (f.chain.Followed || f.chain.Successor != nil)
 }
 
-// afterInstallation returns the phase and reason that an installation leads to.
-func afterInstallation(f *facts, todo deployment.Installation) (d decision) {
-	switch {
-	case todo.NoRetry:
-		d = fail(v1alpha1.CSVReasonComponentFailedNoRetry, "install strategy failed: "+todo.Failure)
-		d.Rule, d.RequeueAfter = "InstallRefused", todo.RequeueAfter
-	case todo.Failure != "":
-		d = fail(v1alpha1.CSVReasonComponentFailed, "install strategy failed: "+todo.Failure)
-		d.Rule, d.RequeueAfter = "InstallFailed", todo.RequeueAfter
-	case len(todo.Actions) > 0 || todo.RequeueAfter > 0:
-		d = f.waitFor(todo.RequeueAfter)
-	default:
-		d = move(v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonInstallSuccessful, "waiting for install components to report healthy")
-		d.Rule, d.actions = "Installed", deployment.Removals(f.csv, f.Deployments.Items)
-		d.Diagnostics = kindMismatches(f.csv, f.CustomResourceDefinitions.Items)
-		d.renewAt = renewal(f.csv.Status.CertsRotateAt, f.certificates.RenewAt)
-	}
-	if todo.Failure != "" && isReportedLater(&f.csv.Status, todo.FailedAt, f.Now) {
-		d.Reason, d.Message = f.csv.Status.Reason, f.csv.Status.Message
-	}
-	d.attempts = todo.Attempts
-	return d
+func waitForSuccessor(f *facts) (decision, bool) {
+	return f.stay().requeue(owned.Wait(f.sinceTransition(), retryLimit)), f.chain.Successor != nil
 }
 
-// isReportedLater reports whether a status contains a failed installation that ended no earlier than the given time.
-// Two managers remember different failures. Without this rule they would overwrite each other's message without end. A
-// time that no clock within olmcore.ClockTolerance can have written does not count.
-func isReportedLater(s *v1alpha1.ClusterServiceVersionStatus, failedAt, now time.Time) bool {
-	isInstallation := s.Reason == v1alpha1.CSVReasonComponentFailed || s.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
-	return s.Phase == v1alpha1.CSVPhaseFailed && isInstallation && !failedAt.IsZero() && s.LastUpdateTime != nil &&
-		!olmcore.Timestamp(failedAt).After(s.LastUpdateTime.Time) && s.LastUpdateTime.Sub(now) <= olmcore.ClockTolerance
-}
-
-// renewal returns when a certificate must be replaced, zero for never; nil where the status says that already.
-func renewal(said *metav1.Time, at time.Time) *time.Time {
-	if said == nil {
-		said = &metav1.Time{}
-	}
-	if said.Time.Equal(at) {
-		return nil
-	}
-	return &at
-}
-
-// stillHealthy keeps a CSV Succeeded as long as all of its operator is well.
-func stillHealthy(f *facts) (decision, bool) {
-	d, state := f.health(v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy)
-	if state == deployment.Healthy && isAnyUnmet(f.csv.Status.RequirementStatus) {
-		d = reporting(d)
-		d.refresh = true
-	}
-	if state == deployment.Healthy {
-		d.actions = f.settled()
-	}
-	d.actions = append(d.actions, f.trust()...)
-	return f.untilRenewal(d), true
-}
-
-var healthy = move(v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVReasonInstallSuccessful, "install strategy completed with no errors")
-
-// judged has a Deployment that is outdated written again. One that needs time, or does not exist, leads to the phase
-// and reason of the caller.
-func judged(state deployment.State, why string, to phase, reason v1alpha1.ConditionReason) decision {
-	switch state {
-	case deployment.Healthy:
-		return healthy
-	case deployment.Incomputable:
-		return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall, why)
-	case deployment.TimedOut:
-		return fail(v1alpha1.CSVReasonInstallCheckFailed, "install failed: "+why)
-	case deployment.Outdated:
-		to = v1alpha1.CSVPhaseInstallReady
-	}
-	return move(to, reason, "installing: "+why)
-}
-
-func stillInstalling(f *facts) (decision, bool) {
-	d, _ := f.health(v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonWaiting)
-	d.actions = f.trust()
-	if d.Phase != v1alpha1.CSVPhaseInstalling {
-		return d, true
-	}
-	left := cmp.Or(f.Config.InstallTimeout, DefaultInstallTimeout) - f.sinceTransition()
-	if left <= 0 {
-		d = fail(v1alpha1.CSVReasonInstallCheckFailed, "install timeout")
-		d.Rule = "InstallTimeout"
-		return d, true
-	}
-	d.RequeueAfter = soonest(d.RequeueAfter, left)
-	return d, true
-}
-
-// stillFailed installs again what is missing or outdated. It stays if everything is as it should be and only not
-// available, as installing it again would change nothing.
-func stillFailed(f *facts) (decision, bool) {
-	d, state := f.health(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall)
-	if state == deployment.Waiting && d.Phase == v1alpha1.CSVPhasePending {
-		d = fail(v1alpha1.CSVReasonComponentUnhealthy, d.Message)
-	}
-	d.actions = f.trust()
-	return f.untilRenewal(d), true
-}
-
-// replaced deletes a version once a later one is installed, the oldest first.
-func replaced(f *facts) (decision, bool) {
-	return move(v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonReplaced,
-		"has been replaced by a newer ClusterServiceVersion that has successfully installed."), f.Followed && f.Predecessor == nil
-}
-
-func olderVersions(f *facts) (decision, bool) {
-	return f.stay(), f.Predecessor != nil && (f.Followed || f.Successor != nil)
-}
-
-func successorInstalls(f *facts) (decision, bool) {
-	return f.waitFor(owned.Wait(f.sinceTransition(), retryLimit)), f.Successor != nil
-}
-
-// successorGone goes back although a predecessor may wait for this version: else neither would ever end.
-func successorGone(f *facts) (decision, bool) {
+// reinstallWithoutSuccessor leaves Replacing although a predecessor may wait for this version. Otherwise both would
+// wait without end.
+func reinstallWithoutSuccessor(f *facts) (decision, bool) {
 	if left := ReplacementGrace - f.sinceTransition(); left > 0 {
-		return f.waitFor(left), true
+		return f.stay().requeue(left), true
 	}
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall,
 		fmt.Sprintf("replacement of %s disappeared; verifying installation again", f.csv.Name)), true
 }
 
 func deleteCSV(f *facts) (decision, bool) {
-	return f.act(olmcore.DeleteOf(f.csv, olmcore.Cause{Reason: ReasonReplaced, Message: "a newer version has been installed"})), true
+	cause := olmcore.Cause{Reason: ReasonReplaced, Message: "a newer version has been installed"}
+	return f.stay().write(olmcore.DeleteOf(f.csv, cause)), true
 }

@@ -23,10 +23,11 @@ const (
 	ReasonStatusChanged = owned.ReasonStatusChanged
 	// ReasonInstall: a Deployment of the install strategy is created or brought up to date. Nothing to do.
 	ReasonInstall = deployment.ReasonInstall
-	// ReasonCertificateRotation: a certificate that an operator serves with is stored, or follows another. Nothing to do.
+	// ReasonCertificateRotation: a certificate that an operator serves with is stored, or follows another. Nothing to
+	// do.
 	ReasonCertificateRotation = backend.ReasonCertificate
-	// ReasonTrust: who calls the operator comes to trust a certificate that is to follow, or no longer trusts one that no
-	// Pod serves with. Nothing to do.
+	// ReasonTrust: who calls the operator comes to trust a certificate that is to follow, or no longer trusts one that
+	// no Pod serves with. Nothing to do.
 	ReasonTrust = webhook.ReasonTrust
 	// ReasonCertificateSettled: what was needed while one certificate followed another goes. Nothing to do.
 	ReasonCertificateSettled = backend.ReasonSettled
@@ -58,15 +59,15 @@ const (
 	// keep an API for an operator, set spec.staticProvidedAPIs of its OperatorGroup, and list the API in the annotation
 	// olm.providedAPIs.
 	ReasonAPIConflict = "APIConflict"
-	// ReasonAPIServiceConflict: an owned APIService exists and is another's, so the operator is not installed. Remove it
-	// or the operator that it belongs to; one that was left behind goes with package sweep.
+	// ReasonAPIServiceConflict: an owned APIService exists and is another's, so the operator is not installed. Remove
+	// it or the operator that it belongs to; one that was left behind goes with package sweep.
 	ReasonAPIServiceConflict = "APIServiceConflict"
-	// ReasonAPIGroupConflict: an owned APIService does not exist yet, and its API group belongs to another operator or is
-	// reserved, so the operator is not installed. Run the command in the message to allow it.
+	// ReasonAPIGroupConflict: an owned APIService does not exist yet, and its API group belongs to another operator or
+	// is reserved, so the operator is not installed. Run the command in the message to allow it.
 	ReasonAPIGroupConflict = "APIGroupConflict"
-	// ReasonAPIGroupShared: an owned APIService exists that would not be created today, because its API group belongs to
-	// another operator too. It stays. Check that both operators may serve the group. A manager reports it once after a
-	// start, and again together with writes. Assess always reports it.
+	// ReasonAPIGroupShared: an owned APIService exists that would not be created today, because its API group belongs
+	// to another operator too. It stays. Check that both operators may serve the group. A manager reports it once after
+	// a start, and again together with writes. Assess always reports it.
 	ReasonAPIGroupShared = "APIGroupShared"
 	// ReasonUnknownInstallMode: the CSV lists an install mode that the API does not have, which supports nothing.
 	// Correct spec.installModes.
@@ -76,23 +77,23 @@ const (
 	ReasonCRDKindMismatch = "CRDKindMismatch"
 	// ReasonReplacesCycle: CSVs replace each other in a cycle; the newest is taken for the head. Correct spec.replaces.
 	ReasonReplacesCycle = "ReplacesCycle"
-	// ReasonCertificatesNeeded: Outcome.Certificates must be issued before anything is installed or renewed. Answer them
-	// in Input.Issued; package controllers does so with Options.Issuer.
+	// ReasonCertificatesNeeded: Outcome.Certificates must be issued before anything is installed or renewed. Answer
+	// them in Input.Issued; package controllers does so with Options.Issuer.
 	ReasonCertificatesNeeded = "CertificatesNeeded"
 	// ReasonWebhookRulesKept means that a webhook configuration keeps rules that a new one would not get, because the
-	// OperatorGroup does not select all namespaces. The next version of the operator gets narrower rules or is refused. A
-	// manager reports it once after a start, and again together with writes. Assess always reports it. Before you upgrade
-	// the operator, give it an OperatorGroup that selects all namespaces, or run the command of the message.
+	// OperatorGroup does not select all namespaces. The next version of the operator gets narrower rules or is refused.
+	// A manager reports it once after a start, and again together with writes. Assess always reports it. Before you
+	// upgrade the operator, give it an OperatorGroup that selects all namespaces, or run the command of the message.
 	ReasonWebhookRulesKept = webhook.ReasonRulesKept
-	// ReasonWebhookRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD, although
-	// the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan recorded that
-	// the CRD came with this operator alone. A manager reports it once after a start, and again together with writes.
-	// Assess always reports it. Give the operator an OperatorGroup that selects all namespaces, or run the command of the
-	// message.
+	// ReasonWebhookRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD,
+	// although the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan
+	// recorded that the CRD came with this operator alone. A manager reports it once after a start, and again together
+	// with writes. Assess always reports it. Give the operator an OperatorGroup that selects all namespaces, or run the
+	// command of the message.
 	ReasonWebhookRulesNarrowed = webhook.ReasonRulesNarrowed
-	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the CRD.
-	// Its conversion is not changed, also if the next version of the operator needs that. A manager reports it once after
-	// a start, and again together with writes. Assess always reports it. A cluster administrator runs the command of the
-	// message for each CRD to allow it.
+	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the
+	// CRD. Its conversion is not changed, also if the next version of the operator needs that. A manager reports it
+	// once after a start, and again together with writes. Assess always reports it. A cluster administrator runs the
+	// command of the message for each CRD to allow it.
 	ReasonConversionKept = webhook.ReasonConversionKept
 )

@@ -3,12 +3,21 @@
 package csv
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
+	semver "github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
@@ -51,8 +60,8 @@ type report [][]v1alpha1.RequirementStatus
 // entries are status.requirementStatus.
 func (r report) entries() []v1alpha1.RequirementStatus { return slices.Concat(r...) }
 
-// met reports whether all is met.
-func (r report) met() bool { return !slices.ContainsFunc(r, isAnyUnmet) }
+// isMet reports whether all requirements are met.
+func (r report) isMet() bool { return !slices.ContainsFunc(r, isAnyUnmet) }
 
 func (t table) gather(r *read.Reads, in *Input) {
 	for _, row := range t {
@@ -95,6 +104,29 @@ func printedRequirements(entries []v1alpha1.RequirementStatus) []v1alpha1.Requir
 		}
 	}
 	return printed
+}
+
+// newReport returns the entries for status.requirementStatus, and whether they differ from the recorded ones.
+func newReport(f *facts, d decision) (entries []v1alpha1.RequirementStatus, isNew bool) {
+	if !d.reports {
+		return nil, false
+	}
+	entries = f.report.entries()
+	return entries, !sameRequirements(f.csv.Status.RequirementStatus, entries)
+}
+
+// sameRequirements reports whether a recorded requirement report has the entries of a new one. Their order does not
+// count, because OLM lists ServiceAccounts in random order. Neither do escaped characters, because OLM escapes none.
+func sameRequirements(recorded, report []v1alpha1.RequirementStatus) bool {
+	return equality.Semantic.DeepEqual(recorded, report) ||
+		equality.Semantic.DeepEqual(sortedRequirements(printedRequirements(recorded)), sortedRequirements(report))
+}
+
+func sortedRequirements(entries []v1alpha1.RequirementStatus) []v1alpha1.RequirementStatus {
+	return slices.SortedStableFunc(slices.Values(entries), func(a, b v1alpha1.RequirementStatus) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name))
+	})
 }
 
 // takenBy reports whether all that is unmet in its report is so because the upgrade to a successor has begun.
@@ -161,4 +193,303 @@ func concernEvery[T olmcore.Object](o olmcore.Object) []types.NamespacedName {
 		return everyCSV
 	}
 	return nil
+}
+
+// requiredAPIServices are the APIs of APIServices that others provide.
+var requiredAPIServices = requirement{
+	name: "RequiredAPIServices",
+	gather: func(r *read.Reads, in *Input) {
+		var names []string
+		for _, d := range in.ClusterServiceVersion.Spec.APIServiceDefinitions.Required {
+			names = append(names, d.GetName())
+		}
+		in.APIServices = read.Named[*apiregistrationv1.APIService](r, "", names)
+	},
+	unread:   func(in *Input) []string { return read.Missing(in.APIServices, "APIServices") },
+	judge:    judgeRequiredAPIServices,
+	concerns: concernEvery[*apiregistrationv1.APIService],
+}
+
+// ownedAPIServices are the APIs that the operator itself serves: its strategy has to have the Deployment that does.
+var ownedAPIServices = requirement{name: "OwnedAPIServices", judge: judgeOwnedAPIServices}
+
+// nativeAPIs are kinds of the cluster, spec.nativeAPIs.
+var nativeAPIs = requirement{name: "NativeAPIs", judge: judgeNativeAPIs}
+
+func apiService(name string) v1alpha1.RequirementStatus {
+	return v1alpha1.RequirementStatus{Group: apiregistrationv1.GroupName, Version: "v1", Kind: "APIService", Name: name}
+}
+
+// judgeRequiredAPIServices has one entry for each name that the CSV does not own.
+func judgeRequiredAPIServices(in *Input) []v1alpha1.RequirementStatus {
+	definitions := &in.ClusterServiceVersion.Spec.APIServiceDefinitions
+	var report []v1alpha1.RequirementStatus
+	for _, d := range definitions.Required {
+		r := apiService(d.GetName())
+		known := slices.ContainsFunc(definitions.Owned, func(own v1alpha1.APIServiceDescription) bool { return own.GetName() == r.Name }) ||
+			slices.ContainsFunc(report, func(before v1alpha1.RequirementStatus) bool { return before.Name == r.Name })
+		if known {
+			continue
+		}
+		service, exists := owned.Find(in.APIServices.Items, "", r.Name)
+		kind := schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}
+		r.Status = notPresent
+		switch {
+		case in.ServedAPIs.Complete && !slices.Contains(in.ServedAPIs.Items, kind):
+			r.Message = fmt.Sprintf("kind %s is not served by %s", d.Kind, r.Name)
+		case !exists:
+			r.Message = fmt.Sprintf("APIService %s not found", r.Name)
+		case !isAvailable(service):
+			r.Message = fmt.Sprintf("APIService %s is not available", r.Name)
+		default:
+			r.Status, r.UUID = present, string(service.UID)
+		}
+		report = append(report, r)
+	}
+	slices.SortFunc(report, byName)
+	return report
+}
+
+func isAvailable(service *apiregistrationv1.APIService) bool {
+	return slices.ContainsFunc(service.Status.Conditions, func(c apiregistrationv1.APIServiceCondition) bool {
+		return c.Type == apiregistrationv1.Available && c.Status == apiregistrationv1.ConditionTrue
+	})
+}
+
+// judgeOwnedAPIServices has one entry for each group version. It can hold several kinds, of which the worst counts.
+func judgeOwnedAPIServices(in *Input) []v1alpha1.RequirementStatus {
+	served, declared := map[string]bool{}, owned.Deployments(in.ClusterServiceVersion) // by name
+	for _, d := range in.ClusterServiceVersion.Spec.APIServiceDefinitions.Owned {
+		before, known := served[d.GetName()]
+		served[d.GetName()] = declared.Has(d.DeploymentName) && (before || !known)
+	}
+	var report []v1alpha1.RequirementStatus
+	for name, found := range served {
+		r := apiService(name)
+		if r.Status = deploymentFound; !found {
+			r.Status = deploymentNotFound
+		}
+		report = append(report, r)
+	}
+	slices.SortFunc(report, byName)
+	return report
+}
+
+// judgeNativeAPIs has the entries in the order of the spec.
+func judgeNativeAPIs(in *Input) []v1alpha1.RequirementStatus {
+	var report []v1alpha1.RequirementStatus
+	for _, api := range in.ClusterServiceVersion.Spec.NativeAPIs {
+		gvk := schema.GroupVersionKind{Group: api.Group, Version: api.Version, Kind: api.Kind}
+		r := v1alpha1.RequirementStatus{
+			Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: gvk.Version + "." + gvk.Group,
+			Status: notPresent, Message: "Native API does not exist",
+		}
+		switch {
+		case in.ServedAPIs.Complete && slices.Contains(in.ServedAPIs.Items, gvk),
+			!in.ServedAPIs.Complete && slices.Contains(kubernetesKinds, gvk):
+			r.Status, r.Message = present, "Native API exists"
+		case !in.ServedAPIs.Complete:
+			r.Message = fmt.Sprintf("API discovery for %s failed", gvk.GroupVersion())
+		}
+		report = append(report, r)
+	}
+	return report
+}
+
+// kubernetesKinds are those that every cluster which runs this library serves, because the library itself works with
+// them.
+var kubernetesKinds = func() []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, k := range olmcore.Kinds() {
+		switch k.Group {
+		case "", "apps", "batch", "rbac.authorization.k8s.io", "apiextensions.k8s.io":
+			kinds = append(kinds, k.GroupVersionKind)
+		}
+	}
+	return kinds
+}()
+
+// kubernetesVersion is spec.minKubeVersion.
+var kubernetesVersion = requirement{name: "KubernetesVersion", judge: judgeKubernetesVersion}
+
+func judgeKubernetesVersion(in *Input) []v1alpha1.RequirementStatus {
+	minimum := in.ClusterServiceVersion.Spec.MinKubeVersion
+	if minimum == "" {
+		return nil
+	}
+	r := v1alpha1.RequirementStatus{
+		Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion, Kind: v1alpha1.ClusterServiceVersionKind,
+		Name: in.ClusterServiceVersion.Name, Status: notSatisfied,
+	}
+	release, _, _ := strings.Cut(in.KubernetesVersion, "-")
+	server, serverErr := parseKubernetesVersion(release)
+	want, wantErr := parseKubernetesVersion(minimum)
+	switch {
+	case in.KubernetesVersion == "":
+		r.Message = "Server version discovery error"
+	case serverErr != nil:
+		r.Message = "Server version parsing error"
+	case wantErr != nil:
+		r.Message = "CSV version parsing error"
+	case want.GT(server):
+		r.Message = fmt.Sprintf("CSV version requirement not met: minKubeVersion (%s) > server version (%s)", minimum, server)
+	default:
+		r.Status, r.Message = present, fmt.Sprintf("CSV minKubeVersion (%s) less than server version (%s)", minimum, in.KubernetesVersion)
+	}
+	return []v1alpha1.RequirementStatus{r}
+}
+
+// parseKubernetesVersion accepts what semver does, one leading v, and a version without its patch number.
+func parseKubernetesVersion(s string) (semver.Version, error) {
+	s = strings.TrimPrefix(s, "v")
+	core := strings.IndexAny(s, "-+")
+	if core < 0 {
+		core = len(s)
+	}
+	if strings.Count(s[:core], ".") == 1 {
+		s = s[:core] + ".0" + s[core:]
+	}
+	return semver.Parse(s)
+}
+
+// repair returns the actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan, if
+// the decision reported unmet requirements.
+func repair(f *facts, d decision) []olmcore.Action {
+	account, confirmed := olmcore.AccountOf(f.group)
+	if !d.reports || !confirmed {
+		return nil
+	}
+	var actions []olmcore.Action
+	for _, o := range requirements.heal(f.in, f.report) {
+		deployment.LabelComponents(o, f.csv)
+		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
+			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it is gone",
+		}})
+	}
+	slices.SortFunc(actions, deployment.ByTarget)
+	return actions
+}
+
+// customResourceDefinitions are the CRDs that a CSV owns or requires.
+var customResourceDefinitions = requirement{
+	name: "CustomResourceDefinitions",
+	gather: func(r *read.Reads, in *Input) {
+		var names []string
+		definitions := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
+		for _, d := range slices.Concat(definitions.Owned, definitions.Required) {
+			names = append(names, d.Name)
+		}
+		in.CustomResourceDefinitions = read.Named[*apiextensionsv1.CustomResourceDefinition](r, "", names)
+	},
+	unread: func(in *Input) []string {
+		return read.Missing(in.CustomResourceDefinitions, "CustomResourceDefinitions")
+	},
+	judge:    judgeDefinitions,
+	concerns: concernEvery[*apiextensionsv1.CustomResourceDefinition],
+	takenBy:  servesNewerVersions,
+}
+
+// servesNewerVersions reports whether an owned CRD exists that does not serve the versions of this CSV: the CRD of an
+// upgrade is applied before the new CSV is installed, and may serve only newer versions. Of the CRDs that exist, only
+// these are reported as not present.
+func servesNewerVersions(in *Input, _ *version, r v1alpha1.RequirementStatus) bool {
+	_, exists := owned.Find(in.CustomResourceDefinitions.Items, "", r.Name)
+	return exists && r.Status == notPresent && owned.Describes(in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned, r.Name)
+}
+
+// judgeDefinitions has one entry for each name, sorted. Of a CRD that is owned and required the owned descriptions
+// count.
+func judgeDefinitions(in *Input) []v1alpha1.RequirementStatus {
+	definitions := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
+	versions := map[string][]string{} // by CRD
+	isOwned := map[string]bool{}
+	for _, d := range definitions.Owned {
+		versions[d.Name], isOwned[d.Name] = append(versions[d.Name], d.Version), true
+	}
+	for _, d := range definitions.Required {
+		if !isOwned[d.Name] {
+			versions[d.Name] = append(versions[d.Name], d.Version)
+		}
+	}
+	found := owned.ByName(in.CustomResourceDefinitions.Items, "")
+	report := make([]v1alpha1.RequirementStatus, 0, len(versions))
+	for name, described := range versions {
+		r := v1alpha1.RequirementStatus{Group: apiextensionsv1.GroupName, Version: "v1", Kind: "CustomResourceDefinition", Name: name}
+		crd := found[name]
+		r.Status, r.Message = judgeDefinition(in, crd, described, isOwned[name])
+		if r.Status == present {
+			r.UUID = string(crd.UID)
+		}
+		report = append(report, r)
+	}
+	slices.SortFunc(report, byName)
+	return report
+}
+
+func judgeDefinition(
+	in *Input, crd *apiextensionsv1.CustomResourceDefinition, described []string, isOwned bool,
+) (status v1alpha1.StatusReason, message string) {
+	switch {
+	case crd == nil:
+		return notPresent, "CRD is not present"
+	case crd.DeletionTimestamp != nil:
+		return notAvailable, "CRD is being deleted"
+	}
+	if others := installedAlongside(in, crd); isOwned && len(others) > 0 {
+		return notSatisfied, "CRD installed alongside other CSV(s): " + strings.Join(others, ", ")
+	}
+	var unserved []string
+	for _, version := range described {
+		if !serves(crd, version) {
+			unserved = append(unserved, version)
+		}
+	}
+	slices.Sort(unserved)
+	switch {
+	case len(unserved) > 0 && len(described) > 1:
+		return notPresent, "CRD version not served: " + strings.Join(slices.Compact(unserved), ", ")
+	case len(unserved) > 0:
+		return notPresent, "CRD version not served"
+	case !isTrue(crd, apiextensionsv1.Established) || !isTrue(crd, apiextensionsv1.NamesAccepted):
+		return notAvailable, "CRD is present but the Established condition is False (not available)"
+	}
+	return present, "CRD is present and Established condition is true"
+}
+
+func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == version && v.Served
+	})
+}
+
+func isTrue(crd *apiextensionsv1.CustomResourceDefinition, condition apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == condition && c.Status == apiextensionsv1.ConditionTrue
+	})
+}
+
+// installedAlongside returns the older versions of this CSV that a CRD came with, as long as it did not come with this
+// one too: the CRD of the new version has not been applied yet. They are those that spec.replaces leads to through CSVs
+// that the CRD notes and that exist.
+func installedAlongside(in *Input, crd *apiextensionsv1.CustomResourceDefinition) []string {
+	noted := map[string]*version{}
+	for _, key := range owned.Alongside(crd) {
+		if key.Namespace != in.ClusterServiceVersion.Namespace {
+			continue
+		}
+		if key.Name == in.ClusterServiceVersion.Name {
+			return nil
+		}
+		if other, ok := owned.Find(in.Neighbours.Items, key.Namespace, key.Name); ok && !other.IsCopied() {
+			noted[key.Name] = other
+		}
+	}
+	var reached []string
+	other := noted[in.ClusterServiceVersion.Spec.Replaces]
+	for other != nil && !slices.Contains(reached, other.Name) {
+		reached = append(reached, other.Name)
+		other = noted[other.Spec.Replaces]
+	}
+	slices.Sort(reached)
+	return reached
 }

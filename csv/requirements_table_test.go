@@ -53,7 +53,7 @@ func TestOneRowAddsARequirement(t *testing.T) {
 	require.NoError(t, reads.Err())
 	require.Empty(t, rows.unread(in))
 	report := rows.judge(in)
-	require.False(t, report.met())
+	require.False(t, report.isMet())
 	entries := report.entries()
 	require.Equal(t, "cool.v1", entries[len(entries)-1].Name)
 	require.Len(t, rows.heal(in, report), 1)
@@ -62,7 +62,7 @@ func TestOneRowAddsARequirement(t *testing.T) {
 
 	in.ServiceAccounts = olmcore.Found(account("cool.v1"))
 	report = rows.judge(in)
-	require.True(t, report.met())
+	require.True(t, report.isMet())
 	require.Empty(t, rows.heal(in, report))
 }
 

@@ -64,7 +64,8 @@ func permissionsOf(c *version) []permission {
 // judgeServiceAccounts has one entry for each ServiceAccount, with the rules of all its permissions.
 func judgeServiceAccounts(in *Input) []v1alpha1.RequirementStatus {
 	var report []v1alpha1.RequirementStatus
-	grantedTo := rbac.Grants(in.ClusterServiceVersion, in.Roles.Items, in.RoleBindings.Items, in.ClusterRoles.Items, in.ClusterRoleBindings.Items)
+	grantedTo := rbac.Grants(in.ClusterServiceVersion,
+		in.Roles.Items, in.RoleBindings.Items, in.ClusterRoles.Items, in.ClusterRoleBindings.Items)
 	for rest := permissionsOf(in.ClusterServiceVersion); len(rest) > 0; {
 		name, n := rest[0].account, 1
 		for n < len(rest) && rest[n].account == name {

@@ -8,16 +8,12 @@ import (
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/olmcore/olm/csv/internal/apiservice"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/rbac"
-	"github.com/olmcore/olm/olmcore"
 )
 
 // first returns the first problem that a check finds in a list; empty when there is none.
@@ -56,7 +52,8 @@ func specError(c *version) string {
 func nameError(name string) string {
 	switch {
 	case len(name) > validation.LabelValueMaxLength:
-		return fmt.Sprintf("name %q has %d characters; at most %d are possible because it is used as a label value", name, len(name), validation.LabelValueMaxLength)
+		return fmt.Sprintf("name %q has %d characters; at most %d are possible because it is used as a label value",
+			name, len(name), validation.LabelValueMaxLength)
 	case !owned.IsLabelValue(name):
 		return fmt.Sprintf("name %q cannot be used as a label value", name)
 	}
@@ -94,51 +91,4 @@ func deploymentError(i int, d *v1alpha1.StrategyDeploymentSpec, seen map[string]
 		return fmt.Sprintf("deployment %q has no containers", d.Name)
 	}
 	return ""
-}
-
-// strategyError says why the install strategy cannot be used at all; empty when it can.
-func strategyError(c *version) string {
-	if c.Spec.InstallStrategy.StrategyName != v1alpha1.InstallStrategyNameDeployment {
-		return "unrecognized install strategy"
-	}
-	permissionError := func(_ int, p *v1alpha1.StrategyDeploymentPermissions) string {
-		return first(p.Rules, func(_ int, r *rbacv1.PolicyRule) string { return rbac.RuleError(r) })
-	}
-	return cmp.Or(
-		first(c.Spec.InstallStrategy.StrategySpec.Permissions, permissionError),
-		first(c.Spec.InstallStrategy.StrategySpec.ClusterPermissions, permissionError),
-	)
-}
-
-// unknownModes names the install modes that the API does not have.
-func unknownModes(c *version) []olmcore.Diagnostic {
-	var said []olmcore.Diagnostic
-	for i, mode := range c.Spec.InstallModes {
-		switch mode.Type {
-		case v1alpha1.InstallModeTypeOwnNamespace, v1alpha1.InstallModeTypeSingleNamespace,
-			v1alpha1.InstallModeTypeMultiNamespace, v1alpha1.InstallModeTypeAllNamespaces:
-		default:
-			said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonUnknownInstallMode, olmcore.RefOf(c), fmt.Sprintf("spec.installModes[%d].type", i),
-				"install mode %q is unknown and counts for nothing", mode.Type))
-		}
-	}
-	return said
-}
-
-// kindMismatches names the descriptions whose CRD has another kind. They count all the same, as in OLM.
-func kindMismatches(c *version, definitions []*apiextensionsv1.CustomResourceDefinition) []olmcore.Diagnostic {
-	var said []olmcore.Diagnostic
-	found := owned.ByName(definitions, "")
-	check := func(list []v1alpha1.CRDDescription, path string) {
-		for i, d := range list {
-			if crd := found[d.Name]; crd != nil && crd.Spec.Names.Kind != d.Kind {
-				said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonCRDKindMismatch, olmcore.RefOf(c),
-					fmt.Sprintf("spec.customresourcedefinitions.%s[%d].kind", path, i),
-					"the kind of CRD %s is %s, not %s", d.Name, crd.Spec.Names.Kind, d.Kind))
-			}
-		}
-	}
-	check(c.Spec.CustomResourceDefinitions.Owned, "owned")
-	check(c.Spec.CustomResourceDefinitions.Required, "required")
-	return said
 }

@@ -10,12 +10,10 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/olmcore/olm/csv/internal/chain"
 	"github.com/olmcore/olm/csv/internal/group"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/internal/shared"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -77,45 +75,37 @@ type facts struct {
 func factsOf(in *Input) *facts {
 	c := in.ClusterServiceVersion
 	f := &facts{
-		Input: in, c: c, age: owned.Since(c.DeletionTimestamp, in.Now), mode: ModeUninstall, superseded: isSuperseded(in),
-		peers: peersOf(in), terminating: map[string]bool{}, reach: reachOf(in), labelled: map[Stage]found{},
+		Input: in, c: c, age: owned.Since(c.DeletionTimestamp, in.Now), superseded: isSuperseded(in),
+		peers: peersOf(in), terminating: terminatingNamespaces(in), reach: reachOf(in),
 	}
-	for _, n := range in.Namespaces.Items {
-		if n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
-			f.terminating[n.Name] = true
-		}
-	}
-	switch {
-	case slices.Contains(c.Finalizers, metav1.FinalizerOrphanDependents):
-		f.mode = ModeOrphan
-	case f.terminating[c.Namespace]:
-		f.mode = ModeNamespaceGone
-	case f.superseded:
-		f.mode = ModeSuperseded
-	}
+	f.mode = f.observeMode()
 	if value := c.Annotations[AnnotationCleanup]; value == OverrideAbandon || value == OverrideSkipOperands {
 		f.override = value
 	}
-	sharers := shared.NewIndex(shared.Sources{
-		ClusterServiceVersions: in.Sharers.Items, InstallPlans: in.InstallPlans.Items, OperatorGroups: in.SharerGroups.Items,
-	})
-	for _, o := range in.ClusterObjects.Items {
-		key := olmcore.KeyOf(o)
-		belongs := owned.ByIncarnation(c).Owns(o.GetLabels()) || f.isLeftToCoOwner(o)
-		if !belongs || f.isYounger(o) || !countsByLabel(key) {
-			continue
-		}
-		all := f.labelled[stageOf(key)]
-		if owned.ByAnother(o.GetOwnerReferences(), c.UID) {
-			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "owned by another ClusterServiceVersion"))
-		} else if nextOwner := sharers.NextOwnerOf(o); nextOwner != nil && o.GetDeletionTimestamp() == nil && stageOf(key) != "" {
-			all.targets = append(all.targets, handoverOf(f, o, nextOwner))
-		} else {
-			all.targets = append(all.targets, deletionOf(f, o))
-		}
-		f.labelled[stageOf(key)] = all
-	}
+	f.labelled = f.observeLabelled()
 	return f
+}
+
+func terminatingNamespaces(in *Input) map[string]bool {
+	terminating := map[string]bool{}
+	for _, n := range in.Namespaces.Items {
+		if n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating {
+			terminating[n.Name] = true
+		}
+	}
+	return terminating
+}
+
+func (f *facts) observeMode() Mode {
+	switch {
+	case slices.Contains(f.c.Finalizers, metav1.FinalizerOrphanDependents):
+		return ModeOrphan
+	case f.terminating[f.c.Namespace]:
+		return ModeNamespaceGone
+	case f.superseded:
+		return ModeSuperseded
+	}
+	return ModeUninstall
 }
 
 // isSuperseded never depends on what the cleanup itself writes into the status.
@@ -140,66 +130,6 @@ func peersOf(in *Input) []*owned.CSV {
 	})
 	slices.SortFunc(peers, func(a, b *owned.CSV) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
 	return peers
-}
-
-// hasNeighbour reports whether a live version of the namespace passes a test. Those of other namespaces may claim what
-// they like: a Service or Deployment of this namespace is none of theirs.
-func (f *facts) hasNeighbour(test func(*owned.CSV) bool) bool {
-	return slices.ContainsFunc(f.peers, func(p *owned.CSV) bool { return p.Namespace == f.c.Namespace && test(p) })
-}
-
-// wasLeft reports whether all of some versions that something belongs to are of the namespace and exist no more: the
-// one before left it to this one, which was deleted before it took it over.
-func (f *facts) wasLeft(by ...types.NamespacedName) bool {
-	stays := func(v types.NamespacedName) bool {
-		is := func(p *owned.CSV) bool { return p.Name == v.Name && p.Namespace == v.Namespace }
-		return v.Namespace != f.c.Namespace || v.Name == f.c.Name ||
-			slices.ContainsFunc(f.Neighbours.Items, is) || slices.ContainsFunc(f.Peers.Items, is)
-	}
-	return len(by) > 0 && f.Neighbours.Complete && !slices.ContainsFunc(by, stays)
-}
-
-// wasLeftByLabel is wasLeft of an object with owner labels.
-func (f *facts) wasLeftByLabel(o olmcore.Object) bool {
-	owner, ok := olmcore.OwnerOf(o.GetLabels())
-	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && f.wasLeft(types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
-}
-
-// isLeftToCoOwner reports whether an object belongs to this CSV because the CSV that its owner labels name is gone,
-// without a cleanup, and the object records this CSV as a co-owner.
-func (f *facts) isLeftToCoOwner(o olmcore.Object) bool {
-	if !isCoOwned(o, f.c) {
-		return false
-	}
-	owner, _ := olmcore.OwnerOf(o.GetLabels())
-	_, exists := owned.Find(f.Sharers.Items, owner.Namespace, owner.Name)
-	return !exists && !slices.ContainsFunc(f.InstallPlans.Items, func(p *v1alpha1.InstallPlan) bool { return installsOwner(p, o) })
-}
-
-// isCoOwned reports whether the owner labels of a cluster-scoped object name another CSV, and its annotations record c.
-func isCoOwned(o olmcore.Object, c *owned.CSV) bool {
-	owner, ok := olmcore.OwnerOf(o.GetLabels())
-	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && o.GetNamespace() == metav1.NamespaceAll &&
-		(owner.Namespace != c.Namespace || owner.Name != c.Name) &&
-		owned.IsCoOwner(c, o)
-}
-
-// installsOwner reports whether an unfinished InstallPlan is about to create the CSV that the owner labels of an object
-// name.
-func installsOwner(p *v1alpha1.InstallPlan, o olmcore.Object) bool {
-	owner, _ := olmcore.OwnerOf(o.GetLabels())
-	return p.Namespace == owner.Namespace && slices.Contains(p.Spec.ClusterServiceVersionNames, owner.Name) &&
-		p.Status.Phase != v1alpha1.InstallPlanPhaseComplete && p.Status.Phase != v1alpha1.InstallPlanPhaseFailed
-}
-
-// isYounger reports whether an object was made after the deletion, as one of the next installation would be. One with
-// the UID of this CSV is of no other: who made it did not know of the deletion yet.
-func (f *facts) isYounger(o olmcore.Object) bool {
-	if o.GetLabels()[olmcore.LabelOwnerUID] == string(f.c.UID) {
-		return false
-	}
-	created := o.GetCreationTimestamp()
-	return created.After(f.c.DeletionTimestamp.Time)
 }
 
 // reachOf returns the namespaces in which a cleanup may delete operands. Whoever writes a ClusterServiceVersion may

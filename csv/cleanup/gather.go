@@ -81,39 +81,22 @@ var ofAnyOwner = labels.NewSelector().Add(*hasOwner)
 
 var hasOwner, _ = labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
 
-// readSharers reads who needs the objects that are about to go. The plans of all namespaces are read only where there
-// are such objects.
+// readSharers reads the CSVs that need the objects which the cleanup would delete, and the plans and groups that tell
+// which they are. The InstallPlans of all namespaces are read only if there are such objects.
 func readSharers(reads *read.Reads, c *owned.CSV, d *Deletion) {
-	d.Sharers, d.InstallPlans = olmcore.Found[*v1alpha1.ClusterServiceVersion](), olmcore.Found[*v1alpha1.InstallPlan]()
+	d.Sharers = olmcore.Found[*v1alpha1.ClusterServiceVersion]()
+	d.InstallPlans = olmcore.Found[*v1alpha1.InstallPlan]()
 	d.SharerGroups = olmcore.Found[*operatorsv1.OperatorGroup]()
-	keys, sharers := sets.New[olmcore.Key](), map[string][]string{} // names by namespace
-	for _, o := range d.ClusterObjects.Items {
-		key := olmcore.KeyOf(o)
-		if key.Namespace == metav1.NamespaceAll && stageOf(key) != "" && o.GetDeletionTimestamp() == nil {
-			keys.Insert(key)
-		}
-		for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
-			sharers[owner.Namespace] = append(sharers[owner.Namespace], owner.Name)
-		}
-		if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && isCoOwned(o, c) {
-			sharers[owner.Namespace] = append(sharers[owner.Namespace], owner.Name)
-		}
-	}
+	keys := deletedKeys(d.ClusterObjects.Items)
 	if len(keys) == 0 {
 		return
 	}
+	// 1. InstallPlans with a step for one of the objects, and those that install an owner.
 	d.InstallPlans = read.Only(read.List[*v1alpha1.InstallPlan](reads, metav1.NamespaceAll, nil), func(p *v1alpha1.InstallPlan) bool {
-		found := false
-		for _, o := range d.ClusterObjects.Items {
-			found = found || isCoOwned(o, c) && installsOwner(p, o)
-		}
-		for _, step := range p.Status.Plan {
-			if key, applied := shared.KeyOf(step); applied && keys.Has(key) {
-				found, sharers[p.Namespace] = true, append(sharers[p.Namespace], step.Resolving)
-			}
-		}
-		return found
+		installs := func(o olmcore.Object) bool { return isCoOwned(o, c) && installsOwner(p, o) }
+		return len(resolvingSharers(p, keys)) > 0 || slices.ContainsFunc(d.ClusterObjects.Items, installs)
 	})
+	// 2. The OperatorGroups of their namespaces.
 	namespaces := sets.New[string]()
 	for _, p := range d.InstallPlans.Items {
 		namespaces.Insert(p.Namespace)
@@ -121,10 +104,52 @@ func readSharers(reads *read.Reads, c *owned.CSV, d *Deletion) {
 	for _, namespace := range sets.List(namespaces) {
 		d.SharerGroups = read.Join(d.SharerGroups, read.List[*operatorsv1.OperatorGroup](reads, namespace, nil))
 	}
+	// 3. The CSVs that the objects and the plans name.
+	sharers := recordedSharers(c, d.ClusterObjects.Items)
+	for _, p := range d.InstallPlans.Items {
+		sharers[p.Namespace] = append(sharers[p.Namespace], resolvingSharers(p, keys)...)
+	}
 	for _, namespace := range slices.Sorted(maps.Keys(sharers)) {
 		d.Sharers = read.Join(d.Sharers, read.Named[*v1alpha1.ClusterServiceVersion](reads, namespace, sharers[namespace]))
 	}
 	d.Sharers = read.Only(d.Sharers, func(o *owned.CSV) bool { return !o.IsCopied() && o.UID != c.UID })
+}
+
+// deletedKeys returns the keys of the cluster-scoped objects that a stage of the cleanup would delete.
+func deletedKeys(objects []olmcore.Object) sets.Set[olmcore.Key] {
+	keys := sets.New[olmcore.Key]()
+	for _, o := range objects {
+		key := olmcore.KeyOf(o)
+		if key.Namespace == metav1.NamespaceAll && stageOf(key) != "" && o.GetDeletionTimestamp() == nil {
+			keys.Insert(key)
+		}
+	}
+	return keys
+}
+
+// recordedSharers returns the names of the co-owners of objects, and of the owners of objects that record c as a
+// co-owner, by namespace.
+func recordedSharers(c *owned.CSV, objects []olmcore.Object) map[string][]string {
+	sharers := map[string][]string{}
+	for _, o := range objects {
+		for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
+			sharers[owner.Namespace] = append(sharers[owner.Namespace], owner.Name)
+		}
+		if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && isCoOwned(o, c) {
+			sharers[owner.Namespace] = append(sharers[owner.Namespace], owner.Name)
+		}
+	}
+	return sharers
+}
+
+// resolvingSharers returns the names of the CSVs for which an InstallPlan contains one of some objects.
+func resolvingSharers(p *v1alpha1.InstallPlan, keys sets.Set[olmcore.Key]) (names []string) {
+	for _, step := range p.Status.Plan {
+		if key, applied := shared.KeyOf(step); applied && keys.Has(key) {
+			names = append(names, step.Resolving)
+		}
+	}
+	return names
 }
 
 // readNamespaces reads the CSV's own namespace and those that it reaches.

@@ -134,21 +134,29 @@ type Outcome struct {
 	Pending int
 }
 
+// lists names every list of the Input once, except ClusterObjects, WellKnown and Operands, whose kinds differ. To add a
+// list, add a field and a row.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
+	olmcore.VisitList(v, "Neighbours", &in.Neighbours, olmcore.Optional)
+	olmcore.VisitList(v, "Subscriptions", &in.Subscriptions, olmcore.Optional)
+	olmcore.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, olmcore.Optional)
+	olmcore.VisitList(v, "Deployments", &in.Deployments, olmcore.Optional)
+	olmcore.VisitList(v, "Deletion.Peers", &in.Peers, olmcore.Optional)
+	olmcore.VisitList(v, "Deletion.Sharers", &in.Sharers, olmcore.Optional)
+	olmcore.VisitList(v, "Deletion.InstallPlans", &in.InstallPlans, olmcore.Optional)
+	olmcore.VisitList(v, "Deletion.SharerGroups", &in.SharerGroups, olmcore.Optional)
+	olmcore.VisitList(v, "Deletion.Copies", &in.Copies, olmcore.Optional)
+	olmcore.VisitList(v, "Deletion.Namespaces", &in.Namespaces, olmcore.Optional)
+}
+
 func (in *Input) validate() error {
+	lists := olmcore.ValidateLists()
+	in.lists(&lists)
 	err := cmp.Or(
 		owned.Validate(in.ClusterServiceVersion, in.Now),
 		in.Config.Validate(),
-		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
-		olmcore.ValidateList("Neighbours", in.Neighbours),
-		olmcore.ValidateList("Subscriptions", in.Subscriptions),
-		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
-		olmcore.ValidateList("Deployments", in.Deployments),
-		olmcore.ValidateList("Deletion.Peers", in.Peers),
-		olmcore.ValidateList("Deletion.Sharers", in.Sharers),
-		olmcore.ValidateList("Deletion.InstallPlans", in.InstallPlans),
-		olmcore.ValidateList("Deletion.SharerGroups", in.SharerGroups),
-		olmcore.ValidateList("Deletion.Copies", in.Copies),
-		olmcore.ValidateList("Deletion.Namespaces", in.Namespaces),
+		lists.Err(),
 		read.ValidateMixed("Deletion.ClusterObjects", in.ClusterObjects),
 		read.ValidateMixed("Deletion.WellKnown", in.WellKnown),
 	)

@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/csv/internal/backend"
@@ -18,6 +20,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/csv/internal/shared"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -65,6 +68,138 @@ func findLabelled(f *facts, s Stage) found {
 		all.targets = nil // none of them may go
 	}
 	return all
+}
+
+// observeLabelled returns the cluster-scoped objects of the ClusterServiceVersion by the stage that deletes them or
+// hands them over.
+func (f *facts) observeLabelled() map[Stage]found {
+	sharers := shared.NewIndex(shared.Sources{
+		ClusterServiceVersions: f.Sharers.Items, InstallPlans: f.InstallPlans.Items, OperatorGroups: f.SharerGroups.Items,
+	})
+	labelled := map[Stage]found{}
+	for _, o := range f.ClusterObjects.Items {
+		key := olmcore.KeyOf(o)
+		isOurs := owned.ByIncarnation(f.c).Owns(o.GetLabels()) || f.isLeftToCoOwner(o)
+		if !isOurs || f.isYounger(o) || !countsByLabel(key) {
+			continue
+		}
+		stage := stageOf(key)
+		all := labelled[stage]
+		nextOwner := sharers.NextOwnerOf(o)
+		switch {
+		case owned.ByAnother(o.GetOwnerReferences(), f.c.UID):
+			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "owned by another ClusterServiceVersion"))
+		case nextOwner != nil && o.GetDeletionTimestamp() == nil && stage != "":
+			all.targets = append(all.targets, handoverOf(f, o, nextOwner))
+		default:
+			all.targets = append(all.targets, deletionOf(f, o))
+		}
+		labelled[stage] = all
+	}
+	return labelled
+}
+
+// hasNeighbour reports whether a live version of the namespace passes a test. Those of other namespaces may claim what
+// they like: a Service or Deployment of this namespace is none of theirs.
+func (f *facts) hasNeighbour(test func(*owned.CSV) bool) bool {
+	return slices.ContainsFunc(f.peers, func(p *owned.CSV) bool { return p.Namespace == f.c.Namespace && test(p) })
+}
+
+// wasLeft reports whether all of some versions that something belongs to are of the namespace and exist no more: the
+// one before left it to this one, which was deleted before it took it over.
+func (f *facts) wasLeft(by ...types.NamespacedName) bool {
+	stays := func(v types.NamespacedName) bool {
+		is := func(p *owned.CSV) bool { return p.Name == v.Name && p.Namespace == v.Namespace }
+		return v.Namespace != f.c.Namespace || v.Name == f.c.Name ||
+			slices.ContainsFunc(f.Neighbours.Items, is) || slices.ContainsFunc(f.Peers.Items, is)
+	}
+	return len(by) > 0 && f.Neighbours.Complete && !slices.ContainsFunc(by, stays)
+}
+
+// wasLeftByLabel is wasLeft of an object with owner labels.
+func (f *facts) wasLeftByLabel(o olmcore.Object) bool {
+	owner, ok := olmcore.OwnerOf(o.GetLabels())
+	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && f.wasLeft(types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
+}
+
+// isLeftToCoOwner reports whether an object belongs to this CSV because the CSV that its owner labels name is gone,
+// without a cleanup, and the object records this CSV as a co-owner.
+func (f *facts) isLeftToCoOwner(o olmcore.Object) bool {
+	if !isCoOwned(o, f.c) {
+		return false
+	}
+	owner, _ := olmcore.OwnerOf(o.GetLabels())
+	_, exists := owned.Find(f.Sharers.Items, owner.Namespace, owner.Name)
+	return !exists && !slices.ContainsFunc(f.InstallPlans.Items, func(p *v1alpha1.InstallPlan) bool { return installsOwner(p, o) })
+}
+
+// isCoOwned reports whether the owner labels of a cluster-scoped object name another CSV, and its annotations record c.
+func isCoOwned(o olmcore.Object, c *owned.CSV) bool {
+	owner, ok := olmcore.OwnerOf(o.GetLabels())
+	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && o.GetNamespace() == metav1.NamespaceAll &&
+		(owner.Namespace != c.Namespace || owner.Name != c.Name) &&
+		owned.IsCoOwner(c, o)
+}
+
+// installsOwner reports whether an unfinished InstallPlan is about to create the CSV that the owner labels of an object
+// name.
+func installsOwner(p *v1alpha1.InstallPlan, o olmcore.Object) bool {
+	owner, _ := olmcore.OwnerOf(o.GetLabels())
+	return p.Namespace == owner.Namespace && slices.Contains(p.Spec.ClusterServiceVersionNames, owner.Name) &&
+		p.Status.Phase != v1alpha1.InstallPlanPhaseComplete && p.Status.Phase != v1alpha1.InstallPlanPhaseFailed
+}
+
+// isYounger reports whether an object was made after the deletion, as one of the next installation would be. One with
+// the UID of this CSV is of no other: who made it did not know of the deletion yet.
+func (f *facts) isYounger(o olmcore.Object) bool {
+	if o.GetLabels()[olmcore.LabelOwnerUID] == string(f.c.UID) {
+		return false
+	}
+	created := o.GetCreationTimestamp()
+	return created.After(f.c.DeletionTimestamp.Time)
+}
+
+// deletionOf returns the target that an object is which must go.
+func deletionOf(f *facts, o olmcore.Object) target {
+	t := target{ref: olmcore.RefOf(o), deleted: o.GetDeletionTimestamp(), why: "deleting"}
+	if t.deleted == nil {
+		remove := olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonCleanup, Message: "ClusterServiceVersion " + f.c.Name + " is being deleted"})
+		remove.PropagationPolicy = metav1.DeletePropagationBackground
+		t.write = remove
+		return t
+	}
+	t.why = "Terminating"
+	if finalizers := o.GetFinalizers(); len(finalizers) > 0 {
+		t.why += ", held by " + strings.Join(slices.Sorted(slices.Values(finalizers)), ", ")
+	}
+	return t
+}
+
+// handoverOf returns the target that an object is which another ClusterServiceVersion needs, too: it stays, and its
+// labels name that one.
+func handoverOf(f *facts, o olmcore.Object, nextOwner *owned.CSV) target {
+	name := nextOwner.Namespace + "/" + nextOwner.Name
+	return target{
+		ref: olmcore.RefOf(o), why: "handing over to " + name, nextOwner: name,
+		write: olmcore.UpdateOf(o, shared.HandedOver(o, nextOwner), olmcore.Cause{
+			Reason: ReasonHandedOver, Message: "ClusterServiceVersion " + name + " needs it, too",
+		}),
+	}
+}
+
+func within(d time.Duration) limits { return limits{d, d, d, d} }
+
+func compareTargets(a, b target) int { return a.ref.Compare(b.ref) }
+
+// stages is the table of the stages: whoever adds one adds a row.
+var stages = []stage{
+	{StageOperands, findOperands, limits{forbidden: usual.forbidden}, 100},
+	{StageAdmission, findAdmission, usual, 0},
+	{StageConversion, findConversions, usual, 0},
+	{StageAPIServices, findAPIServices, usual, 0},
+	{StageWorkload, findWorkload, within(drain), 0},
+	{StageRBAC, findRBAC, usual, 0},
+	{StageOthers, findOthers, within(othersHold), 0},
 }
 
 func findAdmission(f *facts) found { return findLabelled(f, StageAdmission) }

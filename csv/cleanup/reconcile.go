@@ -181,8 +181,8 @@ func report(f *facts, p progress, out *Outcome) {
 	}
 	moved := s.Phase != after.Status.Phase || s.Reason != after.Status.Reason
 	isSame := !moved && equality.Semantic.DeepEqual(s.Cleanup, after.Status.Cleanup)
-	// A manager that has not tried yet keeps what another one reported of the same objects. Otherwise the two would write
-	// in turn.
+	// A manager that has not tried yet keeps what another one reported of the same objects. Otherwise the two would
+	// write in turn.
 	if isSame && (s.Message == after.Status.Message || slices.ContainsFunc(p.targets, func(t target) bool { return t.untried })) {
 		return
 	}

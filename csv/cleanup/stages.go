@@ -4,7 +4,6 @@ package cleanup
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
-	"github.com/olmcore/olm/csv/internal/shared"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -39,17 +37,6 @@ const (
 	othersHold = time.Minute
 )
 
-// stages is the table of the stages: whoever adds one adds a row.
-var stages = []stage{
-	{StageOperands, findOperands, limits{forbidden: usual.forbidden}, 100},
-	{StageAdmission, findAdmission, usual, 0},
-	{StageConversion, findConversions, usual, 0},
-	{StageAPIServices, findAPIServices, usual, 0},
-	{StageWorkload, findWorkload, within(drain), 0},
-	{StageRBAC, findRBAC, usual, 0},
-	{StageOthers, findOthers, within(othersHold), 0},
-}
-
 // stage is a row of the table. It is done when no target holds the ClusterServiceVersion.
 type stage struct {
 	name   Stage
@@ -68,8 +55,6 @@ type limits struct {
 }
 
 var usual = limits{terminating: 5 * time.Minute, forbidden: 10 * time.Minute, webhook: 10 * time.Minute}
-
-func within(d time.Duration) limits { return limits{d, d, d, d} }
 
 // found is what belongs to a stage.
 type found struct {
@@ -200,33 +185,3 @@ func (l limits) judge(f *facts, t target) target {
 	}
 	return t
 }
-
-// deletionOf returns the target that an object is which must go.
-func deletionOf(f *facts, o olmcore.Object) target {
-	t := target{ref: olmcore.RefOf(o), deleted: o.GetDeletionTimestamp(), why: "deleting"}
-	if t.deleted == nil {
-		remove := olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonCleanup, Message: "ClusterServiceVersion " + f.c.Name + " is being deleted"})
-		remove.PropagationPolicy = metav1.DeletePropagationBackground
-		t.write = remove
-		return t
-	}
-	t.why = "Terminating"
-	if finalizers := o.GetFinalizers(); len(finalizers) > 0 {
-		t.why += ", held by " + strings.Join(slices.Sorted(slices.Values(finalizers)), ", ")
-	}
-	return t
-}
-
-// handoverOf returns the target that an object is which another ClusterServiceVersion needs, too: it stays, and its
-// labels name that one.
-func handoverOf(f *facts, o olmcore.Object, nextOwner *owned.CSV) target {
-	name := nextOwner.Namespace + "/" + nextOwner.Name
-	return target{
-		ref: olmcore.RefOf(o), why: "handing over to " + name, nextOwner: name,
-		write: olmcore.UpdateOf(o, shared.HandedOver(o, nextOwner), olmcore.Cause{
-			Reason: ReasonHandedOver, Message: "ClusterServiceVersion " + name + " needs it, too",
-		}),
-	}
-}
-
-func compareTargets(a, b target) int { return a.ref.Compare(b.ref) }

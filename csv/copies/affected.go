@@ -26,15 +26,7 @@ func Source(c *v1alpha1.ClusterServiceVersion) types.NamespacedName { return cop
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *v1alpha1.ClusterServiceVersion:
-		if o == nil || o.Name == "" || o.Namespace == "" {
-			return nil
-		}
-		keys := []types.NamespacedName{Source(o)}
-		noted := o.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey]
-		if noted != "" && noted != o.Namespace && noted != keys[0].Namespace {
-			keys = append(keys, types.NamespacedName{Namespace: noted, Name: o.Name}) // for which it is in the way
-		}
-		return keys
+		return affectedByCSV(o)
 	case *operatorsv1.OperatorGroup:
 		if o.Namespace != "" {
 			return []types.NamespacedName{{Namespace: o.Namespace}}
@@ -46,11 +38,32 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 			return []types.NamespacedName{{}}
 		}
 	case *corev1.Event:
-		if of := o.InvolvedObject; o.Reason == EventDisabledCopiedCSVs && of.Kind == v1alpha1.ClusterServiceVersionKind && of.Name != "" && of.Namespace != "" {
-			return []types.NamespacedName{{Namespace: of.Namespace, Name: of.Name}}
-		}
+		return affectedByEvent(o)
 	}
 	return nil
+}
+
+// affectedByCSV returns the original of a CSV. An object with the name of a copy may be in the way of the original that
+// its annotation names.
+func affectedByCSV(c *v1alpha1.ClusterServiceVersion) []types.NamespacedName {
+	if c == nil || c.Name == "" || c.Namespace == "" {
+		return nil
+	}
+	keys := []types.NamespacedName{Source(c)}
+	annotated := c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey]
+	if annotated != "" && annotated != c.Namespace && annotated != keys[0].Namespace {
+		keys = append(keys, types.NamespacedName{Namespace: annotated, Name: c.Name})
+	}
+	return keys
+}
+
+// affectedByEvent returns the original that an Event about disabled copies is about.
+func affectedByEvent(e *corev1.Event) []types.NamespacedName {
+	of := e.InvolvedObject
+	if e.Reason != EventDisabledCopiedCSVs || of.Kind != v1alpha1.ClusterServiceVersionKind || of.Name == "" || of.Namespace == "" {
+		return nil
+	}
+	return []types.NamespacedName{{Namespace: of.Namespace, Name: of.Name}}
 }
 
 // Concerned returns a test for the ClusterServiceVersions whose Source a change affects. Use it to filter the keys of

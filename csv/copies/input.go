@@ -3,7 +3,6 @@
 package copies
 
 import (
-	"cmp"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -57,17 +56,24 @@ type Config struct {
 // Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
+// lists names every list of the Input once. To add a list, add a field and a row.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "Sources", &in.Sources, olmcore.Optional)
+	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
+	olmcore.VisitList(v, "Copies", &in.Copies, olmcore.Optional)
+	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional)
+	olmcore.VisitList(v, "OLMConfigs", &in.OLMConfigs, olmcore.Optional)
+	olmcore.VisitList(v, "Events", &in.Events, olmcore.Optional)
+}
+
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	lists := olmcore.CoverLists(c)
+	in.lists(&lists)
+	c = lists.Coverage()
 	olmcore.CoverValue(&c, in.Key.Namespace)
 	olmcore.CoverValue(&c, in.Key.Name)
 	olmcore.CoverValues(&c, in.Config.ProtectedNamespaces)
 	olmcore.CoverMap(&c, in.LastRun)
-	olmcore.CoverObjects(&c, in.Sources)
-	olmcore.CoverObjects(&c, in.OperatorGroups)
-	olmcore.CoverObjects(&c, in.Copies)
-	olmcore.CoverObjects(&c, in.Namespaces)
-	olmcore.CoverObjects(&c, in.OLMConfigs)
-	olmcore.CoverObjects(&c, in.Events)
 	return c
 }
 
@@ -80,12 +86,7 @@ func (in *Input) validate() error {
 	case in.Now.IsZero():
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
-	return cmp.Or(
-		olmcore.ValidateList("Sources", in.Sources),
-		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
-		olmcore.ValidateList("Copies", in.Copies),
-		olmcore.ValidateList("Namespaces", in.Namespaces),
-		olmcore.ValidateList("OLMConfigs", in.OLMConfigs),
-		olmcore.ValidateList("Events", in.Events),
-	)
+	lists := olmcore.ValidateLists()
+	in.lists(&lists)
+	return lists.Err()
 }

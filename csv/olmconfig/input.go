@@ -3,7 +3,6 @@
 package olmconfig
 
 import (
-	"cmp"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -37,12 +36,19 @@ type Input struct {
 // Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
+// lists names every list of the Input once. To add a list, add a field and a row.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Optional)
+	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
+	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional)
+}
+
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	lists := olmcore.CoverLists(c)
+	in.lists(&lists)
+	c = lists.Coverage()
 	olmcore.CoverObject(&c, in.OLMConfig)
 	olmcore.CoverValues(&c, in.Config.ProtectedNamespaces)
-	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(&c, in.OperatorGroups)
-	olmcore.CoverObjects(&c, in.Namespaces)
 	return c
 }
 
@@ -55,9 +61,7 @@ func (in *Input) validate() error {
 	case in.Now.IsZero():
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
-	return cmp.Or(
-		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions),
-		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
-		olmcore.ValidateList("Namespaces", in.Namespaces),
-	)
+	lists := olmcore.ValidateLists()
+	in.lists(&lists)
+	return lists.Err()
 }

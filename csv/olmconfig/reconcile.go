@@ -16,7 +16,6 @@ import (
 
 	"github.com/olmcore/olm/csv/internal/copied"
 	"github.com/olmcore/olm/csv/internal/group"
-	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -68,11 +67,9 @@ func decide(in *Input) (res olmcore.Result) {
 	say := func(reason, path, format string, args ...any) {
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, reason, olmcore.RefOf(in.OLMConfig), path, format, args...))
 	}
-	unread := slices.Concat(
-		read.Missing(in.ClusterServiceVersions, "ClusterServiceVersions"),
-		read.Missing(in.OperatorGroups, "OperatorGroups"),
-		read.Missing(in.Namespaces, "Namespaces"),
-	)
+	lists := olmcore.UnreadLists()
+	in.lists(&lists)
+	unread := lists.Unread()
 	switch {
 	case in.OLMConfig.DeletionTimestamp != nil:
 		return res
@@ -84,8 +81,8 @@ func decide(in *Input) (res olmcore.Result) {
 		res.Requeue(unreadPace)
 		return res
 	}
-	condition, done := conditionOf(in)
-	if !done {
+	condition, isConverged := conditionOf(in)
+	if !isConverged {
 		res.Requeue(CopiesPace)
 	}
 	after := *in.OLMConfig // what a status update does not write is shared with what was observed
@@ -97,22 +94,25 @@ func decide(in *Input) (res olmcore.Result) {
 	return res
 }
 
-// conditionOf returns the condition, and whether all copies are where they shall be.
-func conditionOf(in *Input) (condition metav1.Condition, done bool) {
+// conditionOf returns the condition, and whether every copy exists that should exist, and no other.
+func conditionOf(in *Input) (c metav1.Condition, isConverged bool) {
 	toggle := copied.ToggleOf(in.OLMConfig, in.Config.ProtectedNamespaces)
 	missing, unexpected := compare(in, toggle)
-	condition = metav1.Condition{Type: operatorsv1.DisabledCopiedCSVsConditionType, LastTransitionTime: olmcore.Timestamp(in.Now)}
+	condition := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{
+			Type: operatorsv1.DisabledCopiedCSVsConditionType, Status: status, Reason: reason, Message: message,
+			LastTransitionTime: olmcore.Timestamp(in.Now),
+		}
+	}
 	switch {
 	case !toggle.Disabled && missing:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, ConditionEnabled, messageMissing
+		return condition(metav1.ConditionFalse, ConditionEnabled, messageMissing), false
 	case !toggle.Disabled:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, ConditionEnabled, messagePresent
+		return condition(metav1.ConditionFalse, ConditionEnabled, messagePresent), true
 	case unexpected:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, ConditionDisabled, messageUnexpected
-	default:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, ConditionDisabled, messageNone
+		return condition(metav1.ConditionFalse, ConditionDisabled, messageUnexpected), false
 	}
-	return condition, condition.Message == messagePresent || condition.Message == messageNone
+	return condition(metav1.ConditionTrue, ConditionDisabled, messageNone), true
 }
 
 // compare returns whether an operator that watches all namespaces lacks a copy, and whether one has a copy where none

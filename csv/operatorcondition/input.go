@@ -3,7 +3,6 @@
 package operatorcondition
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -41,14 +40,21 @@ type Input struct {
 // Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
+// lists names every list of the Input once. To add a list, add a field and a row.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Optional, olmcore.Writable)
+	olmcore.VisitList(v, "OperatorConditions", &in.OperatorConditions, olmcore.Optional, olmcore.Writable)
+	olmcore.VisitList(v, "Roles", &in.Roles, olmcore.Optional, olmcore.Writable)
+	olmcore.VisitList(v, "RoleBindings", &in.RoleBindings, olmcore.Optional, olmcore.Writable)
+	olmcore.VisitList(v, "Deployments", &in.Deployments, olmcore.Optional, olmcore.Writable)
+}
+
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	lists := olmcore.CoverLists(c)
+	in.lists(&lists)
+	c = lists.Coverage()
 	olmcore.CoverValue(&c, in.Key.Namespace)
 	olmcore.CoverValue(&c, in.Key.Name)
-	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(&c, in.OperatorConditions)
-	olmcore.CoverObjects(&c, in.Roles)
-	olmcore.CoverObjects(&c, in.RoleBindings)
-	olmcore.CoverObjects(&c, in.Deployments)
 	return c
 }
 
@@ -61,11 +67,7 @@ func (in *Input) validate() error {
 	case in.Now.IsZero():
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
-	return cmp.Or(
-		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions, olmcore.Writable),
-		olmcore.ValidateList("OperatorConditions", in.OperatorConditions, olmcore.Writable),
-		olmcore.ValidateList("Roles", in.Roles, olmcore.Writable),
-		olmcore.ValidateList("RoleBindings", in.RoleBindings, olmcore.Writable),
-		olmcore.ValidateList("Deployments", in.Deployments, olmcore.Writable),
-	)
+	lists := olmcore.ValidateLists()
+	in.lists(&lists)
+	return lists.Err()
 }

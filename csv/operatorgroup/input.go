@@ -3,7 +3,6 @@
 package operatorgroup
 
 import (
-	"cmp"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -41,13 +40,20 @@ type Input struct {
 // Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
+// lists names every list of the Input once. To add a list, add a field and a row.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "Siblings", &in.Siblings, olmcore.Optional)
+	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional)
+	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Optional)
+	olmcore.VisitList(v, "ClusterRoles", &in.ClusterRoles, olmcore.Optional)
+	olmcore.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, olmcore.Optional)
+}
+
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	lists := olmcore.CoverLists(c)
+	in.lists(&lists)
+	c = lists.Coverage()
 	olmcore.CoverObject(&c, in.OperatorGroup)
-	olmcore.CoverObjects(&c, in.Siblings)
-	olmcore.CoverObjects(&c, in.Namespaces)
-	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(&c, in.ClusterRoles)
-	olmcore.CoverObjects(&c, in.ServiceAccounts)
 	return c
 }
 
@@ -63,11 +69,7 @@ func (in *Input) validate() error {
 	case in.Now.IsZero():
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
-	return cmp.Or(
-		olmcore.ValidateList("Siblings", in.Siblings),
-		olmcore.ValidateList("Namespaces", in.Namespaces),
-		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions),
-		olmcore.ValidateList("ClusterRoles", in.ClusterRoles),
-		olmcore.ValidateList("ServiceAccounts", in.ServiceAccounts),
-	)
+	lists := olmcore.ValidateLists()
+	in.lists(&lists)
+	return lists.Err()
 }

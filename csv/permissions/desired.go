@@ -22,6 +22,22 @@ type plan struct {
 	diagnostics []olmcore.Diagnostic
 }
 
+// and returns a plan with the parts of both.
+func (p plan) and(o plan) plan {
+	return plan{
+		desired:     slices.Concat(p.desired, o.desired),
+		removals:    slices.Concat(p.removals, o.removals),
+		diagnostics: slices.Concat(p.diagnostics, o.diagnostics),
+	}
+}
+
+// withRecord returns a plan in which a record takes the place of another desired state of the same ClusterRole.
+func (p plan) withRecord(record desired) plan {
+	isOther := func(d desired) bool { return olmcore.KeyOf(d.object) == olmcore.KeyOf(record.object) }
+	p.desired = append(slices.DeleteFunc(slices.Clone(p.desired), isOther), record)
+	return p
+}
+
 // desired is the desired state of a role or binding.
 type desired struct {
 	object olmcore.Object
@@ -31,8 +47,8 @@ type desired struct {
 	created bool
 	// kept is true if an existing object is not updated.
 	kept bool
-	// recreated is true if an existing object with another roleRef is deleted, so that it can be created again. A roleRef
-	// is immutable.
+	// recreated is true if an existing object with another roleRef is deleted, so that it can be created again. A
+	// roleRef is immutable.
 	recreated bool
 	// limited is true if the annotation of a record that names an account is corrected.
 	limited bool

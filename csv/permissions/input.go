@@ -3,7 +3,6 @@
 package permissions
 
 import (
-	"cmp"
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -70,20 +69,27 @@ type Input struct {
 // Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
+// lists names every list of the Input once. To add a list, add a field and a row.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
+	olmcore.VisitList(v, "Copies", &in.Copies, olmcore.Optional)
+	olmcore.VisitList(v, "ServiceAccounts", &in.ServiceAccounts, olmcore.Optional)
+	olmcore.VisitList(v, "Roles", &in.Roles, olmcore.Optional)
+	olmcore.VisitList(v, "RoleBindings", &in.RoleBindings, olmcore.Optional)
+	olmcore.VisitList(v, "ClusterRoles", &in.ClusterRoles, olmcore.Optional)
+	olmcore.VisitList(v, "ClusterRoleBindings", &in.ClusterRoleBindings, olmcore.Optional)
+	olmcore.VisitList(v, "CustomResourceDefinitions", &in.CustomResourceDefinitions, olmcore.Optional)
+	olmcore.VisitList(v, "APIServices", &in.APIServices, olmcore.Optional)
+	olmcore.VisitList(v, "InstallPlans", &in.InstallPlans, olmcore.Optional)
+	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional)
+}
+
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
+	lists := olmcore.CoverLists(c)
+	in.lists(&lists)
+	c = lists.Coverage()
 	olmcore.CoverObject(&c, in.ClusterServiceVersion)
 	olmcore.CoverMap(&c, in.LastRun)
-	olmcore.CoverObjects(&c, in.OperatorGroups)
-	olmcore.CoverObjects(&c, in.Copies)
-	olmcore.CoverObjects(&c, in.ServiceAccounts)
-	olmcore.CoverObjects(&c, in.Roles)
-	olmcore.CoverObjects(&c, in.RoleBindings)
-	olmcore.CoverObjects(&c, in.ClusterRoles)
-	olmcore.CoverObjects(&c, in.ClusterRoleBindings)
-	olmcore.CoverObjects(&c, in.CustomResourceDefinitions)
-	olmcore.CoverObjects(&c, in.APIServices)
-	olmcore.CoverObjects(&c, in.InstallPlans)
-	olmcore.CoverObjects(&c, in.Namespaces)
 	return c
 }
 
@@ -91,17 +97,7 @@ func (in *Input) validate() error {
 	if err := owned.Validate(in.ClusterServiceVersion, in.Now); err != nil {
 		return err
 	}
-	return cmp.Or(
-		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
-		olmcore.ValidateList("Copies", in.Copies),
-		olmcore.ValidateList("ServiceAccounts", in.ServiceAccounts),
-		olmcore.ValidateList("Roles", in.Roles),
-		olmcore.ValidateList("RoleBindings", in.RoleBindings),
-		olmcore.ValidateList("ClusterRoles", in.ClusterRoles),
-		olmcore.ValidateList("ClusterRoleBindings", in.ClusterRoleBindings),
-		olmcore.ValidateList("CustomResourceDefinitions", in.CustomResourceDefinitions),
-		olmcore.ValidateList("APIServices", in.APIServices),
-		olmcore.ValidateList("InstallPlans", in.InstallPlans),
-		olmcore.ValidateList("Namespaces", in.Namespaces),
-	)
+	lists := olmcore.ValidateLists()
+	in.lists(&lists)
+	return lists.Err()
 }

@@ -24,8 +24,8 @@ type grant struct {
 	role    *rbacv1.Role
 	binding *rbacv1.RoleBinding
 	account rbac.Account
-	// rules are the rules of the permission without those on URLs, which a Role cannot grant. A permission without rules
-	// is not granted in other namespaces. OLM grants it, and such a grant is kept.
+	// rules are the rules of the permission without those on URLs, which a Role cannot grant. A permission without
+	// rules is not granted in other namespaces. OLM grants it, and such a grant is kept.
 	rules []rbacv1.PolicyRule
 }
 
@@ -55,7 +55,8 @@ func grantsOf(c *v1alpha1.ClusterServiceVersion) (grants []grant, sound bool) {
 
 // place is where permissions are granted: the whole cluster, or a target namespace.
 type place struct {
-	// copy is the copied CSV in the target namespace. It owns the Roles and RoleBindings there. Nil for the whole cluster.
+	// copy is the copied CSV in the target namespace. It owns the Roles and RoleBindings there. Nil for the whole
+	// cluster.
 	copy *v1alpha1.ClusterServiceVersion
 	// labels and owners are those of all roles and bindings of the place.
 	labels map[string]string
@@ -106,47 +107,72 @@ func barePlacesOf(in *Input, where scope) []place {
 // lift returns the desired roles and bindings of the permissions of a CSV, and the removal of those that the spec or
 // the OperatorGroup no longer asks for.
 func lift(in *Input, observed index, grants []grant, where scope, approved approvals) (next plan) {
-	c := in.ClusterServiceVersion
 	places := placesOf(in, where)
-	installed := isInstalled(c)
 	records := recorded(in, grants, where)
+	installed := isInstalled(in.ClusterServiceVersion)
+	// 1. Empty the ClusterRoles that only record a permission.
 	if installed {
 		next.desired = emptied(in, observed, grants, where, records)
 	}
-	if !isConfirmed(in) || !where.cluster && len(where.namespaces) == 0 {
-		if installed {
-			next.removals = withdrawals(in, grants, where, places, records, false)
-		}
-		return next
-	}
-	next.diagnostics = approved.diagnostics
+	// 2. Grant the permissions.
 	isGrowing := false
-	unmet := installed && areUnmet(in, grants)
-	for _, granted := range grants {
-		problem, isNeeded := "", unmet && len(granted.rules) > 0
-		if isNeeded {
-			problem = granted.problem(c, observed)
-		}
-		if problem != "" {
-			next.diagnostics = append(next.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRoleChanged, olmcore.RefOf(granted.role), "",
-				"%s, so that it is granted nowhere else", problem))
-		}
-		isRefused := approved.refused[granted.role.Name]
-		created := isNeeded && problem == "" && !isRefused && granted.isCreated(in, observed)
-		isMissing := created && granted.gapOf(c, observed, places, where).missing
-		isGrowing = isGrowing || isMissing
-		if created && !where.cluster && granted.needsRecord(in, observed, places, isMissing) {
-			next.record(in, granted)
-			records.Insert(granted.role.Name)
-		}
-		for _, to := range places {
-			next.grant(in, observed, granted, to, created, isRefused)
+	if isConfirmed(in) && (where.cluster || len(where.namespaces) > 0) {
+		next.diagnostics = approved.diagnostics
+		unmet := installed && areUnmet(in, grants)
+		for _, g := range grants {
+			p := progressOf(in, observed, g, where, places, approved, unmet)
+			isGrowing = isGrowing || p.isMissing
+			if p.needsRecord {
+				next = next.withRecord(recordFor(in, g))
+				records.Insert(g.role.Name)
+			}
+			next.diagnostics = append(next.diagnostics, g.notGranted(p)...)
+			for _, to := range places {
+				next = next.and(g.grantIn(in, observed, to, p))
+			}
 		}
 	}
+	// 3. Withdraw the permissions that are not desired any more.
 	if installed {
 		next.removals = append(withdrawals(in, grants, where, places, records, isGrowing), next.removals...)
 	}
 	return next
+}
+
+// progress is how far a permission is granted.
+type progress struct {
+	// problem is why the permission is not granted. It is empty if nothing prevents that.
+	problem string
+	// isRefused: the permission was not approved, so existing objects are not updated.
+	isRefused bool
+	// isCreated: missing objects are created. isMissing: one of them does not exist.
+	isCreated, isMissing bool
+	// needsRecord: a ClusterRole without rules must record the permission.
+	needsRecord bool
+}
+
+// progressOf returns how far a permission is granted. unmet is true if some permissions of the CSV are not granted yet.
+func progressOf(in *Input, observed index, g grant, where scope, places []place, approved approvals, unmet bool) progress {
+	p := progress{isRefused: approved.refused[g.role.Name]}
+	if !unmet || len(g.rules) == 0 {
+		return p
+	}
+	p.problem = g.problem(in.ClusterServiceVersion, observed)
+	p.isCreated = p.problem == "" && !p.isRefused && g.isCreated(in, observed)
+	if p.isCreated {
+		p.isMissing = g.gapOf(in.ClusterServiceVersion, observed, places, where).missing
+		p.needsRecord = !where.cluster && g.needsRecord(in, observed, places, p.isMissing)
+	}
+	return p
+}
+
+// notGranted returns the Diagnostic about a permission that is not granted because its Role or RoleBinding was changed.
+func (g grant) notGranted(p progress) []olmcore.Diagnostic {
+	if p.problem == "" {
+		return nil
+	}
+	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonRoleChanged, olmcore.RefOf(g.role), "",
+		"%s, so that it is granted nowhere else", p.problem)}
 }
 
 // isConfirmed reports whether the status of the OperatorGroup confirms the ServiceAccount that permissions are granted
@@ -157,29 +183,28 @@ func isConfirmed(in *Input) bool {
 	return confirmed
 }
 
-// grant adds the role and the binding of a permission in a place. If created is true, missing objects are created. If
-// refused is true, existing objects are not updated.
-func (p *plan) grant(in *Input, observed index, granted grant, to place, created, refused bool) {
+// grantIn returns the role and the binding of a permission in a place.
+func (g grant) grantIn(in *Input, observed index, to place, p progress) plan {
 	c := in.ClusterServiceVersion
-	g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
-	account, _ := olmcore.AccountOf(g)
-	why := olmcore.Cause{Reason: ReasonPermissions, Message: "OperatorGroup " + g.Name + " targets all namespaces"}
+	operatorGroup, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
+	account, _ := olmcore.AccountOf(operatorGroup)
+	why := olmcore.Cause{Reason: ReasonPermissions, Message: "OperatorGroup " + operatorGroup.Name + " targets all namespaces"}
 	if to.copy != nil {
-		why.Message = "OperatorGroup " + g.Name + " targets namespace " + to.copy.Namespace
+		why.Message = "OperatorGroup " + operatorGroup.Name + " targets namespace " + to.copy.Namespace
 	}
 	isOurs := func(have metav1.Object) bool { return to.owns(c, have) }
-	role := desired{object: to.role(granted), isOurs: isOurs, created: created, kept: refused, as: account, why: why}
-	binding := desired{object: to.binding(granted), isOurs: isOurs, kept: refused, recreated: isInstalled(c), as: account, why: why}
+	role := desired{object: to.role(g), isOurs: isOurs, created: p.isCreated, kept: p.isRefused, as: account, why: why}
+	binding := desired{object: to.binding(g), isOurs: isOurs, kept: p.isRefused, recreated: isInstalled(c), as: account, why: why}
 	bound := observed[olmcore.KeyOf(binding.object)]
-	binding.created = created && bound == nil && role.isObserved(observed)
-	p.desired = append(p.desired, role)
-	if !role.isOwnedByAnother(observed) {
-		p.desired = append(p.desired, binding)
-	} else if bound != nil && isOurs(bound) && bound.GetDeletionTimestamp() == nil {
-		p.removals = append(p.removals, olmcore.DeleteOf(bound, olmcore.Cause{
-			Reason: ReasonPermissions, Message: "the role that it binds is not managed by the library",
-		}))
+	binding.created = p.isCreated && bound == nil && role.isObserved(observed)
+	switch {
+	case !role.isOwnedByAnother(observed):
+		return plan{desired: []desired{role, binding}}
+	case bound != nil && isOurs(bound) && bound.GetDeletionTimestamp() == nil:
+		cause := olmcore.Cause{Reason: ReasonPermissions, Message: "the role that it binds is not managed by the library"}
+		return plan{desired: []desired{role}, removals: []olmcore.Action{olmcore.DeleteOf(bound, cause)}}
 	}
+	return plan{desired: []desired{role}}
 }
 
 // isInstalled reports whether the operator of a CSV is installed or is being installed. In other phases nothing is

@@ -7,14 +7,14 @@ const (
 	// ReasonPermissions means that a role or binding is created or updated where the operator watches. It gets the
 	// rules or subjects of the spec of the ClusterServiceVersion. Nothing to do.
 	ReasonPermissions = "Permissions"
-	// ReasonPermissionRecorded means that a ClusterRole without rules is created. It grants nothing, and records that the
-	// operator has a permission in the namespaces that it watches. Nothing to do.
+	// ReasonPermissionRecorded means that a ClusterRole without rules is created. It grants nothing, and records that
+	// the operator has a permission in the namespaces that it watches. Nothing to do.
 	ReasonPermissionRecorded = "PermissionRecorded"
 	// ReasonWithdrawn means that a role or binding is deleted, or its rules are removed. The OperatorGroup has other
 	// targets, or the spec no longer has the permission. Nothing to do.
 	ReasonWithdrawn = "Withdrawn"
-	// ReasonProvidedAPI means that a ClusterRole for an API that the ClusterServiceVersion provides is created or updated.
-	// Nothing to do.
+	// ReasonProvidedAPI means that a ClusterRole for an API that the ClusterServiceVersion provides is created or
+	// updated. Nothing to do.
 	ReasonProvidedAPI = "ProvidedAPI"
 )
 

@@ -167,22 +167,21 @@ func (g grant) needsRecord(in *Input, observed index, places []place, isMissing 
 	return limit != "" && limit != currentAccount(in) && (isMissing || slices.ContainsFunc(places, isGranted))
 }
 
-// record adds the record of a permission. The controller writes it: the ServiceAccount of the group may lack the right
-// to create ClusterRoles.
-func (p *plan) record(in *Input, g grant) {
+// recordFor returns the record of a permission. The controller writes it, because the ServiceAccount of the
+// OperatorGroup may not be allowed to create ClusterRoles.
+func recordFor(in *Input, g grant) desired {
 	c := in.ClusterServiceVersion
 	record := recordOf(c, g)
 	if limit := currentAccount(in); limit != "" {
 		record.Annotations = map[string]string{annotationLimit: limit}
 	}
-	isSame := func(d desired) bool { return olmcore.KeyOf(d.object) == olmcore.KeyOf(record) }
-	p.desired = append(slices.DeleteFunc(p.desired, isSame), desired{
+	return desired{
 		object: record, isOurs: func(have metav1.Object) bool { return owned.By(c).Owns(have.GetLabels()) }, created: true, limited: true,
 		why: olmcore.Cause{
 			Reason:  ReasonPermissionRecorded,
 			Message: "it has no rules, and records a permission that the operator has in namespaces which it watches",
 		},
-	})
+	}
 }
 
 // setAccountLimit sets or removes the annotation of a ClusterRole that limits it to an account.

@@ -32,26 +32,31 @@ func unlifted(in *Input, where scope) []olmcore.Diagnostic {
 	for _, o := range planned {
 		names.Insert(o.GetName())
 	}
-	isByHand := func(o metav1.Object) bool {
-		return o.GetNamespace() == c.Namespace && o.GetDeletionTimestamp() == nil && o.GetLabels()[olmcore.LabelCopiedFrom] == "" &&
-			isClaimedFor(c, o) && !isInstalledFor(c, o) && !names.Has(o.GetName())
-	}
-	var found []string
-	for _, r := range in.Roles.Items {
-		if in.Roles.Complete && isByHand(r) {
-			found = append(found, "Role "+r.Name)
-		}
-	}
-	for _, b := range in.RoleBindings.Items {
-		if in.RoleBindings.Complete && isByHand(b) {
-			found = append(found, "RoleBinding "+b.Name)
-		}
-	}
+	found := slices.Concat(
+		namesOfManual(c, "Role", in.Roles, names),
+		namesOfManual(c, "RoleBinding", in.RoleBindings, names))
 	if len(found) == 0 {
 		return nil
 	}
 	message := notLifted(found, c.Namespace, where)
 	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Info, ReasonRoleNotLifted, olmcore.RefOf(c), "", "%s", message)}
+}
+
+// namesOfManual returns the kind and name of each object that claims to belong to a CSV and that no InstallPlan
+// created. planned contains the names of those that InstallPlans create.
+func namesOfManual[O olmcore.Object](c *v1alpha1.ClusterServiceVersion, kind string, list olmcore.Observed[O], planned sets.Set[string]) []string {
+	if !list.Complete {
+		return nil
+	}
+	var found []string
+	for _, o := range list.Items {
+		isManual := o.GetNamespace() == c.Namespace && o.GetDeletionTimestamp() == nil && o.GetLabels()[olmcore.LabelCopiedFrom] == "" &&
+			isClaimedFor(c, o) && !isInstalledFor(c, o) && !planned.Has(o.GetName())
+		if isManual {
+			found = append(found, kind+" "+o.GetName())
+		}
+	}
+	return found
 }
 
 // isClaimedFor reports whether the owner labels or an owner reference of a Role or RoleBinding name a CSV.

@@ -11,10 +11,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// An object without a name breaks the contract of the list, and the error names it.
-func ExampleObjects_Validate() {
+// An object without a name breaks the contract of the list. The error names the object and the field.
+func ExampleObjects_VisitLists() {
 	o := serving.Objects{Services: olmcore.Found(&corev1.Service{})}
-	fmt.Println(o.Validate())
+	lists := olmcore.ValidateLists()
+	o.VisitLists(&lists)
+	fmt.Println(lists.Err())
 	// Output:
 	// invalid input: Serving.Services[0].metadata.name is empty
 }

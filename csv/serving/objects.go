@@ -3,8 +3,6 @@
 package serving
 
 import (
-	"cmp"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -38,28 +36,14 @@ type Objects struct {
 	MutatingWebhookConfigurations   olmcore.Observed[*admissionregistrationv1.MutatingWebhookConfiguration]
 }
 
-// Validate returns an *olmcore.InputError if a list is invalid, else nil. The Field of the error begins with "Serving".
-func (o *Objects) Validate() error {
-	return cmp.Or(
-		olmcore.ValidateList("Serving.Services", o.Services),
-		olmcore.ValidateList("Serving.Secrets", o.Secrets),
-		olmcore.ValidateList("Serving.Roles", o.Roles),
-		olmcore.ValidateList("Serving.RoleBindings", o.RoleBindings),
-		olmcore.ValidateList("Serving.ClusterRoleBindings", o.ClusterRoleBindings),
-		olmcore.ValidateList("Serving.Pods", o.Pods),
-		olmcore.ValidateList("Serving.ValidatingWebhookConfigurations", o.ValidatingWebhookConfigurations),
-		olmcore.ValidateList("Serving.MutatingWebhookConfigurations", o.MutatingWebhookConfigurations),
-	)
-}
-
-// Cover adds each field to a Coverage.
-func (o *Objects) Cover(c *olmcore.Coverage) {
-	olmcore.CoverObjects(c, o.Services)
-	olmcore.CoverObjects(c, o.Secrets)
-	olmcore.CoverObjects(c, o.Roles)
-	olmcore.CoverObjects(c, o.RoleBindings)
-	olmcore.CoverObjects(c, o.ClusterRoleBindings)
-	olmcore.CoverObjects(c, o.Pods)
-	olmcore.CoverObjects(c, o.ValidatingWebhookConfigurations)
-	olmcore.CoverObjects(c, o.MutatingWebhookConfigurations)
+// VisitLists visits every list of the Objects. The names of the fields begin with "Serving.".
+func (o *Objects) VisitLists(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "Serving.Services", &o.Services, olmcore.Optional)
+	olmcore.VisitList(v, "Serving.Secrets", &o.Secrets, olmcore.Optional)
+	olmcore.VisitList(v, "Serving.Roles", &o.Roles, olmcore.Optional)
+	olmcore.VisitList(v, "Serving.RoleBindings", &o.RoleBindings, olmcore.Optional)
+	olmcore.VisitList(v, "Serving.ClusterRoleBindings", &o.ClusterRoleBindings, olmcore.Optional)
+	olmcore.VisitList(v, "Serving.Pods", &o.Pods, olmcore.Optional)
+	olmcore.VisitList(v, "Serving.ValidatingWebhookConfigurations", &o.ValidatingWebhookConfigurations, olmcore.Optional)
+	olmcore.VisitList(v, "Serving.MutatingWebhookConfigurations", &o.MutatingWebhookConfigurations, olmcore.Optional)
 }

@@ -42,9 +42,24 @@ type Input struct {
 // Outcome is the result of Reconcile, and a Checkpoint that the caller passes to the next call.
 type Outcome = olmcore.Outcome
 
+// lists names every list of the Input once, except Objects, whose kinds differ. To add a list, add a field and a row.
+func (in *Input) lists(v *olmcore.ListVisit) {
+	in.owners(v)
+	olmcore.VisitList(v, "Namespaces", &in.Namespaces, olmcore.Optional)
+}
+
+// owners names the lists of the objects that own others.
+func (in *Input) owners(v *olmcore.ListVisit) {
+	olmcore.VisitList(v, "ClusterServiceVersions", &in.ClusterServiceVersions, olmcore.Optional)
+	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
+	olmcore.VisitList(v, "InstallPlans", &in.InstallPlans, olmcore.Optional)
+}
+
 func (in *Input) cover(c olmcore.Coverage) olmcore.Coverage {
-	c = in.coverOwners(c)
-	olmcore.CoverObjects(&c, in.Namespaces)
+	lists := olmcore.CoverLists(c)
+	in.lists(&lists)
+	c = lists.Coverage()
+	in.Config.Cover(&c)
 	olmcore.CoverObjects(&c, in.Objects)
 	olmcore.CoverValues(&c, in.Unread)
 	return c
@@ -54,12 +69,7 @@ func (in *Input) validate() error {
 	if in.Now.IsZero() {
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}
-	return cmp.Or(
-		in.Config.Validate(),
-		olmcore.ValidateList("ClusterServiceVersions", in.ClusterServiceVersions),
-		olmcore.ValidateList("OperatorGroups", in.OperatorGroups),
-		olmcore.ValidateList("InstallPlans", in.InstallPlans),
-		olmcore.ValidateList("Namespaces", in.Namespaces),
-		read.ValidateMixed("Objects", in.Objects),
-	)
+	lists := olmcore.ValidateLists()
+	in.lists(&lists)
+	return cmp.Or(in.Config.Validate(), lists.Err(), read.ValidateMixed("Objects", in.Objects))
 }

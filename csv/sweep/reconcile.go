@@ -52,13 +52,9 @@ func Reconcile(in Input) (Outcome, error) {
 }
 
 func decide(in *Input) (res olmcore.Result) {
-	unread := slices.Concat(
-		read.Missing(in.ClusterServiceVersions, "ClusterServiceVersions"),
-		read.Missing(in.OperatorGroups, "OperatorGroups"),
-		read.Missing(in.InstallPlans, "InstallPlans"),
-		read.Missing(in.Namespaces, "Namespaces"),
-		read.Missing(in.Objects, read.OwnedList(in.Unread)),
-	)
+	lists := olmcore.UnreadLists()
+	in.lists(&lists)
+	unread := slices.Concat(lists.Unread(), read.Missing(in.Objects, read.OwnedList(in.Unread)))
 	say := func(reason string, target olmcore.Ref, path, format string, args ...any) {
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, reason, target, path, format, args...))
 	}

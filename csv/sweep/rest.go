@@ -61,10 +61,11 @@ func (r *Rest) same(in *Input) bool {
 	return same
 }
 
+// coverOwners covers the configuration and the owners.
 func (in *Input) coverOwners(c olmcore.Coverage) olmcore.Coverage {
+	owners := olmcore.CoverLists(c)
+	in.owners(&owners)
+	c = owners.Coverage()
 	in.Config.Cover(&c)
-	olmcore.CoverObjects(&c, in.ClusterServiceVersions)
-	olmcore.CoverObjects(&c, in.OperatorGroups)
-	olmcore.CoverObjects(&c, in.InstallPlans)
 	return c
 }

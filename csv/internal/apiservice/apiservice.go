@@ -9,58 +9,26 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Source contains the data for the functions of this package. The caller has read all lists that the called function
-// needs. If a list in Objects is incomplete, nothing is concluded from it.
+// Source is what the decisions about APIServices depend on.
 type Source struct {
-	CSV *owned.CSV
-	// Account is the ServiceAccount that the writes are made with. Nil means the controller.
-	Account *corev1.ObjectReference
-	// IsConfined is true if the OperatorGroup names a ServiceAccount, also if its status does not confirm the account yet.
-	IsConfined bool
-	Now        time.Time
-	// Neighbours contains the other original CSVs of the namespace.
-	Neighbours []*owned.CSV
-	// Relatives contains the Neighbours in the same upgrade chain.
-	Relatives sets.Set[*owned.CSV]
-	// APIServices contains the APIServices that the CSV owns, those whose owner labels name it, and all of the API
-	// groups that it serves.
-	APIServices []*apiregistrationv1.APIService
-	// Definitions contains the CustomResourceDefinitions of these API groups.
-	Definitions []*apiextensionsv1.CustomResourceDefinition
-	// PackageServerNamespaces contains the namespaces whose operators may serve the API group PackageGroup.
-	PackageServerNamespaces []string
-	Objects                 *serving.Objects
-	Deployments             []*appsv1.Deployment
-	// ServiceAccounts contains the ServiceAccounts of the Deployments.
-	ServiceAccounts []*corev1.ServiceAccount
-	ServedAPIs      olmcore.Observed[schema.GroupVersionKind]
-	// Config is the spec.config of the Subscription of the CSV, or nil if there is none.
-	Config *v1alpha1.SubscriptionConfig
-	// Memory caches inspections of certificates. Optional.
-	Memory *certificate.Memory
-	// Backends is a backend.Plan. Nil means that no Deployment has a certificate.
+	observed.Operator
+	// Backends is a backend.Plan. If it is nil, no Deployment has a certificate.
 	Backends interface {
-		// Trust returns the caBundle that a client of a Deployment should have. have is its present caBundle, nil if it has
-		// none. If the result is nil, the client must not be created yet.
+		// Trust returns the bundle that a client of a Deployment should have. have is its current bundle, nil if it has
+		// none. The result is nil while there is no certificate.
 		Trust(deployment string, have []byte) []byte
 	}
 }

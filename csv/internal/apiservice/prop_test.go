@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/csv/internal/apiservice"
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake/gen"
 	"github.com/olmcore/olm/fake/invariant"
@@ -49,11 +50,11 @@ func inputOf(s apiservice.Source) input {
 }
 
 func (in *input) source() apiservice.Source {
-	return apiservice.Source{
+	return apiservice.Source{Backends: in.Bundles, Operator: observed.Operator{
 		Now: in.Now, CSV: in.CSV, Neighbours: in.Neighbours, APIServices: in.APIServices, Definitions: in.Definitions, Objects: &in.Serving,
 		Deployments:     in.Deployments,
-		ServiceAccounts: in.ServiceAccounts, ServedAPIs: in.ServedAPIs, Backends: in.Bundles,
-	}
+		ServiceAccounts: in.ServiceAccounts, ServedAPIs: in.ServedAPIs,
+	}}
 }
 
 // decided is everything that a Source says, as one Result.

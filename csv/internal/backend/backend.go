@@ -7,15 +7,19 @@ package backend
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/internal/chain"
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -29,24 +33,12 @@ type Client struct {
 	Missing bool
 }
 
-// Source contains the data for Of.
+// Source is what the decisions about certificates depend on.
 type Source struct {
-	CSV *owned.CSV
-	// Account is the ServiceAccount that objects are installed with. Nil means the controller.
-	Account *corev1.ObjectReference
-	Now     time.Time
-	Objects *serving.Objects
-	// Deployments contains the live Deployments of the namespace.
-	Deployments []*appsv1.Deployment
-	// Neighbours contains other CSVs of the namespace. Their objects are not taken over, unless the CSV is in
-	// Relatives: the CSVs that it replaces or that replace it.
-	Neighbours []*owned.CSV
-	Relatives  sets.Set[*owned.CSV]
-	// Clients contains all clients of the Services, of this CSV and of other versions of its namespace.
+	observed.Operator
+	// Clients contains all webhooks and APIServices that call the Services, of this CSV or of another version in its
+	// namespace.
 	Clients []Client
-	Issued  []certificate.Issued
-	// Memory is Plan.Memory of an earlier call. Optional.
-	Memory *certificate.Memory
 }
 
 // Plan contains the requests and writes for all Deployments of a CSV that the API server calls.
@@ -109,12 +101,8 @@ func Of(s Source) (p Plan) {
 		}
 		services[ServiceName(name)] = name
 		p.Renew = cmp.Or(p.Renew, r.renew())
-		if at := r.health.RenewAt; !at.IsZero() && (p.RenewAt.IsZero() || at.Before(p.RenewAt)) {
-			p.RenewAt = at
-		}
-		if wait := r.waits(); wait > 0 && (p.Wait == 0 || wait < p.Wait) {
-			p.Wait = wait
-		}
+		p.RenewAt = earlier(p.RenewAt, r.health.RenewAt)
+		p.Wait = olmcore.Nearest(p.Wait, r.waits())
 		if request, needed := r.request(); needed && !r.isIssued {
 			p.Requests = append(p.Requests, request)
 		}
@@ -136,6 +124,14 @@ func Of(s Source) (p Plan) {
 		p.Install = append(p.Install, objects...)
 	}
 	return p
+}
+
+// earlier returns the earlier of two times. The zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Trust returns the caBundle that a client of a Deployment should have. have is its present caBundle, nil if it has
@@ -165,4 +161,280 @@ func (p Plan) Hash(deployment string) string {
 		return certificate.Hash(r.current.CAPEM)
 	}
 	return ""
+}
+
+// rotation is what is known of the certificate of one Deployment.
+type rotation struct {
+	*Source
+	record
+	deployment string
+	hosts      []string
+	secret     *corev1.Secret     // nil: there is none
+	live       *appsv1.Deployment // nil: there is none
+	// health is that of the current certificate, nextHealth that of the next.
+	health, nextHealth certificate.Health
+	// issued is what was issued for the Deployment and is good, else there is a problem with what was, if anything.
+	issued       certificate.Certificate
+	isIssued     bool
+	issueProblem string
+	// clients are the bundles, each once, of those that exist and trust anything; missing: one does not exist that
+	// shall.
+	clients []certificate.Bundle
+	missing bool
+	// wanted is what clients shall trust, by what they trust now.
+	wanted map[string][]byte
+}
+
+func (s *Source) rotationOf(deployment string) *rotation {
+	service := ServiceName(deployment)
+	r := &rotation{Source: s, deployment: deployment, hosts: certificate.Hosts(service, s.CSV.Namespace)}
+	r.secret, _ = owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, CertificateName(deployment))
+	r.live, _ = owned.Find(s.Deployments, s.CSV.Namespace, deployment)
+	r.record = recordOf(r.secret, s.Memory)
+	r.health = s.Memory.Inspect(r.current, r.hosts, s.Now)
+	r.nextHealth = s.Memory.Inspect(r.next, r.hosts, s.Now)
+	r.issued, r.issueProblem, r.isIssued = r.inspectIssued()
+	r.wanted = map[string][]byte{"": r.bundle(nil, s.Now)}
+	for _, c := range s.Clients {
+		if c.Service != service {
+			continue
+		}
+		r.missing = r.missing || c.Missing
+		if _, known := r.wanted[string(c.Bundle)]; known || c.Missing {
+			continue // most trust the same
+		}
+		r.wanted[string(c.Bundle)] = r.bundle(c.Bundle, s.Now)
+		if b := r.memory.Bundle(c.Bundle); len(b) > 0 {
+			r.clients = append(r.clients, b)
+		}
+	}
+	return r
+}
+
+// request asks for a certificate unless the current one is good, or the next one is there.
+func (r *rotation) request() (request certificate.Request, needed bool) {
+	if r.health.Problem == "" || r.nextHealth.Problem == "" {
+		return certificate.Request{}, false
+	}
+	return certificate.Request{
+		Deployment: r.deployment, Namespace: r.CSV.Namespace, Service: ServiceName(r.deployment), Hosts: r.hosts,
+		NotBefore: r.Now.Add(-certificate.Backdated), NotAfter: r.Now.Add(certificate.Validity), Owner: olmcore.OwnerReferenceTo(r.CSV),
+	}, true
+}
+
+// waits returns how long the next certificate has to wait for the caches of API servers; 0 when it does not, or not
+// only.
+func (r *rotation) waits() time.Duration {
+	if !r.serves() || r.trustedSince.IsZero() || r.trustedSince.After(r.Now) || r.nextHealth.Problem != "" || !r.mayFollow() {
+		return 0
+	}
+	return max(0, r.trustedSince.Add(TrustGrace).Sub(r.Now))
+}
+
+// renew says why the certificate must be replaced, or that it is being replaced; empty when all is well.
+func (r *rotation) renew() string {
+	switch {
+	case r.startsLater():
+		return ""
+	case r.health.Problem != "":
+		return fmt.Sprintf("deployment %s: %s", r.deployment, r.health.Problem)
+	case !r.next.IsEmpty():
+		return fmt.Sprintf("deployment %s: the next certificate is not in use yet", r.deployment)
+	}
+	return ""
+}
+
+// obstacle names what keeps a certificate from being written; empty for nothing.
+func (r *rotation) obstacle() string {
+	if r.secret != nil && !isClaimable(r.secret) {
+		return fmt.Sprintf("secret %s exists and is not managed by an operator", r.secret.Name)
+	}
+	if r.secret != nil && r.secret.Immutable != nil && *r.secret.Immutable {
+		return fmt.Sprintf("secret %s is immutable", r.secret.Name)
+	}
+	if other := r.holder(); other != nil {
+		return fmt.Sprintf("secret %s is owned by ClusterServiceVersion %s", r.secret.Name, other.Name)
+	}
+	if _, needed := r.request(); !needed {
+		return ""
+	}
+	return r.issueProblem
+}
+
+// holder returns the operator beside the CSV that serves with the Secret, nil for none: names of Deployments that
+// differ may lead to the same Service. All the rest belongs to who has the Secret, so two of them never take it in
+// turns.
+func (r *rotation) holder() *owned.CSV {
+	if r.secret == nil || r.isOwned() {
+		return nil
+	}
+	isNamed := func(deployment string) bool { return CertificateName(deployment) == r.secret.Name }
+	i := slices.IndexFunc(r.Neighbours, func(other *owned.CSV) bool {
+		return olmcore.OwnedBy(r.secret, other.UID) && chain.IsNeighbour(r.CSV, other) && other.DeletionTimestamp == nil &&
+			!r.Relatives.Has(other) && slices.ContainsFunc(Names(other), isNamed)
+	})
+	if i < 0 {
+		return nil
+	}
+	return r.Neighbours[i]
+}
+
+// trusted are all authorities that clients trust and that have not expired.
+func (r *rotation) trusted() (all certificate.Bundle) {
+	for _, c := range r.clients {
+		all = all.With(c)
+	}
+	return all.Without(func(a certificate.Authority) bool { return a.HasExpired(r.Now) })
+}
+
+// mayFollow reports whether Pods may serve with the next certificate: all clients trust it. One that does not exist may
+// be in the making, by one who does not know of the next, so it is waited for while there is something to lose.
+func (r *rotation) mayFollow() bool {
+	next := r.authorities(r.next.CAPEM)
+	distrusts := func(c certificate.Bundle) bool { return !c.Trusts(next) }
+	return !slices.ContainsFunc(r.clients, distrusts) && !(r.missing && r.health.Valid && r.serves())
+}
+
+// serves reports whether Pods may run that mount the certificate, also where the annotation of their template was lost.
+func (r *rotation) serves() bool {
+	return r.live != nil && (r.live.Spec.Template.Annotations[annotationCAHash] != "" || hasVolume(&r.live.Spec.Template.Spec, CertificateName(r.deployment)))
+}
+
+// isRolledOut reports whether all Pods serve with the current certificate.
+func (r *rotation) isRolledOut() bool {
+	if r.live == nil || r.live.DeletionTimestamp != nil || len(r.current.CAPEM) == 0 {
+		return false
+	}
+	annotations, status := r.live.Spec.Template.Annotations, &r.live.Status
+	return annotations[annotationCAHash] == certificate.Hash(r.current.CAPEM) && annotations[annotationCertHash] == r.certHash &&
+		status.ObservedGeneration >= r.live.Generation && status.UpdatedReplicas == status.Replicas &&
+		(status.TerminatingReplicas == nil || *status.TerminatingReplicas == 0)
+}
+
+// mayMakeClients reports whether a client that trusts what is in use trusts all Pods.
+func (r *rotation) mayMakeClients() bool {
+	return r.isOwned() && r.health.Valid && (!r.unknown || r.isRolledOut())
+}
+
+func (r *rotation) isOwned() bool { return r.secret != nil && olmcore.OwnedBy(r.secret, r.CSV.UID) }
+
+// inspectIssued returns what was issued for the Deployment, and what is wrong with it.
+func (r *rotation) inspectIssued() (c certificate.Certificate, problem string, ok bool) {
+	for _, i := range r.Issued {
+		if i.Deployment != r.deployment {
+			continue
+		}
+		if problem = r.Memory.Inspect(i.Certificate, r.hosts, r.Now).Problem; problem == "" {
+			return i.Certificate, "", true
+		}
+		problem = fmt.Sprintf("the certificate that was issued for deployment %s is not good: %s", r.deployment, problem)
+	}
+	return certificate.Certificate{}, problem, false
+}
+
+// step is the next one on the way from a certificate to the following one; none when there is nothing to do, or
+// something to wait for. What was issued becomes the next certificate, and that the current one when all clients trust
+// it.
+func (r *rotation) step() (after record, why string) {
+	_, needed := r.request()
+	switch {
+	case r.secret != nil && r.nextHealth.Problem == "" && r.mayFollow():
+		return r.follow()
+	case needed && r.isIssued:
+		after = r.followed(r.issued)
+		if !r.health.Valid {
+			after = after.remembering(r.trusted())
+			after.unknown = after.unknown || r.serves() && !after.knows(r.live.Spec.Template.Annotations[annotationCAHash])
+		}
+		return after, r.health.Problem
+	case r.health.Problem == "" && r.nextHealth.Problem != "" && !r.next.IsEmpty():
+		after = r.record
+		after.next, after.trustedSince = certificate.Certificate{}, time.Time{}
+		return after, "the next certificate of deployment " + r.deployment + " is not good, and none is needed"
+	case !r.trustedSince.IsZero():
+		after = r.record
+		after.trustedSince = time.Time{}
+		return after, "not all clients trust the next certificate of deployment " + r.deployment
+	}
+	return r.record, ""
+}
+
+// cacheGrace is how old the caches may be through which API servers learn of a client's bundle.
+const cacheGrace = 10 * time.Second
+
+// TrustGrace is the time that all clients must have trusted the next certificate before Pods serve with it. It includes
+// the tolerance for clocks, because another manager may have recorded the start. Recorded times have no fraction of a
+// second.
+const TrustGrace = cacheGrace + olmcore.ClockTolerance + time.Second
+
+// follow makes the next certificate, which all clients trust, the current one. Where Pods serve with another it notes
+// when it found that they do, and waits.
+func (r *rotation) follow() (after record, why string) {
+	why = "all clients trust the next certificate of deployment " + r.deployment
+	switch since := r.trustedSince; {
+	case r.serves() && (since.IsZero() || since.After(r.Now)):
+		after = r.record
+		after.trustedSince = r.Now.Truncate(time.Second)
+		return after, why + " from now on"
+	case r.waits() > 0:
+		return r.record, ""
+	}
+	return r.promoted(r.trusted()), why
+}
+
+// knows reports whether the authority with a hash is among those in use; the one of no hash is not known.
+func (r record) knows(hash string) bool {
+	return hash != "" && (certificate.Hash(r.current.CAPEM) == hash ||
+		slices.ContainsFunc(r.previous, func(a certificate.Authority) bool { return certificate.Hash(a.PEM) == hash }))
+}
+
+// install brings the Secret a step further, and makes it the CSV's.
+func (r *rotation) install() olmcore.Action {
+	after, why := r.step()
+	if r.secret == nil {
+		if why == "" {
+			return nil
+		}
+		o := &corev1.Secret{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: r.meta(CertificateName(r.deployment)),
+			Type: corev1.SecretTypeTLS,
+		}
+		after.writeTo(o)
+		return r.create(o, ReasonCertificate, why)
+	}
+	meta, claimed := r.claimed(r.secret.ObjectMeta)
+	if why == "" && !claimed && meta.Annotations[annotationCAHash] == certificate.Hash(r.current.CAPEM) {
+		return nil
+	}
+	o := r.secret.DeepCopy()
+	o.ObjectMeta = meta
+	switch {
+	case why != "":
+		after.writeTo(o)
+		return r.update(r.secret, o, ReasonCertificate, why)
+	case claimed:
+		return r.update(r.secret, o, ReasonInstall, "secret "+o.Name+" goes with this version")
+	}
+	r.writeTo(o)
+	return r.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" is that of another authority")
+}
+
+// settle forgets what was needed while one certificate followed another.
+func (r *rotation) settle() olmcore.Action {
+	after, changed := r.settled(r.trusted())
+	if !changed || !r.isOwned() || !r.isRolledOut() {
+		return nil
+	}
+	o := r.secret.DeepCopy()
+	after.writeTo(o)
+	return r.update(r.secret, o, ReasonSettled, "all Pods of deployment "+r.deployment+" serve with the same certificate")
+}
+
+// startsLater reports whether the renewal has not begun and must wait until every clock within olmcore.ClockTolerance
+// finds the certificate due. Otherwise a manager with a slow clock would end each installation that the other one
+// begins.
+func (r *rotation) startsLater() bool {
+	phase := r.CSV.Status.Phase
+	isInstalling := phase == v1alpha1.CSVPhaseInstallReady || phase == v1alpha1.CSVPhaseInstalling
+	return !isInstalling && r.health.Valid && r.next.IsEmpty() && r.Now.Before(r.health.RenewAt.Add(olmcore.ClockTolerance))
 }

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
-	appsv1 "k8s.io/api/apps/v1"
 )
 
 // Names returns the sorted names of the Deployments that the API server calls. These are the Deployments of the install

@@ -52,7 +52,8 @@ type record struct {
 	retired []string
 	// unknown: Pods may serve with an authority that is not among these.
 	unknown bool
-	// trustedSince is since when all clients trust the next certificate, zero while that is not known or does not matter.
+	// trustedSince is since when all clients trust the next certificate, zero while that is not known or does not
+	// matter.
 	trustedSince time.Time
 	// certHash goes into the Pod template where the authority does not tell the certificate from the one before.
 	certHash string

@@ -48,12 +48,8 @@ func (p Plan) Upkeep() (u Upkeep) {
 			continue
 		}
 		u.Keeps = true
-		if at := r.health.RenewAt; !at.IsZero() && (u.RenewAt.IsZero() || at.Before(u.RenewAt)) {
-			u.RenewAt = at
-		}
-		if wait := r.waits(); wait > 0 && (u.Wait == 0 || wait < u.Wait) {
-			u.Wait = wait
-		}
+		u.RenewAt = earlier(u.RenewAt, r.health.RenewAt)
+		u.Wait = olmcore.Nearest(u.Wait, r.waits())
 		if request, needed := r.request(); needed && !r.isIssued && !r.startsLater() {
 			u.Requests, u.Problem = append(u.Requests, request), cmp.Or(u.Problem, r.issueProblem)
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
@@ -111,7 +112,7 @@ type write struct {
 
 // pass is what a manager with a view of the world does.
 func (w *world) pass(s state) (writes []write, plan backend.Plan) {
-	source := backend.Source{CSV: s.version, Now: w.now.Add(w.skew), Objects: &serving.Objects{}}
+	source := backend.Source{Operator: observed.Operator{CSV: s.version, Now: w.now.Add(w.skew), Objects: &serving.Objects{}}}
 	if s.secret != nil {
 		source.Objects.Secrets = olmcore.Found(s.secret)
 	}

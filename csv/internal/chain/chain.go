@@ -45,30 +45,17 @@ func IsNeighbour(self, other *owned.CSV) bool {
 
 // Of returns the position of a CSV in its upgrade chain. CSVs in others that are not its neighbours are ignored.
 func Of(self *owned.CSV, others []*owned.CSV) Chain {
-	members, named := []*owned.CSV{self}, map[string]*owned.CSV{self.Name: self}
+	members := []*owned.CSV{self}
 	for _, o := range others {
 		if IsNeighbour(self, o) {
-			members, named[o.Name] = append(members, o), o
+			members = append(members, o)
 		}
 	}
 	if len(members) == 1 {
 		return Chain{}
 	}
-	predecessor, successors := map[*owned.CSV]*owned.CSV{}, map[*owned.CSV][]*owned.CSV{}
-	for _, v := range members {
-		if p := named[v.Spec.Replaces]; p != nil && p != v {
-			predecessor[v] = p
-		}
-	}
-	inCycle := cutCycles(self, members, predecessor)
-	for _, v := range members {
-		if p := predecessor[v]; p != nil {
-			successors[p] = append(successors[p], v)
-		}
-	}
-	for _, list := range successors {
-		slices.SortFunc(list, comparePreference)
-	}
+	predecessor, inCycle := predecessors(self, members)
+	successors := successorsOf(members, predecessor)
 	c := Chain{Predecessor: predecessor[self], InCycle: inCycle, Descendants: slices.Clone(successors[self])}
 	for i := 0; i < len(c.Descendants); i++ {
 		c.Descendants = append(c.Descendants, successors[c.Descendants[i]]...)
@@ -78,15 +65,49 @@ func Of(self *owned.CSV, others []*owned.CSV) Chain {
 		c.Relatives.Insert(p)
 	}
 	c.Followed = slices.ContainsFunc(c.Descendants, isLiveSucceeded)
-	if i := slices.IndexFunc(c.Descendants, hasBegun); i >= 0 {
-		c.TakenOver = c.Descendants[i]
-	}
-	if i := slices.IndexFunc(successors[self], func(s *owned.CSV) bool {
+	c.TakenOver = first(c.Descendants, hasBegun)
+	c.Successor = first(successors[self], func(s *owned.CSV) bool {
 		return s.DeletionTimestamp == nil || isSucceeded(s) && slices.ContainsFunc(successors[s], isLiveSucceeded)
-	}); i >= 0 {
-		c.Successor = successors[self][i]
-	}
+	})
 	return c
+}
+
+// first returns the first CSV that passes a test, or nil.
+func first(list []*owned.CSV, test func(*owned.CSV) bool) *owned.CSV {
+	if i := slices.IndexFunc(list, test); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
+
+// predecessors returns the CSV that each member replaces, without cycles, and whether self was part of a cycle.
+func predecessors(self *owned.CSV, members []*owned.CSV) (predecessor map[*owned.CSV]*owned.CSV, inCycle bool) {
+	named := make(map[string]*owned.CSV, len(members))
+	for _, v := range members {
+		named[v.Name] = v
+	}
+	predecessor = map[*owned.CSV]*owned.CSV{}
+	for _, v := range members {
+		if p := named[v.Spec.Replaces]; p != nil && p != v {
+			predecessor[v] = p
+		}
+	}
+	inCycle = cutCycles(self, members, predecessor)
+	return predecessor, inCycle
+}
+
+// successorsOf returns the CSVs that replace each member, the preferred one first.
+func successorsOf(members []*owned.CSV, predecessor map[*owned.CSV]*owned.CSV) map[*owned.CSV][]*owned.CSV {
+	successors := map[*owned.CSV][]*owned.CSV{}
+	for _, v := range members {
+		if p := predecessor[v]; p != nil {
+			successors[p] = append(successors[p], v)
+		}
+	}
+	for _, list := range successors {
+		slices.SortFunc(list, comparePreference)
+	}
+	return successors
 }
 
 // cutCycles takes the edge of its oldest CSV from each cycle, and reports whether self is on one.

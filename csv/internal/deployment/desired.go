@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -28,16 +29,11 @@ const labelSpecHash = "olm.deployment-spec-hash"
 // ConditionVariable is the environment variable that names the OperatorCondition of an operator to its containers.
 const ConditionVariable = "OPERATOR_CONDITION_NAME"
 
-// Source contains the data from which the Deployments of a CSV are computed.
+// Source is what the decisions about Deployments depend on.
 type Source struct {
-	CSV *owned.CSV
-	// Config is the spec.config of the Subscription of the CSV, or nil if there is none.
-	Config *v1alpha1.SubscriptionConfig
-	// ProxyEnv and ExcludedAnnotations are the fields of csv.Config with these names.
-	ProxyEnv            []corev1.EnvVar
-	ExcludedAnnotations []string
-	// Mount adds the certificate of a Deployment that serves webhooks or APIs to its spec. It returns false if the
-	// certificate does not exist yet. Then the desired Deployment is not known.
+	observed.Operator
+	// Mount mounts the certificate of a Deployment that needs one, and reports whether it has one. Before that, the
+	// desired Deployment is not known.
 	Mount func(deployment string, spec *appsv1.DeploymentSpec) bool
 }
 
@@ -163,8 +159,8 @@ const (
 
 // Health returns the state of the first Deployment of the strategy that is not Healthy, and why. It returns Healthy and
 // an empty string if all are Healthy.
-func (s Source) Health(deployments []*appsv1.Deployment) (state State, why string) {
-	live := owned.ByName(deployments, s.CSV.Namespace)
+func (s Source) Health() (state State, why string) {
+	live := owned.ByName(s.Deployments, s.CSV.Namespace)
 	specs := s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
 	for i := range specs {
 		d := live[specs[i].Name]

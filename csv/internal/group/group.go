@@ -275,17 +275,14 @@ func Intersect(a, b *operatorsv1.OperatorGroup) bool {
 		slices.ContainsFunc(a.Status.Namespaces, func(namespace string) bool { return watches(b, namespace) })
 }
 
-// Unsupported returns why the install modes of a CSV do not support the targets of its OperatorGroup, or an empty
-// string if they do.
+// Unsupported returns why the install modes of a CSV do not allow it to watch the targets of its OperatorGroup. It is
+// empty if they do.
 //
 // Source: operator-framework/api pkg/operators/v1alpha1, InstallModeSet.Supports.
 func Unsupported(c *owned.CSV, t Targets) string {
 	supports := func(mode v1alpha1.InstallModeType) bool {
 		i := slices.IndexFunc(c.Spec.InstallModes, func(m v1alpha1.InstallMode) bool { return m.Type == mode })
 		return i >= 0 && c.Spec.InstallModes[i].Supported
-	}
-	unsupported := func(mode v1alpha1.InstallModeType, what string) string {
-		return fmt.Sprintf("%s InstallModeType not supported, cannot configure to watch %s", mode, what)
 	}
 	switch {
 	case len(t) == 0:
@@ -297,13 +294,22 @@ func Unsupported(c *owned.CSV, t Targets) string {
 	case len(t) == 1 && !t.All() && t[0] != c.Namespace && !supports(v1alpha1.InstallModeTypeSingleNamespace):
 		return unsupported(v1alpha1.InstallModeTypeSingleNamespace, "one namespace")
 	}
+	return unsupportedNamespace(c, t, supports(v1alpha1.InstallModeTypeOwnNamespace))
+}
+
+// unsupportedNamespace returns why one of the targets cannot be watched, although their number is supported.
+func unsupportedNamespace(c *owned.CSV, t Targets, supportsOwn bool) string {
 	for _, namespace := range t {
-		if namespace == c.Namespace && !supports(v1alpha1.InstallModeTypeOwnNamespace) {
+		switch {
+		case namespace == c.Namespace && !supportsOwn:
 			return unsupported(v1alpha1.InstallModeTypeOwnNamespace, "own namespace")
-		}
-		if namespace == metav1.NamespaceAll && len(t) > 1 {
+		case namespace == metav1.NamespaceAll && len(t) > 1:
 			return "operatorgroup has invalid selected namespaces, NamespaceAll found when |selected namespaces| > 1"
 		}
 	}
 	return ""
+}
+
+func unsupported(mode v1alpha1.InstallModeType, what string) string {
+	return fmt.Sprintf("%s InstallModeType not supported, cannot configure to watch %s", mode, what)
 }

@@ -4,14 +4,13 @@ package webhook
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion"
 
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/owned"
@@ -29,17 +28,6 @@ const (
 	mutatingKind   = "MutatingWebhookConfiguration"
 )
 
-// kindOf returns the kind of the configuration of a description, empty for a conversion.
-func kindOf(w *description) string {
-	switch w.Type {
-	case v1alpha1.ValidatingAdmissionWebhook:
-		return validatingKind
-	case v1alpha1.MutatingAdmissionWebhook:
-		return mutatingKind
-	}
-	return ""
-}
-
 // ConfigurationNames returns the names of the admission webhook configurations of a CSV, in the order of its
 // descriptions. Conversion webhooks have none.
 func ConfigurationNames(c *owned.CSV) (validating, mutating []string) {
@@ -54,17 +42,6 @@ func ConfigurationNames(c *owned.CSV) (validating, mutating []string) {
 	return validating, mutating
 }
 
-// nameOf is the name of the configuration of a description.
-//
-// Differs: OLM lets the API server choose a name, so that two managers, or one with a stale cache, make two.
-func nameOf(c *owned.CSV, w *description) string {
-	return w.GenerateName + "-" + olmcore.NameSuffix(10, c.Namespace, c.Name, string(c.UID), w.GenerateName, kindOf(w))
-}
-
-func keyOf(c *owned.CSV, w *description) olmcore.Key {
-	return olmcore.Key{Group: admissionregistrationv1.GroupName, Kind: kindOf(w), Name: nameOf(c, w)}
-}
-
 // unlabelled says which configuration of a CSV does not say what it was made from; empty when none. It is not deleted.
 func unlabelled(own []olmcore.Object) string {
 	for _, o := range own {
@@ -74,28 +51,6 @@ func unlabelled(own []olmcore.Object) string {
 	}
 	return ""
 }
-
-// removals delete the configurations of descriptions that are gone from the spec, once what is described now is sound
-// and exists: nothing goes unchecked in between.
-//
-// Differs: OLM keeps the configuration of a description that has changed its type.
-func (f *facts) removals() []olmcore.Action {
-	gone := slices.DeleteFunc(slices.Clone(f.own), func(o olmcore.Object) bool {
-		return f.isDescribed(f.from(o)) || f.from(o).generateName == ""
-	})
-	if len(gone) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(f.made)), isEmpty) {
-		return nil
-	}
-	var actions []olmcore.Action
-	for _, o := range gone {
-		actions = append(actions, olmcore.DeleteOf(o, olmcore.Cause{
-			Reason: ReasonRemovedFromSpec, Message: "ClusterServiceVersion " + f.CSV.Name + " does not describe webhook " + f.from(o).generateName + " any more",
-		}))
-	}
-	return actions
-}
-
-func isEmpty(list []olmcore.Object) bool { return len(list) == 0 }
 
 // admits reports whether the configuration of a description exists, calls the CSV, and is trusted.
 func (f *facts) admits(w *description) bool {
@@ -223,80 +178,6 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 	return u
 }
 
-// follow brings the bundles of a configuration in line with what they depend on. For one of this CSV it does the same
-// with the namespaces that it is called for, and with rules that an installation narrowed and that the CSV may have by
-// now.
-//
-// Differs: OLM writes the namespaces at installations alone, so that the webhooks of a CSV whose OperatorGroup is made
-// anew are called for none.
-func (f *facts) follow(o olmcore.Object) olmcore.Action {
-	after, why := withBundles(f, o)
-	selector, ok := f.namespaces()
-	if !ok || !slices.Contains(f.made[f.from(o)], o) {
-		return updateTo(f, o, after, why)
-	}
-	copied := func() olmcore.Object {
-		if after == o {
-			after = o.DeepCopyObject().(olmcore.Object)
-		}
-		return after
-	}
-	for i, h := range hooksOf(o) {
-		if !semantic.DeepEqual(cmp.Or(*h.selector, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
-			*hooksOf(copied())[i].selector, why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
-		}
-	}
-	if rules := widenedRules(f, o); rules != nil {
-		*hooksOf(copied())[0].rules, why = rules, " is not called for all that its ClusterServiceVersion may be asked about"
-	}
-	return updateTo(f, o, after, why)
-}
-
-// followBundles is follow for the caBundles alone.
-func followBundles(f *facts, o olmcore.Object) olmcore.Action {
-	after, why := withBundles(f, o)
-	return updateTo(f, o, after, why)
-}
-
-// withBundles returns a copy of a configuration with the caBundles that it needs, and the reason for the update. If it
-// has them already, withBundles returns the configuration itself and "".
-func withBundles(f *facts, o olmcore.Object) (after olmcore.Object, why string) {
-	after = o
-	for i, config := range f.calls(o) {
-		bundle := f.bundle(config.Service.Name, config.CABundle)
-		if bytes.Equal(bundle, config.CABundle) {
-			continue
-		}
-		if after == o {
-			after = o.DeepCopyObject().(olmcore.Object)
-		}
-		f.calls(after)[i].CABundle, why = bundle, doesNotTrust
-	}
-	return after, why
-}
-
-// updateTo returns the update of a configuration, nil if there is no reason for one.
-func updateTo(f *facts, o, after olmcore.Object, why string) olmcore.Action {
-	if why == "" {
-		return nil
-	}
-	u := olmcore.UpdateOf(o, after, olmcore.Cause{Reason: ReasonTrust, Message: olmcore.RefOf(o).Kind + " " + o.GetName() + why})
-	u.As = f.Account
-	return u
-}
-
-// calls returns where a configuration calls Deployments of this CSV.
-func (f *facts) calls(o olmcore.Object) []*admissionregistrationv1.WebhookClientConfig {
-	var configs []*admissionregistrationv1.WebhookClientConfig
-	for _, h := range hooksOf(o) {
-		service := h.clientConfig.Service
-		if service != nil && service.Namespace == f.CSV.Namespace && f.services[service.Name] != "" {
-			configs = append(configs, h.clientConfig)
-		}
-	}
-	return configs
-}
-
 // hook points to the fields of one webhook of a configuration that this package reads and writes.
 type hook struct {
 	clientConfig *admissionregistrationv1.WebhookClientConfig
@@ -319,4 +200,53 @@ func hooksOf(o olmcore.Object) (hooks []hook) {
 		}
 	}
 	return hooks
+}
+
+// semantic compares like equality.Semantic, but compares bundles as bytes instead of each byte by reflection.
+var semantic = conversion.EqualitiesOrDie(bytes.Equal)
+
+// webhooksOf returns a copy of the webhooks of a configuration with the defaults of the API server.
+func webhooksOf(o olmcore.Object) any {
+	switch o := o.DeepCopyObject().(type) {
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			w := &o.Webhooks[i]
+			setDefaults(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds,
+				w.ClientConfig.Service, w.Rules)
+		}
+		return o.Webhooks
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			w := &o.Webhooks[i]
+			setDefault(&w.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy)
+			setDefaults(&w.FailurePolicy, &w.MatchPolicy, &w.NamespaceSelector, &w.ObjectSelector, &w.TimeoutSeconds,
+				w.ClientConfig.Service, w.Rules)
+		}
+		return o.Webhooks
+	}
+	return nil
+}
+
+func setDefaults(
+	failure **admissionregistrationv1.FailurePolicyType, match **admissionregistrationv1.MatchPolicyType,
+	namespaces, objects **metav1.LabelSelector, timeout **int32,
+	service *admissionregistrationv1.ServiceReference, rules []admissionregistrationv1.RuleWithOperations,
+) {
+	setDefault(failure, admissionregistrationv1.Fail)
+	setDefault(match, admissionregistrationv1.Equivalent)
+	setDefault(namespaces, metav1.LabelSelector{})
+	setDefault(objects, metav1.LabelSelector{})
+	setDefault(timeout, 10)
+	if service != nil {
+		setDefault(&service.Port, defaultPort)
+	}
+	for i := range rules {
+		setDefault(&rules[i].Scope, admissionregistrationv1.AllScopes)
+	}
+}
+
+func setDefault[T any](field **T, value T) {
+	if *field == nil {
+		*field = new(value)
+	}
 }

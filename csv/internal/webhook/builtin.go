@@ -3,8 +3,6 @@
 package webhook
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -40,18 +38,4 @@ var builtIn = map[string]sets.Set[string]{
 	"scheduling.k8s.io":       sets.New("priorityclasses"),
 	"storage.k8s.io":          sets.New("csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"),
 	"storagemigration.k8s.io": sets.New("storageversionmigrations"),
-}
-
-// isInNamespaces reports whether an API group and an entry of a rule's resources can only name namespaced resources of
-// Kubernetes.
-func isInNamespaces(group, entry string) bool {
-	clusterScoped, known := builtIn[group]
-	resource := resourceOf(entry)
-	return known && resource != "*" && resource != namespaces && !clusterScoped.Has(resource)
-}
-
-// resourceOf returns the resource of an entry of a rule's resources without its subresource.
-func resourceOf(entry string) string {
-	resource, _, _ := strings.Cut(entry, "/")
-	return resource
 }

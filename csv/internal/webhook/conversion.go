@@ -44,36 +44,6 @@ func (f *facts) callsPredecessor(crd *apiextensionsv1.CustomResourceDefinition) 
 	return converter.Namespace == f.CSV.Namespace && converter.Name != f.CSV.Name || f.CSV.Status.Phase == v1alpha1.CSVPhaseInstalling
 }
 
-// clientConfig returns where a CRD makes the API server ask for conversions, nil for none.
-func clientConfig(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookClientConfig {
-	if crd == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter || crd.Spec.Conversion.Webhook == nil {
-		return nil
-	}
-	return crd.Spec.Conversion.Webhook.ClientConfig
-}
-
-// calledBy reports whether a conversion calls a Deployment of this CSV.
-func (f *facts) calledBy(config *apiextensionsv1.WebhookClientConfig) bool {
-	return config != nil && config.Service != nil && config.Service.Namespace == f.CSV.Namespace && f.services[config.Service.Name] != ""
-}
-
-// converted returns the CRDs of this CSV that its Deployments convert and that it may make trust them, sorted.
-func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
-	described := owned.OwnedCRDs(f.CSV)
-	for i := range f.CSV.Spec.WebhookDefinitions {
-		described.Insert(f.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
-	}
-	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, crd := range f.CRDs {
-		config := clientConfig(crd)
-		if described.Has(crd.Name) && crd.DeletionTimestamp == nil && f.calledBy(config) && mayFollow(f, crd) {
-			crds = append(crds, crd)
-		}
-	}
-	slices.SortFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
-	return crds
-}
-
 // notOurs returns why the conversion of a CRD may not be changed for this CSV, or "" if it may. It may if the CRD came
 // with this CSV, or if olmcore/converted-by allows it. If the OperatorGroup names no account, it also may if the CRD
 // came with other versions of the namespace alone: the next one may have brought the CRD, and waits for this one. It
@@ -184,26 +154,8 @@ func (f *facts) conversions() (actions []olmcore.Action, problem string) {
 	return actions, ""
 }
 
-// reverted takes the operator out of the CRDs that it was made to convert and that are described no more: it has no
-// certificate for them, and each read of their custom resources would fail.
-//
-// Differs: OLM leaves them as they are.
-func (s Source) reverted() (actions []olmcore.Action) {
-	described := sets.New[string]()
-	for i := range s.CSV.Spec.WebhookDefinitions {
-		described.Insert(s.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
-	}
-	for _, crd := range s.CRDs {
-		if !described.Has(crd.Name) && crd.DeletionTimestamp == nil && owned.IsConverter(s.CSV, crd) && backend.IsConverted(s.CSV, crd) {
-			actions = append(actions, olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
-				Reason: ReasonRemovedFromSpec, Message: "ClusterServiceVersion " + s.CSV.Name + " does not describe the conversion of CRD " + crd.Name + " any more",
-			}))
-		}
-	}
-	return actions
-}
-
-// conversion returns what makes a CRD convert as described, nil for nothing.
+// conversion returns the update that makes a CRD convert as described, or the problem that prevents it. Both are empty
+// if nothing is left to do.
 func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name string, w *description) (olmcore.Action, string) {
 	switch {
 	case crd == nil:
@@ -213,11 +165,7 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	case crd.Spec.PreserveUnknownFields:
 		return nil, "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion"
 	}
-	var have []byte
-	if config := clientConfig(crd); f.calledBy(config) && config.Service.Name == backend.ServiceName(w.DeploymentName) {
-		have = config.CABundle
-	}
-	want := f.desiredConversion(w, have)
+	want := f.desiredConversion(w, conversionBundle(f, crd, w))
 	if want.Webhook.ClientConfig.CABundle == nil {
 		return nil, "" // not to be made yet
 	}
@@ -240,6 +188,15 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	return olmcore.UpdateOf(crd, after, olmcore.Cause{
 		Reason: ReasonInstall, Message: "CRD " + name + " is not converted as ClusterServiceVersion " + f.CSV.Name + " describes it",
 	}), ""
+}
+
+// conversionBundle returns the caBundle of a CRD if it calls the Deployment of a description. Otherwise it is empty.
+func conversionBundle(f *facts, crd *apiextensionsv1.CustomResourceDefinition, w *description) []byte {
+	config := clientConfig(crd)
+	if f.calledBy(config) && config.Service.Name == backend.ServiceName(w.DeploymentName) {
+		return config.CABundle
+	}
+	return nil
 }
 
 func (f *facts) desiredConversion(w *description, have []byte) *apiextensionsv1.CustomResourceConversion {

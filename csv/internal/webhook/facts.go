@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/olmcore/olm/csv/certificate"
@@ -136,4 +137,68 @@ func (f *facts) trusts(service string, have []byte) bool {
 	}
 	bundle := certificate.ParseBundle(want)
 	return slices.ContainsFunc(certificate.ParseBundle(have), func(a certificate.Authority) bool { return bundle.Has(a.ID) })
+}
+
+// kindOf returns the kind of the configuration of a description, empty for a conversion.
+func kindOf(w *description) string {
+	switch w.Type {
+	case v1alpha1.ValidatingAdmissionWebhook:
+		return validatingKind
+	case v1alpha1.MutatingAdmissionWebhook:
+		return mutatingKind
+	}
+	return ""
+}
+
+// nameOf is the name of the configuration of a description.
+//
+// Differs: OLM lets the API server choose a name, so that two managers, or one with a stale cache, make two.
+func nameOf(c *owned.CSV, w *description) string {
+	return w.GenerateName + "-" + olmcore.NameSuffix(10, c.Namespace, c.Name, string(c.UID), w.GenerateName, kindOf(w))
+}
+
+func keyOf(c *owned.CSV, w *description) olmcore.Key {
+	return olmcore.Key{Group: admissionregistrationv1.GroupName, Kind: kindOf(w), Name: nameOf(c, w)}
+}
+
+// calls returns where a configuration calls Deployments of this CSV.
+func (f *facts) calls(o olmcore.Object) []*admissionregistrationv1.WebhookClientConfig {
+	var configs []*admissionregistrationv1.WebhookClientConfig
+	for _, h := range hooksOf(o) {
+		service := h.clientConfig.Service
+		if service != nil && service.Namespace == f.CSV.Namespace && f.services[service.Name] != "" {
+			configs = append(configs, h.clientConfig)
+		}
+	}
+	return configs
+}
+
+// clientConfig returns where a CRD makes the API server ask for conversions, nil for none.
+func clientConfig(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookClientConfig {
+	if crd == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter || crd.Spec.Conversion.Webhook == nil {
+		return nil
+	}
+	return crd.Spec.Conversion.Webhook.ClientConfig
+}
+
+// calledBy reports whether a conversion calls a Deployment of this CSV.
+func (f *facts) calledBy(config *apiextensionsv1.WebhookClientConfig) bool {
+	return config != nil && config.Service != nil && config.Service.Namespace == f.CSV.Namespace && f.services[config.Service.Name] != ""
+}
+
+// converted returns the CRDs of this CSV that its Deployments convert and that it may make trust them, sorted.
+func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
+	described := owned.OwnedCRDs(f.CSV)
+	for i := range f.CSV.Spec.WebhookDefinitions {
+		described.Insert(f.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, crd := range f.CRDs {
+		config := clientConfig(crd)
+		if described.Has(crd.Name) && crd.DeletionTimestamp == nil && f.calledBy(config) && mayFollow(f, crd) {
+			crds = append(crds, crd)
+		}
+	}
+	slices.SortFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
+	return crds
 }

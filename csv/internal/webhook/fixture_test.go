@@ -23,6 +23,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/webhook"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
@@ -124,7 +125,8 @@ func crd(name string, changes ...func(crd *definition)) *definition {
 // source has the operator's webhooks to install: its Deployment has a certificate, and nothing calls it.
 func source(c *v1alpha1.ClusterServiceVersion, objects ...olmcore.Object) webhook.Source {
 	s := webhook.Source{
-		CSV: c, Group: group(operatorsv1.OperatorGroupSpec{}), Objects: &serving.Objects{}, Backends: backends{"cool": first},
+		Operator: observed.Operator{CSV: c, Group: group(operatorsv1.OperatorGroupSpec{}), Objects: &serving.Objects{}},
+		Backends: backends{"cool": first},
 	}
 	s.Objects.ValidatingWebhookConfigurations.Complete, s.Objects.MutatingWebhookConfigurations.Complete = true, true
 	observe(&s, objects...)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/olmcore/olm/csv/certificate"
 	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/csv/internal/webhook"
 	"github.com/olmcore/olm/csv/serving"
 	"github.com/olmcore/olm/fake"
@@ -38,13 +39,14 @@ func listed[T olmcore.Object](t *testing.T, c *fake.Cluster) olmcore.Observed[T]
 
 // pass returns what one look at the cluster leads to.
 func (m *manager) pass(t *testing.T) ([]olmcore.Action, webhook.Source) {
-	s := webhook.Source{CSV: m.csv, Group: csvtest.Group(), Objects: &serving.Objects{
+	s := webhook.Source{Operator: observed.Operator{CSV: m.csv, Group: csvtest.Group(), Objects: &serving.Objects{
 		Services: listed[*corev1.Service](t, m.cluster), Secrets: listed[*corev1.Secret](t, m.cluster), Roles: listed[*rbacv1.Role](t, m.cluster),
 		RoleBindings: listed[*rbacv1.RoleBinding](t, m.cluster), ClusterRoleBindings: listed[*rbacv1.ClusterRoleBinding](t, m.cluster),
 		ValidatingWebhookConfigurations: listed[*validatingConfiguration](t, m.cluster), MutatingWebhookConfigurations: listed[*mutatingConfiguration](t, m.cluster),
-	}}
+	}}}
 	s.CRDs = listed[*definition](t, m.cluster).Items
-	from := backend.Source{CSV: m.csv, Now: m.cluster.Now(), Objects: s.Objects, Clients: s.Clients()}
+	from := backend.Source{Operator: s.Operator, Clients: s.Clients()}
+	from.Now = m.cluster.Now()
 	plan := backend.Of(from)
 	if len(plan.Requests) > 0 {
 		m.issued++

@@ -39,12 +39,12 @@ func isRestricted(f *facts) bool {
 type judged struct {
 	// rules are those of a new configuration. A refused rule is not among them.
 	rules []rule
-	// refused is the index of the first rule that prevents a new configuration, and why says what is wrong with it. why is
-	// empty if no rule does.
+	// refused is the index of the first rule that prevents a new configuration, and why says what is wrong with it. why
+	// is empty if no rule does.
 	refused int
 	why     string
-	// mayReachClusterScoped is true if the described rules may match cluster-scoped objects that the field rules does not
-	// match.
+	// mayReachClusterScoped is true if the described rules may match cluster-scoped objects that the field rules does
+	// not match.
 	mayReachClusterScoped bool
 	// unrecorded are the cluster-scoped CRDs that the rules and the CSV name and that are not the CSV's, sorted.
 	unrecorded []string
@@ -409,4 +409,18 @@ func widenedRules(f *facts, o olmcore.Object) []rule {
 		return nil
 	}
 	return want
+}
+
+// resourceOf returns the resource of an entry of a rule's resources without its subresource.
+func resourceOf(entry string) string {
+	resource, _, _ := strings.Cut(entry, "/")
+	return resource
+}
+
+// isInNamespaces reports whether an API group and an entry of a rule's resources can only name namespaced resources of
+// Kubernetes.
+func isInNamespaces(group, entry string) bool {
+	clusterScoped, known := builtIn[group]
+	resource := resourceOf(entry)
+	return known && resource != "*" && resource != namespaces && !clusterScoped.Has(resource)
 }

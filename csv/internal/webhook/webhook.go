@@ -5,19 +5,13 @@
 package webhook
 
 import (
-	"bytes"
 	"slices"
 
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/olmcore/olm/csv/internal/backend"
 	"github.com/olmcore/olm/csv/internal/deployment"
-	"github.com/olmcore/olm/csv/internal/owned"
-	"github.com/olmcore/olm/csv/serving"
+	"github.com/olmcore/olm/csv/internal/observed"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -52,22 +46,13 @@ const (
 	ReasonConversionKept = "ConversionKept"
 )
 
-// Source contains the data for the functions of this package. The zero value describes no webhook.
+// Source is what the decisions about webhooks depend on.
 type Source struct {
-	CSV *owned.CSV
-	// Group is the only OperatorGroup of the namespace, or nil. Account is its ServiceAccount that the writes are made
-	// with. Nil means the controller.
-	Group   *operatorsv1.OperatorGroup
-	Account *corev1.ObjectReference
-	Objects *serving.Objects
-	CRDs    []*apiextensionsv1.CustomResourceDefinition
-	// UnreadCRDs contains the name of the list of CRDs if it was not read. Then nothing is installed, and no rule is
-	// checked.
-	UnreadCRDs []string
-	// Backends is a backend.Plan. Nil means that no Deployment has a certificate.
+	observed.Operator
+	// Backends is a backend.Plan. If it is nil, no Deployment has a certificate.
 	Backends interface {
-		// Trust returns the caBundle that a client of a Deployment should have. have is its present caBundle, nil if it has
-		// none. If the result is nil, the client must not be created yet.
+		// Trust returns the bundle that a client of a Deployment should have. have is its current bundle, nil if it has
+		// none. The result is nil while no client should be created.
 		Trust(deployment string, have []byte) []byte
 	}
 }
@@ -177,62 +162,4 @@ func (s Source) Install() (actions []olmcore.Action, problem string) {
 	}
 	slices.SortFunc(actions, deployment.ByTarget)
 	return actions, ""
-}
-
-// targets returns what actions write.
-func targets(actions []olmcore.Action) sets.Set[olmcore.Key] {
-	keys := sets.New[olmcore.Key]()
-	for _, a := range actions {
-		_, ref, _ := a.Describe()
-		keys.Insert(ref.Key())
-	}
-	return keys
-}
-
-const doesNotTrust = " does not trust the serving certificate of the deployment that it calls"
-
-// Trust returns the writes that keep the existing webhooks correct without a new installation. It updates their
-// caBundles, and for this CSV also the namespaceSelectors. It deletes configurations and conversions that the spec no
-// longer describes, once all described webhooks exist.
-func (s Source) Trust() []olmcore.Action { return factsOf(s).trust() }
-
-func (f *facts) trust() []olmcore.Action {
-	actions := append(f.removals(), f.reverted()...)
-	if len(actions) > 0 && problemOf(f) != "" {
-		actions = nil // what is described is a mistake
-	}
-	actions = append(actions, updates(f, targets(actions), f.follow)...)
-	slices.SortFunc(actions, deployment.ByTarget)
-	return actions
-}
-
-// UpdateBundles returns the updates of the caBundles of configurations and conversions that call the operator.
-func UpdateBundles(s Source) []olmcore.Action {
-	f := factsOf(s)
-	actions := updates(f, nil, func(o olmcore.Object) olmcore.Action { return followBundles(f, o) })
-	slices.SortFunc(actions, deployment.ByTarget)
-	return actions
-}
-
-// updates returns the updates of admission configurations and of the caBundles of conversions. update returns the
-// update of one configuration, nil for none. leftOut contains the objects that are deleted or reverted in the same
-// round.
-func updates(f *facts, leftOut sets.Set[olmcore.Key], update func(olmcore.Object) olmcore.Action) (actions []olmcore.Action) {
-	for _, o := range f.all {
-		if a := update(o); a != nil && !leftOut.Has(olmcore.KeyOf(o)) {
-			actions = append(actions, a)
-		}
-	}
-	for _, crd := range f.converted() {
-		if leftOut.Has(olmcore.KeyOf(crd)) {
-			continue
-		}
-		config := clientConfig(crd)
-		if bundle := f.bundle(config.Service.Name, config.CABundle); !bytes.Equal(bundle, config.CABundle) {
-			after := crd.DeepCopy()
-			clientConfig(after).CABundle = bundle
-			actions = append(actions, olmcore.UpdateOf(crd, after, olmcore.Cause{Reason: ReasonTrust, Message: "CRD " + crd.Name + doesNotTrust}))
-		}
-	}
-	return actions
 }

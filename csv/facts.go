@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"slices"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/olmcore/olm/csv/internal/chain"
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/observed"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/olmcore"
+)
+
+type (
+	version = v1alpha1.ClusterServiceVersion
+	phase   = v1alpha1.ClusterServiceVersionPhase
+)
+
+// facts is an Input, observed and classified, for a CSV that is not being deleted. observe fills it once. Afterwards it
+// is read-only.
+type facts struct {
+	in  *Input // as the caller passed it
+	now time.Time
+	csv *version
+	// phase is the recorded phase. A phase that the API does not have counts as none.
+	phase phase
+	chain chain.Chain
+	// group is the only OperatorGroup of the namespace. It is nil unless groupCount is 1.
+	group      *operatorsv1.OperatorGroup
+	groupCount int
+	// targets contains the target namespaces of the group, once hasTargets says that its status contains them.
+	targets    group.Targets
+	hasTargets bool
+	// claim compares the APIs that the CSV provides with those that OperatorGroups list. It is empty for a CSV that is
+	// leaving, and without a group.
+	claim group.Claim
+	// report contains the requirements, and isMet reports whether all of them are met. Only the phases that depend on
+	// requirements have them.
+	report report
+	isMet  bool
+	// operator is what installing the operator depends on.
+	operator observed.Operator
+	// services contains what the API server calls, in the phases that depend on it.
+	services services
+}
+
+// observe returns the facts of an Input.
+func observe(in *Input) *facts {
+	c := in.ClusterServiceVersion
+	f := &facts{in: in, now: in.Now, csv: c, phase: c.Status.Phase, chain: chain.Of(c, in.Neighbours.Items)}
+	if !slices.Contains(everyPhase, f.phase) {
+		f.phase = v1alpha1.CSVPhaseNone
+	}
+	f.group, f.groupCount = group.Alone(in.OperatorGroups.Items, c.Namespace)
+	if f.group != nil && !f.isLeaving() {
+		f.targets, f.hasTargets = group.TargetsOf(f.group)
+		f.claim = group.ClaimOf(c, f.group, in.OtherGroups.Items, in.OtherProviders.Items, in.Neighbours.Items)
+	}
+	switch f.phase {
+	case v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVPhaseFailed:
+		f.report = requirements.judge(in)
+		f.isMet = f.report.isMet()
+	}
+	f.operator = observeOperator(f)
+	f.services = observeServices(f)
+	return f
+}
+
+// observeOperator returns what installing the operator depends on. It is the only place that fills observed.Operator.
+func observeOperator(f *facts) observed.Operator {
+	account, _ := olmcore.AccountOf(f.group)
+	return observed.Operator{
+		Now:                     f.now,
+		CSV:                     f.csv,
+		Group:                   f.group,
+		Account:                 account,
+		IsConfined:              f.group != nil && f.group.Spec.ServiceAccountName != "",
+		Neighbours:              f.in.Neighbours.Items,
+		Relatives:               f.chain.Relatives,
+		Deployments:             f.in.Deployments.Items,
+		ServiceAccounts:         f.in.ServiceAccounts.Items,
+		APIServices:             f.in.APIServices.Items,
+		Definitions:             f.in.GroupDefinitions.Items,
+		CRDs:                    f.in.CustomResourceDefinitions.Items,
+		UnreadCRDs:              read.Missing(f.in.CustomResourceDefinitions, "CustomResourceDefinitions"),
+		ServedAPIs:              f.in.ServedAPIs,
+		Objects:                 &f.in.Serving,
+		Config:                  deployment.ConfigOf(f.csv, f.in.Subscriptions.Items),
+		ProxyEnv:                f.in.Config.ProxyEnv,
+		ExcludedAnnotations:     f.in.Config.ExcludedAnnotations,
+		PackageServerNamespaces: f.in.Config.packageServerNamespaces(),
+		Issued:                  f.in.Issued,
+		Memory:                  f.in.Inspected,
+	}
+}
+
+// isLeaving reports whether a later version replaces the CSV.
+func (f *facts) isLeaving() bool {
+	return f.phase == v1alpha1.CSVPhaseReplacing || f.phase == v1alpha1.CSVPhaseDeleting
+}
+
+// hasRun reports whether the operator ran before: the status records it, or a Deployment is available. The history in
+// the status is limited, so it may have lost the record.
+func (f *facts) hasRun() bool {
+	return owned.HasSucceeded(&f.csv.Status) || slices.ContainsFunc(f.in.Deployments.Items, func(d *appsv1.Deployment) bool {
+		return owned.Deployment(f.csv, d) && deployment.IsAvailable(d)
+	})
+}
+
+// sinceTransition returns the time since the recorded phase began.
+func (f *facts) sinceTransition() time.Duration {
+	return owned.Since(f.csv.Status.LastTransitionTime, f.now)
+}
+
+// retryIn returns the wait before a situation is examined again that may end without an event. The longer the phase
+// lasts, the longer the wait. A phase that begins now lasted no time.
+func (f *facts) retryIn(next phase) time.Duration {
+	lasted := time.Duration(0)
+	if next == f.csv.Status.Phase {
+		lasted = f.sinceTransition()
+	}
+	return owned.Wait(lasted, retryLimit)
+}
+
+// retryLimit is the longest wait between two examinations of a situation that may end without an event.
+const retryLimit = 5 * time.Minute

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/csv/internal/apiservice"
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/webhook"
+)
+
+// judgeInstalling waits until the operator is healthy, or InstallTimeout passes.
+func judgeInstalling(f *facts) (decision, bool) {
+	d, _ := health(f, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonWaiting)
+	left := cmp.Or(f.in.Config.InstallTimeout, DefaultInstallTimeout) - f.sinceTransition()
+	switch {
+	case d.phase == v1alpha1.CSVPhaseInstalling && left <= 0:
+		return fail(v1alpha1.CSVReasonInstallCheckFailed, "install timeout").named("InstallTimeout"), true
+	case d.phase == v1alpha1.CSVPhaseInstalling:
+		d = d.requeue(left)
+	}
+	return d.write(f.services.trust()...), true
+}
+
+// judgeSucceeded keeps a CSV Succeeded as long as its whole operator is healthy.
+func judgeSucceeded(f *facts) (decision, bool) {
+	d, state := health(f, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy)
+	if state == deployment.Healthy && isAnyUnmet(f.csv.Status.RequirementStatus) {
+		d = d.reporting()
+		d.refreshes = true
+	}
+	if state == deployment.Healthy {
+		d = d.write(deployment.Removals(f.csv, f.in.Deployments.Items)...).write(f.services.certificates.Settle...)
+	}
+	return d.write(f.services.trust()...).and(nextRenewal(f, d.phase)), true
+}
+
+// judgeFailed installs missing and outdated objects again. The CSV stays Failed if all objects are as desired and only
+// not available, as another installation would change nothing.
+func judgeFailed(f *facts) (decision, bool) {
+	d, state := health(f, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall)
+	if state == deployment.Waiting && d.phase == v1alpha1.CSVPhasePending {
+		d = fail(v1alpha1.CSVReasonComponentUnhealthy, d.message)
+	}
+	return d.write(f.services.trust()...).and(nextRenewal(f, d.phase)), true
+}
+
+// disruptedPace is how often an APIService is examined while Pods of its Deployment start or stop.
+const disruptedPace = 10 * time.Second
+
+// health judges all parts of the operator. A part that needs time, or does not exist, leads to the given phase and
+// reason. A part that is outdated, or that only an installation repairs, leads back to InstallReady.
+//
+// Source: operator-lifecycle-manager pkg/controller/operators/olm, updateInstallStatus.
+// Differs: an object that is missing while the CSV is Installing is installed again at once, not after the timeout.
+func health(f *facts, to phase, reason v1alpha1.ConditionReason) (decision, deployment.State) {
+	state, why := f.deployments().Health()
+	if isCalled(f.csv) && state != deployment.Incomputable && state != deployment.TimedOut {
+		if d, worse := serviceHealth(f, state, to, reason); worse != "" {
+			return d, worse
+		}
+	}
+	return deploymentHealth(state, why, to, reason), state
+}
+
+// deploymentHealth returns the decision that follows from the state of the Deployments alone.
+func deploymentHealth(state deployment.State, why string, to phase, reason v1alpha1.ConditionReason) decision {
+	switch state {
+	case deployment.Healthy:
+		return move(v1alpha1.CSVPhaseSucceeded, v1alpha1.CSVReasonInstallSuccessful, "install strategy completed with no errors")
+	case deployment.Incomputable:
+		return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall, why)
+	case deployment.TimedOut:
+		return fail(v1alpha1.CSVReasonInstallCheckFailed, "install failed: "+why)
+	case deployment.Outdated:
+		return move(v1alpha1.CSVPhaseInstallReady, reason, "installing: "+why)
+	}
+	return move(to, reason, "installing: "+why)
+}
+
+// serviceHealth returns the decision that follows from webhooks and APIServices, and the state that they give the
+// operator. The state is empty if they are at least as healthy as the Deployments.
+func serviceHealth(f *facts, state deployment.State, to phase, reason v1alpha1.ConditionReason) (decision, deployment.State) {
+	apis := f.services.apis.Health()
+	if apis == apiservice.Disrupted {
+		return f.stay().requeue(disruptedPace).requeue(f.services.apis.DisruptedFor()), state
+	}
+	ifMissing := to
+	if to == v1alpha1.CSVPhaseInstalling {
+		ifMissing = v1alpha1.CSVPhaseInstallReady
+	}
+	webhooks, problem := f.services.webhooks.Health()
+	// 1. An installation repairs these.
+	certificates := f.services.certificates.Install
+	switch {
+	case apis == apiservice.NotUpdated:
+		return move(ifMissing, reason, apisMissing), deployment.Missing
+	case webhooks == webhook.Failing:
+		return move(v1alpha1.CSVPhaseInstallReady, reason, "Webhook install failed: "+problem), deployment.Outdated
+	case webhooks == webhook.Missing:
+		return move(ifMissing, reason, webhooksMissing), deployment.Missing
+	case state == deployment.Healthy && len(certificates) > 0:
+		_, target, _ := certificates[0].Describe()
+		outdated := fmt.Sprintf("installing: %s %s is not as it should be", target.Kind, target.Name)
+		return move(v1alpha1.CSVPhaseInstallReady, reason, outdated), deployment.Outdated
+	}
+	// 2. These need time, possibly because one of the above is missing.
+	if state != deployment.Healthy && state != deployment.Waiting {
+		return decision{}, ""
+	}
+	switch {
+	case webhooks == webhook.Waiting:
+		return move(to, reason, webhooksMissing), deployment.Waiting
+	case apis == apiservice.NotServed:
+		return move(to, reason, apisMissing), deployment.Waiting
+	}
+	return decision{}, ""
+}
+
+const (
+	apisMissing     = "apiServices not installed"
+	webhooksMissing = "webhooks not installed"
+)

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/group"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// install writes the objects of the operator. The CSV is Installing once all of them are observed.
+func install(f *facts) (decision, bool) {
+	todo := installation(f)
+	switch {
+	case todo.Incomputable:
+		return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall, deployment.Bad).named("InstallFailed"), true
+	case todo.Failure != "":
+		return failInstallation(f, todo), true
+	case !todo.Done():
+		return continueInstallation(f, todo), true
+	}
+	return finishInstallation(f, todo), true
+}
+
+// installAgain repeats an installation that failed, while the CSV is Failed. A write that the API server called invalid
+// is not repeated until its content changes. Other failures are retried with backoff. If the operator becomes healthy
+// in the meantime, the CSV is Succeeded, unless the failed installation is a repair that Succeeded would start again at
+// once.
+func installAgain(f *facts) (decision, bool) {
+	if f.csv.Status.Reason != v1alpha1.CSVReasonComponentFailed && !isRefused(f.csv) {
+		return decision{}, false
+	}
+	d, state := health(f, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentFailed)
+	if state == deployment.Healthy && d.phase == v1alpha1.CSVPhaseSucceeded && !f.services.needsRepair() {
+		return d.write(f.services.trust()...).and(nextRenewal(f, d.phase)), true
+	}
+	todo := installation(f)
+	switch {
+	case todo.Incomputable:
+		return f.stay().requeue(f.retryIn(f.csv.Status.Phase)), true
+	case todo.Failure != "":
+		d = failInstallation(f, todo).write(deployment.Judge(f.services.trust(), triesOf(f)).Actions...)
+		if len(todo.Attempts) == 0 { // an object of another owner is in the way, and may disappear without an event
+			d = d.requeue(f.retryIn(d.phase))
+		}
+		return d, true
+	case !todo.Done():
+		return continueInstallation(f, todo), true
+	}
+	return finishInstallation(f, todo), true
+}
+
+// failInstallation reports an installation that failed. The status keeps a failure that was recorded later.
+func failInstallation(f *facts, todo deployment.Installation) decision {
+	d := fail(v1alpha1.CSVReasonComponentFailed, "install strategy failed: "+todo.Failure).named("InstallFailed")
+	if todo.NoRetry {
+		d = fail(v1alpha1.CSVReasonComponentFailedNoRetry, "install strategy failed: "+todo.Failure).named("InstallRefused")
+	}
+	if isReportedLater(&f.csv.Status, todo.FailedAt, f.now) {
+		d.reason, d.message = f.csv.Status.Reason, f.csv.Status.Message
+	}
+	return d.requeue(todo.RequeueAfter).remember(todo)
+}
+
+// isReportedLater reports whether a status contains a failed installation that ended no earlier than the given time.
+// Two managers remember different failures. Without this rule they would overwrite each other's message again and
+// again. A time that no clock within olmcore.ClockTolerance can have written does not count.
+func isReportedLater(s *v1alpha1.ClusterServiceVersionStatus, failedAt, now time.Time) bool {
+	isInstallation := s.Reason == v1alpha1.CSVReasonComponentFailed || s.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
+	return s.Phase == v1alpha1.CSVPhaseFailed && isInstallation && !failedAt.IsZero() && s.LastUpdateTime != nil &&
+		!olmcore.Timestamp(failedAt).After(s.LastUpdateTime.Time) && s.LastUpdateTime.Sub(now) <= olmcore.ClockTolerance
+}
+
+// continueInstallation runs the writes that are left, or waits.
+func continueInstallation(f *facts, todo deployment.Installation) decision {
+	d := f.stay().requeue(todo.RequeueAfter).write(todo.Actions...).diagnose(certificatesMissing(f)...).remember(todo)
+	d.requests = f.services.certificates.Requests
+	return d
+}
+
+// finishInstallation makes a CSV Installing.
+func finishInstallation(f *facts, todo deployment.Installation) decision {
+	d := move(v1alpha1.CSVPhaseInstalling, v1alpha1.CSVReasonInstallSuccessful, "waiting for install components to report healthy").
+		named("Installed").
+		write(deployment.Removals(f.csv, f.in.Deployments.Items)...).
+		diagnose(kindMismatches(f.csv, f.in.CustomResourceDefinitions.Items)...).
+		remember(todo)
+	d.renewAt = newRenewalTime(f)
+	return d
+}
+
+// remember returns d with the writes of an installation, for the next call.
+func (d decision) remember(todo deployment.Installation) decision {
+	d.attempts = todo.Attempts
+	return d
+}
+
+// certificatePace is how soon a certificate that was not issued is requested again.
+const certificatePace = 10 * time.Second
+
+// installation returns what is left to do until the whole operator is installed: first its certificates and the objects
+// that must trust them, then the Deployments, then the webhooks and APIServices.
+func installation(f *facts) deployment.Installation {
+	source := f.deployments()
+	tries := triesOf(f)
+	if !isCalled(f.csv) {
+		return source.Install(tries)
+	}
+	// 1. Certificates.
+	if todo := certificateInstallation(f, tries); !todo.Done() {
+		return todo
+	}
+	// 2. Deployments.
+	if todo := source.Install(tries); !todo.Done() {
+		return todo
+	}
+	// 3. Webhooks and APIServices.
+	configurations, problem := f.services.webhooks.Install()
+	if problem != "" {
+		return deployment.Installation{Failure: problem}
+	}
+	todo := deployment.Judge(append(f.services.apis.Install(), configurations...), tries)
+	if todo.Done() && f.services.certificates.Renew != "" {
+		// The certificate is replaced once all callers are observed.
+		todo.RequeueAfter = olmcore.Nearest(certificatePace, f.services.certificates.Wait)
+	}
+	return todo
+}
+
+// certificateInstallation returns what is left to do until every Deployment that is called has a certificate.
+func certificateInstallation(f *facts, tries deployment.Tries) deployment.Installation {
+	certificates := f.services.certificates
+	switch {
+	case certificates.Problem != "":
+		return deployment.Installation{Failure: certificates.Problem}
+	case len(certificates.Requests) > 0:
+		if held := tries.Held(); held.Failure != "" {
+			return held
+		}
+		return deployment.Installation{RequeueAfter: certificatePace}
+	}
+	todo := deployment.Judge(slices.Concat(certificates.Install, f.services.trust()), tries)
+	isMissing := func(name string) bool { return !certificates.Ready(name) }
+	if todo.Done() && slices.ContainsFunc(backend.Names(f.csv), isMissing) {
+		// An object that must be deleted first is being deleted.
+		return deployment.Installation{RequeueAfter: olmcore.Nearest(certificatePace, certificates.Wait)}
+	}
+	return todo
+}
+
+// certificatesMissing returns the Diagnostic about certificates without which nothing is installed.
+func certificatesMissing(f *facts) []olmcore.Diagnostic {
+	const format = "nothing is installed until certificates are issued for the deployments %s"
+	return certificatesNeeded(f.csv, f.services.certificates.Requests, format)
+}
+
+// Judged is the memory of an installation: the grants that its permissions were judged by, and its failed writes. The
+// caller may pass Outcome.Judged in the next Input, and must not change it. A CSV that lacks permissions is installed
+// again as soon as the CSV, the account or its grants differ.
+type Judged struct {
+	// Generation is the generation of the CSV.
+	Generation int64
+	// Account is the name of the ServiceAccount that the OperatorGroup names. It is empty if it names none.
+	Account string
+	// Grants contains the Grants of the Input, sorted.
+	Grants []olmcore.Ref
+	// attempts contains the writes of the installation and their results.
+	attempts deployment.Attempts
+}
+
+// Equal reports whether two memories are the same. Nil equals only nil.
+func (j *Judged) Equal(o *Judged) bool {
+	if j == nil || o == nil {
+		return j == o
+	}
+	return j.sameRights(o) && j.attempts.Equal(o.attempts)
+}
+
+// sameRights reports whether nothing changed that may grant an installation the permissions that it lacks.
+func (j *Judged) sameRights(o *Judged) bool {
+	return j.Generation == o.Generation && j.Account == o.Account && slices.Equal(j.Grants, o.Grants)
+}
+
+// judgedBy returns the grants of an Input, without attempts. It is nil if they were not read.
+func judgedBy(in *Input) *Judged {
+	if !in.Grants.Complete || !in.OperatorGroups.Complete {
+		return nil
+	}
+	j := &Judged{Generation: in.ClusterServiceVersion.Generation, Grants: slices.Clone(in.Grants.Items)}
+	slices.SortFunc(j.Grants, func(a, b olmcore.Ref) int {
+		return cmp.Or(a.Compare(b), strings.Compare(a.ResourceVersion, b.ResourceVersion))
+	})
+	j.Grants = slices.Compact(j.Grants)
+	if g, _ := group.Alone(in.OperatorGroups.Items, in.ClusterServiceVersion.Namespace); g != nil {
+		j.Account = g.Spec.ServiceAccountName
+	}
+	return j
+}
+
+// rememberInstallation returns the memory for the next call. A failed write is remembered with the grants of the call
+// that requested it, so that a grant that changes in the meantime counts as a change.
+func rememberInstallation(f *facts, d decision) *Judged {
+	remembered := f.in.Judged
+	isFailed := d.phase == v1alpha1.CSVPhaseFailed
+	switch {
+	case d.reason == v1alpha1.CSVReasonComponentFailedNoRetry, isFailed && isRefused(f.csv):
+		if remembered != nil {
+			return remembered.withAttempts(d.attempts)
+		}
+		if d.reason == v1alpha1.CSVReasonComponentFailed && len(d.attempts) == 0 {
+			return nil
+		}
+	case isFailed && d.reason == v1alpha1.CSVReasonComponentFailed && len(d.attempts) > 0:
+	case f.phase == v1alpha1.CSVPhaseInstallReady && d.phase == v1alpha1.CSVPhaseInstallReady:
+	default:
+		return nil
+	}
+	next := judgedBy(f.in)
+	if len(d.attempts) > 0 {
+		next = cmp.Or(next, &Judged{Generation: f.csv.Generation})
+		next.attempts = d.attempts
+	}
+	if next.Equal(remembered) {
+		return remembered // the same memory, so that a Checkpoint holds
+	}
+	return next
+}
+
+// withAttempts returns the memory with the attempts of a later call.
+func (j *Judged) withAttempts(attempts deployment.Attempts) *Judged {
+	if len(attempts) == 0 || attempts.Equal(j.attempts) {
+		return j
+	}
+	next := *j
+	next.attempts = attempts
+	return &next
+}
+
+// triesOf returns what is known of earlier attempts to install this generation of the CSV.
+func triesOf(f *facts) deployment.Tries {
+	t := deployment.Tries{Now: f.now, LastRun: f.in.LastRun, Again: f.phase == v1alpha1.CSVPhaseFailed}
+	if at := f.csv.Status.LastTransitionTime; at != nil && !t.Again {
+		t.Since = at.Time
+	}
+	switch {
+	case f.in.Judged == nil:
+	case f.in.Judged.Generation == f.csv.Generation:
+		t.Attempts = f.in.Judged.attempts
+	default:
+		t.LastRun = nil
+	}
+	return t
+}
+
+// waitForPermissions holds a CSV that lacks permissions until something changes that may grant them. From time to time
+// it decides nothing, and installAgain repeats the installation, because not every grant can be observed.
+func waitForPermissions(f *facts) (decision, bool) {
+	if !isRefused(f.csv) {
+		return decision{}, false
+	}
+	now := judgedBy(f.in)
+	if f.in.Judged != nil && now != nil && !now.sameRights(f.in.Judged) {
+		return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonDetectedClusterChange, "Cluster resources changed state"), true
+	}
+	tries := triesOf(f)
+	left := tries.Held().RequeueAfter
+	if at := f.csv.Status.LastTransitionTime; len(tries.Attempts) == 0 && at != nil {
+		left = deployment.RefusedRetry.After(1) - f.sinceTransition()
+	}
+	return f.stay().requeue(left), left > 0
+}
+
+// isRefused reports whether a CSV failed because permissions are missing.
+func isRefused(c *version) bool {
+	return c.Status.Phase == v1alpha1.CSVPhaseFailed && c.Status.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
+}
+
+// certificatesNeeded returns the Diagnostic for some requests, and none if there are no requests. format contains one
+// %s for the names of the Deployments.
+func certificatesNeeded(c *version, requests []certificate.Request, format string) []olmcore.Diagnostic {
+	if len(requests) == 0 {
+		return nil
+	}
+	var names []string
+	for _, r := range requests {
+		names = append(names, r.Deployment)
+	}
+	needed := olmcore.Diagnose(olmcore.Info, ReasonCertificatesNeeded, olmcore.RefOf(c), "", format, strings.Join(names, ", "))
+	return []olmcore.Diagnostic{needed}
+}
+
+// kindMismatches names the descriptions whose CRD has another kind. They count all the same, as in OLM.
+func kindMismatches(c *version, definitions []*apiextensionsv1.CustomResourceDefinition) []olmcore.Diagnostic {
+	var said []olmcore.Diagnostic
+	found := owned.ByName(definitions, "")
+	check := func(list []v1alpha1.CRDDescription, path string) {
+		for i, d := range list {
+			if crd := found[d.Name]; crd != nil && crd.Spec.Names.Kind != d.Kind {
+				said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonCRDKindMismatch, olmcore.RefOf(c),
+					fmt.Sprintf("spec.customresourcedefinitions.%s[%d].kind", path, i),
+					"the kind of CRD %s is %s, not %s", d.Name, crd.Spec.Names.Kind, d.Kind))
+			}
+		}
+	}
+	check(c.Spec.CustomResourceDefinitions.Owned, "owned")
+	check(c.Spec.CustomResourceDefinitions.Required, "required")
+	return said
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/olmcore/olm/csv/internal/backend"
+	"github.com/olmcore/olm/csv/internal/deployment"
+	"github.com/olmcore/olm/csv/internal/owned"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// Trust returns the writes that keep the existing webhooks correct without a new installation. It updates their
+// caBundles, and for this CSV also the namespaceSelectors. It deletes configurations and conversions that the spec no
+// longer describes, once all described webhooks exist.
+func (s Source) Trust() []olmcore.Action { return factsOf(s).trust() }
+
+func (f *facts) trust() []olmcore.Action {
+	actions := append(f.removals(), f.reverted()...)
+	if len(actions) > 0 && problemOf(f) != "" {
+		actions = nil // what is described is a mistake
+	}
+	actions = append(actions, updates(f, targets(actions), f.follow)...)
+	slices.SortFunc(actions, deployment.ByTarget)
+	return actions
+}
+
+// UpdateBundles returns the updates of the caBundles of configurations and conversions that call the operator.
+func UpdateBundles(s Source) []olmcore.Action {
+	f := factsOf(s)
+	actions := updates(f, nil, func(o olmcore.Object) olmcore.Action { return followBundles(f, o) })
+	slices.SortFunc(actions, deployment.ByTarget)
+	return actions
+}
+
+// updates returns the updates of admission configurations and of the caBundles of conversions. update returns the
+// update of one configuration, nil for none. leftOut contains the objects that are deleted or reverted in the same
+// round.
+func updates(f *facts, leftOut sets.Set[olmcore.Key], update func(olmcore.Object) olmcore.Action) (actions []olmcore.Action) {
+	for _, o := range f.all {
+		if a := update(o); a != nil && !leftOut.Has(olmcore.KeyOf(o)) {
+			actions = append(actions, a)
+		}
+	}
+	for _, crd := range f.converted() {
+		if leftOut.Has(olmcore.KeyOf(crd)) {
+			continue
+		}
+		config := clientConfig(crd)
+		if bundle := f.bundle(config.Service.Name, config.CABundle); !bytes.Equal(bundle, config.CABundle) {
+			after := crd.DeepCopy()
+			clientConfig(after).CABundle = bundle
+			actions = append(actions, olmcore.UpdateOf(crd, after, olmcore.Cause{Reason: ReasonTrust, Message: "CRD " + crd.Name + doesNotTrust}))
+		}
+	}
+	return actions
+}
+
+// targets returns what actions write.
+func targets(actions []olmcore.Action) sets.Set[olmcore.Key] {
+	keys := sets.New[olmcore.Key]()
+	for _, a := range actions {
+		_, ref, _ := a.Describe()
+		keys.Insert(ref.Key())
+	}
+	return keys
+}
+
+const doesNotTrust = " does not trust the serving certificate of the deployment that it calls"
+
+// removals delete the configurations of descriptions that are gone from the spec, once what is described now is sound
+// and exists: nothing goes unchecked in between.
+//
+// Differs: OLM keeps the configuration of a description that has changed its type.
+func (f *facts) removals() []olmcore.Action {
+	gone := slices.DeleteFunc(slices.Clone(f.own), func(o olmcore.Object) bool {
+		return f.isDescribed(f.from(o)) || f.from(o).generateName == ""
+	})
+	if len(gone) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(f.made)), isEmpty) {
+		return nil
+	}
+	var actions []olmcore.Action
+	for _, o := range gone {
+		actions = append(actions, olmcore.DeleteOf(o, olmcore.Cause{
+			Reason: ReasonRemovedFromSpec, Message: "ClusterServiceVersion " + f.CSV.Name + " does not describe webhook " + f.from(o).generateName + " any more",
+		}))
+	}
+	return actions
+}
+
+func isEmpty(list []olmcore.Object) bool { return len(list) == 0 }
+
+// follow brings the bundles of a configuration in line with what they depend on. For one of this CSV it does the same
+// with the namespaces that it is called for, and with rules that an installation narrowed and that the CSV may have by
+// now.
+//
+// Differs: OLM writes the namespaces at installations alone, so that the webhooks of a CSV whose OperatorGroup is made
+// anew are called for none.
+func (f *facts) follow(o olmcore.Object) olmcore.Action {
+	after, why := withBundles(f, o)
+	selector, ok := f.namespaces()
+	if !ok || !slices.Contains(f.made[f.from(o)], o) {
+		return updateTo(f, o, after, why)
+	}
+	copied := func() olmcore.Object {
+		if after == o {
+			after = o.DeepCopyObject().(olmcore.Object)
+		}
+		return after
+	}
+	for i, h := range hooksOf(o) {
+		if !semantic.DeepEqual(cmp.Or(*h.selector, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
+			*hooksOf(copied())[i].selector, why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
+		}
+	}
+	if rules := widenedRules(f, o); rules != nil {
+		*hooksOf(copied())[0].rules, why = rules, " is not called for all that its ClusterServiceVersion may be asked about"
+	}
+	return updateTo(f, o, after, why)
+}
+
+// followBundles is follow for the caBundles alone.
+func followBundles(f *facts, o olmcore.Object) olmcore.Action {
+	after, why := withBundles(f, o)
+	return updateTo(f, o, after, why)
+}
+
+// withBundles returns a copy of a configuration with the caBundles that it needs, and the reason for the update. If it
+// has them already, withBundles returns the configuration itself and "".
+func withBundles(f *facts, o olmcore.Object) (after olmcore.Object, why string) {
+	after = o
+	for i, config := range f.calls(o) {
+		bundle := f.bundle(config.Service.Name, config.CABundle)
+		if bytes.Equal(bundle, config.CABundle) {
+			continue
+		}
+		if after == o {
+			after = o.DeepCopyObject().(olmcore.Object)
+		}
+		f.calls(after)[i].CABundle, why = bundle, doesNotTrust
+	}
+	return after, why
+}
+
+// updateTo returns the update of a configuration, nil if there is no reason for one.
+func updateTo(f *facts, o, after olmcore.Object, why string) olmcore.Action {
+	if why == "" {
+		return nil
+	}
+	u := olmcore.UpdateOf(o, after, olmcore.Cause{Reason: ReasonTrust, Message: olmcore.RefOf(o).Kind + " " + o.GetName() + why})
+	u.As = f.Account
+	return u
+}
+
+// reverted takes the operator out of the CRDs that it was made to convert and that are described no more: it has no
+// certificate for them, and each read of their custom resources would fail.
+//
+// Differs: OLM leaves them as they are.
+func (s Source) reverted() (actions []olmcore.Action) {
+	described := sets.New[string]()
+	for i := range s.CSV.Spec.WebhookDefinitions {
+		described.Insert(s.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
+	}
+	for _, crd := range s.CRDs {
+		if !described.Has(crd.Name) && crd.DeletionTimestamp == nil && owned.IsConverter(s.CSV, crd) && backend.IsConverted(s.CSV, crd) {
+			actions = append(actions, olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
+				Reason: ReasonRemovedFromSpec, Message: "ClusterServiceVersion " + s.CSV.Name + " does not describe the conversion of CRD " + crd.Name + " any more",
+			}))
+		}
+	}
+	return actions
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csv
+
+import (
+	"slices"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/olmcore/olm/csv/certificate"
+	"github.com/olmcore/olm/csv/internal/apiservice"
+	"github.com/olmcore/olm/csv/internal/read"
+	"github.com/olmcore/olm/csv/internal/webhook"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// renewal is what a decision adds to keep the certificates of an operator valid. The zero value adds nothing.
+type renewal struct {
+	actions     []olmcore.Action
+	requests    []certificate.Request
+	diagnostics []olmcore.Diagnostic
+	// requeueAfter is the time to the next step. 0: none.
+	requeueAfter time.Duration
+	// renewAt is the new status.certsRotateAt. Nil: the recorded one stays.
+	renewAt *time.Time
+}
+
+// nextRenewal returns when the next certificate must be replaced. If the CSV leaves Failed for the next phase, it also
+// updates status.certsRotateAt.
+func nextRenewal(f *facts, next phase) (r renewal) {
+	if f.phase == v1alpha1.CSVPhaseFailed && next == v1alpha1.CSVPhaseSucceeded {
+		r.renewAt = newRenewalTime(f)
+	}
+	if at := f.services.certificates.RenewAt; !at.IsZero() {
+		r.requeueAfter = untilRenewalBegins(at, f.now)
+	}
+	return r
+}
+
+// newRenewalTime returns when a certificate must be replaced, the zero time for never. It is nil if the status contains
+// that time already.
+func newRenewalTime(f *facts) *time.Time {
+	recorded := f.csv.Status.CertsRotateAt
+	if recorded == nil {
+		recorded = &metav1.Time{}
+	}
+	at := f.services.certificates.RenewAt
+	if recorded.Time.Equal(at) {
+		return nil
+	}
+	return &at
+}
+
+// untilRenewalBegins returns the time until the renewal may begin: until the certificate is due on every clock within
+// olmcore.ClockTolerance.
+func untilRenewalBegins(at, now time.Time) time.Duration {
+	return max(time.Second, at.Add(olmcore.ClockTolerance).Sub(now))
+}
+
+// renewCertificates renews the certificates of a version that stays in its phase: it returns requests, and updates of
+// Secrets, Deployments and caBundles.
+//
+// Differs: OLM does nothing for such a version, so that its webhooks and APIServices fail once its certificate expires.
+func renewCertificates(f *facts, d decision) (r renewal) {
+	if d.phase != f.phase || d.rule == ruleNotObserved || !mayRenewCertificates(f) {
+		return renewal{}
+	}
+	unread := slices.Concat(
+		read.Missing(f.in.OperatorGroups, "OperatorGroups"), read.Missing(f.in.Deployments, "Deployments"),
+		read.Missing(f.in.CustomResourceDefinitions, "CustomResourceDefinitions"), read.Missing(f.in.APIServices, "APIServices"),
+		unreadServing(f.in))
+	if len(unread) > 0 {
+		return renewalWithoutList(f, unread[0])
+	}
+	u := f.services.certificates.Upkeep()
+	if !u.Keeps {
+		return renewal{actions: u.Actions}
+	}
+	r = renewal{
+		actions:      slices.Concat(u.Actions, apiservice.UpdateBundles(f.services.apis), webhook.UpdateBundles(f.services.webhooks)),
+		requests:     u.Requests,
+		diagnostics:  certificatesNeeded(f.csv, u.Requests, "the deployments %s need new certificates"),
+		requeueAfter: u.Wait,
+	}
+	if len(u.Requests) > 0 {
+		r.requeueAfter = olmcore.Nearest(r.requeueAfter, certificatePace)
+		if u.Problem != "" {
+			r.diagnostics[0].Message += ": " + u.Problem
+		}
+	}
+	// A renewal that has begun waits for events, and for the deadlines above.
+	if u.RenewAt.Add(olmcore.ClockTolerance).After(f.now) {
+		r.requeueAfter = olmcore.Nearest(r.requeueAfter, untilRenewalBegins(u.RenewAt, f.now))
+	}
+	// status.certsRotateAt is updated after the recorded time has passed.
+	if recorded := f.csv.Status.CertsRotateAt; recorded != nil && !recorded.After(f.now) && u.RenewAt.After(f.now) {
+		r.renewAt = &u.RenewAt
+	}
+	return r
+}
+
+// renewalWithoutList reports that a list was not read. A Pending CSV needs the list only if it ran before.
+func renewalWithoutList(f *facts, list string) renewal {
+	if f.phase != v1alpha1.CSVPhaseReplacing && !f.hasRun() {
+		return renewal{}
+	}
+	unread := olmcore.Diagnose(olmcore.Warning, ReasonNotObserved, olmcore.RefOf(f.csv), "",
+		"the list of %s was not read, so the certificates of the operator are not renewed", list)
+	return renewal{diagnostics: []olmcore.Diagnostic{unread}, requeueAfter: retryLimit}
+}
