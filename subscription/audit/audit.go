@@ -338,7 +338,7 @@ func (a *audit) planPairs() {
 		}
 		if others := versions[content]; len(others) > 0 {
 			a.add(p, olmcore.Warning, p.CreationTimestamp.Time, ContentDuplicate, "spec.clusterServiceVersionNames",
-				"%s the same versions", plans.Names(others, "brings", "bring")).repair(false, a.withoutDuplicate(p, others)...)
+				"%s the same versions", plans.Names(others, "brings", "bring")).repair(false, withoutDuplicate(a.subs, p, others)...)
 		}
 		versions[content] = append(versions[content], p)
 	}
@@ -354,11 +354,12 @@ func ownersOf(p *v1alpha1.InstallPlan) (owners []string, hasAll bool) {
 	return owners, !olmcore.IsSeparatePlan(p)
 }
 
-// withoutDuplicate deletes a plan that brings the same as others, or else all the others; nothing when a Subscription
-// refers to one of either, or it is approved.
-func (a *audit) withoutDuplicate(p *v1alpha1.InstallPlan, others []*v1alpha1.InstallPlan) []olmcore.Action {
+// withoutDuplicate returns the deletion of a plan that installs the same as others. If the plan is approved or a
+// Subscription references it, withoutDuplicate returns the deletions of all others, or nothing if one of them is
+// needed.
+func withoutDuplicate(subs []*v1alpha1.Subscription, p *v1alpha1.InstallPlan, others []*v1alpha1.InstallPlan) []olmcore.Action {
 	isWanted := func(p *v1alpha1.InstallPlan) bool {
-		return p.Spec.Approved || slices.ContainsFunc(a.subs, func(s *v1alpha1.Subscription) bool { return relation.Refers(s, p) })
+		return p.Spec.Approved || slices.ContainsFunc(subs, func(s *v1alpha1.Subscription) bool { return relation.Refers(s, p) })
 	}
 	if !isWanted(p) && relation.Writable(p) {
 		return removalOf(p)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +36,7 @@ func (a *audit) subscription(v *subscription.Verdict) {
 	a.stateWithoutCSV(v)
 	if message, repaired := a.contradiction(v); message != "" {
 		a.add(v.Subscription, olmcore.Warning, v.Subscription.Status.LastUpdated.Time, ConditionContradiction, "status.conditions",
-			"%s", message).repair(true, a.write(&repaired))
+			"%s", message).repair(true, statusWrite(&repaired, a.now))
 	}
 }
 
@@ -48,7 +49,7 @@ func (a *audit) reported(v *subscription.Verdict) {
 		}
 		f := a.add(v.Subscription, d.Severity, v.Subscription.Status.LastUpdated.Time, d.Reason, d.Path, "%s", d.Message)
 		if isRepaired && v.Writes {
-			f.repair(true, a.write(v))
+			f.repair(true, statusWrite(v, a.now))
 		}
 	}
 }
@@ -87,20 +88,22 @@ func (a *audit) stateWithoutCSV(v *subscription.Verdict) {
 	case v.CSV != nil:
 		message = "status.installedCSV is not status.currentCSV, which exists"
 	}
-	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, StateContradiction, "status.state", "%s", message).repair(true, a.write(v))
+	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, StateContradiction, "status.state", "%s", message).
+		repair(true, statusWrite(v, a.now))
 }
 
-// write is the status write of Reconcile.
-func (a *audit) write(v *subscription.Verdict) olmcore.Action {
-	return v.Update(a.now, olmcore.Cause{Reason: RelationRepaired, Message: "the status contradicts what was observed"})
+// statusWrite returns the status write of Reconcile.
+func statusWrite(v *subscription.Verdict, now time.Time) olmcore.Action {
+	return v.Update(now, olmcore.Cause{Reason: RelationRepaired, Message: "the status contradicts what was observed"})
 }
 
-// forget is a status write that makes a Subscription forget its plan, so that the namespace is resolved again.
-func (a *audit) forget(v *subscription.Verdict) olmcore.Action {
+// forgetPlan returns a status write that removes the reference to the InstallPlan, so that the namespace is resolved
+// again.
+func forgetPlan(v *subscription.Verdict, now time.Time) olmcore.Action {
 	forgotten := without(v, relation.PlanConditions...)
 	s := &forgotten.Status
 	s.InstallPlanRef, s.Install, s.CurrentCSV, s.State = nil, nil, "", v1alpha1.SubscriptionStateNone
-	return forgotten.Update(a.now, olmcore.Cause{
+	return forgotten.Update(now, olmcore.Cause{
 		Reason: subscription.ReasonReferenceCleared, Message: "the referenced InstallPlan cannot bring the operator any more",
 	})
 }
@@ -123,11 +126,13 @@ func (a *audit) reference(v *subscription.Verdict) {
 		if ref.Namespace != "" && ref.Namespace != sub.Namespace {
 			reason = RefWrongNamespace
 		}
-		a.add(sub, olmcore.Warning, updated, reason, path, "the reference names no InstallPlan of this namespace").repair(false, a.forget(v))
+		a.add(sub, olmcore.Warning, updated, reason, path, "the reference names no InstallPlan of this namespace").
+			repair(false, forgetPlan(v, a.now))
 		return
 	case !relation.Mirrors(s.Install, ref):
-		a.add(sub, olmcore.Warning, updated, subscription.ReasonRefMirrorMismatch, "status.installplan", "status.installplan does not repeat status.installPlanRef").
-			repair(true, a.write(v))
+		a.add(sub, olmcore.Warning, updated, subscription.ReasonRefMirrorMismatch, "status.installplan",
+			"status.installplan does not repeat status.installPlanRef").
+			repair(true, statusWrite(v, a.now))
 	}
 	if ref == nil {
 		return
@@ -139,7 +144,7 @@ func (a *audit) reference(v *subscription.Verdict) {
 		a.missing(v)
 	case v.Plan.Plan != nil && !v.Plan.Replaced && s.InstallPlanGeneration < v.Plan.Plan.Spec.Generation && v.Writes:
 		a.add(sub, olmcore.Warning, updated, GenerationMismatch, "status.installPlanGeneration",
-			"status.installPlanGeneration is lower than the InstallPlan's spec.generation").repair(true, a.write(v))
+			"status.installPlanGeneration is lower than the InstallPlan's spec.generation").repair(true, statusWrite(v, a.now))
 	}
 }
 
@@ -151,11 +156,12 @@ func (a *audit) missing(v *subscription.Verdict) {
 	if v.Plan.Recorded == subscription.StageMissing && !forgets {
 		return
 	}
-	action := a.write(v)
+	action := statusWrite(v, a.now)
 	if forgets {
-		action = a.forget(v)
+		action = forgetPlan(v, a.now)
 	}
-	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, RefMissingPlan, "status.installPlanRef", "InstallPlan %s does not exist", s.InstallPlanRef.Name).
+	a.add(v.Subscription, olmcore.Warning, s.LastUpdated.Time, RefMissingPlan, "status.installPlanRef",
+		"InstallPlan %s does not exist", s.InstallPlanRef.Name).
 		repair(true, action)
 }
 
@@ -175,7 +181,8 @@ func (a *audit) removed(v *subscription.Verdict) {
 	}
 	since := relation.Latest(s.LastUpdated.Time, relation.InstalledAt(v.Plan.Plan))
 	if a.now.Sub(since) >= subscription.AuditGrace {
-		a.add(v.Subscription, olmcore.Warning, since, subscription.ReasonWedgedUpgradePending, "status.currentCSV", "%s", message).repair(a.reinstalls, a.forget(v))
+		a.add(v.Subscription, olmcore.Warning, since, subscription.ReasonWedgedUpgradePending, "status.currentCSV", "%s", message).
+			repair(a.reinstalls, forgetPlan(v, a.now))
 	}
 }
 
