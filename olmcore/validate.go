@@ -168,16 +168,15 @@ func (v *ListVisit) Err() error { return v.err }
 // Unread returns the names of the fields whose lists were not read, in the order of the visit.
 func (v *ListVisit) Unread() []string { return v.unread }
 
-// VisitList visits a list of objects. Field is the name of the field, such as "Pods". The checks apply to each object
-// when the list is validated.
+// VisitList visits a list of objects. Field is the name of the field, such as "Pods". The checks apply to each object when
+// the list is validated.
 func VisitList[O Object](v *ListVisit, field string, list *Observed[O], need Need, checks ...Check) {
 	switch v.purpose {
-	case visitToCover:
+	case visitToCover: // every reconcile covers its lists, so this does nothing else
 		CoverObjects(&v.coverage, *list)
+		return
 	case visitToValidate:
-		if v.err == nil {
-			v.err = ValidateList(field, *list, checks...)
-		}
+		v.validated(ValidateList(field, *list, checks...))
 	}
 	v.visitRead(field, list.Complete, need)
 }
@@ -187,25 +186,30 @@ func VisitObjects(v *ListVisit, field string, list *Observed[Object], need Need)
 	switch v.purpose {
 	case visitToCover:
 		CoverObjects(&v.coverage, *list)
+		return
 	case visitToValidate:
-		if v.err == nil {
-			v.err = validateObjects(field, *list)
-		}
+		v.validated(validateObjects(field, *list))
 	}
 	v.visitRead(field, list.Complete, need)
 }
 
 // VisitValues visits a list of values that are not objects, such as names.
 func VisitValues[T comparable](v *ListVisit, field string, list *Observed[T], need Need) {
-	switch v.purpose {
-	case visitToCover:
+	switch {
+	case v.purpose == visitToCover:
 		CoverObserved(&v.coverage, *list)
-	case visitToValidate:
-		if v.err == nil && !list.Complete && len(list.Items) > 0 {
-			v.err = &InputError{Field: field, Problem: "has items of a read that was not completed"}
-		}
+		return
+	case v.purpose == visitToValidate && !list.Complete && len(list.Items) > 0:
+		v.validated(&InputError{Field: field, Problem: "has items of a read that was not completed"})
 	}
 	v.visitRead(field, list.Complete, need)
+}
+
+// validated keeps the first error of the visit.
+func (v *ListVisit) validated(err error) {
+	if v.err == nil {
+		v.err = err
+	}
 }
 
 // visitRead reports a list that was not read, for the purposes that ask for it.
