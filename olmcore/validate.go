@@ -168,8 +168,8 @@ func (v *ListVisit) Err() error { return v.err }
 // Unread returns the names of the fields whose lists were not read, in the order of the visit.
 func (v *ListVisit) Unread() []string { return v.unread }
 
-// VisitList visits a list of objects. Field is the name of the field, such as "Pods". The checks apply to each object when
-// the list is validated.
+// VisitList visits a list of objects. Field is the name of the field, such as "Pods". The checks apply to each object
+// when the list is validated.
 func VisitList[O Object](v *ListVisit, field string, list *Observed[O], need Need, checks ...Check) {
 	switch v.purpose {
 	case visitToCover: // every reconcile covers its lists, so this does nothing else
