@@ -174,7 +174,8 @@ func calledIn(client *admissionregistrationv1.WebhookClientConfig) []types.Names
 // ownersOf returns the keys of the CSVs that the owner labels, the record of co-owners or the owner references name.
 func ownersOf(o olmcore.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
-	if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
+	owner, ok := olmcore.OwnerOf(o.GetLabels())
+	if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
 		keys = append(keys, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
 	}
 	if o.GetNamespace() == metav1.NamespaceAll {

@@ -205,7 +205,8 @@ func failWithAPIConflict(f *facts) (decision, bool) {
 		return waitForList(f, false, "Deployments")
 	}
 	d = d.write(deployment.Stop(f.csv, f.in.Deployments.Items, olmcore.Cause{Reason: ReasonAPIConflict, Message: d.message})...)
-	if other := f.claim.Conflict; other != nil && f.csv.Status.Reason != d.reason {
+	other := f.claim.Conflict
+	if other != nil && f.csv.Status.Reason != d.reason {
 		d = d.diagnose(olmcore.Diagnose(olmcore.Error, ReasonAPIConflict, olmcore.RefOf(f.csv), "",
 			"the operator is not installed: OperatorGroup %s/%s provides %s in a namespace that OperatorGroup %s targets too; "+
 				"remove one of the two operators, or give the groups separate targets",

@@ -121,7 +121,8 @@ func callerTerms(c *version, services, names []string) []read.Term {
 
 func termsOfCaller(o olmcore.Object, add func(read.Term)) {
 	add(read.Term{Of: termCaller, Value: o.GetName()})
-	if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
+	owner, ok := olmcore.OwnerOf(o.GetLabels())
+	if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
 		add(read.Term{Of: termOwner, Value: owner.Namespace + "/" + owner.Name})
 	}
 }

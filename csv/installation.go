@@ -251,7 +251,8 @@ func (j *Judged) withAttempts(attempts deployment.Attempts) *Judged {
 // triesOf returns what is known of earlier attempts to install this generation of the CSV.
 func triesOf(f *facts) deployment.Tries {
 	t := deployment.Tries{Now: f.now, LastRun: f.in.LastRun, Again: f.phase == v1alpha1.CSVPhaseFailed}
-	if at := f.csv.Status.LastTransitionTime; at != nil && !t.Again {
+	at := f.csv.Status.LastTransitionTime
+	if at != nil && !t.Again {
 		t.Since = at.Time
 	}
 	switch {
@@ -276,7 +277,8 @@ func waitForPermissions(f *facts) (decision, bool) {
 	}
 	tries := triesOf(f)
 	left := tries.Held().RequeueAfter
-	if at := f.csv.Status.LastTransitionTime; len(tries.Attempts) == 0 && at != nil {
+	at := f.csv.Status.LastTransitionTime
+	if len(tries.Attempts) == 0 && at != nil {
 		left = deployment.RefusedRetry.After(1) - f.sinceTransition()
 	}
 	return f.stay().requeue(left), left > 0
@@ -307,7 +309,8 @@ func kindMismatches(c *version, definitions []*apiextensionsv1.CustomResourceDef
 	found := owned.ByName(definitions, "")
 	check := func(list []v1alpha1.CRDDescription, path string) {
 		for i, d := range list {
-			if crd := found[d.Name]; crd != nil && crd.Spec.Names.Kind != d.Kind {
+			crd := found[d.Name]
+			if crd != nil && crd.Spec.Names.Kind != d.Kind {
 				said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonCRDKindMismatch, olmcore.RefOf(c),
 					fmt.Sprintf("spec.customresourcedefinitions.%s[%d].kind", path, i),
 					"the kind of CRD %s is %s, not %s", d.Name, crd.Spec.Names.Kind, d.Kind))

@@ -61,7 +61,8 @@ func reconcileChanged(in Input) (Outcome, error) {
 	if err := in.validate(); err != nil {
 		return Outcome{}, err
 	}
-	if c := in.ClusterServiceVersion; c.IsCopied() || c.DeletionTimestamp != nil {
+	c := in.ClusterServiceVersion
+	if c.IsCopied() || c.DeletionTimestamp != nil {
 		done, err := cleanup.Reconcile(in.ofCleanup())
 		return Outcome{Result: done.Result, Operands: done.Operands}, err
 	}

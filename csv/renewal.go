@@ -95,7 +95,8 @@ func renewCertificates(f *facts, d decision) (r renewal) {
 		r.requeueAfter = olmcore.Nearest(r.requeueAfter, untilRenewalBegins(u.RenewAt, f.now))
 	}
 	// status.certsRotateAt is updated after the recorded time has passed.
-	if recorded := f.csv.Status.CertsRotateAt; recorded != nil && !recorded.After(f.now) && u.RenewAt.After(f.now) {
+	recorded := f.csv.Status.CertsRotateAt
+	if recorded != nil && !recorded.After(f.now) && u.RenewAt.After(f.now) {
 		r.renewAt = &u.RenewAt
 	}
 	return r

@@ -77,7 +77,8 @@ func (t table) unread(in *Input) string {
 		if row.unread == nil {
 			continue
 		}
-		if lists := row.unread(in); len(lists) > 0 && len(row.judge(in)) > 0 {
+		lists := row.unread(in)
+		if len(lists) > 0 && len(row.judge(in)) > 0 {
 			return lists[0]
 		}
 	}
@@ -266,7 +267,8 @@ func judgeOwnedAPIServices(in *Input) []v1alpha1.RequirementStatus {
 	var report []v1alpha1.RequirementStatus
 	for name, found := range served {
 		r := apiService(name)
-		if r.Status = deploymentFound; !found {
+		r.Status = deploymentFound
+		if !found {
 			r.Status = deploymentNotFound
 		}
 		report = append(report, r)
@@ -435,7 +437,8 @@ func judgeDefinition(
 	case crd.DeletionTimestamp != nil:
 		return notAvailable, "CRD is being deleted"
 	}
-	if others := installedAlongside(in, crd); isOwned && len(others) > 0 {
+	others := installedAlongside(in, crd)
+	if isOwned && len(others) > 0 {
 		return notSatisfied, "CRD installed alongside other CSV(s): " + strings.Join(others, ", ")
 	}
 	var unserved []string
@@ -480,7 +483,8 @@ func installedAlongside(in *Input, crd *apiextensionsv1.CustomResourceDefinition
 		if key.Name == in.ClusterServiceVersion.Name {
 			return nil
 		}
-		if other, ok := owned.Find(in.Neighbours.Items, key.Namespace, key.Name); ok && !other.IsCopied() {
+		other, ok := owned.Find(in.Neighbours.Items, key.Namespace, key.Name)
+		if ok && !other.IsCopied() {
 			noted[key.Name] = other
 		}
 	}

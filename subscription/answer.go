@@ -170,7 +170,8 @@ func answeredConditions(f *facts) (resolution, unpacking, unpackFailed want) {
 	}
 	p := a.partOf(f.sub.Name)
 	resolution = a.resolution
-	if d := a.decisions[f.sub.Name]; d != nil && d.Failure != nil {
+	d := a.decisions[f.sub.Name]
+	if d != nil && d.Failure != nil {
 		resolution = failureWant(d.Failure) // it is more exact than the failure of the namespace
 	}
 	return resolution, p.unpack.unpacking, p.unpack.failed

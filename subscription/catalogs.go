@@ -99,7 +99,9 @@ func newCatalogs(in *Catalogs) *catalogs {
 		switch p, ok := in.Probes[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]; {
 		case s.Status.Reason == v1alpha1.CatalogSourceSpecInvalidError:
 		case ok:
-			next.healthy, next.known, next.problem = p.Healthy, p.Error == "", p.Error
+			next.healthy = p.Healthy
+			next.known = p.Error == ""
+			next.problem = p.Error
 		default:
 			next.healthy = state != nil && state.LastObservedState == "READY"
 		}

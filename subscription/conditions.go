@@ -273,7 +273,10 @@ func conditionMoved(t olmcore.Transition, before, after *v1alpha1.SubscriptionCo
 		t.From = string(before.Status)
 	}
 	if after != nil {
-		t.To, t.Status, t.Reason, t.Message = string(after.Status), metav1.ConditionStatus(after.Status), after.Reason, after.Message
+		t.To = string(after.Status)
+		t.Status = metav1.ConditionStatus(after.Status)
+		t.Reason = after.Reason
+		t.Message = after.Message
 	}
 	return t
 }

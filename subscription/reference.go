@@ -158,7 +158,8 @@ func (n *namespace) planOf(ref *corev1.ObjectReference) *v1alpha1.InstallPlan {
 // install the version, too, and the referenced one must have failed or have never got its steps. No later resolution
 // decides about the version again.
 func catchUp(f *facts, d draft) draft {
-	p, ref, csv := f.n.answer.partOf(f.sub.Name), d.status.InstallPlanRef, d.status.CurrentCSV
+	p := f.n.answer.partOf(f.sub.Name)
+	ref, csv := d.status.InstallPlanRef, d.status.CurrentCSV
 	if p.plan == nil || !p.applies || ref == nil || csv == "" || f.sub.DeletionTimestamp != nil {
 		return d
 	}
@@ -197,7 +198,8 @@ func reasonToLeave(f *facts, p *part, old *v1alpha1.InstallPlan, csv string) str
 //
 // Source: none. Differs: OLM creates an InstallPlan with its steps.
 func leaveWithdrawn(f *facts, d draft) draft {
-	a, csvs, version := &f.n.answer, f.n.versions.csvs, d.status.CurrentCSV
+	a, csvs := &f.n.answer, f.n.versions.csvs
+	version := d.status.CurrentCSV
 	decision := a.decisions[f.sub.Name]
 	isUnchanged := a.succeeded && decision != nil && decision.Failure == nil && !decision.Changed
 	if !isUnchanged || csvs[version] != nil || csvs[d.status.InstalledCSV] == nil {

@@ -137,7 +137,8 @@ func (d draft) requeue(after time.Duration) draft {
 // reference returns a draft that references an InstallPlan.
 func (d draft) reference(f *facts, p *v1alpha1.InstallPlan) draft {
 	d.status.InstallPlanRef = f.sub.Status.InstallPlanRef
-	if ref := d.status.InstallPlanRef; ref == nil || ref.Name != p.Name || ref.UID != p.UID || ref.Namespace != p.Namespace {
+	ref := d.status.InstallPlanRef
+	if ref == nil || ref.Name != p.Name || ref.UID != p.UID || ref.Namespace != p.Namespace {
 		d.status.InstallPlanRef = &corev1.ObjectReference{
 			APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind,
 			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
@@ -157,7 +158,9 @@ func (d draft) waitFor(f *facts, csv string, p *v1alpha1.InstallPlan, reason, me
 
 // clearReference returns a draft without an InstallPlan, so that the namespace is resolved again.
 func (d draft) clearReference() draft {
-	d.status.InstallPlanRef, d.status.CurrentCSV, d.status.State = nil, "", v1alpha1.SubscriptionStateNone
+	d.status.InstallPlanRef = nil
+	d.status.CurrentCSV = ""
+	d.status.State = v1alpha1.SubscriptionStateNone
 	d.cause = olmcore.Cause{Reason: ReasonReferenceCleared, Message: "the referenced InstallPlan cannot bring the operator any more"}
 	return d
 }
@@ -267,7 +270,9 @@ func conclude(f *facts, d draft, history *planhistory.Report, conditions *condit
 	}
 	if was, is := f.sub.Status.State, d.status.State; is != was {
 		t := olmcore.Moved(olmcore.RefOf(f.sub), TransitionState, string(was), string(is), f.n.now)
-		t.Status, t.Reason, t.Bound = metav1.ConditionTrue, cause.Reason, olmcore.NotAfter
+		t.Status = metav1.ConditionTrue
+		t.Reason = cause.Reason
+		t.Bound = olmcore.NotAfter
 		v.Transitions = append(v.Transitions, t)
 	}
 	v.Transitions = append(v.Transitions, conditions.transitions...)

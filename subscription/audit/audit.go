@@ -105,7 +105,8 @@ func (f *Finding) repair(safe bool, actions ...olmcore.Action) { f.Repair, f.Saf
 
 // pairs audits what Subscriptions have in common with each other.
 func (a *audit) pairs() {
-	packages, keys, installed := map[string]*v1alpha1.Subscription{}, map[string]*v1alpha1.Subscription{}, map[string]int{}
+	packages, keys := map[string]*v1alpha1.Subscription{}, map[string]*v1alpha1.Subscription{}
+	installed := map[string]int{}
 	for _, s := range a.subs {
 		if s.Spec != nil && s.Spec.Package != "" {
 			key, pkg := a.keys[s.Name], s.Spec.Package
@@ -114,7 +115,8 @@ func (a *audit) pairs() {
 			} else {
 				packages[pkg] = s
 			}
-			if other := keys[key]; key != "" && other != nil && other.Spec.Package != pkg {
+			other := keys[key]
+			if key != "" && other != nil && other.Spec.Package != pkg {
 				a.add(s, olmcore.Warning, time.Time{}, LabelKeyCollision, "spec.name", "package %s has the same label key as package %s", pkg, other.Spec.Package)
 			}
 			keys[key] = s
@@ -297,7 +299,8 @@ func (a *audit) owners(p *v1alpha1.InstallPlan) (isOwned bool) {
 
 // association compares the ways in which a plan belongs to a Subscription: its reference, owner references and labels.
 func (a *audit) association(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan, refers, contributes, isOwned bool) {
-	created, owns, key := p.CreationTimestamp.Time, olmcore.OwnedBy(p, s.UID), a.keys[s.Name]
+	created, key := p.CreationTimestamp.Time, a.keys[s.Name]
+	owns := olmcore.OwnedBy(p, s.UID)
 	if !owns && contributes {
 		reason := OwnerMissing
 		if slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name }) {

@@ -102,7 +102,8 @@ func statusWrite(v *subscription.Verdict, now time.Time) olmcore.Action {
 func forgetPlan(v *subscription.Verdict, now time.Time) olmcore.Action {
 	forgotten := without(v, relation.PlanConditions...)
 	s := &forgotten.Status
-	s.InstallPlanRef, s.Install, s.CurrentCSV, s.State = nil, nil, "", v1alpha1.SubscriptionStateNone
+	s.InstallPlanRef, s.Install = nil, nil
+	s.CurrentCSV, s.State = "", v1alpha1.SubscriptionStateNone
 	return forgotten.Update(now, olmcore.Cause{
 		Reason: subscription.ReasonReferenceCleared, Message: "the referenced InstallPlan cannot bring the operator any more",
 	})
@@ -118,7 +119,8 @@ func without(v *subscription.Verdict, types ...v1alpha1.SubscriptionConditionTyp
 // reference audits status.installPlanRef and what repeats it.
 func (a *audit) reference(v *subscription.Verdict) {
 	const path = "status.installPlanRef"
-	sub, s, updated := v.Subscription, &v.Subscription.Status, v.Subscription.Status.LastUpdated.Time
+	sub, s := v.Subscription, &v.Subscription.Status
+	updated := s.LastUpdated.Time
 	ref := s.InstallPlanRef
 	switch {
 	case v.Plan.Invalid:
