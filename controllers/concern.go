@@ -99,7 +99,8 @@ func subscriptionsConcerned(ctx context.Context, r olmcore.Reader, _, next olmco
 	owns := func(d v1alpha1.CRDDescription) bool { return d.Name == definition.Name }
 	namespaces := sets.New[string]()
 	for _, o := range versions {
-		if v, is := o.(*v1alpha1.ClusterServiceVersion); is && !v.IsCopied() && slices.ContainsFunc(v.Spec.CustomResourceDefinitions.Owned, owns) {
+		v, is := o.(*v1alpha1.ClusterServiceVersion)
+		if is && !v.IsCopied() && slices.ContainsFunc(v.Spec.CustomResourceDefinitions.Owned, owns) {
 			namespaces.Insert(v.Namespace)
 		}
 	}
@@ -108,7 +109,8 @@ func subscriptionsConcerned(ctx context.Context, r olmcore.Reader, _, next olmco
 
 // sweepsConcerned: what belongs to no namespace concerns those with an InstallPlan that has a step for it.
 func sweepsConcerned(_, next olmcore.Object) concern {
-	if _, is := next.(*corev1.Namespace); is || next.GetNamespace() != "" {
+	_, is := next.(*corev1.Namespace)
+	if is || next.GetNamespace() != "" {
 		return everyone
 	}
 	return ofKind(sweep.Concerned(next))
@@ -121,7 +123,8 @@ func plansConcerned(old, next olmcore.Object) concern {
 	case *corev1.Namespace, *v1alpha1.Subscription:
 		return everyone
 	case *apiregistrationv1.APIService:
-		if before, is := old.(*apiregistrationv1.APIService); is && isIrrelevant(before, next) {
+		before, is := old.(*apiregistrationv1.APIService)
+		if is && isIrrelevant(before, next) {
 			return concern{}
 		}
 	}

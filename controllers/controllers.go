@@ -240,7 +240,8 @@ func itself(o olmcore.Object) []types.NamespacedName {
 
 // originals are all objects but copies of versions that nothing holds: about these the controller Copies decides.
 func originals(o olmcore.Object) []types.NamespacedName {
-	if c, is := o.(*v1alpha1.ClusterServiceVersion); is && c.IsCopied() && len(c.Finalizers) == 0 {
+	c, is := o.(*v1alpha1.ClusterServiceVersion)
+	if is && c.IsCopied() && len(c.Finalizers) == 0 {
 		return nil
 	}
 	return itself(o)
@@ -269,7 +270,8 @@ const sweepInterval = 10 * time.Minute
 // sweepAffected: leftovers come to be when a version, no copy of one, or a group goes.
 func sweepAffected(o olmcore.Object) []types.NamespacedName {
 	kind := olmcore.GVKOf(o)
-	if c, is := o.(*v1alpha1.ClusterServiceVersion); is && c.IsCopied() {
+	c, is := o.(*v1alpha1.ClusterServiceVersion)
+	if is && c.IsCopied() {
 		return nil
 	}
 	if o.GetDeletionTimestamp() == nil || kind != csvKind && kind != groupKind {

@@ -83,7 +83,8 @@ func lacks(crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVersio
 	object := reflect.TypeOf(olmcore.NewObject(gvk)).Elem()
 	var missing []string
 	for _, w := range written {
-		if field, _ := object.FieldByName(w.field); w.kind == gvk {
+		field, _ := object.FieldByName(w.field)
+		if w.kind == gvk {
 			name := strings.ToLower(w.field)
 			missing = append(missing, unknownFields(field.Type, v.Schema.OpenAPIV3Schema.Properties[name], name, w.depth)...)
 		}
@@ -98,7 +99,8 @@ var marshaler = reflect.TypeFor[json.Marshaler]()
 
 // unknownFields returns the paths of the fields of a Go type that a schema drops.
 func unknownFields(t reflect.Type, s apiextensionsv1.JSONSchemaProps, path string, depth int) []string {
-	if keeps := s.XPreserveUnknownFields; keeps != nil && *keeps {
+	keeps := s.XPreserveUnknownFields
+	if keeps != nil && *keeps {
 		return nil
 	}
 	switch {

@@ -139,7 +139,8 @@ func (s *Set) local(affected func(olmcore.Object) []types.NamespacedName) func(o
 		default:
 			return keys
 		}
-		if namespace := o.GetNamespace(); namespace != s.options.globalNamespace() && namespace != s.options.olmNamespace() {
+		namespace := o.GetNamespace()
+		if namespace != s.options.globalNamespace() && namespace != s.options.olmNamespace() {
 			for i, key := range keys {
 				if key == (types.NamespacedName{}) {
 					keys[i].Namespace = namespace

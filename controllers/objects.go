@@ -278,7 +278,8 @@ func (s *Set) csv(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resul
 	for _, kind := range out.Operands {
 		s.ask(CSV, p.key, kind)
 	}
-	if c := in.ClusterServiceVersion; !c.IsCopied() && c.DeletionTimestamp == nil {
+	c := in.ClusterServiceVersion
+	if !c.IsCopied() && c.DeletionTimestamp == nil {
 		err = p.reportOnce(&out.Result, func() ([]olmcore.Diagnostic, error) {
 			assessed, err := csv.Assess(in)
 			return assessed.Diagnostics, err
@@ -346,7 +347,8 @@ func permissionsOf(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Resu
 const sweepPace = 10 * time.Second
 
 func (s *Set) sweepCSVs(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
-	if age := p.now.Sub(p.swept); age >= 0 && age < sweepPace {
+	age := p.now.Sub(p.swept)
+	if age >= 0 && age < sweepPace {
 		return olmcore.Result{RequeueAfter: sweepPace - age}, nil
 	}
 	in, err := sweep.Gather(ctx, r, s.options.CSV.Cleanup, p.rest)

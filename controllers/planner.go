@@ -45,7 +45,8 @@ func (n *namespace) learn(last olmcore.LastResults) {
 			continue
 		}
 		problem := ""
-		if outcome, ran := last[n.planKeys[i]]; ran && outcome.Class != olmcore.ClassNone {
+		outcome, ran := last[n.planKeys[i]]
+		if ran && outcome.Class != olmcore.ClassNone {
 			problem = outcome.Message
 		}
 		if problem != of.PlanError {
@@ -159,7 +160,8 @@ func withoutWritten(r *olmcore.Result, other olmcore.Result) {
 // createdPlan returns the key of the InstallPlan that a Result creates, the zero Key for none.
 func createdPlan(r olmcore.Result) olmcore.Key {
 	for _, a := range r.Actions {
-		if create, ok := a.(olmcore.Create); ok && create.Target.GVK() == installPlanKind {
+		create, ok := a.(olmcore.Create)
+		if ok && create.Target.GVK() == installPlanKind {
 			return create.Target.Key()
 		}
 	}

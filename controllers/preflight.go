@@ -168,7 +168,8 @@ func (p Preflight) rights(ctx context.Context) (string, error) {
 // forbidden returns what of some rules is not allowed in a namespace, "" for all of them, a line for each resource.
 func (p Preflight) forbidden(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) (missing []string, err error) {
 	everything := authorizationv1.ResourceAttributes{Namespace: namespace, Group: "*", Resource: "*", Verb: "*"}
-	if all, err := p.Allowed(ctx, everything); err != nil || all {
+	all, err := p.Allowed(ctx, everything)
+	if err != nil || all {
 		return nil, err
 	}
 	for _, rule := range rules {
@@ -254,7 +255,8 @@ func (p Preflight) olmAccounts(ctx context.Context) (map[string][]string, error)
 	accounts := map[string][]string{}
 	for _, b := range bindings {
 		for _, s := range b.Subjects {
-			if account := (types.NamespacedName{Namespace: s.Namespace, Name: s.Name}); writes[b.RoleRef.Name] && s.Kind == rbacv1.ServiceAccountKind {
+			account := (types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
+			if writes[b.RoleRef.Name] && s.Kind == rbacv1.ServiceAccountKind {
 				accounts[account.Namespace] = append(accounts[account.Namespace], account.Name)
 			}
 		}

@@ -33,7 +33,8 @@ func withoutDoomed(ctx context.Context, r olmcore.Reader, result olmcore.Result)
 			if err != nil || namespace != nil && namespace.DeletionTimestamp == nil && namespace.Status.Phase != corev1.NamespaceTerminating {
 				namespace = nil
 			}
-			if doomed[target.Namespace] = namespace; namespace != nil {
+			doomed[target.Namespace] = namespace
+			if namespace != nil {
 				result.Diagnostics = append(slices.Clip(result.Diagnostics), olmcore.Diagnose(olmcore.Info, ReasonNamespaceTerminating, olmcore.RefOf(namespace), "",
 					"namespace %s is being deleted, so nothing is created in it", target.Namespace))
 			}

@@ -51,7 +51,8 @@ func FoldKeys(m map[string]any, o Object) (map[string]any, []KeyCase) {
 
 // foldKeys is FoldKeys; the error names a quantity that is not to be computed with.
 func foldKeys(m map[string]any, o Object, spelling bool) (map[string]any, []KeyCase, error) {
-	if _, untyped := o.(*unstructured.Unstructured); untyped || isNil(o) {
+	_, untyped := o.(*unstructured.Unstructured)
+	if untyped || isNil(o) {
 		return m, nil, nil
 	}
 	f := folderOf(o)
@@ -251,7 +252,8 @@ func learnFields(all map[reflect.Type]structFields, t reflect.Type) {
 	default:
 		return
 	}
-	if _, known := all[t]; known || decodesItself(t) {
+	_, known := all[t]
+	if known || decodesItself(t) {
 		return
 	}
 	fields := readFields(t)

@@ -128,7 +128,8 @@ func (o Owner) Owns(labels map[string]string) bool {
 // have is not written to; when nothing changes it is returned itself.
 func MergeLabels(have, want map[string]string) (merged map[string]string, changed bool) {
 	for key, value := range want {
-		if before, there := have[key]; there && before == value {
+		before, there := have[key]
+		if there && before == value {
 			continue
 		}
 		if !changed {
@@ -238,7 +239,8 @@ func IndexTerm(gvk schema.GroupVersionKind, selector labels.Selector) (term stri
 			if known {
 				value = values[0]
 			}
-			if next, of := indexTerm(gvk.GroupKind(), r.Key(), value, known); next != "" && (term == "" || of < fewest) {
+			next, of := indexTerm(gvk.GroupKind(), r.Key(), value, known)
+			if next != "" && (term == "" || of < fewest) {
 				term, fewest = next, of
 			}
 		}

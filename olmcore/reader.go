@@ -145,7 +145,8 @@ func observed[T any](items []T, err error) (Observed[T], error) {
 // Require reads one object that a Gather is about: of type T, a pointer to an API type. Where Get returns nil, the
 // error says so: apierrors.IsNotFound holds.
 func Require[T Object](ctx context.Context, r Reader, namespace, name string) (object T, err error) {
-	if object, err = Get[T](ctx, r, namespace, name); err == nil && isNil(object) {
+	object, err = Get[T](ctx, r, namespace, name)
+	if err == nil && isNil(object) {
 		err = notFound(GVKOf(object), name)
 	}
 	return object, err

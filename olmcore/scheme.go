@@ -88,7 +88,8 @@ func decodeInto(data []byte, o Object) ([]KeyCase, error) {
 		return nil, utiljson.Unmarshal(data, o)
 	}
 	decoded := false
-	if _, special := o.(*v1alpha1.CatalogSource); !special && !mayHoldExcess(data) {
+	_, special := o.(*v1alpha1.CatalogSource)
+	if !special && !mayHoldExcess(data) {
 		decoded = true
 		unknown, err := kjson.UnmarshalStrict(data, o, kjson.DisallowUnknownFields)
 		if err != nil || len(unknown) == 0 {
@@ -138,7 +139,8 @@ func ToMap(o Object) (map[string]any, error) {
 	}
 	m["apiVersion"], m["kind"] = GVKOf(o).ToAPIVersionAndKind()
 	dropNullCreation(m)
-	if status, ok := m["status"].(map[string]any); ok && len(status) == 0 {
+	status, ok := m["status"].(map[string]any)
+	if ok && len(status) == 0 {
 		delete(m, "status")
 	}
 	return m, nil
@@ -205,7 +207,8 @@ func withoutEmptyStrategy(m map[string]any) (decodable map[string]any, empty boo
 func dropNullCreation(v any) {
 	switch x := v.(type) {
 	case map[string]any:
-		if created, ok := x["creationTimestamp"]; ok && created == nil {
+		created, ok := x["creationTimestamp"]
+		if ok && created == nil {
 			delete(x, "creationTimestamp")
 		}
 		for _, child := range x {

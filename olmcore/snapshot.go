@@ -57,7 +57,8 @@ func NewSnapshot(objects []Object, scopes ...Scope) (*Snapshot, error) {
 	s := &Snapshot{objects: make([]Object, len(entries)), read: newScopes(scopes)}
 	for i, e := range entries {
 		s.objects[i] = e.object
-		if n := len(s.kinds); n == 0 || s.kinds[n-1].kind != e.kind {
+		n := len(s.kinds)
+		if n == 0 || s.kinds[n-1].kind != e.kind {
 			s.kinds = append(s.kinds, kindRange{kind: e.kind, start: i})
 			s.read.add(e.kind)
 		}
@@ -128,11 +129,13 @@ func (s *Snapshot) indexObject(i int32, o Object) {
 		}
 	}
 	for _, ref := range o.GetOwnerReferences() {
-		if list := s.owners[ref.UID]; ref.UID != "" && (len(list) == 0 || list[len(list)-1] != i) {
+		list := s.owners[ref.UID]
+		if ref.UID != "" && (len(list) == 0 || list[len(list)-1] != i) {
 			s.owners[ref.UID] = append(list, i)
 		}
 	}
-	if _, twice := s.uids[o.GetUID()]; !twice && o.GetUID() != "" {
+	_, twice := s.uids[o.GetUID()]
+	if !twice && o.GetUID() != "" {
 		s.uids[o.GetUID()] = i
 	}
 }
@@ -278,7 +281,8 @@ func (s *Snapshot) candidates(selector labels.Selector) (best []int32, ok bool) 
 		default:
 			continue
 		}
-		if list := s.labels[entry]; !ok || len(list) < len(best) {
+		list := s.labels[entry]
+		if !ok || len(list) < len(best) {
 			best, ok = list, true
 		}
 	}

@@ -89,7 +89,8 @@ func mayHoldExcess(data []byte) bool {
 				return true
 			}
 		case string:
-			if x = strings.TrimSpace(x); x != "" && strings.Contains("0123456789+-.", x[:1]) && isExcessive(x) {
+			x = strings.TrimSpace(x)
+			if x != "" && strings.Contains("0123456789+-.", x[:1]) && isExcessive(x) {
 				return true
 			}
 		}

@@ -93,7 +93,8 @@ func compareKeys(a, b olmcore.Key) int {
 }
 
 func takeVersion(p *Preview, of pair) {
-	if before, after := typed[v1alpha1.ClusterServiceVersion](of); before == nil && after != nil && !after.IsCopied() {
+	before, after := typed[v1alpha1.ClusterServiceVersion](of)
+	if before == nil && after != nil && !after.IsCopied() {
 		v := Version{Namespace: after.Namespace, Name: after.Name, Replaces: after.Spec.Replaces}
 		if !reflect.ValueOf(after.Spec.Version).IsZero() {
 			v.Version = after.Spec.Version.String()
@@ -122,14 +123,16 @@ func compareRights(was, is simulation.State, pairs []pair) permissions.Differenc
 	}
 	for _, state := range []simulation.State{was, is} {
 		for key, o := range state {
-			if r, is := o.(*rbacv1.ClusterRole); is && permissions.Aggregates(r) { // what others bring comes to it
+			r, is := o.(*rbacv1.ClusterRole)
+			if is && permissions.Aggregates(r) { // rules of other ClusterRoles are added to it
 				roles[key] = true
 			}
 		}
 	}
 	for _, state := range []simulation.State{was, is} {
 		for _, o := range state {
-			if role, to := bindingOf(o); to != nil && roles[role] {
+			role, to := bindingOf(o)
+			if to != nil && roles[role] {
 				note(o)
 			}
 		}
@@ -154,7 +157,8 @@ func rightsOf(state simulation.State, roles map[olmcore.Key]bool, subjects map[r
 		all = append(all, withSubjects(o, to))
 	}
 	for key, o := range state {
-		if _, to := bindingOf(o); to == nil && key.Group == rbacv1.GroupName && (needed[key] || roles[key]) {
+		_, to := bindingOf(o)
+		if to == nil && key.Group == rbacv1.GroupName && (needed[key] || roles[key]) {
 			all = append(all, o)
 		}
 	}

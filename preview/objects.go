@@ -65,7 +65,8 @@ func objectOf(p pair) (o Object, counts bool) {
 		return o, false
 	case p.before == nil:
 		o.Change = Created
-		if beginning := p.after.GetLabels()[generatedName]; beginning != "" && strings.HasPrefix(o.Object.Name, beginning+"-") {
+		beginning := p.after.GetLabels()[generatedName]
+		if beginning != "" && strings.HasPrefix(o.Object.Name, beginning+"-") {
 			o.Object.Name = beginning + "-*"
 		}
 		return o, true

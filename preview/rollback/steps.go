@@ -181,7 +181,8 @@ func approve(w world, to string) step {
 }
 
 func awaitVersion(w world, to string) step {
-	if c := w.csvs[to]; c == nil || c.Status.Phase != v1alpha1.CSVPhaseSucceeded || w.sub.Status.InstalledCSV != to {
+	c := w.csvs[to]
+	if c == nil || c.Status.Phase != v1alpha1.CSVPhaseSucceeded || w.sub.Status.InstalledCSV != to {
 		return step{wait: "ClusterServiceVersion " + to + " runs again"}
 	}
 	return step{}

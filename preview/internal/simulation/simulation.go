@@ -63,7 +63,8 @@ func New(now time.Time, objects []olmcore.Object, options controllers.Options, v
 	}
 	system := &corev1.Namespace{}
 	system.Name = metav1.NamespaceSystem // which every cluster has, whatever was read of it
-	if err := s.cluster.Create(system); err != nil && !apierrors.IsAlreadyExists(err) {
+	err := s.cluster.Create(system)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
 	options.Sweeps, options.Operators, options.Live = false, false, true
