@@ -15,7 +15,6 @@ import (
 	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/relation"
-	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -156,7 +155,7 @@ func (in *Input) unusedBundles() []*corev1.ConfigMap {
 		}
 	}
 	unused := slices.DeleteFunc(slices.Clone(in.ConfigMaps.Items), func(cm *corev1.ConfigMap) bool {
-		return !unneeded[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] || !step.MayRefer(plan.Namespace, cm.Namespace, in.Config.globalNamespace()) ||
+		return !unneeded[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] || !bundle.MayRefer(plan.Namespace, cm.Namespace, in.Config.globalNamespace()) ||
 			!bundle.IsUnpacked(cm) || bundle.Retained(cm, in.Now) > 0
 	})
 	slices.SortFunc(unused, func(a, b *corev1.ConfigMap) int {

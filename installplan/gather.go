@@ -197,7 +197,7 @@ func (g *gatherer) leftBundles() {
 func (g *gatherer) bundles() {
 	referred := bundle.Referred(g.plan)
 	maps.DeleteFunc(referred, func(key types.NamespacedName, _ bool) bool {
-		return !step.MayRefer(g.plan.Namespace, key.Namespace, g.in.Config.globalNamespace())
+		return !bundle.MayRefer(g.plan.Namespace, key.Namespace, g.in.Config.globalNamespace())
 	})
 	if len(referred) > step.MaxBundles {
 		clear(referred)

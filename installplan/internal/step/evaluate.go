@@ -4,6 +4,7 @@ package step
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -144,6 +145,19 @@ func (t *Target) join(other *Target) {
 	}
 }
 
+// fold merges a second description of an object into the first, as applying one after the other would.
+func fold(first, second map[string]any, kind kinds.Kind) map[string]any {
+	out := merge(first, second, kind, true)
+	metadata := manifest.Fields(out, "metadata")
+	for _, field := range [...]string{"ownerReferences", "finalizers"} {
+		if list, ok := manifest.Fields(second, "metadata")[field].([]any); ok {
+			have, _ := metadata[field].([]any)
+			metadata[field] = slices.Concat(have, list)
+		}
+	}
+	return out
+}
+
 // settle gives all steps of a target its verdict. One whose object exists is Created when the plan asked for it, as the
 // step remembers, else Present.
 func (e *Evaluation) settle(t *Target, v Verdict) {
@@ -192,6 +206,8 @@ func (e Evaluation) Path(i int) string {
 	}
 	return path(i)
 }
+
+func path(i int) string { return fmt.Sprintf("status.plan[%d]", i) }
 
 // Refused reports whether the plan as a whole may not be applied.
 func (e Evaluation) Refused() bool { return slices.ContainsFunc(e.Verdicts, Verdict.Refused) }

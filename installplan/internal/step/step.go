@@ -96,14 +96,8 @@ func (t *Target) Explain(text string) string {
 // InvalidPlan is the message of OLM about a step that no plan can contain.
 const InvalidPlan = "the InstallPlan contains invalid data"
 
-func finishDeleting(key olmcore.Key) string {
-	return fmt.Sprintf("waiting for %s %s to finish deleting", key.Kind, key.Name)
-}
-
 // unmanaged says that an unmanaged object is in the way, in which field it differs, and what to do about it.
 func unmanaged(t *Target, field string) Verdict {
 	return blocked("%s %s exists, is not managed by OLM, and differs from the step in %s; label it %s=true to hand it over, or remove it",
 		t.Key.Kind, t.Key.Name, field, olmcore.LabelManaged)
 }
-
-func path(i int) string { return fmt.Sprintf("status.plan[%d]", i) }
