@@ -52,10 +52,11 @@
 //
 // # Inside
 //
-// Reconcile observes the facts about a plan once and asks the rows of a table in order (rules.go). The first row whose
-// situation holds returns the decision, and the table sets the phase. The parts of the table stand beside their
-// situations: deletion.go for all phases, waiting.go for plans before their execution, installing.go, and failed.go.
-// The condition Progressing records for the next call why a plan does not progress (memory.go).
+// Reconcile observes the facts about a plan once and tries the rows of a table in order (rules.go). The first row whose
+// situation holds returns the decision, and the table sets the phase. The rows for all phases are in rules.go, those
+// for plans before their execution in waiting.go, and the others in installing.go and failed.go. What the steps need is
+// evaluated when a row first asks for it (findings.go). Which plans may run depends on other plans (order.go). The
+// condition Progressing records for the next call why a plan does not progress (memory.go).
 //
 // Package internal/step evaluates the steps and returns a Verdict for each. Package internal/kinds is the table of the
 // kinds of their objects. Package internal/relation relates plans to Subscriptions and to other plans.

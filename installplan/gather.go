@@ -23,7 +23,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
@@ -69,33 +68,6 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 		return Input{}, g.err
 	}
 	return g.in, nil
-}
-
-// mayStart reports whether the plan may start, run or be tried again, so that the order of plans matters.
-func (in *Input) mayStart() bool {
-	plan := in.InstallPlan
-	if plan.DeletionTimestamp != nil || !relation.HasSteps(plan) || relation.IsSuperseded(plan) {
-		return false
-	}
-	switch plan.Status.Phase {
-	case v1alpha1.InstallPlanPhaseComplete:
-		return false
-	case v1alpha1.InstallPlanPhaseFailed:
-		return in.isNeeded() || relation.Applied(plan) || plan.Status.AttenuatedServiceAccountRef != nil
-	}
-	return true
-}
-
-// looksAtSteps reports whether Reconcile may look beyond the plan and its Subscriptions.
-func (in *Input) looksAtSteps() bool {
-	plan := in.InstallPlan
-	switch {
-	case plan.DeletionTimestamp != nil, input.Terminating(in.Namespace), len(plan.Status.Plan)+len(plan.Status.BundleLookups) == 0:
-		return false
-	case plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
-		return in.isRetried()
-	}
-	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && in.successor(in.later()) == nil
 }
 
 // gatherer reads the parts of an Input. After the first read that fails it reads nothing more.

@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
@@ -63,6 +65,52 @@ func reconcile(in Input) (Outcome, error) {
 		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
+}
+
+// facts are what one call observes about a plan. They are not changed. The steps are evaluated when they are first
+// asked for.
+type facts struct {
+	in   *Input
+	plan *v1alpha1.InstallPlan
+	// assessing is set by Assess, which ignores writes to the metadata of the plan.
+	assessing bool
+	// phase is the recorded phase, or none if the API does not have it.
+	phase phase
+	// repair contains the owners, labels and approval that the plan should have.
+	repair relation.Repair
+	// later are the plans that the plan has to make way for, newest first.
+	later []*v1alpha1.InstallPlan
+	// account is the ServiceAccount that the OperatorGroup of the namespace prescribes. obstacle says why that is unknown,
+	// or why the plan may not run under it; "" for no obstacle.
+	account  *corev1.ObjectReference
+	obstacle string
+
+	evaluated *findings
+}
+
+// observe returns the facts about a plan.
+func observe(in *Input, assessing bool) *facts {
+	plan := in.InstallPlan
+	f := &facts{in: in, plan: plan, assessing: assessing, phase: phaseOf(plan), repair: relation.Check(plan, in.Subscriptions.Items)}
+	if f.phase == v1alpha1.InstallPlanPhaseComplete {
+		return f
+	}
+	if f.phase != v1alpha1.InstallPlanPhaseFailed {
+		f.later = in.later()
+	}
+	f.account, f.obstacle = relation.AccountOf(in.OperatorGroups.Items)
+	if f.obstacle == "" {
+		f.obstacle = relation.AccountChange(plan, f.account)
+	}
+	return f
+}
+
+// phaseOf returns the recorded phase of a plan, or none if the API does not have it.
+func phaseOf(plan *v1alpha1.InstallPlan) phase {
+	if !slices.Contains(everyPhase, plan.Status.Phase) {
+		return v1alpha1.InstallPlanPhaseNone
+	}
+	return plan.Status.Phase
 }
 
 // schemaChanges returns the changes for which custom resources have to be judged, nil if they were judged.

@@ -388,15 +388,3 @@ func dropAdded(old, next *apiextensionsv1.JSONSchemaProps) {
 		dropAdded(a.Schema, b.Schema)
 	}
 }
-
-// keepShown gives the versions of after that have contains what clients show of them: printer columns and warnings.
-func keepShown(have, after *apiextensionsv1.CustomResourceDefinition) {
-	for i := range after.Spec.Versions {
-		next := &after.Spec.Versions[i]
-		if old := versionOf(have, next.Name); old != nil {
-			old = old.DeepCopy()
-			next.Deprecated, next.DeprecationWarning = old.Deprecated, old.DeprecationWarning
-			next.AdditionalPrinterColumns = old.AdditionalPrinterColumns
-		}
-	}
-}

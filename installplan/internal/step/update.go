@@ -284,6 +284,18 @@ func (d definition) change() Verdict {
 	return v
 }
 
+// keepShown gives the versions of after that have contains what clients show of them: printer columns and warnings.
+func keepShown(have, after *apiextensionsv1.CustomResourceDefinition) {
+	for i := range after.Spec.Versions {
+		next := &after.Spec.Versions[i]
+		if old := versionOf(have, next.Name); old != nil {
+			old = old.DeepCopy()
+			next.Deprecated, next.DeprecationWarning = old.Deprecated, old.DeprecationWarning
+			next.AdditionalPrinterColumns = old.AdditionalPrinterColumns
+		}
+	}
+}
+
 // protectedOwners returns the live ClusterServiceVersions of other operators that brought the definition and own it, or
 // are about to; none where the plan may change it all the same.
 func (d definition) protectedOwners() []string {
