@@ -15,30 +15,31 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Outcome is the result of Reconcile, and the requests that only the caller can fulfil.
+// Outcome is the result of Reconcile: the actions to run, plus requests that only the caller can fulfil.
 type Outcome struct {
 	olmcore.Result
-	// SchemaChanges ask which custom resources would become invalid under new schemas. The caller validates the resources
-	// of each version against both schemas, and calls Reconcile again with Input.CustomResources before it runs any
-	// action. Module installplan/crvalidation does that. A caller that runs the Actions without it lets the plan break
-	// custom resources. Empty once Input.CustomResources is complete.
+	// SchemaChanges request the validation of custom resources against new schemas. The caller validates the custom
+	// resources of each version against both schemas, and calls Reconcile again with Input.CustomResources before it
+	// runs any action. Module installplan/crvalidation does that. A caller that runs the actions without validation
+	// lets the plan break custom resources. The list is empty if Input.CustomResources is complete.
 	SchemaChanges []SchemaChange
-	// LostBundles are the lookups of the bundles whose unpacked content is lost and needed by steps. The caller unpacks
-	// each again with package unpack. The plan applies nothing meanwhile, fails if that takes too long, and continues once
-	// the planned content exists.
+	// LostBundles are the lookups of the bundles that steps need and whose unpacked content is lost. The caller
+	// unpacks each again with package unpack. Meanwhile the plan applies nothing. It continues once the planned
+	// content exists, and fails if that takes too long.
 	LostBundles []v1alpha1.BundleLookup
-	// Unpacked belongs into the next Input for the plan, so that bundles are not decoded again. It is nil if no bundle was
-	// needed.
+	// Unpacked must be passed to the next call for the plan as Input.Unpacked, so that bundles are not decoded again.
+	// It is nil if no bundle was needed.
 	Unpacked *Memory
-	// Checkpoint belongs into the next Input for the plan. It makes a call cheap if nothing changed. It is nil if the
-	// Outcome contains anything but RequeueAfter.
+	// Checkpoint must be passed to the next call for the plan as Input.Checkpoint. It makes that call cheap if
+	// nothing changed. It is nil if the Outcome contains anything but RequeueAfter.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile returns the next writes for one InstallPlan. These are either a correction of the plan's relations or the
-// removal of its finalizer, alone, or the status of the plan followed by the objects of its steps in plan order.
-// Objects are written under the ServiceAccount of the plan, except CustomResourceDefinitions. The Result of a plan that
-// is Complete is zero unless its relations are wrong. The error is an *olmcore.InputError.
+// Reconcile returns the next actions for one InstallPlan. There are three cases: a correction of the relations of
+// the plan, the cleanup of a deleted plan, or an update of the status followed by the objects of the steps in plan
+// order. Objects are written as the ServiceAccount of the plan, except CustomResourceDefinitions. A Complete plan
+// has actions only if its relations are wrong, or if the plan or its namespace is being deleted. The error is an
+// *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncInstallPlans and ExecutePlan.
 // Differs: see doc.go and docs/deviations.md.

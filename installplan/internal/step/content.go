@@ -345,8 +345,9 @@ func versionReference(name string) metav1.OwnerReference {
 	}
 }
 
-// Owners reads which ClusterServiceVersions a manifest names as owners, each once and with its flags as they are. Other
-// owners are left out: their UID is one of another cluster, and garbage collection would remove the object.
+// Owners returns the owner references to ClusterServiceVersions in a manifest, one for each name, with their flags
+// and without UIDs. Other owner references are omitted: their UIDs belong to another cluster, so the garbage
+// collector would delete the object.
 func Owners(m manifest.Manifest) (refs []metav1.OwnerReference) {
 	list, _ := m.Metadata()["ownerReferences"].([]any)
 	for _, entry := range list {

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// AlongsidePrefix starts the annotations in which a definition records the ClusterServiceVersions that brought it,
-	// each as namespace/name. OLM writes them.
+	// AlongsidePrefix is the prefix of the annotations in which a definition records the ClusterServiceVersions that
+	// installed it. Each value is namespace/name. OLM writes these annotations.
 	AlongsidePrefix = "operatorframework.io/installed-alongside-"
 	// changeableBy is the annotation of a definition that names the namespaces whose plans may change it whoever else
 	// owns it, separated by commas. An administrator sets it; no bundle can.
@@ -108,7 +108,7 @@ func (d definition) confineConversion() (problem string) {
 	return ""
 }
 
-// Converts reports whether a webhook converts custom resources.
+// Converts reports whether a webhook converts custom resources. It returns false for nil.
 func Converts(c *apiextensionsv1.CustomResourceConversion) bool {
 	return c != nil && c.Strategy == apiextensionsv1.WebhookConverter
 }
@@ -158,8 +158,8 @@ func (d definition) checkVersions() Verdict {
 	return Verdict{}
 }
 
-// MayBeRecorded reports whether a name may be one that a definition records: others look versions up by what is
-// recorded.
+// MayBeRecorded reports whether a definition may record a ClusterServiceVersion or namespace of this name. Callers
+// look up objects by recorded names, so a name must be a valid object name.
 func MayBeRecorded(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 // create returns the Verdict of a definition that does not exist.

@@ -20,13 +20,13 @@ import (
 // maxVerdicts bounds the custom resources that a message names.
 const maxVerdicts = 100
 
-// SchemaChange is installplan.SchemaChange.
+// SchemaChange is an installplan.SchemaChange.
 type SchemaChange struct {
 	Before, After *apiextensionsv1.CustomResourceDefinition
 	Versions      []string
 }
 
-// ResourceVerdict is installplan.ResourceVerdict.
+// ResourceVerdict is an installplan.ResourceVerdict.
 type ResourceVerdict struct {
 	CustomResourceDefinition, Version string
 	Namespace, Name                   string
@@ -149,10 +149,9 @@ func narrowed(from, to *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// Narrowings are the fields in which a CustomResourceDefinition that becomes to takes something away from users of
-// from: a served version, a value that was valid, kept or left alone, or the way objects are stored and converted.
-// There are none when whoever worked with from works with to as before. Who may be notified of what (conversion
-// webhooks) is not compared.
+// Narrowings returns the fields in which a change of a CustomResourceDefinition takes something away from its users.
+// from is the definition before the change, and to is the one after it. See installplan.Narrowings. It returns none
+// if clients of the former definition can use the new one unchanged. Conversion webhooks are not compared.
 func Narrowings(from, to *apiextensionsv1.CustomResourceDefinition) iter.Seq[string] {
 	return func(yield func(string) bool) { narrowings(from, to, yield) }
 }

@@ -22,9 +22,10 @@ import (
 // are.
 const maxRemembered = 8 << 20
 
-// Memory is what a call made of the unpacked bundles that a plan refers to: handed to the next call for the plan it
-// spares that these are inflated and decoded again, for each step that is applied. It knows a ConfigMap by its UID and
-// resourceVersion, and what a call does not ask for is forgotten. Nil knows and remembers nothing, and is always right.
+// Memory contains the decoded bundles that a plan references. It is passed to the next call for the plan, so that
+// bundles are not decompressed and decoded again for each step. A bundle is identified by the UID and
+// resourceVersion of its ConfigMap. Bundles that a call does not use are dropped. A nil Memory contains nothing and
+// stores nothing, and is always correct.
 type Memory struct {
 	earlier, now map[identity]*unpacked
 	size         int // of what is known now
@@ -42,7 +43,7 @@ type unpacked struct {
 	literals map[manifest.Ref]literal
 }
 
-// Next returns the Memory of a call that knows what the one before found.
+// Next returns the Memory for a call that may use what the previous call stored.
 func (m *Memory) Next() *Memory {
 	next := &Memory{now: map[identity]*unpacked{}}
 	if m != nil {
@@ -51,7 +52,7 @@ func (m *Memory) Next() *Memory {
 	return next
 }
 
-// Used returns the Memory, nil when there is nothing in it.
+// Used returns the Memory, or nil if it is empty.
 func (m *Memory) Used() *Memory {
 	if m == nil || len(m.now) == 0 {
 		return nil
@@ -88,7 +89,7 @@ func (m *Memory) keep(cm *corev1.ConfigMap, size int, ref manifest.Ref, l litera
 	u.literals[ref] = l
 }
 
-// MaxInflated bounds the files of the bundles of a plan together, in bytes.
+// MaxInflated is the maximum size of the decompressed bundles of one plan, in bytes.
 const MaxInflated = 256 << 20
 
 // literal are the steps that a reference to an unpacked bundle stands for, with their manifests, or why there are none.

@@ -79,7 +79,8 @@ func (d definition) served() Verdict {
 	return v
 }
 
-// Recorded splits the annotations of a definition into the entries that record ClusterServiceVersions and the others.
+// Recorded splits the annotations of a definition into those that record ClusterServiceVersions and the others.
+// Neither result is nil.
 func Recorded(crd *apiextensionsv1.CustomResourceDefinition) (entries, others map[string]string) {
 	entries, others = map[string]string{}, map[string]string{}
 	for key, value := range crd.Annotations {

@@ -22,14 +22,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is what the steps of a plan are judged by. Lists are complete, name each object once and have no nil entries;
-// fields without a comment are those of installplan.Input and installplan.Config.
+// Input is the input of Evaluate. Lists are complete, contain each object once, and contain no nil. Fields without a
+// comment are those of installplan.Input and installplan.Config.
 type Input struct {
 	Now  time.Time
 	Plan *v1alpha1.InstallPlan
-	// Preflight: nothing is applied in this round, whatever is found.
+	// Preflight is true if nothing is applied in this call.
 	Preflight bool
-	// HasAccount: the ServiceAccount that the plan runs as exists.
+	// HasAccount is true if the ServiceAccount of the plan exists.
 	HasAccount bool
 
 	Subscriptions             []*v1alpha1.Subscription
