@@ -17,11 +17,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the plans whose decision an object may change when it is added, changed or deleted: a plan itself,
-// else the plans of a namespace (empty Name) or all plans (zero key); see olmcore.ExpandKeys. Objects of kinds that no
-// step of a default Config can have and no rule looks at give none. Who else is recorded alongside a
-// CustomResourceDefinition is looked at when that is written, and is no reason to look again; nor is another plan that
-// refers to a bundle which a deleted plan would take along.
+// Affected returns the plans to reconcile after an object was created, changed or deleted. A key with an empty Name
+// means all plans of the namespace, and the zero key means all plans; see olmcore.ExpandKeys. Affected returns nil
+// for an object on which no decision depends, for example of a kind that no step can have.
+//
+// An InstallPlan does not affect plans of other namespaces, although Gather reads it for Input.Announced and
+// Input.OtherPlans.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.KeyOf(o) == (olmcore.Key{}) {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Defaults of Config.
+// Defaults of the fields of Config.
 const (
 	DefaultInstallTimeout  = time.Minute
 	DefaultOLMNamespace    = "olm"
@@ -24,52 +24,55 @@ const (
 	DefaultUnpackTimeout   = 10 * time.Minute
 )
 
-// Config tunes the package and those below it. The zero value means OLM's defaults; negative numbers are an
-// *olmcore.InputError.
+// Config configures this package and the packages below it. The zero value selects the defaults of OLM. A negative
+// number is an *olmcore.InputError.
 type Config struct {
-	// InstallTimeout is how long a step may fail for a permanent reason before the plan fails: from status.startTime
-	// or, when that is later, from the first failure of the present series, and for at least three tries. 0 = 1m.
+	// InstallTimeout is how long a step may fail for a permanent reason before the plan fails. The time starts at
+	// status.startTime or, if that is later, at the first failure of the current series. A step fails at least three
+	// times before the plan fails. 0 means one minute.
 	InstallTimeout time.Duration `json:"installTimeout,omitempty"`
-	// DisableFinalizer: plans carry no finalizer of ours.
+	// DisableFinalizer disables Finalizer: plans do not get it, and it is removed from plans that have it.
 	DisableFinalizer bool `json:"disableFinalizer,omitempty"`
-	// OLMNamespace is where pull Secrets are copied from. Empty = "olm".
+	// OLMNamespace is the namespace from which pull Secrets are copied. "" means "olm".
 	OLMNamespace string `json:"olmNamespace,omitempty"`
-	// GlobalNamespace is where the catalogs are that all namespaces see: besides those of its own namespace a plan may
-	// refer to bundles that were unpacked there. Empty = OLMNamespace. Package controllers sets it from
-	// Options.GlobalNamespace, so that the two cannot differ in a configuration file.
+	// GlobalNamespace is the namespace of the global catalogs. A plan may reference bundles that were unpacked there
+	// or in its own namespace. "" means OLMNamespace. Package controllers sets it from Options.GlobalNamespace, so a
+	// configuration file cannot set another value.
 	GlobalNamespace string `json:"-"`
-	// SupportedKinds are the kinds, of any group, that steps may have besides those that the package knows by itself.
-	// nil = OLM's eleven.
+	// SupportedKinds are the kinds, of any API group, that steps may have in addition to the built-in kinds. nil
+	// means the eleven kinds that OLM supports.
 	SupportedKinds []string `json:"supportedKinds,omitempty"`
-	// OverwriteUnmanaged: a step takes over an object that exists and was not handed to OLM, as OLM does. False: the
-	// plan is refused unless the object is as the step wants it already; label olm.managed=true hands it over.
+	// OverwriteUnmanaged makes steps overwrite existing objects that OLM does not manage, as OLM does. If it is
+	// false, such an object fails the step unless it matches the step already. The label olm.managed=true makes OLM
+	// manage an object.
 	OverwriteUnmanaged bool `json:"overwriteUnmanaged,omitempty"`
-	// CopyAnySecret: a Secret step copies any Secret of OLMNamespace, as OLM does. False: only registry credentials
-	// that a CatalogSource of OLMNamespace lists.
+	// CopyAnySecret allows a Secret step to copy any Secret of OLMNamespace, as OLM does. If it is false, only
+	// registry credentials that a CatalogSource of OLMNamespace lists are copied.
 	CopyAnySecret bool `json:"copyAnySecret,omitempty"`
-	// ChangeOwnedCRDs: a plan changes a CustomResourceDefinition whoever else owns it, as OLM does. False: only in ways
-	// that take nothing away from others; the annotation olmcore/changeable-by on it names namespaces, separated by
-	// commas, whose plans may change it regardless.
+	// ChangeOwnedCRDs allows a plan to change a CustomResourceDefinition regardless of its other owners, as OLM does.
+	// If it is false, a change must not take anything away from other owners. The annotation olmcore/changeable-by of
+	// the definition exempts plans from this rule. Its value is a list of their namespaces, separated by commas.
 	ChangeOwnedCRDs bool `json:"changeOwnedCRDs,omitempty"`
 	// SeparatePlans makes package controllers create one InstallPlan for each set of Subscriptions that depend on each
 	// other (create.Sets). An Automatic Subscription then does not wait for the approval of an unrelated one. Other
 	// callers pass each Set to create.Plan and set subscription.Input.SeparatePlans. false: one plan for each namespace,
 	// as in OLM.
 	SeparatePlans bool `json:"separatePlans,omitempty"`
-	// MaxStatusBytes bounds the serialised status of a new plan. 0 = 1 MiB.
+	// MaxStatusBytes is the maximum size of the serialized status of a new plan. 0 means 1 MiB.
 	MaxStatusBytes int `json:"maxStatusBytes,omitempty"`
-	// MaxInstallPlans is how many plans of a namespace package sweep keeps as history. 0 = 5.
+	// MaxInstallPlans is the number of plans that package sweep keeps in a namespace as history. 0 means 5.
 	MaxInstallPlans int `json:"maxInstallPlans,omitempty"`
-	// OPMImage and UtilImage are the images that package unpack runs; it requires both.
+	// OPMImage and UtilImage are the images that package unpack runs. Package unpack requires both.
 	OPMImage  string `json:"opmImage,omitempty"`
 	UtilImage string `json:"utilImage,omitempty"`
-	// UnpackTimeout bounds one try to unpack a bundle; 0 means that it takes as long as it takes. nil = 10m.
+	// UnpackTimeout is the maximum duration of one attempt to unpack a bundle. nil means 10 minutes, and 0 means no
+	// limit.
 	UnpackTimeout *time.Duration `json:"unpackTimeout,omitempty"`
-	// RunAsUser is the user ID of the Pods that unpack. 0 leaves it open.
+	// RunAsUser is the user ID of the Pods that unpack bundles. 0 sets none.
 	RunAsUser int64 `json:"runAsUser,omitempty"`
 }
 
-// Validate returns an *olmcore.InputError for a number that is negative.
+// Validate returns an *olmcore.InputError if a number is negative.
 func (c Config) Validate() error {
 	unpack := cmp.Or(c.UnpackTimeout, new(time.Duration))
 	for _, n := range [...]struct {
@@ -86,25 +89,25 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Equal reports whether two configurations are the same.
+// Equal reports whether two configurations are equal. A nil and an empty SupportedKinds differ.
 func (c Config) Equal(d Config) bool {
 	return c.equalsForSteps(d) && c.equalsForPlans(d) && c.equalsForUnpacking(d)
 }
 
-// equalsForSteps compares what decides how steps are applied.
+// equalsForSteps compares the fields that determine how steps are applied.
 func (c Config) equalsForSteps(d Config) bool {
 	return (c.SupportedKinds == nil) == (d.SupportedKinds == nil) && slices.Equal(c.SupportedKinds, d.SupportedKinds) &&
 		c.InstallTimeout == d.InstallTimeout && c.OverwriteUnmanaged == d.OverwriteUnmanaged &&
 		c.CopyAnySecret == d.CopyAnySecret && c.ChangeOwnedCRDs == d.ChangeOwnedCRDs
 }
 
-// equalsForPlans compares what decides which plans exist, and where.
+// equalsForPlans compares the fields that determine which plans exist, and in which namespaces.
 func (c Config) equalsForPlans(d Config) bool {
 	return c.OLMNamespace == d.OLMNamespace && c.GlobalNamespace == d.GlobalNamespace && c.DisableFinalizer == d.DisableFinalizer &&
 		c.SeparatePlans == d.SeparatePlans && c.MaxStatusBytes == d.MaxStatusBytes && c.MaxInstallPlans == d.MaxInstallPlans
 }
 
-// equalsForUnpacking compares what decides how bundles are unpacked.
+// equalsForUnpacking compares the fields that determine how bundles are unpacked.
 func (c Config) equalsForUnpacking(d Config) bool {
 	const none = time.Duration(-1)
 	a, b := cmp.Or(c.UnpackTimeout, new(none)), cmp.Or(d.UnpackTimeout, new(none))
@@ -115,15 +118,15 @@ func (c Config) olmNamespace() string { return cmp.Or(c.OLMNamespace, DefaultOLM
 
 func (c Config) globalNamespace() string { return cmp.Or(c.GlobalNamespace, c.olmNamespace()) }
 
-// StepKind is a kind of object that the steps of plans may have. Of one that a CustomResourceDefinition defines only
-// Kind is known: it may be of any group.
+// StepKind is a kind of object that steps may have. If a CustomResourceDefinition defines the kind, only Kind is
+// set, because the kind may belong to any API group.
 type StepKind struct {
 	schema.GroupVersionKind
-	// Verbs are how the API server calls what plans do with it: create, and where they do patch and delete.
+	// Verbs are the API verbs that plans need for the kind: always create, and patch and delete if plans use them.
 	Verbs []string
 }
 
-// StepKinds returns the kinds of the objects that steps may have, sorted by group and kind.
+// StepKinds returns the kinds of objects that steps may have, sorted by group and kind.
 func (c Config) StepKinds() []StepKind {
 	var all []StepKind
 	add := func(k kinds.Kind) {

@@ -2,10 +2,11 @@
 
 // Package installplan decides what happens to an InstallPlan.
 //
-// [Gather] reads an [Input], [Reconcile] takes the plan through its phases and applies its steps, [Assess] reports what
+// [Gather] reads an [Input], [Reconcile] moves the plan through its phases and applies its steps, [Assess] reports what
 // the plan is doing, and [Affected] returns the plans to reconcile after an object changed. Package create creates
-// plans from resolutions, package unpack unpacks bundles from their images, and package sweep keeps the plans of a
-// namespace in order. All are functions of their input: they have no client, no clock and no memory.
+// plans from resolutions, and package unpack unpacks bundles from their images. Package sweep deletes old plans and
+// repairs their relations to Subscriptions. All decisions are functions of their input: they use no client, no clock
+// and no state.
 //
 // A plan changes its phase in the following states ([Phases]):
 //
@@ -31,31 +32,33 @@
 // While one waits, the plan is kept, with its approval. It gets its steps once the namespace can be resolved again.
 //
 // The status of a plan contains only what was observed. startTime is stored before the first object of a step is
-// written, a step is Created or Present once its object was observed, and Complete is written in a call that writes
+// written. A step is Created or Present once its object was observed. Complete is written in a call that writes
 // nothing else. So each action may be lost, repeated or run by two controllers: the next call observes the result and
 // continues.
 //
-// A call applies everything that is possible or, if one step is refused, nothing. An upgrade that cannot finish does
-// not begin.
+// A call applies every step that is possible. If one step is refused, it applies none, so an upgrade that cannot finish
+// does not begin.
 //
 // # Existing custom resources
 //
-// A step may give a CustomResourceDefinition schemas that custom resources break. Outcome.SchemaChanges asks which must
-// be judged, module installplan/crvalidation judges them, and Reconcile refuses the plan for those that only the new
-// schema finds wrong.
+// A step may change the schemas of a CustomResourceDefinition so that existing custom resources become invalid.
+// Outcome.SchemaChanges lists the versions whose custom resources must be validated, and module
+// installplan/crvalidation validates them. Reconcile refuses the plan if a custom resource is valid under the old
+// schema and invalid under the new one.
 //
 // # Bundles in images
 //
-// The steps of a plan may refer to the ConfigMap that a bundle was unpacked into, and to the digest of what it held, so
-// that nothing else than what was planned, and perhaps approved, is installed. What was lost since is in
-// Outcome.LostBundles, and package unpack brings it back.
+// The steps of a plan may reference the ConfigMap of an unpacked bundle together with the digest of its content. So the
+// plan installs only what was planned and perhaps approved. If the content was lost since then, Outcome.LostBundles
+// contains the lookup of the bundle, and package unpack unpacks it again.
 //
 // # Inside
 //
-// Reconcile observes the facts about a plan once and asks the rows of a table in order (rules.go). The first row whose
-// situation holds returns the decision, and the table sets the phase. The parts of the table stand beside their
-// situations: deletion.go for all phases, waiting.go for plans before their execution, installing.go, and failed.go.
-// The condition Progressing records for the next call why a plan does not progress (memory.go).
+// Reconcile observes the facts about a plan once and tries the rows of a table in order (rules.go). The first row whose
+// situation holds returns the decision, and the table sets the phase. The rows for all phases are in rules.go, those
+// for plans before their execution in waiting.go, and the others in installing.go and failed.go. What the steps need is
+// evaluated when a row first asks for it (findings.go). Which plans may run depends on other plans (order.go). The
+// condition Progressing records for the next call why a plan does not progress (memory.go).
 //
 // Package internal/step evaluates the steps and returns a Verdict for each. Package internal/kinds is the table of the
 // kinds of their objects. Package internal/relation relates plans to Subscriptions and to other plans.

@@ -23,7 +23,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/olmcore/olm/installplan/internal/bundle"
-	"github.com/olmcore/olm/installplan/internal/input"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/relation"
@@ -32,9 +31,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at for one plan; the caller adds Now and what only it knows. The steps of a plan
-// that has nothing left to do are not read. A plan that does not exist is an error for which apierrors.IsNotFound
-// holds; a read that failed is its error.
+// Gather reads the Input of one plan. The caller sets Now and the other fields that Gather does not set. The objects
+// of steps are read only if the plan may still apply steps. If the plan does not exist, apierrors.IsNotFound holds
+// for the error. Any other error is that of a failed read, or an *olmcore.NotReadError if the Reader does not read a
+// required kind.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	plan, err := olmcore.Require[*v1alpha1.InstallPlan](ctx, r, key.Namespace, key.Name)
 	if err != nil {
@@ -69,33 +69,6 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 		return Input{}, g.err
 	}
 	return g.in, nil
-}
-
-// mayStart reports whether the plan may start, run or be tried again, so that the order of plans matters.
-func (in *Input) mayStart() bool {
-	plan := in.InstallPlan
-	if plan.DeletionTimestamp != nil || !relation.HasSteps(plan) || relation.IsSuperseded(plan) {
-		return false
-	}
-	switch plan.Status.Phase {
-	case v1alpha1.InstallPlanPhaseComplete:
-		return false
-	case v1alpha1.InstallPlanPhaseFailed:
-		return in.isNeeded() || relation.Applied(plan) || plan.Status.AttenuatedServiceAccountRef != nil
-	}
-	return true
-}
-
-// looksAtSteps reports whether Reconcile may look beyond the plan and its Subscriptions.
-func (in *Input) looksAtSteps() bool {
-	plan := in.InstallPlan
-	switch {
-	case plan.DeletionTimestamp != nil, input.Terminating(in.Namespace), len(plan.Status.Plan)+len(plan.Status.BundleLookups) == 0:
-		return false
-	case plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
-		return in.isRetried()
-	}
-	return plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && in.successor(in.later()) == nil
 }
 
 // gatherer reads the parts of an Input. After the first read that fails it reads nothing more.
@@ -197,7 +170,7 @@ func (g *gatherer) leftBundles() {
 func (g *gatherer) bundles() {
 	referred := bundle.Referred(g.plan)
 	maps.DeleteFunc(referred, func(key types.NamespacedName, _ bool) bool {
-		return !step.MayRefer(g.plan.Namespace, key.Namespace, g.in.Config.globalNamespace())
+		return !bundle.MayRefer(g.plan.Namespace, key.Namespace, g.in.Config.globalNamespace())
 	})
 	if len(referred) > step.MaxBundles {
 		clear(referred)

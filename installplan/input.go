@@ -20,77 +20,86 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything that Reconcile looks at. It writes to none of it. Gather fills all but Now, LastRun,
-// CustomResources, RBACChanged, Unpacked and Checkpoint. The order of lists does not matter. A plan whose steps are
-// looked at needs every list from OperatorGroups to CatalogSources but Alongside; others may be left unread, as Gather
-// does.
+// Input contains everything that Reconcile reads. Reconcile does not change it. Gather sets all fields except Now,
+// LastRun, CustomResources, RBACChanged, Unpacked and Checkpoint. The order of lists does not matter. A plan whose
+// steps are evaluated needs RelatedPlans, OperatorGroups, ClusterServiceVersions, CustomResourceDefinitions,
+// Objects, ConfigMaps and PullSecrets. Other lists may be unread where their comment says so.
 type Input struct {
-	// Now is the instant of this reconcile. Required.
+	// Now is the time of this call. It is required.
 	Now time.Time
-	// InstallPlan is the plan. Required.
+	// InstallPlan is the plan. It is required.
 	InstallPlan *v1alpha1.InstallPlan
-	// Namespace is the plan's namespace, one item at most; one that was not read counts as not being deleted.
+	// Namespace contains the namespace of the plan, if it exists. If it was not read, it counts as not being deleted.
 	Namespace olmcore.Observed[*corev1.Namespace]
-	// Subscriptions of the plan's namespace, at least those that have to do with the plan. Required.
+	// Subscriptions are the Subscriptions of the namespace of the plan, at least those that are related to the plan.
+	// They are required.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
-	// OperatorGroups of the plan's namespace, all of them.
+	// OperatorGroups are all OperatorGroups of the namespace of the plan.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// ClusterServiceVersions of the plan's namespace, copies too: at least those that its steps describe, resolve to or
-	// name as owners, and that its CustomResourceDefinitions record. All of them when spec leaves one of its steps out,
-	// when a definition converts by webhook, or when the plan has failed.
+	// ClusterServiceVersions are ClusterServiceVersions of the namespace of the plan, including copies. They contain
+	// at least those that the steps describe, resolve to or name as owners, and those that the
+	// CustomResourceDefinitions of the plan record. They contain all of the namespace if the plan failed, if one of
+	// its CustomResourceDefinitions has a conversion webhook, or if a step describes a ClusterServiceVersion that
+	// spec does not name.
 	ClusterServiceVersions olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// CustomResourceDefinitions that the plan's steps describe, and those that define the kinds of its other steps.
+	// CustomResourceDefinitions are those that the steps describe, and those that define the kinds of the other
+	// steps.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// APIServices contains all APIServices except those that the API server creates for CustomResourceDefinitions. They
-	// are gathered only if a step may add a version to an API group: a step for a definition that does not exist or, if
-	// the plan runs as a ServiceAccount, any open step for a definition. Such a step waits if the APIServices were not
-	// read.
+	// APIServices are all APIServices except those that the API server creates for CustomResourceDefinitions. Gather
+	// reads them only if a step may add a version to an API group: a step for a definition that does not exist or, if
+	// the plan runs as a ServiceAccount, any open step for a definition. Such a step waits if the APIServices were
+	// not read.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
-	// Alongside holds ClusterServiceVersions of other namespaces that the CustomResourceDefinitions of the plan's steps
-	// name as installed alongside.
+	// Alongside are the ClusterServiceVersions of other namespaces that the CustomResourceDefinitions of the plan
+	// record as installed alongside.
 	Alongside olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Announced are ClusterServiceVersions of other namespaces that these definitions name, too, that do not exist, and
-	// that an InstallPlan in progress is to make.
+	// Announced are the ClusterServiceVersions of other namespaces that these definitions record, that do not exist
+	// yet, and that an unfinished InstallPlan will create.
 	Announced []types.NamespacedName
-	// Objects are the objects of all other steps that exist.
+	// Objects are the existing objects of all other steps.
 	Objects olmcore.Observed[olmcore.Object]
-	// ConfigMaps are those that the plan's steps refer to for their manifests, of a plan that is being deleted, too.
+	// ConfigMaps are the unpacked bundles that the steps reference. A plan that is being deleted needs them as well.
 	ConfigMaps olmcore.Observed[*corev1.ConfigMap]
 	// PullSecrets are the Secrets of Config.OLMNamespace that Secret steps copy.
 	PullSecrets olmcore.Observed[*corev1.Secret]
-	// CatalogSources of Config.OLMNamespace: only a Secret that one of them lists is copied. Needed, and gathered, only
-	// with PullSecrets.
+	// CatalogSources are those of Config.OLMNamespace. A Secret is copied only if one of them lists it. They are
+	// needed, and read by Gather, only if there are PullSecrets and Config.CopyAnySecret is false.
 	CatalogSources olmcore.Observed[*v1alpha1.CatalogSource]
-	// ServiceAccount is the one that the plan's attenuatedServiceAccountRef names; nil when it does not exist.
+	// ServiceAccount is the one that status.attenuatedServiceAccountRef of the plan names, or nil if it does not
+	// exist.
 	ServiceAccount *corev1.ServiceAccount
-	// RelatedPlans are the other InstallPlans of the plan's namespace that contain a package of the plan. Plans with a
-	// common package run one after the other. Gathered only for a plan that has steps and may still run.
+	// RelatedPlans are the other InstallPlans of the namespace that contain a package of the plan. Plans with a
+	// common package run one after the other. Gather reads them only for a plan that has steps and may still run.
 	RelatedPlans olmcore.Observed[*v1alpha1.InstallPlan]
-	// OtherPlans are all other InstallPlans, of all namespaces, that need one of ConfigMaps; where they were not read, a
-	// deleted plan leaves its bundles to package sweep. Looked at, and gathered, only for a plan with ConfigMaps that is
-	// being deleted.
+	// OtherPlans are the other InstallPlans of all namespaces that need one of ConfigMaps. Gather reads them only for
+	// a plan with ConfigMaps that is being deleted. If they were not read, the plan leaves its bundles to package
+	// sweep.
 	OtherPlans olmcore.Observed[*v1alpha1.InstallPlan]
-	// CustomResources are the custom resources whose validity a new schema would change, as judged by the caller: the
-	// answer to Outcome.SchemaChanges. Where it is not complete, nothing is refused on their behalf.
+	// CustomResources are the verdicts about the custom resources whose validity a new schema would change. The
+	// caller determines them from Outcome.SchemaChanges. If the list is incomplete, no step is refused because of
+	// custom resources.
 	CustomResources olmcore.Observed[ResourceVerdict]
-	// LastRun is what became of the last actions. Optional.
+	// LastRun contains the results of the last actions. It is optional.
 	LastRun olmcore.LastResults
-	// RBACChanged: a Role, RoleBinding or ServiceAccount of the namespace changed since the plan failed. Optional.
+	// RBACChanged is true if a Role, RoleBinding or ServiceAccount of the namespace changed since the plan failed. It
+	// is optional.
 	RBACChanged bool
-	Config      Config
-	// Unpacked is Outcome.Unpacked of an earlier call for this plan; nil is always right.
+	// Config is the configuration. The zero value selects the defaults of OLM.
+	Config Config
+	// Unpacked is Outcome.Unpacked of an earlier call for this plan. nil is always correct, but slower.
 	Unpacked *Memory
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this plan; nil is always right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this plan. nil is always correct, but slower.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Memory is what a call made of the unpacked bundles that a plan refers to. It is opaque, bounded, and may be lost.
+// Memory contains the decoded bundles that a plan references, so that the next call need not decode them again. It
+// is opaque and limited in size. It may be discarded.
 type Memory = step.Memory
 
-// ResourceVerdict is the judgement of one custom resource: Old and New are what the schema of Version finds wrong
-// before and after the change. One that finds nothing wrong may be left out. ReadError, when set, says instead that the
-// resources of Version could not be read, and refuses the change; Unread, when positive, how many of them were not
-// judged.
+// ResourceVerdict is the result of validating one custom resource. Old and New are the validation errors under the
+// schema of Version before and after the change. A custom resource without errors may be omitted. If ReadError is
+// set, the custom resources of Version could not be read, and the change is refused. If Unread is positive, that
+// many custom resources were not validated.
 type ResourceVerdict struct {
 	CustomResourceDefinition, Version string
 	Namespace, Name                   string
@@ -99,11 +108,13 @@ type ResourceVerdict struct {
 	Unread                            int
 }
 
-// SchemaChange asks for the judgement of custom resources: a step gives a CustomResourceDefinition other schemas.
+// SchemaChange requests the validation of custom resources, because a step changes the schemas of a
+// CustomResourceDefinition.
 type SchemaChange struct {
-	// Before is the definition as it exists, After the one of the step.
+	// Before is the existing definition, and After is the one of the step.
 	Before, After *apiextensionsv1.CustomResourceDefinition
-	// Versions are those whose custom resources must be judged, sorted: served before and after, by schemas that differ.
+	// Versions are the versions whose custom resources must be validated, sorted. They are served before and after
+	// the change, and their schemas differ.
 	Versions []string
 }
 

@@ -4,6 +4,7 @@ package installplan
 
 import (
 	"slices"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,12 +35,6 @@ func isWithdrawn(plan *v1alpha1.InstallPlan) bool {
 
 func isWithdrawnInTime(f *facts) bool { return isWithdrawn(f.plan) && relation.Untouched(f.plan) }
 
-func withdraw(f *facts) decision {
-	d := f.afterCheck()
-	d.status = progressing(d.status)
-	return d
-}
-
 // mustWaitForEarlierPlan reports whether an earlier plan with a common package is not finished.
 func mustWaitForEarlierPlan(f *facts) bool { return isNotStarted(f) && len(f.earlier()) > 0 }
 
@@ -53,10 +48,6 @@ func waitForEarlierPlan(f *facts) decision {
 	d.status.Message = message
 	return d
 }
-
-// isNotStarted reports whether status.startTime is not stored yet. It is stored before the first object of a step is
-// written.
-func isNotStarted(f *facts) bool { return f.plan.Status.StartTime == nil }
 
 func recordStart(f *facts) decision {
 	d := f.beginRound()
@@ -115,6 +106,10 @@ func isBackingOff(in *Input, actions []olmcore.Action) bool {
 	return true
 }
 
+// refusedRetry is the backoff for writes that were refused for lack of permissions or by a webhook. A call without
+// writes follows every retryInterval, so that no other step and no deadline waits for the backoff.
+var refusedRetry = olmcore.Backoff{Base: retryInterval, Max: time.Minute}
+
 // isTimeOver reports whether the plan fails of a problem.
 func isTimeOver(f *facts) bool { return f.firstOver() >= 0 }
 
@@ -124,30 +119,6 @@ func (f *facts) firstOver() int {
 
 func failOfProblem(f *facts) decision {
 	return f.fail(f.reportSteps(), f.steps().problems[f.firstOver()])
-}
-
-// fail returns a decision whose plan fails of a problem.
-func (f *facts) fail(d decision, p problem) decision {
-	d.status = f.failedStatus(d.status, p)
-	d.result.RequeueAfter = 0
-	if p.isRetried {
-		return d.requeue(failedRetry)
-	}
-	return d
-}
-
-// failedStatus returns a status that states the problem of which a plan failed. Condition Retrying records that the
-// failed write is tried again, and since when.
-func (f *facts) failedStatus(status v1alpha1.InstallPlanStatus, p problem) v1alpha1.InstallPlanStatus {
-	const reason = string(v1alpha1.InstallPlanReasonComponentFailed)
-	status.Message = p.message
-	status = withCondition(f, status, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, reason, p.message)
-	status = f.stalled(status, p.reason, p.message)
-	status = without(status, ConditionRetrying)
-	if !p.isRetried {
-		return status
-	}
-	return withCondition(f, status, ConditionRetrying, corev1.ConditionTrue, p.reason, p.message)
 }
 
 func hasProblems(f *facts) bool { return len(f.steps().problems) > 0 }
@@ -188,6 +159,11 @@ func waitForCluster(f *facts) decision {
 }
 
 func hasOpenSteps(f *facts) bool { return f.steps().has(step.Pending) }
+
+// has reports whether one of the steps has an outcome.
+func (s *findings) has(outcome step.Outcome) bool {
+	return slices.ContainsFunc(s.Verdicts, func(v step.Verdict) bool { return v.Outcome == outcome })
+}
 
 // applySteps writes the objects of the open steps. A recorded failure is kept while the results of the last run are not
 // known: otherwise a new process would clear what another one reports.

@@ -5,11 +5,11 @@ package installplan
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
@@ -73,33 +73,61 @@ func isOLMRefusal(message string) bool {
 	return slices.ContainsFunc(olmRefusals, func(prefix string) bool { return strings.HasPrefix(message, prefix) })
 }
 
-// isFailureReported reports whether the status has reported a failed write recently, so that it need not be written
-// again.
-func (f *facts) isFailureReported() bool {
-	c := conditionOf(&f.plan.Status, ConditionProgressing)
-	return c != nil && c.Reason == ReasonStepFailed && c.LastUpdateTime != nil && f.in.Now.Sub(c.LastUpdateTime.Time) < messageInterval
+// conditionOf returns the first condition of a type, or nil.
+func conditionOf(status *v1alpha1.InstallPlanStatus, kind v1alpha1.InstallPlanConditionType) *v1alpha1.InstallPlanCondition {
+	i := slices.IndexFunc(status.Conditions, func(c v1alpha1.InstallPlanCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &status.Conditions[i]
 }
 
-// retryingSince returns the transition time of condition Retrying. ok is false if there is none.
-func (f *facts) retryingSince() (since time.Time, ok bool) {
-	c := conditionOf(&f.plan.Status, ConditionRetrying)
-	if c == nil || c.LastTransitionTime == nil {
-		return time.Time{}, false
+// without returns a status without the conditions of a type. The list of the given status is not changed.
+func without(status v1alpha1.InstallPlanStatus, kind v1alpha1.InstallPlanConditionType) v1alpha1.InstallPlanStatus {
+	if conditionOf(&status, kind) == nil {
+		return status
 	}
-	return c.LastTransitionTime.Time, true
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c v1alpha1.InstallPlanCondition) bool { return c.Type == kind })
+	if len(status.Conditions) == 0 {
+		status.Conditions = nil
+	}
+	return status
 }
 
-// failedAt returns when the plan failed, or the zero time if the status does not record it.
-func (f *facts) failedAt() time.Time {
-	if since, ok := f.retryingSince(); ok {
-		return since
+// withCondition returns a status with exactly one condition of a type. lastUpdateTime stays as it is if nothing
+// changes, lastTransitionTime if the status of the condition stays the same. The list of the given status is not
+// changed.
+func withCondition(
+	f *facts, status v1alpha1.InstallPlanStatus,
+	kind v1alpha1.InstallPlanConditionType, value corev1.ConditionStatus, reason, message string,
+) v1alpha1.InstallPlanStatus {
+	now, recorded := olmcore.Timestamp(f.in.Now), status.GetCondition(kind)
+	c := v1alpha1.InstallPlanCondition{
+		Type: kind, Status: value, Reason: v1alpha1.InstallPlanConditionReason(reason), Message: printable.Keep(recorded.Message, message),
+		LastUpdateTime: &now, LastTransitionTime: &now,
 	}
-	c := f.plan.Status.GetCondition(v1alpha1.InstallPlanInstalled)
-	switch {
-	case c.LastUpdateTime != nil:
-		return c.LastUpdateTime.Time
-	case c.LastTransitionTime != nil:
-		return c.LastTransitionTime.Time
+	if recorded.Status == value && recorded.Reason == c.Reason && recorded.Message == c.Message {
+		c.LastUpdateTime = recorded.LastUpdateTime
 	}
-	return time.Time{}
+	status.Conditions = slices.Clone(status.Conditions)
+	status.SetCondition(c)
+	first := slices.IndexFunc(status.Conditions, func(c v1alpha1.InstallPlanCondition) bool { return c.Type == kind })
+	status.Conditions = slices.Concat(status.Conditions[:first+1], without(v1alpha1.InstallPlanStatus{
+		Conditions: status.Conditions[first+1:],
+	}, kind).Conditions)
+	return status
+}
+
+// failedStatus returns a status that states the problem of which a plan failed. Condition Retrying records that the
+// failed write is tried again, and since when.
+func (f *facts) failedStatus(status v1alpha1.InstallPlanStatus, p problem) v1alpha1.InstallPlanStatus {
+	const reason = string(v1alpha1.InstallPlanReasonComponentFailed)
+	status.Message = p.message
+	status = withCondition(f, status, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, reason, p.message)
+	status = f.stalled(status, p.reason, p.message)
+	status = without(status, ConditionRetrying)
+	if !p.isRetried {
+		return status
+	}
+	return withCondition(f, status, ConditionRetrying, corev1.ConditionTrue, p.reason, p.message)
 }

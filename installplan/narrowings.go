@@ -10,10 +10,11 @@ import (
 	"github.com/olmcore/olm/installplan/internal/step"
 )
 
-// Narrowings yields the fields, such as spec.versions[v1].schema.openAPIV3Schema.properties[spec], in which a
-// CustomResourceDefinition that becomes to takes something away from users of from: a served version, a value that was
-// valid, kept or left alone, or the way objects are stored and converted. It is the rule by which a plan may not change
-// what others own. Neither may be nil.
+// Narrowings returns the fields in which a change of a CustomResourceDefinition takes something away from its users,
+// for example spec.versions[v1].schema.openAPIV3Schema.properties[spec]. from is the definition before the change,
+// and to is the one after it. Neither may be nil. A change takes something away if it removes a served version,
+// rejects values that were valid, prunes fields that were kept, changes default values, or changes how custom
+// resources are stored or converted. A plan may not change a definition of another owner in this way.
 func Narrowings(from, to *apiextensionsv1.CustomResourceDefinition) iter.Seq[string] {
 	return step.Narrowings(from, to)
 }

@@ -9,129 +9,140 @@ import (
 	"github.com/olmcore/olm/installplan/internal/report"
 )
 
-// Finalizer holds a plan until what it leaves behind is cleaned up; see Reconcile.
+// Finalizer is the finalizer of InstallPlans. It keeps a deleted plan until Reconcile has cleaned up what the plan
+// leaves behind, for at most one minute.
 const Finalizer = relation.Finalizer
 
-// AnnotationGeneratedBy is on a Subscription that a plan made: the plan's name.
+// AnnotationGeneratedBy is an annotation of a Subscription that an InstallPlan created. Its value is the name of the
+// plan.
 const AnnotationGeneratedBy = relation.GeneratedBy
 
-// ConditionRetrying is True on a plan that is Installing if the time for its refused steps started anew at the
-// transition time of the condition. It is True on a plan that is Failed if the API server rejected a write. The open
-// steps of the failed plan are then tried every 10 minutes as long as a Subscription references the plan, and the plan
-// starts again once the writes are accepted. The open steps of a plan that OLM failed, which does not have the
-// condition, are tried as well.
+// ConditionRetrying is True on an Installing plan if the timeout of its refused steps was restarted. The transition
+// time of the condition is the new start. It is True on a Failed plan if the API server rejected a write. The open
+// steps of that plan are then tried every 10 minutes while a Subscription references the plan. The plan starts again
+// once the writes are accepted. A plan that OLM failed does not have the condition, and its open steps are tried as
+// well.
 const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 
-// ConditionProgressing is False on a plan that does not progress. The reason is StepRefused, StepFailed or StepWaits,
-// or InstallCheckFailed on a plan that failed of the check. The condition is removed as soon as the plan progresses.
-// The next call reads the reason, so that no decision depends on the text of a message.
+// ConditionProgressing is False on a plan that does not progress. Its reason is StepRefused, StepFailed, StepWaits,
+// or InstallCheckFailed if the plan failed because of that check. The condition is removed as soon as the plan
+// progresses. The next call reads the reason, so no decision depends on the text of a message.
 const ConditionProgressing v1alpha1.InstallPlanConditionType = "Progressing"
 
-// Reasons of actions. Where a reason does not say what the user does, there is nothing to do.
+// Reasons of the actions of Reconcile. If a comment does not say what the user does, there is nothing to do.
 const (
-	// ReasonRelationRepaired: an owner reference, component label or finalizer of the plan was missing or stale.
+	// ReasonRelationRepaired means that an owner reference, component label or finalizer of the plan was missing or
+	// stale. It is corrected.
 	ReasonRelationRepaired = report.RelationRepaired
-	// ReasonManualOwner: a Subscription that owns the plan wants manual approval, so the plan waits for one. The user
-	// approves the plan.
+	// ReasonManualOwner means that a Subscription that owns the plan requires manual approval, so the plan waits for
+	// it. The user approves the plan.
 	ReasonManualOwner = report.ManualOwner
-	// ReasonPlanProgressed: the plan's phase, steps, conditions or message follow what was observed.
+	// ReasonPlanProgressed means that the phase, steps, conditions or message of the plan are updated to what was
+	// observed.
 	ReasonPlanProgressed = "PlanProgressed"
-	// ReasonPlanDone: every step of the plan is applied, so that it needs its finalizer no more.
+	// ReasonPlanDone means that every step of the plan is applied, so the plan no longer needs its finalizer.
 	ReasonPlanDone = "PlanDone"
-	// ReasonStepAbsent: the object of a step does not exist.
+	// ReasonStepAbsent means that the object of a step does not exist. It is created.
 	ReasonStepAbsent = report.StepAbsent
-	// ReasonStepDiffers: the object of a step exists and is not what the step describes.
+	// ReasonStepDiffers means that the object of a step exists and differs from the step. It is updated.
 	ReasonStepDiffers = report.StepDiffers
-	// ReasonStepImmutable: the object of a step differs in a field that cannot change; it is deleted and created anew.
+	// ReasonStepImmutable means that the object of a step differs in an immutable field. It is deleted and created
+	// again.
 	ReasonStepImmutable = report.StepImmutable
-	// ReasonPlanDeleted: the plan is being deleted and this is what it left behind.
+	// ReasonPlanDeleted means that the plan is being deleted. The action cleans up what the plan leaves behind, or
+	// removes its finalizer.
 	ReasonPlanDeleted = "PlanDeleted"
 )
 
-// Reasons of diagnostics of Reconcile; as above.
+// Reasons of the diagnostics and conditions of Reconcile. If a comment does not say what the user does, there is
+// nothing to do.
 const (
-	// ReasonNamespaceTerminating: the plan's namespace is being deleted, so nothing is installed there.
+	// ReasonNamespaceTerminating means that the namespace of the plan is being deleted, so nothing is installed
+	// there.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
-	// ReasonPlanWithoutStatus: the plan never got its steps, so it will not run. The user deletes it unless a
-	// resolution still needs it.
+	// ReasonPlanWithoutStatus means that the plan has no steps five minutes after its creation, so it cannot run. The
+	// user deletes the plan, unless a Subscription still waits for it.
 	ReasonPlanWithoutStatus = "PlanWithoutStatus"
-	// ReasonPlanPhaseUnknown: the plan's phase is empty or none that exists. The user sets it to RequiresApproval or
-	// deletes the plan.
+	// ReasonPlanPhaseUnknown means that the phase of the plan is empty or unknown. The user sets status.phase to
+	// RequiresApproval, or deletes the plan.
 	ReasonPlanPhaseUnknown = "PlanPhaseUnknown"
-	// ReasonInstallCheckFailed: no OperatorGroup, or more than one, manages the namespace, or its ServiceAccount is
-	// missing. The user repairs the OperatorGroup; the message says what is wrong.
+	// ReasonInstallCheckFailed means that no OperatorGroup or more than one OperatorGroup manages the namespace, or
+	// that its ServiceAccount is missing or has changed. The message says which. The user corrects the OperatorGroup,
+	// or deletes the plan if the message says so.
 	ReasonInstallCheckFailed = "InstallCheckFailed"
-	// ReasonStepRefused: a step cannot be applied, so no step of the plan is. The message says what stands in the way;
-	// the user removes it.
+	// ReasonStepRefused means that a step cannot be applied, so no step of the plan is applied. The message names the
+	// obstacle. The user removes it.
 	ReasonStepRefused = "StepRefused"
-	// ReasonStepFailed: the API server refused a write. The message is the API server's; the user grants the permission
-	// or repairs the object.
+	// ReasonStepFailed means that the API server rejected a write. The message is that of the API server. The user
+	// grants the permission or corrects the object.
 	ReasonStepFailed = "StepFailed"
-	// ReasonStepWaits means that a step waits for the cluster, for example for a definition to be established. It is a
-	// reason of the condition Progressing only. The message says what the step waits for. Nothing to do for the user.
+	// ReasonStepWaits means that a step waits for the cluster, for example until a CustomResourceDefinition is
+	// established. The message says what the step waits for. It is a reason of the condition Progressing only.
+	// Nothing to do for the user.
 	ReasonStepWaits = "StepWaits"
-	// ReasonStepNotVisible: the object of a step was created, or existed, and what was read does not show it, so it is
-	// created again. When that stays so, the adapter reads from a cache that leaves it out: the user labels the object
-	// olm.managed=true or deletes it.
+	// ReasonStepNotVisible means that the object of a step was created or exists already, but reads do not return it,
+	// so it is created again. If the diagnostic persists, the caller reads from a cache that excludes the object. The
+	// user labels the object olm.managed=true or deletes it.
 	ReasonStepNotVisible = "StepNotVisible"
-	// ReasonApprovalWithdrawnTooLate: approval was taken back after the first step, which stops nothing. The user
-	// deletes what is not wanted.
+	// ReasonApprovalWithdrawnTooLate means that the approval was withdrawn after the first step was applied, so the
+	// plan continues. The user deletes the objects that are not wanted.
 	ReasonApprovalWithdrawnTooLate = "ApprovalWithdrawnTooLate"
-	// ReasonPendingPlanCouldBeAutomatic: the plan waits for approval although no Subscription that owns it asks for
-	// that any more. The user approves it.
+	// ReasonPendingPlanCouldBeAutomatic means that the plan waits for approval, although no Subscription that owns it
+	// requires manual approval any more. The user approves the plan.
 	ReasonPendingPlanCouldBeAutomatic = "PendingPlanCouldBeAutomatic"
-	// ReasonSuperseded means that the plan is not executed, whether it is approved or not. A later plan installs a version
-	// of the same package, or the plan never got steps and no Subscription waits for it. The condition Installed has this
-	// reason and names the later plan. The user approves that one.
+	// ReasonSuperseded means that the plan is not executed, whether it is approved or not. A later plan installs a
+	// version of the same package, or the plan never got steps and no Subscription waits for it. The condition
+	// Installed has this reason and names the later plan. The user approves the later plan.
 	ReasonSuperseded = report.Superseded
 	// ReasonEarlierPlanUnfinished means that the plan waits for an earlier InstallPlan that contains the same package.
 	// Plans of one package run one after the other. Nothing to do for the user unless the earlier plan needs something.
 	ReasonEarlierPlanUnfinished = report.EarlierPlanUnfinished
-	// ReasonSubscriptionExists means that a step would create a Subscription for a dependency, and another Subscription of
-	// the namespace names the same package. The step is skipped. Nothing to do for the user.
+	// ReasonSubscriptionExists means that a step would create a Subscription for a dependency, but another
+	// Subscription of the namespace names the same package. The step is skipped. Nothing to do for the user.
 	ReasonSubscriptionExists = report.SubscriptionExists
-	// ReasonUnmanagedObjectUpdated: a step describes an object that was there before and was not handed to OLM; it gets
-	// the content, but no owner, so that removing the operator leaves it.
+	// ReasonUnmanagedObjectUpdated means that the object of a step existed before and is not managed by OLM. Its
+	// content is updated. It gets no owner, so it stays when the operator is removed.
 	ReasonUnmanagedObjectUpdated = report.UnmanagedObjectUpdated
-	// ReasonAppliedContentAltered: the API server stored something else than what was written, which counts as applied.
-	// The user looks at admission webhooks.
+	// ReasonAppliedContentAltered means that the API server stored other content than was written. The step counts as
+	// applied. The user checks the admission webhooks.
 	ReasonAppliedContentAltered = report.AppliedContentAltered
-	// ReasonSharedObject: another plan wrote the object of a step after this one, with a content or an owner of its own.
-	// It stays as that one wants it, and records this plan's version as a co-owner if it is cluster-scoped. The authors of
-	// the bundles give their objects names of their own.
+	// ReasonSharedObject means that another plan wrote the object of a step after this plan, with other content or
+	// another owner. The object keeps that content. If it is cluster-scoped, it records the version of this plan as a
+	// co-owner. The authors of the bundles choose different names for their objects.
 	ReasonSharedObject = report.SharedObject
-	// ReasonCSVContentDiffers: a ClusterServiceVersion of the step's name exists with another content and is kept. The
-	// user deletes it to get the plan's.
+	// ReasonCSVContentDiffers means that a ClusterServiceVersion with the name of the step exists with another spec.
+	// It is kept. The user deletes it to install the one of the plan.
 	ReasonCSVContentDiffers = report.CSVContentDiffers
-	// ReasonNewerCRDKept: a newer version of the operator owns the CustomResourceDefinition, so the plan's older one is
-	// not written.
+	// ReasonNewerCRDKept means that a newer version of the operator owns the CustomResourceDefinition. It is kept,
+	// and the older definition of the plan is not written.
 	ReasonNewerCRDKept = report.NewerCRDKept
-	// ReasonConvertedElsewhere means that an operator of another namespace converts the custom resources of a definition,
-	// so it reads and rewrites those of all namespaces. The plan uses the definition as it is. The user checks that
-	// operator. If it should not convert them, the user deletes its ClusterServiceVersion and the conversion in the
-	// definition.
+	// ReasonConvertedElsewhere means that an operator of another namespace converts the custom resources of a
+	// CustomResourceDefinition. That operator reads and rewrites the custom resources of all namespaces. The plan
+	// uses the definition as it is. The user checks that operator. If it should not convert them, the user deletes
+	// its ClusterServiceVersion and the conversion in the definition.
 	ReasonConvertedElsewhere = report.ConvertedElsewhere
-	// ReasonExistingResourceInvalid: a custom resource is invalid under the old and under the new schema. The user
-	// repairs it.
+	// ReasonExistingResourceInvalid means that a custom resource is invalid under the old schema and under the new
+	// one. The user corrects the custom resource.
 	ReasonExistingResourceInvalid = report.ExistingResourceInvalid
-	// ReasonOptionalStepSkipped: the API of an optional step is not served, so the step is left out.
+	// ReasonOptionalStepSkipped means that the API of an optional step is not served, so the step is skipped.
 	ReasonOptionalStepSkipped = report.OptionalStepSkipped
-	// ReasonStepNameDiffers: a step and its manifest name different objects; the manifest wins. The author of the
-	// bundle corrects it.
+	// ReasonStepNameDiffers means that a step and its manifest name different objects. The name in the manifest is
+	// used. The author of the bundle corrects the name.
 	ReasonStepNameDiffers = report.StepNameDiffers
-	// ReasonExtraDocumentsIgnored: a manifest holds several YAML documents, of which the first one counts. The author
-	// of the bundle splits it.
+	// ReasonExtraDocumentsIgnored means that a manifest contains more than one YAML document. Only the first document
+	// is used. The author of the bundle splits the manifest.
 	ReasonExtraDocumentsIgnored = report.ExtraDocumentsIgnored
-	// ReasonCleanupForbidden: the controller may not remove what the deleted plan left behind. The user grants it
-	// update on Subscriptions.
+	// ReasonCleanupForbidden means that the controller is not allowed to clean up what the deleted plan left behind.
+	// The message names the object. The user grants the controller the permission to update Subscriptions and to
+	// delete ConfigMaps.
 	ReasonCleanupForbidden = "CleanupForbidden"
-	// ReasonCleanupIncomplete: the plan's cleanup did not end in time and the plan was let go. The message names what
-	// is left; the user removes it.
+	// ReasonCleanupIncomplete means that the cleanup of the deleted plan did not finish in time, so its finalizer was
+	// removed. The message names what is left. The user removes it.
 	ReasonCleanupIncomplete = "CleanupIncomplete"
-	// ReasonTruncated: a list was too long and was cut, or there were more custom resources than are judged. Where the
-	// message is about the latter, the user looks for resources that the new schema refuses.
+	// ReasonTruncated means that a list was too long and was cut, or that there are more custom resources than are
+	// validated. In the second case, the user looks for custom resources that the new schema rejects.
 	ReasonTruncated = report.Truncated
-	// ReasonKeyCase: a manifest spells a key in another case than the API does. OLM reads it all the same, but for
-	// CustomResourceDefinitions; an API server would not. The author of the bundle corrects it.
+	// ReasonKeyCase means that a manifest spells a key in another case than the API does. OLM accepts such a key,
+	// except in CustomResourceDefinitions. An API server does not. The author of the bundle corrects the key.
 	ReasonKeyCase = report.KeyCase
 )

@@ -7,36 +7,39 @@ import (
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/olmcore/olm/installplan/internal/relation"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Outcome is the result of Reconcile, and the requests that only the caller can fulfil.
+// Outcome is the result of Reconcile: the actions to run, plus requests that only the caller can fulfil.
 type Outcome struct {
 	olmcore.Result
-	// SchemaChanges ask which custom resources would become invalid under new schemas. The caller validates the resources
-	// of each version against both schemas, and calls Reconcile again with Input.CustomResources before it runs any
-	// action. Module installplan/crvalidation does that. A caller that runs the Actions without it lets the plan break
-	// custom resources. Empty once Input.CustomResources is complete.
+	// SchemaChanges request the validation of custom resources against new schemas. The caller validates the custom
+	// resources of each version against both schemas, and calls Reconcile again with Input.CustomResources before it
+	// runs any action. Module installplan/crvalidation does that. A caller that runs the actions without validation
+	// lets the plan break custom resources. The list is empty if Input.CustomResources is complete.
 	SchemaChanges []SchemaChange
-	// LostBundles are the lookups of the bundles whose unpacked content is lost and needed by steps. The caller unpacks
-	// each again with package unpack. The plan applies nothing meanwhile, fails if that takes too long, and continues once
-	// the planned content exists.
+	// LostBundles are the lookups of the bundles that steps need and whose unpacked content is lost. The caller
+	// unpacks each again with package unpack. Meanwhile the plan applies nothing. It continues once the planned
+	// content exists, and fails if that takes too long.
 	LostBundles []v1alpha1.BundleLookup
-	// Unpacked belongs into the next Input for the plan, so that bundles are not decoded again. It is nil if no bundle was
-	// needed.
+	// Unpacked must be passed to the next call for the plan as Input.Unpacked, so that bundles are not decoded again.
+	// It is nil if no bundle was needed.
 	Unpacked *Memory
-	// Checkpoint belongs into the next Input for the plan. It makes a call cheap if nothing changed. It is nil if the
-	// Outcome contains anything but RequeueAfter.
+	// Checkpoint must be passed to the next call for the plan as Input.Checkpoint. It makes that call cheap if
+	// nothing changed. It is nil if the Outcome contains anything but RequeueAfter.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile returns the next writes for one InstallPlan. These are either a correction of the plan's relations or the
-// removal of its finalizer, alone, or the status of the plan followed by the objects of its steps in plan order.
-// Objects are written under the ServiceAccount of the plan, except CustomResourceDefinitions. The Result of a plan that
-// is Complete is zero unless its relations are wrong. The error is an *olmcore.InputError.
+// Reconcile returns the next actions for one InstallPlan. There are three cases: a correction of the relations of
+// the plan, the cleanup of a deleted plan, or an update of the status followed by the objects of the steps in plan
+// order. Objects are written as the ServiceAccount of the plan, except CustomResourceDefinitions. A Complete plan
+// has actions only if its relations are wrong, or if the plan or its namespace is being deleted. The error is an
+// *olmcore.InputError.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncInstallPlans and ExecutePlan.
 // Differs: see doc.go and docs/deviations.md.
@@ -63,6 +66,52 @@ func reconcile(in Input) (Outcome, error) {
 		out.Checkpoint = in.cover(olmcore.NewCoverage(in.Now, out.Result)).Checkpoint()
 	}
 	return out, nil
+}
+
+// facts are what one call observes about a plan. They are not changed. The steps are evaluated when they are first
+// asked for.
+type facts struct {
+	in   *Input
+	plan *v1alpha1.InstallPlan
+	// assessing is set by Assess, which ignores writes to the metadata of the plan.
+	assessing bool
+	// phase is the recorded phase, or none if the API does not have it.
+	phase phase
+	// repair contains the owners, labels and approval that the plan should have.
+	repair relation.Repair
+	// later are the plans that the plan has to make way for, newest first.
+	later []*v1alpha1.InstallPlan
+	// account is the ServiceAccount that the OperatorGroup of the namespace prescribes. obstacle says why that is unknown,
+	// or why the plan may not run under it; "" for no obstacle.
+	account  *corev1.ObjectReference
+	obstacle string
+
+	evaluated *findings
+}
+
+// observe returns the facts about a plan.
+func observe(in *Input, assessing bool) *facts {
+	plan := in.InstallPlan
+	f := &facts{in: in, plan: plan, assessing: assessing, phase: phaseOf(plan), repair: relation.Check(plan, in.Subscriptions.Items)}
+	if f.phase == v1alpha1.InstallPlanPhaseComplete {
+		return f
+	}
+	if f.phase != v1alpha1.InstallPlanPhaseFailed {
+		f.later = in.later()
+	}
+	f.account, f.obstacle = relation.AccountOf(in.OperatorGroups.Items)
+	if f.obstacle == "" {
+		f.obstacle = relation.AccountChange(plan, f.account)
+	}
+	return f
+}
+
+// phaseOf returns the recorded phase of a plan, or none if the API does not have it.
+func phaseOf(plan *v1alpha1.InstallPlan) phase {
+	if !slices.Contains(everyPhase, plan.Status.Phase) {
+		return v1alpha1.InstallPlanPhaseNone
+	}
+	return plan.Status.Phase
 }
 
 // schemaChanges returns the changes for which custom resources have to be judged, nil if they were judged.

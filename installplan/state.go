@@ -11,7 +11,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// State says what a plan is doing, in more detail than its phase. It is the name of the row that decided.
+// State is what a plan is doing, in more detail than its phase. It is the name of the table row that decided.
 type State string
 
 // States, in the order in which their rows are tried.
@@ -20,8 +20,8 @@ const (
 	StateDeleting State = "Deleting"
 	// StateNamespaceTerminating means that the namespace of the plan is being deleted.
 	StateNamespaceTerminating State = "NamespaceTerminating"
-	// StateRepairing means that the approval of the plan is corrected first, because a Subscription that owns it is
-	// Manual.
+	// StateRepairing means that the owners, labels, approval or finalizer of the plan are corrected before anything
+	// else.
 	StateRepairing State = "Repairing"
 	// StateComplete means that every step was applied. The plan stays in this state.
 	StateComplete State = "Complete"
@@ -37,21 +37,22 @@ const (
 	StateSuperseded State = "Superseded"
 	// StateCheckFailed means that the OperatorGroup of the namespace does not allow the plan to continue.
 	StateCheckFailed State = "CheckFailed"
-	// StateServiceAccountChanged means that the ServiceAccount of the plan is recorded first.
+	// StateServiceAccountChanged means that the ServiceAccount of the plan is recorded in its status before it
+	// continues.
 	StateServiceAccountChanged State = "ServiceAccountChanged"
 	// StatePhaseUnknown means that the phase of the plan is empty or unknown.
 	StatePhaseUnknown State = "PhaseUnknown"
 	// StateRequiresApproval means that the plan waits for approval.
 	StateRequiresApproval State = "RequiresApproval"
-	// StateApproved means that the plan was approved and starts.
+	// StateApproved means that the plan was approved. Its phase becomes Installing.
 	StateApproved State = "Approved"
 	// StateWithdrawn means that the approval was withdrawn before anything was applied.
 	StateWithdrawn State = "Withdrawn"
-	// StateStarting means that the start time of the plan is recorded first.
+	// StateStarting means that the start time of the plan is recorded before its first step is applied.
 	StateStarting State = "Starting"
 	// StateFailing means that the plan fails, because a step was refused or failed for too long.
 	StateFailing State = "Failing"
-	// StateRetrying means that a step was refused or failed, and there is time left.
+	// StateRetrying means that a step was refused or failed. It is retried until its timeout.
 	StateRetrying State = "Retrying"
 	// StateWaiting means that a step waits for the cluster, or the plan waits for an earlier plan.
 	StateWaiting State = "Waiting"
@@ -61,21 +62,23 @@ const (
 	StateCompleting State = "Completing"
 )
 
-// Phases returns the phase graph, which derives from the table of rows. By is the State in which a plan takes an edge,
-// or "" for the two edges that package create takes.
+// Phases returns the phase graph, which is derived from the table of rows. By is the State in which a plan takes an
+// edge. By is "" for the two edges that package create takes.
 func Phases() olmcore.Graph[v1alpha1.InstallPlanPhase] {
 	created := olmcore.GraphOf(everyPhase, []rule{{From: none, To: slices.Concat(requires, installing)}})
 	return slices.Concat(created, olmcore.GraphOf(everyPhase, rules))
 }
 
-// Assessment is the decision about a plan, without the writes.
+// Assessment is the decision about a plan, without the actions.
 type Assessment struct {
+	// State is the state of the plan, which is the name of the table row that decided.
 	State State
-	// Phase is the phase that the plan gets.
+	// Phase is the new phase of the plan.
 	Phase v1alpha1.InstallPlanPhase
-	// Message is the new status.message: what the plan waits for, or why it failed.
+	// Message is the new status.message: what the plan waits for, or why it failed. It is "" if there is nothing to
+	// report.
 	Message string
-	// RequeueAfter is as in olmcore.Result.
+	// RequeueAfter is the time until the next call, as in olmcore.Result. 0 means no deadline.
 	RequeueAfter time.Duration
 }
 

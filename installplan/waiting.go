@@ -101,31 +101,12 @@ func (f *facts) supersede(message string) decision {
 	return d
 }
 
-// later returns the plans that the plan has to make way for, newest first.
-func (in *Input) later() []*v1alpha1.InstallPlan {
-	return relation.Later(in.InstallPlan, in.RelatedPlans.Items, in.Subscriptions.Items)
-}
-
-// successor returns the plan that supersedes the plan, or nil. A plan that has not started is superseded by any later
-// plan that has steps. A plan that has started is superseded once later plans have started for all of its versions. A
-// later plan without steps may never get them; package create supersedes what is in its way when it gets them.
-func (in *Input) successor(later []*v1alpha1.InstallPlan) *v1alpha1.InstallPlan {
-	plan := in.InstallPlan
-	if relation.Terminal(plan) || !relation.HasSteps(plan) || len(later) == 0 {
-		return nil
-	}
-	if _, all := relation.TakenOver(plan, in.RelatedPlans.Items); all {
-		return later[0]
-	}
-	i := slices.IndexFunc(later, relation.HasSteps)
-	if i >= 0 && relation.Untouched(plan) {
-		return later[i]
-	}
-	return nil
-}
-
 // isCheckFailed reports whether the OperatorGroup of the namespace does not allow the plan to continue.
 func isCheckFailed(f *facts) bool { return f.obstacle != "" }
+
+// isNotStarted reports whether status.startTime is not stored yet. It is stored before the first object of a step is
+// written.
+func isNotStarted(f *facts) bool { return f.plan.Status.StartTime == nil }
 
 // isCheckFailedTooLong reports whether the check of a started plan has failed for transientTimeout while a later plan
 // waits for it.
@@ -142,6 +123,16 @@ func (f *facts) timeForCheck(since v1alpha1.InstallPlanCondition) time.Duration 
 
 func failAfterCheck(f *facts) decision {
 	return f.fail(reportCheck(f), problem{reason: ReasonInstallCheckFailed, message: report.Clip(f.obstacle)})
+}
+
+// fail returns a decision whose plan fails of a problem.
+func (f *facts) fail(d decision, p problem) decision {
+	d.status = f.failedStatus(d.status, p)
+	d.result.RequeueAfter = 0
+	if p.isRetried {
+		return d.requeue(failedRetry)
+	}
+	return d
 }
 
 func reportCheck(f *facts) decision {
@@ -191,6 +182,12 @@ var approvalRules = []rule{
 func isApproved(f *facts) bool { return f.plan.Spec.Approved }
 
 func approve(f *facts) decision { return withdraw(f).requeue(retryInterval) }
+
+func withdraw(f *facts) decision {
+	d := f.afterCheck()
+	d.status = progressing(d.status)
+	return d
+}
 
 func waitForApproval(f *facts) decision {
 	d, found := f.afterCheck(), f.steps()

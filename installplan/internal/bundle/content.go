@@ -261,3 +261,19 @@ func setIdentity(values map[string]any, id manifest.Identity) (keys []olmcore.Ke
 	values["apiVersion"], values["kind"] = id.APIVersion, id.Kind
 	return keys, nil
 }
+
+// apiVersionOf returns the apiVersion of a manifest. If the manifest names none, or no group, and steps of its kind are
+// known, the apiVersion follows from the kind. A CustomResourceDefinition keeps its version. That of a
+// ClusterServiceVersion always follows: OLM recognizes one by its kind.
+func apiVersionOf(apiVersion, kind string) string {
+	known, ok := kinds.Known[kind]
+	switch {
+	case kind == kinds.CSV:
+		return known.GVK.GroupVersion().String()
+	case !ok || strings.Contains(apiVersion, "/") || known.GVK.Group == "" && apiVersion != "":
+		return apiVersion
+	case kind == kinds.CRD && apiVersion != "":
+		return known.GVK.Group + "/" + apiVersion
+	}
+	return known.GVK.GroupVersion().String()
+}

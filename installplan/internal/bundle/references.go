@@ -47,6 +47,10 @@ func Retained(cm *corev1.ConfigMap, now time.Time) time.Duration {
 	return cm.CreationTimestamp.Add(retention).Sub(now)
 }
 
+// MayRefer reports whether plans of a namespace may be made of what was unpacked in another: in their own, where their
+// catalogs are, and where those are that all namespaces see.
+func MayRefer(plan, bundle, global string) bool { return bundle == plan || bundle == global }
+
 // Referred returns the ConfigMaps that the steps of a plan reference.
 func Referred(plan *v1alpha1.InstallPlan) map[types.NamespacedName]bool {
 	found := map[types.NamespacedName]bool{}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -185,4 +186,48 @@ func NewStep(resolving string, object olmcore.Object, text string, catalog types
 	return &v1alpha1.Step{Resolving: resolving, Status: v1alpha1.StepStatusUnknown, Resource: v1alpha1.StepResource{
 		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: name, Manifest: text, CatalogSource: catalog.Name, CatalogSourceNamespace: catalog.Namespace,
 	}}, nil
+}
+
+func identifiedAll(objects []olmcore.Object) ([]olmcore.Object, error) {
+	all := make([]olmcore.Object, len(objects))
+	for i, object := range objects {
+		var err error
+		if all[i], err = identified(object); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// identified returns an object of a bundle as its Go type, with an apiVersion. The APIVersion of a
+// ClusterServiceVersion that names none stays empty: Version refuses it, as OLM does. The error says that the object
+// has no apiVersion or cannot be decoded.
+//
+// Differs: OLM applies the object as the kind that it names, whatever its group.
+func identified(object olmcore.Object) (olmcore.Object, error) {
+	u, untyped := object.(*unstructured.Unstructured)
+	if !untyped || u == nil || u.GetKind() == "" {
+		return object, nil
+	}
+	apiVersion := apiVersionOf(u.GetAPIVersion(), u.GetKind())
+	if apiVersion == "" {
+		return nil, fmt.Errorf("%s %s of its bundle has no apiVersion", u.GetKind(), u.GetName())
+	}
+	if _, known := kinds.Known[u.GetKind()]; !known || apiVersion == u.GetAPIVersion() && u.GetKind() != kinds.CSV {
+		return object, nil // a field that the Go type does not have stays
+	}
+	values := maps.Clone(u.Object)
+	values["apiVersion"] = apiVersion
+	data, err := json.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", olmcore.KeyOf(object), err)
+	}
+	decoded, err := olmcore.Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s of its bundle cannot be decoded: %w", u.GetKind(), u.GetName(), err)
+	}
+	if csv, ok := decoded.(*v1alpha1.ClusterServiceVersion); ok && u.GetAPIVersion() == "" {
+		csv.APIVersion = ""
+	}
+	return decoded, nil
 }

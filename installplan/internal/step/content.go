@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,6 +55,48 @@ func byContent(w *world, t *Target) Verdict {
 		}
 	}
 	return update(w, t, want, hash, owners)
+}
+
+// recordCoOwners returns the annotations of an object with the co-owners that it should record, and whether that is a
+// change. owning: the owner labels name the first of the target's versions, else they stay as they are. The owner that
+// an observed object was taken from becomes a co-owner, and so do the target's other versions. A version that one of
+// the target's takes over from is none any more.
+func recordCoOwners(w *world, t *Target, o olmcore.Object, owning bool) (annotations map[string]string, changed bool) {
+	before := o.GetAnnotations()
+	if !t.Kind.Labelled || len(t.Versions) == 0 {
+		return before, false
+	}
+	own := t.Versions
+	if owning {
+		own = own[1:]
+	}
+	var owners []olmcore.Owner
+	for _, name := range own {
+		owners = append(owners, w.ownerOf(name))
+	}
+	others := olmcore.CoOwners(before)
+	owner, labelled := olmcore.OwnerOf(o.GetLabels())
+	if owning && labelled && owner.Kind == kinds.CSV {
+		others = append([]olmcore.Owner{owner}, others...)
+	}
+	for _, owner := range others {
+		isSame := func(have olmcore.Owner) bool { return have.Namespace == owner.Namespace && have.Name == owner.Name }
+		isOwn := owner.Namespace == w.Plan.Namespace && slices.Contains(t.Versions, owner.Name)
+		if !isOwn && !w.precedes(owner.Namespace, owner.Name, t.Versions) && !slices.ContainsFunc(owners, isSame) {
+			owners = append(owners, owner)
+		}
+	}
+	annotations = olmcore.SetCoOwners(before, owners)
+	return annotations, !maps.Equal(before, annotations)
+}
+
+// ownerOf returns the owner that labels and annotations name for a version of the plan's namespace.
+func (w *world) ownerOf(name string) olmcore.Owner {
+	owner := olmcore.Owner{Kind: kinds.CSV, Namespace: w.Plan.Namespace, Name: name}
+	if csv := w.here(name); csv != nil {
+		owner.UID = csv.UID
+	}
+	return owner
 }
 
 // labelled returns what a target's object must hold but for owner references: the manifest and the labels that say
@@ -186,6 +229,12 @@ func altered(w *world, t *Target) bool {
 	return w.wrote(t.Key) && t.Recorded == v1alpha1.StepStatusUnknown && t.Observed.GetAnnotations()[hashKey] == ""
 }
 
+// wrote reports that the last write of an object succeeded.
+func (w *world) wrote(key olmcore.Key) bool {
+	last, ran := w.LastRun[key]
+	return ran && last.Class == olmcore.ClassNone
+}
+
 func sayAltered(w *world, t *Target) olmcore.Diagnostic {
 	return w.about(t.Steps[0], olmcore.Info, report.AppliedContentAltered, "%s was stored with another content than was written", t.Key)
 }
@@ -243,12 +292,20 @@ func creating(w *world, t *Target, o olmcore.Object) Verdict {
 	return Verdict{Action: action}
 }
 
+// identity is the account that writes objects of a kind, nil for the controller.
+func (w *world) identity(k kinds.Kind) *corev1.ObjectReference {
+	if k.ByController {
+		return nil
+	}
+	return w.Plan.Status.AttenuatedServiceAccountRef
+}
+
 // ownersOf returns the owner references that a target must have; a Verdict says that they cannot be told yet.
 func ownersOf(w *world, t *Target) (owners []metav1.OwnerReference, unknown *Verdict) {
 	refs := Owners(t.desired)
 	if t.Kind.Owned {
 		for _, name := range t.Versions {
-			refs = addReference(refs, kinds.VersionReference(name))
+			refs = addReference(refs, versionReference(name))
 		}
 	}
 	follows := t.Kind.Labelled && slices.ContainsFunc(t.Versions, w.isToBeMade)
@@ -274,8 +331,23 @@ func ownersOf(w *world, t *Target) (owners []metav1.OwnerReference, unknown *Ver
 	return owners, nil
 }
 
-// Owners reads which ClusterServiceVersions a manifest names as owners, each once and with its flags as they are. Other
-// owners are left out: their UID is one of another cluster, and garbage collection would remove the object.
+// isToBeMade reports whether a ClusterServiceVersion is one that this plan is about to create.
+func (w *world) isToBeMade(name string) bool {
+	csv := w.here(name)
+	return w.planned[name] && (csv == nil || csv.UID == "")
+}
+
+// versionReference returns an owner reference to a ClusterServiceVersion, without its UID.
+func versionReference(name string) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: kinds.CSV, Name: name,
+		Controller: new(false), BlockOwnerDeletion: new(false),
+	}
+}
+
+// Owners returns the owner references to ClusterServiceVersions in a manifest, one for each name, with their flags
+// and without UIDs. Other owner references are omitted: their UIDs belong to another cluster, so the garbage
+// collector would delete the object.
 func Owners(m manifest.Manifest) (refs []metav1.OwnerReference) {
 	list, _ := m.Metadata()["ownerReferences"].([]any)
 	for _, entry := range list {
@@ -330,19 +402,6 @@ func withMetadata(object map[string]any) map[string]any {
 	object = maps.Clone(object)
 	object["metadata"] = maps.Clone(manifest.Fields(object, "metadata"))
 	return object
-}
-
-// fold merges a second description of an object into the first, as applying one after the other would.
-func fold(first, second map[string]any, kind kinds.Kind) map[string]any {
-	out := merge(first, second, kind, true)
-	metadata := manifest.Fields(out, "metadata")
-	for _, field := range [...]string{"ownerReferences", "finalizers"} {
-		if list, ok := manifest.Fields(second, "metadata")[field].([]any); ok {
-			have, _ := metadata[field].([]any)
-			metadata[field] = slices.Concat(have, list)
-		}
-	}
-	return out
 }
 
 // owning are the labels that say of an object that OLM manages it.

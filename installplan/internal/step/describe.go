@@ -5,16 +5,11 @@ package step
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/olmcore/olm/installplan/internal/bundle"
 	"github.com/olmcore/olm/installplan/internal/kinds"
 	"github.com/olmcore/olm/installplan/internal/manifest"
 	"github.com/olmcore/olm/installplan/internal/report"
@@ -67,6 +62,10 @@ func (w *world) fromObject(s *v1alpha1.Step, keep Verdict) (v Verdict, answered 
 		return Verdict{}, false
 	}
 	return keep, true
+}
+
+func finishDeleting(key olmcore.Key) string {
+	return fmt.Sprintf("waiting for %s %s to finish deleting", key.Kind, key.Name)
 }
 
 // namesOldVersion reports whether the object of a step does not name the step's ClusterServiceVersion as its owner,
@@ -208,7 +207,7 @@ func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (k kin
 	}
 	api := kinds.LookUp(gvk, w.CustomResourceDefinitions)
 	if api.Kind {
-		return kinds.Generic(gvk, api.Namespaced), Verdict{}
+		return genericRow(gvk, api.Namespaced), Verdict{}
 	}
 	if name := w.defining[gvk.GroupKind()]; name != "" {
 		v = waiting("waiting for CustomResourceDefinition %s to be established", name)
@@ -222,21 +221,21 @@ func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (k kin
 	return k, v
 }
 
+// genericRow returns the row for a kind that is not in kinds.Known.
+func genericRow(gvk schema.GroupVersionKind, namespaced bool) kinds.Kind {
+	return kinds.Kind{
+		GVK: gvk, Namespaced: namespaced, Owned: namespaced, Labelled: !namespaced,
+		Immutable: kinds.Supported[gvk.Kind].Immutable, Word: "unstructured object:",
+		FailedCreate: "error creating unstructured object %s: %s", FailedUpdate: "error updating unstructured object %s: %s",
+	}
+}
+
 func notServed(s *v1alpha1.Step, gvk schema.GroupVersionKind) Verdict {
 	v := blocked("api-server resource not found installing %s %s: GroupVersionKind %s not found on the cluster. "+
 		"This API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.",
 		s.Resource.Kind, s.Resource.Name, gvk)
 	v.NotServed = true
 	return v
-}
-
-// MaxInflated bounds the files of the bundles of a plan together, in bytes.
-const MaxInflated = 256 << 20
-
-// literal are the steps that a reference to an unpacked bundle stands for, with their manifests, or why there are none.
-type literal struct {
-	steps   []*v1alpha1.Step
-	problem string
 }
 
 // find returns the manifest of the step that a reference stands for.
@@ -251,135 +250,4 @@ func (l literal) find(s *v1alpha1.Step) (text string, v Verdict) {
 		}
 	}
 	return "", blocked("couldn't find unpacked step for %v", *s)
-}
-
-// literals makes the steps of the bundles again that steps of the plan refer to, as they were planned, and returns the
-// lookups of those whose content is lost. The references of one bundle differ in their properties, so it is read once
-// for all of them.
-func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1alpha1.BundleLookup) {
-	made = map[manifest.Ref]literal{}
-	contents, inflated := map[types.NamespacedName]*content{}, 0
-	for _, i := range steps {
-		s := w.Plan.Status.Plan[i]
-		ref, ok := manifest.ParseRef(s.Resource.Manifest)
-		_, known := made[ref]
-		if !ok || known || s.Resource.Kind == kinds.PullSecret {
-			continue
-		}
-		if !MayRefer(w.Plan.Namespace, ref.Namespace, w.GlobalNamespace) {
-			made[ref] = literal{problem: fmt.Sprintf("error finding unpacked bundle configmap for ref %v: no plan of namespace %s may refer to namespace %s",
-				ref.Source, w.Plan.Namespace, ref.Namespace)}
-			continue
-		}
-		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-		c, known := contents[key]
-		if !known {
-			c = contentOf(w, key, &inflated)
-			contents[key] = c
-		}
-		made[ref] = c.literalOf(w, s.Resolving, ref)
-		if l, found := lookupOf(w.Plan, ref); c.problem != "" && found && !slices.ContainsFunc(lost, func(have v1alpha1.BundleLookup) bool {
-			return have.Path == l.Path && have.Identifier == l.Identifier
-		}) {
-			lost = append(lost, bundle.Again(l, w.Now))
-		}
-	}
-	return made, lost
-}
-
-// MayRefer reports whether plans of a namespace may be made of what was unpacked in another: in their own, where their
-// catalogs are, and where those are that all namespaces see.
-func MayRefer(plan, bundle, global string) bool { return bundle == plan || bundle == global }
-
-// content is what a ConfigMap holds, or why that is not known: finding or loading it failed.
-type content struct {
-	bundle.Content
-	failed, problem string
-	configMap       *corev1.ConfigMap
-	size            int       // of its files
-	known           *unpacked // from an earlier call; then Content is read when it is needed
-}
-
-// contentOf reads the ConfigMap of a key; inflated counts the bytes of all files that were.
-func contentOf(w *world, key types.NamespacedName, inflated *int) *content {
-	i := slices.IndexFunc(w.ConfigMaps, func(cm *corev1.ConfigMap) bool { return cm.Namespace == key.Namespace && cm.Name == key.Name })
-	if i < 0 {
-		return &content{failed: "finding", problem: fmt.Sprintf("configmaps %q not found", key.Name)}
-	}
-	unusable := func(why string) *content {
-		return &content{failed: "loading", problem: "failed to extract bundle from configmap - " + why}
-	}
-	cm := w.ConfigMaps[i]
-	c, files := &content{configMap: cm, known: w.Memory.recall(cm)}, bundle.Files(nil)
-	if c.known != nil {
-		c.size = c.known.size
-	} else {
-		var err error
-		if files, err = bundle.FilesOf(cm); err != nil {
-			return unusable(err.Error())
-		}
-		c.size = files.Size()
-	}
-	if *inflated += c.size; *inflated > MaxInflated {
-		return unusable("the bundles of the plan are too large together")
-	}
-	if c.known == nil {
-		if c.Content = bundle.ContentOf(cm, files); c.Version() == "" {
-			return unusable(strings.TrimSuffix("bundle has no ClusterServiceVersion: "+bundle.Incomplete(cm), ": "))
-		}
-	}
-	return c
-}
-
-// recall returns the steps for a reference that an earlier call made; else there is the Content to make them of.
-func (c *content) recall(ref manifest.Ref) (l literal, known bool) {
-	if c.known == nil {
-		return l, false
-	}
-	if l, known = c.known.literals[ref]; !known {
-		files, _ := bundle.FilesOf(c.configMap) // which could be inflated before
-		c.Content, c.known = bundle.ContentOf(c.configMap, files), nil
-	}
-	return l, known
-}
-
-func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) literal {
-	problem := func(format string, args ...any) literal { return literal{problem: fmt.Sprintf(format, args...)} }
-	if c.problem != "" {
-		return problem("error %s unpacked bundle configmap for ref %v: %s", c.failed, ref.Source, c.problem)
-	}
-	if l, known := c.recall(ref); known {
-		w.Memory.keep(c.configMap, c.size, ref, l)
-		return l
-	}
-	own := c.Bundle
-	var err error
-	if own.Properties, err = bundle.DecodeProperties(ref.Properties); err != nil {
-		return problem("failed to load bundle properties for %q: %s", resolving, err)
-	}
-	if ref.Digest != "" && c.Digest != ref.Digest {
-		return problem("bundle content of %s changed since the plan was made", resolving)
-	}
-	steps, err := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, w.Plan.Namespace, bundle.Literal)
-	if err != nil {
-		return problem("error loading unpacked bundle configmap for ref %v: %s", ref.Source, err)
-	}
-	l := literal{steps: steps}
-	w.Memory.keep(c.configMap, c.size, ref, l)
-	return l
-}
-
-// lookupOf returns the lookup by which a plan remembers the image of a reference. A plan under an account asks for
-// nothing in the namespace of the global catalogs: whoever writes it would have any image pulled there with the Secrets
-// of that namespace.
-func lookupOf(plan *v1alpha1.InstallPlan, ref manifest.Ref) (l v1alpha1.BundleLookup, found bool) {
-	if ref.Namespace != plan.Namespace && plan.Status.AttenuatedServiceAccountRef != nil {
-		return l, false
-	}
-	for _, l := range plan.Status.BundleLookups {
-		if l.Path != "" && bundle.LookedUp(l) == (types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) {
-			return l, true
-		}
-	}
-	return l, false
 }

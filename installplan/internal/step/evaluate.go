@@ -4,6 +4,7 @@ package step
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -18,29 +19,31 @@ import (
 )
 
 const (
-	// MaxSteps bounds the steps of a plan.
+	// MaxSteps is the maximum number of steps in a plan.
 	MaxSteps = 2000
-	// MaxBundles bounds the unpacked bundles that the steps of a plan may refer to.
+	// MaxBundles is the maximum number of unpacked bundles that the steps of a plan may reference.
 	MaxBundles = 100
 )
 
-// Evaluation is what a round finds about the steps of a plan.
+// Evaluation is the result of evaluating the steps of a plan.
 type Evaluation struct {
-	// Verdicts are those of the steps in plan order, then of the bundle lookups.
+	// Verdicts contains the verdicts about the steps in plan order, followed by those about bundle lookups that are
+	// not unpacked.
 	Verdicts []Verdict
-	// Targets are the objects that steps describe, in plan order.
+	// Targets are the objects that the steps describe, in plan order. Steps that are Done according to their status
+	// are omitted.
 	Targets []*Target
-	// Diagnostics are what is said about the steps.
+	// Diagnostics are the diagnostics about the steps.
 	Diagnostics []olmcore.Diagnostic
-	// Changes are the changes of schemas that custom resources must be judged for.
+	// Changes are the changes of schemas for which custom resources must be validated.
 	Changes []SchemaChange
-	// Lost are the lookups of bundles whose content the steps need and that is lost.
+	// Lost contains the lookups of bundles that steps need and whose content is lost.
 	Lost []v1alpha1.BundleLookup
 
 	plan *v1alpha1.InstallPlan
 }
 
-// Evaluate looks at every step of a plan before anything is applied.
+// Evaluate evaluates every step of a plan. A plan with too many steps or bundles is Invalid as a whole.
 func Evaluate(in Input) Evaluation {
 	plan := in.Plan
 	e := Evaluation{plan: plan, Verdicts: make([]Verdict, len(plan.Status.Plan))}
@@ -144,6 +147,19 @@ func (t *Target) join(other *Target) {
 	}
 }
 
+// fold merges a second description of an object into the first, as applying one after the other would.
+func fold(first, second map[string]any, kind kinds.Kind) map[string]any {
+	out := merge(first, second, kind, true)
+	metadata := manifest.Fields(out, "metadata")
+	for _, field := range [...]string{"ownerReferences", "finalizers"} {
+		if list, ok := manifest.Fields(second, "metadata")[field].([]any); ok {
+			have, _ := metadata[field].([]any)
+			metadata[field] = slices.Concat(have, list)
+		}
+	}
+	return out
+}
+
 // settle gives all steps of a target its verdict. One whose object exists is Created when the plan asked for it, as the
 // step remembers, else Present.
 func (e *Evaluation) settle(t *Target, v Verdict) {
@@ -185,7 +201,7 @@ func (e *Evaluation) lookups() {
 	}
 }
 
-// Path returns the field that a verdict is about, by its index.
+// Path returns the path of the field in the plan to which the verdict with an index belongs.
 func (e Evaluation) Path(i int) string {
 	if i >= len(e.plan.Status.Plan) {
 		return "status.bundleLookups"
@@ -193,11 +209,13 @@ func (e Evaluation) Path(i int) string {
 	return path(i)
 }
 
-// Refused reports whether the plan as a whole may not be applied.
+func path(i int) string { return fmt.Sprintf("status.plan[%d]", i) }
+
+// Refused reports whether a step prevents the whole plan from being applied.
 func (e Evaluation) Refused() bool { return slices.ContainsFunc(e.Verdicts, Verdict.Refused) }
 
-// Statuses returns the status that each step of the plan gets. Where actions are held back, no step remembers that its
-// object was asked for.
+// Statuses returns the new status of each step. NotPresent records that an object is being created. If a step is
+// refused, nothing is created, and no creation is recorded.
 func (e Evaluation) Statuses() []v1alpha1.StepStatus {
 	held := e.Refused()
 	statuses := make([]v1alpha1.StepStatus, len(e.plan.Status.Plan))
@@ -210,7 +228,7 @@ func (e Evaluation) Statuses() []v1alpha1.StepStatus {
 	return statuses
 }
 
-// Actions returns what is to be written, in plan order; nothing when a step is refused.
+// Actions returns the actions in plan order. It returns none if a step is refused.
 func (e Evaluation) Actions() (actions []olmcore.Action) {
 	if e.Refused() {
 		return nil

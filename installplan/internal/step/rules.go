@@ -5,6 +5,7 @@ package step
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -25,6 +26,8 @@ type rule func(w *world, t *Target) Verdict
 // ruleOf returns the rule for steps of a kind; byContent is that of all but a few.
 func ruleOf(kind string) rule {
 	switch kind {
+	case kinds.ServiceAccount:
+		return accountRule
 	case kinds.CSV:
 		return versionRule
 	case kinds.CRD:
@@ -33,8 +36,6 @@ func ruleOf(kind string) rule {
 		return subscriptionRule
 	case kinds.PullSecret:
 		return pullSecretRule
-	case kinds.ServiceAccount:
-		return accountRule
 	}
 	return byContent
 }
@@ -113,6 +114,79 @@ func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed b
 		}
 	}
 	return Verdict{}
+}
+
+// chain returns the names of the upgrade chain of a version that does not exist yet: those that are linked with it by
+// what they replace. What does not exist links nothing.
+func (w *world) chain(version *v1alpha1.ClusterServiceVersion) map[string]bool {
+	replaces := map[string]string{version.Name: version.Spec.Replaces}
+	for _, csv := range w.ClusterServiceVersions {
+		if !csv.IsCopied() {
+			replaces[csv.Name] = csv.Spec.Replaces
+		}
+	}
+	chain := map[string]bool{version.Name: true}
+	for grown := true; grown; {
+		grown = false
+		for name, old := range replaces {
+			if _, exists := replaces[old]; exists && chain[name] != chain[old] {
+				chain[name], chain[old], grown = true, true, true
+			}
+		}
+	}
+	return chain
+}
+
+// waitsForItself reports whether versions of the plan take over definitions from each other in a circle. Each would
+// wait until the predecessor of the next is gone, which stays until its successor is installed.
+func (w *world) waitsForItself(version *v1alpha1.ClusterServiceVersion) bool {
+	seen := map[string]bool{}
+	for open := []*v1alpha1.ClusterServiceVersion{version}; len(open) > 0; open = open[1:] {
+		chain := w.chain(open[0])
+		for _, crd := range open[0].Spec.CustomResourceDefinitions.Owned {
+			for _, owner := range w.ownersHere(crd.Name) {
+				giver := w.handedOver(owner, crd.Name)
+				switch {
+				case chain[owner] || giver == nil || seen[giver.Name]:
+				case giver.Name == version.Name:
+					return true
+				default:
+					seen[giver.Name] = true
+					open = append(open, giver)
+				}
+			}
+		}
+	}
+	return false
+}
+
+// ownersHere returns the names of the live ClusterServiceVersions of the namespace that own a definition, sorted.
+func (w *world) ownersHere(crd string) (owners []string) {
+	for _, csv := range w.ClusterServiceVersions {
+		if !csv.IsCopied() && csv.DeletionTimestamp == nil && owns(csv, crd) {
+			owners = append(owners, csv.Name)
+		}
+	}
+	slices.Sort(owners)
+	return owners
+}
+
+// handedOver returns the version of the plan that replaces an owner of a definition, directly or through others, and
+// does not own the definition any more; nil for none.
+func (w *world) handedOver(owner, crd string) *v1alpha1.ClusterServiceVersion {
+	for _, name := range slices.Sorted(maps.Keys(w.described)) {
+		successor := w.described[name]
+		if owns(successor, crd) {
+			continue
+		}
+		seen := map[string]bool{}
+		for old := w.here(successor.Spec.Replaces); old != nil && !seen[old.Name]; old = w.here(old.Spec.Replaces) {
+			if seen[old.Name] = true; old.Name == owner {
+				return successor
+			}
+		}
+	}
+	return nil
 }
 
 // subscriptionRule creates a Subscription with the name of the plan and never changes it. If another Subscription of

@@ -20,13 +20,13 @@ import (
 // maxVerdicts bounds the custom resources that a message names.
 const maxVerdicts = 100
 
-// SchemaChange is installplan.SchemaChange.
+// SchemaChange is an installplan.SchemaChange.
 type SchemaChange struct {
 	Before, After *apiextensionsv1.CustomResourceDefinition
 	Versions      []string
 }
 
-// ResourceVerdict is installplan.ResourceVerdict.
+// ResourceVerdict is an installplan.ResourceVerdict.
 type ResourceVerdict struct {
 	CustomResourceDefinition, Version string
 	Namespace, Name                   string
@@ -149,10 +149,9 @@ func narrowed(from, to *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// Narrowings are the fields in which a CustomResourceDefinition that becomes to takes something away from users of
-// from: a served version, a value that was valid, kept or left alone, or the way objects are stored and converted.
-// There are none when whoever worked with from works with to as before. Who may be notified of what (conversion
-// webhooks) is not compared.
+// Narrowings returns the fields in which a change of a CustomResourceDefinition takes something away from its users.
+// from is the definition before the change, and to is the one after it. See installplan.Narrowings. It returns none
+// if clients of the former definition can use the new one unchanged. Conversion webhooks are not compared.
 func Narrowings(from, to *apiextensionsv1.CustomResourceDefinition) iter.Seq[string] {
 	return func(yield func(string) bool) { narrowings(from, to, yield) }
 }
@@ -341,5 +340,50 @@ func narrowedValue(old, next *apiextensionsv1.JSONSchemaProps) string {
 func relax[T int64 | float64](old, next **T, direction T) {
 	if *next == nil || *old != nil && (**next-**old)*direction >= 0 {
 		*old, *next = nil, nil
+	}
+}
+
+// loosened returns the first field of an observed definition for which after accepts values that have refuses, empty
+// for none. Fields that after adds do not count. A version that after adds or serves does: custom resources of it pass
+// the validation of that version alone. The validation of a definition protects its operator, which may have more
+// rights than whoever creates custom resources.
+func loosened(have, after *apiextensionsv1.CustomResourceDefinition) string {
+	known := after.DeepCopy()
+	for i := range known.Spec.Versions {
+		next := &known.Spec.Versions[i]
+		old := versionOf(have, next.Name)
+		path := "spec.versions[" + next.Name + "]"
+		switch {
+		case old == nil:
+			return path + " (added)"
+		case next.Served && !old.Served:
+			return path + ".served"
+		case next.Storage != old.Storage:
+			return path + ".storage"
+		case schemaOf(old) != nil && schemaOf(next) != nil:
+			dropAdded(schemaOf(old), schemaOf(next))
+		}
+		next.SelectableFields = old.SelectableFields
+	}
+	return narrowed(known, have)
+}
+
+// dropAdded removes from a schema the fields that another schema does not have.
+func dropAdded(old, next *apiextensionsv1.JSONSchemaProps) {
+	maps.DeleteFunc(next.Properties, func(name string, _ apiextensionsv1.JSONSchemaProps) bool {
+		_, known := old.Properties[name]
+		return !known
+	})
+	for name, below := range next.Properties {
+		was := old.Properties[name]
+		dropAdded(&was, &below)
+		next.Properties[name] = below
+	}
+	if old.Items != nil && next.Items != nil && old.Items.Schema != nil && next.Items.Schema != nil {
+		dropAdded(old.Items.Schema, next.Items.Schema)
+	}
+	a, b := old.AdditionalProperties, next.AdditionalProperties
+	if a != nil && b != nil && a.Schema != nil && b.Schema != nil {
+		dropAdded(a.Schema, b.Schema)
 	}
 }

@@ -16,42 +16,43 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Outcome is what is found about a step.
+// Outcome is the result of evaluating a step.
 type Outcome int
 
 const (
-	// Pending: an action is asked for, or another step must come first.
+	// Pending means that an action is returned, or that another step must be applied first.
 	Pending Outcome = iota
-	// Done: the object exists as the step describes it.
+	// Done means that the object exists as the step describes it.
 	Done
-	// Waiting: the cluster must do something first.
+	// Waiting means that the cluster must do something first.
 	Waiting
-	// Blocked: it cannot be applied as things are.
+	// Blocked means that the step cannot be applied in the current state of the cluster.
 	Blocked
-	// Invalid: it can never be applied.
+	// Invalid means that the step can never be applied.
 	Invalid
 )
 
-// Verdict is what a round decides about one step.
+// Verdict is the decision about one step in one call.
 type Verdict struct {
 	Outcome Outcome
+	// Message says why the step is not applied. It may be "" for Pending and Done.
 	Message string
-	// Status is what is recorded for the step, while nothing is created for it.
+	// Status is recorded for the step, unless an object is created for it. "" keeps the recorded status.
 	Status v1alpha1.StepStatus
-	// Deadline is when Waiting becomes Blocked, or did; zero means never.
+	// Deadline is when a Waiting step becomes Blocked, or became Blocked. The zero time means never.
 	Deadline time.Time
-	// NotServed: it is refused because the API of its kind is not served. Follows: it waits for nothing but another
-	// step of the plan.
+	// NotServed is true if the step is refused because the API of its kind is not served. Follows is true if the step
+	// waits only for another step of the plan.
 	NotServed, Follows bool
-	// Action writes the object; nil when nothing is to be written.
+	// Action writes the object. It is nil if nothing is written.
 	Action olmcore.Action
-	// Said is what there is to say about the step.
+	// Said contains the diagnostics about the step.
 	Said []olmcore.Diagnostic
-	// Change is a change of schemas that custom resources must be judged for.
+	// Change is the change of schemas for which custom resources must be validated, or nil.
 	Change *SchemaChange
 }
 
-// Refused reports whether nothing of the plan may be applied because of the step.
+// Refused reports whether the step prevents the whole plan from being applied.
 func (v Verdict) Refused() bool { return v.Outcome == Blocked || v.Outcome == Invalid }
 
 func (v Verdict) saying(said ...olmcore.Diagnostic) Verdict {
@@ -71,24 +72,25 @@ func waiting(format string, args ...any) Verdict {
 	return Verdict{Outcome: Waiting, Message: fmt.Sprintf(format, args...)}
 }
 
-// Target is one object that one or more steps describe.
+// Target is an object that one or more steps describe.
 type Target struct {
 	Key  olmcore.Key
 	Kind kinds.Kind
-	// Versions are the names of the ClusterServiceVersions that it is made for.
+	// Versions are the names of the ClusterServiceVersions that need the object.
 	Versions []string
-	// Steps are positions in the plan, ascending; Recorded is the status of the first.
+	// Steps are the positions of the steps in the plan, in ascending order. Recorded is the recorded status of the
+	// first step.
 	Steps    []int
 	Recorded v1alpha1.StepStatus
 	Verdict  Verdict
-	// Observed is the object as it exists, nil when it does not.
+	// Observed is the existing object, or nil if it does not exist.
 	Observed olmcore.Object
 
 	rule    rule
 	desired manifest.Manifest
 }
 
-// Explain returns the message for a write of the target that failed with an error text.
+// Explain returns the message of OLM about a failed write of the target. text is the error of the API server.
 func (t *Target) Explain(text string) string {
 	return printable.Text(t.Kind.Explain(t.Key.Name, t.Observed != nil, text))
 }
@@ -96,14 +98,8 @@ func (t *Target) Explain(text string) string {
 // InvalidPlan is the message of OLM about a step that no plan can contain.
 const InvalidPlan = "the InstallPlan contains invalid data"
 
-func finishDeleting(key olmcore.Key) string {
-	return fmt.Sprintf("waiting for %s %s to finish deleting", key.Kind, key.Name)
-}
-
 // unmanaged says that an unmanaged object is in the way, in which field it differs, and what to do about it.
 func unmanaged(t *Target, field string) Verdict {
 	return blocked("%s %s exists, is not managed by OLM, and differs from the step in %s; label it %s=true to hand it over, or remove it",
 		t.Key.Kind, t.Key.Name, field, olmcore.LabelManaged)
 }
-
-func path(i int) string { return fmt.Sprintf("status.plan[%d]", i) }

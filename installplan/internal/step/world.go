@@ -22,14 +22,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is what the steps of a plan are judged by. Lists are complete, name each object once and have no nil entries;
-// fields without a comment are those of installplan.Input and installplan.Config.
+// Input is the input of Evaluate. Lists are complete, contain each object once, and contain no nil. Fields without a
+// comment are those of installplan.Input and installplan.Config.
 type Input struct {
 	Now  time.Time
 	Plan *v1alpha1.InstallPlan
-	// Preflight: nothing is applied in this round, whatever is found.
+	// Preflight is true if nothing is applied in this call.
 	Preflight bool
-	// HasAccount: the ServiceAccount that the plan runs as exists.
+	// HasAccount is true if the ServiceAccount of the plan exists.
 	HasAccount bool
 
 	Subscriptions             []*v1alpha1.Subscription
@@ -158,20 +158,6 @@ func (w *world) about(step int, severity olmcore.Severity, reason, format string
 
 const ofPlan = -1
 
-// wrote reports that the last write of an object succeeded.
-func (w *world) wrote(key olmcore.Key) bool {
-	last, ran := w.LastRun[key]
-	return ran && last.Class == olmcore.ClassNone
-}
-
-// identity is the account that writes objects of a kind, nil for the controller.
-func (w *world) identity(k kinds.Kind) *corev1.ObjectReference {
-	if k.ByController {
-		return nil
-	}
-	return w.Plan.Status.AttenuatedServiceAccountRef
-}
-
 // isConfined reports whether the plan runs as an account. The controller writes definitions for it all the same.
 func (w *world) isConfined() bool { return w.Plan.Status.AttenuatedServiceAccountRef != nil }
 
@@ -195,109 +181,12 @@ func (w *world) known(name string) *v1alpha1.ClusterServiceVersion {
 	return w.described[name]
 }
 
-// isToBeMade reports whether a ClusterServiceVersion is one that this plan is about to create.
-func (w *world) isToBeMade(name string) bool {
-	csv := w.here(name)
-	return w.planned[name] && (csv == nil || csv.UID == "")
-}
-
-// isAnnounced reports whether a plan in progress of another namespace is to make a ClusterServiceVersion.
-func (w *world) isAnnounced(namespace, name string) bool {
-	return slices.Contains(w.Announced, types.NamespacedName{Namespace: namespace, Name: name})
-}
-
 // precedes reports whether a ClusterServiceVersion is what one of own takes over from: an earlier one of its package.
 func (w *world) precedes(namespace, name string, own []string) bool {
 	return namespace == w.Plan.Namespace && !slices.Contains(own, name) && slices.ContainsFunc(own, func(o string) bool {
 		csv := w.known(o)
 		return packagePrefix(o) == packagePrefix(name) || csv != nil && csv.Spec.Replaces == name
 	})
-}
-
-// replaced returns the names of own and of those that they replace or skip, directly or through others.
-func (w *world) replaced(own []string) map[string]bool {
-	found := map[string]bool{}
-	for open := slices.Clone(own); len(open) > 0; open = open[1:] {
-		name := open[0]
-		if csv := w.known(name); csv != nil && !found[name] {
-			open = append(append(open, csv.Spec.Replaces), csv.Spec.Skips...)
-		}
-		found[name] = name != ""
-	}
-	return found
-}
-
-// chain returns the names of the upgrade chain of a version that does not exist yet: those that are linked with it by
-// what they replace. What does not exist links nothing.
-func (w *world) chain(version *v1alpha1.ClusterServiceVersion) map[string]bool {
-	replaces := map[string]string{version.Name: version.Spec.Replaces}
-	for _, csv := range w.ClusterServiceVersions {
-		if !csv.IsCopied() {
-			replaces[csv.Name] = csv.Spec.Replaces
-		}
-	}
-	chain := map[string]bool{version.Name: true}
-	for grown := true; grown; {
-		grown = false
-		for name, old := range replaces {
-			if _, exists := replaces[old]; exists && chain[name] != chain[old] {
-				chain[name], chain[old], grown = true, true, true
-			}
-		}
-	}
-	return chain
-}
-
-// handedOver returns the version of the plan that replaces an owner of a definition, directly or through others, and
-// does not own the definition any more; nil for none.
-func (w *world) handedOver(owner, crd string) *v1alpha1.ClusterServiceVersion {
-	for _, name := range slices.Sorted(maps.Keys(w.described)) {
-		successor := w.described[name]
-		if owns(successor, crd) {
-			continue
-		}
-		seen := map[string]bool{}
-		for old := w.here(successor.Spec.Replaces); old != nil && !seen[old.Name]; old = w.here(old.Spec.Replaces) {
-			if seen[old.Name] = true; old.Name == owner {
-				return successor
-			}
-		}
-	}
-	return nil
-}
-
-// waitsForItself reports whether versions of the plan take over definitions from each other in a circle. Each would
-// wait until the predecessor of the next is gone, which stays until its successor is installed.
-func (w *world) waitsForItself(version *v1alpha1.ClusterServiceVersion) bool {
-	seen := map[string]bool{}
-	for open := []*v1alpha1.ClusterServiceVersion{version}; len(open) > 0; open = open[1:] {
-		chain := w.chain(open[0])
-		for _, crd := range open[0].Spec.CustomResourceDefinitions.Owned {
-			for _, owner := range w.ownersHere(crd.Name) {
-				giver := w.handedOver(owner, crd.Name)
-				switch {
-				case chain[owner] || giver == nil || seen[giver.Name]:
-				case giver.Name == version.Name:
-					return true
-				default:
-					seen[giver.Name] = true
-					open = append(open, giver)
-				}
-			}
-		}
-	}
-	return false
-}
-
-// ownersHere returns the names of the live ClusterServiceVersions of the namespace that own a definition, sorted.
-func (w *world) ownersHere(crd string) (owners []string) {
-	for _, csv := range w.ClusterServiceVersions {
-		if !csv.IsCopied() && csv.DeletionTimestamp == nil && owns(csv, crd) {
-			owners = append(owners, csv.Name)
-		}
-	}
-	slices.Sort(owners)
-	return owners
 }
 
 // owns reports whether a ClusterServiceVersion lists a definition as its own.

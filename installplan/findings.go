@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
 	"github.com/olmcore/olm/installplan/internal/report"
 	"github.com/olmcore/olm/installplan/internal/step"
 	"github.com/olmcore/olm/internal/printable"
@@ -23,9 +25,90 @@ const (
 	minTries = 3
 )
 
-// refusedRetry is the backoff for writes that were refused for lack of permissions or by a webhook. A call without
-// writes follows every retryInterval, so that no other step and no deadline waits for the backoff.
-var refusedRetry = olmcore.Backoff{Base: retryInterval, Max: time.Minute}
+// findings are what is found about the steps of a plan.
+type findings struct {
+	step.Evaluation
+	// problems prevent steps from being applied. Problems that can never pass come first, then those of lower steps.
+	problems []problem
+	// unseen are the targets that were created and that the lists do not show.
+	unseen []*step.Target
+	// tries is what is known about the last try of a plan that failed.
+	tries tries
+}
+
+// steps returns what is found about the steps, before anything is applied.
+func (f *facts) steps() *findings {
+	if f.evaluated != nil {
+		return f.evaluated
+	}
+	e := step.Evaluate(stepInput(f.in, f.phase != v1alpha1.InstallPlanPhaseInstalling))
+	found := &findings{Evaluation: e}
+	switch f.phase {
+	case v1alpha1.InstallPlanPhaseInstalling:
+		found.unseen = unseenTargets(f, e)
+		found.problems = problemsOf(f, e)
+	case v1alpha1.InstallPlanPhaseFailed:
+		found.tries = triesOf(f, e)
+	}
+	f.evaluated = found
+	return found
+}
+
+// stepInput returns the part of an Input by which steps are evaluated. If preflight is set, nothing is applied in this
+// call.
+func stepInput(in *Input, preflight bool) step.Input {
+	takenOver, _ := takenOverIn(in)
+	return step.Input{
+		Now:                       in.Now,
+		Plan:                      in.InstallPlan,
+		Preflight:                 preflight,
+		HasAccount:                in.ServiceAccount != nil,
+		Subscriptions:             in.Subscriptions.Items,
+		ClusterServiceVersions:    in.ClusterServiceVersions.Items,
+		Alongside:                 in.Alongside.Items,
+		Announced:                 in.Announced,
+		CustomResourceDefinitions: in.CustomResourceDefinitions.Items,
+		APIServices:               in.APIServices,
+		CustomResources:           resourceVerdicts(in.CustomResources.Items),
+		Objects:                   in.Objects.Items,
+		ConfigMaps:                in.ConfigMaps.Items,
+		PullSecrets:               in.PullSecrets.Items,
+		CatalogSources:            in.CatalogSources.Items,
+		LastRun:                   in.LastRun,
+		Memory:                    in.Unpacked,
+		TakenOver:                 takenOver,
+		OLMNamespace:              in.Config.olmNamespace(),
+		GlobalNamespace:           in.Config.globalNamespace(),
+		OverwriteUnmanaged:        in.Config.OverwriteUnmanaged,
+		CopyAnySecret:             in.Config.CopyAnySecret,
+		ChangeOwnedCRDs:           in.Config.ChangeOwnedCRDs,
+		SupportedKinds:            in.Config.SupportedKinds,
+	}
+}
+
+func resourceVerdicts(verdicts []ResourceVerdict) []step.ResourceVerdict {
+	converted := make([]step.ResourceVerdict, len(verdicts))
+	for i, v := range verdicts {
+		converted[i] = step.ResourceVerdict(v)
+	}
+	return converted
+}
+
+// unseenTargets returns the targets that were created in the last run and that the lists do not show.
+func unseenTargets(f *facts, e step.Evaluation) (unseen []*step.Target) {
+	statuses := e.Statuses()
+	for _, t := range e.Targets {
+		last, ran := f.in.LastRun[t.Key]
+		wasCreated := ran && last.Class == olmcore.ClassNone && statuses[t.Steps[0]] == v1alpha1.StepStatusNotPresent
+		if wasCreated && isOpen(t) && t.Observed == nil {
+			unseen = append(unseen, t)
+		}
+	}
+	return unseen
+}
+
+// isOpen reports whether the object of a target still has to be written and may be.
+func isOpen(t *step.Target) bool { return t.Verdict.Outcome != step.Done && !t.Verdict.Refused() }
 
 // problem prevents one step from being applied.
 type problem struct {
@@ -109,6 +192,13 @@ func failedWrite(f *facts, t *step.Target, last olmcore.LastResult) problem {
 	return p
 }
 
+// isFailureReported reports whether the status has reported a failed write recently, so that it need not be written
+// again.
+func (f *facts) isFailureReported() bool {
+	c := conditionOf(&f.plan.Status, ConditionProgressing)
+	return c != nil && c.Reason == ReasonStepFailed && c.LastUpdateTime != nil && f.in.Now.Sub(c.LastUpdateTime.Time) < messageInterval
+}
+
 // writeDeadline returns when a plan fails of a write that fails. The time counts from the first failure of the present
 // series, so downtime costs none. If the class of the error keeps changing, all failures are one series, as of a reason
 // that passes by itself. The plan waits for a missing permission without end, unless a later plan waits for it.
@@ -161,4 +251,80 @@ func refusedUntil(f *facts, deadline time.Time) (until time.Time, isNew bool) {
 		return deadline, false
 	}
 	return f.in.Now.Add(timeout), true
+}
+
+// retryingSince returns the transition time of condition Retrying. ok is false if there is none.
+func (f *facts) retryingSince() (since time.Time, ok bool) {
+	c := conditionOf(&f.plan.Status, ConditionRetrying)
+	if c == nil || c.LastTransitionTime == nil {
+		return time.Time{}, false
+	}
+	return c.LastTransitionTime.Time, true
+}
+
+// tries is what is known about the last try of the open steps of a failed plan.
+type tries struct {
+	// failure is the rejected write of the lowest open step, nil for none.
+	failure *rejectedWrite
+	// isAccepted is set if a write was accepted.
+	isAccepted bool
+	// left is the time until the next try.
+	left time.Duration
+}
+
+type rejectedWrite struct {
+	problem     problem
+	isTransient bool
+}
+
+// triesOf returns what the results of the last run say about the open steps. After a conflict the write is tried again
+// soon.
+func triesOf(f *facts, e step.Evaluation) (t tries) {
+	next := f.failedAt().Add(failedRetry)
+	var conflict time.Time
+	for _, target := range e.Targets {
+		last, ran := f.in.LastRun[target.Key]
+		switch {
+		case !ran:
+		case last.Class == olmcore.ClassNone:
+			t.isAccepted = true
+		case target.Verdict.Outcome == step.Done:
+		case last.Class == olmcore.Conflict:
+			conflict = last.Last.Add(retryInterval)
+		default:
+			if t.failure == nil {
+				p := problem{reason: ReasonStepFailed, message: report.Clip(target.Explain(last.Message)), isRetried: true}
+				t.failure = &rejectedWrite{problem: p, isTransient: last.Class == olmcore.Transient}
+			}
+			next = latest(next, last.Last.Add(failedRetry))
+		}
+	}
+	if t.failure == nil && !conflict.IsZero() {
+		next = latest(next, conflict)
+	}
+	t.left = min(next.Sub(f.in.Now), failedRetry)
+	return t
+}
+
+// failedAt returns when the plan failed, or the zero time if the status does not record it.
+func (f *facts) failedAt() time.Time {
+	if since, ok := f.retryingSince(); ok {
+		return since
+	}
+	c := f.plan.Status.GetCondition(v1alpha1.InstallPlanInstalled)
+	switch {
+	case c.LastUpdateTime != nil:
+		return c.LastUpdateTime.Time
+	case c.LastTransitionTime != nil:
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/olmcore/olm/installplan/internal/bundle"
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/manifest"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// maxRemembered bounds the files of the bundles that a Memory knows, in bytes: who writes a plan decides how large they
+// are.
+const maxRemembered = 8 << 20
+
+// Memory contains the decoded bundles that a plan references. It is passed to the next call for the plan, so that
+// bundles are not decompressed and decoded again for each step. A bundle is identified by the UID and
+// resourceVersion of its ConfigMap. Bundles that a call does not use are dropped. A nil Memory contains nothing and
+// stores nothing, and is always correct.
+type Memory struct {
+	earlier, now map[identity]*unpacked
+	size         int // of what is known now
+}
+
+// identity is one version of a ConfigMap.
+type identity struct {
+	uid             types.UID
+	resourceVersion string
+}
+
+// unpacked is what is known of a bundle: the bytes of its files, and the steps for references to it.
+type unpacked struct {
+	size     int
+	literals map[manifest.Ref]literal
+}
+
+// Next returns the Memory for a call that may use what the previous call stored.
+func (m *Memory) Next() *Memory {
+	next := &Memory{now: map[identity]*unpacked{}}
+	if m != nil {
+		next.earlier = m.now
+	}
+	return next
+}
+
+// Used returns the Memory, or nil if it is empty.
+func (m *Memory) Used() *Memory {
+	if m == nil || len(m.now) == 0 {
+		return nil
+	}
+	return m
+}
+
+func identityOf(cm *corev1.ConfigMap) identity {
+	return identity{cm.UID, cm.ResourceVersion}
+}
+
+// recall returns what is known of a ConfigMap, nil for nothing.
+func (m *Memory) recall(cm *corev1.ConfigMap) *unpacked {
+	if m == nil {
+		return nil
+	}
+	return m.earlier[identityOf(cm)]
+}
+
+// keep remembers the steps for a reference to a bundle.
+func (m *Memory) keep(cm *corev1.ConfigMap, size int, ref manifest.Ref, l literal) {
+	id := identityOf(cm)
+	if m == nil || id.uid == "" || id.resourceVersion == "" {
+		return
+	}
+	u := m.now[id]
+	if u == nil {
+		if m.size+size > maxRemembered {
+			return
+		}
+		u = &unpacked{size: size, literals: map[manifest.Ref]literal{}}
+		m.now[id], m.size = u, m.size+size
+	}
+	u.literals[ref] = l
+}
+
+// MaxInflated is the maximum size of the decompressed bundles of one plan, in bytes.
+const MaxInflated = 256 << 20
+
+// literal are the steps that a reference to an unpacked bundle stands for, with their manifests, or why there are none.
+type literal struct {
+	steps   []*v1alpha1.Step
+	problem string
+}
+
+// literals makes the steps of the bundles again that steps of the plan refer to, as they were planned, and returns the
+// lookups of those whose content is lost. The references of one bundle differ in their properties, so it is read once
+// for all of them.
+func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1alpha1.BundleLookup) {
+	made = map[manifest.Ref]literal{}
+	contents, inflated := map[types.NamespacedName]*content{}, 0
+	for _, i := range steps {
+		s := w.Plan.Status.Plan[i]
+		ref, ok := manifest.ParseRef(s.Resource.Manifest)
+		_, known := made[ref]
+		if !ok || known || s.Resource.Kind == kinds.PullSecret {
+			continue
+		}
+		if !bundle.MayRefer(w.Plan.Namespace, ref.Namespace, w.GlobalNamespace) {
+			made[ref] = literal{problem: fmt.Sprintf("error finding unpacked bundle configmap for ref %v: no plan of namespace %s may refer to namespace %s",
+				ref.Source, w.Plan.Namespace, ref.Namespace)}
+			continue
+		}
+		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+		c, known := contents[key]
+		if !known {
+			c = contentOf(w, key, &inflated)
+			contents[key] = c
+		}
+		made[ref] = c.literalOf(w, s.Resolving, ref)
+		if l, found := lookupOf(w.Plan, ref); c.problem != "" && found && !slices.ContainsFunc(lost, func(have v1alpha1.BundleLookup) bool {
+			return have.Path == l.Path && have.Identifier == l.Identifier
+		}) {
+			lost = append(lost, bundle.Again(l, w.Now))
+		}
+	}
+	return made, lost
+}
+
+// content is what a ConfigMap holds, or why that is not known: finding or loading it failed.
+type content struct {
+	bundle.Content
+	failed, problem string
+	configMap       *corev1.ConfigMap
+	size            int       // of its files
+	known           *unpacked // from an earlier call; then Content is read when it is needed
+}
+
+// contentOf reads the ConfigMap of a key; inflated counts the bytes of all files that were.
+func contentOf(w *world, key types.NamespacedName, inflated *int) *content {
+	i := slices.IndexFunc(w.ConfigMaps, func(cm *corev1.ConfigMap) bool { return cm.Namespace == key.Namespace && cm.Name == key.Name })
+	if i < 0 {
+		return &content{failed: "finding", problem: fmt.Sprintf("configmaps %q not found", key.Name)}
+	}
+	unusable := func(why string) *content {
+		return &content{failed: "loading", problem: "failed to extract bundle from configmap - " + why}
+	}
+	cm := w.ConfigMaps[i]
+	c, files := &content{configMap: cm, known: w.Memory.recall(cm)}, bundle.Files(nil)
+	if c.known != nil {
+		c.size = c.known.size
+	} else {
+		var err error
+		if files, err = bundle.FilesOf(cm); err != nil {
+			return unusable(err.Error())
+		}
+		c.size = files.Size()
+	}
+	if *inflated += c.size; *inflated > MaxInflated {
+		return unusable("the bundles of the plan are too large together")
+	}
+	if c.known == nil {
+		if c.Content = bundle.ContentOf(cm, files); c.Version() == "" {
+			return unusable(strings.TrimSuffix("bundle has no ClusterServiceVersion: "+bundle.Incomplete(cm), ": "))
+		}
+	}
+	return c
+}
+
+// recall returns the steps for a reference that an earlier call made; else there is the Content to make them of.
+func (c *content) recall(ref manifest.Ref) (l literal, known bool) {
+	if c.known == nil {
+		return l, false
+	}
+	if l, known = c.known.literals[ref]; !known {
+		files, _ := bundle.FilesOf(c.configMap) // which could be inflated before
+		c.Content, c.known = bundle.ContentOf(c.configMap, files), nil
+	}
+	return l, known
+}
+
+func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) literal {
+	problem := func(format string, args ...any) literal { return literal{problem: fmt.Sprintf(format, args...)} }
+	if c.problem != "" {
+		return problem("error %s unpacked bundle configmap for ref %v: %s", c.failed, ref.Source, c.problem)
+	}
+	if l, known := c.recall(ref); known {
+		w.Memory.keep(c.configMap, c.size, ref, l)
+		return l
+	}
+	own := c.Bundle
+	var err error
+	if own.Properties, err = bundle.DecodeProperties(ref.Properties); err != nil {
+		return problem("failed to load bundle properties for %q: %s", resolving, err)
+	}
+	if ref.Digest != "" && c.Digest != ref.Digest {
+		return problem("bundle content of %s changed since the plan was made", resolving)
+	}
+	steps, err := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, w.Plan.Namespace, bundle.Literal)
+	if err != nil {
+		return problem("error loading unpacked bundle configmap for ref %v: %s", ref.Source, err)
+	}
+	l := literal{steps: steps}
+	w.Memory.keep(c.configMap, c.size, ref, l)
+	return l
+}
+
+// lookupOf returns the lookup by which a plan remembers the image of a reference. A plan under an account asks for
+// nothing in the namespace of the global catalogs: whoever writes it would have any image pulled there with the Secrets
+// of that namespace.
+func lookupOf(plan *v1alpha1.InstallPlan, ref manifest.Ref) (l v1alpha1.BundleLookup, found bool) {
+	if ref.Namespace != plan.Namespace && plan.Status.AttenuatedServiceAccountRef != nil {
+		return l, false
+	}
+	for _, l := range plan.Status.BundleLookups {
+		if l.Path != "" && bundle.LookedUp(l) == (types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) {
+			return l, true
+		}
+	}
+	return l, false
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/olmcore/olm/installplan/internal/kinds"
+	"github.com/olmcore/olm/installplan/internal/report"
+	"github.com/olmcore/olm/olmcore"
+)
+
+// update returns the Verdict of a definition that exists.
+func (d definition) update() Verdict {
+	t, w := d.t, d.w
+	have := d.have
+	entries, _ := Recorded(have)
+	recorded := !slices.ContainsFunc(t.Versions, func(name string) bool {
+		return !slices.Contains(slices.Collect(maps.Values(entries)), w.Plan.Namespace+"/"+name)
+	})
+	applied := have.Annotations[hashKey]
+	switch {
+	case len(entries) == 0 && !isManaged(have) && !w.OverwriteUnmanaged: // OLM labels what it records since 0.26
+		if field := narrowed(d.desired, have); field != "" {
+			return unmanaged(t, field)
+		}
+		return d.served()
+	case applied == d.hash && recorded:
+		return d.served()
+	case altered(w, t):
+		return d.served().saying(sayAltered(w, t))
+	}
+	newer := d.newerOwner()
+	if newer != "" && d.servesNewer() {
+		return d.write(have, nil).saying(w.about(t.Steps[0], olmcore.Info, report.NewerCRDKept,
+			"CustomResourceDefinition %s is kept as %s needs it", have.Name, newer)).saying(d.sayConvertedElsewhere()...)
+	}
+	if w.wrote(t.Key) && applied != "" && recorded {
+		return d.served().saying(sayShared(w, t))
+	}
+	return d.change()
+}
+
+// served decides about a definition that is not to be written: it counts once it is served.
+func (d definition) served() Verdict {
+	if kinds.Established(d.have) {
+		return Verdict{Outcome: Done}
+	}
+	since := d.have.CreationTimestamp.Time
+	latest := func(at time.Time) {
+		if at.After(since) {
+			since = at
+		}
+	}
+	if start := d.w.Plan.Status.StartTime; start != nil {
+		latest(start.Time)
+	}
+	v := waiting("waiting for CustomResourceDefinition %s to be established", d.have.Name)
+	for _, c := range d.have.Status.Conditions {
+		if c.Type == apiextensionsv1.NamesAccepted || c.Type == apiextensionsv1.Established {
+			latest(c.LastTransitionTime.Time)
+		}
+		if c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse && c.Message != "" {
+			v.Message += ": " + c.Message
+		}
+	}
+	v.Status, v.Deadline = v1alpha1.StepStatusWaitingForAPI, since.Add(establishTimeout)
+	if !d.w.Preflight && !d.w.Now.Before(v.Deadline) {
+		v.Outcome = Blocked
+	}
+	return v
+}
+
+// Recorded splits the annotations of a definition into those that record ClusterServiceVersions and the others.
+// Neither result is nil.
+func Recorded(crd *apiextensionsv1.CustomResourceDefinition) (entries, others map[string]string) {
+	entries, others = map[string]string{}, map[string]string{}
+	for key, value := range crd.Annotations {
+		if strings.HasPrefix(key, AlongsidePrefix) {
+			entries[key] = value
+		} else {
+			others[key] = value
+		}
+	}
+	return entries, others
+}
+
+// newerOwner names a newer ClusterServiceVersion of the same package that needs the definition as it is, if that serves
+// what this step's needs; empty for none.
+func (d definition) newerOwner() string {
+	if len(d.t.Versions) == 0 {
+		return ""
+	}
+	own := d.w.known(d.t.Versions[0])
+	if own == nil {
+		return ""
+	}
+	for _, o := range own.Spec.CustomResourceDefinitions.Owned {
+		v := versionOf(d.have, o.Version)
+		if o.Name == d.have.Name && (v == nil || !v.Served) {
+			return ""
+		}
+	}
+	newer := d.recordedOwners(func(namespace, name string, csv *v1alpha1.ClusterServiceVersion) bool {
+		mine := namespace == d.w.Plan.Namespace && (slices.Contains(d.t.Versions, name) || name == own.Spec.Replaces)
+		return csv != nil && !mine && packagePrefix(name) == packagePrefix(own.Name) && csv.Spec.Version.GT(own.Spec.Version.Version)
+	})
+	if len(newer) == 0 {
+		return ""
+	}
+	return newer[0]
+}
+
+// recordedOwners returns the values of those entries of the observed definition that counts accepts, sorted and each
+// once. Only versions that a definition records count: anybody may claim to own what exists.
+func (d definition) recordedOwners(counts func(namespace, name string, csv *v1alpha1.ClusterServiceVersion) bool) []string {
+	entries, _ := Recorded(d.have)
+	var owners []string
+	for _, value := range entries {
+		namespace, name, ok := strings.Cut(value, "/")
+		csv := d.w.version(namespace, name)
+		if csv != nil && (csv.IsCopied() || csv.DeletionTimestamp != nil || !owns(csv, d.have.Name)) {
+			csv = nil
+		}
+		if ok && counts(namespace, name, csv) {
+			owners = append(owners, value)
+		}
+	}
+	slices.Sort(owners)
+	return slices.Compact(owners)
+}
+
+// servesNewer reports whether the observed definition stays as it is for a newer owner: the step's definition would
+// take something away from its users, or it takes nothing away from users of the step's definition.
+func (d definition) servesNewer() bool {
+	return d.mayKeepConversion() && (narrowed(d.have, d.desired) != "" || narrowed(d.desired, d.have) == "")
+}
+
+// mayKeepConversion reports whether the step may be served by the observed definition as far as its conversion goes: it
+// is the one that the step describes, or the one of a live ClusterServiceVersion, as in change.
+func (d definition) mayKeepConversion() bool {
+	return d.convertedByOthers() || apiequality.Semantic.DeepEqual(conversionOf(d.have), conversionOf(d.desired))
+}
+
+// convertedByOthers reports that a live ClusterServiceVersion keeps the conversion webhook of the observed definition.
+// One of another namespace cannot where the webhook is no Service of its own.
+func (d definition) convertedByOthers() bool {
+	conversion := d.have.Spec.Conversion
+	versions := slices.Concat(d.w.ClusterServiceVersions, d.w.Alongside)
+	return Converts(conversion) && slices.ContainsFunc(versions, func(csv *v1alpha1.ClusterServiceVersion) bool {
+		mayConvert := csv.Namespace == d.w.Plan.Namespace || convertsIn(conversion, csv.Namespace)
+		return mayConvert && csv.DeletionTimestamp == nil && !csv.IsCopied() &&
+			slices.ContainsFunc(csv.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool {
+				return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, d.have.Name)
+			})
+	})
+}
+
+// convertsIn reports whether a conversion is that of a Service of a namespace.
+func convertsIn(c *apiextensionsv1.CustomResourceConversion, namespace string) bool {
+	return c.Webhook != nil && c.Webhook.ClientConfig != nil && c.Webhook.ClientConfig.Service != nil &&
+		c.Webhook.ClientConfig.Service.Namespace == namespace
+}
+
+// write asks for the Update to after, with the records of the plan's versions, the namespace that installed the
+// definition first, and further annotations. If only the last two would change, there is no Update.
+func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Verdict {
+	entries, others := Recorded(after)
+	entries, live := d.recording(entries)
+	own, namespace := 0, d.w.Plan.Namespace
+	for _, value := range entries {
+		if strings.HasPrefix(value, namespace+"/") {
+			own++
+		}
+	}
+	if own > maxRecorded {
+		return blocked("CustomResourceDefinition %s records %d versions of namespace %s; there is room for %d", after.Name, own, namespace, maxRecorded)
+	}
+	after = after.DeepCopy()
+	after.Annotations = others
+	after = annotated(after, entries)
+	if apiequality.Semantic.DeepEqual(d.have.ObjectMeta, after.ObjectMeta) && apiequality.Semantic.DeepEqual(d.have.Spec, after.Spec) {
+		return d.served()
+	}
+	first := firstInstalledBy(others[olmcore.AnnotationFirstInstalledBy], live, namespace)
+	if first != "" && len(d.t.Versions) > 0 {
+		after.Annotations[olmcore.AnnotationFirstInstalledBy] = first
+	}
+	v := change(d.w, d.t, annotated(after, further))
+	if d.t.Recorded == v1alpha1.StepStatusWaitingForAPI {
+		v.Status = v1alpha1.StepStatusWaitingForAPI // its memory that the plan wrote it
+	}
+	return v
+}
+
+// firstInstalledBy returns the namespace that annotation olmcore.AnnotationFirstInstalledBy of a definition should
+// name, "" for none. named is the namespace that it names now. live are the records of versions that exist, or are
+// about to, before a plan of a namespace adds its own. Each record is namespace/name.
+//
+// A definition that only one namespace installed needs no annotation. Otherwise the first namespace is known if all
+// live records are of one namespace. No plan changes the annotation afterwards: while the first operator is installed
+// again, a later one would become first.
+func firstInstalledBy(named string, live []string, namespace string) string {
+	before := namespacesOf(live)
+	if named == "" && len(before) == 1 && before[0] != namespace {
+		return before[0]
+	}
+	return named
+}
+
+// namespacesOf returns the namespaces of some records, each once, sorted.
+func namespacesOf(records []string) []string {
+	var namespaces []string
+	for _, record := range records {
+		namespace, _, _ := strings.Cut(record, "/")
+		namespaces = append(namespaces, namespace)
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// sayConvertedElsewhere reports that a Service of another namespace converts the custom resources, and goes on to.
+// Whoever brings a definition first may have done so to read what others create.
+func (d definition) sayConvertedElsewhere() []olmcore.Diagnostic {
+	namespace := d.w.Plan.Namespace
+	if !d.convertedByOthers() || convertsIn(d.have.Spec.Conversion, namespace) {
+		return nil
+	}
+	by := "another namespace"
+	client := d.have.Spec.Conversion.Webhook.ClientConfig
+	if client != nil && client.Service != nil {
+		by = "Service " + client.Service.Name + " of namespace " + client.Service.Namespace
+	}
+	return []olmcore.Diagnostic{d.w.about(d.t.Steps[0], olmcore.Warning, report.ConvertedElsewhere,
+		"CustomResourceDefinition %s: %s converts its custom resources, and so reads and rewrites those of all namespaces", d.have.Name, by)}
+}
+
+// change makes the observed definition what the step describes, as far as it may.
+func (d definition) change() Verdict {
+	w, have := d.w, d.have
+	after := have.DeepCopy()
+	after.Labels, _ = olmcore.MergeLabels(after.Labels, d.desired.Labels)
+	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, d.desired.Annotations)
+	after.Spec = *d.desired.Spec.DeepCopy()
+	if d.convertedByOthers() {
+		after.Spec.Conversion = have.Spec.Conversion.DeepCopy()
+	}
+	// What is refused for the sake of others asks for no judgement of their custom resources.
+	if owners := d.protectedOwners(); len(owners) > 0 {
+		if field := d.takes(after); field != "" {
+			return blocked("CustomResourceDefinition %s is owned by %s too, and %s would change for it", have.Name, strings.Join(owners, ", "), field)
+		}
+		if w.isConfined() {
+			if field := loosened(have, after); field != "" {
+				return blocked("CustomResourceDefinition %s is owned by %s too, and %s would be less strict for it",
+					have.Name, strings.Join(owners, ", "), field)
+			}
+			keepShown(have, after)
+		}
+		kept := have.DeepCopy()
+		after.Spec.Conversion = kept.Spec.Conversion
+		after.Labels, after.Annotations = kept.Labels, kept.Annotations
+	}
+	if v := d.mayServe(after); v.Outcome != Pending {
+		return v
+	}
+	judged := d.judgeResources()
+	problem := d.unsafe()
+	if problem != "" && !judged.Refused() {
+		judged.Outcome, judged.Message = Blocked, problem
+	}
+	if judged.Refused() {
+		return judged
+	}
+	v := d.write(after, map[string]string{hashKey: d.hash}).saying(judged.Said...).saying(d.sayConvertedElsewhere()...)
+	v.Change = judged.Change
+	return v
+}
+
+// keepShown gives the versions of after that have contains what clients show of them: printer columns and warnings.
+func keepShown(have, after *apiextensionsv1.CustomResourceDefinition) {
+	for i := range after.Spec.Versions {
+		next := &after.Spec.Versions[i]
+		if old := versionOf(have, next.Name); old != nil {
+			old = old.DeepCopy()
+			next.Deprecated, next.DeprecationWarning = old.Deprecated, old.DeprecationWarning
+			next.AdditionalPrinterColumns = old.AdditionalPrinterColumns
+		}
+	}
+}
+
+// protectedOwners returns the live ClusterServiceVersions of other operators that brought the definition and own it, or
+// are about to; none where the plan may change it all the same.
+func (d definition) protectedOwners() []string {
+	w, namespaces := d.w, strings.Split(d.have.Annotations[changeableBy], ",")
+	if w.ChangeOwnedCRDs || slices.Contains(namespaces, w.Plan.Namespace) {
+		return nil
+	}
+	replaced := w.replaced(d.t.Versions)
+	return d.recordedOwners(func(namespace, name string, csv *v1alpha1.ClusterServiceVersion) bool {
+		mine := namespace == w.Plan.Namespace && (replaced[name] || w.precedes(namespace, name, d.t.Versions))
+		return !mine && (csv != nil || w.isAnnounced(namespace, name))
+	})
+}
+
+// replaced returns the names of own and of those that they replace or skip, directly or through others.
+func (w *world) replaced(own []string) map[string]bool {
+	found := map[string]bool{}
+	for open := slices.Clone(own); len(open) > 0; open = open[1:] {
+		name := open[0]
+		if csv := w.known(name); csv != nil && !found[name] {
+			open = append(append(open, csv.Spec.Replaces), csv.Spec.Skips...)
+		}
+		found[name] = name != ""
+	}
+	return found
+}
+
+// takes returns what after takes away from other owners of the observed definition; empty for nothing.
+func (d definition) takes(after *apiextensionsv1.CustomResourceDefinition) string {
+	listed := slices.ContainsFunc(d.t.Versions, func(name string) bool {
+		csv := d.w.known(name)
+		return csv != nil && owns(csv, d.have.Name)
+	})
+	switch {
+	case !listed && !apiequality.Semantic.DeepEqual(d.have.Spec, after.Spec):
+		return "its spec, by a step of none that owns it,"
+	case !apiequality.Semantic.DeepEqual(conversionOf(d.have), conversionOf(after)):
+		return "spec.conversion"
+	}
+	return narrowed(d.have, after)
+}
+
+// mayServe decides whether a plan may write a definition with the versions of after. Under an account a plan serves no
+// further version in an API group that another operator serves. The Outcome is Pending if it may.
+func (d definition) mayServe(after *apiextensionsv1.CustomResourceDefinition) Verdict {
+	if !d.w.isConfined() {
+		return Verdict{}
+	}
+	for _, version := range after.Spec.Versions {
+		old := versionOf(d.have, version.Name)
+		if version.Served && (old == nil || !old.Served) {
+			return d.mayAddToGroup(fmt.Sprintf("CustomResourceDefinition %s does not get version %s", d.have.Name, version.Name))
+		}
+	}
+	return Verdict{}
+}
+
+// unsafe says why a definition may not become what the step describes, whoever uses it.
+func (d definition) unsafe() string {
+	have, desired := d.have, d.desired
+	var lost []string
+	for _, stored := range have.Status.StoredVersions {
+		if versionOf(desired, stored) == nil {
+			lost = append(lost, stored)
+		}
+	}
+	if slices.Sort(lost); len(lost) > 0 {
+		return fmt.Sprintf("risk of data loss updating %q: new CRD removes version %s that is listed as a stored version on the existing CRD",
+			have.Name, strings.Join(lost, ", "))
+	}
+	for _, f := range [...]struct{ field, old, new string }{
+		{"spec.scope", string(have.Spec.Scope), string(desired.Spec.Scope)},
+		{"spec.names.kind", have.Spec.Names.Kind, desired.Spec.Names.Kind},
+		{"spec.names.plural", have.Spec.Names.Plural, desired.Spec.Names.Plural},
+	} {
+		if f.old != f.new {
+			return fmt.Sprintf("CustomResourceDefinition %s: %s is immutable", have.Name, f.field)
+		}
+	}
+	return ""
+}
