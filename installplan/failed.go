@@ -130,9 +130,5 @@ func waitForNextTry(f *facts) decision {
 // isStated reports whether the status states a failure already. Transient errors have texts of their own, which do not
 // replace the failure that is stated.
 func isStated(f *facts, r *rejectedWrite) bool {
-	c := conditionOf(&f.plan.Status, ConditionProgressing)
-	if c == nil || c.Reason != ReasonStepFailed {
-		return false
-	}
-	return r.isTransient || c.Message == r.problem.message
+	return r.isTransient && f.stalledBy() == ReasonStepFailed
 }

@@ -172,31 +172,41 @@ func refusedSteps(f *facts, e step.Evaluation) (found []problem) {
 
 // failedWrites returns the problems of steps whose object could not be written. After a conflict the step is evaluated
 // with newer objects, so a conflict is no problem.
+//
+// The status reports the first failed write, but does not record its object. If a target before it succeeded since then,
+// or is not open any more, that target may be the reported one, and the failure is reported anew.
 func failedWrites(f *facts, e step.Evaluation) (found []problem) {
+	reportedAt := f.failureReportedAt()
 	for _, t := range e.Targets {
-		last := f.in.LastRun[t.Key]
-		if isOpen(t) && last.Class != olmcore.ClassNone && last.Class != olmcore.Conflict {
-			found = append(found, failedWrite(f, t, last))
+		last, ran := f.in.LastRun[t.Key]
+		switch {
+		case !ran || last.Class == olmcore.Conflict:
+		case last.Class == olmcore.ClassNone:
+			if !last.Last.Before(reportedAt) {
+				reportedAt = time.Time{}
+			}
+		case isOpen(t):
+			found = append(found, failedWrite(f, t, last, reportedAt))
+		default:
+			reportedAt = time.Time{}
 		}
 	}
 	return found
 }
 
-// failedWrite returns the problem of a target that could not be written.
-func failedWrite(f *facts, t *step.Target, last olmcore.LastResult) problem {
+// failedWrite returns the problem of a target that could not be written. reportedAt is when the status last reported a
+// failed write that may be this one, or zero.
+func failedWrite(f *facts, t *step.Target, last olmcore.LastResult, reportedAt time.Time) problem {
 	isForbidden := last.Class == olmcore.Forbidden
 	wasTriedBefore := last.Tries > 1 || isForbidden && last.Tries > 0
+	since := last.Since
+	if since.IsZero() {
+		since = last.First
+	}
 	p := problem{step: t.Steps[0], reason: ReasonStepFailed, message: t.Explain(last.Message), isRetried: true}
-	p.isReported = wasTriedBefore && last.Count != minTries && f.isFailureReported()
+	p.isReported = wasTriedBefore && last.Count != minTries && !reportedAt.IsZero() && !reportedAt.Before(olmcore.Timestamp(since).Time)
 	p.deadline, p.endless = writeDeadline(f, last)
 	return p
-}
-
-// isFailureReported reports whether the status has reported a failed write recently, so that it need not be written
-// again.
-func (f *facts) isFailureReported() bool {
-	c := conditionOf(&f.plan.Status, ConditionProgressing)
-	return c != nil && c.Reason == ReasonStepFailed && c.LastUpdateTime != nil && f.in.Now.Sub(c.LastUpdateTime.Time) < messageInterval
 }
 
 // writeDeadline returns when a plan fails of a write that fails. The time counts from the first failure of the present

@@ -426,6 +426,13 @@ func pullCatalog(secrets ...string) *v1alpha1.CatalogSource {
 	return &v1alpha1.CatalogSource{ObjectMeta: InOLM("cool"), Spec: v1alpha1.CatalogSourceSpec{Secrets: secrets}}
 }
 
+// failedOf returns the conditions of a plan that this library failed.
+func failedOf(reason, message string) []v1alpha1.InstallPlanCondition {
+	return []v1alpha1.InstallPlanCondition{
+		Condition(corev1.ConditionFalse, v1alpha1.InstallPlanReasonComponentFailed, message), stalled(reason, message),
+	}
+}
+
 // stalled returns condition Progressing of a plan that does not progress.
 func stalled(reason, message string) v1alpha1.InstallPlanCondition {
 	c := Condition(corev1.ConditionFalse, v1alpha1.InstallPlanConditionReason(reason), message)

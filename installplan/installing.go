@@ -169,9 +169,14 @@ func (s *findings) has(outcome step.Outcome) bool {
 // known: otherwise a new process would clear what another one reports.
 func applySteps(f *facts) decision {
 	d := f.reportSteps()
-	switch reason := f.stalledBy(); {
-	case reason == "":
-	case reason == ReasonStepWaits || len(f.in.LastRun) > 0:
+	switch f.stalledBy() {
+	case "": // the message is that of another client, and so is a condition that may be left
+		d.status = without(d.status, ConditionProgressing)
+	case ReasonStepFailed, ReasonStepRefused:
+		if len(f.in.LastRun) > 0 {
+			d.status = progressing(d.status)
+		}
+	default:
 		d.status = progressing(d.status)
 	}
 	return f.writeSteps(d)

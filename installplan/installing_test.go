@@ -412,8 +412,9 @@ func TestWhichFailedPlansStartAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Plan(Failed, []*v1alpha1.Step{c.step}, OwnedBy(c.sub), Started(time.Hour), func(p *v1alpha1.InstallPlan) {
-				if p.Status.Message = c.message; c.reason != "" {
-					p.Status.Conditions = append(p.Status.Conditions, stalled(c.reason, c.message))
+				p.Status.Message = c.message
+				if c.reason != "" {
+					p.Status.Conditions = failedOf(c.reason, c.message)
 				}
 			})
 			require.Equal(t, c.want, assess(t, input(p, with(c.observed...), with(c.sub))).State)

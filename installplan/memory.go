@@ -5,17 +5,22 @@ package installplan
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
 // The condition Progressing records for the next call why a plan did not progress. No decision depends on the text of a
-// message that this library wrote. A plan that OLM executed does not have the condition, so the message of OLM is read
-// instead, in this file only.
+// message that this library wrote. If OLM executed a plan, the condition is missing or describes an earlier failure. Then
+// the message of OLM is read instead, in this file only.
+
+// stallReasons are the reasons that this library gives the condition Progressing.
+var stallReasons = []string{ReasonStepRefused, ReasonStepFailed, ReasonStepWaits, ReasonInstallCheckFailed}
 
 // messageInterval is the time for which the message about a failed write stays the same, even if the API server returns
 // other errors. It is longer than olmcore.ClockTolerance, so that two managers do not overwrite each other's messages.
@@ -53,10 +58,40 @@ func progressing(status v1alpha1.InstallPlanStatus) v1alpha1.InstallPlanStatus {
 	return without(status, ConditionProgressing)
 }
 
+// recordedStall returns the condition Progressing if this library recorded it for the present state of the plan, or nil.
+// When this library fails a plan, the conditions Progressing and Installed get the same lastUpdateTime. OLM does not know
+// Progressing: if it fails the plan later, only Installed is updated.
+func (f *facts) recordedStall() *v1alpha1.InstallPlanCondition {
+	status := &f.plan.Status
+	c := conditionOf(status, ConditionProgressing)
+	if c == nil || c.Status != corev1.ConditionFalse || !slices.Contains(stallReasons, string(c.Reason)) {
+		return nil
+	}
+	installed := status.GetCondition(v1alpha1.InstallPlanInstalled)
+	if f.phase == v1alpha1.InstallPlanPhaseFailed && !c.LastUpdateTime.Equal(installed.LastUpdateTime) {
+		return nil
+	}
+	return c
+}
+
+// failureReportedAt returns when the status last reported a failed write. It returns the zero time if the status does not
+// report one, or if the message may follow the present error: messageInterval has passed, or the time is in the future.
+func (f *facts) failureReportedAt() time.Time {
+	c := f.recordedStall()
+	if c == nil || c.Reason != ReasonStepFailed || c.LastUpdateTime == nil {
+		return time.Time{}
+	}
+	age := f.in.Now.Sub(c.LastUpdateTime.Time)
+	if age >= messageInterval || age < -olmcore.ClockTolerance {
+		return time.Time{}
+	}
+	return c.LastUpdateTime.Time
+}
+
 // stalledBy returns the reason for which the plan did not progress in the last call, "" if it did.
 func (f *facts) stalledBy() string {
 	status := &f.plan.Status
-	if c := conditionOf(status, ConditionProgressing); c != nil {
+	if c := f.recordedStall(); c != nil {
 		return string(c.Reason)
 	}
 	switch {
@@ -122,12 +157,17 @@ func withCondition(
 // failed write is tried again, and since when.
 func (f *facts) failedStatus(status v1alpha1.InstallPlanStatus, p problem) v1alpha1.InstallPlanStatus {
 	const reason = string(v1alpha1.InstallPlanReasonComponentFailed)
-	status.Message = p.message
-	status = withCondition(f, status, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, reason, p.message)
-	status = f.stalled(status, p.reason, p.message)
-	status = without(status, ConditionRetrying)
-	if !p.isRetried {
+	next := withCondition(f, status, v1alpha1.InstallPlanInstalled, corev1.ConditionFalse, reason, p.message)
+	next = f.stalled(next, p.reason, p.message)
+	next.Message = p.message
+	// Equal times show later that both conditions are about the same failure, see recordedStall.
+	conditionOf(&next, ConditionProgressing).LastUpdateTime = conditionOf(&next, v1alpha1.InstallPlanInstalled).LastUpdateTime
+	isRetrying := conditionOf(&status, ConditionRetrying) != nil
+	switch {
+	case isRetrying == p.isRetried && apiequality.Semantic.DeepEqual(next, status):
 		return status
+	case p.isRetried:
+		return withCondition(f, without(next, ConditionRetrying), ConditionRetrying, corev1.ConditionTrue, p.reason, p.message)
 	}
-	return withCondition(f, status, ConditionRetrying, corev1.ConditionTrue, p.reason, p.message)
+	return without(next, ConditionRetrying)
 }

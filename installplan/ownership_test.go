@@ -442,7 +442,7 @@ func TestUnmanagedObjectIsUsedOrRefused(t *testing.T) {
 			require.Contains(t, Reasons(r), installplan.ReasonUnmanagedObjectUpdated)
 			broken := Plan(Failed, []*v1alpha1.Step{c.step}, func(p *v1alpha1.InstallPlan) {
 				p.Status.Message = message
-				p.Status.Conditions = []v1alpha1.InstallPlanCondition{stalled(installplan.ReasonStepRefused, message)}
+				p.Status.Conditions = failedOf(installplan.ReasonStepRefused, message)
 			})
 			sub := Subscription("a", RefersTo("install-x"))
 			OwnedBy(sub)(broken)

@@ -3,11 +3,13 @@
 package installplan_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/olmcore/olm/installplan"
@@ -23,29 +25,142 @@ func TestDecisionsDoNotDependOnTheTextOfMessages(t *testing.T) {
 		in := eitherInput(t)
 		in.InstallPlan.Status.Message = ""
 		in.InstallPlan.Status.Conditions = nil
-		r, err := reconcileResult(in)
-		require.NoError(t, err)
-		written, ok := olmcore.StatusOf[*v1alpha1.InstallPlan](r.Actions)
-		if !ok {
-			return
+		for range 3 {
+			r, err := reconcileResult(in)
+			require.NoError(t, err)
+			if written, ok := olmcore.StatusOf[*v1alpha1.InstallPlan](r.Actions); ok {
+				in.InstallPlan = written
+			}
+			in.Now = in.Now.Add(time.Duration(rapid.IntRange(1, 400).Draw(t, "seconds")) * time.Second)
+			if rapid.Bool().Draw(t, "restarted") {
+				in.LastRun = nil
+			}
+			want, err := installplan.Assess(in)
+			if err != nil {
+				return // the next phase needs lists that were not read
+			}
+			requireSameDecision(t, in)
+			compared[want.State]++
 		}
-		in.InstallPlan = written
-		in.Now = in.Now.Add(time.Duration(rapid.IntRange(1, 1000).Draw(t, "seconds")) * time.Second)
-		if rapid.Bool().Draw(t, "restarted") {
-			in.LastRun = nil
-		}
-		want, err := installplan.Assess(in)
-		if err != nil {
-			return // the next phase needs lists that were not read
-		}
-		in.InstallPlan = reworded(written)
-		got, err := installplan.Assess(in)
-		require.NoError(t, err)
-		want.Message, got.Message = "", ""
-		require.Equal(t, want, got)
-		compared[got.State]++
 	})
 	t.Log(compared)
+}
+
+// TestStalledPlansDoNotDependOnTheTextOfMessages checks the same for plans that do not progress, for every reason and for
+// what may happen before the next call.
+func TestStalledPlansDoNotDependOnTheTextOfMessages(t *testing.T) {
+	sub := Subscription("a", RefersTo("install-x"))
+	leaving := CSV("a.v1")
+	leaving.DeletionTimestamp = new(metav1.NewTime(Noon))
+	leaving.Finalizers = []string{"example.com/hold"}
+	result := func(class olmcore.ErrorClass, message string, count int) olmcore.LastResults {
+		since := Noon.Add(-time.Minute)
+		return olmcore.LastResults{roleKey("r"): {
+			Class: class, Message: message, Count: count, Tries: count, First: since, Since: since, Last: Noon,
+		}}
+	}
+	running := func(steps ...*v1alpha1.Step) *v1alpha1.InstallPlan {
+		return Plan(Installing, steps, Started(2*time.Minute), OwnedBy(sub))
+	}
+	for name, c := range map[string]struct {
+		in   installplan.Input
+		want installplan.State
+	}{
+		"a write fails":     {inputAfter(running(RoleStep("", "r")), result(olmcore.Invalid, "no", 2), sub), installplan.StateRetrying},
+		"a write is denied": {inputAfter(running(RoleStep("", "r")), result(olmcore.Webhook, "no", 2), sub), installplan.StateRetrying},
+		"a step is refused": {inputAfter(running(RoleStep("gone.v1", "r")), nil, sub), installplan.StateRetrying},
+		"a step waits":      {inputAfter(running(CSVStep("a.v1")), nil, sub, leaving), installplan.StateWaiting},
+	} {
+		for next, last := range map[string]olmcore.LastResults{
+			"a restart":          nil,
+			"another error":      result(olmcore.Transient, "not now", 3),
+			"the same error":     result(olmcore.Invalid, "no", 4),
+			"an accepted write":  result(olmcore.ClassNone, "", 0),
+			"a missing right":    result(olmcore.Forbidden, "not allowed", 4),
+			"a webhook's answer": result(olmcore.Webhook, "not today", 4),
+		} {
+			for _, wait := range []time.Duration{5 * time.Second, 3 * time.Minute, time.Hour} {
+				t.Run(name+", then "+next+" after "+wait.String(), func(t *testing.T) {
+					in := c.in
+					require.Equal(t, c.want, assess(t, in).State)
+					written := in.InstallPlan.DeepCopy()
+					written.Status = statusOf(in, reconcile(t, in))
+					in.InstallPlan = written
+					in.LastRun = last
+					in.Now = in.Now.Add(wait)
+					requireSameDecision(t, in)
+				})
+			}
+		}
+	}
+}
+
+// inputAfter returns the Input of a plan with the results of the last run.
+func inputAfter(plan *v1alpha1.InstallPlan, last olmcore.LastResults, objects ...olmcore.Object) installplan.Input {
+	in := input(plan, with(objects...))
+	in.LastRun = last
+	return in
+}
+
+// untold is a decision without its texts.
+type untold struct {
+	Assessment installplan.Assessment
+	Steps      []*v1alpha1.Step
+	Conditions []v1alpha1.InstallPlanCondition
+	// Others are the actions besides the write of the status.
+	Others []string
+}
+
+// requireSameDecision checks that a call decides the same after every recorded message was reworded. The status may be
+// written once more, because the decision states its own text again. Only a message that is kept although the error is
+// another one must not be written.
+func requireSameDecision(t require.TestingT, in installplan.Input) {
+	want, isWritten := decisionWithoutTexts(t, in)
+	keepsMessage := !isWritten && statesOtherError(in)
+	in.InstallPlan = reworded(in.InstallPlan)
+	got, isRewritten := decisionWithoutTexts(t, in)
+	if isRewritten != isWritten {
+		require.False(t, keepsMessage, "the message is written again")
+		got.Others, want.Others = nil, nil // the writes of the steps follow that of the status
+	}
+	require.Equal(t, want, got)
+}
+
+// statesOtherError reports whether the status states another failed write than the only one of the last run.
+func statesOtherError(in installplan.Input) bool {
+	recorded := in.InstallPlan.Status.GetCondition(installplan.ConditionProgressing)
+	if recorded.Reason != installplan.ReasonStepFailed || len(in.LastRun) != 1 {
+		return false
+	}
+	for _, last := range in.LastRun {
+		return last.Message != "" && !strings.Contains(recorded.Message, last.Message)
+	}
+	return false
+}
+
+func decisionWithoutTexts(t require.TestingT, in installplan.Input) (d untold, isWritten bool) {
+	var err error
+	d.Assessment, err = installplan.Assess(in)
+	require.NoError(t, err)
+	d.Assessment.Message = ""
+	r, err := reconcileResult(in)
+	require.NoError(t, err)
+	after := in.InstallPlan.Status
+	written, isWritten := olmcore.StatusOf[*v1alpha1.InstallPlan](r.Actions)
+	if isWritten {
+		after = written.Status
+	}
+	d.Steps = after.Plan
+	for _, c := range after.Conditions {
+		d.Conditions = append(d.Conditions, v1alpha1.InstallPlanCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+	}
+	for _, a := range r.Actions {
+		verb, target, cause := a.Describe()
+		if verb != olmcore.VerbUpdateStatus {
+			d.Others = append(d.Others, string(verb)+" "+target.Key().String()+" "+cause.Reason)
+		}
+	}
+	return d, isWritten
 }
 
 // TestFailedPlansDoNotDependOnTheTextOfMessages checks the same for plans that failed, which the generated plans rarely
@@ -87,12 +202,8 @@ func TestFailedPlansDoNotDependOnTheTextOfMessages(t *testing.T) {
 				in.Now = Noon.Add(time.Minute)
 			}
 			in.InstallPlan = written
-			want := assess(t, in)
-			require.Equal(t, c.want, want.State)
-			in.InstallPlan = reworded(written)
-			got := assess(t, in)
-			want.Message, got.Message = "", ""
-			require.Equal(t, want, got)
+			require.Equal(t, c.want, assess(t, in).State)
+			requireSameDecision(t, in)
 		})
 	}
 }

@@ -118,7 +118,14 @@ var everyPhaseRules = []rule{
 	row(StateDeleting, everyPhase, stays, isBeingDeleted, cleanUp),
 	row(StateNamespaceTerminating, everyPhase, stays, isNamespaceTerminating, releaseForNamespace),
 	row(StateRepairing, everyPhase, stays, hasWrongRelations, repairRelations),
-	row(StateComplete, complete, stays, always, (*facts).stay),
+	row(StateComplete, complete, stays, always, removeStall),
+}
+
+// removeStall removes the conditions about a stalled plan. OLM leaves them when it completes the plan.
+func removeStall(f *facts) decision {
+	d := f.stay()
+	d.status = without(without(d.status, ConditionProgressing), ConditionRetrying)
+	return d
 }
 
 // isBeingDeleted reports whether the plan is being deleted. Its decision cleans up what the plan leaves behind, and
