@@ -47,8 +47,9 @@ func TestTheSpecHashOfWhatIsCalledIsThatOfTheJSONAndANewline(t *testing.T) {
 	require.Equal(t, hex.EncodeToString(ca[:]), secret.Annotations["olmcahash"])
 }
 
-// TestWhatOLMInstalledIsLeftAlone: nothing is written, and nothing is restarted, when this library takes over.
-func TestWhatOLMInstalledIsLeftAlone(t *testing.T) {
+// TestAdoptionOfAnInstalledOperatorWritesNothing checks that nothing is written and no Pod is restarted when this
+// library takes over an operator that OLM installed.
+func TestAdoptionOfAnInstalledOperatorWritesNothing(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	var objects []olmcore.Object
 	differ := 0
@@ -82,9 +83,9 @@ func TestWhatOLMInstalledIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestWhatOLMReportedOfAPendingVersionIsLeftAlone checks that the order in which OLM lists ServiceAccounts is kept, and
-// that characters which OLM does not escape stay. Another content of the report is written.
-func TestWhatOLMReportedOfAPendingVersionIsLeftAlone(t *testing.T) {
+// TestRequirementReportOfOLMIsKept checks that the order in which OLM lists ServiceAccounts is kept, and that
+// characters which OLM does not escape stay. Another content of the report is written.
+func TestRequirementReportOfOLMIsKept(t *testing.T) {
 	c := csvtest.Operator("cool.v1", 1)
 	c.UID, c.ResourceVersion = "", ""
 	for _, name := range []string{"first", "second", "third"} {

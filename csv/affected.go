@@ -26,13 +26,14 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Affected returns the keys of the CSVs whose outcome may change if o is added, changed or deleted. A key with an empty
-// Name stands for every CSV of the Namespace, the zero key for every CSV (olmcore.ExpandKeys). Call it for the old and
-// the new object and use both results. Concerned narrows keys that stand for several CSVs.
+// Affected returns the keys of the CSVs whose outcome may change when o is added, updated or deleted. For an update,
+// call it for the old and the new object, and use the keys of both calls. A key without a Name stands for every CSV of
+// its Namespace, and the zero key for every CSV. Use olmcore.ExpandKeys to expand such keys, or Concerned to find fewer
+// CSVs.
 //
 // A cleanup also waits for other objects, such as CSVs of other namespaces that use the same CRDs, and instances of
-// CRDs without owner labels. It observes them again after at most a minute. A CSV whose APIService is disrupted
-// observes Pods again after ten seconds.
+// CRDs without owner labels. It checks them again after at most a minute. A CSV whose APIService is disrupted checks
+// its Pods again after ten seconds.
 func Affected(o olmcore.Object) []types.NamespacedName {
 	if olmcore.RefOf(o).Kind == "" {
 		return nil
@@ -49,8 +50,9 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	return distinct
 }
 
-// relation is one row of the table of kinds that matter to CSVs besides the requirements. It returns the keys of the
-// CSVs to which an object matters, and whether these include its owners. Objects of other kinds have no keys.
+// relation is one row of the table of kinds that matter to CSVs in addition to the requirements. It returns the keys of
+// the CSVs to which an object matters, and whether these include its owners. For an object of another kind it returns
+// no keys.
 type relation func(o olmcore.Object) (keys []types.NamespacedName, includesOwners bool)
 
 // relations is the table. To add a kind, add a row.
@@ -78,7 +80,7 @@ func relationOf[T olmcore.Object](keys func(T) ([]types.NamespacedName, bool)) r
 	}
 }
 
-// related returns the keys of the CSVs that own an object, and of those in relations.
+// related returns the keys of the CSVs to which an object matters: its owners, and those of the relations.
 func related(o olmcore.Object) []types.NamespacedName {
 	var others []types.NamespacedName
 	for _, row := range relations {
@@ -171,7 +173,8 @@ func calledIn(client *admissionregistrationv1.WebhookClientConfig) []types.Names
 	return allOf(client.Service.Namespace)
 }
 
-// ownersOf returns the keys of the CSVs that the owner labels, the record of co-owners or the owner references name.
+// ownersOf returns the keys of the CSVs that the owner labels, the annotation of co-owners or the owner references
+// name.
 func ownersOf(o olmcore.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	owner, ok := olmcore.OwnerOf(o.GetLabels())
@@ -191,8 +194,8 @@ func ownersOf(o olmcore.Object) []types.NamespacedName {
 	return keys
 }
 
-// Terms adds the terms by which an original CSV is indexed. Every CSV that a change concerns has one of the terms that
-// Concerned returns.
+// Terms calls add with each term by which an original CSV is indexed. A copy has no terms. The Terms of a Concern
+// contain at least one term of every CSV that the change concerns, unless they are nil.
 func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 	if c.IsCopied() {
 		return
@@ -226,10 +229,11 @@ func ofDefinition(name string) olmcore.Term { return olmcore.Term{Of: "definitio
 func ofAPIService(name string) olmcore.Term { return olmcore.Term{Of: "APIService", Value: name} }
 func ofAPIGroup(name string) olmcore.Term   { return olmcore.Term{Of: "API group", Value: name} }
 
+// unsettled is the term of CSVs that are not Succeeded.
 var unsettled = olmcore.Term{Of: "unsettled"}
 
-// Concerned returns the original CSVs that a change concerns. Use it if Affected, which knows one object alone, returns
-// a key that stands for several CSVs. old is nil if it is not known.
+// Concerned returns the original CSVs to which the change of an object from old to next matters. Use it if Affected,
+// which knows only one of the two objects, returns a key that stands for several CSVs. old may be nil if it is unknown.
 func Concerned(old, next olmcore.Object) olmcore.Concern[*v1alpha1.ClusterServiceVersion] {
 	of, isKnown := concernedBy(old, next)
 	if !isKnown {

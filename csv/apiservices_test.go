@@ -128,8 +128,9 @@ func outcomeOf(in csv.Input) (olmcore.Result, error) {
 	return out.Result, err
 }
 
-// TestPodsOnTheirWayAreLookedAtAgain: at least every ten seconds, and when they excuse no longer.
-func TestPodsOnTheirWayAreLookedAtAgain(t *testing.T) {
+// TestDisruptedAPIServiceIsCheckedAgain checks that an APIService with starting or stopping Pods is checked again after
+// at most ten seconds, and when the time for the Pods is over.
+func TestDisruptedAPIServiceIsCheckedAgain(t *testing.T) {
 	in := served(t)
 	service := in.APIServices.Items[0]
 	service.Status.Conditions[0].Status, service.Status.Conditions[0].LastTransitionTime = apiregistrationv1.ConditionFalse, metav1.NewTime(in.Now)
@@ -154,9 +155,9 @@ func TestAConflictOverAnAPIServiceNamesTheOther(t *testing.T) {
 	require.Equal(t, "APIService v1.ice.example.com belongs to ClusterServiceVersion other/ice.v1", said[0].Message)
 }
 
-// TestWhatVeryOldVersionsMadeIsFound: what is named after an APIService goes with the installation, when it is the
-// CSV's.
-func TestWhatVeryOldVersionsMadeIsFound(t *testing.T) {
+// TestObjectsOfVeryOldOLMAreDeleted checks that an object that is named after an APIService is deleted by the
+// installation if the CSV owns it.
+func TestObjectsOfVeryOldOLMAreDeleted(t *testing.T) {
 	c, d := newWorld(csv.Config{})
 	ours := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: "ns", Name: "ice.v1"}.Labels()
 	const name = "v1.ice.example.com"

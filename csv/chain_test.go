@@ -217,9 +217,9 @@ func (w *watch) check(t *rapid.T, c *fake.Cluster) {
 	}
 }
 
-// TestAFailingInstallationRests: an error that may pass is tried again with backoff, an object that the API server
-// calls invalid is not. The CSV stays Failed all the time.
-func TestAFailingInstallationRests(t *testing.T) {
+// TestFailedInstallationIsRetriedWithBackoff checks that a transient error is retried with backoff, and a write that
+// the API server calls invalid is not. The CSV stays Failed all the time.
+func TestFailedInstallationIsRetriedWithBackoff(t *testing.T) {
 	for name, c := range map[string]struct {
 		err         func(target olmcore.Ref) error
 		least, most int
@@ -334,8 +334,8 @@ func TestWhatAnUpgradeTakesMayBeMissed(t *testing.T) {
 	})
 }
 
-// TestAnExcludedAnnotationRollsNothing when it changes.
-func TestAnExcludedAnnotationRollsNothing(t *testing.T) {
+// TestExcludedAnnotationCausesNoRollout checks that a change of an excluded annotation updates no Deployment.
+func TestExcludedAnnotationCausesNoRollout(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", wellDone)
 	in.Config.ExcludedAnnotations = []string{"olm.skipRange"}
 	in.ClusterServiceVersion.Annotations["olm.skipRange"] = "<1.0.0"

@@ -345,11 +345,11 @@ func TestAGroupsAccountThatMayNotInstall(t *testing.T) {
 	require.Equal(t, []string{"cool.v1 Succeeded", "deployment cool of cool.v1, example.com/cool:1"}, summary(cluster))
 }
 
-// TestOneAfterTheOther loads three versions in the states that OLM's tests name: b waits until a is gone, and then goes
-// itself.
+// TestReplacedVersionsAreDeletedInOrder checks three versions in the states of OLM's tests. The middle version b is
+// deleted after the oldest version a is gone.
 // OLM's cases: a and b Replacing, c Succeeded: OLM is stuck, here both go; a Deleting, b Replacing, c Succeeded: a
 // goes, then b.
-func TestOneAfterTheOther(t *testing.T) {
+func TestReplacedVersionsAreDeletedInOrder(t *testing.T) {
 	for name, phases := range map[string][3]phaseName{
 		"a goes, b is being replaced":       {deleting, replacing, succeeded},
 		"a and b are being replaced":        {replacing, replacing, succeeded},

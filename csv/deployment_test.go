@@ -93,7 +93,7 @@ func TestARemovedDeploymentGoes(t *testing.T) {
 	require.Equal(t, []olmcore.Action{want}, out.Actions)
 }
 
-func TestWordsOfTheSpecAreNoRollout(t *testing.T) {
+func TestDescriptionOfTheSpecCausesNoRollout(t *testing.T) {
 	in := healthy(t)
 	in.ClusterServiceVersion.Generation = 9
 	in.ClusterServiceVersion.Spec.Description = "new words"
@@ -262,9 +262,9 @@ func podOf(t require.TestingT, in csv.Input) corev1.PodSpec {
 	return out.Actions[0].(olmcore.Create).Object.(*appsv1.Deployment).Spec.Template.Spec
 }
 
-// TestAConfigTwiceIsTheConfigOnce: laying a Subscription's config over what it made changes nothing, and nothing that
-// the CSV has is ever dropped.
-func TestAConfigTwiceIsTheConfigOnce(t *testing.T) {
+// TestApplyingAConfigTwiceChangesNothing checks that applying the config of a Subscription a second time changes
+// nothing, and that no field of the CSV is ever dropped.
+func TestApplyingAConfigTwiceChangesNothing(t *testing.T) {
 	v := gen.Vocabulary{Now: now, Namespace: "ns", Names: []string{"a", "b", "c"}, Words: map[string][]string{"mountpath": {"/a", "/b"}}}
 	configs, pods := gen.Value[v1alpha1.SubscriptionConfig](v), gen.Value[corev1.PodSpec](v)
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package csv decides about one ClusterServiceVersion: what must happen to it, to its install objects, and to what it
-// leaves behind.
+// Package csv reconciles one ClusterServiceVersion: its status, the objects that it installs, and its cleanup.
 //
-// [Gather] reads an [Input], [Reconcile] turns it into an [Outcome], [Assess] gives the same decision without objects,
-// and [Affected] says which CSVs to look at again when an object changed. A decision is the first of the rules
-// (gates.go, phases.go) that applies to the facts of the Input. Package cleanup decides about a CSV that is being
-// deleted, package operatorgroup about an OperatorGroup, whose status every CSV of its namespace needs, and package
-// sweep about what was left behind.
+// [Gather] reads an [Input], and [Reconcile] turns it into an [Outcome]. [Assess] returns the same decision without
+// actions. [Affected] returns the keys to reconcile after a change of an object. The decision is that of the first row
+// in gates.go and phases.go that applies to the facts of the Input. Package cleanup handles a CSV that is being
+// deleted. Package operatorgroup computes the status of the OperatorGroup, which all CSVs of its namespace need.
+// Package sweep deletes objects that earlier CSVs left behind.
 //
 // # Phases
 //
@@ -31,19 +30,23 @@
 //	     |   a later version is Succeeded
 //	     +-> Pending, when the newer version disappeared
 //
-// Any phase goes to Replacing when a newer version has begun to install, and to Deleting when the CSV is deleted and
-// its cleanup takes time.
+// A CSV is Replacing as soon as a newer version has begun to install, whatever its phase. It is Deleting if it has been
+// deleted and its cleanup takes time.
 //
-// An installation that fails is repeated from Failed, with backoff, until it is Installing or healthy. A write that the
-// API server called invalid is repeated only once its content or the CSV changes. Outcome.Judged, handed back as
-// Input.Judged, is the memory of the failed writes. Without it one more try is made.
+// A failed installation is retried from Failed with backoff, until the CSV is Installing or the operator is healthy. A
+// write that the API server called invalid is retried only after its content or the CSV has changed. Outcome.Judged
+// remembers the failed writes. Pass it in Input.Judged of the next call. Without it, one more attempt is made.
 //
 // # Gates
 //
-// Before the phase machine runs: the finalizer, the olm.api labels and the OperatorGroup's annotations are on the CSV
-// (one write), the spec is sound, the namespace has exactly one OperatorGroup, the install modes allow its targets, the
-// group lists the APIs that the CSV provides, and no other group that shares a namespace with it provides one of them.
-// A CSV that is Replacing or Deleting passes without the group.
+// The gates are checked before the phase machine:
+//   - The CSV has the finalizer, the olm.api labels and the annotations of the OperatorGroup. One write adds them all.
+//   - The spec is valid.
+//   - The namespace has exactly one OperatorGroup, and the install modes support its target namespaces.
+//   - The OperatorGroup lists the APIs that the CSV provides.
+//   - No other OperatorGroup with a common target namespace provides one of these APIs.
+//
+// A CSV that is Replacing or Deleting does not need the OperatorGroup.
 //
 // # Certificates of waiting versions
 //
@@ -52,25 +55,30 @@
 //
 // # Speed
 //
-// Hand Outcome.Checkpoint back in the next Input of the same CSV: then one at rest costs the comparison of
-// resourceVersions, below a microsecond whatever its size, and allocates nothing. Without it the answer is the same, at
-// some microseconds for each object. Outcome.Inspected, handed back as well, spares that certificates which have not
-// changed are verified in each pass.
+// Pass Outcome.Checkpoint in the next Input of the same CSV. If the CSV is at rest, the call then only compares
+// resourceVersions. It takes less than a microsecond for an Input of any size, and allocates nothing. Without the
+// Checkpoint, the Outcome is the same, but the call takes some microseconds for each object. Pass Outcome.Inspected
+// too, so that unchanged certificates are not verified again.
 //
 // # Webhooks and APIs
 //
-// An operator that serves webhooks or APIs needs certificates. Making one needs randomness: Outcome.Certificates asks
-// for those without which nothing is installed, and Input.Issued answers. Package certificate says what they are, and
-// serving what is observed of all that has to do with them. InstallReady writes one part after the other: Services,
-// certificates and what may read them; who exists already and calls the operator trusts the new certificate as well as
-// the old one; the Deployments; APIServices, webhook configurations and the conversion of CRDs. A certificate that must
-// be replaced leads from Succeeded to Pending and through the same parts, so that at no time an operator serves with a
-// certificate that its callers do not trust. API servers learn of a bundle through caches of their own, so they have
-// ten seconds before Pods serve with the new one. The old one is trusted until no Pod can have it any more.
+// An operator that serves webhooks or APIs needs certificates. Reconcile cannot create them, because that needs
+// randomness. Outcome.Certificates contains the requests, and Input.Issued the answers. Package certificate describes
+// both. Package serving contains the observed objects.
 //
-// # Beside this package
+// A CSV that is InstallReady writes these parts, one after the other:
+//  1. The Services, the certificates, and the permissions to read them.
+//  2. The caBundles of existing webhooks, conversions and APIServices, which trust the old and the new certificate.
+//  3. The Deployments.
+//  4. The APIServices, the webhook configurations and the conversions of CRDs.
 //
-// Package copies makes the copies of a CSV in the namespaces that its operator watches, olmconfig says whether they are
-// there, permissions what the operator may do there, and operatorcondition the object through which it says whether it
-// may be replaced.
+// If a certificate must be replaced, a Succeeded CSV is Pending again and passes through the same parts. So an operator
+// never serves with a certificate that its callers do not trust. API servers cache a caBundle, so Pods serve with the
+// new certificate ten seconds later at the earliest. The old certificate is trusted until no Pod can serve with it.
+//
+// # Related packages
+//
+// Package copies creates the copies of a CSV in the target namespaces of its operator. Package olmconfig reports
+// whether the copies exist. Package permissions grants the operator its permissions in the target namespaces. Package
+// operatorcondition reconciles the object in which an operator reports whether it may be upgraded.
 package csv

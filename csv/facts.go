@@ -24,31 +24,32 @@ type (
 	phase   = v1alpha1.ClusterServiceVersionPhase
 )
 
-// facts is an Input, observed and classified, for a CSV that is not being deleted. observe fills it once. Afterwards it
-// is read-only.
+// facts contains the classified data of an Input, for a CSV that is not being deleted. observe fills it once.
+// Afterwards it is read-only.
 type facts struct {
 	in  *Input // as the caller passed it
 	now time.Time
 	csv *version
-	// phase is the recorded phase. A phase that the API does not have counts as none.
+	// phase is the recorded phase. It is empty if the API does not have the recorded phase.
 	phase phase
 	chain chain.Chain
 	// group is the only OperatorGroup of the namespace. It is nil unless groupCount is 1.
 	group      *operatorsv1.OperatorGroup
 	groupCount int
-	// targets contains the target namespaces of the group, once hasTargets says that its status contains them.
+	// targets contains the target namespaces of the group. hasTargets reports whether the status of the group contains
+	// them.
 	targets    group.Targets
 	hasTargets bool
-	// claim compares the APIs that the CSV provides with those that OperatorGroups list. It is empty for a CSV that is
-	// leaving, and without a group.
+	// claim compares the APIs that the CSV provides with those that OperatorGroups list. It is empty if a later version
+	// replaces the CSV, or if there is no group.
 	claim group.Claim
-	// report contains the requirements, and isMet reports whether all of them are met. Only the phases that depend on
-	// requirements have them.
+	// report contains the requirements, and isMet reports whether all of them are met. They are set only in the phases
+	// that depend on requirements.
 	report report
 	isMet  bool
-	// operator is what installing the operator depends on.
+	// operator contains the data that installing the operator depends on.
 	operator observed.Operator
-	// services contains what the API server calls, in the phases that depend on it.
+	// services describes the webhooks and APIServices of the operator, in the phases that depend on them.
 	services services
 }
 
@@ -74,7 +75,8 @@ func observe(in *Input) *facts {
 	return f
 }
 
-// observeOperator returns what installing the operator depends on. It is the only place that fills observed.Operator.
+// observeOperator returns the data that installing the operator depends on. It is the only place that fills
+// observed.Operator.
 func observeOperator(f *facts) observed.Operator {
 	account, _ := olmcore.AccountOf(f.group)
 	return observed.Operator{
@@ -107,8 +109,8 @@ func (f *facts) isLeaving() bool {
 	return f.phase == v1alpha1.CSVPhaseReplacing || f.phase == v1alpha1.CSVPhaseDeleting
 }
 
-// hasRun reports whether the operator ran before: the status records it, or a Deployment is available. The history in
-// the status is limited, so it may have lost the record.
+// hasRun reports whether the operator ran before: the status records it, or a Deployment is available. A Deployment
+// counts because the history in the status is limited and may have lost the record.
 func (f *facts) hasRun() bool {
 	return owned.HasSucceeded(&f.csv.Status) || slices.ContainsFunc(f.in.Deployments.Items, func(d *appsv1.Deployment) bool {
 		return owned.Deployment(f.csv, d) && deployment.IsAvailable(d)
@@ -120,8 +122,8 @@ func (f *facts) sinceTransition() time.Duration {
 	return owned.Since(f.csv.Status.LastTransitionTime, f.now)
 }
 
-// retryIn returns the wait before a situation is examined again that may end without an event. The longer the phase
-// lasts, the longer the wait. A phase that begins now lasted no time.
+// retryIn returns the wait before the next check of a problem that may end without an event. The wait grows with the
+// time that the phase has lasted. If next is another phase than the recorded one, that time is 0.
 func (f *facts) retryIn(next phase) time.Duration {
 	lasted := time.Duration(0)
 	if next == f.csv.Status.Phase {
@@ -130,5 +132,5 @@ func (f *facts) retryIn(next phase) time.Duration {
 	return owned.Wait(lasted, retryLimit)
 }
 
-// retryLimit is the longest wait between two examinations of a situation that may end without an event.
+// retryLimit is the longest wait between two checks of a problem that may end without an event.
 const retryLimit = 5 * time.Minute

@@ -19,7 +19,7 @@ import (
 )
 
 // gates contains the rows that are tried before the phase machine. Their functions follow in the same order. A CSV that
-// is leaving needs no valid spec and no OperatorGroup.
+// a later version replaces needs no valid spec and no OperatorGroup.
 var gates = []rule{
 	{Name: ruleNotObserved, From: everyPhase, Decide: waitForNeighbours},
 	{Name: ruleMetadata, From: everyPhase, Decide: updateMetadata},
@@ -46,7 +46,7 @@ func waitForNeighbours(f *facts) (decision, bool) {
 	return waitForList(f, f.in.Neighbours.Complete, "ClusterServiceVersions")
 }
 
-// unreadPace is how soon a caller that did not read a list is called again.
+// unreadPace is the time until the next call if a list was not read.
 const unreadPace = 5 * time.Second
 
 // waitForList keeps the recorded status until the caller reads a list. It decides nothing if the list was read.
@@ -91,8 +91,8 @@ func updateMetadata(f *facts) (decision, bool) {
 	return f.stay().write(olmcore.UpdateOf(f.csv, after, cause)), true
 }
 
-// isAnnotated reports whether the annotations agree with the OperatorGroup. A group without targets leads to no
-// annotation.
+// isAnnotated reports whether the annotations of the CSV match the OperatorGroup. The annotation of the targets must
+// not exist if the group has no targets.
 func isAnnotated(f *facts) bool {
 	annotated, exists := f.csv.Annotations[operatorsv1.OperatorGroupTargetsAnnotationKey]
 	isCurrent := exists == (len(f.targets) > 0) && annotated == strings.Join(f.targets, ",")
@@ -114,10 +114,10 @@ func apiLabels(c *version) map[string]string {
 	return labels
 }
 
-// replaceTakenOver keeps a CSV from being installed over a version that replaces it.
+// replaceTakenOver makes a CSV Replacing instead of installing it over a version that replaces it.
 func replaceTakenOver(f *facts) (decision, bool) { return beingReplaced(f.chain.TakenOver) }
 
-// beingReplaced decides if there is a CSV that replaces this one.
+// beingReplaced makes a CSV Replacing if by, the CSV that replaces it, is not nil.
 func beingReplaced(by *version) (d decision, decided bool) {
 	if by == nil {
 		return decision{}, false
@@ -174,10 +174,10 @@ func rejectTargets(f *facts) (decision, bool) {
 	return fail(v1alpha1.CSVReasonUnsupportedOperatorGroup, problem), problem != ""
 }
 
-// contestedPace is how often a CSV checks whether the OperatorGroup with the weaker claim to its API stopped listing
-// it.
+// contestedPace is how often a CSV checks whether another OperatorGroup still lists its API.
 const contestedPace = 10 * time.Second
 
+// waitForOtherGroups waits for the lists that show which OperatorGroups provide the same APIs.
 func waitForOtherGroups(f *facts) (decision, bool) {
 	if !f.in.OtherGroups.Complete && len(group.Provided(f.csv)) > 0 {
 		return waitForList(f, false, "OperatorGroups of all namespaces")
@@ -186,10 +186,10 @@ func waitForOtherGroups(f *facts) (decision, bool) {
 	return waitForList(f, !isContested || f.in.OtherProviders.Complete, "ClusterServiceVersions of other namespaces")
 }
 
-// failWithAPIConflict fails a CSV whose APIs its OperatorGroup may not provide, and stops its operator.
+// failWithAPIConflict fails a CSV whose OperatorGroup must not provide its APIs, and stops its operator.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/olm, APIIntersectionReconciler.
-// Differs: if two groups list an API, the one without a running operator loses it.
+// Source: operator-lifecycle-manager pkg/controller/operators/olm, APIIntersectionReconciler. Differs: if two groups
+// list an API, the one without a running operator loses it.
 func failWithAPIConflict(f *facts) (decision, bool) {
 	var d decision
 	switch {
@@ -215,18 +215,18 @@ func failWithAPIConflict(f *facts) (decision, bool) {
 	return d, true
 }
 
-// addsToGroup reports whether the OperatorGroup does not list an API yet that the CSV provides and that its annotation
-// can express.
+// addsToGroup reports whether the CSV provides an API that the annotation of the OperatorGroup can express but does not
+// list yet.
 func addsToGroup(f *facts) bool {
 	return f.claim.Conflict == nil && !f.claim.Listed && group.Format(groupAPIs(f)) != group.Annotation(f.group)
 }
 
-// groupAPIs returns the APIs that the OperatorGroup lists, and those that the CSV provides.
+// groupAPIs returns the APIs that the OperatorGroup lists, followed by those that the CSV provides.
 func groupAPIs(f *facts) []group.API {
 	return append(group.Listed(f.group), group.Provided(f.csv)...)
 }
 
-// removeAPIs removes the APIs from the OperatorGroup to which another group has the stronger claim.
+// removeAPIs removes the APIs of the CSV from the OperatorGroup if another group has the stronger claim to them.
 func removeAPIs(f *facts) (decision, bool) {
 	if !f.claim.Lost {
 		return decision{}, false

@@ -26,10 +26,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Gather reads what Reconcile looks at. A CSV that does not exist is an error for which apierrors.IsNotFound holds, and
-// one that was not read an error for which errors.Is(err, olmcore.ErrNotRead) does. A list that was not read is
-// incomplete; any other read that failed is an error too, never an empty list. Now, KubernetesVersion, ServedAPIs,
-// LastRun, Judged, Issued and Checkpoint are the caller's to fill in.
+// Gather reads the Input of Reconcile. The caller sets Now, KubernetesVersion, ServedAPIs, LastRun, Judged, Issued,
+// Inspected and Checkpoint. If the CSV does not exist, the error is one for which apierrors.IsNotFound holds. If the
+// Reader does not read CSVs, errors.Is(err, olmcore.ErrNotRead) holds. A list of another kind that the Reader does not
+// read is incomplete in the Input. Any other failed read is an error.
 func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, config Config) (Input, error) {
 	c, err := olmcore.Get[*v1alpha1.ClusterServiceVersion](ctx, r, key.Namespace, key.Name)
 	if err != nil {
@@ -67,8 +67,8 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName, con
 	return in, nil
 }
 
-// readOtherGroups reads the OperatorGroups of other namespaces that list an API which the CSV provides and watch a
-// namespace that its own group watches, and the CSVs of their namespaces that provide one.
+// readOtherGroups reads the OperatorGroups of other namespaces that list an API of the CSV and share a target namespace
+// with its own group. It also reads the CSVs of their namespaces that provide an API of the CSV.
 func readOtherGroups(
 	r *read.Reads, c *version, in *Input,
 ) (groups olmcore.Observed[*operatorsv1.OperatorGroup], providers olmcore.Observed[*version]) {
@@ -90,6 +90,7 @@ func readOtherGroups(
 	return groups, read.Join(lists...)
 }
 
+// readDeployments reads the Deployments of the install strategy, and those with the owner labels of the CSV.
 func readDeployments(r *read.Reads, c *version) olmcore.Observed[*appsv1.Deployment] {
 	var names []string
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
@@ -102,7 +103,7 @@ func readDeployments(r *read.Reads, c *version) olmcore.Observed[*appsv1.Deploym
 	return read.Join(found, read.List[*appsv1.Deployment](r, c.Namespace, labels.SelectorFromSet(owned.By(c).Labels())))
 }
 
-// Terms of CSVs.
+// Kinds of the terms by which CSVs are indexed.
 const (
 	termName       = "name"
 	termReplaces   = "replaces"
@@ -111,6 +112,7 @@ const (
 	termAPI        = "api"
 )
 
+// termsOf adds the terms by which a CSV is found as a neighbour of others.
 func termsOf(c *version, add func(read.Term)) {
 	add(read.Term{Of: termName, Value: c.Name})
 	if c.Spec.Replaces != "" {
@@ -131,10 +133,10 @@ func termsOfAPIs(list []group.API, add func(read.Term)) {
 	}
 }
 
-// readNeighbours keeps, of the CSVs of the namespace, those that matter to this one, so that a decision costs the same
-// beside a thousand others: what it has in common with them, and the names that its objects note. The Deployments of
-// the strategies count too, not the live ones alone: a cleanup has deleted those when it asks whose bindings for
-// serving certificates are.
+// readNeighbours reads the CSVs of the namespace that matter to this one. It reads them by index, so the cost does not
+// depend on the number of other CSVs. A neighbour has a name, an API, a CRD or a Deployment in common with the CSV, or
+// is named by one of its objects. Deployments of the install strategies count in addition to existing Deployments,
+// because a cleanup deletes Deployments before it needs the owners of the bindings for serving certificates.
 func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 	c := in.ClusterServiceVersion
 	var terms []read.Term
@@ -175,7 +177,7 @@ func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 	return read.Only(read.Indexed(r, c.Namespace, terms, termsOf), func(o *version) bool { return chain.IsNeighbour(c, o) })
 }
 
-// readGrants reads what the rights of the account that installs depend on.
+// readGrants reads the objects that the permissions of the installing account depend on.
 func readGrants(r *read.Reads, in *Input) olmcore.Observed[olmcore.Ref] {
 	c := in.ClusterServiceVersion
 	installer := rbac.Account{Namespace: c.Namespace}
@@ -204,6 +206,7 @@ func readGrants(r *read.Reads, in *Input) olmcore.Observed[olmcore.Ref] {
 	return grants
 }
 
+// addRefs adds references to the objects of a list. refs is incomplete if the list is.
 func addRefs[T olmcore.Object](refs *olmcore.Observed[olmcore.Ref], list olmcore.Observed[T]) {
 	refs.Complete = refs.Complete && list.Complete
 	for _, o := range list.Items {

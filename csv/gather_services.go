@@ -21,12 +21,12 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// gatherServices reads what the webhooks and the owned APIServices need, once the requirements and Deployments are
-// read.
+// gatherServices reads the objects that webhooks and owned APIServices need. The requirements and Deployments must have
+// been read before.
 func gatherServices(r *read.Reads, in *Input) {
 	c := in.ClusterServiceVersion
 	if !isCalled(c) {
-		gatherCallers(r, in, nil) // what it described before
+		gatherCallers(r, in, nil) // objects that an earlier spec described
 		return
 	}
 	var services, secrets, delegators, readers, accounts []string
@@ -56,8 +56,8 @@ func gatherServices(r *read.Reads, in *Input) {
 	s.Pods = readDisrupted(r, in)
 }
 
-// gatherCallers reads who calls the operator: what is named as its own are, what its labels name as its own, and, of
-// webhooks, who calls its Services.
+// gatherCallers reads the objects that make the API server call the operator: those with the names or owner labels of
+// the operator, and webhook configurations that call its Services.
 func gatherCallers(r *read.Reads, in *Input, services []string) {
 	c, s := in.ClusterServiceVersion, &in.Serving
 	var owns []string
@@ -90,8 +90,8 @@ func termsOfMutatingWebhooks(w *admissionregistrationv1.MutatingWebhookConfigura
 	}
 }
 
-// Terms of who calls an operator: a name, the owner that its labels name, and the Service that it calls; and of an API,
-// its group.
+// Kinds of the terms by which the callers of an operator are indexed: the name of the object, the owner in its labels,
+// the Service that it calls, and the group of its API.
 const (
 	termCaller  = "caller"
 	termOwner   = "owner"
@@ -108,6 +108,7 @@ func termsOfDefinition(crd *apiextensionsv1.CustomResourceDefinition, add func(r
 	add(read.Term{Of: termGroup, Value: crd.Spec.Group})
 }
 
+// callerTerms returns the terms of the objects that call an operator.
 func callerTerms(c *version, services, names []string) []read.Term {
 	terms := []read.Term{{Of: termOwner, Value: c.Namespace + "/" + c.Name}}
 	for _, name := range services {

@@ -56,11 +56,11 @@ func conflicts(t require.TestingT, own string, targets []string, other string, t
 	return rule == "APIConflict"
 }
 
-// TestGroupsMeetWhereTheirNamespacesDo: by the algebra of sets of namespaces, in which all meets everything, and
-// whichever of two groups is asked.
+// TestOperatorGroupsIntersectIfTheyShareANamespace checks that two groups intersect if their sets of namespaces do, in
+// either order. A group of all namespaces intersects every group.
 // OLM's cases: a group's surface includes its own namespace unless it is global; intersection, union and containment of
 // namespaces, with all; groups meet in each other's own namespaces too.
-func TestGroupsMeetWhereTheirNamespacesDo(t *testing.T) {
+func TestOperatorGroupsIntersectIfTheyShareANamespace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d"}
 		targets := rapid.Custom(func(t *rapid.T) []string {
@@ -381,9 +381,9 @@ func TestAnAPIConflictSparesTheDeploymentOfAnother(t *testing.T) {
 	}
 }
 
-// TestWhatAnAnnotationLists: an API is found in the annotation of a group whatever stands around it, in whatever order,
-// and nothing else is taken for it.
-func TestWhatAnAnnotationLists(t *testing.T) {
+// TestAPIsInTheAnnotationOfAnOperatorGroup checks that an API is found in the annotation of a group in any order and
+// among any other text, and that nothing else is taken for it.
+func TestAPIsInTheAnnotationOfAnOperatorGroup(t *testing.T) {
 	entries := rapid.SliceOfN(rapid.SampledFrom([]string{
 		coolAPI, " " + coolAPI, coolAPI + " ", coolAPI + ".x", "x" + coolAPI, "Cool.v10.example.com", "Coo.v1.example.com", "Cooler.v1.example.com",
 		"Cool.v1.example.co", "Cool..example.com", "Cool.v1", "Cool", "", "nonsense", "A.v1.a", "Z.v1.z", "cool.v1.example.com",

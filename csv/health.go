@@ -40,8 +40,8 @@ func judgeSucceeded(f *facts) (decision, bool) {
 	return d.write(f.services.trust()...).and(nextRenewal(f, d.phase)), true
 }
 
-// judgeFailed installs missing and outdated objects again. The CSV stays Failed if all objects are as desired and only
-// not available, as another installation would change nothing.
+// judgeFailed installs missing and outdated objects again. The CSV stays Failed if all objects are up to date and only
+// unavailable, because another installation would change nothing.
 func judgeFailed(f *facts) (decision, bool) {
 	d, state := health(f, v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsReinstall)
 	if state == deployment.Waiting && d.phase == v1alpha1.CSVPhasePending {
@@ -50,14 +50,14 @@ func judgeFailed(f *facts) (decision, bool) {
 	return d.write(f.services.trust()...).and(nextRenewal(f, d.phase)), true
 }
 
-// disruptedPace is how often an APIService is examined while Pods of its Deployment start or stop.
+// disruptedPace is how often an APIService is checked while Pods of its Deployment start or stop.
 const disruptedPace = 10 * time.Second
 
-// health judges all parts of the operator. A part that needs time, or does not exist, leads to the given phase and
-// reason. A part that is outdated, or that only an installation repairs, leads back to InstallReady.
+// health judges all parts of the operator. If a part is missing or not ready yet, the decision has the given phase and
+// reason. If a part is outdated, or only an installation repairs it, the CSV is InstallReady again.
 //
-// Source: operator-lifecycle-manager pkg/controller/operators/olm, updateInstallStatus.
-// Differs: an object that is missing while the CSV is Installing is installed again at once, not after the timeout.
+// Source: operator-lifecycle-manager pkg/controller/operators/olm, updateInstallStatus. Differs: an object that is
+// missing while the CSV is Installing is installed again at once, not after the timeout.
 func health(f *facts, to phase, reason v1alpha1.ConditionReason) (decision, deployment.State) {
 	state, why := f.deployments().Health()
 	if isCalled(f.csv) && state != deployment.Incomputable && state != deployment.TimedOut {

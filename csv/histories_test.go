@@ -480,9 +480,9 @@ func (h *history) checkReport(t *rapid.T, v *v1alpha1.ClusterServiceVersion, all
 	}
 }
 
-// TestNoRefusalHoldsADeletionForEver: the API server never lets some kinds be deleted. Each deletion ends all the same,
-// soon after the time that the policy gives, and says what it left.
-func TestNoRefusalHoldsADeletionForEver(t *testing.T) {
+// TestCleanupEndsIfDeletionsAreRejected checks that a cleanup ends although the API server rejects the deletion of some
+// kinds. It ends soon after the time in the policy, and reports the objects that it left behind.
+func TestCleanupEndsIfDeletionsAreRejected(t *testing.T) {
 	kinds := []string{"Cool", "ValidatingWebhookConfiguration", "APIService", "Deployment", "ClusterRoleBinding", "ClusterRole", "PriorityClass"}
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
@@ -557,9 +557,10 @@ func judge(t *testing.T, world map[string]olmcore.Object, judged *csv.Judged) cs
 	return reconciled(t, in)
 }
 
-// TestAFrozenVersionSeesWhatChanged: by content, whatever times the objects have.
+// TestCSVWithoutPermissionsIsRetriedIfGrantsChange checks that a CSV that lacks permissions is installed again if the
+// content of its grants changes, whatever times the objects have.
 // OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
-func TestAFrozenVersionSeesWhatChanged(t *testing.T) {
+func TestCSVWithoutPermissionsIsRetriedIfGrantsChange(t *testing.T) {
 	newer := func(name string) func(w map[string]olmcore.Object) {
 		return func(w map[string]olmcore.Object) { w[name].SetResourceVersion("2") }
 	}
@@ -607,10 +608,10 @@ func TestAFrozenVersionSeesWhatChanged(t *testing.T) {
 	}
 }
 
-// TestAFrozenVersionIsTriedAgain: with growing backoff, so that a restart, a grant that no Role shows or a change in
-// the same second does not leave it Failed. The phase stays Failed all the time. OLM's case: a group's ServiceAccount
-// without permission: frozen until RBAC changes.
-func TestAFrozenVersionIsTriedAgain(t *testing.T) {
+// TestCSVWithoutPermissionsIsRetriedWithBackoff checks that a CSV recovers after a restart, after a grant that no Role
+// shows, and after a change in the same second. The phase stays Failed all the time. OLM's case: a group's
+// ServiceAccount without permission: frozen until RBAC changes.
+func TestCSVWithoutPermissionsIsRetriedWithBackoff(t *testing.T) {
 	in := input(failed, "InstallComponentFailedNoRetry", "install strategy failed: no")
 	in.Now = in.ClusterServiceVersion.Status.LastTransitionTime.Add(time.Hour)
 	for i, minutes := range []time.Duration{1, 2, 4, 8, 10, 10} {

@@ -25,110 +25,116 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Input is everything Reconcile looks at. Reconcile writes to none of it. Gather fills all but Now, KubernetesVersion,
-// ServedAPIs, LastRun, Judged, Issued, Inspected and Checkpoint. Lists may hold more than the objects that their
-// comments name.
+// Input contains all data that Reconcile uses. Reconcile does not change it. Gather fills all fields except Now,
+// KubernetesVersion, ServedAPIs, LastRun, Judged, Issued, Inspected and Checkpoint. Lists may contain more objects than
+// their comments name.
 type Input struct {
-	// Now is the instant of this call. Required.
+	// Now is the time of this call. Required.
 	Now time.Time
-	// ClusterServiceVersion is the object to reconcile, with name, namespace and UID. Required.
+	// ClusterServiceVersion is the object to reconcile. It has a name, a namespace and a UID. Required.
 	ClusterServiceVersion *v1alpha1.ClusterServiceVersion
-	Config                Config
-	// LastRun is the adapter's memory of its last Run; optional. Without it a write that the API server refuses is
-	// repeated instead of reported.
+	// Config tunes the decisions. The zero value is valid.
+	Config Config
+	// LastRun contains the results of the last actions that the caller ran for this CSV. Optional. If it is nil, a write
+	// that the API server rejects is repeated instead of reported.
 	LastRun olmcore.LastResults
 
-	// OperatorGroups are those of the namespace.
+	// OperatorGroups contains the OperatorGroups of the namespace.
 	OperatorGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// OtherGroups are the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides; of
-	// those that watch no namespace which its own group watches, none counts.
+	// OtherGroups contains the OperatorGroups of other namespaces whose annotation lists an API that the CSV provides.
+	// Groups that share no target namespace with the OperatorGroup of the CSV have no effect.
 	OtherGroups olmcore.Observed[*operatorsv1.OperatorGroup]
-	// OtherProviders are the CSVs, copies left out, in the namespaces of OtherGroups that provide one of the same APIs.
+	// OtherProviders contains the CSVs in the namespaces of OtherGroups that provide an API of the CSV too, without
+	// copies.
 	OtherProviders olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Neighbours are the other CSVs of the namespace, copies left out, that the decision can depend on: connected by
-	// spec.replaces, providing one of the same APIs, owning a Deployment of the same name or the Secret of a
-	// certificate, or named by the installed-alongside annotations of the CRDs.
+	// Neighbours contains the other CSVs of the namespace that the decision can depend on, without copies. These are the
+	// CSVs that are connected by spec.replaces, provide an API of the CSV too, have a Deployment with the same name, own
+	// the Secret of a certificate, or are named by the installed-alongside annotations of the CRDs.
 	Neighbours olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// Subscriptions are those of the namespace whose status.installedCSV or status.currentCSV is this CSV. Nothing is
-	// installed or judged healthy where they were not read: what the Deployments should be depends on their
+	// Subscriptions contains the Subscriptions of the namespace whose status.installedCSV or status.currentCSV is this
+	// CSV. If it is incomplete, nothing is installed or judged healthy, because the desired Deployments depend on
 	// spec.config.
 	Subscriptions olmcore.Observed[*v1alpha1.Subscription]
-	// OperatorConditions are those of the namespace named like spec.replaces: one at most.
+	// OperatorConditions contains the OperatorCondition of the namespace that is named like spec.replaces, or nothing if
+	// it does not exist.
 	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
-	// CustomResourceDefinitions are those that the CSV owns or requires.
+	// CustomResourceDefinitions contains the CRDs that the CSV owns or requires.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// GroupDefinitions are those of the API groups of which the CSV owns an APIService. They are needed as long as one
-	// of its APIServices does not exist.
+	// GroupDefinitions contains the CRDs of the API groups in which the CSV owns an APIService. They are needed as long as
+	// one of its APIServices does not exist.
 	GroupDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// APIServices are those named <version>.<group> that the CSV requires or owns, and all others of the groups that it
-	// owns.
+	// APIServices contains the APIServices that the CSV requires or owns, and all others of the API groups in which it
+	// owns one. Their names are <version>.<group>.
 	APIServices olmcore.Observed[*apiregistrationv1.APIService]
-	// KubernetesVersion is the server's gitVersion, e.g. "v1.36.2"; empty when unknown, which satisfies no
-	// spec.minKubeVersion.
+	// KubernetesVersion is the gitVersion of the API server, for example "v1.36.2". If it is empty, the version is unknown
+	// and no spec.minKubeVersion is met.
 	KubernetesVersion string
-	// ServedAPIs are kinds that API discovery lists; at least those in spec.nativeAPIs and the required APIServices.
-	// Not complete: kinds that this library itself needs (Deployment, Secret, ClusterRole, ...) count as served, and a
-	// required APIService is judged by its Available condition alone.
+	// ServedAPIs contains the kinds that API discovery lists, at least those of spec.nativeAPIs and of the required
+	// APIServices. If it is incomplete, the kinds that this library itself uses (Deployment, Secret, ClusterRole, ...)
+	// count as served, and a required APIService is judged by its Available condition alone.
 	ServedAPIs olmcore.Observed[schema.GroupVersionKind]
-	// ServiceAccounts are those of the namespace that the permissions name, and those that Deployments with webhooks or
-	// APIs run as.
+	// ServiceAccounts contains the ServiceAccounts of the namespace that the permissions of the CSV name, and those of
+	// Deployments that serve webhooks or APIs.
 	ServiceAccounts olmcore.Observed[*corev1.ServiceAccount]
-	// Roles and RoleBindings are those of the namespace, ClusterRoles and ClusterRoleBindings those of the cluster;
-	// what binds none of the ServiceAccounts, and the roles that nothing of it references, may be left out, unless they
-	// have the names that InstallPlans give: Outcome.Repair would take them for missing.
+	// Roles and RoleBindings contain those of the namespace. ClusterRoles and ClusterRoleBindings contain those of the
+	// cluster. They need not contain bindings of other accounts than ServiceAccounts, or roles that no needed binding
+	// references. But roles and bindings with the names that InstallPlans give them are needed, because Outcome.Repair
+	// creates those that are missing.
 	Roles               olmcore.Observed[*rbacv1.Role]
 	RoleBindings        olmcore.Observed[*rbacv1.RoleBinding]
 	ClusterRoles        olmcore.Observed[*rbacv1.ClusterRole]
 	ClusterRoleBindings olmcore.Observed[*rbacv1.ClusterRoleBinding]
-	// Deployments are those of the namespace that carry the CSV's owner labels or have the name of a Deployment of its
-	// install strategy.
+	// Deployments contains the Deployments of the namespace that have the owner labels of the CSV, or the name of a
+	// Deployment of its install strategy.
 	Deployments olmcore.Observed[*appsv1.Deployment]
-	// Serving is what the webhooks and the owned APIServices of the CSV need; looked at only where it has any.
+	// Serving contains the objects that the webhooks and owned APIServices of the CSV need. A CSV without any does not
+	// need it.
 	Serving serving.Objects
 
-	// Grants are what decides about the rights of the account that installs, with UID and resourceVersion: the Roles,
-	// RoleBindings and ServiceAccounts of the namespace, the ClusterRoles that these bind, and the ClusterRoleBindings
-	// of the account that the OperatorGroup prescribes, with their roles. They are looked at while the CSV is
-	// InstallReady, or Failed with reason InstallComponentFailedNoRetry.
+	// Grants contains the UID and resourceVersion of each object that may change the permissions of the account that
+	// installs the operator: the Roles, RoleBindings and ServiceAccounts of the namespace, the ClusterRoles that these
+	// RoleBindings reference, and the ClusterRoleBindings of the ServiceAccount that the OperatorGroup names, with their
+	// ClusterRoles. It is used while the CSV is InstallReady, or Failed with reason InstallComponentFailedNoRetry.
 	Grants olmcore.Observed[olmcore.Ref]
-	// Judged is Outcome.Judged of the last call for this CSV; optional. It must not be changed. Without it a CSV that
-	// failed for want of permissions is tried again with growing pauses alone.
+	// Judged is Outcome.Judged of the last call for this CSV. Optional. The caller must not change it. If it is nil, a CSV
+	// that failed because permissions are missing is retried with backoff only, and not as soon as they may be granted.
 	Judged *Judged
-	// Issued answers Outcome.Certificates of the last call for this CSV, also in part. It is looked at only while the
-	// same would be asked for again, so an old answer does no harm.
+	// Issued contains the certificates that answer Outcome.Certificates of the last call for this CSV, or some of them. A
+	// certificate that is no longer requested is ignored.
 	Issued []certificate.Issued
-	// Inspected is Outcome.Inspected of an earlier call; nil is always right.
+	// Inspected is Outcome.Inspected of an earlier call for this CSV. Nil is always correct, but makes the call slower.
 	Inspected *certificate.Memory
-	// Checkpoint is Outcome.Checkpoint of an earlier call for this CSV; nil is always right.
+	// Checkpoint is Outcome.Checkpoint of an earlier call for this CSV. Nil is always correct, but makes the call slower.
 	Checkpoint *olmcore.Checkpoint
 
-	// Deletion is what the cleanup looks at besides: read only while the CSV is being deleted.
+	// Deletion contains the objects that only a cleanup needs. It is used only while the CSV is being deleted.
 	Deletion cleanup.Deletion
 }
 
-// Config tunes the decisions. The zero value behaves as OLM does, apart from its defects (docs/deviations.md). Negative
-// durations are an *olmcore.InputError.
+// Config tunes the decisions. The zero value behaves like OLM without the defects in docs/deviations.md. A negative
+// duration is an *olmcore.InputError.
 type Config struct {
-	// InstallTimeout is how long a CSV may be Installing before it is Failed. 0: DefaultInstallTimeout.
+	// InstallTimeout is how long a CSV may be Installing before it is Failed. 0 means DefaultInstallTimeout.
 	InstallTimeout time.Duration `json:"installTimeout,omitempty"`
-	// ExcludedAnnotations are keys of CSV annotations that are not copied to Pod templates. Nil: all are copied, as in
-	// OLM, so that editing any of them rolls the operator.
+	// ExcludedAnnotations contains keys of CSV annotations that are not copied to Pod templates. If it is empty, all are
+	// copied, as in OLM. Then a change of any annotation rolls out the operator again.
 	ExcludedAnnotations []string `json:"excludedAnnotations,omitempty"`
-	// ProxyEnv are the cluster's proxy variables, given to each container unless the Subscription sets one of
-	// HTTP_PROXY, HTTPS_PROXY and NO_PROXY itself.
+	// ProxyEnv contains the proxy variables of the cluster. Each container gets them, unless the Subscription sets
+	// HTTP_PROXY, HTTPS_PROXY or NO_PROXY itself.
 	ProxyEnv []corev1.EnvVar `json:"proxyEnv,omitempty"`
-	// AdoptForeignDeployments overwrites Deployments that have no owner instead of refusing to install.
+	// AdoptForeignDeployments makes Reconcile overwrite Deployments that have no owner. If it is false, such a Deployment
+	// keeps the CSV from being installed.
 	AdoptForeignDeployments bool `json:"adoptForeignDeployments,omitempty"`
-	// PackageServerNamespaces are the namespaces whose operators may serve packages.operators.coreos.com, the API of
-	// OLM's package server. Nil: DefaultPackageServerNamespace. Empty and not nil: none. Package controllers adds the
-	// namespace of OLM and that of the global catalogs, except to an empty list that is not nil. An APIService that
-	// exists stays in any case.
+	// PackageServerNamespaces contains the namespaces whose operators may serve packages.operators.coreos.com, the API of
+	// OLM's package server. Nil means DefaultPackageServerNamespace. Empty but not nil means none. An APIService that
+	// exists is kept in any case. Package controllers adds the namespaces of OLM and of the global catalogs, unless the
+	// list is empty but not nil.
 	PackageServerNamespaces []string `json:"packageServerNamespaces,omitzero"`
-	// Cleanup tunes what happens to what a CSV leaves behind.
+	// Cleanup tunes the cleanup of a CSV that is being deleted.
 	Cleanup cleanup.Config `json:"cleanup,omitzero"`
 }
 
-// DefaultPackageServerNamespace is the default of Config.PackageServerNamespaces.
+// DefaultPackageServerNamespace is the namespace that Config.PackageServerNamespaces contains by default.
 const DefaultPackageServerNamespace = "olm"
 
 func (c Config) packageServerNamespaces() []string {
@@ -138,19 +144,19 @@ func (c Config) packageServerNamespaces() []string {
 	return c.PackageServerNamespaces
 }
 
-// The times that decisions wait for.
+// Durations that decisions wait for.
 const (
-	// DefaultInstallTimeout is that of Config.InstallTimeout.
+	// DefaultInstallTimeout is the default of Config.InstallTimeout.
 	DefaultInstallTimeout = 5 * time.Minute
-	// ReplacementGrace is how long a CSV stays Replacing without a successor before it goes back to Pending.
+	// ReplacementGrace is how long a CSV stays Replacing without a successor before it is Pending again.
 	ReplacementGrace = 30 * time.Second
-	// NeverRanGrace is how long a Pending CSV that never ran may lack requirements while its successor has all and
-	// waits for it; then it gives way.
+	// NeverRanGrace is how long a Pending CSV that never ran may lack requirements while its successor waits only for it.
+	// After this time the CSV is Replacing.
 	NeverRanGrace = 5 * time.Minute
 )
 
-// Validate returns an *olmcore.InputError for the first field that breaks its contract, nil for none. Field begins with
-// "Config.".
+// Validate returns an *olmcore.InputError for the first invalid field, or nil if all fields are valid. The Field of the
+// error begins with "Config.".
 func (c Config) Validate() error {
 	if c.InstallTimeout < 0 {
 		return &olmcore.InputError{Field: "Config.InstallTimeout", Problem: "is negative"}
@@ -168,7 +174,7 @@ func (c Config) Validate() error {
 	return c.Cleanup.Validate()
 }
 
-// ofCleanup is what package cleanup looks at.
+// ofCleanup returns the Input of package cleanup.
 func (in *Input) ofCleanup() cleanup.Input {
 	return cleanup.Input{
 		Now: in.Now, ClusterServiceVersion: in.ClusterServiceVersion, Config: in.Config.Cleanup, LastRun: in.LastRun,
@@ -186,8 +192,8 @@ func (in *Input) validate() error {
 	return cmp.Or(in.Config.Validate(), lists.Err())
 }
 
-// lists names every list of objects once, except those of Deletion, which package cleanup visits. To add a list, add a
-// field and a row. ServedAPIs and Grants are no such lists: they may contain the result of an incomplete read.
+// lists visits every list of objects once, except those of Deletion, which package cleanup visits. To add a list, add a
+// field and a row. ServedAPIs and Grants are not visited, because they may contain items although they are incomplete.
 func (in *Input) lists(v *olmcore.ListVisit) {
 	olmcore.VisitList(v, "OperatorGroups", &in.OperatorGroups, olmcore.Optional)
 	olmcore.VisitList(v, "OtherGroups", &in.OtherGroups, olmcore.Optional)

@@ -219,8 +219,8 @@ func snapshotWithout(t *testing.T, without string, objects []olmcore.Object, mor
 	return snapshot
 }
 
-// TestWhatCannotBeDoneWithoutIsAnError of Gather, which says what is unknown.
-func TestWhatCannotBeDoneWithoutIsAnError(t *testing.T) {
+// TestGatherFailsIfTheCSVIsNotRead checks that the error of Gather explains what is unknown.
+func TestGatherFailsIfTheCSVIsNotRead(t *testing.T) {
 	snapshot, err := olmcore.NewSnapshot(nil)
 	require.NoError(t, err)
 	key := types.NamespacedName{Namespace: "ns", Name: "x"}
@@ -553,9 +553,9 @@ func TestGatherFindsTheCopies(t *testing.T) {
 	require.Equal(t, []types.NamespacedName{{Namespace: "b", Name: "cool.v1"}, {Namespace: "x", Name: "cool.v1"}}, csv.Affected(another))
 }
 
-// TestWhatIsNotDescribedNeedsNotBeRead: a CSV without CRDs, APIServices and permissions is at rest whether those lists
-// were read or not.
-func TestWhatIsNotDescribedNeedsNotBeRead(t *testing.T) {
+// TestUnneededListsMayBeUnread checks that a CSV without CRDs, APIServices and permissions is at rest whether those
+// lists were read or not.
+func TestUnneededListsMayBeUnread(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	spec := &in.ClusterServiceVersion.Spec
 	spec.CustomResourceDefinitions, spec.InstallStrategy.StrategySpec.Permissions = v1alpha1.CustomResourceDefinitions{}, nil
@@ -576,8 +576,9 @@ func TestWhatIsNotDescribedNeedsNotBeRead(t *testing.T) {
 	check(t, in, olmcore.Result{}) // no other group lists its APIs
 }
 
-// TestWhoHasTheDeploymentIsANeighbour, though its strategy does not name it any more.
-func TestWhoHasTheDeploymentIsANeighbour(t *testing.T) {
+// TestOwnerOfADeploymentIsANeighbour checks that Gather reads the owner of a Deployment even if its strategy no longer
+// names the Deployment.
+func TestOwnerOfADeploymentIsANeighbour(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "")
 	deploy(t, &in)
 	d := in.Deployments.Items[0]
@@ -607,8 +608,9 @@ func TestAStoredReportThatIsUnmetIsRefreshed(t *testing.T) {
 	require.Equal(t, *want, after.Status)
 }
 
-// TestTheNoteNoticesEverySource: whatever a Deployment was made from and is no more, it is made again.
-func TestTheNoteNoticesEverySource(t *testing.T) {
+// TestDeploymentIsUpdatedIfAnySourceChanges checks that a Deployment is written again if anything changes that it was
+// computed from.
+func TestDeploymentIsUpdatedIfAnySourceChanges(t *testing.T) {
 	for name, change := range map[string]func(in *csv.Input){
 		"the spec of the CSV": func(in *csv.Input) {
 			in.ClusterServiceVersion.Generation++

@@ -20,7 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// install writes the objects of the operator. The CSV is Installing once all of them are observed.
+// install writes the objects of the operator. Once all of them are observed, the CSV is Installing.
 func install(f *facts) (decision, bool) {
 	todo := installation(f)
 	switch {
@@ -34,10 +34,10 @@ func install(f *facts) (decision, bool) {
 	return finishInstallation(f, todo), true
 }
 
-// installAgain repeats an installation that failed, while the CSV is Failed. A write that the API server called invalid
-// is not repeated until its content changes. Other failures are retried with backoff. If the operator becomes healthy
-// in the meantime, the CSV is Succeeded, unless the failed installation is a repair that Succeeded would start again at
-// once.
+// installAgain repeats a failed installation while the CSV is Failed. A write that the API server called invalid is not
+// repeated until its content changes. Other failures are retried with backoff. If the operator becomes healthy in the
+// meantime, the CSV is Succeeded. It stays Failed if its certificates or APIServices need a repair, because that repair
+// would begin again at once.
 func installAgain(f *facts) (decision, bool) {
 	if f.csv.Status.Reason != v1alpha1.CSVReasonComponentFailed && !isRefused(f.csv) {
 		return decision{}, false
@@ -62,7 +62,8 @@ func installAgain(f *facts) (decision, bool) {
 	return finishInstallation(f, todo), true
 }
 
-// failInstallation reports an installation that failed. The status keeps a failure that was recorded later.
+// failInstallation reports a failed installation. If the status contains a failure that was recorded later, its reason
+// and message stay.
 func failInstallation(f *facts, todo deployment.Installation) decision {
 	d := fail(v1alpha1.CSVReasonComponentFailed, "install strategy failed: "+todo.Failure).named("InstallFailed")
 	if todo.NoRetry {
@@ -74,16 +75,16 @@ func failInstallation(f *facts, todo deployment.Installation) decision {
 	return d.requeue(todo.RequeueAfter).remember(todo)
 }
 
-// isReportedLater reports whether a status contains a failed installation that ended no earlier than the given time.
-// Two managers remember different failures. Without this rule they would overwrite each other's message again and
-// again. A time that no clock within olmcore.ClockTolerance can have written does not count.
+// isReportedLater reports whether a status contains a failed installation that ended at the given time or later. Two
+// managers remember different failures. Without this rule they would overwrite each other's message again and again. A
+// time in the future beyond olmcore.ClockTolerance does not count.
 func isReportedLater(s *v1alpha1.ClusterServiceVersionStatus, failedAt, now time.Time) bool {
 	isInstallation := s.Reason == v1alpha1.CSVReasonComponentFailed || s.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
 	return s.Phase == v1alpha1.CSVPhaseFailed && isInstallation && !failedAt.IsZero() && s.LastUpdateTime != nil &&
 		!olmcore.Timestamp(failedAt).After(s.LastUpdateTime.Time) && s.LastUpdateTime.Sub(now) <= olmcore.ClockTolerance
 }
 
-// continueInstallation runs the writes that are left, or waits.
+// continueInstallation returns the remaining writes of an installation, or waits.
 func continueInstallation(f *facts, todo deployment.Installation) decision {
 	d := f.stay().requeue(todo.RequeueAfter).write(todo.Actions...).diagnose(certificatesMissing(f)...).remember(todo)
 	d.requests = f.services.certificates.Requests
@@ -101,7 +102,7 @@ func finishInstallation(f *facts, todo deployment.Installation) decision {
 	return d
 }
 
-// remember returns d with the writes of an installation, for the next call.
+// remember returns d with the attempts of an installation, which the next call needs.
 func (d decision) remember(todo deployment.Installation) decision {
 	d.attempts = todo.Attempts
 	return d
@@ -110,8 +111,8 @@ func (d decision) remember(todo deployment.Installation) decision {
 // certificatePace is how soon a certificate that was not issued is requested again.
 const certificatePace = 10 * time.Second
 
-// installation returns what is left to do until the whole operator is installed: first its certificates and the objects
-// that must trust them, then the Deployments, then the webhooks and APIServices.
+// installation returns what remains to be done until the whole operator is installed: first its certificates and the
+// objects that must trust them, then the Deployments, then the webhooks and APIServices.
 func installation(f *facts) deployment.Installation {
 	source := f.deployments()
 	tries := triesOf(f)
@@ -139,7 +140,8 @@ func installation(f *facts) deployment.Installation {
 	return todo
 }
 
-// certificateInstallation returns what is left to do until every Deployment that is called has a certificate.
+// certificateInstallation returns what remains to be done until every Deployment that serves webhooks or APIs has a
+// certificate.
 func certificateInstallation(f *facts, tries deployment.Tries) deployment.Installation {
 	certificates := f.services.certificates
 	switch {
@@ -160,21 +162,21 @@ func certificateInstallation(f *facts, tries deployment.Tries) deployment.Instal
 	return todo
 }
 
-// certificatesMissing returns the Diagnostic about certificates without which nothing is installed.
+// certificatesMissing returns a Diagnostic if nothing is installed until certificates are issued.
 func certificatesMissing(f *facts) []olmcore.Diagnostic {
 	const format = "nothing is installed until certificates are issued for the deployments %s"
 	return certificatesNeeded(f.csv, f.services.certificates.Requests, format)
 }
 
-// Judged is the memory of an installation: the grants that its permissions were judged by, and its failed writes. The
-// caller may pass Outcome.Judged in the next Input, and must not change it. A CSV that lacks permissions is installed
-// again as soon as the CSV, the account or its grants differ.
+// Judged is the memory of an installation. It contains its failed writes, and the grants that its permissions depended
+// on. Pass Outcome.Judged in the next Input and do not change it. A CSV that failed because permissions are missing is
+// installed again as soon as the CSV, the account or its grants differ.
 type Judged struct {
-	// Generation is the generation of the CSV.
+	// Generation is the metadata.generation of the CSV.
 	Generation int64
-	// Account is the name of the ServiceAccount that the OperatorGroup names. It is empty if it names none.
+	// Account is the name of the ServiceAccount in the spec of the OperatorGroup. It is empty if the spec names none.
 	Account string
-	// Grants contains the Grants of the Input, sorted.
+	// Grants contains Input.Grants in sorted order.
 	Grants []olmcore.Ref
 	// attempts contains the writes of the installation and their results.
 	attempts deployment.Attempts
@@ -188,12 +190,13 @@ func (j *Judged) Equal(o *Judged) bool {
 	return j.sameRights(o) && j.attempts.Equal(o.attempts)
 }
 
-// sameRights reports whether nothing changed that may grant an installation the permissions that it lacks.
+// sameRights reports whether no change may have granted the missing permissions.
 func (j *Judged) sameRights(o *Judged) bool {
 	return j.Generation == o.Generation && j.Account == o.Account && slices.Equal(j.Grants, o.Grants)
 }
 
-// judgedBy returns the grants of an Input, without attempts. It is nil if they were not read.
+// judgedBy returns a memory with the grants of an Input and without attempts. It is nil if the grants or the
+// OperatorGroups were not read.
 func judgedBy(in *Input) *Judged {
 	if !in.Grants.Complete || !in.OperatorGroups.Complete {
 		return nil
@@ -210,7 +213,7 @@ func judgedBy(in *Input) *Judged {
 }
 
 // rememberInstallation returns the memory for the next call. A failed write is remembered with the grants of the call
-// that requested it, so that a grant that changes in the meantime counts as a change.
+// that requested it. So a grant that changes in the meantime counts as a change.
 func rememberInstallation(f *facts, d decision) *Judged {
 	remembered := f.in.Judged
 	isFailed := d.phase == v1alpha1.CSVPhaseFailed
@@ -248,7 +251,7 @@ func (j *Judged) withAttempts(attempts deployment.Attempts) *Judged {
 	return &next
 }
 
-// triesOf returns what is known of earlier attempts to install this generation of the CSV.
+// triesOf returns the earlier attempts to install this generation of the CSV.
 func triesOf(f *facts) deployment.Tries {
 	t := deployment.Tries{Now: f.now, LastRun: f.in.LastRun, Again: f.phase == v1alpha1.CSVPhaseFailed}
 	at := f.csv.Status.LastTransitionTime
@@ -265,8 +268,8 @@ func triesOf(f *facts) deployment.Tries {
 	return t
 }
 
-// waitForPermissions holds a CSV that lacks permissions until something changes that may grant them. From time to time
-// it decides nothing, and installAgain repeats the installation, because not every grant can be observed.
+// waitForPermissions keeps a CSV Failed that lacks permissions, until a change may have granted them. With backoff it
+// lets installAgain repeat the installation, because not every grant can be observed.
 func waitForPermissions(f *facts) (decision, bool) {
 	if !isRefused(f.csv) {
 		return decision{}, false
@@ -289,8 +292,8 @@ func isRefused(c *version) bool {
 	return c.Status.Phase == v1alpha1.CSVPhaseFailed && c.Status.Reason == v1alpha1.CSVReasonComponentFailedNoRetry
 }
 
-// certificatesNeeded returns the Diagnostic for some requests, and none if there are no requests. format contains one
-// %s for the names of the Deployments.
+// certificatesNeeded returns a Diagnostic for requests of certificates, or nothing if there are no requests. format
+// contains one %s for the names of the Deployments.
 func certificatesNeeded(c *version, requests []certificate.Request, format string) []olmcore.Diagnostic {
 	if len(requests) == 0 {
 		return nil
@@ -303,7 +306,8 @@ func certificatesNeeded(c *version, requests []certificate.Request, format strin
 	return []olmcore.Diagnostic{needed}
 }
 
-// kindMismatches names the descriptions whose CRD has another kind. They count all the same, as in OLM.
+// kindMismatches returns a Diagnostic for each description of a CRD whose kind differs from that of the CRD. Such a
+// description is used anyway, as in OLM.
 func kindMismatches(c *version, definitions []*apiextensionsv1.CustomResourceDefinition) []olmcore.Diagnostic {
 	var said []olmcore.Diagnostic
 	found := owned.ByName(definitions, "")

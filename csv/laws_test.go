@@ -173,7 +173,7 @@ func TestTheLawsHoldForLikelyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { require.NoError(t, invariant.Laws(reconcile, anyWorld(t))) })
 }
 
-func TestTheOrderOfEveryListIsNothing(t *testing.T) {
+func TestOrderOfListsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)
 		other := shuffled(in, func(n int) []int { return rapid.Permutation(indices(n)).Draw(t, "order") })

@@ -143,7 +143,7 @@ func review(rules []rbacv1.PolicyRule, verb, url, group, resource, name string) 
 }
 
 // OLM's cases: a rule is the product of its parts; so it is for URLs.
-func TestARuleIsSatisfiedJustWhenEveryPartOfItIsAllowed(t *testing.T) {
+func TestPolicyRuleIsMetIfAllItsPartsAreAllowed(t *testing.T) {
 	rules := ruleOf(0)
 	rapid.Check(t, func(t *rapid.T) {
 		want := rules.Filter(func(r rbacv1.PolicyRule) bool { return len(r.Verbs) > 0 }).Draw(t, "want")
@@ -742,9 +742,9 @@ func TestRepairMakesWhatThePlansOfPublishedOperatorsMake(t *testing.T) {
 	}
 }
 
-// TestTheConfigurationIsTheSubscriptions: of any Subscriptions the same one counts for the Deployments as
-// subscription.EffectiveConfig says.
-func TestTheConfigurationIsTheSubscriptions(t *testing.T) {
+// TestConfigurationOfTheSubscriptionIsUsed checks that of several Subscriptions, Deployments use the one that
+// subscription.EffectiveConfig returns.
+func TestConfigurationOfTheSubscriptionIsUsed(t *testing.T) {
 	names := rapid.SampledFrom([]string{"cool.v1", "cool.v2", ""})
 	rapid.Check(t, func(t *rapid.T) {
 		in := input(installReady, "AllRequirementsMet", "")

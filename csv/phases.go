@@ -66,7 +66,7 @@ var rules = []rule{
 	{Name: "Delete", From: deleting, Decide: deleteCSV},
 }
 
-// startPending begins the life of a CSV.
+// startPending makes a new CSV Pending.
 func startPending(f *facts) (decision, bool) {
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, "requirements not yet checked").
 		diagnose(unknownModes(f.csv)...), true
@@ -88,10 +88,10 @@ func unknownModes(c *version) []olmcore.Diagnostic {
 	return unknown
 }
 
-// allowReplacement makes an installed version Replacing as soon as a successor exists.
+// allowReplacement makes a Succeeded CSV Replacing as soon as its successor exists.
 func allowReplacement(f *facts) (decision, bool) { return beingReplaced(f.chain.Successor) }
 
-// failForward does the same for a Failed version if the OperatorGroup allows it.
+// failForward makes a Failed CSV Replacing if the OperatorGroup allows it.
 func failForward(f *facts) (decision, bool) {
 	d, decided := beingReplaced(f.chain.Successor)
 	if !decided || f.group.UpgradeStrategy() != operatorsv1.UpgradeStrategyUnsafeFailForward {
@@ -109,7 +109,7 @@ func waitForRequirementLists(f *facts) (decision, bool) {
 // upgradeablePace is how often a CSV checks whether its predecessor allows the upgrade.
 const upgradeablePace = 30 * time.Second
 
-// waitUntilUpgradeable waits while the operator that the CSV replaces forbids the upgrade.
+// waitUntilUpgradeable waits while the OperatorCondition of the predecessor forbids the upgrade.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm, isOperatorUpgradeable.
 func waitUntilUpgradeable(f *facts) (decision, bool) {
@@ -129,7 +129,7 @@ func waitUntilUpgradeable(f *facts) (decision, bool) {
 }
 
 // upgradeProblem returns why an OperatorCondition forbids the upgrade of its operator. It is empty if the upgrade is
-// allowed. An override of an administrator comes first.
+// allowed. An override by an administrator takes precedence over the reported condition.
 func upgradeProblem(condition *operatorsv2.OperatorCondition) string {
 	override := meta.FindStatusCondition(condition.Spec.Overrides, operatorsv2.Upgradeable)
 	reported := meta.FindStatusCondition(condition.Status.Conditions, operatorsv2.Upgradeable)
@@ -156,7 +156,7 @@ func rejectStrategy(f *facts) (decision, bool) {
 // accountPace is how often a CSV checks whether the ServiceAccount of its OperatorGroup exists.
 const accountPace = 10 * time.Second
 
-// strategyError says why the install strategy cannot be used at all; empty when it can.
+// strategyError returns why the install strategy is invalid. It is empty if the strategy is valid.
 func strategyError(c *version) string {
 	if c.Spec.InstallStrategy.StrategyName != v1alpha1.InstallStrategyNameDeployment {
 		return "unrecognized install strategy"
@@ -181,8 +181,8 @@ func waitForAccount(f *facts) (decision, bool) {
 	return d, true
 }
 
-// waitForServiceLists waits for the lists of objects that webhooks and APIServices need. A Pending CSV needs only those
-// that tell which operator owns its APIServices.
+// waitForServiceLists waits for the lists of objects that webhooks and APIServices need. A Pending CSV needs only the
+// lists that show which operator owns its APIServices.
 func waitForServiceLists(f *facts) (decision, bool) {
 	var lists []string
 	isPending := f.phase == v1alpha1.CSVPhasePending
@@ -211,7 +211,7 @@ func failWithAPIServiceIssue(f *facts) (decision, bool) {
 	return fail(v1alpha1.CSVReasonAPIServiceResourceIssue, problem), problem != ""
 }
 
-// rotateCertificates installs again because a certificate must be replaced.
+// rotateCertificates makes a CSV Pending if a certificate must be replaced, so that the operator is installed again.
 func rotateCertificates(f *facts) (decision, bool) {
 	message := "CSV owns resources that require a cert refresh"
 	if f.phase == v1alpha1.CSVPhaseFailed {
@@ -220,7 +220,7 @@ func rotateCertificates(f *facts) (decision, bool) {
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonNeedsCertRotation, message), f.services.certificates.Renew != ""
 }
 
-// unreadServing returns the names of the unread lists that a CSV with webhooks or APIServices needs.
+// unreadServing returns the names of the lists that a CSV with webhooks or APIServices needs and that were not read.
 func unreadServing(in *Input) []string {
 	s := &in.Serving
 	return slices.Concat(
@@ -231,7 +231,7 @@ func unreadServing(in *Input) []string {
 		read.Missing(s.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"))
 }
 
-// leaveGate ends a failure that a gate caused. All gates have just been passed.
+// leaveGate makes a CSV Pending whose failure was caused by a gate. All gates have been passed in this call.
 func leaveGate(f *facts) (decision, bool) {
 	message := ""
 	switch f.csv.Status.Reason {
@@ -248,23 +248,24 @@ func leaveGate(f *facts) (decision, bool) {
 	return move(v1alpha1.CSVPhasePending, v1alpha1.CSVReasonRequirementsUnknown, message), true
 }
 
-// allowStartedUpgrade makes a version Replacing that ran before, and whose requirements are unmet only because the
-// upgrade to its successor has begun.
+// allowStartedUpgrade makes a CSV Replacing that ran before and whose requirements are unmet only because the upgrade
+// to its successor has begun.
 func allowStartedUpgrade(f *facts) (decision, bool) {
 	d, decided := beingReplaced(f.chain.Successor)
 	return d.reporting(), decided && !f.isMet && f.csv.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet && f.hasRun() &&
 		requirements.takenBy(f.in, f.report, f.chain.Successor)
 }
 
-// replaceUnstarted makes a Pending version that never ran Replacing, if its successor waits for nothing else. The
-// InstallPlan of the version may have failed, and then its requirements are never met.
+// replaceUnstarted makes a Pending CSV that never ran Replacing if its successor waits only for it. The InstallPlan of
+// the CSV may have failed, and then its requirements are never met.
 func replaceUnstarted(f *facts) (decision, bool) {
 	d, _ := beingReplaced(f.chain.Successor)
 	left, waits := successorWaits(f)
 	return d.reporting(), !f.isMet && waits && left <= 0
 }
 
-// successorWaits reports whether a successor waits for a CSV that never ran, and what is left of NeverRanGrace.
+// successorWaits reports whether the successor waits only for this CSV, which never ran. left is the rest of
+// NeverRanGrace.
 func successorWaits(f *facts) (left time.Duration, waits bool) {
 	s := f.chain.Successor
 	waits = s != nil && s.Status.Phase == v1alpha1.CSVPhasePending && s.Status.Reason == v1alpha1.CSVReasonRequirementsMet && !f.hasRun()
@@ -314,7 +315,8 @@ func failWithConflict(f *facts) (decision, bool) {
 	return d, c.reason != ""
 }
 
-// conflict is what keeps a CSV from being installed although its requirements are met. The zero value is none.
+// conflict is a problem that keeps a CSV from being installed although its requirements are met. The zero value means
+// that there is none.
 type conflict struct {
 	reason      v1alpha1.ConditionReason
 	message     string
@@ -344,8 +346,8 @@ func findConflict(f *facts) conflict {
 	return conflict{}
 }
 
-// findAPIServiceConflict returns a conflict if an owned APIService belongs to another owner, or if it is new and its
-// API group belongs to another.
+// findAPIServiceConflict returns a conflict if an owned APIService belongs to another owner, or if it does not exist
+// yet and its API group is reserved or belongs to another operator.
 func findAPIServiceConflict(f *facts) conflict {
 	if !isCalled(f.csv) {
 		return conflict{}
@@ -363,7 +365,7 @@ func findAPIServiceConflict(f *facts) conflict {
 	return conflict{}
 }
 
-// reinstallAPIServices leaves Failed if another installation repairs the objects of the owned APIServices.
+// reinstallAPIServices makes a Failed CSV Pending if another installation repairs the objects of its APIServices.
 func reinstallAPIServices(f *facts) (decision, bool) {
 	problem, isRepairable := f.services.apis.Issue()
 	switch {
@@ -390,7 +392,7 @@ func startInstallation(*facts) (decision, bool) {
 	return move(v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVReasonRequirementsMet, message).reporting(), true
 }
 
-// deleteReplaced begins to delete a version once a later one is installed, the oldest version first.
+// deleteReplaced makes a CSV Deleting once a later version is installed. The oldest version is deleted first.
 func deleteReplaced(f *facts) (decision, bool) {
 	const message = "has been replaced by a newer ClusterServiceVersion that has successfully installed."
 	return move(v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonReplaced, message), f.chain.Followed && f.chain.Predecessor == nil
@@ -404,8 +406,8 @@ func waitForSuccessor(f *facts) (decision, bool) {
 	return f.stay().requeue(owned.Wait(f.sinceTransition(), retryLimit)), f.chain.Successor != nil
 }
 
-// reinstallWithoutSuccessor leaves Replacing although a predecessor may wait for this version. Otherwise both would
-// wait without end.
+// reinstallWithoutSuccessor makes a Replacing CSV Pending if its successor no longer exists. It does so even if a
+// predecessor waits for this CSV, because otherwise both would wait without end.
 func reinstallWithoutSuccessor(f *facts) (decision, bool) {
 	if left := ReplacementGrace - f.sinceTransition(); left > 0 {
 		return f.stay().requeue(left), true

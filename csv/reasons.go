@@ -13,72 +13,78 @@ import (
 
 // Reasons of this package's Causes: why an action is asked for.
 const (
-	// ReasonFinalizerMissing: the cleanup finalizer is put on. Nothing to do.
+	// ReasonFinalizerMissing means that the cleanup finalizer is added to the CSV. Nothing to do.
 	ReasonFinalizerMissing = "FinalizerMissing"
-	// ReasonGroupChanged: the annotations follow the OperatorGroup. Nothing to do.
+	// ReasonGroupChanged means that the annotations of the CSV are updated to match its OperatorGroup. Nothing to do.
 	ReasonGroupChanged = "GroupChanged"
-	// ReasonProvidedAPIsChanged: the annotation of an OperatorGroup follows what its operators provide. Nothing to do.
+	// ReasonProvidedAPIsChanged means that the annotation olm.providedAPIs of an OperatorGroup is updated to match the
+	// APIs of its operators. Nothing to do.
 	ReasonProvidedAPIsChanged = group.ReasonProvidedAPIsChanged
-	// ReasonStatusChanged: the status follows what was observed. Nothing to do.
+	// ReasonStatusChanged means that the status of the CSV is updated to match the observed objects. Nothing to do.
 	ReasonStatusChanged = owned.ReasonStatusChanged
-	// ReasonInstall: a Deployment of the install strategy is created or brought up to date. Nothing to do.
+	// ReasonInstall means that a Deployment of the install strategy is created or updated. Nothing to do.
 	ReasonInstall = deployment.ReasonInstall
-	// ReasonCertificateRotation: a certificate that an operator serves with is stored, or follows another. Nothing to
-	// do.
+	// ReasonCertificateRotation means that a serving certificate of the operator is stored or rolled out. Nothing to do.
 	ReasonCertificateRotation = backend.ReasonCertificate
-	// ReasonTrust: who calls the operator comes to trust a certificate that is to follow, or no longer trusts one that
-	// no Pod serves with. Nothing to do.
+	// ReasonTrust means that a webhook, an APIService or a CRD conversion is updated to trust the next certificate of the
+	// operator, or to stop trusting a certificate that no Pod serves with. Nothing to do.
 	ReasonTrust = webhook.ReasonTrust
-	// ReasonCertificateSettled: what was needed while one certificate followed another goes. Nothing to do.
+	// ReasonCertificateSettled means that certificate authorities are removed that were needed only during a certificate
+	// rotation. Nothing to do.
 	ReasonCertificateSettled = backend.ReasonSettled
-	// ReasonRemovedFromSpec: a webhook configuration goes that the spec describes no more. Nothing to do.
+	// ReasonRemovedFromSpec means that a webhook configuration is deleted because the spec no longer describes it. Nothing
+	// to do.
 	ReasonRemovedFromSpec = webhook.ReasonRemovedFromSpec
-	// ReasonNotOwned: an APIService goes that the spec lists no more. Nothing to do.
+	// ReasonNotOwned means that an APIService is deleted because the spec no longer lists it as owned. Nothing to do.
 	ReasonNotOwned = apiservice.ReasonNotOwned
-	// ReasonLegacyObject: what very old versions of OLM made under another name goes. Nothing to do.
+	// ReasonLegacyObject means that an object is deleted that a very old version of OLM created under another name.
+	// Nothing to do.
 	ReasonLegacyObject = apiservice.ReasonLegacyObject
-	// ReasonRemovedFromStrategy: a Deployment goes that the strategy has no more. Nothing to do.
+	// ReasonRemovedFromStrategy means that a Deployment is deleted because the install strategy no longer contains it.
+	// Nothing to do.
 	ReasonRemovedFromStrategy = deployment.ReasonRemovedFromStrategy
-	// ReasonRepair: a ServiceAccount, role or binding is created again that an InstallPlan made and that was deleted,
-	// when the caller runs Outcome.Repair.
+	// ReasonRepair means that a ServiceAccount, role or binding that an InstallPlan created, and that was deleted, is
+	// created again. This happens only if the caller runs Outcome.Repair. Nothing to do.
 	ReasonRepair = "Repair"
-	// ReasonReplaced: a version goes because a newer one is installed. Nothing to do.
+	// ReasonReplaced means that a CSV is deleted because a newer version is installed. Nothing to do.
 	ReasonReplaced = "Replaced"
 )
 
 // Reasons of this package's Diagnostics.
 const (
-	// ReasonNotObserved: the input lacks a list that the decision needs, so nothing is decided. Give the caller of
-	// Reconcile access to the kind it names.
+	// ReasonNotObserved means that a list that the decision needs was not read, so nothing is decided. Give the caller of
+	// Reconcile access to the kind in the message.
 	ReasonNotObserved = "NotObserved"
-	// ReasonGroupNotReady: the target namespaces of the OperatorGroup are not computed yet. Run package operatorgroup
-	// for it.
+	// ReasonGroupNotReady means that the status of the OperatorGroup does not contain its target namespaces yet. Check
+	// that the reconciler of OperatorGroups (package operatorgroup) is running.
 	ReasonGroupNotReady = "GroupNotReady"
 	// ReasonAPIConflict means that OperatorGroups with a common namespace provide the same API. The named
 	// ClusterServiceVersion is not installed. Remove one of the two operators, or give the groups separate targets. To
 	// keep an API for an operator, set spec.staticProvidedAPIs of its OperatorGroup, and list the API in the annotation
 	// olm.providedAPIs.
 	ReasonAPIConflict = "APIConflict"
-	// ReasonAPIServiceConflict: an owned APIService exists and is another's, so the operator is not installed. Remove
-	// it or the operator that it belongs to; one that was left behind goes with package sweep.
+	// ReasonAPIServiceConflict means that an owned APIService exists and belongs to another owner, so the operator is not
+	// installed. Delete the APIService, or the operator that owns it. Package sweep deletes an APIService whose operator
+	// no longer exists.
 	ReasonAPIServiceConflict = "APIServiceConflict"
-	// ReasonAPIGroupConflict: an owned APIService does not exist yet, and its API group belongs to another operator or
-	// is reserved, so the operator is not installed. Run the command in the message to allow it.
+	// ReasonAPIGroupConflict means that an owned APIService does not exist yet and its API group is reserved or belongs to
+	// another operator, so the operator is not installed. Run the command of the message to allow it.
 	ReasonAPIGroupConflict = "APIGroupConflict"
-	// ReasonAPIGroupShared: an owned APIService exists that would not be created today, because its API group belongs
-	// to another operator too. It stays. Check that both operators may serve the group. A manager reports it once after
-	// a start, and again together with writes. Assess always reports it.
+	// ReasonAPIGroupShared means that an owned APIService exists that would not be created today, because its API group
+	// also belongs to another operator. It is kept. Check that both operators may serve the group. A manager reports it
+	// once after a start, and again together with writes. Assess always reports it.
 	ReasonAPIGroupShared = "APIGroupShared"
-	// ReasonUnknownInstallMode: the CSV lists an install mode that the API does not have, which supports nothing.
-	// Correct spec.installModes.
+	// ReasonUnknownInstallMode means that the CSV lists an install mode that the API does not have. It supports no target
+	// namespaces. Correct spec.installModes.
 	ReasonUnknownInstallMode = "UnknownInstallMode"
-	// ReasonCRDKindMismatch: the CSV describes a CRD with another kind than it has. It is installed all the same.
-	// Correct spec.customresourcedefinitions.
+	// ReasonCRDKindMismatch means that the CSV describes a CRD with a kind that differs from the kind of the CRD. The
+	// operator is installed anyway. Correct spec.customresourcedefinitions.
 	ReasonCRDKindMismatch = "CRDKindMismatch"
-	// ReasonReplacesCycle: CSVs replace each other in a cycle; the newest is taken for the head. Correct spec.replaces.
+	// ReasonReplacesCycle means that spec.replaces of several CSVs form a cycle. The newest CSV counts as the latest
+	// version. Correct spec.replaces.
 	ReasonReplacesCycle = "ReplacesCycle"
-	// ReasonCertificatesNeeded: Outcome.Certificates must be issued before anything is installed or renewed. Answer
-	// them in Input.Issued; package controllers does so with Options.Issuer.
+	// ReasonCertificatesNeeded means that nothing is installed or renewed until the certificates in Outcome.Certificates
+	// are issued. Pass them in Input.Issued. Package controllers does so with Options.Issuer.
 	ReasonCertificatesNeeded = "CertificatesNeeded"
 	// ReasonWebhookRulesKept means that a webhook configuration keeps rules that a new one would not get, because the
 	// OperatorGroup does not select all namespaces. The next version of the operator gets narrower rules or is refused.

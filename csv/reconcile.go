@@ -20,31 +20,32 @@ import (
 // next Input.
 type Outcome struct {
 	olmcore.Result
-	// Operands contains the kinds whose instances the cleanup needs. List them and set Deletion.Operands of the next
-	// Input. Gather does so itself.
+	// Operands contains the kinds whose instances the cleanup needs. The caller lists the instances and sets them in
+	// Deletion.Operands of the next Input. Gather does so itself.
 	Operands []schema.GroupVersionKind
-	// Certificates contains requests for certificates. Nothing is installed until Input.Issued answers them.
+	// Certificates contains requests for certificates. Nothing is installed or renewed until Input.Issued answers them.
 	Certificates []certificate.Request
-	// Repair contains actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan.
-	// Show them to a person: Actions does not contain them. Repair is empty while the ServiceAccount that the
-	// OperatorGroup names is missing.
+	// Repair contains actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan. They
+	// are not part of Actions, so that a person can decide whether to run them. Repair is empty while the ServiceAccount
+	// that the OperatorGroup names is missing.
 	Repair []olmcore.Action
-	// Judged is the memory of an installation. It is nil if there is nothing to remember.
+	// Judged is the memory of an installation. Pass it in the next Input. It is nil if there is nothing to remember.
 	Judged *Judged
-	// Inspected is the memory of inspected certificates. It is nil if no certificate was inspected.
+	// Inspected is the memory of verified certificates. Pass it in the next Input, so that certificates that did not
+	// change are not verified again. It is nil if no certificate was verified.
 	Inspected *certificate.Memory
-	// Checkpoint may be passed in the next Input for this CSV. It is nil while there is something to do.
+	// Checkpoint makes the next call fast if nothing has changed. Pass it in the next Input for this CSV. It is nil while
+	// there is something to do.
 	Checkpoint *olmcore.Checkpoint
 }
 
-// Reconcile decides about one ClusterServiceVersion: its metadata, its phase, the Deployments of its install strategy,
-// its replacement by a newer version and, once it is being deleted, its cleanup. If the Outcome contains only memory or
-// a deadline, nothing is left to do. The error is an *olmcore.InputError. Problems of the CSV or the cluster are no
-// errors: the status and the Diagnostics report them.
+// Reconcile returns the actions for one ClusterServiceVersion. It updates the metadata and the status, installs the
+// operator and keeps it installed, lets a newer version replace it, and runs the cleanup of a CSV that is being
+// deleted. There is nothing to do if the Outcome contains only memory or a deadline. The error is an
+// *olmcore.InputError. A problem of the CSV or the cluster is not an error: the status and the Diagnostics report it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/operator.go, syncClusterServiceVersion and
-// transitionCSVState.
-// Differs: see docs/deviations.md.
+// transitionCSVState. Differs: see docs/deviations.md.
 func Reconcile(in Input) (Outcome, error) {
 	if in.Checkpoint != nil && in.Issued == nil {
 		if wait, same := in.cover(in.Checkpoint.Compare(in.Now)).Holds(); same {
@@ -76,7 +77,7 @@ func reconcileChanged(in Input) (Outcome, error) {
 	return out, nil
 }
 
-// outcome turns a decision into actions, the last of which writes the status, and adds the memory for the next call.
+// outcome turns a decision into an Outcome. The last action writes the status.
 func outcome(f *facts, d decision) Outcome {
 	out := Outcome{
 		Result:       olmcore.Result{Actions: slices.Clip(d.actions), Diagnostics: slices.Clip(d.diagnostics), RequeueAfter: d.requeueAfter},

@@ -16,19 +16,20 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// renewal is what a decision adds to keep the certificates of an operator valid. The zero value adds nothing.
+// renewal contains the additions to a decision that keep the certificates of an operator valid. The zero value adds
+// nothing.
 type renewal struct {
 	actions     []olmcore.Action
 	requests    []certificate.Request
 	diagnostics []olmcore.Diagnostic
-	// requeueAfter is the time to the next step. 0: none.
+	// requeueAfter is the time until the next step. 0 means that no step is planned.
 	requeueAfter time.Duration
-	// renewAt is the new status.certsRotateAt. Nil: the recorded one stays.
+	// renewAt is the new status.certsRotateAt. Nil keeps the recorded time.
 	renewAt *time.Time
 }
 
-// nextRenewal returns when the next certificate must be replaced. If the CSV leaves Failed for the next phase, it also
-// updates status.certsRotateAt.
+// nextRenewal returns a deadline for the next renewal of a certificate. If the CSV changes from Failed to Succeeded, it
+// also updates status.certsRotateAt.
 func nextRenewal(f *facts, next phase) (r renewal) {
 	if f.phase == v1alpha1.CSVPhaseFailed && next == v1alpha1.CSVPhaseSucceeded {
 		r.renewAt = newRenewalTime(f)
@@ -39,8 +40,8 @@ func nextRenewal(f *facts, next phase) (r renewal) {
 	return r
 }
 
-// newRenewalTime returns when a certificate must be replaced, the zero time for never. It is nil if the status contains
-// that time already.
+// newRenewalTime returns the time at which a certificate must be replaced, or the zero time if there is none. It is nil
+// if the status already contains that time.
 func newRenewalTime(f *facts) *time.Time {
 	recorded := f.csv.Status.CertsRotateAt
 	if recorded == nil {
@@ -53,16 +54,16 @@ func newRenewalTime(f *facts) *time.Time {
 	return &at
 }
 
-// untilRenewalBegins returns the time until the renewal may begin: until the certificate is due on every clock within
-// olmcore.ClockTolerance.
+// untilRenewalBegins returns the time until the renewal of a certificate may begin. Then the certificate is due on
+// every clock within olmcore.ClockTolerance.
 func untilRenewalBegins(at, now time.Time) time.Duration {
 	return max(time.Second, at.Add(olmcore.ClockTolerance).Sub(now))
 }
 
-// renewCertificates renews the certificates of a version that stays in its phase: it returns requests, and updates of
-// Secrets, Deployments and caBundles.
+// renewCertificates renews the certificates of a version that is Pending or Replacing and stays so. It returns
+// requests, and updates of Secrets, Deployments and caBundles.
 //
-// Differs: OLM does nothing for such a version, so that its webhooks and APIServices fail once its certificate expires.
+// Differs: OLM does nothing for such a version, so its webhooks and APIServices fail once its certificate expires.
 func renewCertificates(f *facts, d decision) (r renewal) {
 	if d.phase != f.phase || d.rule == ruleNotObserved || !mayRenewCertificates(f) {
 		return renewal{}

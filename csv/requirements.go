@@ -16,35 +16,37 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/internal/printable"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// requirement is one row of the table of what a CSV can need before its operator is installed and while it runs. The
-// functions gather, unread and concerns are nil for what needs no objects.
+// requirement is one row of the table of requirements. A CSV needs them before its operator is installed and while it
+// runs. The functions gather, unread and concerns are nil if the row needs no objects.
 type requirement struct {
 	name string // for tests and documentation
-	// gather reads the lists that judge looks at.
+	// gather reads the lists that judge needs.
 	gather func(*read.Reads, *Input)
-	// unread names a list that judge looks at and that was not read; none when all were.
+	// unread returns the names of the lists that judge needs and that were not read.
 	unread func(*Input) []string
-	// judge returns the entries of status.requirementStatus, met or not; none when the CSV needs no such thing.
+	// judge returns the entries of status.requirementStatus, met and unmet. It returns none if the CSV has no such
+	// requirement.
 	judge func(*Input) []v1alpha1.RequirementStatus
-	// concerns returns the keys of the CSVs for which a change of an object matters, as Affected does.
+	// concerns returns the keys of the CSVs to which a change of an object matters. Affected uses it.
 	concerns func(olmcore.Object) []types.NamespacedName
-	// takenBy reports whether an unmet entry is so because the upgrade to a successor has begun. Nil: that cannot be.
+	// takenBy reports whether an entry is unmet because the upgrade to a successor has begun. Nil means that this cannot
+	// happen.
 	takenBy func(in *Input, successor *version, r v1alpha1.RequirementStatus) bool
-	// heal returns the objects that an InstallPlan made for the entries and that do not exist. Nil: no plan makes any.
+	// heal returns the objects that an InstallPlan created for the entries and that do not exist. Nil means that no
+	// InstallPlan creates any.
 	heal func(*Input) []olmcore.Object
 }
 
-// table is a list of rows, in the order of the report.
+// table is a list of rows, in the order of status.requirementStatus.
 type table []requirement
 
-// requirements is the table: a new requirement is one row more.
+// requirements is the table. To add a requirement, add a row.
 var requirements = table{
 	kubernetesVersion,
 	customResourceDefinitions,
@@ -54,10 +56,10 @@ var requirements = table{
 	serviceAccounts,
 }
 
-// report is what a table says about a CSV: the entries of each row.
+// report contains the entries of each row of a table, for one CSV.
 type report [][]v1alpha1.RequirementStatus
 
-// entries are status.requirementStatus.
+// entries returns the value of status.requirementStatus.
 func (r report) entries() []v1alpha1.RequirementStatus { return slices.Concat(r...) }
 
 // isMet reports whether all requirements are met.
@@ -71,7 +73,8 @@ func (t table) gather(r *read.Reads, in *Input) {
 	}
 }
 
-// unread names a list that the requirements need and that was not read; empty when all were.
+// unread returns the name of a list that the requirements of a CSV need and that was not read. It is empty if all were
+// read.
 func (t table) unread(in *Input) string {
 	for _, row := range t {
 		if row.unread == nil {
@@ -93,7 +96,7 @@ func (t table) judge(in *Input) report {
 	return r
 }
 
-// printedRequirements returns entries in whose messages the characters that people do not see are escaped.
+// printedRequirements returns the entries with invisible characters escaped in their messages.
 func printedRequirements(entries []v1alpha1.RequirementStatus) []v1alpha1.RequirementStatus {
 	printed := slices.Clone(entries)
 	for i := range printed {
@@ -117,7 +120,8 @@ func newReport(f *facts, d decision) (entries []v1alpha1.RequirementStatus, isNe
 }
 
 // sameRequirements reports whether a recorded requirement report has the entries of a new one. Their order does not
-// count, because OLM lists ServiceAccounts in random order. Neither do escaped characters, because OLM escapes none.
+// count, because OLM lists ServiceAccounts in random order. Escaped characters do not count either, because OLM does
+// not escape them.
 func sameRequirements(recorded, report []v1alpha1.RequirementStatus) bool {
 	return equality.Semantic.DeepEqual(recorded, report) ||
 		equality.Semantic.DeepEqual(sortedRequirements(printedRequirements(recorded)), sortedRequirements(report))
@@ -130,7 +134,7 @@ func sortedRequirements(entries []v1alpha1.RequirementStatus) []v1alpha1.Require
 	})
 }
 
-// takenBy reports whether all that is unmet in its report is so because the upgrade to a successor has begun.
+// takenBy reports whether all unmet entries of a report are unmet because the upgrade to a successor has begun.
 func (t table) takenBy(in *Input, report report, successor *version) bool {
 	for i, row := range t {
 		for _, r := range report[i] {
@@ -142,7 +146,7 @@ func (t table) takenBy(in *Input, report report, successor *version) bool {
 	return true
 }
 
-// heal returns what an InstallPlan made for what is unmet in its report and does not exist any more.
+// heal returns the objects that an InstallPlan created for unmet entries of a report and that no longer exist.
 func (t table) heal(in *Input, report report) []olmcore.Object {
 	var objects []olmcore.Object
 	for i, row := range t {
@@ -153,7 +157,7 @@ func (t table) heal(in *Input, report report) []olmcore.Object {
 	return objects
 }
 
-// concerned returns the keys of the CSVs whose requirements the change of an object concerns.
+// concerned returns the keys of the CSVs whose requirements may change with an object.
 func (t table) concerned(o olmcore.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, row := range t {
@@ -164,7 +168,7 @@ func (t table) concerned(o olmcore.Object) []types.NamespacedName {
 	return keys
 }
 
-// The states of an entry of the report, and two for which the API types have no constants.
+// Values of the status of an entry. The API types have no constants for the last two.
 const (
 	present      = v1alpha1.RequirementStatusReasonPresent
 	notPresent   = v1alpha1.RequirementStatusReasonNotPresent
@@ -179,16 +183,17 @@ func isUnmet(r v1alpha1.RequirementStatus) bool {
 	return r.Status != present && r.Status != deploymentFound
 }
 
+// isAnyUnmet reports whether at least one entry is unmet.
 func isAnyUnmet(entries []v1alpha1.RequirementStatus) bool {
 	return slices.ContainsFunc(entries, isUnmet)
 }
 
 func byName(a, b v1alpha1.RequirementStatus) int { return strings.Compare(a.Name, b.Name) }
 
-// everyCSV is the key for every CSV, see olmcore.ExpandKeys.
+// everyCSV is the key that stands for every CSV, see olmcore.ExpandKeys.
 var everyCSV = []types.NamespacedName{{}}
 
-// concernEvery is the concerns of a row that judges objects of this kind, whichever CSV needs them.
+// concernEvery is the function concerns of a row for which every object of a kind matters to every CSV.
 func concernEvery[T olmcore.Object](o olmcore.Object) []types.NamespacedName {
 	if _, ok := o.(T); ok {
 		return everyCSV
@@ -196,7 +201,7 @@ func concernEvery[T olmcore.Object](o olmcore.Object) []types.NamespacedName {
 	return nil
 }
 
-// requiredAPIServices are the APIs of APIServices that others provide.
+// requiredAPIServices judges the required APIServices, which other operators provide.
 var requiredAPIServices = requirement{
 	name: "RequiredAPIServices",
 	gather: func(r *read.Reads, in *Input) {
@@ -211,17 +216,17 @@ var requiredAPIServices = requirement{
 	concerns: concernEvery[*apiregistrationv1.APIService],
 }
 
-// ownedAPIServices are the APIs that the operator itself serves: its strategy has to have the Deployment that does.
+// ownedAPIServices judges the owned APIServices. The install strategy must contain the Deployment that serves them.
 var ownedAPIServices = requirement{name: "OwnedAPIServices", judge: judgeOwnedAPIServices}
 
-// nativeAPIs are kinds of the cluster, spec.nativeAPIs.
+// nativeAPIs judges spec.nativeAPIs, the kinds that the cluster must serve.
 var nativeAPIs = requirement{name: "NativeAPIs", judge: judgeNativeAPIs}
 
 func apiService(name string) v1alpha1.RequirementStatus {
 	return v1alpha1.RequirementStatus{Group: apiregistrationv1.GroupName, Version: "v1", Kind: "APIService", Name: name}
 }
 
-// judgeRequiredAPIServices has one entry for each name that the CSV does not own.
+// judgeRequiredAPIServices returns one entry for each required APIService that the CSV does not own.
 func judgeRequiredAPIServices(in *Input) []v1alpha1.RequirementStatus {
 	definitions := &in.ClusterServiceVersion.Spec.APIServiceDefinitions
 	var report []v1alpha1.RequirementStatus
@@ -257,7 +262,8 @@ func isAvailable(service *apiregistrationv1.APIService) bool {
 	})
 }
 
-// judgeOwnedAPIServices has one entry for each group version. It can hold several kinds, of which the worst counts.
+// judgeOwnedAPIServices returns one entry for each owned APIService. If it serves several kinds, all of their
+// Deployments must be part of the strategy.
 func judgeOwnedAPIServices(in *Input) []v1alpha1.RequirementStatus {
 	served, declared := map[string]bool{}, owned.Deployments(in.ClusterServiceVersion) // by name
 	for _, d := range in.ClusterServiceVersion.Spec.APIServiceDefinitions.Owned {
@@ -277,7 +283,7 @@ func judgeOwnedAPIServices(in *Input) []v1alpha1.RequirementStatus {
 	return report
 }
 
-// judgeNativeAPIs has the entries in the order of the spec.
+// judgeNativeAPIs returns one entry for each native API, in the order of the spec.
 func judgeNativeAPIs(in *Input) []v1alpha1.RequirementStatus {
 	var report []v1alpha1.RequirementStatus
 	for _, api := range in.ClusterServiceVersion.Spec.NativeAPIs {
@@ -298,8 +304,7 @@ func judgeNativeAPIs(in *Input) []v1alpha1.RequirementStatus {
 	return report
 }
 
-// kubernetesKinds are those that every cluster which runs this library serves, because the library itself works with
-// them.
+// kubernetesKinds contains the kinds that every cluster with this library serves, because the library itself uses them.
 var kubernetesKinds = func() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, k := range olmcore.Kinds() {
@@ -311,7 +316,7 @@ var kubernetesKinds = func() []schema.GroupVersionKind {
 	return kinds
 }()
 
-// kubernetesVersion is spec.minKubeVersion.
+// kubernetesVersion judges spec.minKubeVersion.
 var kubernetesVersion = requirement{name: "KubernetesVersion", judge: judgeKubernetesVersion}
 
 func judgeKubernetesVersion(in *Input) []v1alpha1.RequirementStatus {
@@ -341,7 +346,7 @@ func judgeKubernetesVersion(in *Input) []v1alpha1.RequirementStatus {
 	return []v1alpha1.RequirementStatus{r}
 }
 
-// parseKubernetesVersion accepts what semver does, one leading v, and a version without its patch number.
+// parseKubernetesVersion parses a semantic version. It accepts a leading v and a missing patch number.
 func parseKubernetesVersion(s string) (semver.Version, error) {
 	s = strings.TrimPrefix(s, "v")
 	core := strings.IndexAny(s, "-+")
@@ -354,25 +359,7 @@ func parseKubernetesVersion(s string) (semver.Version, error) {
 	return semver.Parse(s)
 }
 
-// repair returns the actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan, if
-// the decision reported unmet requirements.
-func repair(f *facts, d decision) []olmcore.Action {
-	account, confirmed := olmcore.AccountOf(f.group)
-	if !d.reports || !confirmed {
-		return nil
-	}
-	var actions []olmcore.Action
-	for _, o := range requirements.heal(f.in, f.report) {
-		deployment.LabelComponents(o, f.csv)
-		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
-			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it is gone",
-		}})
-	}
-	slices.SortFunc(actions, deployment.ByTarget)
-	return actions
-}
-
-// customResourceDefinitions are the CRDs that a CSV owns or requires.
+// customResourceDefinitions judges the CRDs that a CSV owns or requires.
 var customResourceDefinitions = requirement{
 	name: "CustomResourceDefinitions",
 	gather: func(r *read.Reads, in *Input) {
@@ -391,16 +378,16 @@ var customResourceDefinitions = requirement{
 	takenBy:  servesNewerVersions,
 }
 
-// servesNewerVersions reports whether an owned CRD exists that does not serve the versions of this CSV: the CRD of an
-// upgrade is applied before the new CSV is installed, and may serve only newer versions. Of the CRDs that exist, only
-// these are reported as not present.
+// servesNewerVersions reports whether an owned CRD exists but does not serve the versions of this CSV. The CRD of an
+// upgrade is applied before the new CSV is installed, and may serve only newer versions. An existing CRD is reported as
+// not present only for this reason.
 func servesNewerVersions(in *Input, _ *version, r v1alpha1.RequirementStatus) bool {
 	_, exists := owned.Find(in.CustomResourceDefinitions.Items, "", r.Name)
 	return exists && r.Status == notPresent && owned.Describes(in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned, r.Name)
 }
 
-// judgeDefinitions has one entry for each name, sorted. Of a CRD that is owned and required the owned descriptions
-// count.
+// judgeDefinitions returns one entry for each CRD, sorted by name. If a CRD is owned and required, only the versions of
+// its owned descriptions count.
 func judgeDefinitions(in *Input) []v1alpha1.RequirementStatus {
 	definitions := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
 	versions := map[string][]string{} // by CRD
@@ -428,6 +415,7 @@ func judgeDefinitions(in *Input) []v1alpha1.RequirementStatus {
 	return report
 }
 
+// judgeDefinition returns the status of one CRD. described contains the versions that the CSV describes.
 func judgeDefinition(
 	in *Input, crd *apiextensionsv1.CustomResourceDefinition, described []string, isOwned bool,
 ) (status v1alpha1.StatusReason, message string) {
@@ -471,9 +459,9 @@ func isTrue(crd *apiextensionsv1.CustomResourceDefinition, condition apiextensio
 	})
 }
 
-// installedAlongside returns the older versions of this CSV that a CRD came with, as long as it did not come with this
-// one too: the CRD of the new version has not been applied yet. They are those that spec.replaces leads to through CSVs
-// that the CRD notes and that exist.
+// installedAlongside returns the older versions of this CSV that installed the CRD. It returns none if this CSV has
+// installed the CRD too. Otherwise the CRD of this version has not been applied yet. The older versions are those that
+// spec.replaces leads to, through existing CSVs that the annotations of the CRD name.
 func installedAlongside(in *Input, crd *apiextensionsv1.CustomResourceDefinition) []string {
 	noted := map[string]*version{}
 	for _, key := range owned.Alongside(crd) {

@@ -78,7 +78,7 @@ func TestAReplacedVersionInstallsNothing(t *testing.T) {
 	})
 }
 
-func TestMetIsThatEveryEntryIs(t *testing.T) {
+func TestRequirementsAreMetIfAllEntriesAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
 		if in.ClusterServiceVersion.Status.Phase != none {
@@ -98,9 +98,9 @@ func TestMetIsThatEveryEntryIs(t *testing.T) {
 	})
 }
 
-// TestWhatInstallReadyTakes: it is entered from Pending only with everything met, with no CRD of another, and with a
-// predecessor that made way.
-func TestWhatInstallReadyTakes(t *testing.T) {
+// TestConditionsForInstallReady checks that a CSV is InstallReady after Pending only if all requirements are met, no
+// other CSV owns its CRDs, and its predecessor is Replacing.
+func TestConditionsForInstallReady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
 		c := in.ClusterServiceVersion
@@ -128,8 +128,9 @@ func TestWhatInstallReadyTakes(t *testing.T) {
 	})
 }
 
-// TestWhatSucceededTakes: every Deployment of the strategy is there, ours, ready, and of the wanted spec.
-func TestWhatSucceededTakes(t *testing.T) {
+// TestConditionsForSucceeded checks that a CSV is Succeeded only if each Deployment of the strategy exists, is owned by
+// the CSV, is available and has the desired spec.
+func TestConditionsForSucceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
 		c := in.ClusterServiceVersion
@@ -233,9 +234,9 @@ func TestNothingIsInstalledWithoutJustOneGroup(t *testing.T) {
 	})
 }
 
-// TestWhatWeCreateCanBeFoundAgain: in the CSV's namespace by an owner reference to its UID, outside by the three labels
-// and without one.
-func TestWhatWeCreateCanBeFoundAgain(t *testing.T) {
+// TestCreatedObjectsHaveTheirOwner checks that created objects have an owner reference in the namespace of the CSV, and
+// the three owner labels outside of it.
+func TestCreatedObjectsHaveTheirOwner(t *testing.T) {
 	created := map[string]bool{}
 	for _, phase := range []phaseName{pending, installReady} {
 		in := input(phase, "RequirementsUnknown", "")
@@ -269,9 +270,9 @@ func ownersOf(o olmcore.Object) (list []string) {
 	return list
 }
 
-// TestRowsThatHoldInSeveralPhases: the rows of the transition table that are the same wherever the strategy or the
-// group's account is needed.
-func TestRowsThatHoldInSeveralPhases(t *testing.T) {
+// TestRowsForSeveralPhases checks the rows of the transition table that are the same in each phase that needs the
+// strategy or the account of the group.
+func TestRowsForSeveralPhases(t *testing.T) {
 	unknown := func(in *csv.Input) { in.ClusterServiceVersion.Spec.InstallStrategy.StrategyName = "helm" }
 	badRule := func(in *csv.Input) {
 		in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = []rbacv1.PolicyRule{{Resources: []string{"pods"}}}
@@ -360,8 +361,9 @@ func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
 	}
 }
 
-// TestAMiddleVersionWithoutSuccessorGoesBack: its predecessor waits for it, so it must not wait for its predecessor.
-func TestAMiddleVersionWithoutSuccessorGoesBack(t *testing.T) {
+// TestMiddleVersionWithoutSuccessorIsPendingAgain checks that a version does not wait for its predecessor, which waits
+// for it.
+func TestMiddleVersionWithoutSuccessorIsPendingAgain(t *testing.T) {
 	in := input(replacing, "BeingReplaced", "being replaced by csv: cool.v2")
 	in.ClusterServiceVersion.Spec.Replaces = "cool.v0"
 	p := operator("cool.v0", 0)
@@ -373,9 +375,9 @@ func TestAMiddleVersionWithoutSuccessorGoesBack(t *testing.T) {
 	require.Equal(t, "WaitingForOlderVersions", assess(t, in).Rule)
 }
 
-// TestAVersionThatNeverRanGivesWay: one that never ran and lacks something holds its successor up for five minutes,
-// while that one lacks nothing else.
-func TestAVersionThatNeverRanGivesWay(t *testing.T) {
+// TestVersionThatNeverRanIsReplaced checks that a version that never ran and lacks requirements delays its successor
+// for five minutes, while the successor waits for nothing else.
+func TestVersionThatNeverRanIsReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *csv.Input, s *v1alpha1.ClusterServiceVersion)
 		gives  bool
@@ -524,8 +526,9 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// TestPartsThatAreMissingAreNotLookedInto: whatever an API server can leave out of an object is taken for missing.
-func TestPartsThatAreMissingAreNotLookedInto(t *testing.T) {
+// TestMissingPartsOfObjectsAreAccepted checks that every part that an API server can leave out of an object is treated
+// as missing.
+func TestMissingPartsOfObjectsAreAccepted(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", unchecked)
 	in.ClusterServiceVersion.Spec.APIServiceDefinitions.Required = []v1alpha1.APIServiceDescription{{Group: "g", Version: "v1", Kind: "K"}}
 	in.APIServices = olmcore.Found(&apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.g"}})

@@ -14,13 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/olmcore/olm/csv/internal/deployment"
 	"github.com/olmcore/olm/csv/internal/owned"
 	"github.com/olmcore/olm/csv/internal/rbac"
 	"github.com/olmcore/olm/csv/internal/read"
 	"github.com/olmcore/olm/olmcore"
 )
 
-// serviceAccounts are the ServiceAccounts of the install strategy and what they may do.
+// serviceAccounts judges the ServiceAccounts of the install strategy and their permissions.
 var serviceAccounts = requirement{
 	name:   "ServiceAccounts",
 	gather: gatherPermissions,
@@ -32,7 +33,7 @@ var serviceAccounts = requirement{
 	},
 	judge:    judgeServiceAccounts,
 	concerns: concernedByPermissions,
-	// A plan gives the account of an upgrade to the new version.
+	// The InstallPlan of an upgrade changes the owner of the ServiceAccount to the new version.
 	takenBy: func(in *Input, successor *version, r v1alpha1.RequirementStatus) bool {
 		account, exists := owned.Find(in.ServiceAccounts.Items, in.ClusterServiceVersion.Namespace, r.Name)
 		return exists && olmcore.OwnedBy(account, successor.UID)
@@ -40,15 +41,15 @@ var serviceAccounts = requirement{
 	heal: missingPermissions,
 }
 
-// permission is an entry of the install strategy and where it is to hold.
+// permission is an entry of the install strategy. If cluster is true, it applies to the whole cluster.
 type permission struct {
 	account string
 	rules   []rbacv1.PolicyRule
 	cluster bool
 }
 
-// permissionsOf returns the permissions of a CSV, sorted by account: those for its namespace, then those for the
-// cluster.
+// permissionsOf returns the permissions of a CSV, sorted by account. For each account, those for the namespace come
+// before those for the cluster.
 func permissionsOf(c *version) []permission {
 	var list []permission
 	for _, p := range c.Spec.InstallStrategy.StrategySpec.Permissions {
@@ -61,7 +62,7 @@ func permissionsOf(c *version) []permission {
 	return list
 }
 
-// judgeServiceAccounts has one entry for each ServiceAccount, with the rules of all its permissions.
+// judgeServiceAccounts returns one entry for each ServiceAccount, with the rules of all its permissions.
 func judgeServiceAccounts(in *Input) []v1alpha1.RequirementStatus {
 	var report []v1alpha1.RequirementStatus
 	grantedTo := rbac.Grants(in.ClusterServiceVersion,
@@ -87,7 +88,7 @@ func judgeServiceAccounts(in *Input) []v1alpha1.RequirementStatus {
 	return report
 }
 
-// judgeRules adds each rule to the entry of its account.
+// judgeRules adds each rule as a dependent to the entry of its account.
 func judgeRules(r *v1alpha1.RequirementStatus, permissions []permission, granted rbac.Granted) {
 	for _, p := range permissions {
 		scope, allows := "namespaced", granted.InNamespace
@@ -109,6 +110,7 @@ func judgeRules(r *v1alpha1.RequirementStatus, permissions []permission, granted
 	}
 }
 
+// concernedByPermissions returns the keys of the CSVs whose permissions may change with an object.
 func concernedByPermissions(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *rbacv1.Role, *rbacv1.RoleBinding, *corev1.ServiceAccount:
@@ -129,8 +131,26 @@ func concernedByPermissions(o olmcore.Object) []types.NamespacedName {
 	return nil
 }
 
-// missingPermissions returns the ServiceAccounts, roles and bindings that an InstallPlan makes for the CSV and that do
-// not exist, as it makes them.
+// repair returns the actions that create the missing ServiceAccounts, roles and bindings of the CSV's InstallPlan, if
+// the decision reported unmet requirements.
+func repair(f *facts, d decision) []olmcore.Action {
+	account, confirmed := olmcore.AccountOf(f.group)
+	if !d.reports || !confirmed {
+		return nil
+	}
+	var actions []olmcore.Action
+	for _, o := range requirements.heal(f.in, f.report) {
+		deployment.LabelComponents(o, f.csv)
+		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
+			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it is gone",
+		}})
+	}
+	slices.SortFunc(actions, deployment.ByTarget)
+	return actions
+}
+
+// missingPermissions returns the ServiceAccounts, roles and bindings that an InstallPlan creates for the CSV and that
+// do not exist.
 func missingPermissions(in *Input) []olmcore.Object {
 	planned, _ := olmcore.PermissionObjects(in.ClusterServiceVersion) // none for a strategy that is not installed
 	exist := map[olmcore.Key]bool{}
@@ -159,14 +179,15 @@ func missingPermissions(in *Input) []olmcore.Object {
 	return missing
 }
 
+// note adds the keys of objects to a set.
 func note[T olmcore.Object](exist map[olmcore.Key]bool, items []T) {
 	for _, o := range items {
 		exist[olmcore.KeyOf(o)] = true
 	}
 }
 
-// gatherPermissions keeps the bindings of the CSV's ServiceAccounts and the roles that they reference. While something
-// is missing, what the InstallPlan made is looked up by name too.
+// gatherPermissions reads the ServiceAccounts of the CSV, their bindings, and the roles that these reference. Unless
+// the CSV is Succeeded, it also reads the roles and bindings that the InstallPlan created, by name.
 func gatherPermissions(r *read.Reads, in *Input) {
 	c := in.ClusterServiceVersion
 	var accounts []string

@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// services contains what the API server calls of an operator: its webhooks and APIs, and the certificates of the
+// services contains the webhooks and APIs of an operator, which the API server calls, and the certificates of the
 // Deployments that serve them. The zero value is that of an operator that is not called.
 type services struct {
 	isObserved   bool
@@ -42,14 +42,15 @@ func wasCalled(in *Input) bool {
 	return callers > 0 || slices.ContainsFunc(in.CustomResourceDefinitions.Items, converts)
 }
 
-// mayRenewCertificates reports whether the CSV is Pending or Replacing and its Pods may still serve. Without a
-// confirmed OperatorGroup the result is false, because it is unknown which account may write.
+// mayRenewCertificates reports whether the CSV is Pending or Replacing and its Pods may still serve. It is false while
+// the account of the OperatorGroup is not confirmed, because then it is unknown which account may write.
 func mayRenewCertificates(f *facts) bool {
 	isReplacing := f.phase == v1alpha1.CSVPhaseReplacing && f.chain.Successor != nil && !f.chain.Followed
 	_, confirmed := olmcore.AccountOf(f.group)
 	return (f.phase == v1alpha1.CSVPhasePending || isReplacing) && isCalled(f.csv) && f.group != nil && confirmed && specError(f.csv) == ""
 }
 
+// observeServices returns the services of an operator, or the zero value in the phases that do not depend on them.
 func observeServices(f *facts) services {
 	renews := mayRenewCertificates(f)
 	isUsed := isCalled(f.csv) || wasCalled(f.in)
@@ -70,7 +71,7 @@ func observeServices(f *facts) services {
 	return s
 }
 
-// deployments returns the Deployments of the operator, which mount the certificates.
+// deployments returns the Deployments of the operator. They mount the certificates.
 func (f *facts) deployments() deployment.Source {
 	return deployment.Source{Operator: f.operator, Mount: func(name string, spec *appsv1.DeploymentSpec) bool {
 		if !isCalled(f.csv) || !slices.Contains(backend.Names(f.csv), name) {

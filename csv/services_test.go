@@ -145,8 +145,9 @@ var faults = map[string]func(in *csv.Input){
 
 type mutating = admissionregistrationv1.MutatingWebhookConfiguration
 
-// TestWhatIsWrongAroundWhatTheAPIServerCalls says where it leads a CSV that is Succeeded, Failed or Installing.
-func TestWhatIsWrongAroundWhatTheAPIServerCalls(t *testing.T) {
+// TestProblemsOfWebhooksAndAPIServices checks which phase follows from each problem, for a CSV that is Succeeded,
+// Failed, Installing or InstallReady.
+func TestProblemsOfWebhooksAndAPIServices(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	well := calledIn(t, cluster)
 	require.Equal(t, succeeded, well.ClusterServiceVersion.Status.Phase, well.ClusterServiceVersion.Status.Message)
@@ -186,8 +187,8 @@ func spoiled(t *rapid.T, in csv.Input) csv.Input {
 	return in
 }
 
-// TestWhatWasInspectedEarlierChangesNoDecision, whatever it was, and whenever.
-func TestWhatWasInspectedEarlierChangesNoDecision(t *testing.T) {
+// TestInspectedMemoryChangesNoDecision checks that Input.Inspected of any earlier call does not change the decision.
+func TestInspectedMemoryChangesNoDecision(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	well := calledIn(t, cluster)
 	times := []time.Duration{0, time.Second, certificate.Validity - certificate.RenewBefore, certificate.Validity}
@@ -209,8 +210,8 @@ func TestWhatWasInspectedEarlierChangesNoDecision(t *testing.T) {
 	require.NotZero(t, recalled)
 }
 
-// TestTheLawsHoldAroundWhatTheAPIServerCalls with several faults at once, in each phase.
-func TestTheLawsHoldAroundWhatTheAPIServerCalls(t *testing.T) {
+// TestLawsWithProblemsOfWebhooksAndAPIServices checks the laws with several problems at once, in each phase.
+func TestLawsWithProblemsOfWebhooksAndAPIServices(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	well := calledIn(t, cluster)
 	rapid.Check(t, func(t *rapid.T) {
@@ -222,8 +223,9 @@ func TestTheLawsHoldAroundWhatTheAPIServerCalls(t *testing.T) {
 	})
 }
 
-// TestWhatIsDescribedNoMoreGoes from the cluster with the edit of the version.
-func TestWhatIsDescribedNoMoreGoes(t *testing.T) {
+// TestObjectsThatTheSpecNoLongerDescribesAreDeleted checks that an edit of the spec deletes the webhooks and
+// APIServices that it no longer describes.
+func TestObjectsThatTheSpecNoLongerDescribesAreDeleted(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	require.NoError(t, fake.Edit(cluster, "ns", "cool.v1", func(c *v1alpha1.ClusterServiceVersion) {
 		c.Spec.WebhookDefinitions, c.Spec.APIServiceDefinitions.Owned = nil, nil
@@ -241,9 +243,9 @@ func TestWhatIsDescribedNoMoreGoes(t *testing.T) {
 	require.NotContains(t, crd.Annotations, "olmcore/converted-by")
 }
 
-// TestWhateverIsTakenAwayComesBack deletes each object that belongs to the operator: it is mended, and the API server
-// can call the operator again.
-func TestWhateverIsTakenAwayComesBack(t *testing.T) {
+// TestDeletedServingObjectsAreCreatedAgain deletes each object that belongs to the operator. It is created again, and
+// then the API server can call the operator.
+func TestDeletedServingObjectsAreCreatedAgain(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	mended := 0
 	for _, o := range cluster.Objects() {

@@ -16,7 +16,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 )
 
-// first returns the first problem that a check finds in a list; empty when there is none.
+// first returns the first problem that check finds in a list, or an empty string if there is none.
 func first[T any](list []T, check func(i int, item *T) string) string {
 	for i := range list {
 		if problem := check(i, &list[i]); problem != "" {
@@ -26,7 +26,7 @@ func first[T any](list []T, check func(i int, item *T) string) string {
 	return ""
 }
 
-// specError says what in a CSV makes it unusable whatever the cluster offers; empty when nothing does.
+// specError returns why the spec of a CSV is invalid, whatever the cluster contains. It is empty if the spec is valid.
 func specError(c *version) string {
 	spec := &c.Spec.InstallStrategy.StrategySpec
 	noAccount := func(field string) func(int, *v1alpha1.StrategyDeploymentPermissions) string {

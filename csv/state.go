@@ -17,37 +17,37 @@ import (
 )
 
 // Edges returns the graph of the phases, with every edge that Transitions can report. By is the name of a rule, or
-// Cleanup for the edge that begins a deletion. An edge from a phase to itself changes the reason alone. The phase
-// Unknown, and phases that the API does not have, count as none.
+// Cleanup for the edge to Deleting when a deletion begins. An edge from a phase to itself changes only the reason. The
+// phase Unknown, and phases that the API does not have, are treated as the empty phase.
 func Edges() olmcore.Graph[v1alpha1.ClusterServiceVersionPhase] {
 	cleanup := rule{Name: "Cleanup", From: everyPhase, To: deleting}
 	return olmcore.GraphOf(everyPhase, slices.Concat(gates, rules, []rule{cleanup}))
 }
 
-// Assessment is the decision of Reconcile without actions, for command lines, metrics and tests.
+// Assessment is the decision of Reconcile without actions, for example for command lines, metrics and tests.
 type Assessment struct {
-	// Rule is the name of the rule that decided, such as RequirementsNotMet, TooManyOperatorGroups, NotObserved,
+	// Rule is the name of the rule that decided, for example RequirementsNotMet, TooManyOperatorGroups, NotObserved,
 	// Cleanup or Copy.
 	Rule string
-	// Phase, Reason and Message are those of the status that Reconcile would write.
+	// Phase, Reason and Message are the values of the status that Reconcile would write.
 	Phase   v1alpha1.ClusterServiceVersionPhase
 	Reason  v1alpha1.ConditionReason
 	Message string
-	// Requirements contains the requirements, met and unmet. It is nil if the decision did not depend on them.
+	// Requirements contains all requirements, met and unmet. It is nil if the decision does not depend on them.
 	Requirements []v1alpha1.RequirementStatus
-	// Mode, Stage and Pending describe a cleanup: its extent, its current stage, and the number of objects that it
+	// Mode, Stage and Pending describe a cleanup: what it deletes, its current stage, and the number of objects that it
 	// waits for. They are empty unless the CSV is being deleted.
 	Mode    cleanup.Mode
 	Stage   cleanup.Stage
 	Pending int
-	// Diagnostics contains the Diagnostics of Reconcile, and those that Reconcile reports only together with writes,
-	// such as ReasonWebhookRulesKept and ReasonAPIGroupShared.
+	// Diagnostics contains the Diagnostics of Reconcile, and those that Reconcile reports only together with writes, for
+	// example ReasonWebhookRulesKept and ReasonAPIGroupShared.
 	Diagnostics []olmcore.Diagnostic
-	// RequeueAfter is the time to the next deadline. 0 means that no deadline is pending.
+	// RequeueAfter is the time until the next deadline. 0 means that no deadline is pending.
 	RequeueAfter time.Duration
 }
 
-// Assess returns what Reconcile decides, and builds no actions. The error is the *olmcore.InputError of Reconcile.
+// Assess returns the decision of Reconcile without building actions. The error is an *olmcore.InputError.
 func Assess(in Input) (Assessment, error) {
 	if err := in.validate(); err != nil {
 		return Assessment{}, err
@@ -83,8 +83,9 @@ func assessCleanup(in *Input) (Assessment, error) {
 	}, err
 }
 
-// rule is one row of the phase machine. From contains the phases in which the row applies, and To the phases that it
-// leads to: the same phase if the row changes only the reason, and no phase if it changes neither.
+// rule is one row of the phase machine. From contains the phases in which the row applies. To contains the phases that
+// the row can lead to. It contains the same phase if the row changes only the reason, and is empty if the row changes
+// neither.
 type rule = olmcore.Rule[phase, *facts, decision]
 
 // Sets of phases.
@@ -107,7 +108,7 @@ var (
 // ruleNotObserved is the name of the rows that wait for a list that was not read.
 const ruleNotObserved = "NotObserved"
 
-// decide returns the decision of the first row that decides. If none does, the recorded status stays.
+// decide returns the decision of the first row that applies. If none applies, the recorded status stays.
 func decide(f *facts) decision {
 	d, isGate := decideByRow(f)
 	if !isGate {
@@ -135,8 +136,8 @@ func decideByRow(f *facts) (d decision, isGate bool) {
 	return d, isGate
 }
 
-// decision is what should happen to a CSV, before the status is built. It is a value: rows return decisions, and its
-// methods return changed copies. If nothing changes, phase, reason and message are the recorded ones.
+// decision is what should happen to a CSV, before the status is built. Rows return decisions, and methods of a decision
+// return changed copies. If the status does not change, phase, reason and message are the recorded ones.
 type decision struct {
 	rule    string // the name of the row, or a more exact one
 	phase   phase
@@ -147,31 +148,32 @@ type decision struct {
 	diagnostics []olmcore.Diagnostic
 	// requests contains requests for certificates.
 	requests []certificate.Request
-	// requeueAfter is the time until the decision may change without an event. 0: never.
+	// requeueAfter is the time until the decision may change without an event. 0 means never.
 	requeueAfter time.Duration
-	// attempts contains the writes of the installation, for the next call.
+	// attempts contains the writes of the installation, which the next call needs.
 	attempts deployment.Attempts
-	// renewAt is the new status.certsRotateAt, the zero time to clear it. Nil: the recorded one stays.
+	// renewAt is the new status.certsRotateAt. The zero time clears it. Nil keeps the recorded time.
 	renewAt *time.Time
-	// reports: status.requirementStatus gets the report of the facts.
+	// reports means that status.requirementStatus is set to the report of the facts.
 	reports bool
-	// refreshes: the status is written without an entry in its history.
+	// refreshes means that the status is written without an entry in its history.
 	refreshes bool
 }
 
-// requeue returns d with a deadline, unless an earlier one is pending. Every deadline passes here. 0 and below: none.
+// requeue returns d with a deadline, unless an earlier one is pending. All deadlines pass through this function. A
+// value of 0 or less sets none.
 func (d decision) requeue(after time.Duration) decision {
 	d.requeueAfter = olmcore.Nearest(d.requeueAfter, after)
 	return d
 }
 
-// named returns d with the name of a more exact rule than that of the row.
+// named returns d with the name of a rule that is more exact than the name of the row.
 func (d decision) named(rule string) decision {
 	d.rule = rule
 	return d
 }
 
-// write returns d with the actions to run.
+// write returns d with more actions.
 func (d decision) write(actions ...olmcore.Action) decision {
 	d.actions = slices.Concat(d.actions, actions)
 	return d
@@ -183,13 +185,13 @@ func (d decision) diagnose(diagnostics ...olmcore.Diagnostic) decision {
 	return d
 }
 
-// reporting returns d with the report on the requirements.
+// reporting returns d, which also writes the report on the requirements.
 func (d decision) reporting() decision {
 	d.reports = true
 	return d
 }
 
-// and returns d with what keeps the certificates of its operator valid.
+// and returns d with the actions and requests that keep the certificates of the operator valid.
 func (d decision) and(r renewal) decision {
 	d = d.write(r.actions...).diagnose(r.diagnostics...).requeue(r.requeueAfter)
 	d.requests = slices.Concat(d.requests, r.requests)
@@ -202,6 +204,7 @@ func move(to phase, reason v1alpha1.ConditionReason, message string) decision {
 	return decision{phase: to, reason: reason, message: message}
 }
 
+// fail returns a decision that makes the CSV Failed.
 func fail(reason v1alpha1.ConditionReason, message string) decision {
 	return move(v1alpha1.CSVPhaseFailed, reason, message)
 }

@@ -125,9 +125,9 @@ func adoptedWithRules(t *testing.T) (*fake.Cluster, *fake.Driver) {
 	return cluster, driver
 }
 
-// TestWhatOLMInstalledKeepsItsRules checks that a webhook that OLM installed for cluster-scoped objects stays, also
-// when its certificate is renewed, and that it is installed no second time.
-func TestWhatOLMInstalledKeepsItsRules(t *testing.T) {
+// TestWebhookOfOLMKeepsItsRules checks that a webhook that OLM installed for cluster-scoped objects stays, also when
+// its certificate is renewed, and that it is installed no second time.
+func TestWebhookOfOLMKeepsItsRules(t *testing.T) {
 	cluster, driver := adoptedWithRules(t)
 	before := onlyWebhook(t, cluster)
 	require.NoError(t, driver.Settle(t.Context()))

@@ -51,31 +51,32 @@ const (
 	ModeNamespaceGone Mode = "NamespaceGone"
 )
 
-// facts is what an Input says about a deletion. It is made once and only read.
+// facts contains the classified objects of an Input. factsOf fills it once. Afterwards it is read-only.
 type facts struct {
-	*Input
+	in   *Input // as the caller passed it
 	c    *owned.CSV
 	age  time.Duration // since the deletion
 	mode Mode
-	// superseded: a newer version goes on, whatever the mode.
+	// superseded reports whether a newer version replaces this one, whatever the mode.
 	superseded bool
-	// override is the value of AnnotationCleanup, empty for none or an unknown one.
+	// override is the value of AnnotationCleanup. It is empty if there is none, or an unknown one.
 	override string
-	// peers are the other live ClusterServiceVersions that were observed, sorted.
+	// peers contains the other observed ClusterServiceVersions that are neither copies nor being deleted, sorted.
 	peers []*owned.CSV
-	// terminating are the namespaces that are.
+	// terminating contains the names of the Terminating namespaces.
 	terminating map[string]bool
-	// reach is where operands may be deleted.
+	// reach contains the namespaces in which operands may be deleted.
 	reach group.Targets
-	// labelled are the objects whose owner labels name this very ClusterServiceVersion, by the stage in which they go,
-	// empty for never. What another one is the owner of is left behind.
+	// labelled contains the objects whose owner labels name this ClusterServiceVersion, by the stage that deletes them.
+	// The empty stage contains those that are left behind, for example because they have another owner.
 	labelled map[Stage]found
 }
 
+// factsOf returns the facts of an Input.
 func factsOf(in *Input) *facts {
 	c := in.ClusterServiceVersion
 	f := &facts{
-		Input: in, c: c, age: owned.Since(c.DeletionTimestamp, in.Now), superseded: isSuperseded(in),
+		in: in, c: c, age: owned.Since(c.DeletionTimestamp, in.Now), superseded: isSuperseded(in),
 		peers: peersOf(in), terminating: terminatingNamespaces(in), reach: reachOf(in),
 	}
 	f.mode = f.observeMode()

@@ -52,16 +52,16 @@ func findLabelled(f *facts, s Stage) found {
 	switch {
 	case !owned.IsLabelValue(f.c.Name):
 		return found{}
-	case !f.ClusterObjects.Complete:
-		return found{unread: []string{read.OwnedList(f.Unread)}}
+	case !f.in.ClusterObjects.Complete:
+		return found{unread: []string{read.OwnedList(f.in.Unread)}}
 	}
 	all := f.labelled[s]
 	all.targets, all.skipped = slices.SortedFunc(slices.Values(all.targets), compareTargets), slices.Clip(all.skipped)
 	if len(all.targets) > 0 {
 		all.unread = slices.Concat(
-			read.Missing(f.Sharers, "ClusterServiceVersions that need the same objects"),
-			read.Missing(f.InstallPlans, "InstallPlans with the same objects"),
-			read.Missing(f.SharerGroups, "OperatorGroups of these InstallPlans"),
+			read.Missing(f.in.Sharers, "ClusterServiceVersions that need the same objects"),
+			read.Missing(f.in.InstallPlans, "InstallPlans with the same objects"),
+			read.Missing(f.in.SharerGroups, "OperatorGroups of these InstallPlans"),
 		)
 	}
 	if len(all.unread) > 0 {
@@ -74,10 +74,10 @@ func findLabelled(f *facts, s Stage) found {
 // hands them over.
 func (f *facts) observeLabelled() map[Stage]found {
 	sharers := shared.NewIndex(shared.Sources{
-		ClusterServiceVersions: f.Sharers.Items, InstallPlans: f.InstallPlans.Items, OperatorGroups: f.SharerGroups.Items,
+		ClusterServiceVersions: f.in.Sharers.Items, InstallPlans: f.in.InstallPlans.Items, OperatorGroups: f.in.SharerGroups.Items,
 	})
 	labelled := map[Stage]found{}
-	for _, o := range f.ClusterObjects.Items {
+	for _, o := range f.in.ClusterObjects.Items {
 		key := olmcore.KeyOf(o)
 		isOurs := owned.ByIncarnation(f.c).Owns(o.GetLabels()) || f.isLeftToCoOwner(o)
 		if !isOurs || f.isYounger(o) || !countsByLabel(key) {
@@ -111,9 +111,9 @@ func (f *facts) wasLeft(by ...types.NamespacedName) bool {
 	stays := func(v types.NamespacedName) bool {
 		is := func(p *owned.CSV) bool { return p.Name == v.Name && p.Namespace == v.Namespace }
 		return v.Namespace != f.c.Namespace || v.Name == f.c.Name ||
-			slices.ContainsFunc(f.Neighbours.Items, is) || slices.ContainsFunc(f.Peers.Items, is)
+			slices.ContainsFunc(f.in.Neighbours.Items, is) || slices.ContainsFunc(f.in.Peers.Items, is)
 	}
-	return len(by) > 0 && f.Neighbours.Complete && !slices.ContainsFunc(by, stays)
+	return len(by) > 0 && f.in.Neighbours.Complete && !slices.ContainsFunc(by, stays)
 }
 
 // wasLeftByLabel is wasLeft of an object with owner labels.
@@ -129,8 +129,8 @@ func (f *facts) isLeftToCoOwner(o olmcore.Object) bool {
 		return false
 	}
 	owner, _ := olmcore.OwnerOf(o.GetLabels())
-	_, exists := owned.Find(f.Sharers.Items, owner.Namespace, owner.Name)
-	return !exists && !slices.ContainsFunc(f.InstallPlans.Items, func(p *v1alpha1.InstallPlan) bool { return installsOwner(p, o) })
+	_, exists := owned.Find(f.in.Sharers.Items, owner.Namespace, owner.Name)
+	return !exists && !slices.ContainsFunc(f.in.InstallPlans.Items, func(p *v1alpha1.InstallPlan) bool { return installsOwner(p, o) })
 }
 
 // isCoOwned reports whether the owner labels of a cluster-scoped object name another CSV, and its annotations record c.
@@ -216,8 +216,8 @@ func findConversions(f *facts) (all found) {
 	if len(ours) == 0 {
 		return all
 	}
-	all.unread = read.Missing(f.CustomResourceDefinitions, "CustomResourceDefinitions")
-	for _, crd := range f.CustomResourceDefinitions.Items {
+	all.unread = read.Missing(f.in.CustomResourceDefinitions, "CustomResourceDefinitions")
+	for _, crd := range f.in.CustomResourceDefinitions.Items {
 		converts := func(w v1alpha1.WebhookDescription) bool { return slices.Contains(w.ConversionCRDs, crd.Name) }
 		isConvertedBy := func(p *owned.CSV) bool { return slices.ContainsFunc(p.Spec.WebhookDefinitions, converts) }
 		isKeptBy := isConvertedBy
@@ -228,7 +228,7 @@ func findConversions(f *facts) (all found) {
 		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !backend.IsConverted(f.c, crd):
 		case !owned.Converts(f.c, crd) && !f.wasLeft(owned.Converters(crd)...):
 			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook stays: "+notInstalledByThisCSV))
-		case !f.Peers.Complete:
+		case !f.in.Peers.Complete:
 			all.unread = []string{"ClusterServiceVersions of all namespaces"}
 		case !f.hasNeighbour(isKeptBy):
 			all.targets = append(all.targets, target{
@@ -245,10 +245,10 @@ func findConversions(f *facts) (all found) {
 
 func findAPIServices(f *facts) found {
 	all := findLabelled(f, StageAPIServices)
-	if !f.WellKnown.Complete && len(f.c.Spec.APIServiceDefinitions.Owned) > 0 {
+	if !f.in.WellKnown.Complete && len(f.c.Spec.APIServiceDefinitions.Owned) > 0 {
 		all.unread = append(all.unread, "APIServices of the ClusterServiceVersion")
 	}
-	for _, o := range f.WellKnown.Items {
+	for _, o := range f.in.WellKnown.Items {
 		if isAPIServiceOf(f.c, o.GetName()) && olmcore.KeyOf(o).Kind == "APIService" && f.wasLeftByLabel(o) && !f.isYounger(o) {
 			all.targets = append(all.targets, deletionOf(f, o))
 		}
@@ -278,9 +278,9 @@ func findWorkload(f *facts) found {
 	if len(all.targets) == 0 {
 		return all
 	}
-	all.targets, all.unread = nil, append(all.unread, read.Missing(f.Deployments, "Deployments")...)
-	for _, d := range f.Deployments.Items {
-		if !owned.Deployment(f.c, d) || d.DeletionTimestamp != nil && f.Now.Sub(d.DeletionTimestamp.Time) >= drain {
+	all.targets, all.unread = nil, append(all.unread, read.Missing(f.in.Deployments, "Deployments")...)
+	for _, d := range f.in.Deployments.Items {
+		if !owned.Deployment(f.c, d) || d.DeletionTimestamp != nil && f.in.Now.Sub(d.DeletionTimestamp.Time) >= drain {
 			continue
 		}
 		t := deletionOf(f, d)
@@ -296,17 +296,17 @@ func findWorkload(f *facts) found {
 // findRBAC returns the permissions outside the namespace, bindings first.
 func findRBAC(f *facts) found {
 	all := findLabelled(f, StageRBAC)
-	if !f.WellKnown.Complete && len(f.c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) > 0 {
+	if !f.in.WellKnown.Complete && len(f.c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) > 0 {
 		all.unread = append(all.unread, "ClusterRoleBindings and RoleBindings for serving certificates")
 	}
 	var expected []servingBinding
-	if len(f.WellKnown.Items) > 0 {
+	if len(f.in.WellKnown.Items) > 0 {
 		expected = servingBindings(f.c)
 	}
-	for _, o := range f.WellKnown.Items {
+	for _, o := range f.in.WellKnown.Items {
 		i := slices.IndexFunc(expected, func(s servingBinding) bool { return s.key == olmcore.KeyOf(o) })
 		declares := func(p *owned.CSV) bool { return owned.Deployments(p).Has(expected[i].deployment) }
-		if i >= 0 && f.WellKnown.Complete && isServingBinding(f, o) && !f.hasNeighbour(declares) {
+		if i >= 0 && f.in.WellKnown.Complete && isServingBinding(f, o) && !f.hasNeighbour(declares) {
 			all.targets = append(all.targets, deletionOf(f, o))
 		}
 	}
@@ -360,9 +360,9 @@ func isServingBinding(f *facts, o olmcore.Object) bool {
 // write the namespace could hold this one for ever.
 func findOthers(f *facts) found {
 	all := findLabelled(f, StageOthers)
-	all.unread = append(all.unread, read.Missing(f.Copies, "copies of the ClusterServiceVersion")...)
+	all.unread = append(all.unread, read.Missing(f.in.Copies, "copies of the ClusterServiceVersion")...)
 	var copies []target
-	for _, o := range f.Copies.Items {
+	for _, o := range f.in.Copies.Items {
 		switch {
 		case o.DeletionTimestamp != nil || !isCopyOf(o, f.c):
 		case o.CreationTimestamp.After(f.c.DeletionTimestamp.Add(othersHold)):

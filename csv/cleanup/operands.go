@@ -25,11 +25,11 @@ func findOperands(f *facts) (all found) {
 		return all
 	}
 	all.unread = slices.Concat(
-		read.Missing(f.Subscriptions, "Subscriptions"),
-		read.Missing(f.OperatorGroups, "OperatorGroups"),
-		read.Missing(f.Peers, "ClusterServiceVersions of all namespaces"),
-		read.Missing(f.CustomResourceDefinitions, "CustomResourceDefinitions"),
-		read.Missing(f.Deployments, "Deployments"),
+		read.Missing(f.in.Subscriptions, "Subscriptions"),
+		read.Missing(f.in.OperatorGroups, "OperatorGroups"),
+		read.Missing(f.in.Peers, "ClusterServiceVersions of all namespaces"),
+		read.Missing(f.in.CustomResourceDefinitions, "CustomResourceDefinitions"),
+		read.Missing(f.in.Deployments, "Deployments"),
 	)
 	if len(all.unread) > 0 {
 		return all
@@ -41,9 +41,9 @@ func findOperands(f *facts) (all found) {
 	kinds, left := operandKinds(f)
 	all.skipped = left
 	for _, kind := range kinds {
-		answer := f.Operands[kind.GroupKind()]
+		answer := f.in.Operands[kind.GroupKind()]
 		switch {
-		case slices.Contains(f.Refused, kind.GroupKind()):
+		case slices.Contains(f.in.Refused, kind.GroupKind()):
 			all.unread = append(all.unread, kind.GroupKind().String()+" (the controller needs the rights list and delete; the annotation "+AnnotationCleanup+"="+OverrideSkipOperands+" goes on without them)")
 		case !answer.Complete:
 			all.ask = append(all.ask, kind)
@@ -59,14 +59,14 @@ func findOperands(f *facts) (all found) {
 		return all
 	}
 	slices.SortFunc(all.targets, compareByGroup)
-	all.requeue = max(0, f.Config.OperandTimeout-f.age)
+	all.requeue = max(0, f.in.Config.OperandTimeout-f.age)
 	return all
 }
 
 // subscribedBy returns the name of the first live Subscription that has the ClusterServiceVersion installed, empty for
 // none.
 func subscribedBy(f *facts) (name string) {
-	for _, s := range f.Subscriptions.Items {
+	for _, s := range f.in.Subscriptions.Items {
 		if s.DeletionTimestamp == nil && owned.IsInstalledBy(f.c, s) && (name == "" || s.Name < name) {
 			name = s.Name
 		}
@@ -77,7 +77,7 @@ func subscribedBy(f *facts) (name string) {
 func (all *found) addOperand(f *facts, o olmcore.Object) {
 	_, kept := o.GetAnnotations()[AnnotationKeep]
 	live := o.GetDeletionTimestamp() == nil
-	switch timeout := f.Config.OperandTimeout; {
+	switch timeout := f.in.Config.OperandTimeout; {
 	case timeout > 0 && f.age >= timeout:
 		all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "still there when the time for operands was over"))
 	case kept && live:
@@ -93,7 +93,7 @@ func (all *found) addOperand(f *facts, o olmcore.Object) {
 // otherwise leave it Terminating for ever.
 func isOperatorRunning(f *facts) bool {
 	return !slices.Contains(f.c.Finalizers, metav1.FinalizerDeleteDependents) &&
-		slices.ContainsFunc(f.Deployments.Items, func(d *appsv1.Deployment) bool {
+		slices.ContainsFunc(f.in.Deployments.Items, func(d *appsv1.Deployment) bool {
 			return d.DeletionTimestamp == nil && owned.Deployment(f.c, d) && deployment.IsAvailable(d)
 		})
 }
@@ -108,7 +108,7 @@ func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Dia
 		left = append(left, skip(olmcore.RefOf(f.c), "operands stay outside of "+f.reach.String()+": no OperatorGroup of this ClusterServiceVersion selects what its annotation olm.targetNamespaces names"))
 	}
 	for _, name := range names {
-		crd, exists := owned.Find(f.CustomResourceDefinitions.Items, "", name)
+		crd, exists := owned.Find(f.in.CustomResourceDefinitions.Items, "", name)
 		if !exists {
 			continue
 		}

@@ -159,7 +159,7 @@ func hold(f *facts, p progress) Outcome {
 	}
 	if len(out.Actions) > 0 {
 		out.Actions = append(slices.Clone(p.givenUp), out.Actions...)
-		f.LastRun.ConflictsLast(out.Actions)
+		f.in.LastRun.ConflictsLast(out.Actions)
 	}
 	return out
 }
@@ -174,10 +174,10 @@ func report(f *facts, p progress, out *Outcome) {
 	after.Status.Cleanup.PendingDeletion = pendingLists(p.targets)
 	started := len(s.Cleanup.PendingDeletion) > 0
 	if f.superseded {
-		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.Now))
+		after.Status.LastUpdateTime = new(olmcore.Timestamp(f.in.Now))
 	} else {
 		started = s.Reason == v1alpha1.CSVReasonWaitingForCleanupToComplete
-		owned.SetPhase(&after.Status, v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonWaitingForCleanupToComplete, message, f.Now)
+		owned.SetPhase(&after.Status, v1alpha1.CSVPhaseDeleting, v1alpha1.CSVReasonWaitingForCleanupToComplete, message, f.in.Now)
 	}
 	moved := s.Phase != after.Status.Phase || s.Reason != after.Status.Reason
 	isSame := !moved && equality.Semantic.DeepEqual(s.Cleanup, after.Status.Cleanup)
@@ -186,7 +186,7 @@ func report(f *facts, p progress, out *Outcome) {
 	if isSame && (s.Message == after.Status.Message || slices.ContainsFunc(p.targets, func(t target) bool { return t.untried })) {
 		return
 	}
-	if pause := statusPace - owned.Since(s.LastUpdateTime, f.Now); started && s.LastUpdateTime != nil && pause > 0 {
+	if pause := statusPace - owned.Since(s.LastUpdateTime, f.in.Now); started && s.LastUpdateTime != nil && pause > 0 {
 		out.Requeue(pause)
 		return
 	}

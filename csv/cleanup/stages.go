@@ -101,7 +101,7 @@ func (p *progress) holds() bool { return len(p.targets)+len(p.unread)+len(p.ask)
 // progressOf goes through the stages up to the first that holds.
 func progressOf(f *facts, stages []stage) progress {
 	p := progress{stage: StageRelease}
-	p.unread = slices.Concat(read.Missing(f.Namespaces, "Namespaces"), read.Missing(f.Neighbours, "ClusterServiceVersions"))
+	p.unread = slices.Concat(read.Missing(f.in.Namespaces, "Namespaces"), read.Missing(f.in.Neighbours, "ClusterServiceVersions"))
 	for _, s := range stages {
 		if p.holds() {
 			return p
@@ -143,10 +143,10 @@ func (p progress) through(f *facts, s stage) progress {
 
 // judge returns a target with what its last try, or how long it takes, means for it.
 func (l limits) judge(f *facts, t target) target {
-	last, tried := f.LastRun[t.ref.Key()]
+	last, tried := f.in.LastRun[t.ref.Key()]
 	switch {
 	case t.deleted != nil:
-		left := l.terminating - owned.Since(t.deleted, f.Now)
+		left := l.terminating - owned.Since(t.deleted, f.in.Now)
 		if l.terminating > 0 && left <= 0 {
 			t.why, t.leftBehind = "still Terminating", true
 		}
@@ -177,11 +177,11 @@ func (l limits) judge(f *facts, t target) target {
 	default:
 		t.why = "failed: " + last.Message
 	}
-	t.wait = pause - max(0, f.Now.Sub(last.Last))
+	t.wait = pause - max(0, f.in.Now.Sub(last.Last))
 	if limit > 0 {
 		t.leftBehind = last.Last.Sub(last.First) >= limit
 		// After downtime, too, the last try comes when the time is over.
-		t.wait = min(t.wait, limit-f.Now.Sub(last.First))
+		t.wait = min(t.wait, limit-f.in.Now.Sub(last.First))
 	}
 	return t
 }

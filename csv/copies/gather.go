@@ -75,7 +75,9 @@ func (in *Input) readCopies(reads *read.Reads, targets group.Targets) {
 }
 
 // namedIn reads the ClusterServiceVersions of a name in some namespaces, but the original.
-func namedIn(reads *read.Reads, key types.NamespacedName, namespaces []*corev1.Namespace) olmcore.Observed[*v1alpha1.ClusterServiceVersion] {
+func namedIn(
+	reads *read.Reads, key types.NamespacedName, namespaces []*corev1.Namespace,
+) olmcore.Observed[*v1alpha1.ClusterServiceVersion] {
 	names := make([]string, 0, len(namespaces))
 	for _, n := range namespaces {
 		if n.Name != key.Namespace {

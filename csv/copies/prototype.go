@@ -63,7 +63,9 @@ func (p *prototype) compare(have *found) (d differing, differs bool, err error) 
 	content := have.content
 	if !have.slim {
 		if content, err = contentOf(have.ClusterServiceVersion); err != nil {
-			return d, false, &olmcore.InputError{Field: "Copies", Problem: "has " + have.Namespace + "/" + have.Name + ", which cannot be encoded: " + err.Error()}
+			return d, false, &olmcore.InputError{
+				Field: "Copies", Problem: "has " + have.Namespace + "/" + have.Name + ", which cannot be encoded: " + err.Error(),
+			}
 		}
 	}
 	d = differing{have, content.spec == p.content.spec && len(have.OwnerReferences) == 0}

@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	// unreadPace is how often copies are looked at again whose lists were not read.
+	// unreadPace is the time until the next call if a list was not read.
 	unreadPace = 5 * time.Second
-	// eventPace is how often the Event of disabled copies is looked for: an API server drops Events after an hour.
+	// eventPace is how often the Event of disabled copies is checked. An API server deletes Events after an hour.
 	eventPace = time.Hour
-	// takenPace is how often a namespace is looked at again that has something else of the name of a copy.
+	// takenPace is how often a namespace is checked in which another ClusterServiceVersion has the name of a copy.
 	takenPace = time.Minute
-	// maxRefused is how many refused writes are said one by one.
+	// maxRefused is the number of rejected writes that have their own Diagnostic.
 	maxRefused = 5
 )
 
@@ -70,15 +70,15 @@ func decide(in Input) (res olmcore.Result, err error) {
 		res.Actions = append(res.Actions, f.event(&res)...)
 	}
 	slices.SortFunc(res.Actions, deployment.ByTarget)
-	f.LastRun.ConflictsLast(res.Actions)
+	f.in.LastRun.ConflictsLast(res.Actions)
 	f.holdRefused(&res)
 	return res, nil
 }
 
-// holdRefused takes out the writes that the API server refused a short while ago, and says so of some.
+// holdRefused removes the writes that the API server rejected a short time ago, and adds Diagnostics about them.
 func (f *facts) holdRefused(res *olmcore.Result) {
 	more := 0
-	refused.Hold(res, f.LastRun, f.Now, func(verb olmcore.Verb, target olmcore.Ref, message string) {
+	refused.Hold(res, f.in.LastRun, f.in.Now, func(verb olmcore.Verb, target olmcore.Ref, message string) {
 		if more++; more <= maxRefused {
 			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, target, "",
 				"the API server refuses to %s it: %s", verb, message))
@@ -90,39 +90,46 @@ func (f *facts) holdRefused(res *olmcore.Result) {
 	}
 }
 
-// facts are what an Input says.
+// facts contains the classified objects of an Input. factsOf fills it once. Afterwards it is read-only.
 type facts struct {
-	Input
+	in Input // as the caller passed it
+	// ref references the original, also if it does not exist.
 	ref olmcore.Ref
-	// source is the original, nil when there is none, named what has its key.
+	// named is the ClusterServiceVersion with the key. source is the same if it is an original. Both may be nil.
 	source, named *v1alpha1.ClusterServiceVersion
-	// targets are what its operator watches; copiable is false for an original of which no copies are made.
+	// targets contains the namespaces that the operator watches. copiable is false if the original has no copies.
 	targets  group.Targets
 	copiable bool
-	// noted are the targets by its annotation.
-	noted   sets.Set[string]
-	toggle  copied.Toggle
-	leaving sets.Set[string] // namespaces
-	// there are what has its name in other namespaces, sorted by namespace.
+	// noted contains the target namespaces in the annotation of the original.
+	noted sets.Set[string]
+	// toggle is the setting of the OLMConfig that disables copies.
+	toggle copied.Toggle
+	// leaving contains the names of the namespaces that are being deleted.
+	leaving sets.Set[string]
+	// there contains the ClusterServiceVersions with the same name in other namespaces, sorted by namespace.
 	there []found
 }
 
-// found is what a namespace has of the name of the original.
+// found is a ClusterServiceVersion of another namespace that has the name of the original.
 type found struct {
 	*v1alpha1.ClusterServiceVersion
-	// isCopy: it is a copy of the original.
+	// isCopy reports whether it is a copy of the original.
 	isCopy bool
-	// why is for what it goes, zero for one that stays.
+	// why is the cause to delete it, or the zero value if it stays.
 	why olmcore.Cause
-	// content is what a slim copy says that it holds. That of a whole one is looked at when it matters.
+	// content describes the content of a slim copy. The content of a whole copy is only compared when it matters.
 	content content
 	slim    bool
 }
 
+// factsOf returns the facts of an Input.
 func factsOf(in Input) *facts {
-	f := &facts{Input: in, leaving: sets.New[string](), there: make([]found, 0, len(in.Copies.Items))}
+	f := &facts{in: in, leaving: sets.New[string](), there: make([]found, 0, len(in.Copies.Items))}
 	f.named, _ = owned.Find(in.Sources.Items, in.Key.Namespace, in.Key.Name)
-	f.ref = olmcore.Ref{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind, Namespace: in.Key.Namespace, Name: in.Key.Name}
+	f.ref = olmcore.Ref{
+		APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind,
+		Namespace: in.Key.Namespace, Name: in.Key.Name,
+	}
 	if f.named != nil {
 		f.ref = olmcore.RefOf(f.named).Unversioned()
 		if !f.named.IsCopied() {
@@ -154,35 +161,35 @@ func factsOf(in Input) *facts {
 // unread returns the names of the lists that matter and were not read.
 func (f *facts) unread() []string {
 	names := slices.Concat(
-		read.Missing(f.Sources, "ClusterServiceVersions"),
-		read.Missing(f.Copies, "ClusterServiceVersions of other namespaces"),
+		read.Missing(f.in.Sources, "ClusterServiceVersions"),
+		read.Missing(f.in.Copies, "ClusterServiceVersions of other namespaces"),
 	)
 	if f.source == nil {
 		return names
 	}
-	names = append(names, read.Missing(f.OperatorGroups, "OperatorGroups")...)
+	names = append(names, read.Missing(f.in.OperatorGroups, "OperatorGroups")...)
 	if f.copiable {
-		names = append(names, read.Missing(f.Namespaces, "Namespaces")...)
+		names = append(names, read.Missing(f.in.Namespaces, "Namespaces")...)
 	}
 	if f.copiable && f.targets.All() {
-		names = append(names, read.Missing(f.OLMConfigs, "OLMConfigs (whether copies are disabled)")...)
+		names = append(names, read.Missing(f.in.OLMConfigs, "OLMConfigs (whether copies are disabled)")...)
 		if f.isToggled() {
-			names = append(names, read.Missing(f.Events, "Events (whether there is one that says so)")...)
+			names = append(names, read.Missing(f.in.Events, "Events (whether there is one that says so)")...)
 		}
 	}
 	return names
 }
 
-// decided reports whether what shall be is known.
+// decided reports whether all lists were read that the desired copies depend on.
 func (f *facts) decided() bool {
-	return f.copiable && f.OperatorGroups.Complete && f.Namespaces.Complete && (f.OLMConfigs.Complete || !f.targets.All())
+	return f.copiable && f.in.OperatorGroups.Complete && f.in.Namespaces.Complete && (f.in.OLMConfigs.Complete || !f.targets.All())
 }
 
-// lost returns the deletion of what has the key and says of itself that it is a copy, but not of what.
+// lost returns the deletion of a ClusterServiceVersion with the key that is marked as a copy without an original.
 func (f *facts) lost(res *olmcore.Result) []olmcore.Action {
 	c := f.named
 	switch {
-	case c == nil || f.source != nil || c.DeletionTimestamp != nil || copied.Home(c) != f.Key:
+	case c == nil || f.source != nil || c.DeletionTimestamp != nil || copied.Home(c) != f.in.Key:
 		return nil
 	case !v1alpha1.IsCopied(c):
 		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonUnmarked, f.ref, "status.reason",
@@ -194,7 +201,8 @@ func (f *facts) lost(res *olmcore.Result) []olmcore.Action {
 	})}
 }
 
-// unjustified says for what a copy goes, which is nothing for what is none, goes already, or goes with its namespace.
+// unjustified returns the cause to delete a copy. It is the zero value if the copy stays, is no copy, or is already
+// being deleted, alone or with its namespace.
 func (f *facts) unjustified(c *v1alpha1.ClusterServiceVersion, isCopy bool) (why olmcore.Cause) {
 	if !isCopy || c.DeletionTimestamp != nil || f.leaving.Has(c.Namespace) {
 		return why
@@ -207,7 +215,7 @@ func (f *facts) unjustified(c *v1alpha1.ClusterServiceVersion, isCopy bool) (why
 	return why
 }
 
-// deletions are those of copies without a reason to exist.
+// deletions returns the deletions of copies that should not exist.
 func (f *facts) deletions() (actions []olmcore.Action) {
 	for _, c := range f.there {
 		if c.why.Reason != "" {
@@ -217,35 +225,36 @@ func (f *facts) deletions() (actions []olmcore.Action) {
 	return actions
 }
 
-// unjustified is the table of what a copy goes for: whoever adds a reason adds one row. Each says what is wrong.
+// unjustified is the table of reasons to delete a copy. To add a reason, add a row. broken returns a message, or an
+// empty string if the reason does not apply.
 var unjustified = []struct {
 	reason string
 	broken func(f *facts, c *v1alpha1.ClusterServiceVersion) string
 }{
 	{ReasonMarksDisagree, func(f *facts, c *v1alpha1.ClusterServiceVersion) string {
-		if noted := c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey]; noted != f.Key.Namespace {
-			return fmt.Sprintf("label olm.copiedFrom says %s, annotation olm.operatorNamespace %q", f.Key.Namespace, noted)
+		if noted := c.Annotations[operatorsv1.OperatorGroupNamespaceAnnotationKey]; noted != f.in.Key.Namespace {
+			return fmt.Sprintf("label olm.copiedFrom says %s, annotation olm.operatorNamespace %q", f.in.Key.Namespace, noted)
 		}
 		return ""
 	}},
 	{ReasonSourceGone, func(f *facts, _ *v1alpha1.ClusterServiceVersion) string {
 		switch {
 		case f.source == nil:
-			return "ClusterServiceVersion " + f.Key.String() + " does not exist"
+			return "ClusterServiceVersion " + f.in.Key.String() + " does not exist"
 		case f.source.DeletionTimestamp != nil:
-			return "ClusterServiceVersion " + f.Key.String() + " is being deleted"
+			return "ClusterServiceVersion " + f.in.Key.String() + " is being deleted"
 		}
 		return ""
 	}},
 	{ReasonSourceUncopiable, func(f *facts, _ *v1alpha1.ClusterServiceVersion) string {
 		if f.source.IsUncopiable() {
-			return fmt.Sprintf("ClusterServiceVersion %s is %s", f.Key, cmp.Or(string(f.source.Status.Reason), "without a phase"))
+			return fmt.Sprintf("ClusterServiceVersion %s is %s", f.in.Key, cmp.Or(string(f.source.Status.Reason), "without a phase"))
 		}
 		return ""
 	}},
 	{ReasonNotWatched, func(f *facts, c *v1alpha1.ClusterServiceVersion) string {
 		if !f.noted.Has(metav1.NamespaceAll) && !f.noted.Has(c.Namespace) {
-			return "the operator of ClusterServiceVersion " + f.Key.String() + " does not watch the namespace"
+			return "the operator of ClusterServiceVersion " + f.in.Key.String() + " does not watch the namespace"
 		}
 		return ""
 	}},
@@ -257,18 +266,20 @@ var unjustified = []struct {
 	}},
 }
 
-// held are the writes to the namespaces that shall have a copy.
+// held returns the writes to the namespaces that should have a copy.
 func (f *facts) held(res *olmcore.Result) (actions []olmcore.Action, err error) {
-	namespaces := f.toggle.Namespaces(f.Key.Namespace, f.targets, f.Namespaces.Items)
+	namespaces := f.toggle.Namespaces(f.in.Key.Namespace, f.targets, f.in.Namespaces.Items)
 	if len(namespaces) == 0 {
-		return nil, nil // most operators watch their own namespace alone
+		return nil, nil // most operators watch only their own namespace
 	}
 	want, err := prototypeOf(f.source)
 	if err != nil {
 		return nil, &olmcore.InputError{Field: "Sources[0]", Problem: "cannot be encoded: " + err.Error()}
 	}
 	var stale []differing
-	missing := olmcore.Cause{Reason: ReasonCopyMissing, Message: "the operator of ClusterServiceVersion " + f.Key.String() + " watches the namespace"}
+	missing := olmcore.Cause{
+		Reason: ReasonCopyMissing, Message: "the operator of ClusterServiceVersion " + f.in.Key.String() + " watches the namespace",
+	}
 	there := f.there
 	for _, namespace := range namespaces {
 		for len(there) > 0 && there[0].Namespace < namespace {
@@ -281,7 +292,7 @@ func (f *facts) held(res *olmcore.Result) (actions []olmcore.Action, err error) 
 		switch have := &there[0]; {
 		case !have.isCopy:
 			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonNameTaken, f.ref, "",
-				"ClusterServiceVersion %s/%s is no copy of it, so there is none in that namespace", namespace, f.Key.Name))
+				"ClusterServiceVersion %s/%s is no copy of it, so there is none in that namespace", namespace, f.in.Key.Name))
 			res.Requeue(takenPace)
 		case have.DeletionTimestamp == nil && have.why.Reason == "":
 			d, differs, err := want.compare(have)
@@ -296,9 +307,9 @@ func (f *facts) held(res *olmcore.Result) (actions []olmcore.Action, err error) 
 	return append(actions, want.updates(stale)...), nil
 }
 
-// isToggled reports whether the OLMConfig says whether copies are disabled: only then there can be an Event.
+// isToggled reports whether the OLMConfig sets disableCopiedCSVs. Only then an Event can exist.
 func (f *facts) isToggled() bool {
-	config, _ := owned.Find(f.OLMConfigs.Items, "", copied.ConfigName)
+	config, _ := owned.Find(f.in.OLMConfigs.Items, "", copied.ConfigName)
 	return saysWhether(config)
 }
 
@@ -306,17 +317,17 @@ func saysWhether(config *operatorsv1.OLMConfig) bool {
 	return config != nil && config.Spec.Features != nil && config.Spec.Features.DisableCopiedCSVs != nil
 }
 
-// event makes the Event of disabled copies, or removes it.
+// event creates or deletes the Event that reports disabled copies.
 func (f *facts) event(res *olmcore.Result) []olmcore.Action {
-	if !f.targets.All() || !f.isToggled() || !f.Events.Complete {
+	if !f.targets.All() || !f.isToggled() || !f.in.Events.Complete {
 		return nil
 	}
-	have, exists := owned.Find(f.Events.Items, f.Key.Namespace, EventName(f.source))
+	have, exists := owned.Find(f.in.Events.Items, f.in.Key.Namespace, EventName(f.source))
 	switch {
 	case f.toggle.Disabled:
 		res.Requeue(eventPace)
 		if !exists {
-			return []olmcore.Action{olmcore.CreateOf(newEvent(f.source, f.Now), olmcore.Cause{
+			return []olmcore.Action{olmcore.CreateOf(newEvent(f.source, f.in.Now), olmcore.Cause{
 				Reason: ReasonDisabled, Message: "the users of other namespaces do not see the operator",
 			})}
 		}

@@ -82,7 +82,9 @@ func slimOf(c *v1alpha1.ClusterServiceVersion, holds content) *v1alpha1.ClusterS
 
 // untyped is olmcore.ToMap that keeps the strings that it is given.
 func untyped(c *v1alpha1.ClusterServiceVersion) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": string(c.Status.Phase), "reason": string(c.Status.Reason)}}}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"status": map[string]any{"phase": string(c.Status.Phase), "reason": string(c.Status.Reason)},
+	}}
 	u.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.ClusterServiceVersionKind))
 	u.SetName(c.Name)
 	u.SetNamespace(c.Namespace)

@@ -23,7 +23,7 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *v1alpha1.ClusterServiceVersion:
 		if o.IsCopied() {
-			return nil // it counts like none
+			return nil // a copy has no OperatorCondition
 		}
 		key = types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
 	case *operatorsv2.OperatorCondition, *rbacv1.Role, *rbacv1.RoleBinding:

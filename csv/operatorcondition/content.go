@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// content is what is written to the OperatorCondition itself. That is one write: where the spec changes, the status
-// waits for the generation that comes of it.
+// content returns the write to the OperatorCondition itself. There is at most one write: if the spec changes, the
+// status is written by the next call, for the new generation.
 func content(f *facts) part {
 	p := specOf(f)
 	if len(p.actions) == 0 {
@@ -26,25 +26,24 @@ func content(f *facts) part {
 	return p
 }
 
-// statusOf copies what the operator says into the status. Who reads the status knows from its generation that nothing
-// newer was said. Characters of a message that people do not see are escaped.
+// statusOf copies the conditions that the operator reports from the spec to the status. Their observedGeneration shows
+// that they are current. Invisible characters in a message are escaped.
 func statusOf(f *facts) []olmcore.Action {
-	desired := copied(f.condition, f.Now)
+	desired := copied(f.condition, f.in.Now)
 	if equality.Semantic.DeepEqual(desired, f.condition.Status.Conditions) {
 		return nil
 	}
-	after := *f.condition // what a status update does not write is shared with what was observed
+	after := *f.condition // a status update writes nothing else, so the rest is shared with the observed object
 	after.Status.Conditions = desired
 	return []olmcore.Action{olmcore.UpdateStatusOf(f.condition, &after, olmcore.Cause{
 		Reason: ReasonStatusChanged, Message: "status.conditions are not those of the spec",
 	})}
 }
 
-// maxMessage is how many characters the API server takes in the message of a condition.
+// maxMessage is the number of characters that the API server accepts in the message of a condition.
 const maxMessage = 32768
 
-// printed returns a message in which the characters that people do not see are escaped, cut to what the API server
-// takes.
+// printed returns a message with invisible characters escaped, cut to the length that the API server accepts.
 func printed(message string) string {
 	text := printable.Text(message)
 	if utf8.RuneCountInString(text) <= maxMessage {
@@ -53,31 +52,40 @@ func printed(message string) string {
 	return string([]rune(text)[:maxMessage])
 }
 
-// copied returns the conditions of the status with those of the spec among them. Of two of a type the last counts. One
-// that the spec has no more stays: operators of the first version of the API write the status themselves.
+// keepUnescaped returns the recorded message if it differs from the new one only because OLM, which copied it, escapes
+// no characters. Otherwise it returns the new message. No write is needed for the difference.
+func keepUnescaped(recorded, escaped string) string {
+	if printed(recorded) == escaped {
+		return recorded
+	}
+	return escaped
+}
+
+// copied returns the conditions of the status, updated with those of the spec. If the spec contains two conditions of a
+// type, the last one counts. A condition that the spec no longer contains stays, because operators that use the first
+// version of the API write the status themselves.
 func copied(c *operatorsv2.OperatorCondition, now time.Time) []metav1.Condition {
-	said := make(map[string]metav1.Condition, len(c.Spec.Conditions))
+	reported := make(map[string]metav1.Condition, len(c.Spec.Conditions))
 	for _, s := range c.Spec.Conditions {
-		s.ObservedGeneration, s.Message = c.Generation, printed(s.Message)
+		s.ObservedGeneration = c.Generation
 		if s.LastTransitionTime.IsZero() {
 			s.LastTransitionTime = olmcore.Timestamp(now)
 		}
-		said[s.Type] = s
+		reported[s.Type] = s
 	}
 	copies := slices.Clone(c.Status.Conditions)
 	for i := range copies {
-		if s, ok := said[copies[i].Type]; ok {
-			delete(said, s.Type)
+		if s, ok := reported[copies[i].Type]; ok {
+			delete(reported, s.Type)
 			here := copies[i : i+1]
-			if printed(here[0].Message) == s.Message {
-				s.Message = here[0].Message // what OLM copied stays
-			}
+			s.Message = keepUnescaped(here[0].Message, printed(s.Message))
 			meta.SetStatusCondition(&here, s)
 		}
 	}
 	for _, s := range c.Spec.Conditions {
-		if last, ok := said[s.Type]; ok {
-			delete(said, s.Type)
+		if last, ok := reported[s.Type]; ok {
+			delete(reported, s.Type)
+			last.Message = printed(last.Message)
 			copies = append(copies, last)
 		}
 	}

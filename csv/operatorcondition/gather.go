@@ -28,7 +28,7 @@ func Gather(ctx context.Context, r olmcore.Reader, key types.NamespacedName) (In
 		OperatorConditions:     read.Named[*operatorsv2.OperatorCondition](reads, key.Namespace, names),
 	}
 	if len(in.OperatorConditions.Items) == 0 {
-		names = nil // what belongs to it follows it
+		names = nil // a Role or RoleBinding is created after it
 	}
 	in.Roles = read.Named[*rbacv1.Role](reads, key.Namespace, names)
 	in.RoleBindings = read.Named[*rbacv1.RoleBinding](reads, key.Namespace, names)

@@ -44,7 +44,7 @@ const (
 	ReasonInvalidServiceAccount = "InvalidServiceAccount"
 )
 
-// unreadPace is how often a key is looked at again whose lists were not read.
+// unreadPace is the time until the next call if a list was not read.
 const unreadPace = 5 * time.Second
 
 // Reconcile returns the writes for one OperatorCondition:
@@ -67,17 +67,18 @@ func Reconcile(in Input) (Outcome, error) {
 	return olmcore.Checkpointed(in.Now, in.Checkpoint, in.cover, in.validate, func() (olmcore.Result, error) { return decide(in), nil })
 }
 
-// facts is what is known of a key.
+// facts contains the objects of a key. It is read-only once observe has filled it.
 type facts struct {
-	*Input
-	// csv is the ClusterServiceVersion that the OperatorCondition is for, nil for none: it is no copy.
+	in *Input // as the caller passed it
+	// csv is the ClusterServiceVersion of the OperatorCondition. It is nil if none exists, or only a copy.
 	csv *v1alpha1.ClusterServiceVersion
-	// condition is the OperatorCondition, nil for none.
+	// condition is the OperatorCondition. It is nil if none exists.
 	condition *operatorsv2.OperatorCondition
 }
 
+// observe returns the facts of an Input.
 func observe(in *Input) *facts {
-	f := &facts{Input: in}
+	f := &facts{in: in}
 	if c, ok := owned.Find(in.ClusterServiceVersions.Items, in.Key.Namespace, in.Key.Name); ok && !c.IsCopied() {
 		f.csv = c
 	}
@@ -85,13 +86,13 @@ func observe(in *Input) *facts {
 	return f
 }
 
-// part is what one topic asks for and says.
+// part contains the actions and Diagnostics for one part of an OperatorCondition.
 type part struct {
 	actions     []olmcore.Action
 	diagnostics []olmcore.Diagnostic
 }
 
-// parts is the table of what is decided about an OperatorCondition that exists.
+// parts contains the functions that decide about an existing OperatorCondition.
 var parts = [...]func(*facts) part{content, rights, variables}
 
 func decide(in Input) (res olmcore.Result) {
@@ -108,7 +109,7 @@ func decide(in Input) (res olmcore.Result) {
 		res.Actions = []olmcore.Action{f.create()}
 		return res
 	case f.condition == nil || f.condition.DeletionTimestamp != nil:
-		return res // what belongs to it goes with it
+		return res // the garbage collector deletes its dependents
 	}
 	for _, decidePart := range parts {
 		p := decidePart(f)
@@ -118,29 +119,29 @@ func decide(in Input) (res olmcore.Result) {
 	return res
 }
 
-// unread names the lists that were not read and matter.
+// unread returns the names of the lists that matter and were not read.
 func (f *facts) unread() []string {
 	unread := slices.Concat(
-		read.Missing(f.ClusterServiceVersions, "ClusterServiceVersions (accounts and Deployments)"),
-		read.Missing(f.OperatorConditions, "OperatorConditions (everything)"),
+		read.Missing(f.in.ClusterServiceVersions, "ClusterServiceVersions (accounts and Deployments)"),
+		read.Missing(f.in.OperatorConditions, "OperatorConditions (everything)"),
 	)
 	if f.condition == nil {
 		return unread
 	}
 	return slices.Concat(unread,
-		read.Missing(f.Roles, "Roles (the rights of the operator)"),
-		read.Missing(f.RoleBindings, "RoleBindings (the rights of the operator)"),
-		read.Missing(f.Deployments, "Deployments (their variable "+variable+")"),
+		read.Missing(f.in.Roles, "Roles (the rights of the operator)"),
+		read.Missing(f.in.RoleBindings, "RoleBindings (the rights of the operator)"),
+		read.Missing(f.in.Deployments, "Deployments (their variable "+variable+")"),
 	)
 }
 
-// target is what is said something about.
+// target returns the reference for Diagnostics about unread lists.
 func (f *facts) target() olmcore.Ref {
 	if f.condition != nil {
 		return olmcore.RefOf(f.condition)
 	}
 	ref := olmcore.RefOf(&operatorsv2.OperatorCondition{})
-	ref.Namespace, ref.Name = f.Key.Namespace, f.Key.Name
+	ref.Namespace, ref.Name = f.in.Key.Namespace, f.in.Key.Name
 	return ref
 }
 

@@ -16,20 +16,22 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// rights lets the accounts of an operator read and write its OperatorCondition. The Role comes first: a binding to a
-// Role of that name that is another's would hand out what that one allows.
+// rights creates and updates the Role and the RoleBinding that let the ServiceAccounts of an operator read and write
+// its OperatorCondition. The Role comes first, because a binding to a Role of another owner would grant other
+// permissions.
 func rights(f *facts) (p part) {
-	if !f.Roles.Complete || !f.RoleBindings.Complete {
+	if !f.in.Roles.Complete || !f.in.RoleBindings.Complete {
 		return p
 	}
 	desired := f.role()
-	role, exists := owned.Find(f.Roles.Items, f.Key.Namespace, f.Key.Name)
+	role, exists := owned.Find(f.in.Roles.Items, f.in.Key.Namespace, f.in.Key.Name)
 	switch {
 	case !exists:
 		p.actions = append(p.actions, olmcore.CreateOf(desired, f.cause("it has no Role")))
 		return p
 	case !metav1.IsControlledBy(role, f.condition):
-		p.diagnostics = append(p.diagnostics, f.conflict(role, "it is not the Role of OperatorCondition %s, whose operator gets no rights", f.condition.Name))
+		p.diagnostics = append(p.diagnostics, f.conflict(role,
+			"it is not the Role of OperatorCondition %s, whose operator gets no rights", f.condition.Name))
 		p.actions = f.unbind()
 		return p
 	case role.DeletionTimestamp != nil:
@@ -45,9 +47,9 @@ func rights(f *facts) (p part) {
 	return f.bind()
 }
 
-// unbind takes the binding away whose Role became another's.
+// unbind deletes the RoleBinding if its Role belongs to another owner.
 func (f *facts) unbind() []olmcore.Action {
-	binding, bound := owned.Find(f.RoleBindings.Items, f.Key.Namespace, f.Key.Name)
+	binding, bound := owned.Find(f.in.RoleBindings.Items, f.in.Key.Namespace, f.in.Key.Name)
 	if !bound || binding.DeletionTimestamp != nil || !metav1.IsControlledBy(binding, f.condition) {
 		return nil
 	}
@@ -56,15 +58,16 @@ func (f *facts) unbind() []olmcore.Action {
 	})}
 }
 
-// bind gives the Role to the accounts.
+// bind creates and updates the RoleBinding of the Role.
 func (f *facts) bind() (p part) {
 	subjects, unfit := f.subjects()
 	if len(unfit) > 0 {
-		p.diagnostics = append(p.diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonInvalidServiceAccount, olmcore.RefOf(f.condition), "spec.serviceAccounts",
+		p.diagnostics = append(p.diagnostics, olmcore.Diagnose(olmcore.Warning,
+			ReasonInvalidServiceAccount, olmcore.RefOf(f.condition), "spec.serviceAccounts",
 			"%d of the names are none that a ServiceAccount can have, such as %q", len(unfit), unfit[0]))
 	}
 	desired := f.roleBinding(subjects)
-	binding, exists := owned.Find(f.RoleBindings.Items, f.Key.Namespace, f.Key.Name)
+	binding, exists := owned.Find(f.in.RoleBindings.Items, f.in.Key.Namespace, f.in.Key.Name)
 	switch {
 	case !exists:
 		p.actions = append(p.actions, olmcore.CreateOf(desired, f.cause("it has no RoleBinding")))
@@ -72,7 +75,8 @@ func (f *facts) bind() (p part) {
 	case binding.DeletionTimestamp != nil:
 		return p
 	case !metav1.IsControlledBy(binding, f.condition):
-		p.diagnostics = append(p.diagnostics, f.conflict(binding, "it is not the RoleBinding of OperatorCondition %s, whose operator gets no rights", f.condition.Name))
+		p.diagnostics = append(p.diagnostics, f.conflict(binding,
+			"it is not the RoleBinding of OperatorCondition %s, whose operator gets no rights", f.condition.Name))
 		return p
 	case binding.RoleRef != desired.RoleRef: // which cannot be changed
 		p.actions = append(p.actions, olmcore.DeleteOf(binding, f.cause("its RoleBinding is to another role")))
@@ -87,14 +91,14 @@ func (f *facts) bind() (p part) {
 	return p
 }
 
-// bindsSame reports whether two lists of subjects bind the same, in any order and any number. OLM repeats accounts, and
-// leaves out the namespace: that of the binding counts then.
+// bindsSame reports whether two lists contain the same subjects. Order and repetitions do not count, because OLM
+// repeats accounts. A subject without a namespace is in the namespace of the binding.
 func (f *facts) bindsSame(have, want []rbacv1.Subject) bool {
 	set := func(subjects []rbacv1.Subject) sets.Set[rbacv1.Subject] {
 		s := sets.New[rbacv1.Subject]()
 		for _, subject := range subjects {
 			if subject.Kind == rbacv1.ServiceAccountKind {
-				subject.Namespace = cmp.Or(subject.Namespace, f.Key.Namespace)
+				subject.Namespace = cmp.Or(subject.Namespace, f.in.Key.Namespace)
 			}
 			s.Insert(subject)
 		}
@@ -107,10 +111,10 @@ func (f *facts) cause(why string) olmcore.Cause {
 	return olmcore.Cause{Reason: ReasonConditionChanged, Message: "OperatorCondition " + f.condition.Name + ": " + why}
 }
 
-// objectMeta is that of what is made for the OperatorCondition.
+// objectMeta returns the metadata of the Role and the RoleBinding.
 func (f *facts) objectMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: f.Key.Namespace, Name: f.Key.Name, Labels: managed(),
+		Namespace: f.in.Key.Namespace, Name: f.in.Key.Name, Labels: managed(),
 		OwnerReferences: []metav1.OwnerReference{controlledBy(f.condition)},
 	}
 }
@@ -120,8 +124,10 @@ func (f *facts) role() *rbacv1.Role {
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
 		ObjectMeta: f.objectMeta(),
 		Rules: []rbacv1.PolicyRule{{
-			Verbs:     []string{"get", "update", "patch"},
-			APIGroups: []string{operatorsv2.GroupVersion.Group}, Resources: []string{"operatorconditions"}, ResourceNames: []string{f.Key.Name},
+			Verbs:         []string{"get", "update", "patch"},
+			APIGroups:     []string{operatorsv2.GroupVersion.Group},
+			Resources:     []string{"operatorconditions"},
+			ResourceNames: []string{f.in.Key.Name},
 		}},
 	}
 }
@@ -130,20 +136,20 @@ func (f *facts) roleBinding(subjects []rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
 		ObjectMeta: f.objectMeta(),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: f.Key.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: f.in.Key.Name},
 		Subjects:   subjects,
 	}
 }
 
-// subjects are the accounts of the OperatorCondition's namespace that its spec names, and the names that no account can
-// have. One of these would keep all others from their rights, as the API server refuses the whole object.
+// subjects returns the ServiceAccounts in the spec of the OperatorCondition, and the names in it that are invalid.
+// Invalid names are left out, because the API server would reject the whole RoleBinding.
 func (f *facts) subjects() (subjects []rbacv1.Subject, unfit []string) {
 	for _, name := range distinct(f.condition.Spec.ServiceAccounts) {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
 			unfit = append(unfit, name)
 			continue
 		}
-		subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: f.Key.Namespace, Name: name})
+		subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: f.in.Key.Namespace, Name: name})
 	}
 	return subjects, unfit
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// defaultAccount is the one that Pods without an account run as.
+// defaultAccount is the ServiceAccount of Pods that name none.
 const defaultAccount = "default"
 
 // isWanted reports whether there should be an OperatorCondition.
 func (f *facts) isWanted() bool { return f.csv != nil && f.csv.DeletionTimestamp == nil }
 
-// accounts are the ServiceAccounts that an operator runs as.
+// accounts returns the names of the ServiceAccounts that an operator runs as.
 func accounts(c *owned.CSV) (names []string) {
 	strategy := &c.Spec.InstallStrategy.StrategySpec
 	for _, p := range slices.Concat(strategy.ClusterPermissions, strategy.Permissions) {
@@ -38,7 +38,7 @@ func deploymentNames(c *owned.CSV) (names []string) {
 	return distinct(names)
 }
 
-// distinct returns names in their order, each once, without empty ones.
+// distinct returns the names without repetitions and empty names, in the same order.
 func distinct(names []string) (kept []string) {
 	seen := map[string]bool{"": true}
 	for _, name := range names {
@@ -49,10 +49,10 @@ func distinct(names []string) (kept []string) {
 	return kept
 }
 
-// managed is the label of everything that OLM makes.
+// managed returns the label of all objects that OLM creates.
 func managed() map[string]string { return map[string]string{olmcore.LabelManaged: "true"} }
 
-// controlledBy returns the owner reference to the object that another is made for: it is its controller.
+// controlledBy returns an owner reference that makes o the controller.
 func controlledBy(o olmcore.Object) metav1.OwnerReference {
 	ref := olmcore.OwnerReferenceTo(o)
 	ref.Controller = new(true)
@@ -63,7 +63,7 @@ func (f *facts) create() olmcore.Action {
 	condition := &operatorsv2.OperatorCondition{
 		TypeMeta: metav1.TypeMeta{APIVersion: operatorsv2.GroupVersion.String(), Kind: "OperatorCondition"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: f.Key.Namespace, Name: f.Key.Name, Labels: managed(),
+			Namespace: f.in.Key.Namespace, Name: f.in.Key.Name, Labels: managed(),
 			OwnerReferences: []metav1.OwnerReference{controlledBy(f.csv)},
 		},
 		Spec: operatorsv2.OperatorConditionSpec{ServiceAccounts: accounts(f.csv), Deployments: deploymentNames(f.csv)},
@@ -74,7 +74,7 @@ func (f *facts) create() olmcore.Action {
 	})
 }
 
-// specOf lets an OperatorCondition follow its ClusterServiceVersion.
+// specOf updates the spec of the OperatorCondition to match its ClusterServiceVersion.
 func specOf(f *facts) (p part) {
 	if !f.isWanted() {
 		return p
@@ -92,16 +92,16 @@ func specOf(f *facts) (p part) {
 	return p
 }
 
-// isAnothers reports whether an object owns the OperatorCondition with which it goes, and that is not the
-// ClusterServiceVersion. One without an owner is free: whoever reads it asks for the name alone.
+// isAnothers reports whether an object other than the ClusterServiceVersion owns the OperatorCondition. An
+// OperatorCondition without an owner is not another's, because upgrades find it by its name alone.
 func (f *facts) isAnothers() bool {
 	controller := metav1.GetControllerOfNoCopy(f.condition)
 	return controller != nil && controller.UID != f.csv.UID || owned.ByAnother(f.condition.OwnerReferences, f.csv.UID)
 }
 
-// followed returns the OperatorCondition as its ClusterServiceVersion has it, and whether that is a change. Overrides
-// and conditions are others'. A missing label olm.managed, repeated names and their order are no reason to write: OLM
-// leaves out the label and repeats accounts, and each write outdates the conditions of the operator.
+// followed returns the OperatorCondition updated to match its ClusterServiceVersion, and whether that is a change. It
+// does not change overrides and conditions. A missing label olm.managed, repeated names and the order of names are no
+// change: OLM leaves out the label and repeats accounts, and each write outdates the conditions of the operator.
 func (f *facts) followed() (after *operatorsv2.OperatorCondition, changed bool) {
 	owners, disowned := olmcore.AddOwnerReferences(f.condition.OwnerReferences, []metav1.OwnerReference{controlledBy(f.csv)})
 	accounts, deployments := accounts(f.csv), deploymentNames(f.csv)
@@ -116,7 +116,7 @@ func (f *facts) followed() (after *operatorsv2.OperatorCondition, changed bool) 
 	return after, true
 }
 
-// haveSameNames reports whether two lists hold the same names, in any order and any number.
+// haveSameNames reports whether two lists contain the same names. Order and repetitions do not count.
 func haveSameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(distinct(a))), slices.Sorted(slices.Values(distinct(b))))
 }

@@ -15,20 +15,20 @@ import (
 
 const variable = deployment.ConditionVariable
 
-// variables tells the operator's containers the name of its OperatorCondition. Package csv installs Deployments with
-// it; this is for those that lost it. While they are being installed, and where another version takes them over,
-// package csv writes them.
+// variables sets the variable OPERATOR_CONDITION_NAME in containers of the operator that lost it. Package csv installs
+// Deployments with the variable, and writes them while the CSV is not Succeeded.
 func variables(f *facts) (p part) {
 	if f.csv == nil || f.csv.DeletionTimestamp != nil || f.csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
 		return p
 	}
 	listed := sets.New(f.condition.Spec.Deployments...)
-	for _, d := range f.Deployments.Items {
-		if !listed.Has(d.Name) || d.DeletionTimestamp != nil || !owned.Deployment(f.csv, d) || deployment.NamesCondition(&d.Spec.Template.Spec, f.Key.Name) {
+	for _, d := range f.in.Deployments.Items {
+		isOurs := listed.Has(d.Name) && d.DeletionTimestamp == nil && owned.Deployment(f.csv, d)
+		if !isOurs || deployment.NamesCondition(&d.Spec.Template.Spec, f.in.Key.Name) {
 			continue
 		}
 		after := d.DeepCopy()
-		deployment.NameCondition(&after.Spec.Template.Spec, f.Key.Name)
+		deployment.NameCondition(&after.Spec.Template.Spec, f.in.Key.Name)
 		p.actions = append(p.actions, olmcore.UpdateOf(d, after, olmcore.Cause{
 			Reason: ReasonVariableMissing, Message: "not every container of deployment " + d.Name + " has the variable " + variable,
 		}))

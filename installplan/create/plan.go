@@ -63,9 +63,9 @@ func Plan(in Input) (out Outcome, err error) {
 
 // createPlan returns an Outcome that creates the plan, unless it is too large or has to wait.
 func createPlan(r request, out Outcome) Outcome {
-	if problem := r.tooLarge(cmp.Or(r.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
+	if problem := r.tooLarge(cmp.Or(r.in.Config.MaxStatusBytes, installplan.DefaultMaxStatusBytes)); problem != "" {
 		out.Refused = olmcore.Cause{Reason: ReasonPlanTooLarge, Message: problem}
-		out.Diagnostics = append(out.Diagnostics, r.diagnose(nil, olmcore.Error, ReasonPlanTooLarge, "%s", problem))
+		out.Diagnostics = append(out.Diagnostics, r.in.diagnose(nil, olmcore.Error, ReasonPlanTooLarge, "%s", problem))
 		return out
 	}
 	out.Result = r.awaitSets()
@@ -90,7 +90,7 @@ func reusePlan(r request, plan *v1alpha1.InstallPlan, out Outcome) Outcome {
 	switch plan.Status.Phase {
 	case v1alpha1.InstallPlanPhaseComplete:
 	case v1alpha1.InstallPlanPhaseFailed:
-		out.Diagnostics = append(out.Diagnostics, r.diagnose(out.Subscriptions, olmcore.Warning, ReasonPreviousPlanFailed,
+		out.Diagnostics = append(out.Diagnostics, r.in.diagnose(out.Subscriptions, olmcore.Warning, ReasonPreviousPlanFailed,
 			"InstallPlan %s has this content and failed: %s", plan.Name, plan.Status.Message))
 	default:
 		out.Result = r.limitedToOwnersOf(plan).join(plan)
@@ -121,7 +121,7 @@ func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 	case len(awaited) == 0 && !referred:
 		await(ReasonReferencesAwaited, "no Subscription refers to the plan yet")
 	case unstarted >= 0:
-		supersede(&result, earlier[unstarted], plan, r.Now)
+		supersede(&result, earlier[unstarted], plan, r.in.Now)
 	case len(earlier) > 0:
 		await(installplan.ReasonEarlierPlanUnfinished, "%s", relation.Unfinished(earlier))
 	case len(awaited) > 0:
@@ -137,7 +137,7 @@ func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 		status.CatalogSources = catalogsOf(r.steps)
 		cause := olmcore.Cause{Reason: ReasonPlanReady, Message: "every Subscription that it changes refers to it"}
 		result.Actions = append(result.Actions, olmcore.UpdateStatusOf(plan, after, cause))
-		result.Transitions = append(result.Transitions, olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), r.Now))
+		result.Transitions = append(result.Transitions, olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), r.in.Now))
 	}
 	return result
 }
@@ -212,7 +212,7 @@ func (r request) holds(p *v1alpha1.InstallPlan) bool {
 // installed reports whether all versions of a plan exist.
 func (r request) installed(p *v1alpha1.InstallPlan) bool {
 	return !slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(name string) bool {
-		return !slices.ContainsFunc(r.ClusterServiceVersions.Items, func(csv *v1alpha1.ClusterServiceVersion) bool {
+		return !slices.ContainsFunc(r.in.ClusterServiceVersions.Items, func(csv *v1alpha1.ClusterServiceVersion) bool {
 			return csv.Name == name && csv.DeletionTimestamp == nil && !csv.IsCopied()
 		})
 	})
@@ -223,7 +223,7 @@ func (r request) installed(p *v1alpha1.InstallPlan) bool {
 // again after a grace period.
 func (r request) notVisible() (result olmcore.Result) {
 	await := func(since time.Time, target olmcore.Object, format string, args ...any) {
-		left := since.Add(input.VisibilityGrace).Sub(r.Now)
+		left := since.Add(input.VisibilityGrace).Sub(r.in.Now)
 		if left > 0 && result.Empty() {
 			result.Requeue(left)
 			result.Diagnostics = append(result.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonPlanNotVisible, olmcore.RefOf(target), "", format, args...))
@@ -253,11 +253,11 @@ func (r request) awaitSets() (result olmcore.Result) {
 		return result
 	}
 	missing := map[string]bool{}
-	for _, o := range r.Resolution.Operators {
+	for _, o := range r.in.Resolution.Operators {
 		missing[o.Name] = true
 	}
 	for _, p := range r.plans {
-		left := p.CreationTimestamp.Add(relation.OrphanGrace).Sub(r.Now)
+		left := p.CreationTimestamp.Add(relation.OrphanGrace).Sub(r.in.Now)
 		isNew := olmcore.IsSeparatePlan(p) && !relation.Terminal(p) && p.DeletionTimestamp == nil && left > 0
 		if !isNew || !slices.ContainsFunc(p.Spec.ClusterServiceVersionNames, func(name string) bool { return missing[name] }) {
 			continue
@@ -280,7 +280,7 @@ func (r request) newPlan() (result olmcore.Result) {
 	plan := &v1alpha1.InstallPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"}, Annotations: map[string]string{relation.ContentHash: r.hash},
+			Namespace: r.in.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"}, Annotations: map[string]string{relation.ContentHash: r.hash},
 		},
 		Spec:   v1alpha1.InstallPlanSpec{ClusterServiceVersionNames: versionsOf(r.steps), Approval: v1alpha1.ApprovalAutomatic, Approved: true},
 		Status: v1alpha1.InstallPlanStatus{CatalogSources: []string{}},
@@ -292,7 +292,7 @@ func (r request) newPlan() (result olmcore.Result) {
 	if manual := r.manual(); len(manual) > 0 {
 		relation.AskForApproval(plan)
 		if !slices.ContainsFunc(manual, r.changed) {
-			result.Diagnostics = append(result.Diagnostics, r.diagnose(nil, olmcore.Warning, ReasonManualBecauseOf,
+			result.Diagnostics = append(result.Diagnostics, r.in.diagnose(nil, olmcore.Warning, ReasonManualBecauseOf,
 				"the plan needs approval because of Subscription %s", namesOf(manual)))
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // request is the Input with the Subscriptions and plans of its namespace sorted by name, and the content of the plan
 // that it asks for.
 type request struct {
-	Input
+	in Input // as the caller passed it
 	content
 	subscriptions []*v1alpha1.Subscription
 	plans         []*v1alpha1.InstallPlan
@@ -29,7 +29,7 @@ type request struct {
 
 func newRequest(in Input, c content) request {
 	r := request{
-		Input: in, content: c, decisions: map[string]olmcore.SubscriptionDecision{},
+		in: in, content: c, decisions: map[string]olmcore.SubscriptionDecision{},
 		subscriptions: input.ByName(in.Subscriptions.Items), plans: input.ByName(in.InstallPlans.Items),
 	}
 	for _, d := range in.Resolution.Decisions {
@@ -94,7 +94,7 @@ func (r request) changed(s *v1alpha1.Subscription) bool {
 // no Subscription was updated.
 func (r request) wanted() bool {
 	var versions []string
-	for _, o := range r.Resolution.Operators {
+	for _, o := range r.in.Resolution.Operators {
 		versions = append(versions, o.Name)
 	}
 	return slices.ContainsFunc(r.subscriptions, func(s *v1alpha1.Subscription) bool {
@@ -122,7 +122,7 @@ func (r request) waitsWith(s *v1alpha1.Subscription, versions []string, plan typ
 // another set, which follows another plan. The plan may be nil.
 func (r request) stale(plan *v1alpha1.InstallPlan) bool {
 	observed, now := map[string]olmcore.SubscriptionFingerprint{}, map[string]olmcore.SubscriptionFingerprint{}
-	for _, f := range r.Resolution.Observed {
+	for _, f := range r.in.Resolution.Observed {
 		observed[f.Name] = f
 	}
 	for _, s := range r.subscriptions {
@@ -139,7 +139,7 @@ func (r request) stale(plan *v1alpha1.InstallPlan) bool {
 // involves reports whether a Subscription's own operator is in the plan.
 func (r request) involves(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return plan.UID != "" && relation.RefersTo(s, plan) || r.changed(s) ||
-		r.isOwner(s.Name) && slices.ContainsFunc(r.Resolution.Operators, func(o olmcore.Operator) bool {
+		r.isOwner(s.Name) && slices.ContainsFunc(r.in.Resolution.Operators, func(o olmcore.Operator) bool {
 			return slices.Contains(o.For, s.Name) || o.Name == s.Status.CurrentCSV || o.Package != "" && o.Package == relation.PackageOf(s)
 		})
 }
@@ -156,19 +156,19 @@ func (r request) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic)
 			continue
 		}
 		involved = append(involved, s)
-		if _, err := olmcore.ComponentLabelKey(relation.PackageOf(s), r.Namespace); err != nil {
-			found = append(found, r.diagnose([]string{s.Name}, olmcore.Warning, ReasonLabelImpossible, "Subscription %s: %s", s.Name, err))
+		if _, err := olmcore.ComponentLabelKey(relation.PackageOf(s), r.in.Namespace); err != nil {
+			found = append(found, r.in.diagnose([]string{s.Name}, olmcore.Warning, ReasonLabelImpossible, "Subscription %s: %s", s.Name, err))
 		}
 	}
 	var packages []string
-	for _, o := range r.Resolution.Operators {
+	for _, o := range r.in.Resolution.Operators {
 		packages = append(packages, o.Package)
 	}
 	relation.Relate(plan, owners, involved, packages...)
 	if r.owners != nil && relation.Untouched(plan) && !(plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved) {
 		plan.Annotations, _ = olmcore.MergeLabels(plan.Annotations, map[string]string{olmcore.AnnotationSeparatePlan: "true"})
 	}
-	if !r.Config.DisableFinalizer {
+	if !r.in.Config.DisableFinalizer {
 		relation.AddFinalizer(plan)
 	}
 	return found

@@ -69,7 +69,7 @@ func auditOwner(n namespace, p *v1alpha1.InstallPlan, s *v1alpha1.Subscription, 
 		return
 	}
 	generated := s.Annotations[relation.GeneratedBy] == p.Name
-	young := generated && n.Now.Before(s.CreationTimestamp.Add(input.VisibilityGrace))
+	young := generated && n.in.Now.Before(s.CreationTimestamp.Add(input.VisibilityGrace))
 	switch {
 	case olmcore.OwnedBy(p, s.UID):
 	case young: // it is made an owner as a matter of course
@@ -106,7 +106,7 @@ func auditSubscription(n namespace, s *v1alpha1.Subscription, f *findings) {
 		p, current := n.plan(ref.Name), s.Status.CurrentCSV
 		switch {
 		case p == nil || !relation.RefersTo(s, p):
-			if left := s.Status.LastUpdated.Add(relation.OrphanGrace).Sub(n.Now); left > 0 {
+			if left := s.Status.LastUpdated.Add(relation.OrphanGrace).Sub(n.in.Now); left > 0 {
 				f.Requeue(left)
 			} else {
 				f.warn(ReasonPlanReferenceDangling, s, "InstallPlan %s does not exist", ref.Name)
@@ -120,7 +120,7 @@ func auditSubscription(n namespace, s *v1alpha1.Subscription, f *findings) {
 	if !marked || s.UID == "" || n.plan(by) != nil {
 		return
 	}
-	if left := s.CreationTimestamp.Add(relation.OrphanGrace).Sub(n.Now); left > 0 {
+	if left := s.CreationTimestamp.Add(relation.OrphanGrace).Sub(n.in.Now); left > 0 {
 		f.Requeue(left)
 		return
 	}

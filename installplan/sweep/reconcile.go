@@ -93,9 +93,9 @@ func sayUnread(in Input, f *findings) {
 	}
 }
 
-// namespace is the Input in an order that finds things.
+// namespace is the Input with indexes of its objects. newNamespace fills it once.
 type namespace struct {
-	Input
+	in Input // as the caller passed it
 	// subscriptions and plans are sorted by name.
 	subscriptions []*v1alpha1.Subscription
 	plans         []plan
@@ -112,7 +112,7 @@ type plan struct {
 
 func newNamespace(in Input) namespace {
 	n := namespace{
-		Input: in, subscriptions: input.ByName(in.Subscriptions.Items), plans: make([]plan, 0, len(in.InstallPlans.Items)),
+		in: in, subscriptions: input.ByName(in.Subscriptions.Items), plans: make([]plan, 0, len(in.InstallPlans.Items)),
 		byLabel: map[string][]*v1alpha1.Subscription{}, steps: make(map[types.UID]StepObjects, len(in.Steps)),
 	}
 	ties := relation.NewTies(n.subscriptions)
@@ -147,7 +147,7 @@ const (
 
 // deleteOld deletes plans that are not needed, the oldest first, and returns their UIDs.
 func deleteOld(n namespace, f *findings) (gone map[types.UID]bool) {
-	keep := cmp.Or(n.Config.MaxInstallPlans, installplan.DefaultMaxInstallPlans)
+	keep := cmp.Or(n.in.Config.MaxInstallPlans, installplan.DefaultMaxInstallPlans)
 	plans := slices.Clone(n.plans)
 	slices.SortStableFunc(plans, func(a, b plan) int {
 		return cmp.Or(cmp.Compare(a.Spec.Generation, b.Spec.Generation), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
@@ -179,7 +179,7 @@ func deleteOld(n namespace, f *findings) (gone map[types.UID]bool) {
 		f.Actions = append(f.Actions, olmcore.DeleteOf(p, cause))
 	}
 	if active > keep {
-		f.warn(ReasonTooManyActivePlans, n.object(), "%d InstallPlans of namespace %s wait or run", active, n.Namespace)
+		f.warn(ReasonTooManyActivePlans, n.in.object(), "%d InstallPlans of namespace %s wait or run", active, n.in.Namespace)
 	}
 	return gone
 }
@@ -188,7 +188,7 @@ func deleteOld(n namespace, f *findings) (gone map[types.UID]bool) {
 // a Subscription refers to is kept: without it the Subscription would resolve again, beside the plan that may have its
 // version.
 func isOrphan(n namespace, p plan, f *findings) bool {
-	if left := p.CreationTimestamp.Add(relation.OrphanGrace).Sub(n.Now); left > 0 {
+	if left := p.CreationTimestamp.Add(relation.OrphanGrace).Sub(n.in.Now); left > 0 {
 		f.Requeue(left)
 		return false
 	}

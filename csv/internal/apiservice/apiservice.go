@@ -120,7 +120,8 @@ func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 	case len(validation.IsDNS1035Label(d.Version)) > 0:
 		return fmt.Sprintf("%s: version %q is not a DNS label", field, d.Version)
 	case len(d.GetName()) > validation.DNS1123SubdomainMaxLength:
-		return fmt.Sprintf("%s: the name of the APIService has %d characters; at most %d are possible", field, len(d.GetName()), validation.DNS1123SubdomainMaxLength)
+		return fmt.Sprintf("%s: the name of the APIService has %d characters; at most %d are possible",
+			field, len(d.GetName()), validation.DNS1123SubdomainMaxLength)
 	case d.Name != "" && len(validation.IsDNS1123Subdomain(d.Name)) > 0:
 		return fmt.Sprintf("%s: name %q is not that of a resource", field, d.Name)
 	case d.ContainerPort < 0 || d.ContainerPort > 65535:
@@ -148,7 +149,8 @@ func (s Source) isAdoptable(service *apiregistrationv1.APIService) bool {
 		return owner.Name == s.CSV.Spec.Replaces
 	}
 	return !current.IsCopied() &&
-		(owner.Name == s.CSV.Spec.Replaces || current.Status.Phase == v1alpha1.CSVPhaseReplacing || current.Status.Phase == v1alpha1.CSVPhaseDeleting)
+		(owner.Name == s.CSV.Spec.Replaces ||
+			current.Status.Phase == v1alpha1.CSVPhaseReplacing || current.Status.Phase == v1alpha1.CSVPhaseDeleting)
 }
 
 // Conflict returns a message about an owned APIService that exists and may not be taken over, or an empty string if
@@ -163,7 +165,8 @@ func (s Source) Conflict() string {
 		case !ok:
 			return fmt.Sprintf("APIService %s exists and is not managed by an operator", a.name)
 		case owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == s.CSV.Namespace && !s.hasNeighbour(owner.Name):
-			return fmt.Sprintf("APIService %s was left behind by ClusterServiceVersion %s/%s, which does not exist", a.name, owner.Namespace, owner.Name)
+			return fmt.Sprintf("APIService %s was left behind by ClusterServiceVersion %s/%s, which does not exist",
+				a.name, owner.Namespace, owner.Name)
 		}
 		return fmt.Sprintf("APIService %s belongs to %s %s/%s", a.name, owner.Kind, owner.Namespace, owner.Name)
 	}

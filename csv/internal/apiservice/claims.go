@@ -21,26 +21,26 @@ import (
 // PackageGroup is the API group of OLM's package server. It is reserved, as is every other API group of OLM.
 const PackageGroup = "packages." + v1alpha1.GroupName
 
-// claims are the questions about who else has a claim to the API groups of a CSV.
-type claims struct{ Source }
+// claims answers who else has a claim to the API groups of a CSV.
+type claims struct{ source Source }
 
 // NeedsClaims reports whether an owned APIService is new. Then the other objects of its API group decide whether it may
 // be created.
 func NeedsClaims(s Source) bool {
-	c := claims{s}
-	return slices.ContainsFunc(c.apis(), func(a *api) bool { return !c.isHeld(a) })
+	c := claims{source: s}
+	return slices.ContainsFunc(c.source.apis(), func(a *api) bool { return !c.isHeld(a) })
 }
 
 // isHeld reports whether the APIService exists and is this CSV's, or passes to it from the version that it replaces.
 // Its owner labels are the proof: no tenant writes them. What is held stays, whatever else exists in its group.
-func (s claims) isHeld(a *api) bool { return a.live != nil && s.isAdoptable(a.live) }
+func (s claims) isHeld(a *api) bool { return a.live != nil && s.source.isAdoptable(a.live) }
 
 // Refusal explains why a new APIService must not be created, and how a cluster administrator can allow it. It is empty
 // if all may be created.
 //
 // Differs: OLM creates an APIService in any API group.
 func Refusal(s Source) string {
-	c := claims{s}
+	c := claims{source: s}
 	for _, a := range s.apis() {
 		if c.isHeld(a) {
 			continue
@@ -55,7 +55,7 @@ func Refusal(s Source) string {
 // Shared returns a message for each existing APIService of this CSV that would not be created today. The message
 // explains why.
 func Shared(s Source) []string {
-	c := claims{s}
+	c := claims{source: s}
 	var shared []string
 	for _, a := range s.apis() {
 		if !c.isHeld(a) {
@@ -77,7 +77,7 @@ func (s claims) refused(a *api) (why, allow string) {
 	if len(obstacles) == 0 {
 		return "", ""
 	}
-	return obstacles[0].Reason, apigroup.Advice(s.CSV.Namespace, obstacles)
+	return obstacles[0].Reason, apigroup.Advice(s.source.CSV.Namespace, obstacles)
 }
 
 // reserved refuses the groups below OLM's own: clients such as kubectl and consoles believe what they serve. The group
@@ -88,20 +88,20 @@ func (s claims) reserved(a *api) (why, allow string) {
 		return "", ""
 	case a.group != PackageGroup:
 		return fmt.Sprintf("API group %s is reserved for OLM", a.group), "Use another group."
-	case slices.Contains(s.PackageServerNamespaces, s.CSV.Namespace):
+	case slices.Contains(s.source.PackageServerNamespaces, s.source.CSV.Namespace):
 		return "", ""
 	}
 	return fmt.Sprintf("API group %s is reserved for the package server of OLM", a.group),
-		fmt.Sprintf("To allow it, add namespace %s to csv.packageServerNamespaces in the configuration.", s.CSV.Namespace)
+		fmt.Sprintf("To allow it, add namespace %s to csv.packageServerNamespaces in the configuration.", s.source.CSV.Namespace)
 }
 
 // obstacles returns what an administrator has to share first, CustomResourceDefinitions before APIServices.
 func (s claims) obstacles(a *api) []apigroup.Obstacle {
 	var found []apigroup.Obstacle
-	isServed := slices.ContainsFunc(s.APIServices, func(other *apiregistrationv1.APIService) bool {
-		return apigroup.Contains(a.group, other) && s.isAdoptable(other)
+	isServed := slices.ContainsFunc(s.source.APIServices, func(other *apiregistrationv1.APIService) bool {
+		return apigroup.Contains(a.group, other) && s.source.isAdoptable(other)
 	})
-	for _, crd := range s.Definitions {
+	for _, crd := range s.source.Definitions {
 		if crd.Spec.Group != a.group {
 			continue
 		}
@@ -109,14 +109,14 @@ func (s claims) obstacles(a *api) []apigroup.Obstacle {
 			found = append(found, apigroup.Obstacle{Object: crd, Resource: "customresourcedefinition", Reason: why})
 		}
 	}
-	for _, other := range s.APIServices {
+	for _, other := range s.source.APIServices {
 		if !apigroup.Contains(a.group, other) || other.Name == a.name || apigroup.FollowsDefinitions(other) || s.isOfChain(other) {
 			continue
 		}
 		why := fmt.Sprintf("APIService %s of the same group is not one of this operator", other.Name)
 		found = append(found, apigroup.Obstacle{Object: other, Resource: "apiservice", Reason: why})
 	}
-	found = slices.DeleteFunc(found, func(o apigroup.Obstacle) bool { return apigroup.IsSharedWith(o.Object, s.CSV.Namespace) })
+	found = slices.DeleteFunc(found, func(o apigroup.Obstacle) bool { return apigroup.IsSharedWith(o.Object, s.source.CSV.Namespace) })
 	slices.SortFunc(found, func(x, y apigroup.Obstacle) int {
 		return cmp.Or(-strings.Compare(x.Resource, y.Resource), strings.Compare(x.Object.GetName(), y.Object.GetName()))
 	})
@@ -125,17 +125,17 @@ func (s claims) obstacles(a *api) []apigroup.Obstacle {
 
 // isOfChain reports whether an APIService belongs to this CSV or to another version of its upgrade chain.
 func (s claims) isOfChain(service *apiregistrationv1.APIService) bool {
-	if s.isAdoptable(service) {
+	if s.source.isAdoptable(service) {
 		return true
 	}
 	owner, ok := olmcore.OwnerOf(service.Labels)
-	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == s.CSV.Namespace && s.isRelative(owner.Name)
+	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == s.source.CSV.Namespace && s.isRelative(owner.Name)
 }
 
 // isRelative reports whether a name is that of a version of the same upgrade chain that exists.
 func (s claims) isRelative(name string) bool {
-	other, exists := owned.Find(s.Neighbours, s.CSV.Namespace, name)
-	return exists && !other.IsCopied() && s.Relatives.Has(other)
+	other, exists := owned.Find(s.source.Neighbours, s.source.CSV.Namespace, name)
+	return exists && !other.IsCopied() && s.source.Relatives.Has(other)
 }
 
 // ownedElsewhere explains why a CustomResourceDefinition is not this CSV's alone; it is empty if it is. What a CSV
@@ -144,13 +144,13 @@ func (s claims) isRelative(name string) bool {
 // recorded for others too is therefore enough only if the CSV serves the group already, or if its namespace was the
 // first.
 func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, isServed bool) string {
-	if !s.brought(s.CSV, crd) && !s.brought(s.predecessor(), crd) {
+	if !s.brought(s.source.CSV, crd) && !s.brought(s.predecessor(), crd) {
 		return fmt.Sprintf("CustomResourceDefinition %s of the same group did not come with this operator", crd.Name)
 	}
 	if isServed {
 		return ""
 	}
-	other := owned.ConflictingOwner(crd, s.CSV.Namespace, s.IsConfined)
+	other := owned.ConflictingOwner(crd, s.source.CSV.Namespace, s.source.IsConfined)
 	if other.Name == "" {
 		other = s.neighbourOf(crd)
 	}
@@ -164,7 +164,8 @@ func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, is
 // with too, the zero value for none.
 func (s claims) neighbourOf(crd *apiextensionsv1.CustomResourceDefinition) (other types.NamespacedName) {
 	for _, key := range owned.Alongside(crd) {
-		isAnother := key.Namespace == s.CSV.Namespace && key.Name != s.CSV.Name && !s.isRelative(key.Name) && s.hasNeighbour(key.Name)
+		isAnother := key.Namespace == s.source.CSV.Namespace && key.Name != s.source.CSV.Name &&
+			!s.isRelative(key.Name) && s.source.hasNeighbour(key.Name)
 		if isAnother && (other.Name == "" || key.Name < other.Name) {
 			other = key
 		}
@@ -179,7 +180,7 @@ func (s claims) brought(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinit
 
 // predecessor returns the version that the CSV replaces, nil if none of its namespace has that name.
 func (s claims) predecessor() *owned.CSV {
-	p, exists := owned.Find(s.Neighbours, s.CSV.Namespace, s.CSV.Spec.Replaces)
+	p, exists := owned.Find(s.source.Neighbours, s.source.CSV.Namespace, s.source.CSV.Spec.Replaces)
 	if !exists || p.IsCopied() {
 		return nil
 	}

@@ -160,11 +160,14 @@ func UpdateBundles(s Source) (actions []olmcore.Action) {
 func (s Source) removals() []olmcore.Action {
 	var actions []olmcore.Action
 	for _, service := range s.APIServices {
-		described := slices.ContainsFunc(s.CSV.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == service.Name })
+		isDescription := func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == service.Name }
+		described := slices.ContainsFunc(s.CSV.Spec.APIServiceDefinitions.Owned, isDescription)
 		if described || service.DeletionTimestamp != nil || !owned.ByIncarnation(s.CSV).Owns(service.Labels) {
 			continue
 		}
-		remove := olmcore.DeleteOf(service, olmcore.Cause{Reason: ReasonNotOwned, Message: "the spec has no APIService " + service.Name + " any more"})
+		remove := olmcore.DeleteOf(service, olmcore.Cause{
+			Reason: ReasonNotOwned, Message: "the spec has no APIService " + service.Name + " any more",
+		})
 		remove.As = s.Account
 		actions = append(actions, remove)
 	}

@@ -148,7 +148,7 @@ func (p Plan) Trust(deployment string, have []byte) []byte {
 	if want, known := r.wanted[string(have)]; known {
 		return want
 	}
-	return r.bundle(have, r.Now)
+	return r.bundle(have, r.source.Now)
 }
 
 // Ready reports whether a Deployment has a certificate.
@@ -163,31 +163,33 @@ func (p Plan) Hash(deployment string) string {
 	return ""
 }
 
-// rotation is what is known of the certificate of one Deployment.
+// rotation contains the facts about the certificate of one Deployment. rotationOf fills it once.
 type rotation struct {
-	*Source
+	source *Source // as the caller passed it
 	record
 	deployment string
 	hosts      []string
 	secret     *corev1.Secret     // nil: there is none
 	live       *appsv1.Deployment // nil: there is none
-	// health is that of the current certificate, nextHealth that of the next.
+	// health is the health of the current certificate, and nextHealth that of the next.
 	health, nextHealth certificate.Health
-	// issued is what was issued for the Deployment and is good, else there is a problem with what was, if anything.
+	// issued is the valid certificate that was issued for the Deployment, if isIssued is true. Otherwise issueProblem
+	// explains why the issued certificate is invalid. It is empty if none was issued.
 	issued       certificate.Certificate
 	isIssued     bool
 	issueProblem string
-	// clients are the bundles, each once, of those that exist and trust anything; missing: one does not exist that
-	// shall.
+	// clients contains the distinct caBundles of existing clients that are not empty. missing reports whether a desired
+	// client does not exist.
 	clients []certificate.Bundle
 	missing bool
-	// wanted is what clients shall trust, by what they trust now.
+	// wanted contains the desired caBundle of clients, by their current caBundle.
 	wanted map[string][]byte
 }
 
+// rotationOf returns the facts about the certificate of a Deployment.
 func (s *Source) rotationOf(deployment string) *rotation {
 	service := ServiceName(deployment)
-	r := &rotation{Source: s, deployment: deployment, hosts: certificate.Hosts(service, s.CSV.Namespace)}
+	r := &rotation{source: s, deployment: deployment, hosts: certificate.Hosts(service, s.CSV.Namespace)}
 	r.secret, _ = owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, CertificateName(deployment))
 	r.live, _ = owned.Find(s.Deployments, s.CSV.Namespace, deployment)
 	r.record = recordOf(r.secret, s.Memory)
@@ -217,18 +219,19 @@ func (r *rotation) request() (request certificate.Request, needed bool) {
 		return certificate.Request{}, false
 	}
 	return certificate.Request{
-		Deployment: r.deployment, Namespace: r.CSV.Namespace, Service: ServiceName(r.deployment), Hosts: r.hosts,
-		NotBefore: r.Now.Add(-certificate.Backdated), NotAfter: r.Now.Add(certificate.Validity), Owner: olmcore.OwnerReferenceTo(r.CSV),
+		Deployment: r.deployment, Namespace: r.source.CSV.Namespace, Service: ServiceName(r.deployment), Hosts: r.hosts,
+		NotBefore: r.source.Now.Add(-certificate.Backdated), NotAfter: r.source.Now.Add(certificate.Validity),
+		Owner: olmcore.OwnerReferenceTo(r.source.CSV),
 	}, true
 }
 
 // waits returns how long the next certificate has to wait for the caches of API servers; 0 when it does not, or not
 // only.
 func (r *rotation) waits() time.Duration {
-	if !r.serves() || r.trustedSince.IsZero() || r.trustedSince.After(r.Now) || r.nextHealth.Problem != "" || !r.mayFollow() {
+	if !r.serves() || r.trustedSince.IsZero() || r.trustedSince.After(r.source.Now) || r.nextHealth.Problem != "" || !r.mayFollow() {
 		return 0
 	}
-	return max(0, r.trustedSince.Add(TrustGrace).Sub(r.Now))
+	return max(0, r.trustedSince.Add(TrustGrace).Sub(r.source.Now))
 }
 
 // renew says why the certificate must be replaced, or that it is being replaced; empty when all is well.
@@ -269,14 +272,14 @@ func (r *rotation) holder() *owned.CSV {
 		return nil
 	}
 	isNamed := func(deployment string) bool { return CertificateName(deployment) == r.secret.Name }
-	i := slices.IndexFunc(r.Neighbours, func(other *owned.CSV) bool {
-		return olmcore.OwnedBy(r.secret, other.UID) && chain.IsNeighbour(r.CSV, other) && other.DeletionTimestamp == nil &&
-			!r.Relatives.Has(other) && slices.ContainsFunc(Names(other), isNamed)
+	i := slices.IndexFunc(r.source.Neighbours, func(other *owned.CSV) bool {
+		return olmcore.OwnedBy(r.secret, other.UID) && chain.IsNeighbour(r.source.CSV, other) && other.DeletionTimestamp == nil &&
+			!r.source.Relatives.Has(other) && slices.ContainsFunc(Names(other), isNamed)
 	})
 	if i < 0 {
 		return nil
 	}
-	return r.Neighbours[i]
+	return r.source.Neighbours[i]
 }
 
 // trusted are all authorities that clients trust and that have not expired.
@@ -284,7 +287,7 @@ func (r *rotation) trusted() (all certificate.Bundle) {
 	for _, c := range r.clients {
 		all = all.With(c)
 	}
-	return all.Without(func(a certificate.Authority) bool { return a.HasExpired(r.Now) })
+	return all.Without(func(a certificate.Authority) bool { return a.HasExpired(r.source.Now) })
 }
 
 // mayFollow reports whether Pods may serve with the next certificate: all clients trust it. One that does not exist may
@@ -297,7 +300,11 @@ func (r *rotation) mayFollow() bool {
 
 // serves reports whether Pods may run that mount the certificate, also where the annotation of their template was lost.
 func (r *rotation) serves() bool {
-	return r.live != nil && (r.live.Spec.Template.Annotations[annotationCAHash] != "" || hasVolume(&r.live.Spec.Template.Spec, CertificateName(r.deployment)))
+	if r.live == nil {
+		return false
+	}
+	template := &r.live.Spec.Template
+	return template.Annotations[annotationCAHash] != "" || hasVolume(&template.Spec, CertificateName(r.deployment))
 }
 
 // isRolledOut reports whether all Pods serve with the current certificate.
@@ -316,15 +323,17 @@ func (r *rotation) mayMakeClients() bool {
 	return r.isOwned() && r.health.Valid && (!r.unknown || r.isRolledOut())
 }
 
-func (r *rotation) isOwned() bool { return r.secret != nil && olmcore.OwnedBy(r.secret, r.CSV.UID) }
+func (r *rotation) isOwned() bool {
+	return r.secret != nil && olmcore.OwnedBy(r.secret, r.source.CSV.UID)
+}
 
 // inspectIssued returns what was issued for the Deployment, and what is wrong with it.
 func (r *rotation) inspectIssued() (c certificate.Certificate, problem string, ok bool) {
-	for _, i := range r.Issued {
+	for _, i := range r.source.Issued {
 		if i.Deployment != r.deployment {
 			continue
 		}
-		if problem = r.Memory.Inspect(i.Certificate, r.hosts, r.Now).Problem; problem == "" {
+		if problem = r.source.Memory.Inspect(i.Certificate, r.hosts, r.source.Now).Problem; problem == "" {
 			return i.Certificate, "", true
 		}
 		problem = fmt.Sprintf("the certificate that was issued for deployment %s is not good: %s", r.deployment, problem)
@@ -372,9 +381,9 @@ const TrustGrace = cacheGrace + olmcore.ClockTolerance + time.Second
 func (r *rotation) follow() (after record, why string) {
 	why = "all clients trust the next certificate of deployment " + r.deployment
 	switch since := r.trustedSince; {
-	case r.serves() && (since.IsZero() || since.After(r.Now)):
+	case r.serves() && (since.IsZero() || since.After(r.source.Now)):
 		after = r.record
-		after.trustedSince = r.Now.Truncate(time.Second)
+		after.trustedSince = r.source.Now.Truncate(time.Second)
 		return after, why + " from now on"
 	case r.waits() > 0:
 		return r.record, ""
@@ -396,13 +405,13 @@ func (r *rotation) install() olmcore.Action {
 			return nil
 		}
 		o := &corev1.Secret{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: r.meta(CertificateName(r.deployment)),
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: r.source.meta(CertificateName(r.deployment)),
 			Type: corev1.SecretTypeTLS,
 		}
 		after.writeTo(o)
-		return r.create(o, ReasonCertificate, why)
+		return r.source.create(o, ReasonCertificate, why)
 	}
-	meta, claimed := r.claimed(r.secret.ObjectMeta)
+	meta, claimed := r.source.claimed(r.secret.ObjectMeta)
 	if why == "" && !claimed && meta.Annotations[annotationCAHash] == certificate.Hash(r.current.CAPEM) {
 		return nil
 	}
@@ -411,12 +420,12 @@ func (r *rotation) install() olmcore.Action {
 	switch {
 	case why != "":
 		after.writeTo(o)
-		return r.update(r.secret, o, ReasonCertificate, why)
+		return r.source.update(r.secret, o, ReasonCertificate, why)
 	case claimed:
-		return r.update(r.secret, o, ReasonInstall, "secret "+o.Name+" goes with this version")
+		return r.source.update(r.secret, o, ReasonInstall, "secret "+o.Name+" goes with this version")
 	}
 	r.writeTo(o)
-	return r.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" is that of another authority")
+	return r.source.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" is that of another authority")
 }
 
 // settle forgets what was needed while one certificate followed another.
@@ -427,14 +436,14 @@ func (r *rotation) settle() olmcore.Action {
 	}
 	o := r.secret.DeepCopy()
 	after.writeTo(o)
-	return r.update(r.secret, o, ReasonSettled, "all Pods of deployment "+r.deployment+" serve with the same certificate")
+	return r.source.update(r.secret, o, ReasonSettled, "all Pods of deployment "+r.deployment+" serve with the same certificate")
 }
 
 // startsLater reports whether the renewal has not begun and must wait until every clock within olmcore.ClockTolerance
 // finds the certificate due. Otherwise a manager with a slow clock would end each installation that the other one
 // begins.
 func (r *rotation) startsLater() bool {
-	phase := r.CSV.Status.Phase
+	phase := r.source.CSV.Status.Phase
 	isInstalling := phase == v1alpha1.CSVPhaseInstallReady || phase == v1alpha1.CSVPhaseInstalling
-	return !isInstalling && r.health.Valid && r.next.IsEmpty() && r.Now.Before(r.health.RenewAt.Add(olmcore.ClockTolerance))
+	return !isInstalling && r.health.Valid && r.next.IsEmpty() && r.source.Now.Before(r.health.RenewAt.Add(olmcore.ClockTolerance))
 }

@@ -212,7 +212,8 @@ func (s *Source) role(deployment string) (olmcore.Action, string) {
 	name := CertificateName(deployment)
 	want := &rbacv1.Role{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}, ObjectMeta: s.meta(name),
-		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{name}}},
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"},
+			ResourceNames: []string{name}}},
 	}
 	live, found := owned.Find(s.Objects.Roles.Items, s.CSV.Namespace, name)
 	switch {
@@ -320,9 +321,10 @@ func (s *Source) delegator(deployment, account string) (olmcore.Action, string) 
 		return isOfNamespace(b.Labels, b.Subjects, s.CSV.Namespace)
 	})
 	want := &rbacv1.ClusterRoleBinding{
-		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"}, ObjectMeta: s.outsideMeta("", name),
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: delegatorRole},
-		Subjects: s.subjects(account),
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
+		ObjectMeta: s.outsideMeta("", name),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: delegatorRole},
+		Subjects:   s.subjects(account),
 	}
 	switch {
 	case name == "":

@@ -74,7 +74,8 @@ func recordOf(s *corev1.Secret, memory *certificate.Memory) record {
 	}
 	r.current = certificate.FromData(s.Data)
 	r.next = certificate.Certificate{
-		CAPEM: s.Data[nextPrefix+certificate.CAKey], CertPEM: s.Data[nextPrefix+certificate.CertKey], KeyPEM: s.Data[nextPrefix+certificate.PrivateKeyKey],
+		CAPEM: s.Data[nextPrefix+certificate.CAKey], CertPEM: s.Data[nextPrefix+certificate.CertKey],
+		KeyPEM: s.Data[nextPrefix+certificate.PrivateKeyKey],
 	}
 	r.previous = r.authorities(s.Data[keyPrevious])
 	if retired := s.Annotations[annotationRetired]; retired != "" {
@@ -95,7 +96,8 @@ func (r record) writeTo(s *corev1.Secret) {
 		s.Data = map[string][]byte{}
 	}
 	// The type demands the keys, also before there is a certificate.
-	s.Data[certificate.CertKey], s.Data[certificate.PrivateKeyKey] = append([]byte{}, r.current.CertPEM...), append([]byte{}, r.current.KeyPEM...)
+	s.Data[certificate.CertKey] = append([]byte{}, r.current.CertPEM...)
+	s.Data[certificate.PrivateKeyKey] = append([]byte{}, r.current.KeyPEM...)
 	for key, value := range map[string][]byte{
 		certificate.CAKey:                      r.current.CAPEM,
 		nextPrefix + certificate.CAKey:         r.next.CAPEM,

@@ -73,15 +73,15 @@ func (r *rotation) isKept() bool {
 // isKeptByRelative reports whether another version of the upgrade chain owns the Secret and renews it, but has not
 // taken over the Deployment: it is Pending or Failed.
 func (r *rotation) isKeptByRelative() bool {
-	return r.secret != nil && slices.ContainsFunc(r.Neighbours, func(other *owned.CSV) bool {
+	return r.secret != nil && slices.ContainsFunc(r.source.Neighbours, func(other *owned.CSV) bool {
 		hasStopped := other.Status.Phase == v1alpha1.CSVPhasePending || other.Status.Phase == v1alpha1.CSVPhaseFailed
-		return r.Relatives.Has(other) && hasStopped && olmcore.OwnedBy(r.secret, other.UID)
+		return r.source.Relatives.Has(other) && hasStopped && olmcore.OwnedBy(r.secret, other.UID)
 	})
 }
 
 // isDeployed reports whether the CSV owns the Deployment, and its Pods mount the Secret.
 func (r *rotation) isDeployed() bool {
-	return r.live != nil && r.live.DeletionTimestamp == nil && owned.Deployment(r.CSV, r.live) &&
+	return r.live != nil && r.live.DeletionTimestamp == nil && owned.Deployment(r.source.CSV, r.live) &&
 		hasVolume(&r.live.Spec.Template.Spec, CertificateName(r.deployment))
 }
 
@@ -94,7 +94,7 @@ func (r *rotation) upkeep() olmcore.Action {
 	case why != "":
 		o := r.secret.DeepCopy()
 		after.writeTo(o)
-		return r.update(r.secret, o, ReasonCertificate, why)
+		return r.source.update(r.secret, o, ReasonCertificate, why)
 	}
 	if a := r.rollOut(); a != nil {
 		return a
@@ -123,5 +123,5 @@ func (r *rotation) rollOut() olmcore.Action {
 	}
 	o := r.live.DeepCopy()
 	o.Spec.Template.Annotations = annotations
-	return r.update(r.live, o, ReasonCertificate, "deployment "+o.Name+" was started with another certificate")
+	return r.source.update(r.live, o, ReasonCertificate, "deployment "+o.Name+" was started with another certificate")
 }

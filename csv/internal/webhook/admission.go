@@ -74,8 +74,8 @@ func (f *facts) admissions() (actions []olmcore.Action, problem string) {
 	if problem = unlabelled(slices.DeleteFunc(slices.Clone(f.own), isNamed)); problem != "" {
 		return nil, problem
 	}
-	for i := range f.CSV.Spec.WebhookDefinitions {
-		w := &f.CSV.Spec.WebhookDefinitions[i]
+	for i := range f.source.CSV.Spec.WebhookDefinitions {
+		w := &f.source.CSV.Spec.WebhookDefinitions[i]
 		if kindOf(w) == "" {
 			continue
 		}
@@ -96,7 +96,7 @@ func (f *facts) admissions() (actions []olmcore.Action, problem string) {
 			return nil, problem
 		}
 		actions = append(actions, olmcore.Create{
-			Target: olmcore.RefOf(want), Object: want, As: f.Account,
+			Target: olmcore.RefOf(want), Object: want, As: f.source.Account,
 			Cause: olmcore.Cause{Reason: ReasonInstall, Message: "webhook " + w.GenerateName + " has no configuration"},
 		})
 	}
@@ -112,12 +112,12 @@ func (f *facts) inTheWay(want olmcore.Object) string {
 	case found.GetDeletionTimestamp() != nil:
 		return fmt.Sprintf("%s %s is being deleted", key.Kind, key.Name)
 	}
-	return fmt.Sprintf("%s %s exists and does not belong to ClusterServiceVersion %s", key.Kind, key.Name, f.CSV.Name)
+	return fmt.Sprintf("%s %s exists and does not belong to ClusterServiceVersion %s", key.Kind, key.Name, f.source.CSV.Name)
 }
 
 // namespaces returns which namespaces the webhooks are called for, nil for all; ok is false when no OperatorGroup says.
 func (f *facts) namespaces() (selector *metav1.LabelSelector, ok bool) {
-	g := f.Group
+	g := f.source.Group
 	if g == nil || g.UID == "" {
 		return nil, false
 	}
@@ -131,9 +131,9 @@ func (f *facts) namespaces() (selector *metav1.LabelSelector, ok bool) {
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
 func (f *facts) configuration(w *description, hash string, selector *metav1.LabelSelector, have olmcore.Object) olmcore.Object {
-	labels := owned.ByIncarnation(f.CSV).Labels()
+	labels := owned.ByIncarnation(f.source.CSV).Labels()
 	labels[labelGenerateName], labels[labelHash], labels[olmcore.LabelManaged] = w.GenerateName, hash, "true"
-	meta := metav1.ObjectMeta{Name: nameOf(f.CSV, w), Labels: labels}
+	meta := metav1.ObjectMeta{Name: nameOf(f.source.CSV, w), Labels: labels}
 	rules := rulesFor(f, w, have)
 	w = w.DeepCopy()
 	w.Rules, w.ContainerPort = rules, port(w.ContainerPort)
@@ -147,11 +147,15 @@ func (f *facts) configuration(w *description, hash string, selector *metav1.Labe
 	bundle = f.bundle(service, bundle)
 	kind := metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kindOf(w)}
 	if kind.Kind == validatingKind {
-		hook := w.GetValidatingWebhook(f.CSV.Namespace, selector, bundle)
-		return &admissionregistrationv1.ValidatingWebhookConfiguration{TypeMeta: kind, ObjectMeta: meta, Webhooks: []admissionregistrationv1.ValidatingWebhook{hook}}
+		hook := w.GetValidatingWebhook(f.source.CSV.Namespace, selector, bundle)
+		return &admissionregistrationv1.ValidatingWebhookConfiguration{
+			TypeMeta: kind, ObjectMeta: meta, Webhooks: []admissionregistrationv1.ValidatingWebhook{hook},
+		}
 	}
-	hook := w.GetMutatingWebhook(f.CSV.Namespace, selector, bundle)
-	return &admissionregistrationv1.MutatingWebhookConfiguration{TypeMeta: kind, ObjectMeta: meta, Webhooks: []admissionregistrationv1.MutatingWebhook{hook}}
+	hook := w.GetMutatingWebhook(f.source.CSV.Namespace, selector, bundle)
+	return &admissionregistrationv1.MutatingWebhookConfiguration{
+		TypeMeta: kind, ObjectMeta: meta, Webhooks: []admissionregistrationv1.MutatingWebhook{hook},
+	}
 }
 
 // repair makes a configuration the desired one, nil when it is, whatever the API server added to what was left out. The
@@ -172,9 +176,9 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 		after.Webhooks = want.(*admissionregistrationv1.MutatingWebhookConfiguration).Webhooks
 	}
 	u := olmcore.UpdateOf(have, after, olmcore.Cause{
-		Reason: ReasonInstall, Message: have.GetName() + " is not as ClusterServiceVersion " + f.CSV.Name + " describes it",
+		Reason: ReasonInstall, Message: have.GetName() + " is not as ClusterServiceVersion " + f.source.CSV.Name + " describes it",
 	})
-	u.As = f.Account
+	u.As = f.source.Account
 	return u
 }
 

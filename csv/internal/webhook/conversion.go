@@ -37,11 +37,13 @@ func (f *facts) converts(w *description) bool {
 // is Installing. Once it is Succeeded, a user may have chosen that Service.
 func (f *facts) callsPredecessor(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	config := clientConfig(crd)
-	if config == nil || config.Service == nil || config.Service.Namespace != f.CSV.Namespace || f.calledBy(config) || f.notOurs(crd) != "" {
+	if config == nil || config.Service == nil || config.Service.Namespace != f.source.CSV.Namespace ||
+		f.calledBy(config) || f.source.notOurs(crd) != "" {
 		return false
 	}
 	converter := owned.Converter(crd)
-	return converter.Namespace == f.CSV.Namespace && converter.Name != f.CSV.Name || f.CSV.Status.Phase == v1alpha1.CSVPhaseInstalling
+	return converter.Namespace == f.source.CSV.Namespace && converter.Name != f.source.CSV.Name ||
+		f.source.CSV.Status.Phase == v1alpha1.CSVPhaseInstalling
 }
 
 // notOurs returns why the conversion of a CRD may not be changed for this CSV, or "" if it may. It may if the CRD came
@@ -122,8 +124,8 @@ func (s Source) isPrescribed() bool {
 // InstallPlan has not written the CRD yet. What InstallPlans of other namespaces recorded on the CRD changes nothing:
 // otherwise they could keep the API server from trusting this operator.
 func mayFollow(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
-	isHere := func(key types.NamespacedName) bool { return key.Namespace == f.CSV.Namespace }
-	return f.notOurs(crd) == "" || isKept(f, crd) || !f.isPrescribed() && slices.ContainsFunc(owned.Converters(crd), isHere)
+	isHere := func(key types.NamespacedName) bool { return key.Namespace == f.source.CSV.Namespace }
+	return f.source.notOurs(crd) == "" || isKept(f, crd) || !f.source.isPrescribed() && slices.ContainsFunc(owned.Converters(crd), isHere)
 }
 
 // conversions returns what brings the conversions about, all checks first.
@@ -132,8 +134,8 @@ func mayFollow(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 // Differs: OLM converts the first CRD before it looks at the second.
 func (f *facts) conversions() (actions []olmcore.Action, problem string) {
 	seen := sets.New[string]()
-	for i := range f.CSV.Spec.WebhookDefinitions {
-		w := &f.CSV.Spec.WebhookDefinitions[i]
+	for i := range f.source.CSV.Spec.WebhookDefinitions {
+		w := &f.source.CSV.Spec.WebhookDefinitions[i]
 		if w.Type != v1alpha1.ConversionWebhook {
 			continue
 		}
@@ -171,9 +173,9 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	}
 	same := semantic.DeepEqual(defaulted(crd.Spec.Conversion), want)
 	isMarked := crd.Annotations[owned.AnnotationConvertedBy] != ""
-	problem := f.notOurs(crd)
+	problem := f.source.notOurs(crd)
 	switch {
-	case same && (!isMarked || problem != "" || owned.IsConverter(f.CSV, crd)):
+	case same && (!isMarked || problem != "" || owned.IsConverter(f.source.CSV, crd)):
 		return nil, ""
 	case problem != "" && isKept(f, crd):
 		return nil, ""
@@ -184,9 +186,9 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	if !same {
 		after.Spec.Conversion = want
 	}
-	metav1.SetMetaDataAnnotation(&after.ObjectMeta, owned.AnnotationConvertedBy, f.CSV.Namespace+"/"+f.CSV.Name)
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, owned.AnnotationConvertedBy, f.source.CSV.Namespace+"/"+f.source.CSV.Name)
 	return olmcore.UpdateOf(crd, after, olmcore.Cause{
-		Reason: ReasonInstall, Message: "CRD " + name + " is not converted as ClusterServiceVersion " + f.CSV.Name + " describes it",
+		Reason: ReasonInstall, Message: "CRD " + name + " is not converted as ClusterServiceVersion " + f.source.CSV.Name + " describes it",
 	}), ""
 }
 
@@ -209,7 +211,7 @@ func (f *facts) desiredConversion(w *description, have []byte) *apiextensionsv1.
 		Webhook: &apiextensionsv1.WebhookConversion{
 			ClientConfig: &apiextensionsv1.WebhookClientConfig{
 				Service: &apiextensionsv1.ServiceReference{
-					Namespace: f.CSV.Namespace, Name: service, Path: &path, Port: new(port(w.ContainerPort)),
+					Namespace: f.source.CSV.Namespace, Name: service, Path: &path, Port: new(port(w.ContainerPort)),
 				},
 				CABundle: f.bundle(service, have),
 			},

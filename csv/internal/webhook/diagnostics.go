@@ -30,13 +30,13 @@ func (s Source) Diagnostics() []olmcore.Diagnostic {
 // change their conversion, also if its next version needs that.
 func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
 	kept := sets.New[string]()
-	for i := range f.CSV.Spec.WebhookDefinitions {
-		w := &f.CSV.Spec.WebhookDefinitions[i]
+	for i := range f.source.CSV.Spec.WebhookDefinitions {
+		w := &f.source.CSV.Spec.WebhookDefinitions[i]
 		if w.Type != v1alpha1.ConversionWebhook {
 			continue
 		}
 		for _, name := range w.ConversionCRDs {
-			if crd := f.crds[name]; crd != nil && isKept(f, crd) && f.notOurs(crd) != "" {
+			if crd := f.crds[name]; crd != nil && isKept(f, crd) && f.source.notOurs(crd) != "" {
 				kept.Insert(name)
 			}
 		}
@@ -44,9 +44,9 @@ func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
 	if len(kept) == 0 {
 		return nil
 	}
-	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonConversionKept, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
+	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonConversionKept, olmcore.RefOf(f.source.CSV), "spec.webhookdefinitions",
 		"no InstallPlan recorded the CRDs %s, so their conversion stays as it is and only their caBundle is updated; a cluster "+
-			"administrator allows changes with: %s", someOf(sets.List(kept)), allowConversionCommand(f.CSV, sets.List(kept)[0]))}
+			"administrator allows changes with: %s", someOf(sets.List(kept)), allowConversionCommand(f.source.CSV, sets.List(kept)[0]))}
 }
 
 // ruleDiagnostics reports rules that an OperatorGroup which selects some namespaces only does not allow a new webhook.
@@ -57,8 +57,8 @@ func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 	var kept []string
 	var widen, keep offer
 	unrecorded := sets.New[string]()
-	for i := range f.CSV.Spec.WebhookDefinitions {
-		w := &f.CSV.Spec.WebhookDefinitions[i]
+	for i := range f.source.CSV.Spec.WebhookDefinitions {
+		w := &f.source.CSV.Spec.WebhookDefinitions[i]
 		r := f.reach[originOf(w)]
 		if kindOf(w) == "" || r == nil {
 			continue
@@ -76,16 +76,16 @@ func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 	}
 	var all []olmcore.Diagnostic
 	if len(kept) > 0 {
-		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesKept, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
+		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesKept, olmcore.RefOf(f.source.CSV), "spec.webhookdefinitions",
 			"webhook configurations keep rules for cluster-scoped objects until this version is replaced, although OperatorGroup %s "+
 				"does not select all namespaces: %s; for new configurations, a cluster administrator can %s",
-			f.Group.Name, someOf(kept), keep.text(f)))
+			f.source.Group.Name, someOf(kept), keep.text(f)))
 	}
 	if len(unrecorded) > 0 {
-		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesNarrowed, olmcore.RefOf(f.CSV), "spec.webhookdefinitions",
+		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesNarrowed, olmcore.RefOf(f.source.CSV), "spec.webhookdefinitions",
 			"webhooks are not called for custom resources of the cluster-scoped CRDs %s: no InstallPlan recorded that they came with "+
 				"this version alone, and OperatorGroup %s does not select all namespaces; a cluster administrator can %s",
-			someOf(sets.List(unrecorded)), f.Group.Name, widen.text(f)))
+			someOf(sets.List(unrecorded)), f.source.Group.Name, widen.text(f)))
 	}
 	return all
 }

@@ -18,34 +18,38 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// facts are what is observed of the webhooks of a CSV.
+// facts contains the classified objects of a Source. factsOf fills it once. Afterwards it is read-only.
 type facts struct {
-	Source
-	// services are the Deployments that are called, by the names of their Services.
+	source Source // as the caller passed it
+	// services contains the names of the Deployments that are called, by the names of their Services.
 	services map[string]string
-	crds     map[string]*apiextensionsv1.CustomResourceDefinition
-	// desired are the names of the configurations of descriptions.
+	// crds contains the observed CRDs, by name.
+	crds map[string]*apiextensionsv1.CustomResourceDefinition
+	// desired contains the description of each configuration that should exist, by the key of the configuration.
 	desired map[olmcore.Key]origin
-	// named are all admission configurations; all those of the namespace's CSVs, of any version, without what is being
-	// deleted, sorted; own those of this CSV among them; made those of its descriptions.
-	named    map[olmcore.Key]olmcore.Object
+	// named contains all observed admission configurations.
+	named map[olmcore.Key]olmcore.Object
+	// all contains the configurations that belong to any CSV of the namespace and are not being deleted, sorted. own
+	// contains those of this CSV.
 	all, own []olmcore.Object
-	made     map[origin][]olmcore.Object
+	// made contains the configurations of this CSV, by their description. Each description has an entry.
+	made map[origin][]olmcore.Object
 	// reach contains the judged rules of the descriptions of admission webhooks.
 	reach map[origin]*reach
 }
 
-// origin is the description that a configuration was made from.
+// origin identifies the description that a configuration was created from.
 type origin struct{ kind, generateName string }
 
+// originOf returns the origin of the configuration of a description.
 func originOf(w *description) origin { return origin{kindOf(w), w.GenerateName} }
 
-// labelled returns the origin of a configuration as its label has it.
+// labelled returns the origin of a configuration according to its label.
 func labelled(o olmcore.Object) origin {
 	return origin{olmcore.RefOf(o).Kind, o.GetLabels()[labelGenerateName]}
 }
 
-// from returns the origin of a configuration of this CSV: its name says it where the label was changed.
+// from returns the origin of a configuration of this CSV. Its name counts more than its label, which may be changed.
 func (f *facts) from(o olmcore.Object) origin {
 	if named, ok := f.desired[olmcore.KeyOf(o)]; ok {
 		return named
@@ -53,9 +57,10 @@ func (f *facts) from(o olmcore.Object) origin {
 	return labelled(o)
 }
 
+// factsOf returns the facts of a Source.
 func factsOf(s Source) *facts {
 	f := &facts{
-		Source: s, services: map[string]string{}, crds: owned.ByName(s.CRDs, ""),
+		source: s, services: map[string]string{}, crds: owned.ByName(s.CRDs, ""),
 		desired: map[olmcore.Key]origin{}, named: map[olmcore.Key]olmcore.Object{}, made: map[origin][]olmcore.Object{},
 	}
 	for _, name := range backend.Names(s.CSV) {
@@ -87,33 +92,35 @@ func factsOf(s Source) *facts {
 	return f
 }
 
+// add adds an observed configuration.
 func (f *facts) add(o olmcore.Object) {
 	f.named[olmcore.KeyOf(o)] = o
 	owner, _ := olmcore.OwnerOf(o.GetLabels())
-	if owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == f.CSV.Namespace && o.GetDeletionTimestamp() == nil {
+	if owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == f.source.CSV.Namespace && o.GetDeletionTimestamp() == nil {
 		f.all = append(f.all, o)
 	}
 }
 
+// isDescribed reports whether the spec of the CSV contains a description.
 func (f *facts) isDescribed(from origin) bool {
 	_, described := f.made[from]
 	return described
 }
 
-// unread names the lists that were needed and not read; empty for none.
+// unread returns the names of the lists that are needed and were not read. It is empty if all were read.
 func (f *facts) unread() string {
-	if len(f.CSV.Spec.WebhookDefinitions) == 0 {
+	if len(f.source.CSV.Spec.WebhookDefinitions) == 0 {
 		return ""
 	}
 	return strings.Join(slices.Concat(
-		read.Missing(f.Objects.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
-		read.Missing(f.Objects.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"),
-		f.UnreadCRDs,
+		read.Missing(f.source.Objects.ValidatingWebhookConfigurations, "ValidatingWebhookConfigurations"),
+		read.Missing(f.source.Objects.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"),
+		f.source.UnreadCRDs,
 	), ", ")
 }
 
-// bundle returns the bundle that a client of a Service must get which has the given one. Nil: a client that has none
-// must not be made yet.
+// bundle returns the caBundle that a client of a Service should have. have is its current caBundle. If the result is
+// nil, the client must not be created yet.
 func (f *facts) bundle(service string, have []byte) []byte {
 	if bundle := f.wantedBundle(service, have); bundle != nil {
 		return bundle
@@ -121,15 +128,16 @@ func (f *facts) bundle(service string, have []byte) []byte {
 	return have
 }
 
+// wantedBundle returns the caBundle from Backends, or nil if there is no certificate.
 func (f *facts) wantedBundle(service string, have []byte) []byte {
-	if f.Backends == nil {
+	if f.source.Backends == nil {
 		return nil
 	}
-	return f.Backends.Trust(f.services[service], have)
+	return f.source.Backends.Trust(f.services[service], have)
 }
 
-// trusts reports whether a bundle holds an authority that a client of a Service must have: what is missing beside it
-// follows without a new installation.
+// trusts reports whether a caBundle contains at least one of the authorities that a client of a Service should have.
+// Missing authorities are added without a new installation.
 func (f *facts) trusts(service string, have []byte) bool {
 	want := f.wantedBundle(service, have)
 	if want == nil || bytes.Equal(have, want) {
@@ -139,7 +147,7 @@ func (f *facts) trusts(service string, have []byte) bool {
 	return slices.ContainsFunc(certificate.ParseBundle(have), func(a certificate.Authority) bool { return bundle.Has(a.ID) })
 }
 
-// kindOf returns the kind of the configuration of a description, empty for a conversion.
+// kindOf returns the kind of the configuration of a description. It is empty for a conversion.
 func kindOf(w *description) string {
 	switch w.Type {
 	case v1alpha1.ValidatingAdmissionWebhook:
@@ -150,9 +158,9 @@ func kindOf(w *description) string {
 	return ""
 }
 
-// nameOf is the name of the configuration of a description.
+// nameOf returns the name of the configuration of a description.
 //
-// Differs: OLM lets the API server choose a name, so that two managers, or one with a stale cache, make two.
+// Differs: OLM lets the API server choose a name, so two managers, or one with a stale cache, create two.
 func nameOf(c *owned.CSV, w *description) string {
 	return w.GenerateName + "-" + olmcore.NameSuffix(10, c.Namespace, c.Name, string(c.UID), w.GenerateName, kindOf(w))
 }
@@ -161,39 +169,44 @@ func keyOf(c *owned.CSV, w *description) olmcore.Key {
 	return olmcore.Key{Group: admissionregistrationv1.GroupName, Kind: kindOf(w), Name: nameOf(c, w)}
 }
 
-// calls returns where a configuration calls Deployments of this CSV.
+// calls returns the client configurations of the webhooks that call Deployments of this CSV.
 func (f *facts) calls(o olmcore.Object) []*admissionregistrationv1.WebhookClientConfig {
 	var configs []*admissionregistrationv1.WebhookClientConfig
 	for _, h := range hooksOf(o) {
 		service := h.clientConfig.Service
-		if service != nil && service.Namespace == f.CSV.Namespace && f.services[service.Name] != "" {
+		if service != nil && service.Namespace == f.source.CSV.Namespace && f.services[service.Name] != "" {
 			configs = append(configs, h.clientConfig)
 		}
 	}
 	return configs
 }
 
-// clientConfig returns where a CRD makes the API server ask for conversions, nil for none.
+// clientConfig returns the client configuration of the conversion webhook of a CRD. It is nil if there is none.
 func clientConfig(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookClientConfig {
-	if crd == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter || crd.Spec.Conversion.Webhook == nil {
+	if crd == nil || crd.Spec.Conversion == nil {
 		return nil
 	}
-	return crd.Spec.Conversion.Webhook.ClientConfig
+	conversion := crd.Spec.Conversion
+	if conversion.Strategy != apiextensionsv1.WebhookConverter || conversion.Webhook == nil {
+		return nil
+	}
+	return conversion.Webhook.ClientConfig
 }
 
 // calledBy reports whether a conversion calls a Deployment of this CSV.
 func (f *facts) calledBy(config *apiextensionsv1.WebhookClientConfig) bool {
-	return config != nil && config.Service != nil && config.Service.Namespace == f.CSV.Namespace && f.services[config.Service.Name] != ""
+	return config != nil && config.Service != nil && config.Service.Namespace == f.source.CSV.Namespace &&
+		f.services[config.Service.Name] != ""
 }
 
-// converted returns the CRDs of this CSV that its Deployments convert and that it may make trust them, sorted.
+// converted returns the CRDs that Deployments of this CSV convert and whose caBundle it may update, sorted by name.
 func (f *facts) converted() []*apiextensionsv1.CustomResourceDefinition {
-	described := owned.OwnedCRDs(f.CSV)
-	for i := range f.CSV.Spec.WebhookDefinitions {
-		described.Insert(f.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
+	described := owned.OwnedCRDs(f.source.CSV)
+	for i := range f.source.CSV.Spec.WebhookDefinitions {
+		described.Insert(f.source.CSV.Spec.WebhookDefinitions[i].ConversionCRDs...)
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, crd := range f.CRDs {
+	for _, crd := range f.source.CRDs {
 		config := clientConfig(crd)
 		if described.Has(crd.Name) && crd.DeletionTimestamp == nil && f.calledBy(config) && mayFollow(f, crd) {
 			crds = append(crds, crd)

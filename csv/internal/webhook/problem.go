@@ -67,7 +67,7 @@ func (s Source) Problem() string {
 	return problemOf(factsOf(s))
 }
 
-func problemOf(f *facts) string { return cmp.Or(Problem(f.CSV), rulesProblem(f)) }
+func problemOf(f *facts) string { return cmp.Or(Problem(f.source.CSV), rulesProblem(f)) }
 
 // problemf says what is wrong with a field of a description.
 func problemf(w *description, field, format string, args ...any) string {
@@ -257,7 +257,8 @@ func portsProblem(c *owned.CSV) string {
 			target = *w.TargetPort
 		}
 		if other, taken := targets[k]; taken && other.String() != target.String() {
-			return problemf(w, "targetPort", "port %d of deployment %q leads to %s already, not to %s", k.port, k.deployment, other.String(), target.String())
+			return problemf(w, "targetPort", "port %d of deployment %q leads to %s already, not to %s",
+				k.port, k.deployment, other.String(), target.String())
 		}
 		targets[k] = target
 	}

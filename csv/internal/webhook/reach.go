@@ -90,14 +90,14 @@ func refusal(f *facts, r *reach) string {
 	o.add(r)
 	return problemf(r.description, fmt.Sprintf("rules[%d]", r.now.refused), "the rule %s, but OperatorGroup %s does not select all "+
 		"namespaces; install the operator in a namespace whose OperatorGroup does, or let a cluster administrator %s",
-		r.now.why, f.Group.Name, o.text(f))
+		r.now.why, f.source.Group.Name, o.text(f))
 }
 
 // allowed returns the hashes of the descriptions that a cluster administrator allowed.
 func allowed(f *facts) sets.Set[string] {
 	hashes := sets.New[string]()
-	if f.Group != nil {
-		for value := range strings.SplitSeq(f.Group.Annotations[AnnotationAllowed], ",") {
+	if f.source.Group != nil {
+		for value := range strings.SplitSeq(f.source.Group.Annotations[AnnotationAllowed], ",") {
 			if value = strings.TrimSpace(value); isHash(value) {
 				hashes.Insert(value)
 			}
@@ -117,7 +117,7 @@ func isHash(value string) bool {
 // hashes.
 func allowCommand(f *facts, further sets.Set[string]) string {
 	return fmt.Sprintf("kubectl annotate operatorgroup %s -n %s %s=%s --overwrite",
-		f.Group.Name, f.Group.Namespace, AnnotationAllowed, strings.Join(sets.List(allowed(f).Union(further)), ","))
+		f.source.Group.Name, f.source.Group.Namespace, AnnotationAllowed, strings.Join(sets.List(allowed(f).Union(further)), ","))
 }
 
 func isClusterOnly(r *rule) bool {
@@ -254,7 +254,7 @@ func assembled(r *rule, groups, entries []string, stays map[string]sets.Set[stri
 // resourcesOf returns what the CSV may be asked about.
 func resourcesOf(f *facts) resources {
 	from := resources{listed: map[string][]*apiextensionsv1.CustomResourceDefinition{}, isOwn: sets.New[string]()}
-	for _, name := range sets.List(owned.OwnedCRDs(f.CSV)) {
+	for _, name := range sets.List(owned.OwnedCRDs(f.source.CSV)) {
 		crd := f.crds[name]
 		if crd == nil || name != crd.Spec.Names.Plural+"."+crd.Spec.Group {
 			continue
@@ -271,11 +271,11 @@ func resourcesOf(f *facts) resources {
 // with the CSV, or with the version that the CSV replaces. If the CRD may belong to an operator of another namespace, a
 // configuration of the CSV or of that version must be called for its objects already.
 func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
-	replaced := types.NamespacedName{Namespace: f.CSV.Namespace, Name: f.CSV.Spec.Replaces}
-	if !owned.CameWith(f.CSV, crd) && !slices.Contains(owned.Alongside(crd), replaced) {
+	replaced := types.NamespacedName{Namespace: f.source.CSV.Namespace, Name: f.source.CSV.Spec.Replaces}
+	if !owned.CameWith(f.source.CSV, crd) && !slices.Contains(owned.Alongside(crd), replaced) {
 		return false
 	}
-	return owned.ConflictingOwner(crd, f.CSV.Namespace, f.isPrescribed()).Name == "" || isAskedAbout(f, crd)
+	return owned.ConflictingOwner(crd, f.source.CSV.Namespace, f.source.isPrescribed()).Name == "" || isAskedAbout(f, crd)
 }
 
 // isAskedAbout reports whether a configuration of this CSV, or of the version that it replaces, is called for the
@@ -283,7 +283,7 @@ func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 func isAskedAbout(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.ContainsFunc(f.all, func(o olmcore.Object) bool {
 		owner, _ := olmcore.OwnerOf(o.GetLabels())
-		isOfReplaced := f.CSV.Spec.Replaces != "" && owner.Name == f.CSV.Spec.Replaces
+		isOfReplaced := f.source.CSV.Spec.Replaces != "" && owner.Name == f.source.CSV.Spec.Replaces
 		if !isOfReplaced && !slices.Contains(f.own, o) {
 			return false
 		}
@@ -337,8 +337,8 @@ type reach struct {
 func reachOf(f *facts) map[origin]*reach {
 	all, from, isAllowed := map[origin]*reach{}, resourcesOf(f), allowed(f)
 	without := resources{listed: from.listed}
-	for i := range f.CSV.Spec.WebhookDefinitions {
-		w := &f.CSV.Spec.WebhookDefinitions[i]
+	for i := range f.source.CSV.Spec.WebhookDefinitions {
+		w := &f.source.CSV.Spec.WebhookDefinitions[i]
 		hash, err := olmcore.Hash(w)
 		if err != nil || kindOf(w) == "" {
 			continue
@@ -373,8 +373,8 @@ func rulesProblem(f *facts) string {
 	if !isRestricted(f) || f.unread() != "" {
 		return ""
 	}
-	for i := range f.CSV.Spec.WebhookDefinitions {
-		w := &f.CSV.Spec.WebhookDefinitions[i]
+	for i := range f.source.CSV.Spec.WebhookDefinitions {
+		w := &f.source.CSV.Spec.WebhookDefinitions[i]
 		if r := f.reach[originOf(w)]; kindOf(w) != "" && r != nil && r.now.why != "" && existingConfiguration(f, r) == nil {
 			return refusal(f, r)
 		}

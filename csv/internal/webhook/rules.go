@@ -80,7 +80,8 @@ func ruleProblem(r *admissionregistrationv1.RuleWithOperations) (path, problem s
 	if problem = resourcesProblem(r.Resources); problem != "" {
 		return "resources", problem
 	}
-	return "scope", oneOf(r.Scope, admissionregistrationv1.AllScopes, admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope)
+	return "scope", oneOf(r.Scope,
+		admissionregistrationv1.AllScopes, admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope)
 }
 
 // resourcesProblem: the API server refuses what an earlier entry includes, and * beside a last resource that it

@@ -23,7 +23,7 @@ import (
 func (s Source) Trust() []olmcore.Action { return factsOf(s).trust() }
 
 func (f *facts) trust() []olmcore.Action {
-	actions := append(f.removals(), f.reverted()...)
+	actions := append(f.removals(), f.source.reverted()...)
 	if len(actions) > 0 && problemOf(f) != "" {
 		actions = nil // what is described is a mistake
 	}
@@ -89,7 +89,8 @@ func (f *facts) removals() []olmcore.Action {
 	var actions []olmcore.Action
 	for _, o := range gone {
 		actions = append(actions, olmcore.DeleteOf(o, olmcore.Cause{
-			Reason: ReasonRemovedFromSpec, Message: "ClusterServiceVersion " + f.CSV.Name + " does not describe webhook " + f.from(o).generateName + " any more",
+			Reason:  ReasonRemovedFromSpec,
+			Message: "ClusterServiceVersion " + f.source.CSV.Name + " does not describe webhook " + f.from(o).generateName + " any more",
 		}))
 	}
 	return actions
@@ -117,7 +118,7 @@ func (f *facts) follow(o olmcore.Object) olmcore.Action {
 	}
 	for i, h := range hooksOf(o) {
 		if !semantic.DeepEqual(cmp.Or(*h.selector, &metav1.LabelSelector{}), cmp.Or(selector, &metav1.LabelSelector{})) {
-			*hooksOf(copied())[i].selector, why = selector, " is not called for the namespaces of OperatorGroup "+f.Group.Name
+			*hooksOf(copied())[i].selector, why = selector, " is not called for the namespaces of OperatorGroup "+f.source.Group.Name
 		}
 	}
 	if rules := widenedRules(f, o); rules != nil {
@@ -155,7 +156,7 @@ func updateTo(f *facts, o, after olmcore.Object, why string) olmcore.Action {
 		return nil
 	}
 	u := olmcore.UpdateOf(o, after, olmcore.Cause{Reason: ReasonTrust, Message: olmcore.RefOf(o).Kind + " " + o.GetName() + why})
-	u.As = f.Account
+	u.As = f.source.Account
 	return u
 }
 
@@ -171,7 +172,8 @@ func (s Source) reverted() (actions []olmcore.Action) {
 	for _, crd := range s.CRDs {
 		if !described.Has(crd.Name) && crd.DeletionTimestamp == nil && owned.IsConverter(s.CSV, crd) && backend.IsConverted(s.CSV, crd) {
 			actions = append(actions, olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
-				Reason: ReasonRemovedFromSpec, Message: "ClusterServiceVersion " + s.CSV.Name + " does not describe the conversion of CRD " + crd.Name + " any more",
+				Reason:  ReasonRemovedFromSpec,
+				Message: "ClusterServiceVersion " + s.CSV.Name + " does not describe the conversion of CRD " + crd.Name + " any more",
 			}))
 		}
 	}

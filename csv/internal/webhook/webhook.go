@@ -88,7 +88,7 @@ func (f *facts) isMissing(w *description) bool {
 			crd := f.crds[name]
 			config := clientConfig(crd)
 			isOpen := config == nil || len(config.CABundle) == 0 || f.callsPredecessor(crd)
-			return crd != nil && f.notOurs(crd) == "" && !f.calledBy(config) && isOpen
+			return crd != nil && f.source.notOurs(crd) == "" && !f.calledBy(config) && isOpen
 		})
 	}
 	calls := func(o olmcore.Object) bool { return len(f.calls(o)) > 0 }
@@ -118,8 +118,8 @@ func (s Source) Health() (State, string) {
 	if problem := unlabelled(f.own); problem != "" {
 		return Failing, problem
 	}
-	for i := range f.CSV.Spec.WebhookDefinitions {
-		w := &f.CSV.Spec.WebhookDefinitions[i]
+	for i := range f.source.CSV.Spec.WebhookDefinitions {
+		w := &f.source.CSV.Spec.WebhookDefinitions[i]
 		converts := w.Type == v1alpha1.ConversionWebhook
 		switch {
 		case converts && f.converts(w) || !converts && f.admits(w):

@@ -114,23 +114,26 @@ func Find(q Question) (Path, error) {
 	start := newState(q.Input)
 	sub := start.subscription(q.Subscription)
 	if q.Subscription != "" && sub == nil {
-		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: fmt.Sprintf("%q is not in namespace %s", q.Subscription, q.Input.Namespace)}
+		problem := fmt.Sprintf("%q is not in namespace %s", q.Subscription, q.Input.Namespace)
+		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: problem}
 	}
-	w := walk{Question: q}
+	w := walk{}
 	if q.Target != "" || q.AcrossChannels {
 		pkg := sub.Spec.Package
 		catalog := start.catalog(types.NamespacedName{Namespace: sub.Spec.CatalogSourceNamespace, Name: sub.Spec.CatalogSource})
 		w.channels = catalog.Channels(pkg)
-		if chain := catalog.Chain(pkg, cmp.Or(w.channels...)); w.Target == "" && len(chain) > 0 {
-			w.Target = chain[0]
+		if chain := catalog.Chain(pkg, cmp.Or(w.channels...)); q.Target == "" && len(chain) > 0 {
+			q.Target = chain[0]
 		}
-		version := versionOf(catalog, pkg, w.Target)
+		version := versionOf(catalog, pkg, q.Target)
 		if version == "" {
-			return Path{}, &olmcore.InputError{Field: "Target", Problem: fmt.Sprintf("%q is no bundle of package %s with a version", w.Target, pkg)}
+			problem := fmt.Sprintf("%q is no bundle of package %s with a version", q.Target, pkg)
+			return Path{}, &olmcore.InputError{Field: "Target", Problem: problem}
 		}
 		w.bound = "<=" + version
 		start.Pins = append(slices.Clone(start.Pins), resolution.Pin{Subscription: sub.Name, Range: w.bound})
 	}
+	w.question = q
 	p := w.along(start)
 	if q.AcrossChannels && !p.Reached {
 		if across, found := w.across(start); found {
@@ -155,12 +158,12 @@ func versionOf(catalog *resolution.Catalog, pkg, bundle string) string {
 	return ""
 }
 
-// walk answers one Question. Its Target is empty when the way goes as far as it can.
+// walk answers one Question. If its Target is empty, the path is as long as possible.
 type walk struct {
-	Question
-	// channels are those of the Subscription's package, the default first.
+	question Question // with the default Target, if the caller left it out
+	// channels contains the channels of the Subscription's package, the default first.
 	channels []string
-	// bound is the version range that keeps hops from leading past the Target.
+	// bound is a version range that contains no version later than the Target.
 	bound string
 }
 
@@ -186,13 +189,14 @@ func (w *walk) along(s state) Path {
 
 // concerns reports whether a hop moves the Subscription that is asked about.
 func (w *walk) concerns(hop Hop) bool {
-	return w.Subscription == "" || slices.ContainsFunc(hop.Moves, func(m Move) bool { return slices.Contains(m.Subscriptions, w.Subscription) })
+	moves := func(m Move) bool { return slices.Contains(m.Subscriptions, w.question.Subscription) }
+	return w.question.Subscription == "" || slices.ContainsFunc(hop.Moves, moves)
 }
 
 // arrived reports whether the Target is installed.
 func (w *walk) arrived(s state) bool {
-	sub := s.subscription(w.Subscription)
-	return w.Target != "" && sub != nil && sub.Status.InstalledCSV == w.Target
+	sub := s.subscription(w.question.Subscription)
+	return w.question.Target != "" && sub != nil && sub.Status.InstalledCSV == w.question.Target
 }
 
 // step is a state that a search across channels came to, and how.
@@ -212,7 +216,7 @@ func (w *walk) across(start state) (Path, bool) {
 			res := resolution.Resolve(at.Input)
 			return w.path(at.hops, at.state, &res, false), true
 		}
-		own := at.subscription(w.Subscription).Spec.Channel
+		own := at.subscription(w.question.Subscription).Spec.Channel
 		for _, channel := range append([]string{own}, w.channels...) {
 			from, err := w.in(at.state, channel)
 			if err != nil {
@@ -236,15 +240,18 @@ func (w *walk) across(start state) (Path, bool) {
 
 // in returns a state in which the Subscription follows a channel.
 func (w *walk) in(s state, channel string) (state, error) {
-	in, err := resolution.Changed(s.Input, resolution.Change{Subscription: w.Subscription, Channel: channel})
+	in, err := resolution.Changed(s.Input, resolution.Change{Subscription: w.question.Subscription, Channel: channel})
 	return state{in}, err
 }
 
 // path says where the way ends and why.
 func (w *walk) path(hops []Hop, s state, res *resolution.Result, endless bool) Path {
-	p := Path{Namespace: w.Input.Namespace, Subscription: w.Subscription, Target: w.Target, Hops: hops, Reached: !endless}
+	p := Path{
+		Namespace: w.question.Input.Namespace, Subscription: w.question.Subscription, Target: w.question.Target,
+		Hops: hops, Reached: !endless,
+	}
 	for _, sub := range s.Subscriptions {
-		if w.Subscription != "" && sub.Name != w.Subscription {
+		if w.question.Subscription != "" && sub.Name != w.question.Subscription {
 			continue
 		}
 		stop := Stop{Subscription: sub.Name, At: sub.Status.InstalledCSV, Code: Head, Summary: "nothing better is offered"}
@@ -258,7 +265,7 @@ func (w *walk) path(hops []Hop, s state, res *resolution.Result, endless bool) P
 			stop.Code, stop.Summary = resolution.Unresolved, standing.Failure
 		case standing.HeldBack != nil && !w.bounds(standing.HeldBack):
 			stop.Code, stop.Summary = standing.HeldBack.Code, standing.HeldBack.Summary
-		case w.Target != "":
+		case w.question.Target != "":
 			stop.Code, stop.Summary = w.obstacle(s)
 		}
 		p.Reached = p.Reached && stop.Code == Head
@@ -278,13 +285,13 @@ func (w *walk) bounds(h *resolution.HeldBack) bool {
 func (w *walk) obstacle(s state) (resolution.HeldBackCode, string) {
 	for _, channel := range w.channels {
 		other, err := w.in(s, channel)
-		if err != nil || !w.AcrossChannels {
+		if err != nil || !w.question.AcrossChannels {
 			break
 		}
 		res := resolution.Resolve(other.Input)
-		if h := res.Standing(w.Subscription).HeldBack; h != nil && !w.bounds(h) && h.Code != resolution.NoUpgradeEdge {
+		if h := res.Standing(w.question.Subscription).HeldBack; h != nil && !w.bounds(h) && h.Code != resolution.NoUpgradeEdge {
 			return h.Code, fmt.Sprintf("in channel %s: %s", channel, h.Summary)
 		}
 	}
-	return OtherWay, fmt.Sprintf("no upgrade leads from here to %s, or on the way to it", w.Target)
+	return OtherWay, fmt.Sprintf("no upgrade leads from here to %s, or on the way to it", w.question.Target)
 }
