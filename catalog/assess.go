@@ -101,7 +101,7 @@ func assess(in Input, classes []podClass) Assessment {
 	return a
 }
 
-// podReports returns a report for each Pod. podReports returns a report for each Pod.
+// podReports returns a report for each Pod.
 func podReports(f *facts) (reports []PodReport) {
 	for _, p := range f.pods.all {
 		reports = append(reports, PodReport{
@@ -114,7 +114,7 @@ func podReports(f *facts) (reports []PodReport) {
 	return reports
 }
 
-// isHealthy returns Assessment.Healthy. isHealthy returns Assessment.Healthy.
+// isHealthy returns Assessment.Healthy.
 func isHealthy(f *facts, state State) bool {
 	switch state {
 	case StateServing, StateUpdating:

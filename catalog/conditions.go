@@ -265,6 +265,9 @@ func replicasSpread(f *facts) *metav1.Condition {
 	return new(conditionTrue(ReasonSpread, text))
 }
 
+// maxRecorded limits a recorded message that is published again. Another client may have written it.
+const maxRecorded = 1000
+
 // clip shortens text that others wrote, and escapes invisible characters. It returns an empty string for text that is
 // not valid UTF-8, because the API server would change it.
 func clip(text string, length int) string {

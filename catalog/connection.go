@@ -152,7 +152,7 @@ func (f *facts) connectionFailure(c connection, clientTime time.Time) (failure s
 	// The first message stays, so that two controllers with different clients do not overwrite each other.
 	recorded := f.recordedForSpec(ConditionConnected)
 	if recorded != nil && recorded.Reason == ReasonConnectionFailed {
-		return cmp.Or(recorded.Message, "no connection to "+c.address), 0
+		return cmp.Or(clip(recorded.Message, maxRecorded), "no connection to "+c.address), 0
 	}
 	client := f.ownClient()
 	if client == nil || ofClient(client).isConnected() {

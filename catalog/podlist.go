@@ -81,7 +81,7 @@ func (l *pods) add(p *pod) {
 // podList is a list of Pods. Its methods do not change it.
 type podList []*pod
 
-// where returns the Pods that match. where returns the Pods that match.
+// where returns the Pods that match.
 func (l podList) where(keep func(*pod) bool) (kept podList) {
 	for _, p := range l {
 		if keep(p) {

@@ -338,7 +338,7 @@ func updatePolled(f *facts, result pollResult, recorded *metav1.Condition) metav
 		if recorded == nil || !slices.Contains(results, recorded.Reason) {
 			return conditionUnknown(ReasonNeverPolled, "the image has not been polled yet")
 		}
-		c = conditionFalse(recorded.Reason, recorded.Message)
+		c = conditionFalse(recorded.Reason, clip(recorded.Message, maxRecorded))
 	}
 	if c.Reason == ReasonUpToDate || c.Reason == ReasonUpdatePromoted {
 		c.Status = metav1.ConditionTrue

@@ -166,7 +166,7 @@ func backOffAfterRejection(f *facts, d decision) decision {
 	// written once for each attempt.
 	recorded := f.recordedForSpec(ConditionProgressing)
 	if recorded != nil && recorded.Reason == ReasonPodRejected && rejected.retryIn > 0 {
-		rejected.message = cmp.Or(recorded.Message, rejected.message)
+		rejected.message = cmp.Or(clip(recorded.Message, maxRecorded), rejected.message)
 	}
 	return stopped(ReasonPodRejected).and(waitFor(rejected.retryIn), decision{rejected: rejected})
 }

@@ -93,8 +93,7 @@ func securityContext(cs *v1alpha1.CatalogSource) v1alpha1.SecurityConfig {
 	return ""
 }
 
-// invalidSpec returns the standing of a spec whose field at a path is invalid. invalidSpec returns the standing of a
-// spec whose field at a path is invalid.
+// invalidSpec returns the standing of a spec whose field at a path is invalid.
 func invalidSpec(path, message string) standing {
 	return standing{
 		mode: modeInvalid, reason: ReasonSpecInvalid, message: quoted(message),

@@ -98,7 +98,6 @@ func registryService(f *facts) *v1alpha1.RegistryServiceStatus {
 }
 
 // references reports whether a reference in the status is that of a ConfigMap in its present version.
-// references reports whether a reference in the status is that of a ConfigMap in its present version.
 func references(r *v1alpha1.ConfigMapResourceReference, cm *corev1.ConfigMap) bool {
 	return r != nil && r.Name == cm.Name && r.Namespace == cm.Namespace && r.UID == cm.UID && r.ResourceVersion == cm.ResourceVersion
 }
@@ -201,7 +200,7 @@ func stateGraph() (g olmcore.Graph[State]) {
 // CanFollow reports whether a reconcile may observe state s if an earlier one observed the state before.
 func (s State) CanFollow(before State) bool { return graph.Allows(before, s) }
 
-// stateOf returns the state that two conditions describe. stateOf returns the state that two conditions describe.
+// stateOf returns the state that two conditions describe.
 func stateOf(available, progressing *metav1.Condition) State {
 	moving := progressing.Status == metav1.ConditionTrue
 	switch {
@@ -223,8 +222,7 @@ func stateOf(available, progressing *metav1.Condition) State {
 	return StateUnavailable
 }
 
-// recordedState returns the state that recorded conditions describe. recordedState returns the state that recorded
-// conditions describe.
+// recordedState returns the state that recorded conditions describe.
 func recordedState(conditions []metav1.Condition) State {
 	available := meta.FindStatusCondition(conditions, ConditionAvailable)
 	progressing := meta.FindStatusCondition(conditions, ConditionProgressing)

@@ -162,8 +162,8 @@ func subscriptionAffected(o olmcore.Object) []types.NamespacedName {
 	return subscription.Affected(o)
 }
 
-// subscription reconciles the Subscriptions of a namespace. They request a resolution, Resolve answers, the answer becomes
-// InstallPlans, and the Subscriptions reference an InstallPlan before it runs.
+// subscription reconciles the Subscriptions of a namespace. They request a resolution, Resolve answers, the answer
+// becomes InstallPlans, and the Subscriptions reference an InstallPlan before it runs.
 func (s *Set) subscription(ctx context.Context, r olmcore.Reader, p *pass) (olmcore.Result, error) {
 	name := p.key.Namespace
 	n, seen := s.namespaces.recall(name)
@@ -216,7 +216,8 @@ func (s *Set) subscription(ctx context.Context, r olmcore.Reader, p *pass) (olmc
 	return result, nil
 }
 
-// resolve passes a request on to Options.Asked and Options.Resolve, and keeps the answer. It reports whether there is one.
+// resolve passes a request on to Options.Asked and Options.Resolve, and keeps the answer. It reports whether there is
+// one.
 func (s *Set) resolve(ctx context.Context, r olmcore.Reader, p *pass, n *namespace, request *subscription.ResolveRequest) (bool, error) {
 	if request == nil {
 		return false, nil

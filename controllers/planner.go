@@ -168,8 +168,8 @@ func createdPlan(r olmcore.Result) olmcore.Key {
 	return olmcore.Key{}
 }
 
-// planSet returns the actions that create the plan of one set of Subscriptions, or of all of them, and records in progress
-// how far the plan is.
+// planSet returns the actions that create the plan of one set of Subscriptions, or of all of them, and records in
+// progress how far the plan is.
 func (p *planner) planSet(ctx context.Context, in create.Input, progress *subscription.PlanProgress) (olmcore.Result, error) {
 	out, err := create.Plan(in)
 	if err != nil {

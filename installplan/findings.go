@@ -173,8 +173,8 @@ func refusedSteps(f *facts, e step.Evaluation) (found []problem) {
 // failedWrites returns the problems of steps whose object could not be written. After a conflict the step is evaluated
 // with newer objects, so a conflict is no problem.
 //
-// The status reports the first failed write, but does not record its object. If a target before it succeeded since then,
-// or is not open any more, that target may be the reported one, and the failure is reported anew.
+// The status reports the first failed write, but does not record its object. If a target before it succeeded since
+// then, or is not open any more, that target may be the reported one, and the failure is reported anew.
 func failedWrites(f *facts, e step.Evaluation) (found []problem) {
 	reportedAt := f.failureReportedAt()
 	for _, t := range e.Targets {

@@ -185,7 +185,8 @@ func (g *gatherer) bundles() {
 // may count, as a namespace may hold thousands of copies.
 func (g *gatherer) steps() {
 	g.in.OperatorGroups = olmcore.Found(list[*operatorsv1.OperatorGroup](g, g.plan.Namespace)...)
-	if ref := g.plan.Status.AttenuatedServiceAccountRef; ref != nil && ref.Name != "" {
+	ref := g.plan.Status.AttenuatedServiceAccountRef
+	if ref != nil && ref.Name != "" {
 		g.in.ServiceAccount = get[*corev1.ServiceAccount](g, cmp.Or(ref.Namespace, g.plan.Namespace), ref.Name)
 	}
 	g.definitions()
@@ -335,7 +336,8 @@ func (g *gatherer) exists(gvk schema.GroupVersionKind, namespace, name string) b
 		return found
 	}
 	o, err := olmcore.GetKind(g.ctx, g.r, gvk, namespace, name)
-	if g.seen[key] = err == nil; err == nil {
+	g.seen[key] = err == nil
+	if err == nil {
 		g.in.Objects.Items = append(g.in.Objects.Items, o)
 	} else if !apierrors.IsNotFound(err) {
 		g.err = fmt.Errorf("get %s: %w", key, err)

@@ -16,8 +16,8 @@ import (
 )
 
 // The condition Progressing records for the next call why a plan did not progress. No decision depends on the text of a
-// message that this library wrote. If OLM executed a plan, the condition is missing or describes an earlier failure. Then
-// the message of OLM is read instead, in this file only.
+// message that this library wrote. If OLM executed a plan, the condition is missing or describes an earlier failure.
+// Then the message of OLM is read instead, in this file only.
 
 // stallReasons are the reasons that this library gives the condition Progressing.
 var stallReasons = []string{ReasonStepRefused, ReasonStepFailed, ReasonStepWaits, ReasonInstallCheckFailed}
@@ -58,9 +58,9 @@ func progressing(status v1alpha1.InstallPlanStatus) v1alpha1.InstallPlanStatus {
 	return without(status, ConditionProgressing)
 }
 
-// recordedStall returns the condition Progressing if this library recorded it for the present state of the plan, or nil.
-// When this library fails a plan, the conditions Progressing and Installed get the same lastUpdateTime. OLM does not know
-// Progressing: if it fails the plan later, only Installed is updated.
+// recordedStall returns the condition Progressing if this library recorded it for the present state of the plan, or
+// nil. When this library fails a plan, the conditions Progressing and Installed get the same lastUpdateTime. OLM does
+// not know Progressing: if it fails the plan later, only Installed is updated.
 func (f *facts) recordedStall() *v1alpha1.InstallPlanCondition {
 	status := &f.plan.Status
 	c := conditionOf(status, ConditionProgressing)
@@ -74,8 +74,9 @@ func (f *facts) recordedStall() *v1alpha1.InstallPlanCondition {
 	return c
 }
 
-// failureReportedAt returns when the status last reported a failed write. It returns the zero time if the status does not
-// report one, or if the message may follow the present error: messageInterval has passed, or the time is in the future.
+// failureReportedAt returns when the status last reported a failed write. It returns the zero time if the status does
+// not report one, or if the message may follow the present error: messageInterval has passed, or the time is in the
+// future.
 func (f *facts) failureReportedAt() time.Time {
 	c := f.recordedStall()
 	if c == nil || c.Reason != ReasonStepFailed || c.LastUpdateTime == nil {
@@ -122,7 +123,8 @@ func without(status v1alpha1.InstallPlanStatus, kind v1alpha1.InstallPlanConditi
 	if conditionOf(&status, kind) == nil {
 		return status
 	}
-	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c v1alpha1.InstallPlanCondition) bool { return c.Type == kind })
+	isOfType := func(c v1alpha1.InstallPlanCondition) bool { return c.Type == kind }
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), isOfType)
 	if len(status.Conditions) == 0 {
 		status.Conditions = nil
 	}

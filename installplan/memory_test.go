@@ -16,8 +16,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestAFailureOfOLMCountsMoreThanAnEarlierCondition checks that a plan which OLM failed is decided by the message of OLM,
-// although this library left the condition Progressing before a downgrade to OLM.
+// TestAFailureOfOLMCountsMoreThanAnEarlierCondition checks that a plan which OLM failed is decided by the message of
+// OLM, although this library left the condition Progressing before a downgrade to OLM.
 func TestAFailureOfOLMCountsMoreThanAnEarlierCondition(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	const refusal, rejection = "api-server resource not found installing Gizmo g: not found", "error creating role r: it is invalid"
@@ -48,8 +48,8 @@ func TestAFailureOfOLMCountsMoreThanAnEarlierCondition(t *testing.T) {
 	}
 }
 
-// TestAFailureOfThisLibraryIsRememberedByItsCondition checks that the condition which a failure wrote counts in the next
-// call, although a wait or a retry for the same reason had set it before.
+// TestAFailureOfThisLibraryIsRememberedByItsCondition checks that the condition which a failure wrote counts in the
+// next call, although a wait or a retry for the same reason had set it before.
 func TestAFailureOfThisLibraryIsRememberedByItsCondition(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	p := Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(time.Minute), OwnedBy(sub))

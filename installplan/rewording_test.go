@@ -46,8 +46,8 @@ func TestDecisionsDoNotDependOnTheTextOfMessages(t *testing.T) {
 	t.Log(compared)
 }
 
-// TestStalledPlansDoNotDependOnTheTextOfMessages checks the same for plans that do not progress, for every reason and for
-// what may happen before the next call.
+// TestStalledPlansDoNotDependOnTheTextOfMessages checks the same for plans that do not progress, for every reason and
+// for what may happen before the next call.
 func TestStalledPlansDoNotDependOnTheTextOfMessages(t *testing.T) {
 	sub := Subscription("a", RefersTo("install-x"))
 	leaving := CSV("a.v1")

@@ -176,8 +176,9 @@ func (in *Input) unusedBundles() []*corev1.ConfigMap {
 		}
 	}
 	unused := slices.DeleteFunc(slices.Clone(in.ConfigMaps.Items), func(cm *corev1.ConfigMap) bool {
-		return !unneeded[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] || !bundle.MayRefer(plan.Namespace, cm.Namespace, in.Config.globalNamespace()) ||
-			!bundle.IsUnpacked(cm) || bundle.Retained(cm, in.Now) > 0
+		isUnneeded := unneeded[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}]
+		mayRefer := bundle.MayRefer(plan.Namespace, cm.Namespace, in.Config.globalNamespace())
+		return !isUnneeded || !mayRefer || !bundle.IsUnpacked(cm) || bundle.Retained(cm, in.Now) > 0
 	})
 	slices.SortFunc(unused, func(a, b *corev1.ConfigMap) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))

@@ -158,7 +158,8 @@ func parseChain(data []byte) ([]*x509.Certificate, error) {
 		case len(chain) == MaxOfField:
 			return nil, fmt.Errorf("is too large: more than %d certificates", MaxOfField)
 		}
-		if key, ok := c.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
+		key, ok := c.PublicKey.(*rsa.PublicKey)
+		if ok && key.N.BitLen() > maxRSABits {
 			return nil, fmt.Errorf("has a key of %d bits", key.N.BitLen())
 		}
 		chain = append(chain, c)

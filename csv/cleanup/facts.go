@@ -80,7 +80,8 @@ func factsOf(in *Input) *facts {
 		peers: peersOf(in), terminating: terminatingNamespaces(in), reach: reachOf(in),
 	}
 	f.mode = f.observeMode()
-	if value := c.Annotations[AnnotationCleanup]; value == OverrideAbandon || value == OverrideSkipOperands {
+	value := c.Annotations[AnnotationCleanup]
+	if value == OverrideAbandon || value == OverrideSkipOperands {
 		f.override = value
 	}
 	f.labelled = f.observeLabelled()
@@ -144,7 +145,8 @@ func reachOf(in *Input) group.Targets {
 		return nil
 	}
 	selected := group.Targets{c.Namespace}
-	if g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace); g != nil && g.DeletionTimestamp == nil && group.IsMember(c, g) {
+	g, _ := group.Alone(in.OperatorGroups.Items, c.Namespace)
+	if g != nil && g.DeletionTimestamp == nil && group.IsMember(c, g) {
 		if t, computed := group.TargetsOf(g); computed {
 			selected = t
 		}

@@ -135,7 +135,8 @@ func recordedSharers(c *owned.CSV, objects []olmcore.Object) map[string][]string
 		for _, owner := range olmcore.CoOwners(o.GetAnnotations()) {
 			sharers[owner.Namespace] = append(sharers[owner.Namespace], owner.Name)
 		}
-		if owner, ok := olmcore.OwnerOf(o.GetLabels()); ok && isCoOwned(o, c) {
+		owner, ok := olmcore.OwnerOf(o.GetLabels())
+		if ok && isCoOwned(o, c) {
 			sharers[owner.Namespace] = append(sharers[owner.Namespace], owner.Name)
 		}
 	}
@@ -145,7 +146,8 @@ func recordedSharers(c *owned.CSV, objects []olmcore.Object) map[string][]string
 // resolvingSharers returns the names of the CSVs for which an InstallPlan contains one of some objects.
 func resolvingSharers(p *v1alpha1.InstallPlan, keys sets.Set[olmcore.Key]) (names []string) {
 	for _, step := range p.Status.Plan {
-		if key, applied := shared.KeyOf(step); applied && keys.Has(key) {
+		key, applied := shared.KeyOf(step)
+		if applied && keys.Has(key) {
 			names = append(names, step.Resolving)
 		}
 	}

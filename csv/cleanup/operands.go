@@ -102,7 +102,8 @@ func isOperatorRunning(f *facts) bool {
 // out.
 func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Diagnostic) {
 	names := sets.List(owned.OwnedCRDs(f.c))
-	if annotated, ok := group.AnnotatedTargets(f.c); len(names) > 0 && !ok {
+	annotated, ok := group.AnnotatedTargets(f.c)
+	if len(names) > 0 && !ok {
 		left = append(left, skip(olmcore.RefOf(f.c), "operands stay: annotation olm.targetNamespaces is absent"))
 	} else if len(names) > 0 && !f.reach.All() && slices.ContainsFunc(annotated, func(n string) bool { return !f.reach.Contains(n) }) {
 		left = append(left, skip(olmcore.RefOf(f.c), "operands stay outside of "+f.reach.String()+": no OperatorGroup of this ClusterServiceVersion selects what its annotation olm.targetNamespaces names"))

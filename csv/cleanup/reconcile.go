@@ -80,7 +80,8 @@ func withoutFinalizer(c *owned.CSV, reason, message string) olmcore.Action {
 
 func (f *facts) outcome(p progress) Outcome {
 	out := Outcome{Operands: p.ask, Mode: f.mode, Stage: p.stage, Pending: len(p.targets)}
-	if value, ok := f.c.Annotations[AnnotationCleanup]; ok && f.override == "" {
+	value, ok := f.c.Annotations[AnnotationCleanup]
+	if ok && f.override == "" {
 		out.say(f, olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", AnnotationCleanup, value)
 	}
 	return out
@@ -186,7 +187,8 @@ func report(f *facts, p progress, out *Outcome) {
 	if isSame && (s.Message == after.Status.Message || slices.ContainsFunc(p.targets, func(t target) bool { return t.untried })) {
 		return
 	}
-	if pause := statusPace - owned.Since(s.LastUpdateTime, f.in.Now); started && s.LastUpdateTime != nil && pause > 0 {
+	pause := statusPace - owned.Since(s.LastUpdateTime, f.in.Now)
+	if started && s.LastUpdateTime != nil && pause > 0 {
 		out.Requeue(pause)
 		return
 	}
@@ -223,7 +225,8 @@ func pendingLists(list []target) []v1alpha1.ResourceList {
 	var lists []v1alpha1.ResourceList
 	for _, t := range list {
 		key := t.ref.Key()
-		if n := len(lists); n == 0 || lists[n-1].Group != key.Group || lists[n-1].Kind != key.Kind {
+		n := len(lists)
+		if n == 0 || lists[n-1].Group != key.Group || lists[n-1].Kind != key.Kind {
 			lists = append(lists, v1alpha1.ResourceList{Group: key.Group, Kind: key.Kind})
 		}
 		last := &lists[len(lists)-1]

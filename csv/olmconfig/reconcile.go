@@ -132,13 +132,15 @@ func compare(in *Input, toggle copied.Toggle) (missing, unexpected bool) {
 	lacking := map[types.NamespacedName]int{}
 	for _, c := range in.ClusterServiceVersions.Items {
 		g, _ := group.Alone(groups[c.Namespace], c.Namespace)
-		if targets, ok := copied.Targets(c, g); ok && targets.All() {
+		targets, ok := copied.Targets(c, g)
+		if ok && targets.All() {
 			lacking[copied.Home(c)] = len(toggle.Namespaces(c.Namespace, targets, in.Namespaces.Items))
 		}
 	}
 	for _, c := range in.ClusterServiceVersions.Items {
 		key := copied.Home(c)
-		if _, global := lacking[key]; !global || !copied.From(key, c) || !staying.Has(c.Namespace) {
+		_, global := lacking[key]
+		if !global || !copied.From(key, c) || !staying.Has(c.Namespace) {
 			continue
 		}
 		if !toggle.Keeps(true, c.Namespace) {

@@ -79,7 +79,8 @@ type facts struct {
 // observe returns the facts of an Input.
 func observe(in *Input) *facts {
 	f := &facts{in: in}
-	if c, ok := owned.Find(in.ClusterServiceVersions.Items, in.Key.Namespace, in.Key.Name); ok && !c.IsCopied() {
+	c, ok := owned.Find(in.ClusterServiceVersions.Items, in.Key.Namespace, in.Key.Name)
+	if ok && !c.IsCopied() {
 		f.csv = c
 	}
 	f.condition, _ = owned.Find(in.OperatorConditions.Items, in.Key.Namespace, in.Key.Name)

@@ -20,7 +20,8 @@ import (
 func Affected(o olmcore.Object) []types.NamespacedName {
 	switch o := o.(type) {
 	case *rbacv1.ClusterRole:
-		if owner, ok := olmcore.OwnerOf(o.Labels); ok && owner.Kind == operatorsv1.OperatorGroupKind {
+		owner, ok := olmcore.OwnerOf(o.Labels)
+		if ok && owner.Kind == operatorsv1.OperatorGroupKind {
 			return []types.NamespacedName{{Namespace: owner.Namespace, Name: owner.Name}}
 		}
 		if strings.HasPrefix(o.Name, roleNamePrefix) {

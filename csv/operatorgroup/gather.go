@@ -59,7 +59,8 @@ func namespacesOf(reads *read.Reads, g *operatorsv1.OperatorGroup) olmcore.Obser
 		}
 	}
 	// A UID that fits no label key marks nothing.
-	if label, err := labels.NewRequirement(owned.GroupLabelPrefix+string(g.UID), selection.Exists, nil); err == nil && g.UID != "" {
+	label, err := labels.NewRequirement(owned.GroupLabelPrefix+string(g.UID), selection.Exists, nil)
+	if err == nil && g.UID != "" {
 		marked = read.List[*corev1.Namespace](reads, "", labels.NewSelector().Add(*label))
 	}
 	named := read.Named[*corev1.Namespace](reads, "", slices.Concat(g.Spec.TargetNamespaces, g.Status.Namespaces))

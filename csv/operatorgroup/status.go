@@ -32,7 +32,8 @@ func desiredStatus(in *Input, a account) (operatorsv1.OperatorGroupStatus, bool)
 		})
 	}
 	desired := desiredTargets(in)
-	if have, computed := group.TargetsOf(g); !computed || !slices.Equal(have, desired) {
+	have, computed := group.TargetsOf(g)
+	if !computed || !slices.Equal(have, desired) {
 		status.Namespaces, status.LastUpdated = desired, new(olmcore.Timestamp(in.Now))
 	}
 	if in.Siblings.Complete {

@@ -38,7 +38,8 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		return inNamespace(o.GetNamespace(), "")
 	case *rbacv1.Role, *rbacv1.RoleBinding:
 		owner, labelled := olmcore.OwnerOf(o.GetLabels())
-		if from := o.GetLabels()[olmcore.LabelCopiedFrom]; from != "" && labelled {
+		from := o.GetLabels()[olmcore.LabelCopiedFrom]
+		if from != "" && labelled {
 			return []types.NamespacedName{{Namespace: from, Name: owner.Name}}
 		}
 		return inNamespace(o.GetNamespace(), "")
@@ -52,7 +53,8 @@ func Affected(o olmcore.Object) []types.NamespacedName {
 		return inNamespace(o.Name, "")
 	case *apiextensionsv1.CustomResourceDefinition:
 		keys := owned.Alongside(o)
-		if owner, ok := olmcore.OwnerOf(o.Labels); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
+		owner, ok := olmcore.OwnerOf(o.Labels)
+		if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
 			keys = append(keys, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
 		}
 		return keys
@@ -87,7 +89,8 @@ func affectedByBinding(b *rbacv1.ClusterRoleBinding) []types.NamespacedName {
 		return []types.NamespacedName{{}}
 	}
 	var keys []types.NamespacedName
-	if owner, ok := olmcore.OwnerOf(b.Labels); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
+	owner, ok := olmcore.OwnerOf(b.Labels)
+	if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
 		keys = append(keys, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
 	}
 	for _, n := range namespaces {
@@ -125,7 +128,8 @@ func Terms(c *v1alpha1.ClusterServiceVersion, add func(olmcore.Term)) {
 
 // replacedBy returns the metadata of the version that one replaces, nil for none.
 func replacedBy(c *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersion {
-	if name := c.Spec.Replaces; name != "" && name != c.Name && owned.IsLabelValue(name) {
+	name := c.Spec.Replaces
+	if name != "" && name != c.Name && owned.IsLabelValue(name) {
 		return &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
 	}
 	return nil

@@ -27,7 +27,8 @@ func selectorsOf(r *rbacv1.ClusterRole) (all []labels.Selector) {
 	}
 	for i := range r.AggregationRule.ClusterRoleSelectors {
 		s := &r.AggregationRule.ClusterRoleSelectors[i]
-		if selector, err := metav1.LabelSelectorAsSelector(s); err == nil && !selector.Empty() && !ofUsers(s) {
+		selector, err := metav1.LabelSelectorAsSelector(s)
+		if err == nil && !selector.Empty() && !ofUsers(s) {
 			all = append(all, selector)
 		}
 	}
@@ -48,7 +49,8 @@ func ofUsers(s *metav1.LabelSelector) bool {
 func aggregatedBy(objects []olmcore.Object) map[string][]rbacv1.PolicyRule {
 	selectors, roles := map[string][]labels.Selector{}, []*rbacv1.ClusterRole{}
 	for _, o := range objects {
-		if r, is := o.(*rbacv1.ClusterRole); is && r != nil {
+		r, is := o.(*rbacv1.ClusterRole)
+		if is && r != nil {
 			roles = append(roles, r)
 			if s := selectorsOf(r); len(s) > 0 {
 				selectors[r.Name] = s

@@ -205,7 +205,8 @@ func approve(in *Input, open []grant, where scope) (a approvals) {
 	a.refused = map[string]bool{}
 	for _, g := range open {
 		why := g.planProblem(c, plans[g.role.Name])
-		if _, isAllowed := slices.BinarySearch(digests, g.digest()); isAllowed || why == "" {
+		_, isAllowed := slices.BinarySearch(digests, g.digest())
+		if isAllowed || why == "" {
 			continue
 		}
 		a.refused[g.role.Name] = true
@@ -239,7 +240,8 @@ func unprovenAdopted(in *Input, observed index, grants []grant, where scope) (di
 	plans, unproven := stepsOf(in), 0
 	for _, g := range adopted(in, observed, grants, where) {
 		why := g.planProblem(c, plans[g.role.Name])
-		if _, isAllowed := slices.BinarySearch(digests, g.digest()); isAllowed || why == "" {
+		_, isAllowed := slices.BinarySearch(digests, g.digest())
+		if isAllowed || why == "" {
 			continue
 		}
 		if unproven++; unproven > maxNamed {

@@ -144,7 +144,8 @@ func (d desired) applyTo(have olmcore.Object) (after olmcore.Object, changed boo
 // both.
 func withoutMarks(have olmcore.Object, labels map[string]string) map[string]string {
 	_, isOurs := have.GetLabels()[olmcore.LabelOwnerUID]
-	if _, from := have.GetLabels()[olmcore.LabelCopiedFrom]; isOurs || from || have.GetNamespace() != "" {
+	_, from := have.GetLabels()[olmcore.LabelCopiedFrom]
+	if isOurs || from || have.GetNamespace() != "" {
 		return labels
 	}
 	labels = maps.Clone(labels)

@@ -389,7 +389,8 @@ func withdrawals(in *Input, grants []grant, where scope, places []place, records
 
 func deletions[T olmcore.Object](items []T, why func(olmcore.Object) string) (actions []olmcore.Action) {
 	for _, o := range items {
-		if message := why(o); message != "" && o.GetDeletionTimestamp() == nil {
+		message := why(o)
+		if message != "" && o.GetDeletionTimestamp() == nil {
 			actions = append(actions, olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonWithdrawn, Message: message}))
 		}
 	}

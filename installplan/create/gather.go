@@ -50,7 +50,8 @@ func all[T olmcore.Object](ctx context.Context, r olmcore.Reader, to *olmcore.Ob
 // add reads one object into a list, each once.
 func add[T olmcore.Object](ctx context.Context, r olmcore.Reader, to *olmcore.Observed[T], namespace, name, unknown string) error {
 	o, err := olmcore.Get[T](ctx, r, namespace, name)
-	if key := olmcore.KeyOf(o); key != (olmcore.Key{}) && !slices.ContainsFunc(to.Items, func(have T) bool { return olmcore.KeyOf(have) == key }) {
+	key := olmcore.KeyOf(o)
+	if key != (olmcore.Key{}) && !slices.ContainsFunc(to.Items, func(have T) bool { return olmcore.KeyOf(have) == key }) {
 		to.Items = append(to.Items, o)
 	}
 	return olmcore.Needed(err, unknown)

@@ -42,7 +42,8 @@ func Plan(in Input) (out Outcome, err error) {
 	content, lookups, problems := contentOf(in)
 	r := newRequest(in, content)
 	out.Refused = content.refused
-	if out.Diagnostics = problems; r.wanted() {
+	out.Diagnostics = problems
+	if r.wanted() {
 		out.Lookups = lookups
 	}
 	if len(problems) > 0 || len(r.steps) == 0 {

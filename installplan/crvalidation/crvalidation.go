@@ -115,7 +115,8 @@ func judgeVersion(ctx context.Context, read reading, s *schemas, left *limits) (
 			return append(verdicts, v), nil
 		}
 		room -= judged
-		if unread := p.size - judged; unread > 0 || room == 0 && p.left > 0 {
+		unread := p.size - judged
+		if unread > 0 || room == 0 && p.left > 0 {
 			v := s.verdict()
 			v.Unread = unread + p.left
 			return append(verdicts, v), nil
@@ -164,7 +165,8 @@ func (s *schemas) judge(ctx context.Context, object olmcore.Object, left *limits
 	if s.after == nil {
 		s.after = newJudge(s.change.After, s.version)
 	}
-	if v.New, ok = s.after.findings(ctx, object, left); !ok || len(v.New) == 0 {
+	v.New, ok = s.after.findings(ctx, object, left)
+	if !ok || len(v.New) == 0 {
 		return v, ok
 	}
 	if s.before == nil {

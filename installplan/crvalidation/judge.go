@@ -43,7 +43,8 @@ func pairsIn(value any, s *structuralschema.Structural, all bool) (pairs int) {
 			pairs += pairsIn(entry, below, all)
 		}
 	case []any:
-		if n := len(x); n > 100 && (all || s.XListType != nil && *s.XListType != "atomic") {
+		n := len(x)
+		if n > 100 && (all || s.XListType != nil && *s.XListType != "atomic") {
 			pairs = n * n / 2
 		}
 		for _, entry := range x {
@@ -129,7 +130,8 @@ func (j *judge) validate(ctx context.Context, values map[string]any, left *limit
 		defaulting.PruneNonNullableNullsWithoutDefaults(values, j.structural)
 		defaulting.Default(values, j.structural)
 	}
-	if left.pairs -= pairsIn(values, j.structural, j.compares); left.pairs < 0 || left.rules <= 0 {
+	left.pairs -= pairsIn(values, j.structural, j.compares)
+	if left.pairs < 0 || left.rules <= 0 {
 		return nil, false
 	}
 	if j.schema != nil {

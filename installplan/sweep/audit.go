@@ -189,7 +189,8 @@ func auditObjects(n namespace, p *v1alpha1.InstallPlan, f *findings) {
 	for i, s := range p.Status.Plan {
 		var missing olmcore.Key
 		for key := range objectsOf(s, p.Namespace, crds) {
-			if missing = key; exists[key] {
+			missing = key
+			if exists[key] {
 				missing = olmcore.Key{}
 				break
 			}
@@ -217,7 +218,8 @@ func objectsOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.Custo
 		if !served || !yield(key) {
 			return
 		}
-		if name := manifest.NameOf(s); name != "" && name != key.Name {
+		name := manifest.NameOf(s)
+		if name != "" && name != key.Name {
 			key.Name = name
 			yield(key)
 		}

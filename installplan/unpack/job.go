@@ -154,7 +154,8 @@ func outdated(tries []*batchv1.Job) []*batchv1.Job {
 // conditionOf returns a condition of a Job that is True; nil when it is not.
 func conditionOf(j *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
 	for i := range j.Status.Conditions {
-		if c := &j.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+		c := &j.Status.Conditions[i]
+		if c.Type == kind && c.Status == corev1.ConditionTrue {
 			return c
 		}
 	}

@@ -57,7 +57,8 @@ func Bundle(in Input) (Outcome, error) {
 	}
 	if owns {
 		lacks, ready := t.permissions(in)
-		if out.Actions = append(out.Actions, lacks...); ready {
+		out.Actions = append(out.Actions, lacks...)
+		if ready {
 			out.runJob(in, t)
 			return out, nil
 		}

@@ -93,12 +93,14 @@ func (l *labels) subscription(s *v1alpha1.Subscription) {
 	if !l.Written[s.Name] {
 		l.change(s, key, true)
 		for _, pkg := range l.PreviousPackages[s.UID] {
-			if old, err := olmcore.ComponentLabelKey(pkg, l.Namespace); err == nil && old != key {
+			old, err := olmcore.ComponentLabelKey(pkg, l.Namespace)
+			if err == nil && old != key {
 				l.change(s, old, false)
 			}
 		}
 	}
-	if c := l.ClusterServiceVersions[s.Status.InstalledCSV]; c != nil && !has(c, key) && relation.Writable(c) && !c.IsCopied() && !l.waitsFor(c) {
+	c := l.ClusterServiceVersions[s.Status.InstalledCSV]
+	if c != nil && !has(c, key) && relation.Writable(c) && !c.IsCopied() && !l.waitsFor(c) {
 		l.change(c, key, true)
 	}
 }
@@ -115,7 +117,8 @@ func (l *labels) owned(o olmcore.Object) {
 	if kind == "CustomResourceDefinition" && o.GetNamespace() == "" {
 		for _, key := range slices.Sorted(maps.Keys(o.GetAnnotations())) {
 			name, isHere := strings.CutPrefix(o.GetAnnotations()[key], l.Namespace+"/")
-			if c := l.ClusterServiceVersions[name]; isHere && strings.HasPrefix(key, alongsidePrefix) && c != nil && slices.Contains(ownedCRDs(c), o.GetName()) {
+			c := l.ClusterServiceVersions[name]
+			if isHere && strings.HasPrefix(key, alongsidePrefix) && c != nil && slices.Contains(ownedCRDs(c), o.GetName()) {
 				owners = append(owners, c)
 			}
 		}
@@ -203,7 +206,8 @@ func (l *labels) update() {
 func ownersOf(o olmcore.Object, namespace string, csvs map[string]*v1alpha1.ClusterServiceVersion) []*v1alpha1.ClusterServiceVersion {
 	var owners []*v1alpha1.ClusterServiceVersion
 	for _, ref := range o.GetOwnerReferences() {
-		if c := csvs[ref.Name]; c != nil && ref.Kind == v1alpha1.ClusterServiceVersionKind && c.UID == ref.UID && c.UID != "" && o.GetNamespace() == namespace {
+		c := csvs[ref.Name]
+		if c != nil && ref.Kind == v1alpha1.ClusterServiceVersionKind && c.UID == ref.UID && c.UID != "" && o.GetNamespace() == namespace {
 			owners = append(owners, c)
 		}
 	}

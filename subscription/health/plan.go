@@ -21,7 +21,8 @@ import (
 
 // progress is the phase of what is on its way.
 func progress(v *subscription.Verdict) Phase {
-	if installed := v.Subscription.Status.InstalledCSV; installed != "" && installed != v.Status.CurrentCSV {
+	installed := v.Subscription.Status.InstalledCSV
+	if installed != "" && installed != v.Status.CurrentCSV {
 		return Upgrading
 	}
 	return Installing
@@ -83,12 +84,14 @@ func (n *namespace) failed(plan *v1alpha1.InstallPlan, f *finding) {
 	}
 	var remove []string
 	for _, name := range plan.Spec.ClusterServiceVersionNames {
-		if c := n.csvs[name]; c != nil && !c.IsCopied() && olmcore.NeverInstalled(c) {
+		c := n.csvs[name]
+		if c != nil && !c.IsCopied() && olmcore.NeverInstalled(c) {
 			remove = append(remove, olmcore.RefOf(c).String())
 		}
 	}
 	f.now, f.remove = planFailed, strings.Join(append(remove, f.Object.String()), " and ")
-	if m := storedVersion.FindStringSubmatch(f.Message); m != nil && describes(plan, m[1]) {
+	m := storedVersion.FindStringSubmatch(f.Message)
+	if m != nil && describes(plan, m[1]) {
 		f.now, f.what = planFailedStored, "Store the custom resources of CustomResourceDefinition "+m[1]+
 			" in a version that stays, and remove "+m[2]+" from its status.storedVersions"
 	}

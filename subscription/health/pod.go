@@ -64,7 +64,8 @@ func containerTrouble(s *corev1.ContainerStatus) (reason, message string) {
 // lastWords says how the containers of a Pod ended that is over; empty where nothing says so.
 func lastWords(p *corev1.Pod) string {
 	for _, s := range p.Status.ContainerStatuses {
-		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+		t := s.State.Terminated
+		if t != nil && t.ExitCode != 0 {
 			return about(&s, join(fmt.Sprintf("ended with exit code %d (%s)", t.ExitCode, cmp.Or(t.Reason, "no reason")), t.Message), "")
 		}
 	}

@@ -69,7 +69,8 @@ func (n *namespace) resolution(v *subscription.Verdict) (f finding, blocks bool)
 
 // failure is the phase of what has failed.
 func (n *namespace) failure(v *subscription.Verdict) Phase {
-	if c := n.csvs[v.Status.InstalledCSV]; c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp == nil && !c.IsCopied() {
+	c := n.csvs[v.Status.InstalledCSV]
+	if c != nil && c.Status.Phase == v1alpha1.CSVPhaseSucceeded && c.DeletionTimestamp == nil && !c.IsCopied() {
 		return Degraded
 	}
 	return Failed

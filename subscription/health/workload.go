@@ -155,8 +155,9 @@ func (n *namespace) deployment(c *v1alpha1.ClusterServiceVersion, name string) *
 		return nil
 	}
 	failure, progress := deploymentCondition(d, appsv1.DeploymentReplicaFailure), deploymentCondition(d, appsv1.DeploymentProgressing)
-	if s := n.pod(d); s != nil && (s.Reason != ReasonPodFailed || failure.Status != corev1.ConditionTrue) { // else no Pod takes its place
-		return s
+	ofPod := n.pod(d)
+	if ofPod != nil && (ofPod.Reason != ReasonPodFailed || failure.Status != corev1.ConditionTrue) { // else no Pod takes its place
+		return ofPod
 	}
 	s := &symptom{Object: olmcore.RefOf(d).Unversioned(), Reason: ReasonUnavailable}
 	switch {

@@ -90,7 +90,8 @@ func (s Source) DisruptedFor() time.Duration {
 		if a.live == nil || isAvailable(a.live) {
 			continue
 		}
-		if l := s.disruptedFor(a); l > 0 && (left == 0 || l < left) {
+		l := s.disruptedFor(a)
+		if l > 0 && (left == 0 || l < left) {
 			left = l
 		}
 	}
@@ -133,7 +134,8 @@ func isDegraded(d *appsv1.Deployment) bool {
 
 // unavailable returns since when an APIService is not.
 func unavailable(service *apiregistrationv1.APIService) *metav1.Time {
-	if c := available(service); c != nil && !c.LastTransitionTime.IsZero() {
+	c := available(service)
+	if c != nil && !c.LastTransitionTime.IsZero() {
 		return &c.LastTransitionTime
 	}
 	return &service.CreationTimestamp

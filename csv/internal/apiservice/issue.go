@@ -105,7 +105,8 @@ func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Depl
 	if exists {
 		// An authority may be more than one certificate: it is trusted when all of them are.
 		ca := secret.Data[certificate.CAKey]
-		if hash := certificate.Hash(ca); !trusted.Has(hash) && s.Memory.Bundle(a.live.Spec.CABundle).Trusts(s.Memory.Bundle(ca)) {
+		hash := certificate.Hash(ca)
+		if !trusted.Has(hash) && s.Memory.Bundle(a.live.Spec.CABundle).Trusts(s.Memory.Bundle(ca)) {
 			trusted.Insert(hash)
 		}
 	}

@@ -103,7 +103,8 @@ func Of(s Source) (p Plan) {
 		p.Renew = cmp.Or(p.Renew, r.renew())
 		p.RenewAt = earlier(p.RenewAt, r.health.RenewAt)
 		p.Wait = olmcore.Nearest(p.Wait, r.waits())
-		if request, needed := r.request(); needed && !r.isIssued {
+		request, needed := r.request()
+		if needed && !r.isIssued {
 			p.Requests = append(p.Requests, request)
 		}
 		around := s.objectsOf(name)
@@ -202,7 +203,8 @@ func (s *Source) rotationOf(deployment string) *rotation {
 			continue
 		}
 		r.missing = r.missing || c.Missing
-		if _, known := r.wanted[string(c.Bundle)]; known || c.Missing {
+		_, known := r.wanted[string(c.Bundle)]
+		if known || c.Missing {
 			continue // most trust the same
 		}
 		r.wanted[string(c.Bundle)] = r.bundle(c.Bundle, s.Now)

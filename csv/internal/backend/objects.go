@@ -367,7 +367,8 @@ func (s *Source) reader(deployment, account string) (olmcore.Action, string) {
 		return s.recreate(live, "rolebinding "+name+" in kube-system binds another role"), ""
 	}
 	labels, changed := s.labelled(live.Labels, want.Labels)
-	if _, isLabelled := olmcore.OwnerOf(live.Labels); !isLabelled && !s.isBeingInstalled() {
+	_, isLabelled := olmcore.OwnerOf(live.Labels)
+	if !isLabelled && !s.isBeingInstalled() {
 		changed = false // OLM does not label it
 	}
 	if !changed && s.areSubjects(live.Subjects, account) {

@@ -42,7 +42,8 @@ func (p Plan) Upkeep() (u Upkeep) {
 		}
 		written[CertificateName(name)] = true
 		if !r.isKept() {
-			if a := r.rollOut(); a != nil && r.isKeptByRelative() {
+			a := r.rollOut()
+			if a != nil && r.isKeptByRelative() {
 				u.Actions = append(u.Actions, a)
 			}
 			continue
@@ -50,7 +51,8 @@ func (p Plan) Upkeep() (u Upkeep) {
 		u.Keeps = true
 		u.RenewAt = earlier(u.RenewAt, r.health.RenewAt)
 		u.Wait = olmcore.Nearest(u.Wait, r.waits())
-		if request, needed := r.request(); needed && !r.isIssued && !r.startsLater() {
+		request, needed := r.request()
+		if needed && !r.isIssued && !r.startsLater() {
 			u.Requests, u.Problem = append(u.Requests, request), cmp.Or(u.Problem, r.issueProblem)
 		}
 		if a := r.upkeep(); a != nil {

@@ -88,7 +88,8 @@ func predecessors(self *owned.CSV, members []*owned.CSV) (predecessor map[*owned
 	}
 	predecessor = map[*owned.CSV]*owned.CSV{}
 	for _, v := range members {
-		if p := named[v.Spec.Replaces]; p != nil && p != v {
+		p := named[v.Spec.Replaces]
+		if p != nil && p != v {
 			predecessor[v] = p
 		}
 	}

@@ -135,7 +135,8 @@ func (s Source) isCurrent(entry *v1alpha1.StrategyDeploymentSpec, want *appsv1.D
 		return true
 	}
 	for _, o := range [...]overlay{asOLM, asOLMDetached} {
-		if other, err := s.desired(entry, o); err == nil && other.Labels[labelSpecHash] == hash {
+		other, err := s.desired(entry, o)
+		if err == nil && other.Labels[labelSpecHash] == hash {
 			return true
 		}
 	}
@@ -187,7 +188,8 @@ func readiness(d *appsv1.Deployment) (State, string) {
 	if d.Generation > d.Status.ObservedGeneration {
 		return notReady("waiting for spec update of deployment %q to be observed...", d.Name)
 	}
-	if c := condition(d, appsv1.DeploymentProgressing); c != nil && c.Reason == "ProgressDeadlineExceeded" {
+	c := condition(d, appsv1.DeploymentProgressing)
+	if c != nil && c.Reason == "ProgressDeadlineExceeded" {
 		return TimedOut, fmt.Sprintf("deployment %s not ready before timeout: deployment %q exceeded its progress deadline", d.Name, d.Name)
 	}
 	available := condition(d, appsv1.DeploymentAvailable)

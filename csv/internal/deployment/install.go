@@ -255,7 +255,8 @@ func Conflict(c *owned.CSV, relatives sets.Set[*owned.CSV], neighbours []*owned.
 		if d == nil {
 			continue
 		}
-		if _, labelled := olmcore.OwnerOf(d.Labels); !labelled && !slices.ContainsFunc(d.OwnerReferences, owned.IsReference) {
+		_, labelled := olmcore.OwnerOf(d.Labels)
+		if !labelled && !slices.ContainsFunc(d.OwnerReferences, owned.IsReference) {
 			if !adopt {
 				return fmt.Sprintf("deployment %s exists and is not managed by an operator", d.Name)
 			}

@@ -258,7 +258,8 @@ func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterSer
 		s.LastTransitionTime = &at
 	}
 	s.Phase, s.Reason, s.Message = phase, reason, message
-	if n := len(s.Conditions); n == 0 || s.Conditions[n-1].Phase != phase || s.Conditions[n-1].Reason != reason {
+	n := len(s.Conditions)
+	if n == 0 || s.Conditions[n-1].Phase != phase || s.Conditions[n-1].Reason != reason {
 		s.Conditions = append(slices.Clip(s.Conditions), v1alpha1.ClusterServiceVersionCondition{
 			Phase: phase, Reason: reason, Message: message,
 			LastUpdateTime: s.LastUpdateTime, LastTransitionTime: s.LastTransitionTime,

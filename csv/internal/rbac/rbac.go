@@ -124,7 +124,8 @@ func Grants(
 
 // goesWithAnother reports whether a cluster-scoped object is another CSV's.
 func goesWithAnother(c *owned.CSV, m *metav1.ObjectMeta) bool {
-	if owner, ok := olmcore.OwnerOf(m.Labels); ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
+	owner, ok := olmcore.OwnerOf(m.Labels)
+	if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
 		return owner.Namespace != c.Namespace || owner.Name != c.Name
 	}
 	return owned.ByAnother(m.OwnerReferences, c.UID)
@@ -258,11 +259,13 @@ func each(values []string, pass func(string) bool) bool {
 func SubjectNamespaces(subjects []rbacv1.Subject) (namespaces []string, all bool) {
 	for _, s := range subjects {
 		namespace, known := s.Namespace, s.Kind == rbacv1.ServiceAccountKind
-		if rest, ok := strings.CutPrefix(s.Name, UserPrefix); ok && s.Kind == rbacv1.UserKind {
-			namespace, _, known = strings.Cut(rest, ":")
+		user, isServiceAccount := strings.CutPrefix(s.Name, UserPrefix)
+		if isServiceAccount && s.Kind == rbacv1.UserKind {
+			namespace, _, known = strings.Cut(user, ":")
 		}
-		if rest, ok := strings.CutPrefix(s.Name, GroupAll+":"); ok && s.Kind == rbacv1.GroupKind {
-			namespace, known = rest, true
+		group, isOfNamespace := strings.CutPrefix(s.Name, GroupAll+":")
+		if isOfNamespace && s.Kind == rbacv1.GroupKind {
+			namespace, known = group, true
 		}
 		switch {
 		case known && namespace != "":

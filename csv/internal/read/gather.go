@@ -167,7 +167,8 @@ func (r *Reads) find(l olmcore.Lookup, by []Term) (found olmcore.Observed[olmcor
 	}
 	kept, _ := r.index(l.Kind, l.Namespace, func() any {
 		all, err := olmcore.ObserveKind(r.ctx, r.reader, l.Kind, l.Namespace, nil)
-		if r.err = err; err != nil {
+		r.err = err
+		if err != nil {
 			return nil
 		}
 		return &index{terms.Of(all.Items, l.TermsOf), all.Complete}

@@ -86,7 +86,8 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 // another operator if both are equal, so the record alone does not prove that this CSV may convert. If the CRD calls a
 // Service of this namespace already, coOwnerOf returns the zero value.
 func coOwnerOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) types.NamespacedName {
-	if config := clientConfig(crd); config != nil && config.Service != nil && config.Service.Namespace == s.CSV.Namespace {
+	config := clientConfig(crd)
+	if config != nil && config.Service != nil && config.Service.Namespace == s.CSV.Namespace {
 		return types.NamespacedName{}
 	}
 	return owned.ConflictingOwner(crd, s.CSV.Namespace, s.isPrescribed())

@@ -36,7 +36,8 @@ func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
 			continue
 		}
 		for _, name := range w.ConversionCRDs {
-			if crd := f.crds[name]; crd != nil && isKept(f, crd) && f.source.notOurs(crd) != "" {
+			crd := f.crds[name]
+			if crd != nil && isKept(f, crd) && f.source.notOurs(crd) != "" {
 				kept.Insert(name)
 			}
 		}

@@ -122,7 +122,8 @@ var (
 			return oneOf(w.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)
 		}},
 		{"timeoutSeconds", func(w *description) string {
-			if t := w.TimeoutSeconds; t != nil && (*t < 1 || *t > 30) {
+			t := w.TimeoutSeconds
+			if t != nil && (*t < 1 || *t > 30) {
 				return fmt.Sprintf("%d is outside 1-30", *t)
 			}
 			return ""
@@ -256,7 +257,8 @@ func portsProblem(c *owned.CSV) string {
 		if w.TargetPort != nil {
 			target = *w.TargetPort
 		}
-		if other, taken := targets[k]; taken && other.String() != target.String() {
+		other, taken := targets[k]
+		if taken && other.String() != target.String() {
 			return problemf(w, "targetPort", "port %d of deployment %q leads to %s already, not to %s",
 				k.port, k.deployment, other.String(), target.String())
 		}

@@ -375,7 +375,8 @@ func rulesProblem(f *facts) string {
 	}
 	for i := range f.source.CSV.Spec.WebhookDefinitions {
 		w := &f.source.CSV.Spec.WebhookDefinitions[i]
-		if r := f.reach[originOf(w)]; kindOf(w) != "" && r != nil && r.now.why != "" && existingConfiguration(f, r) == nil {
+		r := f.reach[originOf(w)]
+		if kindOf(w) != "" && r != nil && r.now.why != "" && existingConfiguration(f, r) == nil {
 			return refusal(f, r)
 		}
 	}

@@ -45,7 +45,8 @@ func UpdateBundles(s Source) []olmcore.Action {
 // round.
 func updates(f *facts, leftOut sets.Set[olmcore.Key], update func(olmcore.Object) olmcore.Action) (actions []olmcore.Action) {
 	for _, o := range f.all {
-		if a := update(o); a != nil && !leftOut.Has(olmcore.KeyOf(o)) {
+		a := update(o)
+		if a != nil && !leftOut.Has(olmcore.KeyOf(o)) {
 			actions = append(actions, a)
 		}
 	}

@@ -222,7 +222,8 @@ func decode(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra b
 	}
 	object, keys, err = olmcore.DecodeKeys(first)
 	keys = slices.DeleteFunc(keys, func(k olmcore.KeyCase) bool { return k.Misspelt }) // OLM ignores them in silence
-	if csv, ok := object.(*v1alpha1.ClusterServiceVersion); ok && id.APIVersion == "" {
+	csv, ok := object.(*v1alpha1.ClusterServiceVersion)
+	if ok && id.APIVersion == "" {
 		csv.APIVersion = "" // which Steps refuses, as OLM does
 	}
 	return object, append(renamed, keys...), extra, err
@@ -244,7 +245,8 @@ func identityOf(values map[string]any) (id manifest.Identity, err error) {
 // setIdentity gives a manifest apiVersion and kind as they are read, see apiVersionOf. The error says that there is no
 // apiVersion.
 func setIdentity(values map[string]any, id manifest.Identity) (keys []olmcore.KeyCase, err error) {
-	if id.APIVersion = apiVersionOf(id.APIVersion, id.Kind); id.APIVersion == "" {
+	id.APIVersion = apiVersionOf(id.APIVersion, id.Kind)
+	if id.APIVersion == "" {
 		return nil, fmt.Errorf("%s has no apiVersion", id.Kind)
 	}
 	if values["apiVersion"] == id.APIVersion && values["kind"] == id.Kind {

@@ -213,7 +213,8 @@ func identified(object olmcore.Object) (olmcore.Object, error) {
 	if apiVersion == "" {
 		return nil, fmt.Errorf("%s %s of its bundle has no apiVersion", u.GetKind(), u.GetName())
 	}
-	if _, known := kinds.Known[u.GetKind()]; !known || apiVersion == u.GetAPIVersion() && u.GetKind() != kinds.CSV {
+	_, known := kinds.Known[u.GetKind()]
+	if !known || apiVersion == u.GetAPIVersion() && u.GetKind() != kinds.CSV {
 		return object, nil // a field that the Go type does not have stays
 	}
 	values := maps.Clone(u.Object)
@@ -226,7 +227,8 @@ func identified(object olmcore.Object) (olmcore.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %s of its bundle cannot be decoded: %w", u.GetKind(), u.GetName(), err)
 	}
-	if csv, ok := decoded.(*v1alpha1.ClusterServiceVersion); ok && u.GetAPIVersion() == "" {
+	csv, ok := decoded.(*v1alpha1.ClusterServiceVersion)
+	if ok && u.GetAPIVersion() == "" {
 		csv.APIVersion = ""
 	}
 	return decoded, nil

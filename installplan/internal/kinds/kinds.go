@@ -109,14 +109,16 @@ func core(kind string) schema.GroupVersionKind { return corev1.SchemeGroupVersio
 func rbac(kind string) schema.GroupVersionKind { return rbacv1.SchemeGroupVersion.WithKind(kind) }
 
 func keepSecret(have, want map[string]any, _ bool) map[string]any {
-	if _, set := want["type"]; !set && have["type"] != nil {
+	_, set := want["type"]
+	if !set && have["type"] != nil {
 		want["type"] = have["type"]
 	}
 	return want
 }
 
 func immutableSecret(have, want map[string]any) string {
-	if t, ok := want["type"]; ok && t != "" && t != have["type"] && !(have["type"] == nil && t == "Opaque") {
+	t, ok := want["type"]
+	if ok && t != "" && t != have["type"] && !(have["type"] == nil && t == "Opaque") {
 		return "type"
 	}
 	return immutableData(have, want)
@@ -197,13 +199,15 @@ func keepNodePorts(from, to map[string]any) {
 	assigned := map[port]any{}
 	old, _ := from["ports"].([]any)
 	for _, entry := range old {
-		if p, ok := entry.(map[string]any); ok && !isEmpty(p["nodePort"]) {
+		p, ok := entry.(map[string]any)
+		if ok && !isEmpty(p["nodePort"]) {
 			assigned[key(p)] = p["nodePort"]
 		}
 	}
 	ports, _ := to["ports"].([]any)
 	for _, entry := range ports {
-		if p, ok := entry.(map[string]any); ok && isEmpty(p["nodePort"]) && assigned[key(p)] != nil {
+		p, ok := entry.(map[string]any)
+		if ok && isEmpty(p["nodePort"]) && assigned[key(p)] != nil {
 			p["nodePort"] = assigned[key(p)]
 		}
 	}
@@ -315,7 +319,8 @@ type Served struct {
 // LookUp returns whether the API server serves a kind. It knows the built-in kinds of Supported, and those that a
 // CustomResourceDefinition in crds defines. It does not know kinds of aggregated APIs.
 func LookUp(gvk schema.GroupVersionKind, crds []*apiextensionsv1.CustomResourceDefinition) (answer Served) {
-	if k, ok := Supported[gvk.Kind]; ok && k.GVK == gvk {
+	k, ok := Supported[gvk.Kind]
+	if ok && k.GVK == gvk {
 		return Served{Version: true, Kind: true, Namespaced: k.Namespaced}
 	}
 	for _, k := range Supported {

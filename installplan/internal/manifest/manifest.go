@@ -147,7 +147,8 @@ func NeedsDefinition(s *v1alpha1.Step) bool {
 // FirstDocument returns the first YAML document that is not empty, as JSON. extra is true if another one follows. A
 // JSON object is returned unchanged.
 func FirstDocument(text string) (first []byte, extra bool, err error) {
-	if data := []byte(text); looksLikeJSON(text) && json.Valid(data) {
+	data := []byte(text)
+	if looksLikeJSON(text) && json.Valid(data) {
 		return data, false, nil
 	}
 	for _, doc := range strings.Split("\n"+text, "\n---") {

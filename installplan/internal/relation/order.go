@@ -28,7 +28,8 @@ const MaxGeneration = math.MaxInt32
 
 // Generation returns the generation that orders a plan, or 0 if it has none.
 func Generation(plan *v1alpha1.InstallPlan) int {
-	if g := plan.Spec.Generation; g > 0 && g <= MaxGeneration {
+	g := plan.Spec.Generation
+	if g > 0 && g <= MaxGeneration {
 		return g
 	}
 	return 0

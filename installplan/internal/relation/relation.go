@@ -159,7 +159,8 @@ func AddFinalizer(plan *v1alpha1.InstallPlan) {
 
 // RemoveFinalizer removes Finalizer from a plan. It changes the plan.
 func RemoveFinalizer(plan *v1alpha1.InstallPlan) {
-	if plan.Finalizers = slices.DeleteFunc(plan.Finalizers, func(f string) bool { return f == Finalizer }); len(plan.Finalizers) == 0 {
+	plan.Finalizers = slices.DeleteFunc(plan.Finalizers, func(f string) bool { return f == Finalizer })
+	if len(plan.Finalizers) == 0 {
 		plan.Finalizers = nil
 	}
 }

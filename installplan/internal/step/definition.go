@@ -122,7 +122,8 @@ func conversionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv
 	}
 	if c.Webhook != nil && c.Webhook.ClientConfig != nil {
 		c.Webhook.ClientConfig.CABundle = nil
-		if s := c.Webhook.ClientConfig.Service; s != nil && s.Port == nil {
+		s := c.Webhook.ClientConfig.Service
+		if s != nil && s.Port == nil {
 			s.Port = new(int32(443))
 		}
 	}
@@ -218,7 +219,8 @@ func (d definition) recording(entries map[string]string) (kept map[string]string
 		h := fnv.New64a()
 		h.Write([]byte(value))
 		key := fmt.Sprintf("%s%x", AlongsidePrefix, h.Sum64())
-		if have, taken := kept[key]; taken && have != value {
+		have, taken := kept[key]
+		if taken && have != value {
 			key += "-" + olmcore.NameSuffix(20, value)
 		}
 		kept[key] = value

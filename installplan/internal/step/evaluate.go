@@ -221,7 +221,8 @@ func (e Evaluation) Statuses() []v1alpha1.StepStatus {
 	statuses := make([]v1alpha1.StepStatus, len(e.plan.Status.Plan))
 	for i := range statuses {
 		statuses[i] = e.Verdicts[i].Status
-		if _, asked := e.Verdicts[i].Action.(olmcore.Create); asked && !held {
+		_, asked := e.Verdicts[i].Action.(olmcore.Create)
+		if asked && !held {
 			statuses[i] = v1alpha1.StepStatusNotPresent
 		}
 	}

@@ -46,7 +46,8 @@ func judge(w *world, t *Target) Verdict {
 		return waiting("%s", finishDeleting(t.Key))
 	}
 	if t.Kind.Labelled && len(t.Versions) > 0 {
-		if csv := w.here(t.Versions[0]); csv != nil && csv.DeletionTimestamp != nil {
+		csv := w.here(t.Versions[0])
+		if csv != nil && csv.DeletionTimestamp != nil {
 			// Its cleanup deletes what carries its labels; creating it would fight that.
 			return waiting("%s", finishDeleting(olmcore.KeyOf(csv)))
 		}
@@ -129,7 +130,8 @@ func (w *world) chain(version *v1alpha1.ClusterServiceVersion) map[string]bool {
 	for grown := true; grown; {
 		grown = false
 		for name, old := range replaces {
-			if _, exists := replaces[old]; exists && chain[name] != chain[old] {
+			_, exists := replaces[old]
+			if exists && chain[name] != chain[old] {
 				chain[name], chain[old], grown = true, true, true
 			}
 		}
@@ -181,7 +183,8 @@ func (w *world) handedOver(owner, crd string) *v1alpha1.ClusterServiceVersion {
 		}
 		seen := map[string]bool{}
 		for old := w.here(successor.Spec.Replaces); old != nil && !seen[old.Name]; old = w.here(old.Spec.Replaces) {
-			if seen[old.Name] = true; old.Name == owner {
+			seen[old.Name] = true
+			if old.Name == owner {
 				return successor
 			}
 		}

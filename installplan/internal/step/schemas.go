@@ -97,7 +97,8 @@ func (d definition) verdicts(versions []string) []ResourceVerdict {
 			strings.Compare(a.Name, b.Name), strings.Compare(a.ReadError, b.ReadError), cmp.Compare(a.Unread, b.Unread))
 	})
 	for i := range found {
-		if v := &found[i]; d.w.Plan.Status.AttenuatedServiceAccountRef != nil && v.Namespace != d.w.Plan.Namespace {
+		v := &found[i]
+		if d.w.Plan.Status.AttenuatedServiceAccountRef != nil && v.Namespace != d.w.Plan.Namespace {
 			v.Namespace, v.Name = "", "of another namespace"
 			v.Old, v.New = hidden(v.Old), hidden(v.New)
 		}

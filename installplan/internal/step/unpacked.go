@@ -123,7 +123,8 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 			contents[key] = c
 		}
 		made[ref] = c.literalOf(w, s.Resolving, ref)
-		if l, found := lookupOf(w.Plan, ref); c.problem != "" && found && !slices.ContainsFunc(lost, func(have v1alpha1.BundleLookup) bool {
+		l, found := lookupOf(w.Plan, ref)
+		if c.problem != "" && found && !slices.ContainsFunc(lost, func(have v1alpha1.BundleLookup) bool {
 			return have.Path == l.Path && have.Identifier == l.Identifier
 		}) {
 			lost = append(lost, bundle.Again(l, w.Now))
@@ -161,11 +162,13 @@ func contentOf(w *world, key types.NamespacedName, inflated *int) *content {
 		}
 		c.size = files.Size()
 	}
-	if *inflated += c.size; *inflated > MaxInflated {
+	*inflated += c.size
+	if *inflated > MaxInflated {
 		return unusable("the bundles of the plan are too large together")
 	}
 	if c.known == nil {
-		if c.Content = bundle.ContentOf(cm, files); c.Version() == "" {
+		c.Content = bundle.ContentOf(cm, files)
+		if c.Version() == "" {
 			return unusable(strings.TrimSuffix("bundle has no ClusterServiceVersion: "+bundle.Incomplete(cm), ": "))
 		}
 	}

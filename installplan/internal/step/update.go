@@ -316,7 +316,8 @@ func (w *world) replaced(own []string) map[string]bool {
 	found := map[string]bool{}
 	for open := slices.Clone(own); len(open) > 0; open = open[1:] {
 		name := open[0]
-		if csv := w.known(name); csv != nil && !found[name] {
+		csv := w.known(name)
+		if csv != nil && !found[name] {
 			open = append(append(open, csv.Spec.Replaces), csv.Spec.Skips...)
 		}
 		found[name] = name != ""

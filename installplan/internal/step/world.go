@@ -75,7 +75,8 @@ func newWorld(in Input) *world {
 		described: map[string]*v1alpha1.ClusterServiceVersion{}, defining: map[schema.GroupKind]string{},
 	}
 	for _, o := range in.Objects {
-		if key := olmcore.KeyOf(o); key.Kind != kinds.CSV && key.Kind != kinds.CRD {
+		key := olmcore.KeyOf(o)
+		if key.Kind != kinds.CSV && key.Kind != kinds.CRD {
 			w.objects[key] = o
 		}
 	}

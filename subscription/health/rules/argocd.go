@@ -89,7 +89,8 @@ func ArgoCD(kind string) (string, error) {
 			b.WriteString("end\n")
 		}
 	}
-	if n := len(t.Rows); n == 0 || len(t.Rows[n-1].When) > 0 {
+	n := len(t.Rows)
+	if n == 0 || len(t.Rows[n-1].When) > 0 {
 		fmt.Fprintf(&b, "\nhs.status = %q\nhs.message = \"\"\nreturn hs\n", Unknown)
 	}
 	return b.String(), nil

@@ -39,7 +39,8 @@ func (t *Table) cel(want string) string {
 	last := kstatus(Unknown, false) == want
 	var b strings.Builder
 	rows := t.Rows
-	if n := len(rows); n > 0 && len(rows[n-1].When) == 0 {
+	n := len(rows)
+	if n > 0 && len(rows[n-1].When) == 0 {
 		last, rows = kstatus(rows[n-1].Status, rows[n-1].Passes) == want, rows[:n-1]
 	}
 	for n := len(rows); n > 0 && (kstatus(rows[n-1].Status, rows[n-1].Passes) == want) == last; n-- {

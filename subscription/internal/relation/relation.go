@@ -134,7 +134,8 @@ func HasFailed(p *v1alpha1.InstallPlan) bool {
 // FailureReason returns the reason why an InstallPlan failed, or InstallPlanFailed if the Installed condition has
 // none.
 func FailureReason(p *v1alpha1.InstallPlan) string {
-	if c := Installed(p); c.Status == corev1.ConditionFalse && c.Reason != "" {
+	c := Installed(p)
+	if c.Status == corev1.ConditionFalse && c.Reason != "" {
 		return string(c.Reason)
 	}
 	return v1alpha1.InstallPlanFailed
@@ -148,7 +149,8 @@ func IsRetried(p *v1alpha1.InstallPlan) bool {
 // Message returns the message of the Installed condition of an InstallPlan. If there is none, it returns the messages
 // of the bundles that are pending.
 func Message(p *v1alpha1.InstallPlan) string {
-	if c := Installed(p); c.Message != "" && c.Status != corev1.ConditionUnknown {
+	c := Installed(p)
+	if c.Message != "" && c.Status != corev1.ConditionUnknown {
 		return c.Message
 	}
 	var texts []string
