@@ -3,8 +3,10 @@
 package catalog_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -33,6 +35,24 @@ func TestNoDecisionDependsOnTheWordingOfAMessage(t *testing.T) {
 			checkMessages(t, in)
 			in.Connection = nil
 			checkMessages(t, in)
+		}
+	}
+}
+
+// TestRecordedMessagesStayWithinTheLimit checks that messages which another client recorded, as long as the API server
+// allows and of characters that are escaped, never make a status that the API server rejects.
+func TestRecordedMessagesStayWithinTheLimit(t *testing.T) {
+	const limit = 32768 // of the message of a condition, in the CustomResourceDefinition
+	base := converged(t, catalog.Config{}, cool())
+	for _, change := range everyCase() {
+		in := invariant.Clone(base)
+		change(&in)
+		in = withStatusWritten(t, in)
+		for i := range in.CatalogSource.Status.Conditions {
+			in.CatalogSource.Status.Conditions[i].Message = strings.Repeat("\u200b", limit)
+		}
+		for _, c := range withStatusWritten(t, in).CatalogSource.Status.Conditions {
+			require.LessOrEqual(t, utf8.RuneCountInString(c.Message), limit, c.Type)
 		}
 	}
 }
