@@ -399,7 +399,8 @@ func checkStatus(t require.TestingT, in catalog.Input, out catalog.Outcome, a ca
 
 // ownTypes contains the types of the conditions that this package owns.
 var ownTypes = []string{
-	catalog.ConditionAvailable, catalog.ConditionProgressing, catalog.ConditionDegraded, catalog.ConditionConnected, catalog.ConditionUpdatePolled, catalog.ConditionReplicasSpread,
+	catalog.ConditionAvailable, catalog.ConditionProgressing, catalog.ConditionDegraded,
+	catalog.ConditionConnected, catalog.ConditionUpdatePolled, catalog.ConditionReplicasSpread,
 }
 
 func others(conditions []metav1.Condition) []metav1.Condition {

@@ -64,7 +64,8 @@ func TestEveryPodClassIsComplete(t *testing.T) {
 		require.False(t, seen[row.Class], "%s is there twice", row.Class)
 		seen[row.Class] = true
 		require.Equal(t, row.Order > 0, row.Purpose != "", "%s: a Pod that is replaced has the purpose of its replacement", row.Class)
-		require.True(t, row.Order == 0 || row.Reason != "" || row.Class == catalog.ClassLost, "%s: a Pod that is replaced has a reason", row.Class)
+		require.True(t, row.Order == 0 || row.Reason != "" || row.Class == catalog.ClassLost,
+			"%s: a Pod that is replaced has a reason", row.Class)
 		require.True(t, row.Active || !row.Live, "%s: a live Pod takes room", row.Class)
 		require.True(t, row.Live || !row.Leaving, "%s: a Pod that is about to be evicted is live", row.Class)
 	}

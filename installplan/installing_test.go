@@ -268,7 +268,9 @@ func TestChangingErrorsAreOneSeries(t *testing.T) {
 			require.NoError(t, d.RunFor(t.Context(), 2*time.Minute))
 			p := onlyPlan(t, c)
 			require.Equal(t, Failed, p.Status.Phase)
-			require.Equal(t, []v1alpha1.InstallPlanConditionType{installplan.ConditionProgressing, v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying}, conditionTypes(p))
+			require.Equal(t, []v1alpha1.InstallPlanConditionType{
+				installplan.ConditionProgressing, v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying,
+			}, conditionTypes(p))
 			ended = true
 			require.NoError(t, d.RunFor(t.Context(), 11*time.Minute))
 			require.Equal(t, Complete, onlyPlan(t, c).Status.Phase)
@@ -287,7 +289,9 @@ func TestPlanThatFailedOfATransientErrorIsTriedAgain(t *testing.T) {
 			require.NoError(t, d.RunFor(t.Context(), 15*time.Minute))
 			p := onlyPlan(t, c)
 			require.Equal(t, Failed, p.Status.Phase)
-			require.Equal(t, []v1alpha1.InstallPlanConditionType{installplan.ConditionProgressing, v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying}, conditionTypes(p))
+			require.Equal(t, []v1alpha1.InstallPlanConditionType{
+				installplan.ConditionProgressing, v1alpha1.InstallPlanInstalled, installplan.ConditionRetrying,
+			}, conditionTypes(p))
 			if restart {
 				d = restarted()
 			}
@@ -358,10 +362,15 @@ func TestStartOfTheTimeOfARefusal(t *testing.T) {
 		"met when the time was over":        {start: time.Minute, want: retrying(0), requeue: 5 * time.Second},
 		"not watched when the time was over": {start: time.Hour, message: known,
 			want: retrying(0), requeue: 5 * time.Second},
-		"in its own time":         {start: time.Hour, message: known, have: retrying(57 * time.Second), want: retrying(57 * time.Second), requeue: 3 * time.Second},
-		"its own time is over":    {start: time.Hour, message: known, have: retrying(time.Minute), fails: true},
-		"it is over for an hour":  {start: 2 * time.Hour, message: known, have: retrying(time.Hour), fails: true},
-		"waited for until it ran": {start: time.Minute, message: "waiting for CustomResourceDefinition x to be established", reason: installplan.ReasonStepWaits, fails: true},
+		"in its own time": {
+			start: time.Hour, message: known, have: retrying(57 * time.Second), want: retrying(57 * time.Second), requeue: 3 * time.Second,
+		},
+		"its own time is over":   {start: time.Hour, message: known, have: retrying(time.Minute), fails: true},
+		"it is over for an hour": {start: 2 * time.Hour, message: known, have: retrying(time.Hour), fails: true},
+		"waited for until it ran": {
+			start: time.Minute, message: "waiting for CustomResourceDefinition x to be established",
+			reason: installplan.ReasonStepWaits, fails: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(Plan(Installing, []*v1alpha1.Step{RoleStep("gone.v1", "r")}, Started(c.start), func(p *v1alpha1.InstallPlan) {
@@ -402,13 +411,29 @@ func TestWhichFailedPlansStartAgain(t *testing.T) {
 		sub      *v1alpha1.Subscription
 		want     installplan.State
 	}{
-		"OLM refused a step":            {binding, nil, "", "pre-existing CRD owners found for owned CRD(s) of dependent CSV x", Subscription("a", RefersTo("install-x")), installplan.StateRetried},
-		"what stood in the way is gone": {binding, nil, installplan.ReasonStepRefused, "RoleBinding x exists and its roleRef is immutable", Subscription("a", RefersTo("install-x")), installplan.StateRetried},
-		"nobody refers to it by its UID": {binding, nil, installplan.ReasonStepRefused, "RoleBinding x exists and its roleRef is immutable", Subscription("a", func(s *v1alpha1.Subscription) {
-			s.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: NS, Name: "install-x"}
-		}), installplan.StateFailed},
-		"an error of the API server":       {binding, nil, "", "error creating rolebinding x: it is immutable", Subscription("a", RefersTo("install-x")), installplan.StateTryingAgain},
-		"a definition is still not served": {waits, []olmcore.Object{CSV("a.v1"), down}, installplan.ReasonStepRefused, "waiting for CustomResourceDefinition things.example.com to be established", Subscription("a", RefersTo("install-x")), installplan.StateFailed},
+		"OLM refused a step": {
+			binding, nil, "", "pre-existing CRD owners found for owned CRD(s) of dependent CSV x",
+			Subscription("a", RefersTo("install-x")), installplan.StateRetried,
+		},
+		"what stood in the way is gone": {
+			binding, nil, installplan.ReasonStepRefused, "RoleBinding x exists and its roleRef is immutable",
+			Subscription("a", RefersTo("install-x")), installplan.StateRetried,
+		},
+		"nobody refers to it by its UID": {
+			binding, nil, installplan.ReasonStepRefused, "RoleBinding x exists and its roleRef is immutable",
+			Subscription("a", func(s *v1alpha1.Subscription) {
+				s.Status.InstallPlanRef = &corev1.ObjectReference{Namespace: NS, Name: "install-x"}
+			}), installplan.StateFailed,
+		},
+		"an error of the API server": {
+			binding, nil, "", "error creating rolebinding x: it is immutable",
+			Subscription("a", RefersTo("install-x")), installplan.StateTryingAgain,
+		},
+		"a definition is still not served": {
+			waits, []olmcore.Object{CSV("a.v1"), down}, installplan.ReasonStepRefused,
+			"waiting for CustomResourceDefinition things.example.com to be established",
+			Subscription("a", RefersTo("install-x")), installplan.StateFailed,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Plan(Failed, []*v1alpha1.Step{c.step}, OwnedBy(c.sub), Started(time.Hour), func(p *v1alpha1.InstallPlan) {

@@ -392,7 +392,8 @@ func TestPhases(t *testing.T) {
 		"an object that is being deleted is waited for": {
 			in: input(leaving, with(gone)),
 			want: olmcore.Result{
-				Actions:      only(leaving, installplan.StateWaiting, stalls(installplan.ReasonStepWaits, "", "waiting for ClusterServiceVersion a.v1 to finish deleting")),
+				Actions: only(leaving, installplan.StateWaiting,
+					stalls(installplan.ReasonStepWaits, "", "waiting for ClusterServiceVersion a.v1 to finish deleting")),
 				RequeueAfter: 5 * time.Second,
 			},
 		},

@@ -280,7 +280,8 @@ func TestBadInput(t *testing.T) {
 		"owner references without flags": {in: inputOf(latest(), newPlan("p", "Complete", func(p *v1alpha1.InstallPlan) {
 			p.OwnerReferences[0].Controller, p.OwnerReferences[0].BlockOwnerDeletion = nil, nil
 		}), csv)},
-		"an empty list of OperatorGroups": {in: inputOf(newSub("a", withCondition("ResolutionFailed", "OperatorGroupCount", "found 0 operatorGroups, expected 1", 6))),
+		"an empty list of OperatorGroups": {in: inputOf(newSub("a",
+			withCondition("ResolutionFailed", "OperatorGroupCount", "found 0 operatorGroups, expected 1", 6))),
 			change: func(in *subscription.Input) { in.OperatorGroups.Items = []*operatorsv1.OperatorGroup{} }, reasons: "OperatorGroupCount"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -119,7 +119,8 @@ func (f *facts) wasLeft(by ...types.NamespacedName) bool {
 // wasLeftByLabel is wasLeft of an object with owner labels.
 func (f *facts) wasLeftByLabel(o olmcore.Object) bool {
 	owner, ok := olmcore.OwnerOf(o.GetLabels())
-	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && f.wasLeft(types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
+	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind &&
+		f.wasLeft(types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
 }
 
 // isLeftToCoOwner reports whether an object belongs to this CSV because the CSV that its owner labels name is gone,

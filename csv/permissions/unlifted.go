@@ -44,7 +44,9 @@ func unlifted(in *Input, where scope) []olmcore.Diagnostic {
 
 // namesOfManual returns the kind and name of each object that claims to belong to a CSV and that no InstallPlan
 // created. planned contains the names of those that InstallPlans create.
-func namesOfManual[O olmcore.Object](c *v1alpha1.ClusterServiceVersion, kind string, list olmcore.Observed[O], planned sets.Set[string]) []string {
+func namesOfManual[O olmcore.Object](
+	c *v1alpha1.ClusterServiceVersion, kind string, list olmcore.Observed[O], planned sets.Set[string],
+) []string {
 	if !list.Complete {
 		return nil
 	}

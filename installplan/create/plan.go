@@ -138,7 +138,8 @@ func (r request) join(plan *v1alpha1.InstallPlan) (result olmcore.Result) {
 		status.CatalogSources = catalogsOf(r.steps)
 		cause := olmcore.Cause{Reason: ReasonPlanReady, Message: "every Subscription that it changes refers to it"}
 		result.Actions = append(result.Actions, olmcore.UpdateStatusOf(plan, after, cause))
-		result.Transitions = append(result.Transitions, olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), r.in.Now))
+		t := olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), r.in.Now)
+		result.Transitions = append(result.Transitions, t)
 	}
 	return result
 }
@@ -281,7 +282,8 @@ func (r request) newPlan() (result olmcore.Result) {
 	plan := &v1alpha1.InstallPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.InstallPlanAPIVersion, Kind: v1alpha1.InstallPlanKind},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.in.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"}, Annotations: map[string]string{relation.ContentHash: r.hash},
+			Namespace: r.in.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"},
+			Annotations: map[string]string{relation.ContentHash: r.hash},
 		},
 		Spec:   v1alpha1.InstallPlanSpec{ClusterServiceVersionNames: versionsOf(r.steps), Approval: v1alpha1.ApprovalAutomatic, Approved: true},
 		Status: v1alpha1.InstallPlanStatus{CatalogSources: []string{}},

@@ -115,7 +115,8 @@ func definitionsFor(
 			return nil, err
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(*all), func(crd *apiextensionsv1.CustomResourceDefinition) bool { return !defined.Has(crd.Spec.Names.Kind) }), nil
+	isUndefined := func(crd *apiextensionsv1.CustomResourceDefinition) bool { return !defined.Has(crd.Spec.Names.Kind) }
+	return slices.DeleteFunc(slices.Clone(*all), isUndefined), nil
 }
 
 // objectOf reads the object of a step, or returns nil if there is none.

@@ -74,7 +74,8 @@ func TestMemoryLimitsAreWhatTheGoRuntimeAccepts(t *testing.T) {
 	} {
 		quantity := resource.MustParse(target)
 		before := quantity.DeepCopy()
-		spec := podShape{registry: &Registry{Source: &v1alpha1.CatalogSource{}}, config: &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}}.spec(probeMain)
+		config := &v1alpha1.GrpcPodConfig{MemoryTarget: &quantity}
+		spec := podShape{registry: &Registry{Source: &v1alpha1.CatalogSource{}}, config: config}.spec(probeMain)
 		require.Equal(t, []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: want}}, spec.Containers[0].Env, target)
 		require.Equal(t, before, quantity, "the spec was written to")
 	}

@@ -632,7 +632,8 @@ func TestServicesThatCannotBe(t *testing.T) {
 	}
 	c := csvOf("cool.v1")
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, c.Spec.WebhookDefinitions[0].DeploymentName = "1st", "1st"
-	require.Contains(t, backend.Of(backend.Source{Operator: observed.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}}).Problem, `deployment 1st cannot be called: "1st-service" is no name of a Service`)
+	in := backend.Source{Operator: observed.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}}
+	require.Contains(t, backend.Of(in).Problem, `deployment 1st cannot be called: "1st-service" is no name of a Service`)
 }
 
 // TestWhatATenantWritesIntoTheSecret: it reaches the clients of its own Service, within bounds, and nothing else.

@@ -305,7 +305,8 @@ const (
 
 func bindingTerms(namespace string, accounts, names []string) []Term {
 	terms := []Term{
-		{Of: termSubject, Value: rbac.GroupAll}, {Of: termSubject, Value: rbac.GroupAll + ":" + namespace}, {Of: termSubject, Value: rbac.GroupAuthenticated},
+		{Of: termSubject, Value: rbac.GroupAll}, {Of: termSubject, Value: rbac.GroupAll + ":" + namespace},
+		{Of: termSubject, Value: rbac.GroupAuthenticated},
 	}
 	for _, name := range accounts {
 		terms = append(terms, Term{Of: termSubject, Value: rbac.UserPrefix + namespace + ":" + name})

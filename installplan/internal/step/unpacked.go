@@ -112,7 +112,8 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 			continue
 		}
 		if !bundle.MayRefer(w.Plan.Namespace, ref.Namespace, w.GlobalNamespace) {
-			made[ref] = literal{problem: fmt.Sprintf("error finding unpacked bundle configmap for ref %v: no plan of namespace %s may refer to namespace %s",
+			made[ref] = literal{problem: fmt.Sprintf(
+				"error finding unpacked bundle configmap for ref %v: no plan of namespace %s may refer to namespace %s",
 				ref.Source, w.Plan.Namespace, ref.Namespace)}
 			continue
 		}

@@ -182,7 +182,8 @@ func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, furth
 		}
 	}
 	if own > maxRecorded {
-		return blocked("CustomResourceDefinition %s records %d versions of namespace %s; there is room for %d", after.Name, own, namespace, maxRecorded)
+		return blocked("CustomResourceDefinition %s records %d versions of namespace %s; there is room for %d",
+			after.Name, own, namespace, maxRecorded)
 	}
 	after = after.DeepCopy()
 	after.Annotations = others
@@ -256,7 +257,8 @@ func (d definition) change() Verdict {
 	// What is refused for the sake of others asks for no judgement of their custom resources.
 	if owners := d.protectedOwners(); len(owners) > 0 {
 		if field := d.takes(after); field != "" {
-			return blocked("CustomResourceDefinition %s is owned by %s too, and %s would change for it", have.Name, strings.Join(owners, ", "), field)
+			return blocked("CustomResourceDefinition %s is owned by %s too, and %s would change for it",
+				have.Name, strings.Join(owners, ", "), field)
 		}
 		if w.isConfined() {
 			if field := loosened(have, after); field != "" {
