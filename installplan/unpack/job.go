@@ -230,13 +230,19 @@ func (out *Outcome) progress(in Input, job *batchv1.Job) string {
 	if len(texts) == 0 {
 		return messageNotCompleted
 	}
-	text := strings.Join(texts, " | ")
-	hints := []string{"ImagePullBackOff", "ErrImagePull", "manifest unknown", "unauthorized"}
-	if slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(text, hint) }) {
+	if slices.ContainsFunc(pods, lacksImage) {
 		out.warn(ReasonImageUnavailable, job, "image %s cannot be pulled; check its name, the mirrors of the nodes, and the secrets of CatalogSource %s",
 			report.Clip(in.Lookup.Path), in.Lookup.CatalogSourceRef.Name)
 	}
-	return messageNotCompleted + ": " + text
+	return messageNotCompleted + ": " + strings.Join(texts, " | ")
+}
+
+// lacksImage reports whether a pending Pod waits for an image that the kubelet cannot pull.
+func lacksImage(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodPending && slices.ContainsFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool {
+		w := c.State.Waiting
+		return !c.Ready && w != nil && (w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull" || w.Reason == "InvalidImageName")
+	})
 }
 
 // waits returns what a Pod that is pending waits for.
