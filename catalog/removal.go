@@ -4,7 +4,6 @@ package catalog
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +56,7 @@ func removeStuckPods(f *facts, d decision) decision {
 	var parts []decision
 	for _, p := range removable(f, d, removeStuck).where(isStuck) {
 		if len(f.pods.serving.ready()) > 0 || p != newest {
-			parts = append(parts, remove(1, p.class.Reason, "the Pod"+strings.TrimPrefix(p.explanation(), "it"), p))
+			parts = append(parts, remove(1, p.class.Reason, "the Pod does not start on node "+p.Spec.NodeName, p))
 		}
 	}
 	return decision{}.and(parts...)

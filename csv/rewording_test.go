@@ -108,8 +108,8 @@ func TestNoRecordedStatusIsDecidedByItsMessage(t *testing.T) {
 	t.Log(compared)
 }
 
-// requireSameDecision checks that a call decides the same after every message in the status was reworded, and returns the
-// name of the rule that decides.
+// requireSameDecision checks that a call decides the same after every message in the status was reworded, and returns
+// the name of the rule that decides.
 func requireSameDecision(t require.TestingT, in csv.Input) string {
 	want, err := csv.Assess(in)
 	require.NoError(t, err)

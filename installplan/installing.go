@@ -197,8 +197,7 @@ func releaseBeforeCompletion(f *facts) decision {
 }
 
 func completePlan(f *facts) decision {
-	d := f.reportSteps()
+	d := f.reportSteps().withoutDeadline()
 	d.status = withCondition(f, progressing(d.status), v1alpha1.InstallPlanInstalled, corev1.ConditionTrue, "", "")
-	d.result.RequeueAfter = 0
 	return d
 }

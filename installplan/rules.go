@@ -105,6 +105,12 @@ func (d decision) requeue(left time.Duration) decision {
 	return d
 }
 
+// withoutDeadline returns the decision without the deadlines that it had.
+func (d decision) withoutDeadline() decision {
+	d.result.RequeueAfter = 0
+	return d
+}
+
 // diagnose returns a Diagnostic about the plan.
 func (f *facts) diagnose(severity olmcore.Severity, reason, path, format string, args ...any) olmcore.Diagnostic {
 	return olmcore.Diagnose(severity, reason, olmcore.RefOf(f.plan), path, format, args...)

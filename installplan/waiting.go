@@ -127,8 +127,8 @@ func failAfterCheck(f *facts) decision {
 
 // fail returns a decision whose plan fails of a problem.
 func (f *facts) fail(d decision, p problem) decision {
+	d = d.withoutDeadline()
 	d.status = f.failedStatus(d.status, p)
-	d.result.RequeueAfter = 0
 	if p.isRetried {
 		return d.requeue(failedRetry)
 	}

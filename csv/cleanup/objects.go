@@ -3,7 +3,6 @@
 package cleanup
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -311,14 +310,17 @@ func findRBAC(f *facts) found {
 			all.targets = append(all.targets, deletionOf(f, o))
 		}
 	}
-	rank := func(t target) int {
-		if strings.HasSuffix(t.ref.Kind, "Binding") {
-			return 0
-		}
-		return 1
-	}
-	slices.SortFunc(all.targets, func(a, b target) int { return cmp.Or(rank(a)-rank(b), compareTargets(a, b)) })
+	slices.SortFunc(all.targets, compareTargets)
 	all.targets = slices.CompactFunc(all.targets, func(a, b target) bool { return a.ref.Key() == b.ref.Key() })
+	var bindings, roles []target
+	for _, t := range all.targets {
+		if strings.HasSuffix(t.ref.Kind, "Binding") {
+			bindings = append(bindings, t)
+		} else {
+			roles = append(roles, t)
+		}
+	}
+	all.targets = slices.Concat(bindings, roles)
 	return all
 }
 
