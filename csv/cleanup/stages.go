@@ -171,9 +171,13 @@ func (l limits) judge(f *facts, t target) target {
 	case olmcore.Conflict:
 		t.why, pause = "changed meanwhile", time.Second
 	case olmcore.Forbidden:
-		t.why, t.blocked, limit = "refused: "+last.Message, true, l.forbidden
+		t.why = "refused: " + last.Message
+		t.blocked = true
+		limit = l.forbidden
 	case olmcore.Webhook:
-		t.why, t.blocked, limit = "refused: "+last.Message, true, l.webhook
+		t.why = "refused: " + last.Message
+		t.blocked = true
+		limit = l.webhook
 	default:
 		t.why = "failed: " + last.Message
 	}

@@ -30,7 +30,9 @@ func prototypeOf(source *v1alpha1.ClusterServiceVersion) (*prototype, error) {
 		Reason: ReasonCopyDiffers, Message: "it does not hold what ClusterServiceVersion " + source.Namespace + "/" + source.Name + " does",
 	}}
 	c := &p.copy
-	c.Name, c.Spec, c.Status = source.Name, source.Spec, source.Status
+	c.Name = source.Name
+	c.Spec = source.Spec
+	c.Status = source.Status
 	c.Labels = maps.Clone(source.Labels)
 	maps.DeleteFunc(c.Labels, func(key, _ string) bool { return strings.HasPrefix(key, olmcore.ComponentLabelPrefix) })
 	c.Labels, _ = olmcore.MergeLabels(c.Labels, map[string]string{olmcore.LabelCopiedFrom: source.Namespace})
@@ -85,7 +87,9 @@ func (p *prototype) updates(all []differing) []olmcore.Action {
 			before = &objects[i].before
 			p.writeWhole(before, have)
 		}
-		after.TypeMeta, after.ObjectMeta, after.Spec = have.TypeMeta, have.ObjectMeta, p.copy.Spec
+		after.TypeMeta = have.TypeMeta
+		after.ObjectMeta = have.ObjectMeta
+		after.Spec = p.copy.Spec
 		after.Labels, after.Annotations = p.copy.Labels, p.copy.Annotations
 		if have.held {
 			after.Status = p.copy.Status

@@ -27,7 +27,9 @@ func (p *prototype) writeWhole(whole *v1alpha1.ClusterServiceVersion, slim diffe
 	}
 	whole.TypeMeta, whole.ObjectMeta = slim.TypeMeta, slim.ObjectMeta
 	if slim.held {
-		whole.Annotations, whole.Spec, whole.Status = p.copy.Annotations, p.copy.Spec, unlike.Status
+		whole.Annotations = p.copy.Annotations
+		whole.Spec = p.copy.Spec
+		whole.Status = unlike.Status
 		return
 	}
 	whole.Annotations, whole.Spec = unlike.Annotations, unlike.Spec

@@ -295,7 +295,9 @@ func (p place) role(g grant) olmcore.Object {
 }
 
 func (p place) binding(g grant) olmcore.Object {
-	meta, ref, subjects := p.meta(&g.binding.ObjectMeta), p.roleRef(g), g.binding.Subjects
+	meta := p.meta(&g.binding.ObjectMeta)
+	ref := p.roleRef(g)
+	subjects := g.binding.Subjects
 	if p.copy != nil {
 		return &rbacv1.RoleBinding{TypeMeta: g.binding.TypeMeta, ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
 	}

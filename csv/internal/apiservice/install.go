@@ -72,7 +72,9 @@ func (s Source) write(a *api) olmcore.Action {
 	}
 	after := a.live.DeepCopy()
 	after.Labels, _ = olmcore.MergeLabels(after.Labels, s.labels())
-	after.Spec.Service, after.Spec.CABundle, after.Spec.InsecureSkipTLSVerify = s.reference(a), bundle, false
+	after.Spec.Service = s.reference(a)
+	after.Spec.CABundle = bundle
+	after.Spec.InsecureSkipTLSVerify = false
 	why := fmt.Sprintf("APIService %s is not that of this version", a.name)
 	update := olmcore.UpdateOf(a.live, after, olmcore.Cause{Reason: deployment.ReasonInstall, Message: why})
 	update.As = s.Account

@@ -130,7 +130,9 @@ func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Depl
 
 // checkRights looks at what the Deployment may do.
 func (s Source) checkRights(a *api, d *appsv1.Deployment) error {
-	namespace, name, o := s.CSV.Namespace, backend.CertificateName(a.deployment), s.Objects
+	namespace := s.CSV.Namespace
+	name := backend.CertificateName(a.deployment)
+	o := s.Objects
 	account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 	if _, exists := owned.Find(s.ServiceAccounts, namespace, account); !exists {
 		return accountError{notFound("", "serviceaccount", account)}

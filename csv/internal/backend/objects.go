@@ -186,7 +186,9 @@ func (s *Source) service(deployment string, spec *appsv1.DeploymentSpec) (olmcor
 		return nil, ""
 	}
 	after := live.DeepCopy()
-	after.ObjectMeta, after.Spec.Selector, after.Spec.Ports = meta, selected, merged
+	after.ObjectMeta = meta
+	after.Spec.Selector = selected
+	after.Spec.Ports = merged
 	return s.update(live, after, ReasonInstall, "service "+name+" is not that of this version"), ""
 }
 

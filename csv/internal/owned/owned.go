@@ -257,7 +257,9 @@ func SetPhase(s *v1alpha1.ClusterServiceVersionStatus, phase v1alpha1.ClusterSer
 	if s.Phase != phase || s.LastTransitionTime == nil {
 		s.LastTransitionTime = &at
 	}
-	s.Phase, s.Reason, s.Message = phase, reason, message
+	s.Phase = phase
+	s.Reason = reason
+	s.Message = message
 	n := len(s.Conditions)
 	if n == 0 || s.Conditions[n-1].Phase != phase || s.Conditions[n-1].Reason != reason {
 		s.Conditions = append(slices.Clip(s.Conditions), v1alpha1.ClusterServiceVersionCondition{

@@ -132,7 +132,9 @@ func (f *facts) namespaces() (selector *metav1.LabelSelector, ok bool) {
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
 func (f *facts) configuration(w *description, hash string, selector *metav1.LabelSelector, have olmcore.Object) olmcore.Object {
 	labels := owned.ByIncarnation(f.source.CSV).Labels()
-	labels[labelGenerateName], labels[labelHash], labels[olmcore.LabelManaged] = w.GenerateName, hash, "true"
+	labels[labelGenerateName] = w.GenerateName
+	labels[labelHash] = hash
+	labels[olmcore.LabelManaged] = "true"
 	meta := metav1.ObjectMeta{Name: nameOf(f.source.CSV, w), Labels: labels}
 	rules := rulesFor(f, w, have)
 	w = w.DeepCopy()

@@ -335,7 +335,9 @@ type reach struct {
 // reachOf judges the descriptions of admission webhooks. One that cannot be hashed is left out: it has no
 // configuration. One that a cluster administrator allowed gets its rules as described.
 func reachOf(f *facts) map[origin]*reach {
-	all, from, isAllowed := map[origin]*reach{}, resourcesOf(f), allowed(f)
+	all := map[origin]*reach{}
+	from := resourcesOf(f)
+	isAllowed := allowed(f)
 	without := resources{listed: from.listed}
 	for i := range f.source.CSV.Spec.WebhookDefinitions {
 		w := &f.source.CSV.Spec.WebhookDefinitions[i]

@@ -81,7 +81,7 @@ func recordCoOwners(w *world, t *Target, o olmcore.Object, owning bool) (annotat
 	}
 	for _, owner := range others {
 		isSame := func(have olmcore.Owner) bool { return have.Namespace == owner.Namespace && have.Name == owner.Name }
-		isOwn := owner.Namespace == w.Plan.Namespace && slices.Contains(t.Versions, owner.Name)
+		isOwn := owner.Namespace == w.in.Plan.Namespace && slices.Contains(t.Versions, owner.Name)
 		if !isOwn && !w.precedes(owner.Namespace, owner.Name, t.Versions) && !slices.ContainsFunc(owners, isSame) {
 			owners = append(owners, owner)
 		}
@@ -92,7 +92,7 @@ func recordCoOwners(w *world, t *Target, o olmcore.Object, owning bool) (annotat
 
 // ownerOf returns the owner that labels and annotations name for a version of the plan's namespace.
 func (w *world) ownerOf(name string) olmcore.Owner {
-	owner := olmcore.Owner{Kind: kinds.CSV, Namespace: w.Plan.Namespace, Name: name}
+	owner := olmcore.Owner{Kind: kinds.CSV, Namespace: w.in.Plan.Namespace, Name: name}
 	if csv := w.here(name); csv != nil {
 		owner.UID = csv.UID
 	}
@@ -108,7 +108,7 @@ func labelled(w *world, t *Target) map[string]any {
 	labels := manifest.Strings(metadata, "labels")
 	labels[olmcore.LabelManaged] = "true"
 	if t.Kind.Labelled && len(t.Versions) > 0 {
-		owner := olmcore.Owner{Kind: kinds.CSV, Namespace: w.Plan.Namespace, Name: t.Versions[0]}
+		owner := olmcore.Owner{Kind: kinds.CSV, Namespace: w.in.Plan.Namespace, Name: t.Versions[0]}
 		if csv := w.here(owner.Name); csv != nil {
 			owner.UID = csv.UID
 		}
@@ -151,7 +151,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 		}
 	}
 	switch {
-	case !managed && !w.OverwriteUnmanaged && !t.Kind.Additive:
+	case !managed && !w.in.OverwriteUnmanaged && !t.Kind.Additive:
 		return useUnmanaged(t, have, want)
 	case taken(w, t, hash, owners, managed):
 		return leaveShared(w, t)
@@ -231,7 +231,7 @@ func altered(w *world, t *Target) bool {
 
 // wrote reports that the last write of an object succeeded.
 func (w *world) wrote(key olmcore.Key) bool {
-	last, ran := w.LastRun[key]
+	last, ran := w.in.LastRun[key]
 	return ran && last.Class == olmcore.ClassNone
 }
 
@@ -275,7 +275,7 @@ func create(w *world, t *Target, o olmcore.Object) Verdict {
 	}
 	own := map[string]string{olmcore.LabelManaged: "true"}
 	for _, pkg := range packages {
-		key, err := olmcore.ComponentLabelKey(pkg, w.Plan.Namespace)
+		key, err := olmcore.ComponentLabelKey(pkg, w.in.Plan.Namespace)
 		if err == nil && pkg != "" {
 			own[key] = ""
 		}
@@ -297,7 +297,7 @@ func (w *world) identity(k kinds.Kind) *corev1.ObjectReference {
 	if k.ByController {
 		return nil
 	}
-	return w.Plan.Status.AttenuatedServiceAccountRef
+	return w.in.Plan.Status.AttenuatedServiceAccountRef
 }
 
 // ownersOf returns the owner references that a target must have; a Verdict says that they cannot be told yet.
@@ -385,7 +385,7 @@ func ownedByAll(o olmcore.Object, owners []metav1.OwnerReference) bool {
 // it takes over from. Deleting it would harm that one.
 func isOthers(w *world, t *Target) bool {
 	theirs := func(namespace, name string) bool {
-		own := namespace == w.Plan.Namespace && slices.Contains(t.Versions, name)
+		own := namespace == w.in.Plan.Namespace && slices.Contains(t.Versions, name)
 		return !own && !w.precedes(namespace, name, t.Versions)
 	}
 	owner, owned := olmcore.OwnerOf(t.Observed.GetLabels())
@@ -393,7 +393,7 @@ func isOthers(w *world, t *Target) bool {
 		return theirs(owner.Namespace, owner.Name)
 	}
 	return slices.ContainsFunc(t.Observed.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
-		return kinds.IsVersionReference(r) && theirs(w.Plan.Namespace, r.Name)
+		return kinds.IsVersionReference(r) && theirs(w.in.Plan.Namespace, r.Name)
 	})
 }
 

@@ -103,7 +103,7 @@ func (d definition) confineConversion() (problem string) {
 		return "a plan that runs as a ServiceAccount may not set spec.conversion.webhook.clientConfig.url"
 	}
 	if service := conversion.Webhook.ClientConfig.Service; service != nil {
-		service.Namespace = d.w.Plan.Namespace
+		service.Namespace = d.w.in.Plan.Namespace
 	}
 	return ""
 }
@@ -188,12 +188,12 @@ func (d definition) mayCreate() Verdict {
 //
 // Differs: OLM adds to any group.
 func (d definition) mayAddToGroup(refusal string) Verdict {
-	group, namespace := d.desired.Spec.Group, d.w.Plan.Namespace
-	if !d.w.APIServices.Complete {
+	group, namespace := d.desired.Spec.Group, d.w.in.Plan.Namespace
+	if !d.w.in.APIServices.Complete {
 		return waiting("waiting for the APIServices of API group %s, which were not read", group)
 	}
 	var obstacles []apigroup.Obstacle
-	for _, service := range d.w.APIServices.Items {
+	for _, service := range d.w.in.APIServices.Items {
 		owner, isOwned := olmcore.OwnerOf(service.Labels)
 		isOurs := isOwned && owner.Kind == kinds.CSV && owner.Namespace == namespace
 		isAllowed := isOurs || apigroup.IsSharedWith(service, namespace)
@@ -234,14 +234,14 @@ func (d definition) recording(entries map[string]string) (kept map[string]string
 		}
 	}
 	for _, name := range d.t.Versions {
-		add(d.w.Plan.Namespace + "/" + name)
+		add(d.w.in.Plan.Namespace + "/" + name)
 	}
 	return kept, live
 }
 
 // isAnnounced reports whether a plan in progress of another namespace is to make a ClusterServiceVersion.
 func (w *world) isAnnounced(namespace, name string) bool {
-	return slices.Contains(w.Announced, types.NamespacedName{Namespace: namespace, Name: name})
+	return slices.Contains(w.in.Announced, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 // annotated returns a copy of a definition with further annotations.

@@ -26,7 +26,7 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 	if s.Resource.Kind == "" || s.Resource.Name == "" {
 		return Verdict{Outcome: Invalid, Message: InvalidPlan, Status: s.Status}, true
 	}
-	if w.TakenOver[s.Resolving] {
+	if w.in.TakenOver[s.Resolving] {
 		if !olmcore.IsStepDone(s) {
 			keep.Status = v1alpha1.StepStatusNotCreated
 		}
@@ -49,7 +49,7 @@ func fromStatus(w *world, s *v1alpha1.Step) (v Verdict, answered bool) {
 // fromObject answers for a step that was applied, from the presence of its object. keep is the Verdict if nothing
 // changed.
 func (w *world) fromObject(s *v1alpha1.Step, keep Verdict) (v Verdict, answered bool) {
-	key, served := kinds.KeyOf(s, w.Plan.Namespace, w.CustomResourceDefinitions)
+	key, served := kinds.KeyOf(s, w.in.Plan.Namespace, w.in.CustomResourceDefinitions)
 	o := w.objects[key]
 	csv, isCSV := o.(*v1alpha1.ClusterServiceVersion)
 	if !served || o == nil || isCSV && csv.IsCopied() {
@@ -96,7 +96,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	}
 	kind, known := kinds.Known[s.Resource.Kind]
 	if s.Resource.Kind == kinds.PullSecret {
-		t.Kind, t.Key = kind, olmcore.Key{Kind: "Secret", Namespace: w.Plan.Namespace, Name: s.Resource.Name}
+		t.Kind, t.Key = kind, olmcore.Key{Kind: "Secret", Namespace: w.in.Plan.Namespace, Name: s.Resource.Name}
 		return t, Verdict{}
 	}
 	m, v := read(w, s)
@@ -134,7 +134,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 		return nil, invalid("%s %s: label %s=%q is not valid", kind.GVK.Kind, m.Name, olmcore.LabelOwner, s.Resolving).saying(said...)
 	}
 	t.Kind, t.desired = kind, m
-	t.place(w.Plan.Namespace)
+	t.place(w.in.Plan.Namespace)
 	return t, Verdict{Said: said}
 }
 
@@ -199,13 +199,13 @@ func checkKind(s *v1alpha1.Step, k kinds.Kind, gvk schema.GroupVersionKind) Verd
 // genericKind returns how a kind is applied that is no row of the table, with a pending Verdict; any other Verdict says
 // why it cannot be applied now.
 func genericKind(w *world, s *v1alpha1.Step, gvk schema.GroupVersionKind) (k kinds.Kind, v Verdict) {
-	if !kinds.IsSupported(w.SupportedKinds, s.Resource.Kind) {
+	if !kinds.IsSupported(w.in.SupportedKinds, s.Resource.Kind) {
 		return k, Verdict{Outcome: Invalid, NotServed: true, Status: v1alpha1.StepStatusUnsupportedResource, Message: unsupported(s)}
 	}
 	if gvk.Kind != s.Resource.Kind {
 		return k, invalid("error parsing step manifest: %s: kind is %s", s.Resource.Name, gvk.GroupKind())
 	}
-	api := kinds.LookUp(gvk, w.CustomResourceDefinitions)
+	api := kinds.LookUp(gvk, w.in.CustomResourceDefinitions)
 	if api.Kind {
 		return genericRow(gvk, api.Namespaced), Verdict{}
 	}

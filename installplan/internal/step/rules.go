@@ -57,7 +57,7 @@ func judge(w *world, t *Target) Verdict {
 
 // versionRule: a ClusterServiceVersion is made, never changed.
 func versionRule(w *world, t *Target) Verdict {
-	isNamed := slices.Contains(w.Plan.Spec.ClusterServiceVersionNames, t.Key.Name)
+	isNamed := slices.Contains(w.in.Plan.Spec.ClusterServiceVersionNames, t.Key.Name)
 	want := w.described[t.Key.Name]
 	if want == nil {
 		_, err := typed(t, t.desired.Object)
@@ -107,7 +107,7 @@ func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed b
 		switch {
 		case len(owners) > 1:
 			return blocked("error checking crd owners for: %s: Existing CSVs %v in namespace %s all claim to own CRD %s",
-				version.Name, owners, w.Plan.Namespace, crd.Name)
+				version.Name, owners, w.in.Plan.Namespace, crd.Name)
 		case len(owners) == 1 && isNamed:
 			return blocked("pre-existing CRD owners found for CRD %s of CSV %s, which does not replace %s", crd.Name, version.Name, owners[0])
 		case len(owners) == 1 && owners[0] != version.Name:
@@ -121,7 +121,7 @@ func checkOwnedCRDs(w *world, version *v1alpha1.ClusterServiceVersion, isNamed b
 // what they replace. What does not exist links nothing.
 func (w *world) chain(version *v1alpha1.ClusterServiceVersion) map[string]bool {
 	replaces := map[string]string{version.Name: version.Spec.Replaces}
-	for _, csv := range w.ClusterServiceVersions {
+	for _, csv := range w.in.ClusterServiceVersions {
 		if !csv.IsCopied() {
 			replaces[csv.Name] = csv.Spec.Replaces
 		}
@@ -132,7 +132,9 @@ func (w *world) chain(version *v1alpha1.ClusterServiceVersion) map[string]bool {
 		for name, old := range replaces {
 			_, exists := replaces[old]
 			if exists && chain[name] != chain[old] {
-				chain[name], chain[old], grown = true, true, true
+				chain[name] = true
+				chain[old] = true
+				grown = true
 			}
 		}
 	}
@@ -164,7 +166,7 @@ func (w *world) waitsForItself(version *v1alpha1.ClusterServiceVersion) bool {
 
 // ownersHere returns the names of the live ClusterServiceVersions of the namespace that own a definition, sorted.
 func (w *world) ownersHere(crd string) (owners []string) {
-	for _, csv := range w.ClusterServiceVersions {
+	for _, csv := range w.in.ClusterServiceVersions {
 		if !csv.IsCopied() && csv.DeletionTimestamp == nil && owns(csv, crd) {
 			owners = append(owners, csv.Name)
 		}
@@ -207,7 +209,7 @@ func subscriptionRule(w *world, t *Target) Verdict {
 	}
 	metadata := manifest.Fields(want, "metadata")
 	annotations := manifest.Strings(metadata, "annotations")
-	annotations[relation.GeneratedBy] = w.Plan.Name
+	annotations[relation.GeneratedBy] = w.in.Plan.Name
 	metadata["labels"], metadata["annotations"] = manifest.Strings(metadata, "labels"), annotations
 	o, err := typed(t, want)
 	if err != nil {
@@ -221,13 +223,13 @@ func pullSecretRule(w *world, t *Target) Verdict {
 	if t.Observed != nil {
 		return Verdict{Outcome: Done}
 	}
-	i := slices.IndexFunc(w.PullSecrets, func(s *corev1.Secret) bool { return s.Name == t.Key.Name && s.Namespace == w.OLMNamespace })
+	i := slices.IndexFunc(w.in.PullSecrets, func(s *corev1.Secret) bool { return s.Name == t.Key.Name && s.Namespace == w.in.OLMNamespace })
 	if i < 0 {
 		return blocked("secret %s does not exist - secrets %q not found", t.Key.Name, t.Key.Name)
 	}
-	source := w.PullSecrets[i].DeepCopy()
-	if !w.CopyAnySecret && !isPullSecret(w, source) {
-		return blocked("secret %s is no pull secret that a catalog of namespace %s lists", source.Name, w.OLMNamespace)
+	source := w.in.PullSecrets[i].DeepCopy()
+	if !w.in.CopyAnySecret && !isPullSecret(w, source) {
+		return blocked("secret %s is no pull secret that a catalog of namespace %s lists", source.Name, w.in.OLMNamespace)
 	}
 	return creating(w, t, &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -240,7 +242,7 @@ func pullSecretRule(w *world, t *Target) Verdict {
 // a catalog that all namespaces see needs it.
 func isPullSecret(w *world, s *corev1.Secret) bool {
 	return (s.Type == corev1.SecretTypeDockerConfigJson || s.Type == corev1.SecretTypeDockercfg) &&
-		slices.ContainsFunc(w.CatalogSources, func(c *v1alpha1.CatalogSource) bool {
+		slices.ContainsFunc(w.in.CatalogSources, func(c *v1alpha1.CatalogSource) bool {
 			return c.Namespace == s.Namespace && c.DeletionTimestamp == nil && slices.Contains(c.Spec.Secrets, s.Name)
 		})
 }

@@ -89,7 +89,7 @@ func (d definition) judgeResources() (v Verdict) {
 // verdicts returns those of the definition and of versions, sorted. Of a plan that runs as an account of its namespace,
 // whose readers may be allowed to see that alone, they neither name resources of others nor hold their values.
 func (d definition) verdicts(versions []string) []ResourceVerdict {
-	found := slices.DeleteFunc(slices.Clone(d.w.CustomResources), func(v ResourceVerdict) bool {
+	found := slices.DeleteFunc(slices.Clone(d.w.in.CustomResources), func(v ResourceVerdict) bool {
 		return v.CustomResourceDefinition != d.have.Name || !slices.Contains(versions, v.Version)
 	})
 	slices.SortFunc(found, func(a, b ResourceVerdict) int {
@@ -98,7 +98,7 @@ func (d definition) verdicts(versions []string) []ResourceVerdict {
 	})
 	for i := range found {
 		v := &found[i]
-		if d.w.Plan.Status.AttenuatedServiceAccountRef != nil && v.Namespace != d.w.Plan.Namespace {
+		if d.w.in.Plan.Status.AttenuatedServiceAccountRef != nil && v.Namespace != d.w.in.Plan.Namespace {
 			v.Namespace, v.Name = "", "of another namespace"
 			v.Old, v.New = hidden(v.Old), hidden(v.New)
 		}

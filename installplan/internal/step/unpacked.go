@@ -105,16 +105,16 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 	made = map[manifest.Ref]literal{}
 	contents, inflated := map[types.NamespacedName]*content{}, 0
 	for _, i := range steps {
-		s := w.Plan.Status.Plan[i]
+		s := w.in.Plan.Status.Plan[i]
 		ref, ok := manifest.ParseRef(s.Resource.Manifest)
 		_, known := made[ref]
 		if !ok || known || s.Resource.Kind == kinds.PullSecret {
 			continue
 		}
-		if !bundle.MayRefer(w.Plan.Namespace, ref.Namespace, w.GlobalNamespace) {
+		if !bundle.MayRefer(w.in.Plan.Namespace, ref.Namespace, w.in.GlobalNamespace) {
 			made[ref] = literal{problem: fmt.Sprintf(
 				"error finding unpacked bundle configmap for ref %v: no plan of namespace %s may refer to namespace %s",
-				ref.Source, w.Plan.Namespace, ref.Namespace)}
+				ref.Source, w.in.Plan.Namespace, ref.Namespace)}
 			continue
 		}
 		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
@@ -124,11 +124,11 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 			contents[key] = c
 		}
 		made[ref] = c.literalOf(w, s.Resolving, ref)
-		l, found := lookupOf(w.Plan, ref)
+		l, found := lookupOf(w.in.Plan, ref)
 		if c.problem != "" && found && !slices.ContainsFunc(lost, func(have v1alpha1.BundleLookup) bool {
 			return have.Path == l.Path && have.Identifier == l.Identifier
 		}) {
-			lost = append(lost, bundle.Again(l, w.Now))
+			lost = append(lost, bundle.Again(l, w.in.Now))
 		}
 	}
 	return made, lost
@@ -145,15 +145,15 @@ type content struct {
 
 // contentOf reads the ConfigMap of a key; inflated counts the bytes of all files that were.
 func contentOf(w *world, key types.NamespacedName, inflated *int) *content {
-	i := slices.IndexFunc(w.ConfigMaps, func(cm *corev1.ConfigMap) bool { return cm.Namespace == key.Namespace && cm.Name == key.Name })
+	i := slices.IndexFunc(w.in.ConfigMaps, func(cm *corev1.ConfigMap) bool { return cm.Namespace == key.Namespace && cm.Name == key.Name })
 	if i < 0 {
 		return &content{failed: "finding", problem: fmt.Sprintf("configmaps %q not found", key.Name)}
 	}
 	unusable := func(why string) *content {
 		return &content{failed: "loading", problem: "failed to extract bundle from configmap - " + why}
 	}
-	cm := w.ConfigMaps[i]
-	c, files := &content{configMap: cm, known: w.Memory.recall(cm)}, bundle.Files(nil)
+	cm := w.in.ConfigMaps[i]
+	c, files := &content{configMap: cm, known: w.in.Memory.recall(cm)}, bundle.Files(nil)
 	if c.known != nil {
 		c.size = c.known.size
 	} else {
@@ -194,7 +194,7 @@ func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) litera
 		return problem("error %s unpacked bundle configmap for ref %v: %s", c.failed, ref.Source, c.problem)
 	}
 	if l, known := c.recall(ref); known {
-		w.Memory.keep(c.configMap, c.size, ref, l)
+		w.in.Memory.keep(c.configMap, c.size, ref, l)
 		return l
 	}
 	own := c.Bundle
@@ -205,12 +205,12 @@ func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) litera
 	if ref.Digest != "" && c.Digest != ref.Digest {
 		return problem("bundle content of %s changed since the plan was made", resolving)
 	}
-	steps, err := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, w.Plan.Namespace, bundle.Literal)
+	steps, err := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, w.in.Plan.Namespace, bundle.Literal)
 	if err != nil {
 		return problem("error loading unpacked bundle configmap for ref %v: %s", ref.Source, err)
 	}
 	l := literal{steps: steps}
-	w.Memory.keep(c.configMap, c.size, ref, l)
+	w.in.Memory.keep(c.configMap, c.size, ref, l)
 	return l
 }
 

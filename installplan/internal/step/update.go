@@ -24,11 +24,11 @@ func (d definition) update() Verdict {
 	have := d.have
 	entries, _ := Recorded(have)
 	recorded := !slices.ContainsFunc(t.Versions, func(name string) bool {
-		return !slices.Contains(slices.Collect(maps.Values(entries)), w.Plan.Namespace+"/"+name)
+		return !slices.Contains(slices.Collect(maps.Values(entries)), w.in.Plan.Namespace+"/"+name)
 	})
 	applied := have.Annotations[hashKey]
 	switch {
-	case len(entries) == 0 && !isManaged(have) && !w.OverwriteUnmanaged: // OLM labels what it records since 0.26
+	case len(entries) == 0 && !isManaged(have) && !w.in.OverwriteUnmanaged: // OLM labels what it records since 0.26
 		if field := narrowed(d.desired, have); field != "" {
 			return unmanaged(t, field)
 		}
@@ -60,7 +60,7 @@ func (d definition) served() Verdict {
 			since = at
 		}
 	}
-	if start := d.w.Plan.Status.StartTime; start != nil {
+	if start := d.w.in.Plan.Status.StartTime; start != nil {
 		latest(start.Time)
 	}
 	v := waiting("waiting for CustomResourceDefinition %s to be established", d.have.Name)
@@ -73,7 +73,7 @@ func (d definition) served() Verdict {
 		}
 	}
 	v.Status, v.Deadline = v1alpha1.StepStatusWaitingForAPI, since.Add(establishTimeout)
-	if !d.w.Preflight && !d.w.Now.Before(v.Deadline) {
+	if !d.w.in.Preflight && !d.w.in.Now.Before(v.Deadline) {
 		v.Outcome = Blocked
 	}
 	return v
@@ -110,7 +110,7 @@ func (d definition) newerOwner() string {
 		}
 	}
 	newer := d.recordedOwners(func(namespace, name string, csv *v1alpha1.ClusterServiceVersion) bool {
-		mine := namespace == d.w.Plan.Namespace && (slices.Contains(d.t.Versions, name) || name == own.Spec.Replaces)
+		mine := namespace == d.w.in.Plan.Namespace && (slices.Contains(d.t.Versions, name) || name == own.Spec.Replaces)
 		return csv != nil && !mine && packagePrefix(name) == packagePrefix(own.Name) && csv.Spec.Version.GT(own.Spec.Version.Version)
 	})
 	if len(newer) == 0 {
@@ -154,9 +154,9 @@ func (d definition) mayKeepConversion() bool {
 // One of another namespace cannot where the webhook is no Service of its own.
 func (d definition) convertedByOthers() bool {
 	conversion := d.have.Spec.Conversion
-	versions := slices.Concat(d.w.ClusterServiceVersions, d.w.Alongside)
+	versions := slices.Concat(d.w.in.ClusterServiceVersions, d.w.in.Alongside)
 	return Converts(conversion) && slices.ContainsFunc(versions, func(csv *v1alpha1.ClusterServiceVersion) bool {
-		mayConvert := csv.Namespace == d.w.Plan.Namespace || convertsIn(conversion, csv.Namespace)
+		mayConvert := csv.Namespace == d.w.in.Plan.Namespace || convertsIn(conversion, csv.Namespace)
 		return mayConvert && csv.DeletionTimestamp == nil && !csv.IsCopied() &&
 			slices.ContainsFunc(csv.Spec.WebhookDefinitions, func(w v1alpha1.WebhookDescription) bool {
 				return w.Type == v1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, d.have.Name)
@@ -175,7 +175,7 @@ func convertsIn(c *apiextensionsv1.CustomResourceConversion, namespace string) b
 func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, further map[string]string) Verdict {
 	entries, others := Recorded(after)
 	entries, live := d.recording(entries)
-	own, namespace := 0, d.w.Plan.Namespace
+	own, namespace := 0, d.w.in.Plan.Namespace
 	for _, value := range entries {
 		if strings.HasPrefix(value, namespace+"/") {
 			own++
@@ -231,7 +231,7 @@ func namespacesOf(records []string) []string {
 // sayConvertedElsewhere reports that a Service of another namespace converts the custom resources, and goes on to.
 // Whoever brings a definition first may have done so to read what others create.
 func (d definition) sayConvertedElsewhere() []olmcore.Diagnostic {
-	namespace := d.w.Plan.Namespace
+	namespace := d.w.in.Plan.Namespace
 	if !d.convertedByOthers() || convertsIn(d.have.Spec.Conversion, namespace) {
 		return nil
 	}
@@ -303,12 +303,12 @@ func keepShown(have, after *apiextensionsv1.CustomResourceDefinition) {
 // are about to; none where the plan may change it all the same.
 func (d definition) protectedOwners() []string {
 	w, namespaces := d.w, strings.Split(d.have.Annotations[changeableBy], ",")
-	if w.ChangeOwnedCRDs || slices.Contains(namespaces, w.Plan.Namespace) {
+	if w.in.ChangeOwnedCRDs || slices.Contains(namespaces, w.in.Plan.Namespace) {
 		return nil
 	}
 	replaced := w.replaced(d.t.Versions)
 	return d.recordedOwners(func(namespace, name string, csv *v1alpha1.ClusterServiceVersion) bool {
-		mine := namespace == w.Plan.Namespace && (replaced[name] || w.precedes(namespace, name, d.t.Versions))
+		mine := namespace == w.in.Plan.Namespace && (replaced[name] || w.precedes(namespace, name, d.t.Versions))
 		return !mine && (csv != nil || w.isAnnounced(namespace, name))
 	})
 }

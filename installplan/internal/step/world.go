@@ -57,7 +57,7 @@ type Input struct {
 
 // world is an Input whose objects can be found, with what the steps say of each other.
 type world struct {
-	Input
+	in      Input
 	objects map[olmcore.Key]olmcore.Object
 	// packages are those of the Subscriptions that want a version, and of those that the plan makes for it.
 	packages map[string][]string
@@ -71,7 +71,8 @@ type world struct {
 
 func newWorld(in Input) *world {
 	w := &world{
-		Input: in, objects: make(map[olmcore.Key]olmcore.Object, len(in.Objects)+len(in.ClusterServiceVersions)), packages: map[string][]string{}, planned: map[string]bool{},
+		in: in, objects: make(map[olmcore.Key]olmcore.Object, len(in.Objects)+len(in.ClusterServiceVersions)),
+		packages: map[string][]string{}, planned: map[string]bool{},
 		described: map[string]*v1alpha1.ClusterServiceVersion{}, defining: map[schema.GroupKind]string{},
 	}
 	for _, o := range in.Objects {
@@ -108,8 +109,8 @@ func newWorld(in Input) *world {
 // Subscription has another version of the package. Two versions would stay beside each other, and nothing would follow
 // the one of the plan.
 func (w *world) skipVersions() {
-	skipped := maps.Clone(w.TakenOver)
-	for _, s := range w.Plan.Status.Plan {
+	skipped := maps.Clone(w.in.TakenOver)
+	for _, s := range w.in.Plan.Status.Plan {
 		if s == nil || s.Resource.Kind != kinds.Subscription || w.here(s.Resolving) != nil {
 			continue
 		}
@@ -122,7 +123,7 @@ func (w *world) skipVersions() {
 		}
 		skipped[s.Resolving] = true
 	}
-	w.TakenOver = skipped
+	w.in.TakenOver = skipped
 }
 
 // subscriptionTo returns a Subscription of the namespace to a package that has another name, nil if there is none. A
@@ -131,7 +132,7 @@ func (w *world) subscriptionTo(pkg, name string) (other *v1alpha1.Subscription) 
 	if pkg == "" {
 		return nil
 	}
-	for _, s := range w.Subscriptions {
+	for _, s := range w.in.Subscriptions {
 		switch {
 		case s.Name == name:
 			return nil
@@ -154,13 +155,13 @@ func (w *world) about(step int, severity olmcore.Severity, reason, format string
 	if step != ofPlan {
 		field = path(step)
 	}
-	return olmcore.Diagnose(severity, reason, olmcore.RefOf(w.Plan), field, format, args...)
+	return olmcore.Diagnose(severity, reason, olmcore.RefOf(w.in.Plan), field, format, args...)
 }
 
 const ofPlan = -1
 
 // isConfined reports whether the plan runs as an account. The controller writes definitions for it all the same.
-func (w *world) isConfined() bool { return w.Plan.Status.AttenuatedServiceAccountRef != nil }
+func (w *world) isConfined() bool { return w.in.Plan.Status.AttenuatedServiceAccountRef != nil }
 
 // version returns the ClusterServiceVersion that exists under a name, nil for none.
 func (w *world) version(namespace, name string) *v1alpha1.ClusterServiceVersion {
@@ -170,7 +171,7 @@ func (w *world) version(namespace, name string) *v1alpha1.ClusterServiceVersion 
 
 // here returns the ClusterServiceVersion of the plan's namespace that exists under a name, nil for none.
 func (w *world) here(name string) *v1alpha1.ClusterServiceVersion {
-	return w.version(w.Plan.Namespace, name)
+	return w.version(w.in.Plan.Namespace, name)
 }
 
 // known returns a ClusterServiceVersion of the plan's namespace as it exists or, where it does not, as the plan
@@ -184,7 +185,7 @@ func (w *world) known(name string) *v1alpha1.ClusterServiceVersion {
 
 // precedes reports whether a ClusterServiceVersion is what one of own takes over from: an earlier one of its package.
 func (w *world) precedes(namespace, name string, own []string) bool {
-	return namespace == w.Plan.Namespace && !slices.Contains(own, name) && slices.ContainsFunc(own, func(o string) bool {
+	return namespace == w.in.Plan.Namespace && !slices.Contains(own, name) && slices.ContainsFunc(own, func(o string) bool {
 		csv := w.known(o)
 		return packagePrefix(o) == packagePrefix(name) || csv != nil && csv.Spec.Replaces == name
 	})
