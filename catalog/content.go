@@ -12,10 +12,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Address returns the address from which the content of a CatalogSource can be read, as host:port. It is
-// spec.address, or the address of the Service of the CatalogSource, even if the Service does not exist yet. It is
-// empty if the spec is invalid, or if the CatalogSource is being deleted. The status is not used, because others may
-// have written it.
+// Address returns the address from which the content of a CatalogSource can be read, as host:port. If the source type
+// is grpc and spec.image is empty, it is spec.address. Otherwise it is the address of the Service of the CatalogSource,
+// even if the Service does not exist yet. It is empty if the CatalogSource is nil or being deleted, or if its spec is
+// invalid. The status is not used, because other clients may have written it.
 func Address(source *v1alpha1.CatalogSource) string {
 	switch {
 	case source == nil || source.DeletionTimestamp != nil || checkSpec(source).reason != "":

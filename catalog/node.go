@@ -42,7 +42,8 @@ type podNode struct {
 type nodeClass struct {
 	State   NodeState
 	Matches func(podNode) bool
-	// Since returns the time at which the Node entered the state.
+	// Since returns the time from which Grace and Lasts count. It is the time at which the Node entered the state, or
+	// an earlier time if that one is not recorded.
 	Since func(podNode) time.Time
 	// Lasts is how long a Node is in the state. Zero: until the Node changes.
 	Lasts time.Duration
@@ -95,7 +96,8 @@ var nodeClasses = []nodeClass{{
 	Grace: func(c Config) time.Duration { return c.NodeNotReadyGrace }, LostReason: ReasonNodeNotReady,
 	Avoid: true, Preference: 3, Phrase: "is not ready",
 }, {
-	// Before NodeRecovering, because managers whose clocks differ agree on a taint.
+	// This row is before NodeRecovering, because managers whose clocks differ see the same taint but may disagree about
+	// the recovery window.
 	State: NodeLeaving, Matches: func(n podNode) bool { return n.hasTaint(n.evicts) },
 	Since:   readySince,
 	Answers: true, Evicts: true, Preference: 2,
@@ -112,7 +114,8 @@ var nodeClasses = []nodeClass{{
 // noNode is the class of a Pod whose Node does not matter: the Pod has finished or is owned by another.
 var noNode = nodeClass{Preference: 3}
 
-// mayFail reports whether the Node has a grace period. Its Pods are lost if the Node does not recover before the end.
+// mayFail reports whether the state has a grace period. The Pods of a Node are lost if the Node does not leave the
+// state before the end of that period.
 func (c *nodeClass) mayFail() bool { return c.Grace != nil }
 
 func readySince(n podNode) time.Time { return n.ready.LastTransitionTime.Time }
@@ -134,7 +137,7 @@ func (n podNode) becameReadyAgain() bool {
 	return n.now.Sub(since) < nodeRecoveryWindow && since.Sub(n.node.CreationTimestamp.Time) > nodeRecoveryWindow
 }
 
-// observeNode returns the class of the Node of a Pod, and since when the Node is in that state.
+// observeNode returns the class of the Node of a Pod, and the time that Since of the class returns.
 func (f *facts) observeNode(pod *corev1.Pod) (class *nodeClass, since time.Time) {
 	n := podNode{pod: pod, observed: f.in.Nodes.Complete, now: f.now}
 	i := slices.IndexFunc(f.in.Nodes.Items, func(node *corev1.Node) bool { return node.Name == pod.Spec.NodeName })
@@ -212,9 +215,9 @@ const (
 	totalDisruption
 )
 
-// observeDisruption returns the disruption of the cluster. It uses the threshold at which Kubernetes stops evictions in
-// a zone, because a failure of that size is more likely one of the control plane. If all Nodes of the catalog are
-// healthy, the other Nodes do not matter.
+// observeDisruption returns the disruption of the cluster. It uses the threshold at which Kubernetes slows down or
+// stops evictions in a zone, because a failure of that size is more likely one of the control plane. If all Nodes that
+// run Pods of the catalog are healthy, the other Nodes do not matter.
 func observeDisruption(pods podList, nodes []*corev1.Node) disruption {
 	const few, share = 2, 0.55
 	unhealthy := func(p *pod) bool {

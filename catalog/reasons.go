@@ -47,8 +47,8 @@ const (
 	ReasonPollIntervalInvalid = "PollIntervalInvalid"
 	// ReasonDeleting means that the CatalogSource or its namespace is being deleted. No objects are created any more.
 	ReasonDeleting = "Deleting"
-	// ReasonNamespaceUnknown means that the Namespace object was not found, so the security context of the Pods is
-	// unknown. Wait until the cache contains the Namespace.
+	// ReasonNamespaceUnknown means that the Namespace object was not found or not read, so the security context of the
+	// Pods is unknown. Wait until the cache contains the Namespace, or set spec.grpcPodConfig.securityContextConfig.
 	ReasonNamespaceUnknown = "NamespaceUnknown"
 	// ReasonConfigMapMissing means that the ConfigMap in spec.configMap does not exist. Create it. Pods that serve
 	// already continue to serve.
@@ -130,8 +130,8 @@ const (
 	ReasonImagePullFailed = "ImagePullFailed"
 	// ReasonCrashLooping means that the registry crashes repeatedly. Check the logs of the Pod.
 	ReasonCrashLooping = "CrashLooping"
-	// ReasonStuckTerminating means that a Pod outlives its deletion on a Node that works, or that a finalizer keeps
-	// it. The replacement does not wait for it.
+	// ReasonStuckTerminating means that a deleted Pod still exists. Either its deletion is overdue although its Node
+	// was not lost, or it has finished and a finalizer keeps it. Its replacement does not wait for it.
 	ReasonStuckTerminating = "StuckTerminating"
 	// ReasonForeignPod means that a Pod with the labels of the catalog does not belong to it and may answer its
 	// clients. Delete the Pod, or remove its labels.

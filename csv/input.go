@@ -92,9 +92,11 @@ type Input struct {
 	Serving serving.Objects
 
 	// Grants contains the UID and resourceVersion of each object that may change the permissions of the account that
-	// installs the operator: the Roles, RoleBindings and ServiceAccounts of the namespace, the ClusterRoles that these
-	// RoleBindings reference, and the ClusterRoleBindings of the ServiceAccount that the OperatorGroup names, with their
-	// ClusterRoles. It is used while the CSV is InstallReady, or Failed with reason InstallComponentFailedNoRetry.
+	// installs the operator:
+	//   - the Roles, RoleBindings and ServiceAccounts of the namespace
+	//   - the ClusterRoleBindings of the ServiceAccount that the OperatorGroup names
+	//   - the ClusterRoles that these bindings reference
+	// Grants is used while the CSV is InstallReady, or Failed with reason InstallComponentFailedNoRetry.
 	Grants olmcore.Observed[olmcore.Ref]
 	// Judged is Outcome.Judged of the last call for this CSV. Optional. The caller must not change it. If it is nil, a CSV
 	// that failed because permissions are missing is retried with backoff only, and not as soon as they may be granted.

@@ -11,7 +11,7 @@ import (
 	"github.com/olmcore/olm/csv/internal/webhook"
 )
 
-// Reasons of this package's Causes: why an action is asked for.
+// Reasons of this package's Causes. They say why an action is returned.
 const (
 	// ReasonFinalizerMissing means that the cleanup finalizer is added to the CSV. Nothing to do.
 	ReasonFinalizerMissing = "FinalizerMissing"
@@ -22,29 +22,32 @@ const (
 	ReasonProvidedAPIsChanged = group.ReasonProvidedAPIsChanged
 	// ReasonStatusChanged means that the status of the CSV is updated to match the observed objects. Nothing to do.
 	ReasonStatusChanged = owned.ReasonStatusChanged
-	// ReasonInstall means that a Deployment of the install strategy is created or updated. Nothing to do.
+	// ReasonInstall means that an object of the operator is created or updated as the CSV describes it: a Deployment, a
+	// webhook configuration, an APIService, the conversion of a CRD, or an object that these need. An object that
+	// cannot be updated is deleted and created again. Nothing to do.
 	ReasonInstall = deployment.ReasonInstall
 	// ReasonCertificateRotation means that a serving certificate of the operator is stored or rolled out. Nothing to do.
 	ReasonCertificateRotation = backend.ReasonCertificate
-	// ReasonTrust means that a webhook, an APIService or a CRD conversion is updated to trust the next certificate of the
-	// operator, or to stop trusting a certificate that no Pod serves with. Nothing to do.
+	// ReasonTrust means that a webhook, an APIService or a CRD conversion is updated to trust the next certificate of
+	// the operator, or to stop trusting a certificate that no Pod serves with. It is also the reason if the
+	// namespaceSelector or the rules of an existing webhook are updated. Nothing to do.
 	ReasonTrust = webhook.ReasonTrust
-	// ReasonCertificateSettled means that certificate authorities are removed that were needed only during a certificate
-	// rotation. Nothing to do.
+	// ReasonCertificateSettled means that certificate authorities that were needed only during a certificate rotation
+	// are removed from the Secret. Nothing to do.
 	ReasonCertificateSettled = backend.ReasonSettled
 	// ReasonRemovedFromSpec means that a webhook configuration is deleted because the spec no longer describes it. Nothing
 	// to do.
 	ReasonRemovedFromSpec = webhook.ReasonRemovedFromSpec
 	// ReasonNotOwned means that an APIService is deleted because the spec no longer lists it as owned. Nothing to do.
 	ReasonNotOwned = apiservice.ReasonNotOwned
-	// ReasonLegacyObject means that an object is deleted that a very old version of OLM created under another name.
-	// Nothing to do.
+	// ReasonLegacyObject means that an unused object of an owned APIService is deleted. A very old version of OLM
+	// created it under another name. Nothing to do.
 	ReasonLegacyObject = apiservice.ReasonLegacyObject
 	// ReasonRemovedFromStrategy means that a Deployment is deleted because the install strategy no longer contains it.
 	// Nothing to do.
 	ReasonRemovedFromStrategy = deployment.ReasonRemovedFromStrategy
-	// ReasonRepair means that a ServiceAccount, role or binding that an InstallPlan created, and that was deleted, is
-	// created again. This happens only if the caller runs Outcome.Repair. Nothing to do.
+	// ReasonRepair means that a ServiceAccount, role or binding of the InstallPlan of the CSV is missing and is created
+	// again. This happens only if the caller runs Outcome.Repair. Nothing to do.
 	ReasonRepair = "Repair"
 	// ReasonReplaced means that a CSV is deleted because a newer version is installed. Nothing to do.
 	ReasonReplaced = "Replaced"
@@ -67,15 +70,15 @@ const (
 	// installed. Delete the APIService, or the operator that owns it. Package sweep deletes an APIService whose operator
 	// no longer exists.
 	ReasonAPIServiceConflict = "APIServiceConflict"
-	// ReasonAPIGroupConflict means that an owned APIService does not exist yet and its API group is reserved or belongs to
-	// another operator, so the operator is not installed. Run the command of the message to allow it.
+	// ReasonAPIGroupConflict means that an owned APIService does not exist yet and its API group is reserved or belongs
+	// to another operator, so the operator is not installed. The message says what to do.
 	ReasonAPIGroupConflict = "APIGroupConflict"
-	// ReasonAPIGroupShared means that an owned APIService exists that would not be created today, because its API group
-	// also belongs to another operator. It is kept. Check that both operators may serve the group. A manager reports it
-	// once after a start, and again together with writes. Assess always reports it.
+	// ReasonAPIGroupShared means that an owned APIService is kept although it would not be created today, because its
+	// API group is reserved or also belongs to another operator. Check that the operator may serve the group. A manager
+	// reports it once after a start, and again together with writes. Assess always reports it.
 	ReasonAPIGroupShared = "APIGroupShared"
-	// ReasonUnknownInstallMode means that the CSV lists an install mode that the API does not have. It supports no target
-	// namespaces. Correct spec.installModes.
+	// ReasonUnknownInstallMode means that the CSV lists an install mode that the API does not have. The install mode is
+	// ignored. Correct spec.installModes.
 	ReasonUnknownInstallMode = "UnknownInstallMode"
 	// ReasonCRDKindMismatch means that the CSV describes a CRD with a kind that differs from the kind of the CRD. The
 	// operator is installed anyway. Correct spec.customresourcedefinitions.
@@ -86,10 +89,11 @@ const (
 	// ReasonCertificatesNeeded means that nothing is installed or renewed until the certificates in Outcome.Certificates
 	// are issued. Pass them in Input.Issued. Package controllers does so with Options.Issuer.
 	ReasonCertificatesNeeded = "CertificatesNeeded"
-	// ReasonWebhookRulesKept means that a webhook configuration keeps rules that a new one would not get, because the
-	// OperatorGroup does not select all namespaces. The next version of the operator gets narrower rules or is refused.
-	// A manager reports it once after a start, and again together with writes. Assess always reports it. Before you
-	// upgrade the operator, give it an OperatorGroup that selects all namespaces, or run the command of the message.
+	// ReasonWebhookRulesKept means that an existing webhook configuration keeps rules for cluster-scoped objects,
+	// although the OperatorGroup does not select all namespaces. A new configuration would not get these rules, so the
+	// next version of the operator gets narrower rules or is refused. A manager reports it once after a start, and
+	// again together with writes. Assess always reports it. Before you upgrade the operator, give it an OperatorGroup
+	// that selects all namespaces, or run the command of the message.
 	ReasonWebhookRulesKept = webhook.ReasonRulesKept
 	// ReasonWebhookRulesNarrowed means that a webhook is not called for custom resources of a cluster-scoped CRD,
 	// although the CSV lists the CRD as owned. The OperatorGroup does not select all namespaces, and no InstallPlan
@@ -98,8 +102,8 @@ const (
 	// command of the message.
 	ReasonWebhookRulesNarrowed = webhook.ReasonRulesNarrowed
 	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the
-	// CRD. Its conversion is not changed, also if the next version of the operator needs that. A manager reports it
-	// once after a start, and again together with writes. Assess always reports it. A cluster administrator runs the
-	// command of the message for each CRD to allow it.
+	// CRD. Only the caBundle of its conversion is updated, even if the next version of the operator needs another
+	// conversion. A manager reports it once after a start, and again together with writes. Assess always reports it. To
+	// allow changes, a cluster administrator runs the command of the message for each CRD.
 	ReasonConversionKept = webhook.ReasonConversionKept
 )

@@ -27,9 +27,10 @@ const (
 // Config configures this package and the packages below it. The zero value selects the defaults of OLM. A negative
 // number is an *olmcore.InputError.
 type Config struct {
-	// InstallTimeout is how long a step may fail for a permanent reason before the plan fails. The time starts at
-	// status.startTime or, if that is later, at the first failure of the current series. A step fails at least three
-	// times before the plan fails. 0 means one minute.
+	// InstallTimeout is how long a step may be refused, or its write be rejected for a permanent reason, before the
+	// plan fails. For a refused step the time starts at status.startTime. For a rejected write it starts at the first
+	// failure of the current series if that is later, and the write fails at least three times before the plan fails. A
+	// step that can never be applied fails the plan at once. 0 means one minute.
 	InstallTimeout time.Duration `json:"installTimeout,omitempty"`
 	// DisableFinalizer disables Finalizer: plans do not get it, and it is removed from plans that have it.
 	DisableFinalizer bool `json:"disableFinalizer,omitempty"`
@@ -42,9 +43,9 @@ type Config struct {
 	// SupportedKinds are the kinds, of any API group, that steps may have in addition to the built-in kinds. nil
 	// means the eleven kinds that OLM supports.
 	SupportedKinds []string `json:"supportedKinds,omitempty"`
-	// OverwriteUnmanaged makes steps overwrite existing objects that OLM does not manage, as OLM does. If it is
-	// false, such an object fails the step unless it matches the step already. The label olm.managed=true makes OLM
-	// manage an object.
+	// OverwriteUnmanaged makes steps overwrite existing objects that OLM does not manage, as OLM does. If it is false,
+	// the step is refused unless the object already provides what the step describes. A ServiceAccount is extended in
+	// both cases. The label olm.managed=true makes OLM manage an object.
 	OverwriteUnmanaged bool `json:"overwriteUnmanaged,omitempty"`
 	// CopyAnySecret allows a Secret step to copy any Secret of OLMNamespace, as OLM does. If it is false, only
 	// registry credentials that a CatalogSource of OLMNamespace lists are copied.

@@ -18,15 +18,15 @@ const Finalizer = relation.Finalizer
 const AnnotationGeneratedBy = relation.GeneratedBy
 
 // ConditionRetrying is True on an Installing plan if the timeout of its refused steps was restarted. The transition
-// time of the condition is the new start. It is True on a Failed plan if the API server rejected a write. The open
-// steps of that plan are then tried every 10 minutes while a Subscription references the plan. The plan starts again
-// once the writes are accepted. A plan that OLM failed does not have the condition, and its open steps are tried as
-// well.
+// time of the condition is then the start of the timeout. The condition is True on a Failed plan if the API server
+// rejected a write. The open steps of that plan are tried every 10 minutes while the plan is needed, for example while
+// a Subscription references it. The plan starts again once the writes are accepted. If OLM set a plan to Failed, the
+// plan does not have the condition, but its open steps are tried too.
 const ConditionRetrying v1alpha1.InstallPlanConditionType = "Retrying"
 
-// ConditionProgressing is False on a plan that does not progress. Its reason is StepRefused, StepFailed, StepWaits,
-// or InstallCheckFailed if the plan failed because of that check. The condition is removed as soon as the plan
-// progresses. The next call reads the reason, so no decision depends on the text of a message.
+// ConditionProgressing is False on a plan that does not progress. Its reason is StepRefused, StepFailed, StepWaits or
+// InstallCheckFailed. It is InstallCheckFailed only if that check made the plan fail. The condition is removed as soon
+// as the plan progresses. The next call reads the reason, so no decision depends on the text of a message.
 const ConditionProgressing v1alpha1.InstallPlanConditionType = "Progressing"
 
 // Reasons of the actions of Reconcile. If a comment does not say what the user does, there is nothing to do.
@@ -35,7 +35,7 @@ const (
 	// stale. It is corrected.
 	ReasonRelationRepaired = report.RelationRepaired
 	// ReasonManualOwner means that a Subscription that owns the plan requires manual approval, so the plan waits for
-	// it. The user approves the plan.
+	// approval. The user approves the plan.
 	ReasonManualOwner = report.ManualOwner
 	// ReasonPlanProgressed means that the phase, steps, conditions or message of the plan are updated to what was
 	// observed.
@@ -121,8 +121,9 @@ const (
 	// uses the definition as it is. The user checks that operator. If it should not convert them, the user deletes
 	// its ClusterServiceVersion and the conversion in the definition.
 	ReasonConvertedElsewhere = report.ConvertedElsewhere
-	// ReasonExistingResourceInvalid means that a custom resource is invalid under the old schema and under the new
-	// one. The user corrects the custom resource.
+	// ReasonExistingResourceInvalid means that a custom resource is invalid under the new schema, but does not block
+	// the plan. Either the custom resource is invalid under the old schema too, or the new definition has a conversion
+	// webhook. The user corrects the custom resource.
 	ReasonExistingResourceInvalid = report.ExistingResourceInvalid
 	// ReasonOptionalStepSkipped means that the API of an optional step is not served, so the step is skipped.
 	ReasonOptionalStepSkipped = report.OptionalStepSkipped

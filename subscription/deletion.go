@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// Finalizer delays the deletion of a Subscription until the InstallPlans that no other Subscription needs are
-	// deleted. Users put it on their Subscriptions. This library adds it to none.
+	// Finalizer delays the deletion of a Subscription, for at most five minutes, until the unfinished InstallPlans that
+	// no other Subscription needs are deleted. Users add it to their Subscriptions. This library never adds it.
 	Finalizer = "operators.coreos.com/subscription-cleanup"
 
 	// deletionGrace is the longest time for which the deletion of a Subscription is delayed.

@@ -45,8 +45,8 @@ type Input struct {
 	Deletion
 }
 
-// Deletion contains the data for a cleanup that package csv does not read for every ClusterServiceVersion. Gather fills
-// it.
+// Deletion contains the lists that only a cleanup needs, so package csv does not read them for every
+// ClusterServiceVersion. Gather fills it.
 type Deletion struct {
 	// Peers contains the other original ClusterServiceVersions of all namespaces that own or require a CRD which this
 	// one owns.
@@ -63,8 +63,9 @@ type Deletion struct {
 	// Sharers contains the other original ClusterServiceVersions that need one of ClusterObjects. The object records
 	// them as an owner or co-owner, or an InstallPlan installs it for them.
 	Sharers olmcore.Observed[*v1alpha1.ClusterServiceVersion]
-	// InstallPlans contains the InstallPlans of all namespaces that have a step for one of ClusterObjects or install
-	// its owner.
+	// InstallPlans contains the InstallPlans of all namespaces that have applied a step for one of ClusterObjects. It
+	// also contains the unfinished InstallPlans that install the owner of an object that records the
+	// ClusterServiceVersion as a co-owner.
 	InstallPlans olmcore.Observed[*v1alpha1.InstallPlan]
 	// SharerGroups contains the OperatorGroups of the namespaces of InstallPlans.
 	SharerGroups olmcore.Observed[*operatorsv1.OperatorGroup]
@@ -72,9 +73,10 @@ type Deletion struct {
 	// olm.copiedFrom is its namespace.
 	Copies olmcore.Observed[*v1alpha1.ClusterServiceVersion]
 	// WellKnown contains objects outside the namespace that are found by name. For each Deployment d of the strategy,
-	// these are two bindings that serving certificates need. They are the ClusterRoleBinding
-	// <d>-service-system:auth-delegator, and the RoleBinding <d>-service-auth-reader in kube-system. WellKnown also
-	// contains the APIServices that the ClusterServiceVersion owns.
+	// these are the bindings that serving certificates need: a ClusterRoleBinding, usually
+	// <d>-service-system:auth-delegator, and a RoleBinding in kube-system, usually <d>-service-auth-reader. Both have
+	// other names if another namespace uses the usual name, or if d contains dots. WellKnown also contains the
+	// APIServices that the ClusterServiceVersion owns.
 	WellKnown olmcore.Observed[olmcore.Object]
 	// Operands contains the custom resources of each kind that the previous Outcome.Operands requested. A kind without
 	// an entry was not read.
@@ -86,11 +88,11 @@ type Deletion struct {
 // Config contains the options of a cleanup. The zero value is right for most clusters. The field spec.cleanup.enabled
 // of a ClusterServiceVersion decides whether its custom resources are deleted.
 type Config struct {
-	// Disabled releases every ClusterServiceVersion at once and deletes nothing. Set it before the controller is
+	// Disabled makes every cleanup delete nothing and remove the finalizer at once. Set it before the controller is
 	// uninstalled for good.
 	Disabled bool `json:"disabled,omitempty"`
-	// OperandTimeout is the time after the deletion of the ClusterServiceVersion after which it no longer waits for
-	// custom resources. 0 means no limit: it waits until all are deleted.
+	// OperandTimeout is how long a cleanup waits for the deletion of custom resources. The time starts with the
+	// deletion of the ClusterServiceVersion. 0 means no limit.
 	OperandTimeout time.Duration `json:"operandTimeout,omitempty"`
 	// ClusterKinds contains additional kinds of cluster-scoped objects to find by owner labels. RBAC, webhook
 	// configurations, APIService, PriorityClass and the kinds of the OpenShift console are always included.
@@ -127,8 +129,8 @@ type Outcome struct {
 	// Operands contains the kinds whose objects must be known before the cleanup can continue. List them, and set
 	// Deletion.Operands of the next Input. Gather does this itself.
 	Operands []schema.GroupVersionKind
-	// Mode is the extent of the cleanup, Stage is the stage that keeps the ClusterServiceVersion, and Pending is the
-	// number of its objects that do. They are zero if there is nothing to clean up.
+	// Mode is the extent of the cleanup, and Stage is the current stage. Pending is the number of objects for which
+	// this stage waits. They are zero if there is nothing to clean up.
 	Mode    Mode
 	Stage   Stage
 	Pending int

@@ -64,9 +64,9 @@ func ofObject(key olmcore.Key) olmcore.Term {
 	return olmcore.Term{Of: key.Kind + "." + key.Group, Value: key.Name}
 }
 
-// Concerned returns a test for the InstallPlans that a change of a cluster-scoped object affects. Use it to find the
-// namespaces to sweep, because Affected returns the key of all namespaces for such an object. A plan is affected if it
-// has a step for the object, or for a kind that the object defines.
+// Concerned returns a test for the InstallPlans that a change of a cluster-scoped object affects. A plan is affected if
+// it has a step for the object, or for a kind that the object defines. Use the test to find the namespaces to sweep.
+// Affected cannot narrow them, because it returns the zero key for such an object.
 func Concerned(o olmcore.Object) olmcore.Concern[*v1alpha1.InstallPlan] {
 	key := olmcore.KeyOf(o)
 	terms := []olmcore.Term{ofObject(key)}

@@ -23,7 +23,8 @@ import (
 // Objects contains the objects around the Pods of a CatalogSource, either the observed or the needed ones. An object
 // that does not exist or is not needed is nil.
 type Objects struct {
-	// Account is the ServiceAccount of the present source type, OtherAccount that of another source type.
+	// Account is the ServiceAccount that the source type uses. OtherAccount is the ServiceAccount that another source
+	// type would use. It may be left from before a change of the source type.
 	Account, OtherAccount      *corev1.ServiceAccount
 	Role                       *rbacv1.Role
 	RoleBinding                *rbacv1.RoleBinding
@@ -185,9 +186,9 @@ const (
 	ReasonBudgetObsolete = "BudgetObsolete"
 )
 
-// OfOthers reports whether an object is unmanaged or owned by another, so that it must not be changed. An object
-// belongs to the CatalogSource if all its owners are CatalogSources of this name, or if it has no owner and the label
-// olm.managed.
+// OfOthers reports whether an object does not belong to the CatalogSource, so that it must not be changed. An object
+// belongs to the CatalogSource if one of its owner references has the UID of the CatalogSource, or if all of them
+// reference a CatalogSource of this name. An object without owners belongs to it if its label olm.managed is true.
 func OfOthers(cs *v1alpha1.CatalogSource, o olmcore.Object) bool {
 	owners := o.GetOwnerReferences()
 	switch {
@@ -246,8 +247,9 @@ func (r *Registry) Leftovers() (list []olmcore.Object) {
 // Unread says which kinds were not read. No objects of these kinds are created.
 type Unread struct{ NetworkPolicies, Roles, RoleBindings, Budgets bool }
 
-// Repair returns the actions that create missing objects, and that update objects that differ from the needed ones.
-// Objects of others are not changed.
+// Repair returns the actions that create missing objects and update objects that differ from the needed ones. It
+// deletes a RoleBinding with another roleRef, and a PodDisruptionBudget that is no longer needed. Objects of others are
+// not changed.
 func (r *Registry) Repair() (actions []olmcore.Action) {
 	for _, action := range []olmcore.Action{
 		r.repairAccount(),
@@ -304,8 +306,9 @@ func repairMetadata(cs *v1alpha1.CatalogSource, after, needed olmcore.Object) {
 	}
 }
 
-// repairAccount does not change a ServiceAccount of others. For a ConfigMap it does not change the pull secrets
-// either: the server needs none, so others added them.
+// repairAccount returns the action that creates or updates the ServiceAccount, or nil. A ServiceAccount of others is
+// not changed. If the content comes from a ConfigMap, the server needs no pull secrets, so those that others added are
+// kept.
 func (r *Registry) repairAccount() olmcore.Action {
 	observed, needed := r.Observed.Account, r.Needed.Account
 	switch {
@@ -426,7 +429,8 @@ func hasServiceSpec(observed, needed *corev1.Service) bool {
 	return slices.Equal(ports, needed.Spec.Ports) && maps.Equal(observed.Spec.Selector, needed.Spec.Selector)
 }
 
-// repairBudget deletes the PodDisruptionBudget if the catalog has one replica.
+// repairBudget creates or updates the PodDisruptionBudget. If the catalog has one replica, it deletes the
+// PodDisruptionBudget.
 func (r *Registry) repairBudget() olmcore.Action {
 	observed, needed := r.Observed.Budget, r.Needed.Budget
 	switch {
@@ -452,8 +456,9 @@ func (r *Registry) repairBudget() olmcore.Action {
 	return olmcore.UpdateOf(observed, after, differs("label, owner or spec differ"))
 }
 
-// ServesAsInOLM reports whether OLM considers the objects to be those of a healthy registry: all objects of the kinds
-// that were read exist, and the NetworkPolicies have the needed specs.
+// ServesAsInOLM reports whether OLM considers the objects to be those of a healthy registry. The ServiceAccount, the
+// Service, both NetworkPolicies and the needed Role and RoleBinding must exist. Kinds that were not read are ignored.
+// The NetworkPolicies must have the needed specs.
 //
 // Source: operator-lifecycle-manager pkg/controller/registry/reconciler, CheckRegistryServer.
 func (r *Registry) ServesAsInOLM() bool {

@@ -73,7 +73,7 @@ type Registry struct {
 	Source *v1alpha1.CatalogSource
 	// ConfigMap contains the content of a CatalogSource of type configmap or internal. It is nil for other types.
 	ConfigMap *corev1.ConfigMap
-	// Restricted: Pods get the security context of the restricted Pod security standard.
+	// Restricted is true if Pods get the security context of the restricted Pod security standard.
 	Restricted bool
 	// Replicas is the number of Pods.
 	Replicas int
@@ -96,7 +96,8 @@ type Registry struct {
 
 	// Needed contains the objects that should exist.
 	Needed Objects
-	// AccountShared: the ServiceAccount with the name of the CatalogSource is unmanaged or owned by another.
+	// AccountShared is true if the observed Account has no owner reference or is owned by another. It is then used as
+	// it is.
 	AccountShared bool
 
 	pullSecrets []corev1.LocalObjectReference

@@ -64,7 +64,7 @@ type Granted struct{ cluster, namespace []rbacv1.PolicyRule }
 // Of returns the Granted of an account that has these rules in the whole cluster.
 func Of(rules []rbacv1.PolicyRule) Granted { return Granted{cluster: rules, namespace: rules} }
 
-var anything = []string{rbacv1.VerbAll} // as rbacv1.APIGroupAll and ResourceAll
+var anything = []string{rbacv1.VerbAll} // the wildcard of verbs, API groups, resources and URLs
 
 // Changed returns the rules that only one of two versions of a ClusterRole grants. If its labels or owner references
 // changed too, or if both versions are the same, it returns all rules of both. If the API server has not written the
@@ -122,7 +122,7 @@ func Grants(
 	}
 }
 
-// goesWithAnother reports whether a cluster-scoped object is another CSV's.
+// goesWithAnother reports whether a cluster-scoped object belongs to another CSV.
 func goesWithAnother(c *owned.CSV, m *metav1.ObjectMeta) bool {
 	owner, ok := olmcore.OwnerOf(m.Labels)
 	if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
@@ -131,7 +131,8 @@ func goesWithAnother(c *owned.CSV, m *metav1.ObjectMeta) bool {
 	return owned.ByAnother(m.OwnerReferences, c.UID)
 }
 
-// rulesOf returns the rules of a ClusterRole, and what the API server has not written into it yet.
+// rulesOf returns the rules of a ClusterRole. If the API server has not aggregated them yet, rulesOf returns the rules
+// of the ClusterRoles that the aggregation rule selects.
 func rulesOf(role *rbacv1.ClusterRole, roles []*rbacv1.ClusterRole) []rbacv1.PolicyRule {
 	rules := slices.Clip(role.Rules)
 	for _, selector := range Selectors(role) {
@@ -159,11 +160,11 @@ func Selectors(role *rbacv1.ClusterRole) []labels.Selector {
 	return selectors
 }
 
-// InCluster reports whether the account has all of a rule in the whole cluster.
+// InCluster reports whether the account has all permissions of a rule in the whole cluster.
 func (g Granted) InCluster(rule rbacv1.PolicyRule) bool { return g.allow(g.cluster, rule) }
 
-// InNamespace reports whether the account has all of a rule in its namespace. Non-resource URLs that a RoleBinding
-// grants do not count, as in Kubernetes.
+// InNamespace reports whether the account has all permissions of a rule in its namespace. Non-resource URLs that a
+// RoleBinding grants do not count, as in Kubernetes.
 func (g Granted) InNamespace(rule rbacv1.PolicyRule) bool { return g.allow(g.namespace, rule) }
 
 // Terms returns the index terms of a rule: its API groups, or one term for all rules on non-resource URLs.
@@ -181,8 +182,8 @@ func inGroup(name string) olmcore.Term { return olmcore.Term{Of: "granted group"
 
 var onURLs = olmcore.Term{Of: "granted URLs"}
 
-// Touching returns a test for the rules that g may help to satisfy. They have an API group in common with a rule of g,
-// or both are on non-resource URLs.
+// Touching returns a test for the rules that the cluster-wide rules of g may help to satisfy. Such a rule has an API
+// group in common with a rule of g, or both are for non-resource URLs.
 func (g Granted) Touching() olmcore.Concern[rbacv1.PolicyRule] {
 	terms := []olmcore.Term{}
 	for _, r := range g.cluster {
@@ -209,8 +210,9 @@ func (g Granted) Touching() olmcore.Concern[rbacv1.PolicyRule] {
 	return of
 }
 
-// allow looks for the rule as it is, which installed roles repeat, and else asks for one combination after the other:
-// one with millions of them ends at the first that is not granted.
+// allow reports whether granted covers a rule. Installed roles often contain the rule itself, so this is checked first.
+// Otherwise the combinations of API group, resource and verb are checked one by one, up to the first that is not
+// granted. So a rule with millions of combinations that is not granted usually ends early.
 func (g Granted) allow(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
 	if len(rule.NonResourceURLs) > 0 {
 		return each(rule.NonResourceURLs, func(url string) bool {
@@ -233,8 +235,8 @@ func (g Granted) allow(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool
 	})
 }
 
-// isSame reports whether a granted rule is the one that is needed, word for word. One without API groups or resources
-// grants nothing, not even itself.
+// isSame reports whether a granted rule has exactly the fields of a needed rule. A rule without API groups or without
+// resources grants nothing, so isSame returns false for it.
 func isSame(granted, rule rbacv1.PolicyRule) bool {
 	return len(rule.APIGroups) > 0 && len(rule.Resources) > 0 &&
 		slices.Equal(granted.Verbs, rule.Verbs) && slices.Equal(granted.APIGroups, rule.APIGroups) &&
@@ -246,7 +248,7 @@ func covers(granted []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
 	return covered
 }
 
-// each reports whether all values pass; no values stand for one empty value.
+// each reports whether all values pass. An empty list counts as one empty value.
 func each(values []string, pass func(string) bool) bool {
 	if len(values) == 0 {
 		return pass("")
@@ -254,8 +256,8 @@ func each(values []string, pass func(string) bool) bool {
 	return !slices.ContainsFunc(values, func(v string) bool { return !pass(v) })
 }
 
-// SubjectNamespaces returns the namespaces whose ServiceAccounts a binding may include. all is true if it may include
-// those of all namespaces.
+// SubjectNamespaces returns the namespaces whose ServiceAccounts a binding may include. A ServiceAccount subject
+// without a namespace is ignored. all is true if the binding may include the ServiceAccounts of all namespaces.
 func SubjectNamespaces(subjects []rbacv1.Subject) (namespaces []string, all bool) {
 	for _, s := range subjects {
 		namespace, known := s.Namespace, s.Kind == rbacv1.ServiceAccountKind

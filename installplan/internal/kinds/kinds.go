@@ -55,8 +55,9 @@ type Kind struct {
 // the desired one. It returns an empty string if have can be updated to want.
 type Immutable func(have, want map[string]any) string
 
-// Keep copies fields of the existing object have that the manifest leaves open into want, and returns want. It changes
-// want. managed is true if the object is managed by OLM.
+// Keep returns the desired object together with the fields of the existing object that a step must keep. have is the
+// existing object, and want is the desired one. Keep may change want, and may return another map. managed is true if
+// OLM manages the existing object.
 type Keep func(have, want map[string]any, managed bool) map[string]any
 
 // Kinds of steps with their own rules, as OLM names them. "Secret" is the copy of a pull Secret, and "BundleSecret" a

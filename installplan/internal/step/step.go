@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package step judges the steps of an InstallPlan: what each describes, whether its object is as it should be, and what
-// is to be written for it. Everything is a value: an [Input] gives an [Evaluation], with a [Verdict] for every step.
+// Package step evaluates the steps of an InstallPlan. For each step it decides which object the step describes, whether
+// the object exists as described, and which action writes it. [Evaluate] takes an [Input] and returns an [Evaluation],
+// which contains a [Verdict] for every step. It reads and writes nothing in the cluster.
 package step
 
 import (
@@ -20,7 +21,7 @@ import (
 type Outcome int
 
 const (
-	// Pending means that an action is returned, or that another step must be applied first.
+	// Pending means that an action is returned, or that the plan must create a ClusterServiceVersion first.
 	Pending Outcome = iota
 	// Done means that the object exists as the step describes it.
 	Done
@@ -37,12 +38,13 @@ type Verdict struct {
 	Outcome Outcome
 	// Message says why the step is not applied. It may be "" for Pending and Done.
 	Message string
-	// Status is recorded for the step, unless an object is created for it. "" keeps the recorded status.
+	// Status is recorded for the step, unless an object is created for it. If it is "", a Done step becomes Present or
+	// Created, and any other step keeps its recorded status.
 	Status v1alpha1.StepStatus
 	// Deadline is when a Waiting step becomes Blocked, or became Blocked. The zero time means never.
 	Deadline time.Time
-	// NotServed is true if the step is refused because the API of its kind is not served. Follows is true if the step
-	// waits only for another step of the plan.
+	// NotServed is true if the step is refused because the API of its kind is not served. Follows is true if a Waiting
+	// step waits only until a CustomResourceDefinition of the plan is established.
 	NotServed, Follows bool
 	// Action writes the object. It is nil if nothing is written.
 	Action olmcore.Action
@@ -90,7 +92,8 @@ type Target struct {
 	desired manifest.Manifest
 }
 
-// Explain returns the message of OLM about a failed write of the target. text is the error of the API server.
+// Explain returns the message that OLM would report for a failed write of the target. text is the error of the API
+// server.
 func (t *Target) Explain(text string) string {
 	return printable.Text(t.Kind.Explain(t.Key.Name, t.Observed != nil, text))
 }
@@ -98,7 +101,8 @@ func (t *Target) Explain(text string) string {
 // InvalidPlan is the message of OLM about a step that no plan can contain.
 const InvalidPlan = "the InstallPlan contains invalid data"
 
-// unmanaged says that an unmanaged object is in the way, in which field it differs, and what to do about it.
+// unmanaged returns the Blocked Verdict for an unmanaged object that differs from the step in a field. The message says
+// how to hand the object over to OLM.
 func unmanaged(t *Target, field string) Verdict {
 	return blocked("%s %s exists, is not managed by OLM, and differs from the step in %s; label it %s=true to hand it over, or remove it",
 		t.Key.Kind, t.Key.Name, field, olmcore.LabelManaged)

@@ -64,9 +64,11 @@ func Refers(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	return ref != nil && ref.Name == p.Name && (ref.Namespace == "" || ref.Namespace == p.Namespace) && SamePlan(ref, p.UID, p.Name)
 }
 
-// Contributes reports whether an InstallPlan belongs to a Subscription. It does if the Subscription references it, or
-// if one of its steps created a Subscription without a reference. It also does if it is not over and installs
-// status.currentCSV, or if its annotation lists the Subscription's UID as a contributor.
+// Contributes reports whether an InstallPlan belongs to a Subscription. One of these facts is enough:
+//   - The Subscription references the InstallPlan.
+//   - The Subscription references no InstallPlan, and its annotation says that this InstallPlan created it.
+//   - The InstallPlan is neither Complete nor Failed, and it installs status.currentCSV.
+//   - An annotation of the InstallPlan lists the UID of the Subscription as a contributor.
 func Contributes(s *v1alpha1.Subscription, p *v1alpha1.InstallPlan) bool {
 	return Refers(s, p) || s.Annotations[AnnotationGeneratedBy] == p.Name && s.Status.InstallPlanRef == nil ||
 		!Over(p) && s.Status.CurrentCSV != "" && slices.Contains(p.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) ||

@@ -61,7 +61,7 @@ type ChannelIndex struct {
 }
 
 // Entry is a candidate of a resolution: one bundle in one channel, or an existing ClusterServiceVersion. Entries are
-// compared by their address.
+// compared by pointer, not by content.
 type Entry struct {
 	*ParsedBundle
 	// Channel is nil for an existing ClusterServiceVersion.

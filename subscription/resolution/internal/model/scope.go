@@ -55,7 +55,7 @@ func (s *Scope) LeaveOut(sub *Subscription) {
 	}
 }
 
-// Waive gives rules up.
+// Waive gives up rules, so that the search ignores them.
 func (s *Scope) Waive(keys ...RuleKey) {
 	if s.waived == nil {
 		s.waived = map[RuleKey]bool{}
