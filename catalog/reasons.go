@@ -101,12 +101,12 @@ const (
 	ReasonRefill = "Refill"
 	// ReasonComplete means that as many Pods are ready as configured.
 	ReasonComplete = "Complete"
-	// ReasonBackOff means that a Pod failed, and that the next attempt waits. Check the logs of the Pod.
+	// ReasonBackOff means that a Pod failed and the next attempt waits. Check the logs of the Pod.
 	ReasonBackOff = "BackOff"
 	// ReasonProgressDeadlineExceeded means that the new Pods did not become ready in time. The old Pods continue to
 	// serve. Check the new Pods, or undo the change of the spec.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// ReasonWaitingForNodes means that a Node does not answer, or that no Node is usable. Pods are replaced once the
+	// ReasonWaitingForNodes means that a Node does not answer, or no Node is usable. Pods are replaced once the
 	// grace period of the Node is over.
 	ReasonWaitingForNodes = "WaitingForNodes"
 	// ReasonPodRejected means that the API server rejected the next Pod. The next attempt waits. Correct what the
@@ -118,7 +118,7 @@ const (
 const (
 	// ReasonAsExpected means that nothing needs attention.
 	ReasonAsExpected = "AsExpected"
-	// ReasonReplicasUnavailable means that fewer Pods are ready than configured, and that no other cause is known
+	// ReasonReplicasUnavailable means that fewer Pods are ready than configured, and no other cause is known
 	// yet. It usually passes.
 	ReasonReplicasUnavailable = "ReplicasUnavailable"
 	// ReasonNodeLost means that Pods are lost because of their Node. The Pods are replaced. Repair the Node.
@@ -155,13 +155,13 @@ const (
 	ReasonPodConfigUnusual = "PodConfigUnusual"
 	// ReasonInvalidInput means that the Input of Assess is invalid. Correct the field that the message names.
 	ReasonInvalidInput = "InvalidInput"
-	// ReasonNotRead means that the objects of a kind were not read, and that none of them is created. Let the Reader
+	// ReasonNotRead means that the objects of a kind were not read, and none of them is created. Let the Reader
 	// read the kind.
 	ReasonNotRead = "NotRead"
 	// ReasonServiceAccountShared means that the ServiceAccount with the name of the catalog is unmanaged or owned by
 	// another. It is used as it is. Add the pull secrets yourself.
 	ReasonServiceAccountShared = "ServiceAccountShared"
-	// ReasonHAConfigInvalid means that an annotation has an invalid value, and that the default is used. Correct the
+	// ReasonHAConfigInvalid means that an annotation has an invalid value, and the default is used. Correct the
 	// annotation.
 	ReasonHAConfigInvalid = "HAConfigInvalid"
 )

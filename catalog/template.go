@@ -29,7 +29,7 @@ const (
 const (
 	// ReasonAllTemplatesResolved means that the image template was resolved.
 	ReasonAllTemplatesResolved = "AllTemplatesResolved"
-	// ReasonUnableToResolve means that the image template cannot be resolved, and that spec.image is not changed.
+	// ReasonUnableToResolve means that the image template cannot be resolved, and spec.image is not changed.
 	// Correct the annotation olm.catalogImageTemplate.
 	ReasonUnableToResolve = "UnableToResolve"
 	// ReasonImageTemplateResolved means that spec.image is set to the resolved image.

@@ -67,7 +67,7 @@ const (
 	// RequiresApproval, or deletes the plan.
 	ReasonPlanPhaseUnknown = "PlanPhaseUnknown"
 	// ReasonInstallCheckFailed means that no OperatorGroup or more than one OperatorGroup manages the namespace, or
-	// that its ServiceAccount is missing or has changed. The message says which. The user corrects the OperatorGroup,
+	// its ServiceAccount is missing or has changed. The message says which. The user corrects the OperatorGroup,
 	// or deletes the plan if the message says so.
 	ReasonInstallCheckFailed = "InstallCheckFailed"
 	// ReasonStepRefused means that a step cannot be applied, so no step of the plan is applied. The message names the
@@ -140,7 +140,7 @@ const (
 	// ReasonCleanupIncomplete means that the cleanup of the deleted plan did not finish in time, so its finalizer was
 	// removed. The message names what is left. The user removes it.
 	ReasonCleanupIncomplete = "CleanupIncomplete"
-	// ReasonTruncated means that a list was too long and was cut, or that there are more custom resources than are
+	// ReasonTruncated means that a list was too long and was cut, or there are more custom resources than are
 	// validated. In the second case, the user looks for custom resources that the new schema rejects.
 	ReasonTruncated = report.Truncated
 	// ReasonKeyCase means that a manifest spells a key in another case than the API does. OLM accepts such a key,
