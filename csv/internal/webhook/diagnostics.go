@@ -26,8 +26,8 @@ func (s Source) Diagnostics() []olmcore.Diagnostic {
 	return slices.Concat(ruleDiagnostics(f), conversionDiagnostics(f))
 }
 
-// conversionDiagnostics reports the CRDs that call the operator although no InstallPlan recorded them. The CSV does not
-// change their conversion, also if its next version needs that.
+// conversionDiagnostics reports the CRDs that call the operator although no InstallPlan recorded them. The CSV only
+// updates the caBundle of their conversion, even if its next version needs another conversion.
 func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
 	kept := sets.New[string]()
 	for i := range f.source.CSV.Spec.WebhookDefinitions {

@@ -41,8 +41,8 @@ const (
 	// namespaces, or run the command in the message.
 	ReasonRulesNarrowed = "WebhookRulesNarrowed"
 	// ReasonConversionKept means that a CRD calls the operator for conversions although no InstallPlan recorded the
-	// CRD. Its conversion is not changed, even if the next version of the operator needs a change. To allow changes,
-	// let a cluster administrator run the command in the message.
+	// CRD. Only the caBundle of its conversion is updated, even if the next version of the operator needs another
+	// conversion. To allow changes, let a cluster administrator run the command in the message.
 	ReasonConversionKept = "ConversionKept"
 )
 
