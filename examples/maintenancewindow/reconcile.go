@@ -113,9 +113,8 @@ func (in Input) selects(w window, p *v1alpha1.InstallPlan) (selected bool) {
 	return selected && (len(w.Spec.Namespaces) == 0 || slices.Contains(w.Spec.Namespaces, p.Namespace))
 }
 
-// upgrades reports whether the namespace of a plan has a version that the plan brings, replaces or skips, or one of a
-// package that it brings; where packages are not known, any version. What statuses say does not count: tenants may
-// write them.
+// upgrades reports whether the namespace of a plan has a version that the plan installs, replaces or skips, or one of
+// its packages. If they are not known, any version counts. Statuses do not count, because tenants may write them.
 func (in Input) upgrades(p *v1alpha1.InstallPlan) bool {
 	names, packages, known := p.Spec.ClusterServiceVersionNames, []string(nil), len(p.Status.BundleLookups) == 0
 	for _, step := range p.Status.Plan {
