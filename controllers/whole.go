@@ -74,8 +74,8 @@ var unmanagedKinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("Secret"),
 }
 
-// isUnmanaged reports whether an object of these kinds has no label of OLM's objects, none that a Gather function looks
-// for, and no owner of OLM's. Whoever writes labels and owners that are not true has his own object kept whole.
+// isUnmanaged reports whether an object of these kinds has none of the labels that OLM or a Gather function uses, and
+// no owner that belongs to OLM. If a user adds such a label or owner, the cache keeps the whole object.
 func isUnmanaged(o olmcore.Object) bool {
 	labels := o.GetLabels()
 	isOLMs := func(owner metav1.OwnerReference) bool {

@@ -191,7 +191,7 @@ func within(d time.Duration) limits { return limits{d, d, d, d} }
 
 func compareTargets(a, b target) int { return a.ref.Compare(b.ref) }
 
-// stages is the table of the stages: whoever adds one adds a row.
+// stages is the table of the stages. To add a stage, add a row.
 var stages = []stage{
 	{StageOperands, findOperands, limits{forbidden: usual.forbidden}, 100},
 	{StageAdmission, findAdmission, usual, 0},
@@ -358,9 +358,9 @@ func isServingBinding(f *facts, o olmcore.Object) bool {
 		(!hasOwner || owned.ByIncarnation(f.c).Owns(o.GetLabels()) || f.wasLeftByLabel(o)) && !f.isYounger(o)
 }
 
-// findOthers returns the other objects outside the namespace, and what was copied into other namespaces. A copy on its
-// way out is not waited for: nothing will change it. Nor is one that was made long after the deletion: whoever may
-// write the namespace could hold this one for ever.
+// findOthers returns the other objects outside the namespace, and what was copied into other namespaces. The
+// cleanup does not wait for a copy that is being deleted. It does not wait for a copy that was created long after the
+// deletion either, because a user of that namespace could otherwise keep this ClusterServiceVersion from being deleted.
 func findOthers(f *facts) found {
 	all := findLabelled(f, StageOthers)
 	all.unread = append(all.unread, read.Missing(f.in.Copies, "copies of the ClusterServiceVersion")...)

@@ -89,8 +89,8 @@ func (all *found) addOperand(f *facts, o olmcore.Object) {
 	}
 }
 
-// isOperatorRunning reports whether the operator can finish the operands: deleting one that has finalizers would
-// otherwise leave it Terminating for ever.
+// isOperatorRunning reports whether the operator can remove the finalizers of its operands. Without the operator, a
+// deleted operand with finalizers stays Terminating.
 func isOperatorRunning(f *facts) bool {
 	return !slices.Contains(f.c.Finalizers, metav1.FinalizerDeleteDependents) &&
 		slices.ContainsFunc(f.in.Deployments.Items, func(d *appsv1.Deployment) bool {

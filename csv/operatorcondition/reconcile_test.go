@@ -392,8 +392,8 @@ func phase(p v1alpha1.ClusterServiceVersionPhase) func(*operatorcondition.Input,
 	}
 }
 
-// TestAnOperatorConditionByHandGivesNothingElse: whoever may write one gets, for accounts of its namespace, the rights
-// on it, and nothing that is another's is changed.
+// TestAnOperatorConditionByHandGivesNothingElse checks that an OperatorCondition which a user creates only grants
+// ServiceAccounts of its namespace the permissions on it, and that no object of another owner is changed.
 func TestAnOperatorConditionByHandGivesNothingElse(t *testing.T) {
 	everything := []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
 	role := func(owners ...metav1.OwnerReference) *rbacv1.Role {

@@ -91,8 +91,7 @@ type objects struct {
 	problem string
 }
 
-// part adds one object: of what there is (nil: nothing) and what should be it makes an action, nil for none, or a
-// problem.
+// part adds the action for one object, or nothing if the action is nil. It keeps the first problem that is not empty.
 func (o *objects) part(a olmcore.Action, problem string) {
 	o.problem = cmp.Or(o.problem, problem)
 	if a != nil {
@@ -347,8 +346,8 @@ func (s *Source) delegator(deployment, account string) (olmcore.Action, string) 
 
 // reader lets the operator read by which certificates the API server calls it.
 //
-// Differs: OLM does not label it, so that it stays for ever; one that OLM made is labelled when the operator is
-// installed again.
+// Differs: OLM does not label the RoleBinding, so no cleanup finds it. A RoleBinding of OLM gets the labels when the
+// operator is installed again.
 func (s *Source) reader(deployment, account string) (olmcore.Action, string) {
 	names := ReaderNames(deployment, s.CSV.Namespace)
 	live, name := choose(s.Objects.RoleBindings.Items, metav1.NamespaceSystem, names, func(b *rbacv1.RoleBinding) bool {

@@ -200,8 +200,8 @@ func Missing[T any](list olmcore.Observed[T], name string) []string {
 
 var consoleGroup = schema.GroupVersion{Group: "console.openshift.io", Version: "v1"}
 
-// clusterKinds is the table of the kinds of cluster-scoped objects that are looked for by owner labels: whoever adds a
-// kind adds one row.
+// clusterKinds is the table of the cluster-scoped kinds whose objects are found by owner labels. To add a kind, add a
+// row.
 var clusterKinds = []schema.GroupVersionKind{
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
