@@ -41,6 +41,18 @@ func (r *Result) Requeue(d time.Duration) {
 	}
 }
 
+// And returns a Result with the parts of r and of the others, in this order. Its RequeueAfter is the earliest deadline.
+// It changes none of them.
+func (r Result) And(others ...Result) Result {
+	for _, other := range others {
+		r.Actions = slices.Concat(r.Actions, other.Actions)
+		r.Transitions = slices.Concat(r.Transitions, other.Transitions)
+		r.Diagnostics = slices.Concat(r.Diagnostics, other.Diagnostics)
+		r.Requeue(other.RequeueAfter)
+	}
+	return r
+}
+
 // Nearest returns the nearest of some deadlines, each the time until it; 0 and below are none. 0: none is pending.
 func Nearest(deadlines ...time.Duration) time.Duration {
 	var r Result

@@ -38,6 +38,23 @@ func TestResultKeepsTheNearestDeadline(t *testing.T) {
 	require.False(t, r.Empty())
 }
 
+func TestCombinedResultsKeepAllPartsAndShareNone(t *testing.T) {
+	diagnostic := func(reason string) olmcore.Diagnostic { return olmcore.Diagnostic{Reason: reason} }
+	first := olmcore.Result{Diagnostics: make([]olmcore.Diagnostic, 1, 8), RequeueAfter: time.Hour}
+	first.Diagnostics[0] = diagnostic("A")
+	second := olmcore.Result{
+		Actions:     []olmcore.Action{olmcore.Delete{}},
+		Transitions: []olmcore.Transition{{To: "READY"}}, Diagnostics: []olmcore.Diagnostic{diagnostic("B")}, RequeueAfter: time.Minute,
+	}
+	require.Equal(t, olmcore.Result{
+		Actions: second.Actions, Transitions: second.Transitions,
+		Diagnostics:  []olmcore.Diagnostic{diagnostic("A"), diagnostic("B")},
+		RequeueAfter: time.Minute,
+	}, first.And(second, olmcore.Result{}))
+	require.Equal(t, olmcore.Diagnostic{}, first.Diagnostics[:2][1], "the array of the first Result is not written")
+	require.Equal(t, olmcore.Result{}, olmcore.Result{}.And())
+}
+
 func TestTransitionString(t *testing.T) {
 	for want, edge := range map[string]olmcore.Transition{
 		"CONNECTING -> READY (PodReady)":          {From: "CONNECTING", To: "READY", Reason: "PodReady", Certainty: olmcore.CertaintyObserved},

@@ -71,23 +71,26 @@ func decide(in Input) (res olmcore.Result, err error) {
 	}
 	slices.SortFunc(res.Actions, deployment.ByTarget)
 	f.in.LastRun.ConflictsLast(res.Actions)
-	f.holdRefused(&res)
-	return res, nil
+	return f.holdRejected(res), nil
 }
 
-// holdRefused removes the writes that the API server rejected a short time ago, and adds Diagnostics about them.
-func (f *facts) holdRefused(res *olmcore.Result) {
-	more := 0
-	refused.Hold(res, f.in.LastRun, f.in.Now, func(verb olmcore.Verb, target olmcore.Ref, message string) {
-		if more++; more <= maxRefused {
-			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, target, "",
-				"the API server refuses to %s it: %s", verb, message))
+// holdRejected returns the Result without the writes that the API server rejected a short time ago, and with
+// Diagnostics about them.
+func (f *facts) holdRejected(res olmcore.Result) olmcore.Result {
+	due, rejected := refused.Due(res.Actions, f.in.LastRun, f.in.Now)
+	res.Actions = due
+	for i, w := range rejected {
+		res.Requeue(w.RetryIn)
+		if i < maxRefused {
+			res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, w.Target, "",
+				"the API server refuses to %s it: %s", w.Verb, w.Message))
 		}
-	})
-	if more > maxRefused {
-		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, f.ref, "",
-			"the API server refuses to write %d more copies", more-maxRefused))
 	}
+	if more := len(rejected) - maxRefused; more > 0 {
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, f.ref, "",
+			"the API server refuses to write %d more copies", more))
+	}
+	return res
 }
 
 // facts contains the classified objects of an Input. factsOf fills it once. Afterwards it is read-only.

@@ -119,8 +119,7 @@ func (p plan) result(in *Input, observed index, unread []string) (res olmcore.Re
 		d.compare(observed, &res)
 	}
 	res.Actions = append(res.Actions, p.removals...)
-	holdRefused(in, &res)
-	return res
+	return holdRejected(in, res)
 }
 
 // unreadToLift returns the names of the unread lists that decide where the permissions hold.
@@ -163,12 +162,17 @@ func unreadToProvide(in *Input, apis []providedAPI) (unread []string) {
 	return unread
 }
 
-// holdRefused removes the writes that the API server rejected a short time ago, and reports them.
-func holdRefused(in *Input, res *olmcore.Result) {
-	refused.Hold(res, in.LastRun, in.Now, func(verb olmcore.Verb, target olmcore.Ref, message string) {
-		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, target, "",
-			"the API server refuses to %s it: %s", verb, message))
-	})
+// holdRejected returns the Result without the writes that the API server rejected a short time ago, and with
+// Diagnostics about them.
+func holdRejected(in *Input, res olmcore.Result) olmcore.Result {
+	due, rejected := refused.Due(res.Actions, in.LastRun, in.Now)
+	res.Actions = due
+	for _, w := range rejected {
+		res.Requeue(w.RetryIn)
+		res.Diagnostics = append(res.Diagnostics, olmcore.Diagnose(olmcore.Warning, ReasonRefused, w.Target, "",
+			"the API server refuses to %s it: %s", w.Verb, w.Message))
+	}
+	return res
 }
 
 // scope is where the permissions of a ClusterServiceVersion hold in addition to its own namespace: in the whole

@@ -4,7 +4,6 @@
 package refused
 
 import (
-	"slices"
 	"time"
 
 	"github.com/olmcore/olm/olmcore"
@@ -14,25 +13,37 @@ import (
 // time to time.
 var retry = olmcore.Backoff{Base: time.Minute, Max: 10 * time.Minute}
 
-// Hold removes the writes from res that the API server rejected and whose retry is not due yet. It calls say for each
-// of them, and sets RequeueAfter to the next retry.
-func Hold(res *olmcore.Result, last olmcore.LastResults, now time.Time, say func(verb olmcore.Verb, target olmcore.Ref, message string)) {
+// Write is a write that is not retried yet, because the API server rejected it.
+type Write struct {
+	Verb    olmcore.Verb
+	Target  olmcore.Ref
+	Message string        // of the API server
+	RetryIn time.Duration // greater than 0
+}
+
+// Due returns the actions to run now, and the writes that the API server rejected and whose retry is not due yet.
+func Due(actions []olmcore.Action, last olmcore.LastResults, now time.Time) (due []olmcore.Action, rejected []Write) {
 	if len(last) == 0 {
-		return
+		return actions, nil
 	}
-	res.Actions = slices.DeleteFunc(res.Actions, func(a olmcore.Action) bool {
+	for _, a := range actions {
 		verb, target, _ := a.Describe()
-		was, tried := last[target.Key()]
-		refused := was.Class == olmcore.Forbidden || was.Class == olmcore.Invalid || was.Class == olmcore.Webhook
-		if !tried || !refused {
-			return false
+		was := last[target.Key()]
+		if left := retryIn(was, now); left > 0 {
+			rejected = append(rejected, Write{Verb: verb, Target: target, Message: was.Message, RetryIn: left})
+			continue
 		}
-		left := retry.After(was.Count) - max(0, now.Sub(was.Last))
-		if left <= 0 {
-			return false
-		}
-		say(verb, target, was.Message)
-		res.Requeue(left)
-		return true
-	})
+		due = append(due, a)
+	}
+	return due, rejected
+}
+
+// retryIn returns the time until the retry of a write with this last result. It is 0 or less if the retry is due, or if
+// the API server did not reject the write.
+func retryIn(was olmcore.LastResult, now time.Time) time.Duration {
+	switch was.Class {
+	case olmcore.Forbidden, olmcore.Invalid, olmcore.Webhook:
+		return retry.After(was.Count) - max(0, now.Sub(was.Last))
+	}
+	return 0
 }
