@@ -25,21 +25,23 @@ type Catalog struct {
 // namespace is empty, Visible returns all packages, each with the namespace of its catalog. The result shares memory
 // with the catalogs.
 func Visible(catalogs []Catalog, namespace, global string) []PackageManifest {
-	var seen []Catalog
+	var own, others []Catalog
 	for _, c := range catalogs {
-		if own := c.Source.Namespace; namespace == "" || own == namespace || own == global {
-			seen = append(seen, c)
+		switch c.Source.Namespace {
+		case namespace:
+			own = append(own, c)
+		case global:
+			others = append(others, c)
+		default:
+			if namespace == "" {
+				others = append(others, c)
+			}
 		}
 	}
-	slices.SortFunc(seen, func(a, b Catalog) int {
-		return cmp.Or(
-			foremost(a.Source.Namespace == namespace, b.Source.Namespace == namespace),
-			cmp.Compare(b.Priority, a.Priority),
-			cmp.Compare(a.Source.Namespace, b.Source.Namespace),
-			cmp.Compare(a.Source.Name, b.Source.Name))
-	})
+	slices.SortFunc(own, compareCatalogs)
+	slices.SortFunc(others, compareCatalogs)
 	var all []PackageManifest
-	for _, c := range seen {
+	for _, c := range slices.Concat(own, others) {
 		all = append(all, c.Packages...)
 	}
 	slices.SortStableFunc(all, func(a, b PackageManifest) int { return cmp.Compare(a.Name, b.Name) })
@@ -49,12 +51,10 @@ func Visible(catalogs []Catalog, namespace, global string) []PackageManifest {
 	return all
 }
 
-func foremost(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
+// compareCatalogs sorts catalogs by priority, the highest first, then by namespace and name.
+func compareCatalogs(a, b Catalog) int {
+	return cmp.Or(
+		cmp.Compare(b.Priority, a.Priority),
+		cmp.Compare(a.Source.Namespace, b.Source.Namespace),
+		cmp.Compare(a.Source.Name, b.Source.Name))
 }

@@ -101,15 +101,19 @@ const (
 	Endless resolution.HeldBackCode = "Endless"
 )
 
-// maxHops bounds a way, maxTried how many resolutions a search across channels takes.
-const maxHops, maxTried = 1000, 4000
+const (
+	// maxHops is the largest number of hops of a path.
+	maxHops = 1000
+	// maxTried is the largest number of resolutions in a search across channels.
+	maxTried = 4000
+)
 
 // Find returns the upgrade path that a Question asks for. It returns an *olmcore.InputError if the Question names a
 // Subscription or a Target that its Input does not contain. It also returns one if Subscription is empty although
 // Target or AcrossChannels is set.
 func Find(q Question) (Path, error) {
 	if q.Subscription == "" && (q.Target != "" || q.AcrossChannels) {
-		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: "is empty; a Target and other channels are those of one"}
+		return Path{}, &olmcore.InputError{Field: "Subscription", Problem: "is empty, but Target and AcrossChannels apply to one Subscription"}
 	}
 	start := newState(q.Input)
 	sub := start.subscription(q.Subscription)
@@ -131,7 +135,7 @@ func Find(q Question) (Path, error) {
 			return Path{}, &olmcore.InputError{Field: "Target", Problem: problem}
 		}
 		w.bound = "<=" + version
-		start.Pins = append(slices.Clone(start.Pins), resolution.Pin{Subscription: sub.Name, Range: w.bound})
+		start.in.Pins = append(slices.Clone(start.in.Pins), resolution.Pin{Subscription: sub.Name, Range: w.bound})
 	}
 	w.question = q
 	p := w.along(start)
@@ -143,7 +147,7 @@ func Find(q Question) (Path, error) {
 	return p, nil
 }
 
-// versionOf returns the version of a package's bundle, "" when it has none.
+// versionOf returns the version of a bundle of a package. It is empty if the bundle has none.
 func versionOf(catalog *resolution.Catalog, pkg, bundle string) string {
 	if catalog == nil || catalog.ByName[pkg] == nil {
 		return ""
@@ -151,7 +155,7 @@ func versionOf(catalog *resolution.Catalog, pkg, bundle string) string {
 	for _, channel := range catalog.ByName[pkg].Channels {
 		if e := channel.ByName[bundle]; e != nil && e.HasVersion {
 			version := e.Version
-			version.Build = nil // it means nothing in a range, and cannot stand in one
+			version.Build = nil // a range ignores build metadata and cannot contain it
 			return version.String()
 		}
 	}
@@ -167,12 +171,12 @@ type walk struct {
 	bound string
 }
 
-// along goes hop by hop, every Subscription along its own channel.
+// along returns the path on which every Subscription stays in its channel.
 func (w *walk) along(s state) Path {
 	var hops []Hop
 	for seen := map[string]bool{}; ; {
 		seen[s.key()] = true
-		res := resolution.Resolve(s.Input)
+		res := resolution.Resolve(s.in)
 		next, hop := s.after(&res)
 		if len(hop.Moves) == 0 || w.arrived(s) {
 			for n := len(hops); n > 0 && !w.concerns(hops[n-1]); n-- {
@@ -187,7 +191,7 @@ func (w *walk) along(s state) Path {
 	}
 }
 
-// concerns reports whether a hop moves the Subscription that is asked about.
+// concerns reports whether a hop changes the Subscription of the Question.
 func (w *walk) concerns(hop Hop) bool {
 	moves := func(m Move) bool { return slices.Contains(m.Subscriptions, w.question.Subscription) }
 	return w.question.Subscription == "" || slices.ContainsFunc(hop.Moves, moves)
@@ -199,31 +203,32 @@ func (w *walk) arrived(s state) bool {
 	return w.question.Target != "" && sub != nil && sub.Status.InstalledCSV == w.question.Target
 }
 
-// step is a state that a search across channels came to, and how.
+// step is a state that a search across channels reached, and the hops before it.
 type step struct {
-	state
-	hops []Hop
+	state state
+	hops  []Hop
 }
 
-// across looks for the shortest way, over any of the package's channels. Of ways of one length it is the one that
-// keeps its channel longest.
+// across returns the shortest path to the Target over all channels of the package. Of several shortest paths it returns
+// the one that switches its channel last.
 func (w *walk) across(start state) (Path, bool) {
-	queue, seen, tried := []step{{state: start}}, map[string]bool{}, 0
+	queue, seen := []step{{state: start}}, map[string]bool{}
+	tried := 0
 	for len(queue) > 0 && tried < maxTried {
 		at := queue[0]
 		queue = queue[1:]
 		if w.arrived(at.state) {
-			res := resolution.Resolve(at.Input)
+			res := resolution.Resolve(at.state.in)
 			return w.path(at.hops, at.state, &res, false), true
 		}
-		own := at.subscription(w.question.Subscription).Spec.Channel
+		own := at.state.subscription(w.question.Subscription).Spec.Channel
 		for _, channel := range append([]string{own}, w.channels...) {
 			from, err := w.in(at.state, channel)
 			if err != nil {
 				continue
 			}
 			tried++
-			res := resolution.Resolve(from.Input)
+			res := resolution.Resolve(from.in)
 			next, hop := from.after(&res)
 			if len(hop.Moves) == 0 || seen[next.key()] {
 				continue
@@ -238,27 +243,27 @@ func (w *walk) across(start state) (Path, bool) {
 	return Path{}, false
 }
 
-// in returns a state in which the Subscription follows a channel.
+// in returns the state after the Subscription switches to a channel.
 func (w *walk) in(s state, channel string) (state, error) {
-	in, err := resolution.Changed(s.Input, resolution.Change{Subscription: w.question.Subscription, Channel: channel})
+	in, err := resolution.Changed(s.in, resolution.Change{Subscription: w.question.Subscription, Channel: channel})
 	return state{in}, err
 }
 
-// path says where the way ends and why.
+// path returns the Path with these hops, which ends in state s for the reasons in res. endless means that it is too long.
 func (w *walk) path(hops []Hop, s state, res *resolution.Result, endless bool) Path {
 	p := Path{
 		Namespace: w.question.Input.Namespace, Subscription: w.question.Subscription, Target: w.question.Target,
 		Hops: hops, Reached: !endless,
 	}
-	for _, sub := range s.Subscriptions {
+	for _, sub := range s.in.Subscriptions {
 		if w.question.Subscription != "" && sub.Name != w.question.Subscription {
 			continue
 		}
-		stop := Stop{Subscription: sub.Name, At: sub.Status.InstalledCSV, Code: Head, Summary: "nothing better is offered"}
+		stop := Stop{Subscription: sub.Name, At: sub.Status.InstalledCSV, Code: Head, Summary: "no newer version is offered"}
 		standing := res.Standing(sub.Name)
 		switch {
 		case endless:
-			stop.Code, stop.Summary = Endless, "the hops lead back to where they were, or are too many"
+			stop.Code, stop.Summary = Endless, "the path returns to an earlier state, or has too many hops"
 		case w.arrived(s):
 			stop.Summary = "the target is installed"
 		case standing.Failure != "":
@@ -275,23 +280,23 @@ func (w *walk) path(hops []Hop, s state, res *resolution.Result, endless bool) P
 	return p
 }
 
-// bounds reports whether it is for the Target alone that a Subscription goes no further.
+// bounds reports whether a Subscription is only held back by the bound of this search.
 func (w *walk) bounds(h *resolution.HeldBack) bool {
 	return h.Code == resolution.Pinned && w.bound != "" && strings.Contains(h.Blocker, strconv.Quote(w.bound))
 }
 
-// obstacle says what stands between a state and the Target: what holds the Subscription back in another channel, where
-// it may follow one.
+// obstacle returns why the path does not reach the Target. If other channels are allowed, this is what holds the
+// Subscription back in one of them.
 func (w *walk) obstacle(s state) (resolution.HeldBackCode, string) {
 	for _, channel := range w.channels {
 		other, err := w.in(s, channel)
 		if err != nil || !w.question.AcrossChannels {
 			break
 		}
-		res := resolution.Resolve(other.Input)
+		res := resolution.Resolve(other.in)
 		if h := res.Standing(w.question.Subscription).HeldBack; h != nil && !w.bounds(h) && h.Code != resolution.NoUpgradeEdge {
 			return h.Code, fmt.Sprintf("in channel %s: %s", channel, h.Summary)
 		}
 	}
-	return OtherWay, fmt.Sprintf("no upgrade leads from here to %s, or on the way to it", w.question.Target)
+	return OtherWay, fmt.Sprintf("no upgrade from here leads to %s", w.question.Target)
 }

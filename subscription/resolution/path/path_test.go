@@ -257,5 +257,5 @@ func ExampleFind() {
 	// Subscription ns/cool: 1 hop
 	//   1. cool.v1.1.0 from channel slow of catalog global/community for cool
 	//      deprecated: The channel slow ends with 1.1.0.
-	// cool ends at cool.v1.1.0: Head: nothing better is offered
+	// cool ends at cool.v1.1.0: Head: no newer version is offered
 }

@@ -18,19 +18,21 @@ import (
 	"github.com/olmcore/olm/subscription/resolution"
 )
 
-// state is a namespace between two hops, without objects that are not of it. It is not changed.
-type state struct{ resolution.Input }
+// state is the Input of the resolution between two hops. It contains only objects of its namespace, and is read-only.
+type state struct{ in resolution.Input }
 
 func newState(in resolution.Input) state {
 	in.Subscriptions = slices.DeleteFunc(slices.Clone(in.Subscriptions), func(s *v1alpha1.Subscription) bool {
 		return s == nil || s.Spec == nil || s.Namespace != in.Namespace
 	})
-	in.CSVs = slices.DeleteFunc(slices.Clone(in.CSVs), func(c *v1alpha1.ClusterServiceVersion) bool { return c == nil || c.Namespace != in.Namespace })
+	in.CSVs = slices.DeleteFunc(slices.Clone(in.CSVs), func(c *v1alpha1.ClusterServiceVersion) bool {
+		return c == nil || c.Namespace != in.Namespace
+	})
 	return state{in}
 }
 
 func (s state) subscription(name string) *v1alpha1.Subscription {
-	for _, sub := range s.Subscriptions {
+	for _, sub := range s.in.Subscriptions {
 		if sub.Name == name {
 			return sub
 		}
@@ -38,17 +40,17 @@ func (s state) subscription(name string) *v1alpha1.Subscription {
 	return nil
 }
 
-// catalog returns the content of a catalog, nil when there is none.
+// catalog returns the content of a catalog. It is nil if the Input has none.
 func (s state) catalog(key types.NamespacedName) *resolution.Catalog {
-	for i := range s.Catalogs {
-		if s.Catalogs[i].Key == key {
-			return s.Catalogs[i].Content
+	for i := range s.in.Catalogs {
+		if s.in.Catalogs[i].Key == key {
+			return s.in.Catalogs[i].Content
 		}
 	}
 	return nil
 }
 
-// deprecations returns what a catalog says about a bundle that is installed.
+// deprecations returns the deprecation messages for a bundle, its channel and its package.
 func (s state) deprecations(op *olmcore.Operator) (list []string) {
 	for _, d := range s.catalog(op.Catalog).Deprecations(op.Package) {
 		if (d.Channel == "" || d.Channel == op.Channel) && (d.Bundle == "" || d.Bundle == op.Name) {
@@ -58,43 +60,49 @@ func (s state) deprecations(op *olmcore.Operator) (list []string) {
 	return list
 }
 
-// key tells states apart: by what each Subscription has, and by what is installed.
+// key identifies a state by the ClusterServiceVersions of each Subscription and of the namespace.
 func (s state) key() string {
 	var parts []string
-	for _, sub := range s.Subscriptions {
+	for _, sub := range s.in.Subscriptions {
 		parts = append(parts, "s/"+sub.Name+"/"+sub.Status.InstalledCSV+"/"+sub.Status.CurrentCSV)
 	}
-	for _, csv := range s.CSVs {
+	for _, csv := range s.in.CSVs {
 		parts = append(parts, "c/"+csv.Name)
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, "\n")
 }
 
-// after returns the namespace once everything that a resolution asks for is done: its operators have succeeded, what
-// they replace is gone, Subscriptions for dependencies are there. The hop has no moves when it asks for nothing.
-func (s state) after(res *resolution.Result) (next state, hop Hop) {
-	next = s
-	next.Subscriptions, next.CSVs, next.InFlight = slices.Clone(s.Subscriptions), slices.Clone(s.CSVs), nil
+// after returns the state after a hop, and the hop. In the new state, the operators of the resolution have succeeded,
+// the versions that they replace are deleted, and the Subscriptions for dependencies exist. The hop has no moves if the
+// resolution contains no operators.
+func (s state) after(res *resolution.Result) (state, Hop) {
+	var hop Hop
+	in := s.in
+	in.Subscriptions = slices.Clone(in.Subscriptions)
+	in.CSVs = slices.Clone(in.CSVs)
+	in.InFlight = nil
 	for i := range res.Operators {
 		op := &res.Operators[i]
 		move := Move{
 			To: op.Name, Version: op.Version, Package: op.Package, Channel: op.Channel, Catalog: op.Catalog, Subscriptions: op.For,
 			RequiredBy: op.RequiredBy, Deprecations: s.deprecations(op),
 		}
-		gone := []string{op.Name}
+		replaced := []string{op.Name}
 		for _, t := range res.Targets {
 			if t.Current != "" && slices.Contains(op.For, t.Subscription) {
 				move.From = t.Current
-				gone = append(gone, t.Current)
+				replaced = append(replaced, t.Current)
 			}
 		}
-		next.CSVs = slices.DeleteFunc(next.CSVs, func(csv *v1alpha1.ClusterServiceVersion) bool { return slices.Contains(gone, csv.Name) })
-		next.CSVs = append(next.CSVs, installed(s.Namespace, op))
+		in.CSVs = slices.DeleteFunc(in.CSVs, func(csv *v1alpha1.ClusterServiceVersion) bool {
+			return slices.Contains(replaced, csv.Name)
+		})
+		in.CSVs = append(in.CSVs, installed(s.in.Namespace, op))
 		hop.Moves = append(hop.Moves, move)
 	}
 	var youngest metav1.Time
-	for i, sub := range s.Subscriptions {
+	for i, sub := range s.in.Subscriptions {
 		if youngest.Before(&sub.CreationTimestamp) {
 			youngest = sub.CreationTimestamp
 		}
@@ -103,24 +111,24 @@ func (s state) after(res *resolution.Result) (next state, hop Hop) {
 			continue
 		}
 		hop.Approval = hop.Approval || t.Target != t.Current && sub.Spec.InstallPlanApproval == v1alpha1.ApprovalManual
-		next.Subscriptions[i] = sub.DeepCopy()
-		next.Subscriptions[i].Status.CurrentCSV, next.Subscriptions[i].Status.InstalledCSV = t.Target, t.Target
+		in.Subscriptions[i] = sub.DeepCopy()
+		in.Subscriptions[i].Status.CurrentCSV, in.Subscriptions[i].Status.InstalledCSV = t.Target, t.Target
 	}
 	for _, generated := range res.Generated {
 		sub := generated.DeepCopy()
-		sub.CreationTimestamp = metav1.NewTime(youngest.Add(time.Second)) // who is asked first depends on it
+		sub.CreationTimestamp = metav1.NewTime(youngest.Add(time.Second)) // resolution orders Subscriptions by age
 		sub.Status.CurrentCSV, sub.Status.InstalledCSV = sub.Spec.StartingCSV, sub.Spec.StartingCSV
-		next.Subscriptions = append(next.Subscriptions, sub)
+		in.Subscriptions = append(in.Subscriptions, sub)
 	}
-	return next, hop
+	return state{in}, hop
 }
 
-// installed is what of a bundle's ClusterServiceVersion a resolution looks at, once it has succeeded.
+// installed returns a Succeeded ClusterServiceVersion of a bundle with the fields that a resolution reads.
 func installed(namespace string, op *olmcore.Operator) *v1alpha1.ClusterServiceVersion {
 	csv := &v1alpha1.ClusterServiceVersion{}
 	csv.Namespace, csv.Name = namespace, op.Name
 	properties, err := json.Marshal(map[string]any{"properties": op.Bundle.Properties})
-	if err == nil { // raw JSON that was read from JSON
+	if err == nil { // the properties are valid JSON, so there is no error
 		csv.Annotations = map[string]string{olmcore.AnnotationProperties: string(properties)}
 	}
 	if version, err := semver.ParseTolerant(op.Version); err == nil {

@@ -55,7 +55,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// ordered returns the moves of a hop, those of the Subscription that is asked about first, new dependencies last.
+// ordered returns the moves of a hop. Moves of the Subscription of the Question come first, new dependencies last.
 func (p Path) ordered(hop Hop) []Move {
 	rank := func(m Move) int {
 		switch {
@@ -84,10 +84,10 @@ func (m Move) String() string {
 	return text
 }
 
-// edge is an arrow of the picture of a way.
+// edge is an edge of the graph of a path.
 type edge struct {
 	from, to, label string
-	// needs: to is needed by from.
+	// needs means that from requires to. Otherwise to replaces from.
 	needs bool
 }
 
@@ -105,7 +105,7 @@ func (p Path) edges() (list []edge) {
 	return list
 }
 
-// ends returns why the way ends where it ends, for each bundle at an end, sorted.
+// ends returns the last bundle and the code of each Stop, sorted and without duplicates.
 func (p Path) ends() (list [][2]string) {
 	for _, s := range p.Stops {
 		list = append(list, [2]string{cmp.Or(s.At, nothing), string(s.Code)})
@@ -158,7 +158,7 @@ func (p Path) Mermaid() string {
 
 var meaningful = regexp.MustCompile(`["#<>&;\x00-\x1f]`)
 
-// mermaidText quotes a text: names may hold what means something to Mermaid.
+// mermaidText quotes a text, and escapes the characters that have a meaning in Mermaid.
 func mermaidText(text string) string {
 	return `"` + meaningful.ReplaceAllStringFunc(text, func(c string) string { return fmt.Sprintf("#%d;", c[0]) }) + `"`
 }

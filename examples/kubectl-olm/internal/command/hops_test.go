@@ -41,5 +41,5 @@ func TestEveryHopOfALiveCluster(t *testing.T) {
 	graph, first, second := strings.Index(out, "<svg"), strings.Index(out, "<h2>Approval 1: vault.v2.0.0</h2>"), strings.Index(out, "<h2>Approval 2: vault.v3.0.0</h2>")
 	require.True(t, 0 < graph && graph < first && first < second, "%d %d %d", graph, first, second)
 	require.Contains(t, out, "look twice: secrets")
-	require.Contains(t, out, "vault.v3.0.0: nothing better is offered")
+	require.Contains(t, out, "vault.v3.0.0: no newer version is offered")
 }

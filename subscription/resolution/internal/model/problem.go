@@ -144,7 +144,7 @@ func readCatalogs(p *Problem) {
 		}
 		if at, twice := seen[state.Key]; twice {
 			p.Report(olmcore.Warning, content.ReasonSkippedObject, catalogRef(state.Key), "", "CatalogSource %s is there twice; the one that says more counts", state.Key)
-			if compareStates(state, kept[at]) < 0 {
+			if isPreferred(state, kept[at]) {
 				kept[at] = state
 			}
 			continue
@@ -159,18 +159,19 @@ func readCatalogs(p *Problem) {
 	slices.SortFunc(p.Missing, func(a, b Source) int { return compareSources(p, a, b) })
 }
 
-// compareStates decides between two states of one catalog, in whatever order they came.
-func compareStates(a, b *CatalogState) int {
-	no := func(is bool) int {
-		if is {
-			return 0
-		}
-		return 1
+// isPreferred reports whether state a of a catalog is used rather than state b of the same catalog. A state with content
+// is preferred, then one that is not stale, then the one with the higher priority. The other fields only make the choice
+// independent of the order of the Input.
+func isPreferred(a, b *CatalogState) bool {
+	switch {
+	case (a.Content != nil) != (b.Content != nil):
+		return a.Content != nil
+	case a.Stale != b.Stale:
+		return b.Stale
 	}
 	return cmp.Or(
-		cmp.Compare(no(a.Content != nil), no(b.Content != nil)), cmp.Compare(no(!a.Stale), no(!b.Stale)), cmp.Compare(b.Priority, a.Priority),
-		cmp.Compare(a.Content.Digest(), b.Content.Digest()), cmp.Compare(a.Problem, b.Problem),
-	)
+		cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Content.Digest(), b.Content.Digest()), cmp.Compare(a.Problem, b.Problem),
+	) < 0
 }
 
 func addSource(p *Problem, state *CatalogState) {
