@@ -159,9 +159,9 @@ func readCatalogs(p *Problem) {
 	slices.SortFunc(p.Missing, func(a, b Source) int { return compareSources(p, a, b) })
 }
 
-// isPreferred reports whether state a of a catalog is used rather than state b of the same catalog. A state with content
-// is preferred, then one that is not stale, then the one with the higher priority. The other fields only make the choice
-// independent of the order of the Input.
+// isPreferred reports whether state a of a catalog is used rather than state b of the same catalog. A state with
+// content is preferred, then one that is not stale, then the one with the higher priority. The other fields only make
+// the choice independent of the order of the Input.
 func isPreferred(a, b *CatalogState) bool {
 	switch {
 	case (a.Content != nil) != (b.Content != nil):
