@@ -50,7 +50,8 @@ func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
 			"administrator allows changes with: %s", someOf(sets.List(kept)), allowConversionCommand(f.source.CSV, sets.List(kept)[0]))}
 }
 
-// ruleDiagnostics reports rules that an OperatorGroup which selects some namespaces only does not allow a new webhook.
+// ruleDiagnostics reports rules that a new webhook would not get, because the OperatorGroup does not select all
+// namespaces.
 func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 	if !isRestricted(f) {
 		return nil
@@ -91,7 +92,7 @@ func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 	return all
 }
 
-// offer contains descriptions that a cluster administrator can allow, maxNamed at most.
+// offer contains up to maxNamed descriptions that a cluster administrator can allow.
 type offer struct {
 	hashes sets.Set[string]
 	rules  []string
@@ -104,7 +105,7 @@ func (o *offer) add(r *reach) {
 	}
 }
 
-// text returns what an administrator can do: all rules that the command allows, and the command.
+// text returns the advice for a cluster administrator: the rules that the command allows, and the command.
 func (o *offer) text(f *facts) string {
 	return fmt.Sprintf("allow all rules of the webhooks, %s, with: %s", strings.Join(o.rules, "; "), allowCommand(f, o.hashes))
 }
@@ -125,8 +126,8 @@ func describedRules(w *description) string {
 	return text
 }
 
-// keeping returns the resources for which a configuration is called beyond the namespaces of its OperatorGroup, and
-// what happens to a new configuration. It is empty if a new one would be called for the same.
+// keeping returns the rules of a configuration that match objects outside the namespaces of its OperatorGroup, and what
+// would happen to them in a new configuration. It is empty if a new configuration would match the same objects.
 func (j judged) keeping(live []rule) string {
 	next := "get the scope Namespaced"
 	if j.why != "" {
@@ -150,7 +151,7 @@ const (
 	maxLength = 1024
 )
 
-// someOf returns names for a message. Only the first ones are named.
+// someOf returns the first names of a list for a message, and the number of the others.
 func someOf(names []string) string {
 	short := make([]string, 0, maxNamed)
 	for _, name := range names[:min(len(names), maxNamed)] {
