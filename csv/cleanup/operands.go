@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// findOperands returns the instances of the CRDs that this ClusterServiceVersion alone owns, to be deleted while the
-// operator, its webhooks and its permissions are still there to finish them.
+// findOperands returns the instances of the CRDs that only this ClusterServiceVersion owns. They are deleted while the
+// operator, its webhooks and its permissions still exist, so that the operator can finish their deletion.
 func findOperands(f *facts) (all found) {
 	if !f.c.Spec.Cleanup.Enabled || f.mode != ModeUninstall || f.override != "" {
 		return all
@@ -63,8 +63,8 @@ func findOperands(f *facts) (all found) {
 	return all
 }
 
-// subscribedBy returns the name of the first live Subscription that has the ClusterServiceVersion installed, empty for
-// none.
+// subscribedBy returns the name of the first live Subscription that has installed the ClusterServiceVersion or is about
+// to. It is empty if there is none.
 func subscribedBy(f *facts) (name string) {
 	for _, s := range f.in.Subscriptions.Items {
 		if s.DeletionTimestamp == nil && owned.IsInstalledBy(f.c, s) && (name == "" || s.Name < name) {
@@ -98,8 +98,7 @@ func isOperatorRunning(f *facts) bool {
 		})
 }
 
-// operandKinds returns the kinds whose instances are to go, wherever the cleanup reaches, and says why others are left
-// out.
+// operandKinds returns the kinds whose instances are deleted, and Diagnostics about the others.
 func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Diagnostic) {
 	names := sets.List(owned.OwnedCRDs(f.c))
 	annotated, ok := group.AnnotatedTargets(f.c)
@@ -119,7 +118,7 @@ func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Dia
 		case crd.Spec.Scope == apiextensionsv1.ClusterScoped && !f.reach.All():
 			why = "operands stay: the kind is cluster-scoped and no OperatorGroup of all namespaces confirms that this operator watches them all"
 		case len(f.reach) == 0:
-			continue // said once for all kinds
+			continue // reported once for all kinds
 		case kind.Version == "":
 			why = "operands stay: no version is served"
 		default:
@@ -131,7 +130,7 @@ func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Dia
 	return kinds, left
 }
 
-// whyOperandsStay returns why the instances of a CRD stay; empty when they go.
+// whyOperandsStay returns why the instances of a CRD are not deleted. It is empty if they are.
 func whyOperandsStay(f *facts, crd *apiextensionsv1.CustomResourceDefinition) string {
 	if crd.DeletionTimestamp != nil {
 		return "operands go with the CRD, which is being deleted"
@@ -150,7 +149,8 @@ func whyOperandsStay(f *facts, crd *apiextensionsv1.CustomResourceDefinition) st
 	return ""
 }
 
-// operandGVK prefers the storage version; the version is empty when none is served.
+// operandGVK returns the kind of a CRD in its storage version, if that is served, or else in the first served version.
+// The version is empty if none is served.
 func operandGVK(crd *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
 	gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 	for _, v := range crd.Spec.Versions {

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// pendingInStatus and pendingInMessage are how many of the objects that are waited for are named, maxSkipped how
-	// many of those that are left behind.
+	// pendingInStatus and pendingInMessage are the maximum numbers of pending objects that are named. maxSkipped is the
+	// maximum number of objects that are reported as left behind.
 	pendingInStatus, pendingInMessage, maxSkipped = 50, 5, 20
-	// namespaceHold is how long a ClusterServiceVersion is held whose namespace is Terminating, from its deletion on.
+	// namespaceHold is how long a ClusterServiceVersion is kept after its deletion if its namespace is Terminating.
 	namespaceHold = 30 * time.Second
-	// unreadPace is how often a cleanup looks again whose lists were not read, statusPace how often the status follows
-	// what is waited for.
+	// unreadPace is how often a cleanup checks again whether lists were read. statusPace is how often the status is
+	// updated with the pending objects.
 	unreadPace, statusPace = 5 * time.Second, 5 * time.Second
 )
 
@@ -73,7 +73,7 @@ func decide(in *Input, stages []stage) Outcome {
 }
 
 func withoutFinalizer(c *owned.CSV, reason, message string) olmcore.Action {
-	after := *c // what is not written is shared with what was observed
+	after := *c // the rest is shared with the observed object
 	after.Finalizers = slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == Finalizer })
 	return olmcore.UpdateOf(c, &after, olmcore.Cause{Reason: reason, Message: message})
 }
@@ -91,7 +91,7 @@ func (out *Outcome) say(f *facts, severity olmcore.Severity, reason, format stri
 	out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(severity, reason, olmcore.RefOf(f.c), "", format, args...))
 }
 
-// release removes the finalizer: the last action, and the only one of its result.
+// release removes the finalizer. Its Outcome contains no other action.
 func release(f *facts, p progress, why string) Outcome {
 	out := f.outcome(p)
 	if !owned.IsLabelValue(f.c.Name) {
@@ -110,7 +110,7 @@ func release(f *facts, p progress, why string) Outcome {
 	return out
 }
 
-// abandon releases the ClusterServiceVersion and says what stays: everything that is known to belong to it.
+// abandon removes the finalizer, and reports all known objects that are left behind.
 func abandon(f *facts, p progress, why string) Outcome {
 	for _, t := range p.targets {
 		p.skipped = append(p.skipped, skip(t.ref, why))
@@ -125,7 +125,7 @@ func abandon(f *facts, p progress, why string) Outcome {
 	return release(f, p, why)
 }
 
-// hold keeps the finalizer, and reports what is waited for.
+// hold keeps the finalizer, and reports what the cleanup waits for.
 func hold(f *facts, p progress) Outcome {
 	out := f.outcome(p)
 	out.Requeue(p.requeue)
@@ -143,7 +143,7 @@ func hold(f *facts, p progress) Outcome {
 			out.Actions, due = append(out.Actions, t.write), due || t.wait <= 0
 		}
 	}
-	paused := len(out.Actions) > 0 && !due // all writes wait for another try
+	paused := len(out.Actions) > 0 && !due // all writes wait for their next attempt
 	if paused {
 		out.Actions = nil
 	}
@@ -182,8 +182,8 @@ func report(f *facts, p progress, out *Outcome) {
 	}
 	moved := s.Phase != after.Status.Phase || s.Reason != after.Status.Reason
 	isSame := !moved && equality.Semantic.DeepEqual(s.Cleanup, after.Status.Cleanup)
-	// A manager that has not tried yet keeps what another one reported of the same objects. Otherwise the two would
-	// write in turn.
+	// A manager that has not attempted a write yet keeps the message of another manager about the same objects. Otherwise
+	// the two would overwrite each other's message.
 	if isSame && (s.Message == after.Status.Message || slices.ContainsFunc(p.targets, func(t target) bool { return t.untried })) {
 		return
 	}
@@ -204,7 +204,7 @@ func report(f *facts, p progress, out *Outcome) {
 	}
 }
 
-// message says what is waited for.
+// message returns the status message about the objects that the cleanup waits for.
 func (p *progress) message() string {
 	var parts []string
 	for _, t := range p.targets[:min(len(p.targets), pendingInMessage)] {
@@ -219,7 +219,7 @@ func (p *progress) message() string {
 	return text
 }
 
-// pendingLists groups the first of what is pending by kind.
+// pendingLists returns the first pending objects, grouped by kind.
 func pendingLists(list []target) []v1alpha1.ResourceList {
 	list = slices.SortedFunc(slices.Values(list[:min(len(list), pendingInStatus)]), compareByGroup)
 	var lists []v1alpha1.ResourceList
