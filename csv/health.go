@@ -27,7 +27,7 @@ func judgeInstalling(f *facts) (decision, bool) {
 	return d.write(f.services.trust()...), true
 }
 
-// judgeSucceeded keeps a CSV Succeeded as long as its whole operator is healthy.
+// judgeSucceeded keeps a CSV Succeeded while its whole operator is healthy.
 func judgeSucceeded(f *facts) (decision, bool) {
 	d, state := health(f, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy)
 	if state == deployment.Healthy && isAnyUnmet(f.csv.Status.RequirementStatus) {

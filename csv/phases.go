@@ -231,7 +231,7 @@ func unreadServing(in *Input) []string {
 		read.Missing(s.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"))
 }
 
-// leaveGate makes a CSV Pending whose failure was caused by a gate. All gates have been passed in this call.
+// leaveGate makes a CSV Pending if a gate made it Failed. All gates have been passed in this call.
 func leaveGate(f *facts) (decision, bool) {
 	message := ""
 	switch f.csv.Status.Reason {
