@@ -37,7 +37,7 @@ const goldenCalledSpec = `{"replicas":1,"selector":{"matchLabels":{"app":"cool"}
 	`"volumeMounts":[{"name":"apiservice-cert","mountPath":"/apiserver.local.config/certificates"},{"name":"webhook-cert","mountPath":"/tmp/k8s-webhook-server/serving-certs"}]}],` +
 	`"serviceAccountName":"cool"}},"strategy":{},"revisionHistoryLimit":1}`
 
-func TestTheSpecHashOfWhatIsCalledIsThatOfTheJSONAndANewline(t *testing.T) {
+func TestSpecHashOfServingDeploymentEqualsHashOfOLM(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	secret := fake.Find[*corev1.Secret](cluster, "ns", "cool-service-cert")
 	ca := sha256.Sum256(secret.Data["olmCAKey"])

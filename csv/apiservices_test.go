@@ -48,8 +48,8 @@ const (
 	deployedBefore = "deployment ice CA cert hash does not match expected"
 )
 
-// TestOwnedAPIServices has, by phase, what follows from each state of an owned APIService.
-func TestOwnedAPIServices(t *testing.T) {
+// TestPhaseFollowsStateOfOwnedAPIService contains the next phase for each phase and each state of an owned APIService.
+func TestPhaseFollowsStateOfOwnedAPIService(t *testing.T) {
 	installed := served(t)
 	api := func(in *csv.Input) *apiregistrationv1.APIService { return in.APIServices.Items[0] }
 	absent := func(in *csv.Input) { in.APIServices.Items = nil }
@@ -145,8 +145,9 @@ func TestDisruptedAPIServiceIsCheckedAgain(t *testing.T) {
 	require.Equal(t, failed, assess(t, in).Phase)
 }
 
-// TestAConflictOverAnAPIServiceNamesTheOther: the message is OLM's, the Diagnostic says whose it is.
-func TestAConflictOverAnAPIServiceNamesTheOther(t *testing.T) {
+// TestAPIServiceConflictNamesTheOwner checks that the message is that of OLM, and that the Diagnostic names the owner
+// of the APIService.
+func TestAPIServiceConflictNamesTheOwner(t *testing.T) {
 	in := served(t)
 	inPhase(&in, pending, "RequirementsUnknown")
 	in.APIServices.Items[0].Labels = olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: "other", Name: "ice.v1"}.Labels()

@@ -76,7 +76,7 @@ func small(t testing.TB) *v1alpha1.ClusterServiceVersion {
 	return objects[0].(*v1alpha1.ClusterServiceVersion)
 }
 
-func TestAConvergedCSVAllocatesNothing(t *testing.T) {
+func TestConvergedCSVAllocatesNothing(t *testing.T) {
 	in := converged(t, small(t), 3)
 	check(t, in, (csv.Outcome{}).Result)
 	in.Checkpoint = checkpointOf(in)
@@ -339,8 +339,8 @@ func requireLinear(t *testing.T, n int, prepare func(n int) (call func())) {
 	require.LessOrEqual(t, four, 5*one+100)
 }
 
-// TestHugeInputs: what a CSV asks for, and what the cluster holds, may be large.
-func TestHugeInputs(t *testing.T) {
+// TestCostOfHugeInputsIsLinear checks CSVs with many requirements, and clusters with many objects.
+func TestCostOfHugeInputsIsLinear(t *testing.T) {
 	for name, fill := range map[string]func(in *csv.Input, n int){
 		"permissions": func(in *csv.Input, n int) {
 			s := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec
@@ -398,9 +398,9 @@ func TestHugeInputs(t *testing.T) {
 	}
 }
 
-// TestGatherFollowsALongChain: however far the versions reach that replace each other, and in whatever order they are
-// listed.
-func TestGatherFollowsALongChain(t *testing.T) {
+// TestGatherReadsLongUpgradeChain checks that Gather reads all versions of an upgrade chain, however long it is and in
+// whatever order the versions are listed.
+func TestGatherReadsLongUpgradeChain(t *testing.T) {
 	requireLinear(t, 600, func(n int) func() {
 		objects := make([]olmcore.Object, n)
 		for i := range objects {

@@ -68,7 +68,7 @@ func predecessorIn(all map[string]*v1alpha1.ClusterServiceVersion, name string) 
 // OLM's cases: a self reference is no operator's predecessor or successor; circles of two and of one end; a line ends
 // at its head; the chain of a self reference is itself; the chain of a mutual pair is both; the chain of a line is all
 // of it; who is replaced: found, not found, not read.
-func TestWhoComesBeforeWhom(t *testing.T) {
+func TestPredecessorsAndSuccessors(t *testing.T) {
 	for name, c := range map[string]struct {
 		edges []string
 		want  map[string]string
@@ -93,10 +93,10 @@ func TestWhoComesBeforeWhom(t *testing.T) {
 	}
 }
 
-// TestAnyReplacementsAreAForest: whatever spec.replaces says, walks end, each version has the predecessor that it
-// names, and every circle loses just one edge.
+// TestUpgradeChainsFormAForest checks that every walk ends, whatever spec.replaces contains. Each version has the
+// predecessor that it names, and each cycle loses exactly one edge.
 // OLM's case: the chain of a self reference is itself.
-func TestAnyReplacementsAreAForest(t *testing.T) {
+func TestUpgradeChainsFormAForest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}[:rapid.IntRange(1, 6).Draw(t, "n")]
 		var edges []string
@@ -137,11 +137,11 @@ func circles(next map[string]string) (n int) {
 	return n
 }
 
-// TestAVersionAlwaysRuns follows chains of versions that come in any order, all at once or one by one, with writes that
-// get lost: from the first success on a version is there that runs or is being replaced, and none is deleted before a
-// later one is Succeeded. In the end the head alone is there.
+// TestUpgradesKeepAVersionRunning creates the versions of upgrade chains in any order, all at once or one by one, and
+// loses writes. After the first success, there is always a version that runs or is being replaced. No version is
+// deleted before a later one is Succeeded. In the end, only the head exists.
 // OLM's case: several versions in between.
-func TestAVersionAlwaysRuns(t *testing.T) {
+func TestUpgradesKeepAVersionRunning(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		c, d := newWorld(csv.Config{})
@@ -287,7 +287,7 @@ func TestForbiddenWebhookRules(t *testing.T) {
 	run(t, rows)
 }
 
-func TestWhatAnUpgradeTakesMayBeMissed(t *testing.T) {
+func TestUpgradeMayTakeRequirementsOfOldVersion(t *testing.T) {
 	was := func(in *csv.Input) {
 		s := &in.ClusterServiceVersion.Status
 		s.Conditions = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: succeeded, Reason: "InstallSucceeded"}}, s.Conditions...)
@@ -348,8 +348,8 @@ func TestExcludedAnnotationCausesNoRollout(t *testing.T) {
 	check(t, in, moves(in, installing, "InstallSucceeded", "waiting for install components to report healthy"))
 }
 
-// TestARequiredAPIServiceIsLeftAlone from the installation to the end.
-func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
+// TestRequiredAPIServiceIsNeverChanged checks the time from the installation to the end of the cleanup.
+func TestRequiredAPIServiceIsNeverChanged(t *testing.T) {
 	ctx := context.Background()
 	cluster, driver := newWorld(csv.Config{})
 	objects := fromFiles("base.yaml", "v1.yaml")
@@ -373,9 +373,10 @@ func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAStaticGroupThatLosesAnAPI cannot have it taken from its list: its operator fails.
+// TestOperatorFailsIfStaticGroupLosesAPI checks that an API is not removed from the list of a static group. The
+// operator fails instead.
 // OLM's cases: APIs to remove from a static group: Failed; aggregation, install modes, intersection and static groups.
-func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
+func TestOperatorFailsIfStaticGroupLosesAPI(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", wellDone)
 	in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
 	in.OtherGroups, in.OtherProviders = olmcore.Found(staticGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, 1000*time.Hour))
@@ -388,10 +389,10 @@ func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 	check(t, in, want)
 }
 
-// TestThreeVersionsAtOnce come in each of the six orders; every state that is seen is one of those that a chain may be
-// in.
+// TestThreeVersionsCreatedAtOnce creates three versions in each of the six orders. Every observed state is one that an
+// upgrade chain may have.
 // OLM's cases: three versions at once, in each order, step by step; several versions in between.
-func TestThreeVersionsAtOnce(t *testing.T) {
+func TestThreeVersionsCreatedAtOnce(t *testing.T) {
 	begun := []string{"InstallReady", "Installing", "Succeeded", "Replacing", "Deleting", "gone"}
 	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {

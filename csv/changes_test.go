@@ -33,7 +33,7 @@ import (
 // OLM's cases: a CRD noted for another namespace, itself, a copy, an unrelated one, a descendant: fine; a CRD noted for
 // ancestors, also in a circle: not yet; a CRD that came with another version blocks, of another namespace not; replaced
 // by one that came with it is allowed.
-func TestInstalledAlongside(t *testing.T) {
+func TestCRDInstalledWithOlderVersionBlocksUpgrade(t *testing.T) {
 	const key = "operatorframework.io/installed-alongside-"
 	neighbour := func(in *csv.Input, name, replaces string) *v1alpha1.ClusterServiceVersion {
 		n := operator(name, 1)
@@ -91,7 +91,7 @@ func TestInstalledAlongside(t *testing.T) {
 }
 
 // OLM's cases: no minimum version: no entry; minimum 0.0.0: Present.
-func TestNoMinimumNoEntry(t *testing.T) {
+func TestMissingMinKubeVersionIsNotReported(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", unchecked)
 	in.KubernetesVersion = ""
 	require.Equal(t, metReport(), assess(t, in).Requirements)
@@ -102,9 +102,10 @@ func TestNoMinimumNoEntry(t *testing.T) {
 	}}, metReport()...), assess(t, in).Requirements)
 }
 
-// TestOwnedAndRequiredCRDs are reported once each, by name, with every version.
+// TestOwnedAndRequiredCRDsAreReportedOnce checks that each CRD is reported once, sorted by name, for all described
+// versions.
 // OLM's cases: owned and required CRDs present: met; a CRD version that is not there, or not served: NotPresent.
-func TestOwnedAndRequiredCRDs(t *testing.T) {
+func TestOwnedAndRequiredCRDsAreReportedOnce(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", unchecked)
 	d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
 	d.Owned = append(d.Owned, v1alpha1.CRDDescription{Name: "cools.example.com", Version: "v2", Kind: "Cool"})
@@ -158,12 +159,12 @@ func container(v *v1alpha1.ClusterServiceVersion) *corev1.Container {
 	return &v.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
 }
 
-// TestChangesOfAnInstalledOperator: what becomes of cool.v1 when something happens to it, in the end.
+// TestChangesOfInstalledOperator checks the final state of cool.v1 after each kind of change.
 // OLM's cases: Succeeded, a second group: Failed; Succeeded, a new annotation of the CSV: installed again; a
 // ServiceAccount of a ConfigMap is accepted; an upgrade that keeps the Deployment's name; an upgrade that changes it; a
 // change of the spec in place; a renamed Deployment: the old one goes; a hot fix of the spec; an invalid CRD version
 // blocks the upgrade.
-func TestChangesOfAnInstalledOperator(t *testing.T) {
+func TestChangesOfInstalledOperator(t *testing.T) {
 	rename := func(v *v1alpha1.ClusterServiceVersion) {
 		v.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "cooler"
 	}
@@ -219,10 +220,10 @@ func TestChangesOfAnInstalledOperator(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeThatDropsTheOldCRDVersion, as an InstallPlan does it: first the CRD, at which the old version fails, and
-// then the new version.
+// TestUpgradeMayDropOldCRDVersion changes the objects in the order of an InstallPlan. First the CRD changes, which
+// makes the old version fail, and then the new version is created.
 // OLM's case: another CRD version.
-func TestAnUpgradeThatDropsTheOldCRDVersion(t *testing.T) {
+func TestUpgradeMayDropOldCRDVersion(t *testing.T) {
 	ctx := context.Background()
 	cluster, driver := install(t, small(t))
 	key := olmcore.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "cools.example.com"}
@@ -245,10 +246,11 @@ func TestAnUpgradeThatDropsTheOldCRDVersion(t *testing.T) {
 
 var deploymentKey = olmcore.Key{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "cool"}
 
-// TestAnUnmetRequirementInstallsNothing, says so once, and is over when it is met.
+// TestUnmetRequirementPreventsInstallation checks that an unmet requirement is reported once, and that the CSV is
+// installed once the requirement is met.
 // OLM's cases: an unmet requirement of any sort stays Pending and installs nothing; first RequirementsNotMet, then
 // AllRequirementsMet, once each.
-func TestAnUnmetRequirementInstallsNothing(t *testing.T) {
+func TestUnmetRequirementPreventsInstallation(t *testing.T) {
 	for name, c := range map[string]struct {
 		lack func(v *v1alpha1.ClusterServiceVersion)
 		meet func(t *testing.T, c *fake.Cluster)
@@ -311,10 +313,10 @@ func TestAnUnmetRequirementInstallsNothing(t *testing.T) {
 	}
 }
 
-// TestAGroupsAccountThatMayNotInstall: the CSV freezes, and goes on when an administrator grants the right, or when the
-// group installs as the controller again.
+// TestInstallationWaitsForPermissionsOfGroupAccount checks that a CSV stays Failed until an administrator grants the
+// missing permission, or until the group no longer names a ServiceAccount.
 // OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
-func TestAGroupsAccountThatMayNotInstall(t *testing.T) {
+func TestInstallationWaitsForPermissionsOfGroupAccount(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	objects := fromFiles("base.yaml", "v1.yaml")
 	objects[0].(*operatorsv1.OperatorGroup).Spec.ServiceAccountName = "limited"

@@ -39,7 +39,7 @@ func wanted(t *testing.T, in csv.Input) *appsv1.Deployment {
 }
 
 // OLM's case: annotations: never overwritten.
-func TestWhichConfigApplies(t *testing.T) {
+func TestConfigOfInstallingSubscriptionIsUsed(t *testing.T) {
 	sub := func(name, installed, current, value string) *v1alpha1.Subscription {
 		return &v1alpha1.Subscription{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
@@ -65,7 +65,7 @@ func TestWhichConfigApplies(t *testing.T) {
 	require.NotContains(t, wanted(t, in).Spec.Template.Annotations, "olm.operatorNamespace")
 }
 
-func TestTakingADeploymentOver(t *testing.T) {
+func TestDeploymentOfPredecessorIsTakenOver(t *testing.T) {
 	in := input(installReady, "AllRequirementsMet", "")
 	deploy(t, &in)
 	live := in.Deployments.Items[0]
@@ -81,7 +81,7 @@ func TestTakingADeploymentOver(t *testing.T) {
 }
 
 // OLM's case: only owned Deployments that the spec lacks are deleted.
-func TestARemovedDeploymentGoes(t *testing.T) {
+func TestDeploymentRemovedFromStrategyIsDeleted(t *testing.T) {
 	in := healthy(t)
 	old, foreign := in.Deployments.Items[0].DeepCopy(), in.Deployments.Items[0].DeepCopy()
 	old.Name, old.UID = "old", "old"
@@ -93,7 +93,7 @@ func TestARemovedDeploymentGoes(t *testing.T) {
 	require.Equal(t, []olmcore.Action{want}, out.Actions)
 }
 
-func TestDescriptionOfTheSpecCausesNoRollout(t *testing.T) {
+func TestChangedDescriptionCausesNoRollout(t *testing.T) {
 	in := healthy(t)
 	in.ClusterServiceVersion.Generation = 9
 	in.ClusterServiceVersion.Spec.Description = "new words"
@@ -110,7 +110,7 @@ const goldenSpec = `{"replicas":1,"selector":{"matchLabels":{"app":"cool"}},"tem
 	`"spec":{"containers":[{"name":"manager","image":"example.com/cool:1","env":[{"name":"OPERATOR_CONDITION_NAME","value":"cool.v1"}],"resources":{}}],` +
 	`"serviceAccountName":"cool"}},"strategy":{},"revisionHistoryLimit":1}`
 
-func TestTheSpecHashIsThatOfTheJSONAndANewline(t *testing.T) {
+func TestSpecHashEqualsHashOfOLM(t *testing.T) {
 	sum := sha256.Sum224([]byte(goldenSpec + "\n"))
 	require.Equal(t, goldenHash, new(big.Int).SetBytes(sum[:]).Text(62))
 	in := input(installReady, "AllRequirementsMet", "")
@@ -206,8 +206,8 @@ func mountsAt(pairs ...string) (list []corev1.VolumeMount) {
 	return list
 }
 
-// TestAdoptionRestartsNoOperator: a Deployment whose hash label is what OLM wrote for this CSV and its configuration is
-// current; the next rollout is made as the configuration means it.
+// TestAdoptionRestartsNoOperator checks that a Deployment is current if its hash label is the one that OLM wrote for
+// the CSV and its configuration. The next rollout applies the configuration as it is meant.
 func TestAdoptionRestartsNoOperator(t *testing.T) {
 	for name, c := range adoptions() {
 		t.Run(name, func(t *testing.T) {
@@ -294,11 +294,12 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// TestConfigPartByPart: what a config does to a Pod of two containers, part by part and whole.
+// TestSubscriptionConfigChangesPods checks the effect of each part of a configuration, and of all parts together, on a
+// Pod with two containers.
 // OLM's cases: env: added, overwritten, emptied, in every container; envFrom: appended, not repeated; volumes:
 // appended, replaced, none; mounts: appended, replaced; tolerations: appended, not repeated; resources: replaced,
 // emptied, kept; nodeSelector: replaced, emptied, kept; affinity: kept, removed, replaced in part and whole.
-func TestConfigPartByPart(t *testing.T) {
+func TestSubscriptionConfigChangesPods(t *testing.T) {
 	type (
 		config = v1alpha1.SubscriptionConfig
 		env    = corev1.EnvVar
@@ -400,10 +401,11 @@ func TestConfigPartByPart(t *testing.T) {
 	}
 }
 
-// TestTheWholeDeployment that is created, with everything that the CSV and its Subscription can say about it.
+// TestCreatedDeploymentIsComplete checks the created Deployment as a whole. The CSV and its Subscription set everything
+// that they can set.
 // OLM's cases: owner, labels, custom labels and a history of one revision; annotations: never overwritten; annotations
 // of the CSV win over the template's; labels of the strategy get onto the Deployment.
-func TestTheWholeDeployment(t *testing.T) {
+func TestCreatedDeploymentIsComplete(t *testing.T) {
 	in := configured(corev1.PodSpec{Containers: []corev1.Container{{Name: "manager"}}}, v1alpha1.SubscriptionConfig{
 		Annotations: map[string]string{"new": "config", "shared": "config", "olm.operatorGroup": "config"},
 	})
@@ -450,9 +452,9 @@ func TestTheWholeDeployment(t *testing.T) {
 	require.Equal(t, hash, got.Labels["olm.deployment-spec-hash"])
 }
 
-// TestTheHashSurvivesJSON: a CSV that went through the API server and back, however often, and maps in any order, give
-// the same Deployment.
-func TestTheHashSurvivesJSON(t *testing.T) {
+// TestSpecHashIsTheSameAfterSerialization checks that a CSV that was sent to the API server and read again, any number
+// of times, gives the same Deployment. The order of maps does not matter.
+func TestSpecHashIsTheSameAfterSerialization(t *testing.T) {
 	in := configured(corev1.PodSpec{Containers: []corev1.Container{{Name: "manager"}}}, v1alpha1.SubscriptionConfig{})
 	entry := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
 	entry.Spec.Template.Annotations = map[string]string{}

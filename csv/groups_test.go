@@ -79,10 +79,10 @@ func TestOperatorGroupsIntersectIfTheyShareANamespace(t *testing.T) {
 	})
 }
 
-// TestTargetsSurviveTheirAnnotation: from the spec of a group through its status and the annotation of a CSV, none and
-// all never become each other.
+// TestTargetNamespacesSurviveTheAnnotation checks the way from the spec of a group through its status to the annotation
+// of a CSV. An empty set of namespaces never becomes the set of all namespaces, or the reverse.
 // OLM's cases: a selector that matches: status and annotations; all namespaces.
-func TestTargetsSurviveTheirAnnotation(t *testing.T) {
+func TestTargetNamespacesSurviveTheAnnotation(t *testing.T) {
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 	labels := selector.MatchLabels
 	for name, c := range map[string]struct {
@@ -128,9 +128,10 @@ func TestTargetsSurviveTheirAnnotation(t *testing.T) {
 	}
 }
 
-// TestOneOperatorWinsAnAPI: two teams install the same operator for namespaces that meet. Whatever is looked at first,
-// one group lists the API in the end, its operator runs, and it is that of the older version.
-func TestOneOperatorWinsAnAPI(t *testing.T) {
+// TestOneOperatorKeepsContestedAPI installs the same operator for two teams whose target namespaces overlap. In any
+// order of reconciliation, exactly one group lists the API in the end, and its operator runs. It is the group of the
+// older version.
+func TestOneOperatorKeepsContestedAPI(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		c, d := newWorld(csv.Config{})
@@ -173,10 +174,10 @@ func TestOneOperatorWinsAnAPI(t *testing.T) {
 	})
 }
 
-// TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked: of two groups that both list an API just one gives way, and it is the
-// same whichever is asked.
+// TestClaimToAPIIsTheSameForBothGroups checks that exactly one of two groups that list an API loses it, and that both
+// groups agree which one.
 // OLM's case: overlap of namespaces and APIs: add, nothing, conflict or remove.
-func TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked(t *testing.T) {
+func TestClaimToAPIIsTheSameForBothGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		both := [2]*v1alpha1.ClusterServiceVersion{operator("cool.v1", 1), operator("cool.v1", 1)}
 		groups := [2]*operatorsv1.OperatorGroup{group(), group()}
@@ -359,7 +360,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 	}
 }
 
-func TestAnAPIConflictSparesTheDeploymentOfAnother(t *testing.T) {
+func TestAPIConflictKeepsDeploymentOfAnotherOwner(t *testing.T) {
 	in := healthy(t)
 	in.OperatorGroups.Items[0].Annotations = nil
 	in.OtherGroups = olmcore.Found(otherGroup(coolAPI, ""))
@@ -404,9 +405,9 @@ func TestAPIsInTheAnnotationOfAnOperatorGroup(t *testing.T) {
 	})
 }
 
-// TestAStaticGroupProtectsTheAPIsItLists changes groups around an operator that runs, until a static group and the
-// operator's own group have a namespace in common. The operator fails, and runs again once the static group is changed.
-func TestAStaticGroupProtectsTheAPIsItLists(t *testing.T) {
+// TestStaticGroupProtectsItsAPIs changes groups around an operator that runs, until a static group and the operator's
+// own group have a namespace in common. The operator fails, and runs again once the static group is changed.
+func TestStaticGroupProtectsItsAPIs(t *testing.T) {
 	changed := func(g *operatorsv1.OperatorGroup) *operatorsv1.OperatorGroup { return g.DeepCopy() }
 	for name, c := range map[string]struct {
 		own, static []string // the targets at first

@@ -317,9 +317,9 @@ func ignoreExisting(err error) error {
 	return err
 }
 
-// TestAnyHistoryEndsClean: no dependant outlives the finalizer, nothing that a live version needs is deleted, every
-// deletion ends, and what is wanted runs in the end.
-func TestAnyHistoryEndsClean(t *testing.T) {
+// TestRandomHistoriesLeaveNothingBehind checks that no dependent object exists after the finalizer is removed, and that
+// no object that a live version needs is deleted. Every deletion ends, and all desired operators run in the end.
+func TestRandomHistoriesLeaveNothingBehind(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
@@ -631,8 +631,8 @@ func TestCSVWithoutPermissionsIsRetriedWithBackoff(t *testing.T) {
 	}
 }
 
-// TestPermissionsGrantedInTheSameSecond, by one apply, and an account taken off the group: the CSV installs soon after,
-// for a caller with memory and one without.
+// TestPermissionsGrantedInTheSameSecond grants permissions and removes the ServiceAccount from the group with one
+// apply. The CSV is installed soon afterwards, whether the caller passes Judged or not.
 func TestPermissionsGrantedInTheSameSecond(t *testing.T) {
 	ctx := context.Background()
 	for name, grant := range map[string]func(t *testing.T, cluster *fake.Cluster, allow func()){

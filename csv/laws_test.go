@@ -123,11 +123,11 @@ func arbitrary(t *rapid.T, hostile bool) csv.Input {
 	return in
 }
 
-func TestTheLawsHoldForAnyInput(t *testing.T) {
+func TestLawsHoldForRandomInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { require.NoError(t, invariant.Laws(reconcile, arbitrary(t, false))) })
 }
 
-func TestHostileInputIsRefusedOrAnswered(t *testing.T) {
+func TestHostileInputReturnsAnErrorOrAnOutcome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := arbitrary(t, true)
 		_, err := csv.Reconcile(in)
@@ -138,7 +138,7 @@ func TestHostileInputIsRefusedOrAnswered(t *testing.T) {
 	})
 }
 
-func TestOnlyKnownEdgesAreTaken(t *testing.T) {
+func TestTransitionsFollowTheGraph(t *testing.T) {
 	edges := csv.Edges()
 	rapid.Check(t, func(t *rapid.T) {
 		out, err := csv.Reconcile(arbitrary(t, false))
@@ -169,7 +169,7 @@ func anyWorld(t *rapid.T) csv.Input {
 	return likely(t)
 }
 
-func TestTheLawsHoldForLikelyInput(t *testing.T) {
+func TestLawsHoldForRealisticInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { require.NoError(t, invariant.Laws(reconcile, anyWorld(t))) })
 }
 
@@ -187,9 +187,9 @@ func TestOrderOfListsDoesNotMatter(t *testing.T) {
 	})
 }
 
-// TestEveryResultIsAFixedPointInTheEnd applies what is asked for, at one instant, in a cluster where nothing else
-// moves: after a few calls nothing is asked for any more, and no result comes twice.
-func TestEveryResultIsAFixedPointInTheEnd(t *testing.T) {
+// TestRepeatedCallsConverge applies all actions at one instant, in a cluster where nothing else changes. After a few
+// calls no action is returned any more, and no result occurs twice.
+func TestRepeatedCallsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)
 		var last []olmcore.Action
@@ -261,7 +261,7 @@ func sameEntry(a, b v1alpha1.ClusterServiceVersionCondition) bool {
 }
 
 // OLM's case: the history is trimmed at, below and above its limit.
-func TestEveryStatusThatIsWrittenIsSound(t *testing.T) {
+func TestWrittenStatusIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)
 		if c := in.ClusterServiceVersion; c != nil && rapid.Bool().Draw(t, "long") {
@@ -287,7 +287,7 @@ var waitsFor = map[string]string{
 	"WaitingForOlderVersions": "the predecessor", "Copy": "nothing: it is a copy", "Cleanup": "nothing: there is no finalizer",
 }
 
-// TestEveryWaitHasADeadlineOrAnEvent looks at what is left when everything that was asked for has been done.
+// TestEveryWaitHasADeadlineOrAnEvent checks what a CSV waits for after all actions have been applied.
 func TestEveryWaitHasADeadlineOrAnEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)
@@ -310,8 +310,9 @@ func TestEveryWaitHasADeadlineOrAnEvent(t *testing.T) {
 	})
 }
 
-// TestACopyIsNeverTouched: all that is ever done to a copy is to take off the finalizer that only originals need.
-func TestACopyIsNeverTouched(t *testing.T) {
+// TestCopiesAreNotReconciled checks that the only action for a copy is to remove the finalizer, which only originals
+// need.
+func TestCopiesAreNotReconciled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)
 		c := in.ClusterServiceVersion
@@ -579,8 +580,8 @@ func past(t *rapid.T, last v1alpha1.ClusterServiceVersionCondition, age time.Dur
 	return append(list, last)
 }
 
-// TestTheCheckpointIsSound for a CSV in each phase, with all that it has to do with.
-func TestTheCheckpointIsSound(t *testing.T) {
+// TestCheckpointDetectsEveryChange checks a CSV in each phase, with all related objects.
+func TestCheckpointDetectsEveryChange(t *testing.T) {
 	given := 0
 	for _, phase := range knownPhases {
 		in := input(phase, "InstallSucceeded", "install strategy completed with no errors")
@@ -602,10 +603,10 @@ func TestTheCheckpointIsSound(t *testing.T) {
 	require.Nil(t, checkpointOf(in), "without versions nothing can be recognised")
 }
 
-// TestTheCheckpointIgnoresDeletion changes each field of Deletion. The Checkpoint of a CSV at rest does not cover them:
-// while it is not being deleted the answer stays the same, and while it is being deleted no Checkpoint is given, and an
-// older one lets go.
-func TestTheCheckpointIgnoresDeletion(t *testing.T) {
+// TestCheckpointIgnoresDeletionFields changes each field of Deletion. The Checkpoint of a CSV at rest does not cover
+// these fields. While the CSV is not being deleted, the outcome stays the same. While it is being deleted, no
+// Checkpoint is returned, and an older one does not hold.
+func TestCheckpointIgnoresDeletionFields(t *testing.T) {
 	in := converged(t, small(t), 3)
 	checkpoint := checkpointOf(in)
 	require.NotNil(t, checkpoint)
@@ -654,7 +655,7 @@ func TestTheCheckpointIgnoresDeletion(t *testing.T) {
 	}
 }
 
-func TestTheCheckpointIsSoundInRandomWorlds(t *testing.T) {
+func TestCheckpointDetectsEveryChangeInRandomWorlds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
 		versioned(in)

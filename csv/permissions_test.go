@@ -190,9 +190,9 @@ func dependents(in csv.Input) (list []string) {
 	return list
 }
 
-// TestMoreRBACNeverTakesAway: a role and its binding that come never make a satisfied rule unsatisfied, and going they
-// never satisfy one.
-func TestMoreRBACNeverTakesAway(t *testing.T) {
+// TestAdditionalRBACNeverRemovesPermissions checks that adding a role and its binding never makes a satisfied rule
+// unsatisfied, and that removing them never satisfies a rule.
+func TestAdditionalRBACNeverRemovesPermissions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wanted := rapid.SliceOfN(anyRule, 1, 3).Draw(t, "wanted")
 		in := permissionInput(wanted[:1], wanted[1:])
@@ -213,9 +213,9 @@ func TestMoreRBACNeverTakesAway(t *testing.T) {
 	})
 }
 
-// TestTheReportDoesNotDependOnHowRBACWasRead: what Gather selects, everything there is, and everything in another order
-// give one report.
-func TestTheReportDoesNotDependOnHowRBACWasRead(t *testing.T) {
+// TestPermissionReportIsTheSameForLargerLists checks that the lists of Gather, lists of all objects, and lists in
+// another order give the same report.
+func TestPermissionReportIsTheSameForLargerLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wanted := rapid.SliceOfN(anyRule, 1, 3).Draw(t, "wanted")
 		in := permissionInput(wanted[:1], wanted[1:])
@@ -248,11 +248,11 @@ func addTo[T olmcore.Object](all *[]olmcore.Object, items []T) {
 	}
 }
 
-// TestWholeReportsOfPermissions: the entry of the account with all its dependents.
+// TestPermissionReports checks the entry of a ServiceAccount with all its dependents.
 // OLM's cases: all permissions met: Present, with each rule; a URL below the wanted one does not satisfy; another
 // version's ServiceAccount: PresentNotSatisfied, without rules; the same when nothing else exists; a ServiceAccount of
 // another kind of owner, or of none, is fine.
-func TestWholeReportsOfPermissions(t *testing.T) {
+func TestPermissionReports(t *testing.T) {
 	pods, osbs := rule("get", "", "pods"), urlRule("get", "/osbs")
 	const podsText, osbsText = `namespaced rule:{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}`, `cluster rule:{"verbs":["get"],"nonResourceURLs":["/osbs"]}`
 	entry := func(status, message string, dependents ...v1alpha1.DependentStatus) []requirement {
@@ -302,10 +302,10 @@ func TestWholeReportsOfPermissions(t *testing.T) {
 	}
 }
 
-// TestWhichRolesCount: one rule, get pods, and who grants it.
+// TestRolesThatGrantARule checks which roles and bindings grant the rule "get pods".
 // OLM's cases: no role: no; one Role: yes; a Role of another version: no; a Role of both: yes; several Roles together:
 // yes; a URL by a ClusterRole: yes; another URL: no; a rule is the product of its parts.
-func TestWhichRolesCount(t *testing.T) {
+func TestRolesThatGrantARule(t *testing.T) {
 	pods := rule("get", "", "pods")
 	shortVersion := ownerCSV("other")
 	shortVersion[0].APIVersion = "v1alpha1"
@@ -425,7 +425,7 @@ type requirement = v1alpha1.RequirementStatus
 
 // OLM's cases: a CRD version that is not there, or not served: NotPresent; NamesAccepted or Established False:
 // PresentNotAvailable.
-func TestRequirements(t *testing.T) {
+func TestRequirementReports(t *testing.T) {
 	crd := func(status, message, uid string) []requirement {
 		return []requirement{{
 			Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "cools.example.com",
@@ -577,9 +577,9 @@ func TestMinimumKubernetesVersion(t *testing.T) {
 	}
 }
 
-// TestACRDOfAnotherKindIsNamedOnce, when the CSV is installed: OLM compares name and version alone, so it is no
-// obstacle.
-func TestACRDOfAnotherKindIsNamedOnce(t *testing.T) {
+// TestCRDKindMismatchIsReportedOnce checks that a different kind is reported when the CSV is installed. It does not
+// prevent the installation, because OLM compares only the name and the version.
+func TestCRDKindMismatchIsReportedOnce(t *testing.T) {
 	in := input(installReady, "AllRequirementsMet", "all requirements found, attempting install")
 	deploy(t, &in)
 	in.CustomResourceDefinitions.Items[0].Spec.Names.Kind = "Hot"
@@ -595,7 +595,7 @@ func TestACRDOfAnotherKindIsNamedOnce(t *testing.T) {
 	check(t, in, olmcore.Result{})
 }
 
-func TestRepairSaysWhatAnInstallPlanWouldCreate(t *testing.T) {
+func TestRepairContainsMissingObjectsOfInstallPlan(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", "")
 	out := reconciled(t, in)
 	require.Empty(t, out.Repair, "nothing is missing")
@@ -627,8 +627,9 @@ func TestRepairSaysWhatAnInstallPlanWouldCreate(t *testing.T) {
 	}
 }
 
-// permissions is Succeeded in the end, and nothing is created twice.
-func TestALostServiceAccountComesBack(t *testing.T) {
+// TestLostServiceAccountIsCreatedAgain checks that a CSV whose permissions were lost is Succeeded in the end, and that
+// nothing is created twice.
+func TestLostServiceAccountIsCreatedAgain(t *testing.T) {
 	ctx := context.Background()
 	cluster, driver := newWorld(csv.Config{})
 	base := fromFiles("base.yaml", "v1.yaml")
@@ -709,7 +710,7 @@ func sameAsThePlans(t require.TestingT, c *v1alpha1.ClusterServiceVersion) int {
 	return len(got)
 }
 
-func TestRepairMakesWhatAPlanMakes(t *testing.T) {
+func TestRepairMatchesInstallPlan(t *testing.T) {
 	rule := rapid.Custom(func(t *rapid.T) rbacv1.PolicyRule {
 		word := func(label string) []string {
 			return rapid.SliceOfN(rapid.SampledFrom([]string{"", "*", "pods", "get", "apps", "a/b"}), 1, 3).Draw(t, label)
@@ -731,7 +732,7 @@ func TestRepairMakesWhatAPlanMakes(t *testing.T) {
 	})
 }
 
-func TestRepairMakesWhatThePlansOfPublishedOperatorsMake(t *testing.T) {
+func TestRepairMatchesInstallPlansOfPublishedOperators(t *testing.T) {
 	all := realCSVs(t) // skips without them
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {

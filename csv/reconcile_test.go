@@ -116,7 +116,7 @@ func withSuccessor(phase phaseName) func(in *csv.Input) {
 // CRD: OwnerConflict; that one stays Succeeded; Pending with its CRD: InstallReady; who is replaced: found, not found,
 // not read; no verbs: nothing to ask, and an invalid rule; webhooks: repeated names, all groups, OLM's group and
 // configurations are refused.
-func TestNoneAndPending(t *testing.T) {
+func TestTransitionsFromNoneAndPending(t *testing.T) {
 	unmet := func(r []v1alpha1.RequirementStatus) {
 		r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD is not present", ""
 	}
@@ -189,7 +189,7 @@ func TestNoneAndPending(t *testing.T) {
 
 // OLM's cases: Succeeded, its mode no longer supported: Failed; Succeeded, the group gone: Failed; Succeeded, a second
 // group: Failed; Succeeded, other targets: annotations first, the phase stays.
-func TestGates(t *testing.T) {
+func TestGatesInEachPhase(t *testing.T) {
 	c := func(in *csv.Input) *v1alpha1.ClusterServiceVersion { return in.ClusterServiceVersion }
 	metadata := func(why, message string, change func(*v1alpha1.ClusterServiceVersion)) func(csv.Input) olmcore.Result {
 		return func(in csv.Input) olmcore.Result {
@@ -284,7 +284,7 @@ func TestGates(t *testing.T) {
 // OLM's cases: InstallReady with its Deployments: Installing; Installing, no template annotations: InstallReady; past
 // its progress deadline: an error; Available: ready; a generation that was not observed: waiting; old replicas: waiting
 // for them; no condition Available: waiting, with its name; the hash unchanged: installed.
-func TestInstallReadyAndInstalling(t *testing.T) {
+func TestTransitionsFromInstallReadyAndInstalling(t *testing.T) {
 	const ready = "all requirements found, attempting install"
 	outcome := func(class olmcore.ErrorClass, message string) func(in *csv.Input) {
 		return func(in *csv.Input) {
@@ -359,7 +359,7 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 // NoOperatorGroup, cured: Pending; Succeeded, the CRD gone: Failed; a Succeeded, b new and replacing it: Replacing and
 // Pending; Failed by a conflict that is over: Pending; Failed by a static group that fits now: Pending; fail-forward:
 // Failed with a successor becomes Replacing; who replaces: found, not found, not read.
-func TestSucceededAndFailed(t *testing.T) {
+func TestTransitionsFromSucceededAndFailed(t *testing.T) {
 	const well = "install strategy completed with no errors"
 	deployed := func(in *csv.Input) { deploy(t, in) }
 	ill := func(change func(in *csv.Input)) func(in *csv.Input) {
@@ -443,7 +443,7 @@ func TestSucceededAndFailed(t *testing.T) {
 // OLM's cases: a Replacing, b Succeeded: a is Deleting; a Deleting: it is deleted; a and b Replacing, c Succeeded: OLM
 // is stuck, here both go; Replacing by itself, with either strategy, harms nothing; a self reference is no operator's
 // predecessor or successor; the chain of a line is all of it; a replacement that is not there is no replacement.
-func TestReplacingAndDeleting(t *testing.T) {
+func TestTransitionsFromReplacingAndDeleting(t *testing.T) {
 	const done = "has been replaced by a newer ClusterServiceVersion that has successfully installed."
 	run(t, map[string]row{
 		"the oldest goes first":      {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { predecessorOf(in, replacing); successorOf(in, succeeded) }, nothing},
@@ -524,7 +524,7 @@ func apiServiceReport(status, message, uid string) []v1alpha1.RequirementStatus 
 // fail-forward in a chain: the middle one becomes Replacing; without it Failed goes to Pending; Replacing by itself,
 // with either strategy, harms nothing; Available False or Unknown: waiting, with its message; two replicas with one
 // unavailable stay Succeeded.
-func TestOLMsTransitions(t *testing.T) {
+func TestTransitionsInTestsOfOLM(t *testing.T) {
 	const notFound = "one or more requirements couldn't be found"
 	apiService := func(owned bool, status apiregistrationv1.ConditionStatus) func(in *csv.Input) {
 		return func(in *csv.Input) { withAPIService(t, in, owned, status) }
@@ -612,7 +612,7 @@ func TestOLMsTransitions(t *testing.T) {
 }
 
 // OLM's case: Upgradeable False blocks; an override unblocks; an old generation blocks.
-func TestUpgradeableCondition(t *testing.T) {
+func TestUpgradeWaitsForUpgradeableCondition(t *testing.T) {
 	const outdated, refused = `operator is not upgradeable: the operatorcondition status "Upgradeable"="True" is outdated`, "operator is not upgradeable: the operator is not upgradeable: "
 	condition := func(status metav1.ConditionStatus, observed int64, message string) metav1.Condition {
 		return metav1.Condition{Type: "Upgradeable", Status: status, ObservedGeneration: observed, Message: message}
@@ -651,10 +651,10 @@ func TestUpgradeableCondition(t *testing.T) {
 	}
 }
 
-// TestInstallModes is the table of what may be watched from where.
+// TestInstallModesAllowTargetNamespaces checks which target namespaces each set of install modes allows.
 // OLM's cases: an unsupported mode: Failed; the table of install modes; aggregation, install modes, intersection and
 // static groups.
-func TestInstallModes(t *testing.T) {
+func TestInstallModesAllowTargetNamespaces(t *testing.T) {
 	const own, single, multi, all = "OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"
 	lacks := func(mode, what string) string {
 		return mode + " InstallModeType not supported, cannot configure to watch " + what
@@ -700,9 +700,9 @@ func TestInstallModes(t *testing.T) {
 	}
 }
 
-// TestADeploymentThatCannotBeDeletedIsAskedForAgain, as long as it is there.
+// TestRejectedDeletionOfDeploymentIsRetried checks that the deletion of a Deployment is repeated while it exists.
 // OLM's case: a failed look-up decides nothing, a failed deletion is repeated.
-func TestADeploymentThatCannotBeDeletedIsAskedForAgain(t *testing.T) {
+func TestRejectedDeletionOfDeploymentIsRetried(t *testing.T) {
 	in := healthy(t)
 	old := in.Deployments.Items[0].DeepCopy()
 	old.Name, old.UID = "old", "old"

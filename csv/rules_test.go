@@ -34,9 +34,9 @@ func writes(actions []olmcore.Action) (list []string) {
 	return list
 }
 
-// TestNoOtherEdgeIsTaken: over likely worlds, only edges of the table; nothing leads from Deleting, and from Replacing
-// only to Deleting or back to Pending.
-func TestNoOtherEdgeIsTaken(t *testing.T) {
+// TestRealisticTransitionsFollowTheGraph checks that only edges of the table are taken in realistic worlds. No edge
+// leads from Deleting. From Replacing, edges lead only to Deleting and Pending.
+func TestRealisticTransitionsFollowTheGraph(t *testing.T) {
 	edges := csv.Edges()
 	rapid.Check(t, func(t *rapid.T) {
 		out, err := csv.Reconcile(anyWorld(t))
@@ -55,9 +55,9 @@ func TestNoOtherEdgeIsTaken(t *testing.T) {
 	})
 }
 
-// TestAReplacedVersionInstallsNothing: once a later version is Succeeded, however far down the chain, no earlier one
-// writes an install object again.
-func TestAReplacedVersionInstallsNothing(t *testing.T) {
+// TestReplacedVersionInstallsNothing checks that no earlier version of the chain writes an object of its installation
+// after a later version is Succeeded.
+func TestReplacedVersionInstallsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
 		in.Neighbours.Items, in.Neighbours.Complete = nil, true
@@ -172,7 +172,7 @@ func wantedHash(t require.TestingT, in csv.Input) string {
 	return out.Actions[0].(olmcore.Create).Object.GetLabels()["olm.deployment-spec-hash"]
 }
 
-func TestTheInstallTimeoutIsFiveMinutesToTheInstant(t *testing.T) {
+func TestInstallTimeoutIsExactlyFiveMinutes(t *testing.T) {
 	for age, late := range map[time.Duration]bool{
 		0: false, time.Minute: false, 5*time.Minute - time.Nanosecond: false, 5 * time.Minute: true, 5*time.Minute + time.Nanosecond: true, time.Hour: true,
 		-time.Hour: false,
@@ -187,11 +187,11 @@ func TestTheInstallTimeoutIsFiveMinutesToTheInstant(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotReadDecidesNothing: for each phase and each list, an unread list either plays no role, or holds
-// everything as it is.
+// TestUnreadListsDecideNothing checks, for each phase and each list, that an unread list either does not matter or
+// keeps the status.
 // OLM's cases: who is replaced: found, not found, not read; who replaces: found, not found, not read; a failed look-up
 // decides nothing, a failed deletion is repeated.
-func TestWhatWasNotReadDecidesNothing(t *testing.T) {
+func TestUnreadListsDecideNothing(t *testing.T) {
 	held := map[string]int{}
 	for list := range unreadable(&csv.Input{}) {
 		for _, phase := range knownPhases {
@@ -220,7 +220,7 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 	require.Len(t, held, len(unreadable(&csv.Input{})), "each list matters somewhere: %v", held)
 }
 
-func TestNothingIsInstalledWithoutJustOneGroup(t *testing.T) {
+func TestInstallationNeedsExactlyOneOperatorGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
 		in.OperatorGroups.Items = nil
@@ -270,9 +270,9 @@ func ownersOf(o olmcore.Object) (list []string) {
 	return list
 }
 
-// TestRowsForSeveralPhases checks the rows of the transition table that are the same in each phase that needs the
+// TestRowsOfSeveralPhases checks the rows of the transition table that are the same in each phase that needs the
 // strategy or the account of the group.
-func TestRowsForSeveralPhases(t *testing.T) {
+func TestRowsOfSeveralPhases(t *testing.T) {
 	unknown := func(in *csv.Input) { in.ClusterServiceVersion.Spec.InstallStrategy.StrategyName = "helm" }
 	badRule := func(in *csv.Input) {
 		in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = []rbacv1.PolicyRule{{Resources: []string{"pods"}}}
@@ -316,9 +316,10 @@ func TestRowsForSeveralPhases(t *testing.T) {
 	}
 }
 
-// TestAnOldVersionThatRunsMayBeReplaced: the upgrade took the version of the CRD that it describes away. Whether it ran
-// before is read from the history or, when that has been overwritten, from its Deployment.
-func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
+// TestOldVersionThatRanIsReplacedAfterCRDChange checks an upgrade that removed the CRD version that the old CSV
+// describes. The history shows whether the old CSV ran. If the entry was dropped from the history, its Deployment shows
+// it.
+func TestOldVersionThatRanIsReplacedAfterCRDChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *csv.Input)
 		rule   string
@@ -361,8 +362,8 @@ func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
 	}
 }
 
-// TestMiddleVersionWithoutSuccessorIsPendingAgain checks that a version does not wait for its predecessor, which waits
-// for it.
+// TestMiddleVersionWithoutSuccessorIsPendingAgain checks that a version does not wait for its predecessor, because the
+// predecessor waits for it.
 func TestMiddleVersionWithoutSuccessorIsPendingAgain(t *testing.T) {
 	in := input(replacing, "BeingReplaced", "being replaced by csv: cool.v2")
 	in.ClusterServiceVersion.Spec.Replaces = "cool.v0"
@@ -446,7 +447,7 @@ func invalid(message string, change func(s *v1alpha1.ClusterServiceVersionSpec))
 }
 
 // OLM's case: another strategy: an error in each phase.
-func TestBadInput(t *testing.T) {
+func TestInvalidAndUnusualCSVs(t *testing.T) {
 	const unrecognized = "install strategy invalid: unrecognized install strategy"
 	noStrategy := onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategyName = "" })
 	deployed := func(change func(in *csv.Input)) func(in *csv.Input) {
@@ -542,8 +543,8 @@ func TestMissingPartsOfObjectsAreAccepted(t *testing.T) {
 	require.Equal(t, "OperatorGroupNotReady", assess(t, in).Rule)
 }
 
-// TestEveryEdgeIsTaken: each edge of the table has a situation that leads over it. That no other edge is taken is a
-// property, in TestOnlyKnownEdgesAreTaken.
+// TestEveryEdgeIsTaken checks that a situation leads over each edge of the table. TestTransitionsFollowTheGraph checks
+// that no other edge is taken.
 func TestEveryEdgeIsTaken(t *testing.T) {
 	everything := []phaseName{none, pending, installReady, installing, succeeded, failed, replacing, deleting}
 	type situation struct {
@@ -606,7 +607,7 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 }
 
 // OLM's case: the history is trimmed at, below and above its limit.
-func TestHistoryIsBounded(t *testing.T) {
+func TestHistoryIsLimited(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "")
 	s := &in.ClusterServiceVersion.Status
 	for len(s.Conditions) < 20 {

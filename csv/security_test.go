@@ -62,9 +62,10 @@ func selecting(targets ...string) *operatorsv1.OperatorGroup {
 	return g
 }
 
-// TestCleanupReachesWhatTheOperatorGroupSelects, whatever the annotations of the CSV say: who may write a CSV may not
-// delete the custom resources of others.
-func TestCleanupReachesWhatTheOperatorGroupSelects(t *testing.T) {
+// TestCleanupIsLimitedToSelectedNamespaces checks that only the namespaces that the OperatorGroup selects count,
+// whatever the annotations of the CSV contain. A user who can write a CSV must not be able to delete custom resources
+// of others.
+func TestCleanupIsLimitedToSelectedNamespaces(t *testing.T) {
 	annotate := func(value string) func(c *v1alpha1.ClusterServiceVersion) {
 		return func(c *v1alpha1.ClusterServiceVersion) { c.Annotations["olm.targetNamespaces"] = value }
 	}
@@ -109,8 +110,9 @@ func TestCleanupReachesWhatTheOperatorGroupSelects(t *testing.T) {
 	}
 }
 
-// TestClusterScopedOperandsNeedAGroupOfAllNamespaces, confirmed by its status.
-func TestClusterScopedOperandsNeedAGroupOfAllNamespaces(t *testing.T) {
+// TestClusterScopedOperandsNeedGlobalOperatorGroup checks that the status of the group must confirm that it selects all
+// namespaces.
+func TestClusterScopedOperandsNeedGlobalOperatorGroup(t *testing.T) {
 	for name, c := range map[string]struct {
 		groups    []olmcore.Object
 		annotated string
@@ -130,9 +132,9 @@ func TestClusterScopedOperandsNeedAGroupOfAllNamespaces(t *testing.T) {
 	}
 }
 
-// TestOnlyOperandsOfItsOwnCRDsAreDeleted: a CSV that merely names a CRD, as anybody may write it, has no say over its
-// custom resources or its conversion.
-func TestOnlyOperandsOfItsOwnCRDsAreDeleted(t *testing.T) {
+// TestOnlyOperandsOfOwnCRDsAreDeleted checks that a CSV that only names a CRD, as any user can write it, does not
+// change the custom resources or the conversion of the CRD.
+func TestOnlyOperandsOfOwnCRDsAreDeleted(t *testing.T) {
 	all := []string{"ns/own", "team/theirs", "victim/precious"}
 	owner := func(uid string) map[string]string {
 		labels := map[string]string{"olm.owner": "cool.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion"}
@@ -179,9 +181,9 @@ func TestOnlyOperandsOfItsOwnCRDsAreDeleted(t *testing.T) {
 	}
 }
 
-// TestNoAnnotationWidensACleanup: whatever a tenant writes into the metadata of his CSV, before or after he deletes it,
-// no custom resource goes that lies outside of what his OperatorGroup selects and of his own namespace.
-func TestNoAnnotationWidensACleanup(t *testing.T) {
+// TestAnnotationsDoNotExtendCleanup changes the metadata of a CSV as a tenant could, before or after its deletion. No
+// custom resource is deleted outside the namespaces that the OperatorGroup selects and the namespace of the CSV.
+func TestAnnotationsDoNotExtendCleanup(t *testing.T) {
 	names := []string{"", "ns", "team", "victim", "*", "group", "other", "cool.v1", "ns,victim", ",", "victim,", cleanup.OverrideSkipOperands}
 	keys := []string{"olm.targetNamespaces", "olm.operatorGroup", "olm.operatorNamespace", "olm.copiedFrom", "olm.owner.uid", cleanup.AnnotationCleanup}
 	base := uninstalling(t)
@@ -208,8 +210,8 @@ func TestNoAnnotationWidensACleanup(t *testing.T) {
 	})
 }
 
-// TestOwnerLabelsInsideANamespaceDeleteNothing: there a tenant writes them.
-func TestOwnerLabelsInsideANamespaceDeleteNothing(t *testing.T) {
+// TestOwnerLabelsInNamespaceDeleteNothing checks that owner labels do not count where tenants can write them.
+func TestOwnerLabelsInNamespaceDeleteNothing(t *testing.T) {
 	binding := func(namespace string) olmcore.Object {
 		m := ours("binding")
 		m.Namespace = namespace
@@ -225,9 +227,9 @@ func TestOwnerLabelsInsideANamespaceDeleteNothing(t *testing.T) {
 	require.Equal(t, []string{"delete RoleBinding binding"}, does(t, in))
 }
 
-// TestInstallsAsTheAccountOfItsOwnGroupOnly: a reference in the group's status that its spec does not name, or of
-// another namespace, is not followed, and nothing is installed as the controller instead.
-func TestInstallsAsTheAccountOfItsOwnGroupOnly(t *testing.T) {
+// TestInstallationUsesOnlyTheAccountOfItsGroup checks that a ServiceAccount in the status of the group is not used if
+// the spec does not name it, or if it is of another namespace. Nothing is installed as the controller instead.
+func TestInstallationUsesOnlyTheAccountOfItsGroup(t *testing.T) {
 	own := corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "limited"}
 	foreign, renamed := own, own
 	foreign.Namespace, renamed.Name = "kube-system", "admin"

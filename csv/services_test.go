@@ -275,9 +275,9 @@ func TestDeletedServingObjectsAreCreatedAgain(t *testing.T) {
 	require.GreaterOrEqual(t, mended, 10)
 }
 
-// TestAnInstallationTimesOutAlsoWhilePodsAreOnTheirWay: what excuses an APIService does not stop the clock of the
-// installation.
-func TestAnInstallationTimesOutAlsoWhilePodsAreOnTheirWay(t *testing.T) {
+// TestInstallationTimesOutWhilePodsStart checks that starting Pods, which excuse an unavailable APIService, do not
+// prolong the installation.
+func TestInstallationTimesOutWhilePodsStart(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	for age, want := range map[time.Duration]string{time.Minute: "words", 5 * time.Minute: "install timeout"} {
 		in := calledIn(t, cluster)
@@ -289,8 +289,9 @@ func TestAnInstallationTimesOutAlsoWhilePodsAreOnTheirWay(t *testing.T) {
 	}
 }
 
-// TestAFailedInstallationKeepsWhoCallsTheOperatorTrustingIt while it waits for its next try.
-func TestAFailedInstallationKeepsWhoCallsTheOperatorTrustingIt(t *testing.T) {
+// TestFailedInstallationUpdatesCABundles checks that clients keep trusting the operator while a failed installation
+// waits for its next attempt.
+func TestFailedInstallationUpdatesCABundles(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	in := calledIn(t, cluster)
 	in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()

@@ -91,7 +91,7 @@ func world(steps func(c *fake.Cluster, d *fake.Driver) error, files ...string) i
 
 func asIs(*fake.Cluster, *fake.Driver) error { return nil }
 
-func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
+func TestRandomWorldsConvergeDespiteLostWrites(t *testing.T) {
 	installed := func(c *fake.Cluster, d *fake.Driver) error { return d.Settle(context.Background()) }
 	for name, w := range map[string]invariant.World{
 		"a first installation":            world(asIs, "base.yaml", "v1.yaml"),
@@ -150,9 +150,9 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 	}
 }
 
-// TestAnyChainEndsWithItsHead creates versions that replace each other in any order, with cycles and with writes that
-// get lost, and expects the head alone.
-func TestAnyChainEndsWithItsHead(t *testing.T) {
+// TestUpgradeChainEndsWithItsHead creates versions that replace each other in any order, with cycles and lost writes.
+// In the end, only the head exists.
+func TestUpgradeChainEndsWithItsHead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, d := newWorld(csv.Config{})
 		base := fromFiles("base.yaml")
@@ -238,9 +238,9 @@ func csvs(c *fake.Cluster) []*v1alpha1.ClusterServiceVersion {
 	return found
 }
 
-// TestSweepFindsWhatAnOldControllerLeft: the finalizer is taken off by hand, and the group is deleted; a sweep removes
-// what is left of both.
-func TestSweepFindsWhatAnOldControllerLeft(t *testing.T) {
+// TestSweepDeletesObjectsOfDeletedCSVAndGroup removes the finalizer by hand, and deletes the OperatorGroup. A sweep
+// deletes what both left behind.
+func TestSweepDeletesObjectsOfDeletedCSVAndGroup(t *testing.T) {
 	ctx := context.Background()
 	cluster, driver := install(t, small(t))
 	live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
@@ -272,10 +272,10 @@ func TestSweepFindsWhatAnOldControllerLeft(t *testing.T) {
 	require.Empty(t, res.Result)
 }
 
-// TestTwoWorkersWithOldCaches: two controllers work on the same versions at once, each from a cache that is behind by
-// kind. Nothing that a live version has is deleted, no installed version is replaced by an older one, and once the
-// caches are up to date everything ends as it should.
-func TestTwoWorkersWithOldCaches(t *testing.T) {
+// TestTwoControllersWithStaleCaches runs two controllers on the same versions at once. Each reads from caches that are
+// stale for some kinds. No object of a live version is deleted, and no installed version is replaced by an older one.
+// Once the caches are up to date, the desired state is reached.
+func TestTwoControllersWithStaleCaches(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
@@ -406,10 +406,10 @@ func changeGroups(t *rapid.T, cluster *fake.Cluster, step int) {
 	require.NoError(t, ignoreExisting(cluster.Create(g)))
 }
 
-// TestGroupsMayChangeAtAnyMoment swaps, doubles, breaks and takes away the OperatorGroup while versions are installed
-// and upgraded. Nothing is installed without exactly one group that fits, and with one everything runs in the end,
-// watching what the group says.
-func TestGroupsMayChangeAtAnyMoment(t *testing.T) {
+// TestOperatorGroupMayChangeAtAnyTime replaces, duplicates, breaks and deletes the OperatorGroup while versions are
+// installed and upgraded. Nothing is installed without exactly one matching group. With one, all operators run in the
+// end, and watch the namespaces of the group.
+func TestOperatorGroupMayChangeAtAnyTime(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		cluster, driver := newWorld(csv.Config{})
@@ -466,9 +466,9 @@ func TestGroupsMayChangeAtAnyMoment(t *testing.T) {
 	})
 }
 
-// TestAClockThatJumpsHarmsNothing: the controllers' clock is wrong, back and forth, through installation, upgrade and
-// deletion. Waits stay bounded, times in status never make a later step impossible, and it all ends as it should.
-func TestAClockThatJumpsHarmsNothing(t *testing.T) {
+// TestJumpingClockDoesNoHarm changes the clock of the controllers back and forth during an installation, an upgrade and
+// a deletion. Waits stay limited, recorded times never prevent a later step, and the desired state is reached.
+func TestJumpingClockDoesNoHarm(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		cluster, driver := newWorld(csv.Config{})
@@ -539,9 +539,9 @@ func TestEveryPublishedCSVReachesSucceededAndIsCleanedUp(t *testing.T) {
 	}
 }
 
-// TestPublishedCSVsSurviveADowntimeAtAnyMoment installs and deletes published operators, two at once, while the
-// controllers are down at random moments and writes get lost: each ends Succeeded, and leaves nothing behind.
-func TestPublishedCSVsSurviveADowntimeAtAnyMoment(t *testing.T) {
+// TestPublishedCSVsSurviveDowntimeAtAnyTime installs and deletes published operators, two at once, while the
+// controllers are down at random times and writes get lost. Each operator becomes Succeeded, and leaves nothing behind.
+func TestPublishedCSVsSurviveDowntimeAtAnyTime(t *testing.T) {
 	all := realCSVs(t)
 	names := slices.Sorted(maps.Keys(all))
 	ctx := context.Background()
@@ -658,10 +658,10 @@ func define(t require.TestingT, cluster *fake.Cluster, c *v1alpha1.ClusterServic
 	}
 }
 
-// TestPublishedUpgradesSurviveADowntimeAtAnyMoment: the second version of each published operator comes at any moment
-// of the first one's life, while writes get lost and controllers are down. The first one goes with all that is its own,
-// nothing that the second needs goes, and in the end neither leaves anything.
-func TestPublishedUpgradesSurviveADowntimeAtAnyMoment(t *testing.T) {
+// TestPublishedUpgradesSurviveDowntimeAtAnyTime creates the second version of each published operator at any time in
+// the life of the first one, while writes get lost and controllers are down. The first version is deleted with all its
+// own objects. No object that the second version needs is deleted, and in the end neither leaves anything behind.
+func TestPublishedUpgradesSurviveDowntimeAtAnyTime(t *testing.T) {
 	ctx := context.Background()
 	upgrades := publishedUpgrades(t)
 	require.NotEmpty(t, upgrades)

@@ -43,12 +43,12 @@ func issue(t testing.TB, seed string, lasts time.Duration, hosts ...string) cert
 	return issued[0].Certificate
 }
 
-func TestHosts(t *testing.T) {
+func TestHostsOfService(t *testing.T) {
 	want := []string{"cool-service.ns", "cool-service.ns.svc", "cool-service.ns.svc.cluster.local"}
 	require.Empty(t, cmp.Diff(want, hosts))
 }
 
-func TestInspect(t *testing.T) {
+func TestInspectFindsProblems(t *testing.T) {
 	good, other := issue(t, "a", certificate.Validity, hosts...), issue(t, "b", certificate.Validity, hosts...)
 	with := func(change func(*certificate.Certificate)) certificate.Certificate {
 		c := good
@@ -137,8 +137,9 @@ func signed(t testing.TB, key any, usage x509.ExtKeyUsage) certificate.Certifica
 	return certificate.Certificate{CAPEM: block("CERTIFICATE", der), CertPEM: block("CERTIFICATE", der), KeyPEM: block("PRIVATE KEY", private)}
 }
 
-// TestKeysFitAsInTLS: the key of a certificate is looked for, read and compared as a TLS server does.
-func TestKeysFitAsInTLS(t *testing.T) {
+// TestPrivateKeysMatchAsInTLS checks that the key of a certificate is found, parsed and compared as a TLS server does
+// it.
+func TestPrivateKeysMatchAsInTLS(t *testing.T) {
 	rsaOne, ed := rsaKey(t), ed25519Key(t)
 	byRSA, byEd, byEC := signed(t, rsaOne, x509.ExtKeyUsageServerAuth), signed(t, ed, x509.ExtKeyUsageServerAuth), issue(t, "a", certificate.Validity, hosts...)
 	exchange, err := ecdh.X25519().GenerateKey(rand.Reader)
@@ -178,7 +179,7 @@ func signedByLeaf(t testing.TB) certificate.Certificate {
 	return certificate.Certificate{CAPEM: leaf.CertPEM, CertPEM: block("CERTIFICATE", der), KeyPEM: leaf.KeyPEM}
 }
 
-func TestFromData(t *testing.T) {
+func TestFromDataReadsKeysOfSecret(t *testing.T) {
 	data := map[string][]byte{"olmCAKey": []byte("a"), "tls.crt": []byte("b"), "tls.key": []byte("c"), "other": []byte("d")}
 	want := certificate.Certificate{CAPEM: []byte("a"), CertPEM: []byte("b"), KeyPEM: []byte("c")}
 	require.Empty(t, cmp.Diff(want, certificate.FromData(data)))
@@ -186,7 +187,7 @@ func TestFromData(t *testing.T) {
 	require.Equal(t, corev1.TLSCertKey, certificate.CertKey)
 }
 
-func TestBundles(t *testing.T) {
+func TestBundleOperations(t *testing.T) {
 	a, b := issue(t, "a", certificate.Validity, hosts...).CAPEM, issue(t, "b", time.Hour, hosts...).CAPEM
 	both := certificate.ParseBundle(bytes.Join([][]byte{[]byte("garbage\n"), a, block("PRIVATE KEY", []byte("x")), b, a, block("CERTIFICATE", []byte("x"))}, nil))
 	require.Len(t, both, 2, "each once, nothing else")
@@ -202,8 +203,8 @@ func TestBundles(t *testing.T) {
 	require.Equal(t, "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", certificate.Hash([]byte("hello")))
 }
 
-// TestInspectionIsBounded: a Secret holds a mebibyte of what a tenant likes.
-func TestInspectionIsBounded(t *testing.T) {
+// TestCostOfInspectionIsLimited inspects Secrets that a tenant filled with a mebibyte of any data.
+func TestCostOfInspectionIsLimited(t *testing.T) {
 	good := issue(t, "a", certificate.Validity, hosts...)
 	for name, data := range map[string][]byte{
 		"the beginnings of blocks": bytes.Repeat([]byte("-----BEGIN CERTIFICATE-----\n"), 1<<20/28),
@@ -254,9 +255,9 @@ func FuzzBundle(f *testing.F) {
 	})
 }
 
-// TestMemoryChangesNoAnswer: whatever was asked of a Memory and of those before it, at which instants and in which
-// order, it answers as without one.
-func TestMemoryChangesNoAnswer(t *testing.T) {
+// TestMemoryDoesNotChangeResults checks that a Memory returns the results that would be returned without it, for any
+// earlier inspections at any times and in any order.
+func TestMemoryDoesNotChangeResults(t *testing.T) {
 	good, short, other := issue(t, "a", certificate.Validity, hosts...), issue(t, "a", 3*time.Hour, hosts...), issue(t, "b", time.Hour, hosts...)
 	mixed := good
 	mixed.CAPEM = append(bytes.Clone(good.CAPEM), other.CAPEM...)
@@ -286,8 +287,8 @@ func TestMemoryChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// TestMemoryHoldsNoKey: what a Memory keeps, however it is printed, is no private key.
-func TestMemoryHoldsNoKey(t *testing.T) {
+// TestMemoryContainsNoPrivateKey prints a Memory in several ways, and searches the private key.
+func TestMemoryContainsNoPrivateKey(t *testing.T) {
 	c := issue(t, "a", certificate.Validity, hosts...)
 	memory := (*certificate.Memory)(nil).Next()
 	memory.Inspect(c, hosts, start)

@@ -34,6 +34,6 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-func TestAStageIsOneResult(t *testing.T) {
+func TestStageIsWrittenInOneCall(t *testing.T) {
 	require.Len(t, reconciled(t, dependants(10)).Actions, 11, "all of a stage at once, and the status")
 }

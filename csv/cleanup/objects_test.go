@@ -21,9 +21,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOthersObjectsStayInEveryMode: one label, UID or time that differs, and an object of any sort outlives the whole
-// cleanup; without the difference only a CRD, which is never deleted, and everything after an orphaning deletion does.
-func TestOthersObjectsStayInEveryMode(t *testing.T) {
+// TestObjectsOfOtherOwnersAreKept changes one label, UID or time of an object of each kind. The object then exists
+// after the whole cleanup, in every mode. Without the change, it is deleted, unless it is a CRD or the CSV was deleted
+// with orphan propagation.
+func TestObjectsOfOtherOwnersAreKept(t *testing.T) {
 	differences := map[string]func(o olmcore.Object){
 		"none":                  func(olmcore.Object) {},
 		"another owner":         label("olm.owner", "cool.v2"),
@@ -58,8 +59,8 @@ func TestOthersObjectsStayInEveryMode(t *testing.T) {
 	}
 }
 
-// TestBindingsForCertificatesAreOursByName, in kube-system as in the cluster.
-func TestBindingsForCertificatesAreOursByName(t *testing.T) {
+// TestServingBindingsAreFoundByName checks ClusterRoleBindings, and RoleBindings in kube-system.
+func TestServingBindingsAreFoundByName(t *testing.T) {
 	labelled := func(key, value string) func(*rbacv1.RoleBinding, *cleanup.Input) {
 		return func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
 			o.Labels = ours("").Labels
@@ -118,9 +119,9 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeKeepsTheAPIServiceOfBoth: an old version that goes leaves the APIService which the new one provides too;
-// without a new one it goes.
-func TestAnUpgradeKeepsTheAPIServiceOfBoth(t *testing.T) {
+// TestUpgradeKeepsAPIServiceOfBothVersions checks that the cleanup of an old version keeps an APIService that the new
+// version provides too. Without a new version, the APIService is deleted.
+func TestUpgradeKeepsAPIServiceOfBothVersions(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *cleanup.Input, next *v1alpha1.ClusterServiceVersion)
 		stays  bool
@@ -148,9 +149,9 @@ func TestAnUpgradeKeepsTheAPIServiceOfBoth(t *testing.T) {
 	}
 }
 
-// TestWhatTheVersionBeforeLeftGoes with the next version, which was deleted before it took it over: an APIService, and
-// the bindings for its certificates.
-func TestWhatTheVersionBeforeLeftGoes(t *testing.T) {
+// TestObjectsLeftByPreviousVersionAreDeleted checks that objects of the previous version are deleted with a version
+// that was deleted before it took them over: an APIService, and the bindings for its certificates.
+func TestObjectsLeftByPreviousVersionAreDeleted(t *testing.T) {
 	of := func(o olmcore.Object, namespace, name string) olmcore.Object {
 		o.SetLabels(map[string]string{"olm.owner": name, "olm.owner.namespace": namespace, "olm.owner.kind": "ClusterServiceVersion", "olm.managed": "true"})
 		return o
@@ -199,9 +200,9 @@ func TestWhatTheVersionBeforeLeftGoes(t *testing.T) {
 	}
 }
 
-// TestTheAPIServicesOfThisVersionGo: those that OLM made carry no UID; those that were made here do, and one of the
-// next installation stays, whatever the mode.
-func TestTheAPIServicesOfThisVersionGo(t *testing.T) {
+// TestAPIServicesOfVersionAreDeleted checks APIServices that OLM created, whose labels have no UID, and those that this
+// library created. An APIService of the next installation is kept in every mode.
+func TestAPIServicesOfVersionAreDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		uid  string
 		goes bool
@@ -229,9 +230,9 @@ func TestTheAPIServicesOfThisVersionGo(t *testing.T) {
 	}
 }
 
-// TestConversionIsTakenOutUnlessClaimed: our service goes out of a CRD in every mode but the orphaning one, unless a
-// live version has a webhook for it.
-func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
+// TestConversionIsRemovedUnlessAnotherVersionNeedsIt checks that the Service of the operator is removed from a CRD in
+// every mode except Orphan, unless a live version has a webhook for the CRD.
+func TestConversionIsRemovedUnlessAnotherVersionNeedsIt(t *testing.T) {
 	reset := []string{"update CustomResourceDefinition cools.example.com"}
 	claim := func(v *v1alpha1.ClusterServiceVersion) {
 		v.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"cools.example.com"}}}
@@ -301,7 +302,7 @@ func convertedBy(in *cleanup.Input, version string) {
 	in.CustomResourceDefinitions.Items[0].Annotations = map[string]string{"olmcore/converted-by": version}
 }
 
-func TestConversionThatWasTakenOutIsNotMarked(t *testing.T) {
+func TestRemovedConversionLosesItsAnnotation(t *testing.T) {
 	in := leaving()
 	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
 	in.CustomResourceDefinitions.Items[0].Spec.Conversion = ourConversion()
@@ -311,9 +312,9 @@ func TestConversionThatWasTakenOutIsNotMarked(t *testing.T) {
 	require.Empty(t, actions[i].(olmcore.Update).After.GetAnnotations())
 }
 
-// TestAdmissionConfigurationsGoWithTheirVersion: those that OLM made carry no UID; those of the next version, of
-// another installation and of another namespace stay.
-func TestAdmissionConfigurationsGoWithTheirVersion(t *testing.T) {
+// TestWebhookConfigurationsAreDeletedWithTheirVersion checks configurations that OLM created, whose labels have no UID.
+// Those of the next version, of another installation and of another namespace are kept.
+func TestWebhookConfigurationsAreDeletedWithTheirVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		key, value string
 		goes       bool
@@ -342,8 +343,8 @@ func TestAdmissionConfigurationsGoWithTheirVersion(t *testing.T) {
 	}
 }
 
-// TestConversionsThatLackPartsStay: whatever an API server can leave out is taken for missing.
-func TestConversionsThatLackPartsStay(t *testing.T) {
+// TestIncompleteConversionsAreKept checks conversions without each part that an API server can omit.
+func TestIncompleteConversionsAreKept(t *testing.T) {
 	conversions := map[string]*apiextensionsv1.CustomResourceConversion{
 		"no conversion": nil, "no webhook": {Strategy: apiextensionsv1.WebhookConverter},
 		"no client": {Webhook: &apiextensionsv1.WebhookConversion{}}, "no service": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}}},

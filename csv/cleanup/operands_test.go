@@ -29,8 +29,8 @@ func subscription(name, installed string) *v1alpha1.Subscription {
 	return &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: installed}}
 }
 
-// TestWhyOperandsStayIsSaid, and what is waited for.
-func TestWhyOperandsStayIsSaid(t *testing.T) {
+// TestKeptOperandsAreReported checks the reasons why operands are kept, and what the cleanup waits for.
+func TestKeptOperandsAreReported(t *testing.T) {
 	for says, change := range map[string]func(in *cleanup.Input){
 		"left behind: operands stay: annotation olm.targetNamespaces is absent": func(in *cleanup.Input) { in.ClusterServiceVersion.Annotations = nil },
 		"nothing is left to clean up": func(in *cleanup.Input) {
@@ -58,9 +58,9 @@ func TestWhyOperandsStayIsSaid(t *testing.T) {
 	}
 }
 
-// TestAnAnswerOfTheAPIServerHidesNoCharacters checks that the characters of an error text that people do not see are
-// escaped in the status, because a tenant may run the webhook that answers.
-func TestAnAnswerOfTheAPIServerHidesNoCharacters(t *testing.T) {
+// TestInvisibleCharactersInErrorsAreEscaped checks that invisible characters of an error are escaped in the status. A
+// tenant may run the webhook that returned the error.
+func TestInvisibleCharactersInErrorsAreEscaped(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
 	in := leaving()
 	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Minute)
@@ -74,7 +74,7 @@ func TestAnAnswerOfTheAPIServerHidesNoCharacters(t *testing.T) {
 	require.Contains(t, status.Status.Message, `(refused: no\u202etext)`)
 }
 
-func TestOperands(t *testing.T) {
+func TestOperandDeletion(t *testing.T) {
 	answer := func(in *cleanup.Input, items ...olmcore.Object) {
 		in.Deletion.Operands = map[schema.GroupKind]olmcore.Observed[olmcore.Object]{{Group: "example.com", Kind: "Cool"}: olmcore.Found(items...)}
 	}
@@ -179,8 +179,9 @@ func TestOperands(t *testing.T) {
 	require.Empty(t, out.Actions)
 }
 
-// TestOperandsGoOnlyWhenAsked: enabled, in a true uninstallation, and no other live version has the CRD.
-func TestOperandsGoOnlyWhenAsked(t *testing.T) {
+// TestOperandsAreDeletedOnlyIfEnabled checks that spec.cleanup must be enabled, that the operator must be uninstalled
+// and not replaced, and that no other live version may use the CRD.
+func TestOperandsAreDeletedOnlyIfEnabled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		out := reconciled(t, in)
@@ -203,8 +204,8 @@ func TestOperandsGoOnlyWhenAsked(t *testing.T) {
 	})
 }
 
-// TestASupersededVersionLeavesItsOperands, whatever spec.cleanup says.
-func TestASupersededVersionLeavesItsOperands(t *testing.T) {
+// TestSupersededVersionKeepsItsOperands checks that operands are kept, whatever spec.cleanup contains.
+func TestSupersededVersionKeepsItsOperands(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
@@ -233,8 +234,9 @@ func TestASupersededVersionLeavesItsOperands(t *testing.T) {
 	})
 }
 
-// TestOperandsAreReadInTheVersionThatIsStored, when it is served; else in the first that is.
-func TestOperandsAreReadInTheVersionThatIsStored(t *testing.T) {
+// TestOperandsAreReadInStorageVersion checks that the first served version is used if the storage version is not
+// served.
+func TestOperandsAreReadInStorageVersion(t *testing.T) {
 	v := func(name string, served, storage bool) apiextensionsv1.CustomResourceDefinitionVersion {
 		return apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: served, Storage: storage}
 	}
@@ -265,8 +267,9 @@ func (r forbidding) List(ctx context.Context, kind schema.GroupVersionKind, name
 	return r.Reader.List(ctx, kind, namespace, selector)
 }
 
-// A controller that may not list operands says so, and what helps: an error of a read is in its log alone.
-func TestOperandsThatMayNotBeListedAreNamed(t *testing.T) {
+// TestForbiddenOperandKindsAreReported checks that a cleanup that may not list operands reports this and what helps.
+// The error of the read itself is only in the log of the controller.
+func TestForbiddenOperandKindsAreReported(t *testing.T) {
 	in := leaving()
 	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
 	cluster, err := olmcore.NewSnapshot([]olmcore.Object{in.ClusterServiceVersion, in.Namespaces.Items[0]})

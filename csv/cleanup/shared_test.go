@@ -57,10 +57,10 @@ func (w sharedWorld) recordedInPlan() sharedWorld {
 	return w
 }
 
-// TestWhoTakesOverASharedObject checks which evidence keeps an object: what a step recorded on it, for the incarnation
-// that it was recorded for, and applied steps of plans that run as the controller. What a tenant writes in a namespace
-// whose plans run as an account keeps nothing.
-func TestWhoTakesOverASharedObject(t *testing.T) {
+// TestSharedObjectIsHandedOver checks the records that keep an object. A step recorded a co-owner on it, with the UID
+// of the co-owner. Or an InstallPlan that runs as the controller applied a step for another CSV. Tenants whose
+// InstallPlans run as a ServiceAccount can keep no object.
+func TestSharedObjectIsHandedOver(t *testing.T) {
 	byPlan := func(change func(w sharedWorld)) func(sharedWorld) {
 		return func(w sharedWorld) { w.recordedInPlan(); change(w) }
 	}
@@ -127,8 +127,9 @@ func TestWhoTakesOverASharedObject(t *testing.T) {
 	}
 }
 
-// TestNothingIsDeletedBeforeItIsKnownWhoNeedsIt checks that a list that was not read holds the cleanup.
-func TestNothingIsDeletedBeforeItIsKnownWhoNeedsIt(t *testing.T) {
+// TestCleanupWaitsForListsOfSharers checks that a cleanup waits if a list was not read that shows which other CSVs need
+// an object.
+func TestCleanupWaitsForListsOfSharers(t *testing.T) {
 	for name, change := range map[string]func(d *cleanup.Deletion){
 		"Sharers":      func(d *cleanup.Deletion) { d.Sharers = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} },
 		"InstallPlans": func(d *cleanup.Deletion) { d.InstallPlans.Complete = false },
@@ -149,9 +150,10 @@ func TestNothingIsDeletedBeforeItIsKnownWhoNeedsIt(t *testing.T) {
 	}
 }
 
-// TestACoOwnerTakesWhatNoOwnerCleanedUp checks when the cleanup of a version deletes an object that its owner labels
-// name another one for: only if that one is gone, no plan is about to create it, and the object records this version.
-func TestACoOwnerTakesWhatNoOwnerCleanedUp(t *testing.T) {
+// TestCoOwnerDeletesObjectsOfMissingOwner checks when a cleanup deletes an object whose owner labels name another
+// version. That version must not exist, no InstallPlan may be about to create it, and the object must record this
+// version as a co-owner.
+func TestCoOwnerDeletesObjectsOfMissingOwner(t *testing.T) {
 	owner := func(name string) olmcore.Owner {
 		return olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "other", Name: name}
 	}
@@ -221,9 +223,9 @@ func (r strictPaths) Get(ctx context.Context, gvk schema.GroupVersionKind, names
 	return r.Reader.Get(ctx, gvk, namespace, name)
 }
 
-// TestAForgedPlanHoldsUpNoCleanup checks that an InstallPlan of another namespace does not keep a version from being
-// uninstalled, whatever name of a ClusterServiceVersion its status says.
-func TestAForgedPlanHoldsUpNoCleanup(t *testing.T) {
+// TestForgedInstallPlanDoesNotBlockCleanup checks that an InstallPlan of another namespace does not keep a version from
+// being uninstalled, whatever ClusterServiceVersion its status names.
+func TestForgedInstallPlanDoesNotBlockCleanup(t *testing.T) {
 	for _, name := range []string{"a/b", "..", "../../../../api/v1/namespaces/kube-system", "%2e", strings.Repeat("a", 10000)} {
 		w := newSharedWorld().recordedInPlan()
 		w.plan.Status.Plan[1].Resolving = name

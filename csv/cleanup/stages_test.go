@@ -24,7 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func TestStages(t *testing.T) {
+func TestObjectsAreDeletedInStages(t *testing.T) {
 	role, binding := &rbacv1.ClusterRole{ObjectMeta: ours("role")}, &rbacv1.ClusterRoleBinding{ObjectMeta: ours("binding")}
 	class := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}}
 	class.SetName("class")
@@ -110,9 +110,9 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestACleanupTakesEightCallsAtMost: a stage for each of them, when each object is gone at the next call; one when
-// there is nothing.
-func TestACleanupTakesEightCallsAtMost(t *testing.T) {
+// TestCleanupTakesAtMostEightCalls checks that a cleanup needs one call for each stage if each object is deleted before
+// the next call. If there is nothing to clean up, it needs one call.
+func TestCleanupTakesAtMostEightCalls(t *testing.T) {
 	in := leaving()
 	calls := func(in cleanup.Input) (stages []cleanup.Stage) {
 		for len(stages) < 20 {
@@ -208,9 +208,9 @@ func letGo(in *cleanup.Input) bool {
 		terminatingNamespace(in) && in.Now.Sub(c.DeletionTimestamp.Time) >= 30*time.Second
 }
 
-// TestReleasedOnlyWhenNothingHolds: all lists were read, and whatever is ours is gone, was skipped by the rules, or had
-// its time.
-func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
+// TestFinalizerIsRemovedOnlyWhenNothingIsPending checks that all lists were read by then, and that all objects of the
+// CSV were deleted, skipped on purpose, or given up after their time.
+func TestFinalizerIsRemovedOnlyWhenNothingIsPending(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		out := reconciled(t, in)
@@ -232,8 +232,9 @@ func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
 	})
 }
 
-// TestAStageWaitsForTheOneBefore: nothing of an earlier stage holds, though what was given up there is tried again.
-func TestAStageWaitsForTheOneBefore(t *testing.T) {
+// TestStageWaitsForPreviousStage checks that no object of an earlier stage is pending. Objects that were given up are
+// tried again.
+func TestStageWaitsForPreviousStage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		out := reconciled(t, in)
@@ -264,8 +265,9 @@ func TestAStageWaitsForTheOneBefore(t *testing.T) {
 	})
 }
 
-// TestTheLongestNameIsNotTooLong: 63 characters fit a label, 64 do not.
-func TestTheLongestNameIsNotTooLong(t *testing.T) {
+// TestNamesOf63CharactersAreValidLabels checks that a name of 63 characters is a valid label value, and one of 64 is
+// not.
+func TestNamesOf63CharactersAreValidLabels(t *testing.T) {
 	for length, said := range map[int]bool{63: false, 64: true} {
 		in := leaving()
 		in.ClusterServiceVersion.Name = strings.Repeat("a", length)
@@ -275,9 +277,9 @@ func TestTheLongestNameIsNotTooLong(t *testing.T) {
 	}
 }
 
-// TestARowIsAllThatAStageNeeds: one more row is written in portions, reported, given up after its time, and holds what
-// comes after it.
-func TestARowIsAllThatAStageNeeds(t *testing.T) {
+// TestOneRowAddsAStage adds a row. Its objects are written in batches, reported, given up after their time, and keep
+// later stages waiting.
+func TestOneRowAddsAStage(t *testing.T) {
 	const quotas = cleanup.Stage("Quotas")
 	withQuotas := cleanup.WithStage(quotas, "Quota", 3*time.Minute)
 	quota := func(name string) *metav1.PartialObjectMetadata {
@@ -307,7 +309,7 @@ func TestARowIsAllThatAStageNeeds(t *testing.T) {
 	require.Equal(t, []string{"Quota a", "Quota b", "Deployment ns/cool"}, deletions(out))
 }
 
-// TestEveryStageIsDocumented in the package comment, in order.
+// TestEveryStageIsDocumented checks that the package comment contains all stages in order.
 func TestEveryStageIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
@@ -318,7 +320,7 @@ func TestEveryStageIsDocumented(t *testing.T) {
 	require.Equal(t, append(cleanup.Stages(), cleanup.StageRelease), documented)
 }
 
-func TestWhatAFailedDeleteMeans(t *testing.T) {
+func TestFailedDeletionsByErrorClass(t *testing.T) {
 	for name, c := range map[string]struct {
 		class   olmcore.ErrorClass
 		count   int
@@ -354,10 +356,10 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 	}
 }
 
-// TestCleanupKeepsAPublishedMessageUntilItHasTried checks that a manager that has not yet tried a write keeps the
-// message of another manager that tried it. Without results, or with those from before the deletion, it knows less than
-// that message says.
-func TestCleanupKeepsAPublishedMessageUntilItHasTried(t *testing.T) {
+// TestCleanupKeepsPublishedMessageUntilItsFirstAttempt checks that a manager that has not attempted a write yet keeps
+// the message of another manager that has. It knows less than that message if it has no results, or only results from
+// before the deletion.
+func TestCleanupKeepsPublishedMessageUntilItsFirstAttempt(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
 	role.CreationTimestamp = *ago(2 * time.Hour)
 	forbidden := func(at *metav1.Time, why string) olmcore.LastResults {
@@ -415,8 +417,8 @@ func TestCleanupOfASupersededVersionWritesItsStatusOnce(t *testing.T) {
 	}
 }
 
-// TestWhatWillNotPassByItselfIsSaid when its next try is due.
-func TestWhatWillNotPassByItselfIsSaid(t *testing.T) {
+// TestBlockedCleanupIsReported checks that an object that needs a user is reported when its next attempt is due.
+func TestBlockedCleanupIsReported(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
 	for class, says := range map[olmcore.ErrorClass]bool{olmcore.Forbidden: true, olmcore.Webhook: true, olmcore.Transient: false, olmcore.Conflict: false} {
 		in := leaving()
@@ -427,9 +429,9 @@ func TestWhatWillNotPassByItselfIsSaid(t *testing.T) {
 	}
 }
 
-// TestOneFailureStopsNothingElse: the outcomes of some deletions change nothing about those of the others of their
-// stage.
-func TestOneFailureStopsNothingElse(t *testing.T) {
+// TestFailedDeletionDoesNotBlockOthers checks that the results of some deletions do not change the other deletions of
+// their stage.
+func TestFailedDeletionDoesNotBlockOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := interruptible(t)
 		want := reconciled(t, in)
@@ -454,9 +456,9 @@ func without(list []string, leave map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return leave[s] })
 }
 
-// TestAnyInterruptionEndsTheSame: whatever prefix of each result runs, and whatever another deletes meanwhile, the same
-// is left in the end.
-func TestAnyInterruptionEndsTheSame(t *testing.T) {
+// TestInterruptedCleanupEndsTheSame runs only a part of each result, and lets other clients delete objects in the
+// meantime. In the end, the same objects exist.
+func TestInterruptedCleanupEndsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := interruptible(t)
 		want := left(finish(t, in))
@@ -497,9 +499,9 @@ func interruptible(t *rapid.T) cleanup.Input {
 	return in
 }
 
-// TestReleasedWhateverFails: every deletion fails, most lists cannot be read, and the user, the caller, or the
-// namespace wants the CSV to go.
-func TestReleasedWhateverFails(t *testing.T) {
+// TestFinalizerIsRemovedDespiteFailures checks that the CSV is released although every deletion fails and most lists
+// cannot be read, if the user, the configuration or the deletion of the namespace demands it.
+func TestFinalizerIsRemovedDespiteFailures(t *testing.T) {
 	for name, enter := range map[string]func(in *cleanup.Input){
 		"abandoned": func(in *cleanup.Input) {
 			in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon
@@ -528,8 +530,9 @@ func TestReleasedWhateverFails(t *testing.T) {
 	}
 }
 
-// TestADeletionInTheFuture: a clock that went back makes no wait longer, and no object too old.
-func TestADeletionInTheFuture(t *testing.T) {
+// TestDeletionTimestampInTheFuture checks that a clock that is set back does not prolong a wait, and does not make an
+// object too old.
+func TestDeletionTimestampInTheFuture(t *testing.T) {
 	in := leaving()
 	in.ClusterServiceVersion.DeletionTimestamp = ago(-time.Hour)
 	in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
@@ -538,9 +541,9 @@ func TestADeletionInTheFuture(t *testing.T) {
 	require.Equal(t, 5*time.Second, out.RequeueAfter)
 }
 
-// TestPendingNeverGrowsThroughOurOwnActions: what a stage waits for gets less, and the status lists it sorted, each
-// object once.
-func TestPendingNeverGrowsThroughOurOwnActions(t *testing.T) {
+// TestPendingObjectsNeverIncrease checks that a stage waits for fewer and fewer objects if only the cleanup writes. The
+// status lists them sorted, each once.
+func TestPendingObjectsNeverIncrease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		out := reconciled(t, in)

@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/internal/csvtest"
 )
 
-func TestProblem(t *testing.T) {
+func TestProblemsOfDescriptions(t *testing.T) {
 	description := func(change func(d *v1alpha1.APIServiceDescription)) []v1alpha1.APIServiceDescription {
 		d := v1alpha1.APIServiceDescription{Name: "ices", Group: "ice.example.com", Version: "v1", Kind: "Ice", DeploymentName: "cool"}
 		change(&d)
@@ -122,9 +122,9 @@ func replaces(name string) func(*apiservice.Source) {
 	return func(s *apiservice.Source) { s.CSV.Spec.Replaces = name }
 }
 
-// TestAnAPIServiceOfAnotherIsNotTouched: what is a conflict is neither installed, nor changed for a certificate, nor
-// mended; everything else may be taken over.
-func TestAnAPIServiceOfAnotherIsNotTouched(t *testing.T) {
+// TestAPIServiceOfAnotherOwnerIsNotChanged checks that an APIService with a conflict is not installed, repaired or
+// updated for a certificate. All others may be taken over.
+func TestAPIServiceOfAnotherOwnerIsNotChanged(t *testing.T) {
 	for name, c := range conflicts {
 		t.Run(name, func(t *testing.T) {
 			s := changed(c.change)
@@ -146,8 +146,8 @@ func TestAnAPIServiceOfAnotherIsNotTouched(t *testing.T) {
 	}
 }
 
-// TestABuiltInAPIIsNotTakenOver: a version may claim v1.apps, but the API server's own APIService stays what it is.
-func TestABuiltInAPIIsNotTakenOver(t *testing.T) {
+// TestBuiltInAPIIsNotTakenOver checks a version that claims v1.apps. The APIService of the API server does not change.
+func TestBuiltInAPIIsNotTakenOver(t *testing.T) {
 	s := installed()
 	for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 		s.CSV.Spec.APIServiceDefinitions.Owned[i].Group = "apps"
@@ -162,7 +162,7 @@ func TestABuiltInAPIIsNotTakenOver(t *testing.T) {
 	require.Empty(t, apiservice.Clients(s.CSV, s.APIServices))
 }
 
-func TestRequiredAPIServicesAreLeftToTheirOwners(t *testing.T) {
+func TestRequiredAPIServicesAreNotChanged(t *testing.T) {
 	s := installed()
 	s.CSV.Spec.APIServiceDefinitions.Required, s.CSV.Spec.APIServiceDefinitions.Owned = s.CSV.Spec.APIServiceDefinitions.Owned, nil
 	s.APIServices[0].Labels = ownerLabels("other", "ice.v1")
@@ -173,7 +173,7 @@ func TestRequiredAPIServicesAreLeftToTheirOwners(t *testing.T) {
 	require.Equal(t, apiservice.Available, s.Health())
 }
 
-func TestClients(t *testing.T) {
+func TestAPIServicesThatAreClients(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*apiservice.Source)
 		want   []backend.Client

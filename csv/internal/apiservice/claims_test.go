@@ -90,7 +90,7 @@ func automanaged(value string) map[string]string {
 	return map[string]string{"kube-aggregator.kubernetes.io/automanaged": value}
 }
 
-func TestWhoMayServeAnAPIGroup(t *testing.T) {
+func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 	const (
 		created = "APIService v1.ice.example.com is not created: "
 		run     = " To allow it, a cluster administrator can run: kubectl annotate --overwrite "
@@ -199,8 +199,8 @@ func TestWhoMayServeAnAPIGroup(t *testing.T) {
 	}
 }
 
-// TestAHeldAPIServiceIsNeverRefused checks that an existing APIService of the CSV stays, in a reserved group too.
-func TestAHeldAPIServiceIsNeverRefused(t *testing.T) {
+// TestExistingAPIServiceIsNeverRefused checks that an existing APIService of the CSV is kept, even in a reserved group.
+func TestExistingAPIServiceIsNeverRefused(t *testing.T) {
 	s := changed(defined("cubes"), sibling("v3", nil))
 	require.Empty(t, apiservice.Refusal(s))
 	require.False(t, apiservice.NeedsClaims(s))
@@ -217,9 +217,9 @@ func TestAHeldAPIServiceIsNeverRefused(t *testing.T) {
 	require.Empty(t, apiservice.Shared(s))
 }
 
-// TestNoSpellingOfAGroupPassesAsAnother checks that another spelling of a group does not hide its owner. The API server
-// treats it as another name, or refuses it.
-func TestNoSpellingOfAGroupPassesAsAnother(t *testing.T) {
+// TestSpellingOfGroupDoesNotHideItsOwner checks other spellings of a group. The API server treats them as other names,
+// or rejects them.
+func TestSpellingOfGroupDoesNotHideItsOwner(t *testing.T) {
 	for _, group := range []string{
 		"ICE.example.com", "ice.example.com.", ".ice.example.com", "ice..example.com", " ice.example.com", "ice.example.com/v1",
 		"", "Apps", "operators.coreos.com.", "\u0456ce.example.com",
@@ -251,9 +251,9 @@ func obey(t require.TestingT, s *apiservice.Source, refusal string) {
 	}
 }
 
-// TestTheCommandOfARefusalAllowsTheAPIService checks that the command of a refusal allows the APIService, for any
-// objects of the group in any order. Namespaces that were allowed before stay allowed.
-func TestTheCommandOfARefusalAllowsTheAPIService(t *testing.T) {
+// TestCommandInMessageAllowsAPIService checks this for any objects of the group in any order. Namespaces that were
+// allowed before stay allowed.
+func TestCommandInMessageAllowsAPIService(t *testing.T) {
 	versions := []string{"ns/cool.v1", "ns/cool.v2", "ns/x", "other/cool.v2"}
 	plurals := []string{"cubes", "tubes", "ices"}
 	rapid.Check(t, func(t *rapid.T) {

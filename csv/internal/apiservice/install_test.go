@@ -38,7 +38,7 @@ func account(s *apiservice.Source) {
 	s.Account = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "installer"}
 }
 
-func TestInstallCreates(t *testing.T) {
+func TestInstallCreatesAPIService(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*apiservice.Source)
 		want   func(*apiregistrationv1.APIService)
@@ -75,7 +75,7 @@ func TestInstallCreates(t *testing.T) {
 	}
 }
 
-func TestInstallUpdates(t *testing.T) {
+func TestInstallUpdatesAPIService(t *testing.T) {
 	uid := func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }
 	for name, c := range map[string]struct {
 		change func(*apiservice.Source)
@@ -108,8 +108,9 @@ func TestInstallUpdates(t *testing.T) {
 	}
 }
 
-// TestAdoptingWritesNothing: what OLM made is left as it is, priorities, annotations and missing labels included.
-func TestAdoptingWritesNothing(t *testing.T) {
+// TestAdoptionOfAPIServiceWritesNothing checks that an APIService that OLM created is not changed. Its priorities,
+// annotations and missing labels stay.
+func TestAdoptionOfAPIServiceWritesNothing(t *testing.T) {
 	for name, change := range map[string]func(*apiservice.Source){
 		"as OLM made it": func(*apiservice.Source) {},
 		"as made here":   live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }),
@@ -135,7 +136,7 @@ func TestAdoptingWritesNothing(t *testing.T) {
 	}
 }
 
-func TestInstallWaits(t *testing.T) {
+func TestInstallWaitsUntilAPIServiceCanBeCreated(t *testing.T) {
 	for name, change := range map[string]func(*apiservice.Source){
 		"for a certificate":        changes(absent, func(s *apiservice.Source) { s.Backends = trusting{} }),
 		"for any certificate":      changes(absent, func(s *apiservice.Source) { s.Backends = nil }),
@@ -153,9 +154,9 @@ func TestInstallWaits(t *testing.T) {
 	}
 }
 
-// TestACertificateFollowsAnother: at first both authorities are trusted, then the new one alone; in between everything
-// is as it should be.
-func TestACertificateFollowsAnother(t *testing.T) {
+// TestAPIServiceTrustsBothAuthoritiesDuringRotation checks that both authorities are trusted first, and then only the
+// new one. Nothing is reported as wrong in the meantime.
+func TestAPIServiceTrustsBothAuthoritiesDuringRotation(t *testing.T) {
 	both := join(oldCA, newCA)
 	s := changed(live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = oldCA }), account, func(s *apiservice.Source) { s.Backends = trusting{"cool": both} })
 	rotates := func(to []byte) []olmcore.Action {
@@ -179,7 +180,7 @@ func TestACertificateFollowsAnother(t *testing.T) {
 	require.Equal(t, apiservice.Available, s.Health(), "an authority too many is no fault")
 }
 
-func TestTrustChangesTheBundleAlone(t *testing.T) {
+func TestTrustChangesOnlyTheCABundle(t *testing.T) {
 	rotating := func(change func(*apiregistrationv1.APIService)) apiservice.Source {
 		return changed(live(change), func(s *apiservice.Source) { s.Backends = trusting{"cool": otherCA} })
 	}
@@ -199,8 +200,8 @@ func TestTrustChangesTheBundleAlone(t *testing.T) {
 	}
 }
 
-// TestWhatTheSpecHasNoMoreGoes: an APIService of this very version that it does not describe, and no other.
-func TestWhatTheSpecHasNoMoreGoes(t *testing.T) {
+// TestAPIServiceRemovedFromSpecIsDeleted checks that only an APIService with the UID of this CSV is deleted.
+func TestAPIServiceRemovedFromSpecIsDeleted(t *testing.T) {
 	dropped := func(change func(*apiregistrationv1.APIService)) func(*apiservice.Source) {
 		return func(s *apiservice.Source) {
 			a := liveAPI()
@@ -237,8 +238,8 @@ func TestWhatTheSpecHasNoMoreGoes(t *testing.T) {
 	}
 }
 
-// TestAnotherDeploymentTakesOver: the new backend's authority replaces the old one's in the same write as the Service.
-func TestAnotherDeploymentTakesOver(t *testing.T) {
+// TestChangedDeploymentReplacesTheAuthority checks that one write changes the Service and the authority.
+func TestChangedDeploymentReplacesTheAuthority(t *testing.T) {
 	s := changed(ownedBy("ns", "cool.v1"), func(s *apiservice.Source) {
 		s.Backends = trusting{"cool": newCA}
 		s.APIServices[0].Spec.Service.Name, s.APIServices[0].Spec.CABundle = "before-service", oldCA
@@ -262,7 +263,7 @@ func legacyObjects(s *apiservice.Source) {
 	s.Objects.ClusterRoleBindings.Items = append(s.Objects.ClusterRoleBindings.Items, &rbacv1.ClusterRoleBinding{ObjectMeta: named("", apiName+"-system:auth-delegator", ours)})
 }
 
-func TestWhatVeryOldVersionsMadeGoes(t *testing.T) {
+func TestLegacyObjectsAreDeleted(t *testing.T) {
 	s := changed(legacyObjects, account)
 	actions := s.Install()
 	require.Equal(t, []string{
@@ -298,8 +299,8 @@ func TestWhatVeryOldVersionsMadeGoes(t *testing.T) {
 	}
 }
 
-// TestANewNameIsNotALegacyOne: the Service of a Deployment of today is not taken for one of old.
-func TestANewNameIsNotALegacyOne(t *testing.T) {
+// TestServiceInUseIsNotALegacyObject checks a Service of a present Deployment that has the name of a legacy Service.
+func TestServiceInUseIsNotALegacyObject(t *testing.T) {
 	s := changed(func(s *apiservice.Source) {
 		for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 			s.CSV.Spec.APIServiceDefinitions.Owned[i].Group, s.CSV.Spec.APIServiceDefinitions.Owned[i].DeploymentName = "cool-service", "v1-cool"

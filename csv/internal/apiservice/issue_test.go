@@ -42,8 +42,9 @@ func second(s *apiservice.Source) {
 	s.APIServices = append(s.APIServices, a)
 }
 
-// TestIssue has each check, in the order in which they are made: with all later ones failing, too, the first is named.
-func TestIssue(t *testing.T) {
+// TestIssueReportsTheFirstFailedCheck contains each check, in the order in which they are made. All later checks fail
+// too.
+func TestIssueReportsTheFirstFailedCheck(t *testing.T) {
 	steps := []struct {
 		name  string
 		spoil func(*apiservice.Source)
@@ -79,7 +80,7 @@ func TestIssue(t *testing.T) {
 	}
 }
 
-func TestIssueInDetail(t *testing.T) {
+func TestIssuesOfReferenceCertificateAndRights(t *testing.T) {
 	both := join(oldCA, newCA)
 	for name, c := range map[string]struct {
 		change func(*apiservice.Source)
@@ -143,8 +144,8 @@ func TestIssueInDetail(t *testing.T) {
 	}
 }
 
-// TestIssueStopsAtAnotherOnesAPIService: installing again would not mend that.
-func TestIssueStopsAtAnotherOnesAPIService(t *testing.T) {
+// TestIssueStopsAtUnadoptableAPIService checks an APIService that another installation would not repair.
+func TestIssueStopsAtUnadoptableAPIService(t *testing.T) {
 	s := changed(second, ownedBy("other", "cool.v2"), func(s *apiservice.Source) { s.APIServices[1].Spec.CABundle = nil })
 	problem, mendable := s.Issue()
 	require.Equal(t, "v1.ice.example.com is unadoptable", problem)
@@ -158,8 +159,8 @@ func TestIssueStopsAtAnotherOnesAPIService(t *testing.T) {
 	require.False(t, mendable)
 }
 
-// TestNothingIsConcludedFromWhatWasNotRead: a list that is not complete lacks nothing.
-func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
+// TestIncompleteListsCauseNoIssue checks that objects are not missing if their list is incomplete.
+func TestIncompleteListsCauseNoIssue(t *testing.T) {
 	for name, unread := range map[string]func(*serving.Objects){
 		"Services":            func(o *serving.Objects) { o.Services = olmcore.Observed[*corev1.Service]{} },
 		"Secrets":             func(o *serving.Objects) { o.Secrets = olmcore.Observed[*corev1.Secret]{} },

@@ -158,7 +158,7 @@ func property(t *rapid.T) {
 	}
 }
 
-func TestDecisionsKeepTheLaws(t *testing.T) { rapid.Check(t, property) }
+func TestLawsHoldForRandomInputs(t *testing.T) { rapid.Check(t, property) }
 
 func FuzzDecisions(f *testing.F) { f.Fuzz(rapid.MakeFuzz(property)) }
 
@@ -178,7 +178,7 @@ func arbitrary(t *rapid.T) {
 	require.NoError(t, invariant.Pure(decided, in))
 }
 
-func TestAnyObjectsAreJudged(t *testing.T) { rapid.Check(t, arbitrary) }
+func TestLawsHoldForArbitraryObjects(t *testing.T) { rapid.Check(t, arbitrary) }
 
 func FuzzObjects(f *testing.F) { f.Fuzz(rapid.MakeFuzz(arbitrary)) }
 

@@ -131,7 +131,7 @@ func said(actions []olmcore.Action) (messages []string) {
 	return messages
 }
 
-func TestStepsOfARotation(t *testing.T) {
+func TestStepsOfRotation(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	expired := made(t, "expired", now.Add(-certificate.Validity-time.Hour))
 	const follows = "update Secret: all clients trust the next certificate of deployment cool"
@@ -273,8 +273,9 @@ func TestBundlesOfClients(t *testing.T) {
 	}
 }
 
-// TestADeletedSecretIsMadeAnew: what clients trust is what Pods may serve with; where that is lost, new clients wait.
-func TestADeletedSecretIsMadeAnew(t *testing.T) {
+// TestDeletedSecretIsCreatedAgain checks that Pods may serve with the certificates that clients trust. If those are
+// unknown, new clients wait.
+func TestDeletedSecretIsCreatedAgain(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	live := running(old.CAPEM, 2)
 	create := func(clients ...backend.Client) *corev1.Secret {
@@ -299,7 +300,7 @@ func TestADeletedSecretIsMadeAnew(t *testing.T) {
 	require.Contains(t, create().Annotations, "olmcore/unknown-authority", "Pods serve also where their annotation was lost")
 }
 
-func TestIssuedCertificatesAreLookedAt(t *testing.T) {
+func TestIssuedCertificatesAreInspected(t *testing.T) {
 	s := sourceOf(nil, nil)
 	s.Issued = []certificate.Issued{{Deployment: deployment, Certificate: made(t, "expired", now.Add(-certificate.Validity-time.Hour))}}
 	plan := backend.Of(s)
@@ -307,7 +308,7 @@ func TestIssuedCertificatesAreLookedAt(t *testing.T) {
 	require.Empty(t, plan.Install)
 }
 
-func TestRequests(t *testing.T) {
+func TestRequestedCertificate(t *testing.T) {
 	want := []certificate.Request{{
 		Deployment: deployment, Namespace: namespace, Service: service,
 		Hosts:     []string{"cool-service.ns", "cool-service.ns.svc", "cool-service.ns.svc.cluster.local"},
@@ -322,9 +323,9 @@ func TestRequests(t *testing.T) {
 	require.Equal(t, now.Add(729*24*time.Hour), plan.RenewAt.UTC())
 }
 
-// TestACertificateIsAskedForJustWhenItMustBeReplaced, whatever the Secret holds and whatever the status says; and not
-// again once it was issued.
-func TestACertificateIsAskedForJustWhenItMustBeReplaced(t *testing.T) {
+// TestCertificateIsRequestedOnlyIfItMustBeReplaced checks this for any content of the Secret and of the status. The
+// request is not repeated after the certificate was issued.
+func TestCertificateIsRequestedOnlyIfItMustBeReplaced(t *testing.T) {
 	hosts := certificate.Hosts(service, namespace)
 	spoils := map[string]func(c *certificate.Certificate){
 		"nothing":           func(*certificate.Certificate) {},
@@ -364,8 +365,9 @@ func TestACertificateIsAskedForJustWhenItMustBeReplaced(t *testing.T) {
 	})
 }
 
-// TestMount: the hash of the spec is OLM's, so that adopting a running cluster rolls nothing.
-func TestMount(t *testing.T) {
+// TestMountedCertificateKeepsHashOfOLM checks that the hash of the spec equals that of OLM, so that adopting a running
+// cluster rolls out nothing.
+func TestMountedCertificateKeepsHashOfOLM(t *testing.T) {
 	ca := madeOnce("old").CAPEM
 	plan := backend.Of(sourceOf(secretOf("cool.v1", madeOnce("old"), none), nil))
 	container := func(mounts ...corev1.VolumeMount) corev1.Container {
@@ -417,10 +419,10 @@ func TestMount(t *testing.T) {
 	require.Equal(t, "441iHG4r5TsDiYfSVLpo4wBhduJqbOBYUlKjbm", hash)
 }
 
-// TestPodsServeWithATrustedCertificateOnly checks that API servers whose caches are 10 s old trust a certificate when
-// Pods serve with it, even if the manager that noted since when it is trusted has a clock that is behind by the
-// tolerance.
-func TestPodsServeWithATrustedCertificateOnly(t *testing.T) {
+// TestPodsServeOnlyWithTrustedCertificates checks that API servers whose caches are 10 s old trust a certificate when
+// Pods serve with it. This holds even if the clock of the manager that recorded since when it is trusted is behind by
+// the tolerance.
+func TestPodsServeOnlyWithTrustedCertificates(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	at := func(secret *corev1.Secret, clock time.Time) *corev1.Secret {
 		source := sourceOf(secret, running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM))
@@ -437,8 +439,9 @@ func TestPodsServeWithATrustedCertificateOnly(t *testing.T) {
 	}
 }
 
-// TestALeafOfTheSameAuthorityRollsTheDeployment: its hash would not tell.
-func TestALeafOfTheSameAuthorityRollsTheDeployment(t *testing.T) {
+// TestNewCertificateOfSameAuthorityRollsOutDeployment checks a rollout for which the hash of the authority does not
+// change.
+func TestNewCertificateOfSameAuthorityRollsOutDeployment(t *testing.T) {
 	old := madeOnce("old")
 	trusted := secretOf("cool.v1", old, old)
 	trusted.Annotations["olmcore/next-trusted-since"] = now.Add(-backend.TrustGrace).Format(time.RFC3339)
@@ -452,7 +455,7 @@ func TestALeafOfTheSameAuthorityRollsTheDeployment(t *testing.T) {
 	require.Equal(t, certificate.Hash(old.CertPEM), d.Template.Annotations["olmcore/certificate-hash"])
 }
 
-func TestNames(t *testing.T) {
+func TestNamesOfObjects(t *testing.T) {
 	require.Equal(t, "a-b-service", backend.ServiceName("a.b"))
 	require.Equal(t, "a-b-service-cert", backend.CertificateName("a.b"))
 	require.Equal(t, []string{"a-service-auth-reader", "a-service-auth-reader-" + olmcore.NameSuffix(8, "ns")}, backend.ReaderNames("a", "ns"))
@@ -510,8 +513,9 @@ func TestObjectsOfADeployment(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, got))
 }
 
-// TestObjectsOfOthers: nothing of another is written; of the same names outside the namespace there is a second.
-func TestObjectsOfOthers(t *testing.T) {
+// TestObjectsOfOtherOwnersAreNotWritten checks that a second name is used outside the namespace if another owner has
+// the first one.
+func TestObjectsOfOtherOwnersAreNotWritten(t *testing.T) {
 	stranger := metav1.ObjectMeta{Namespace: namespace, UID: "u", ResourceVersion: "1"}
 	at := func(name string) metav1.ObjectMeta { m := stranger; m.Name = name; return m }
 	binding := func(name, owner, subject string, managed bool) *rbacv1.ClusterRoleBinding {
@@ -592,7 +596,7 @@ func TestObjectsOfOthers(t *testing.T) {
 	}
 }
 
-func TestServiceKeepsWhatOthersAdded(t *testing.T) {
+func TestServiceKeepsPortsAndSelectorOfOtherWriters(t *testing.T) {
 	s := sourceOf(secretOf("cool.v1", madeOnce("old"), none), nil)
 	live := s.Objects.Services.Items[0].DeepCopy()
 	live.UID, live.ResourceVersion = "u", "1"
@@ -611,7 +615,7 @@ func TestServiceKeepsWhatOthersAdded(t *testing.T) {
 	require.Len(t, after.OwnerReferences, 1)
 }
 
-func TestServicesThatCannotBe(t *testing.T) {
+func TestInvalidServicesAreReported(t *testing.T) {
 	for problem, change := range map[string]func(c *v1alpha1.ClusterServiceVersion){
 		"port 443 of deployment cool has two target ports: 9443 and 443": func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions, v1alpha1.WebhookDescription{DeploymentName: deployment, TargetPort: new(intstr.FromInt32(9443))})
@@ -636,8 +640,9 @@ func TestServicesThatCannotBe(t *testing.T) {
 	require.Contains(t, backend.Of(in).Problem, `deployment 1st cannot be called: "1st-service" is no name of a Service`)
 }
 
-// TestWhatATenantWritesIntoTheSecret: it reaches the clients of its own Service, within bounds, and nothing else.
-func TestWhatATenantWritesIntoTheSecret(t *testing.T) {
+// TestForgedSecretAffectsOnlyItsOwnClients checks that data that a tenant wrote into the Secret reaches only the
+// clients of its own Service, within limits.
+func TestForgedSecretAffectsOnlyItsOwnClients(t *testing.T) {
 	old, other := madeOnce("old"), madeOnce("third")
 	bundle := func(change func(s *corev1.Secret)) string {
 		return string(backend.Of(sourceOf(secretOf("cool.v1", old, none, change), running(old.CAPEM, 2))).Trust(deployment, old.CAPEM))
@@ -651,8 +656,8 @@ func TestWhatATenantWritesIntoTheSecret(t *testing.T) {
 	require.Contains(t, backend.Of(sourceOf(secretOf("cool.v1", old, none, func(s *corev1.Secret) { s.Immutable = new(true) }), nil)).Problem, "is immutable")
 }
 
-// TestTheSecretOfAnotherOperatorIsItsOwn: names of Deployments that differ may lead to the same Service.
-func TestTheSecretOfAnotherOperatorIsItsOwn(t *testing.T) {
+// TestSecretOfAnotherOperatorIsNotWritten checks Deployments with different names that have the same Service name.
+func TestSecretOfAnotherOperatorIsNotWritten(t *testing.T) {
 	other, goes, copied := csvOf("other.v1"), csvOf("other.v1"), csvOf("other.v1")
 	goes.DeletionTimestamp = new(metav1.NewTime(now))
 	copied.Labels = map[string]string{v1alpha1.CopiedLabelKey: "elsewhere"}
@@ -729,7 +734,7 @@ func written(plan backend.Plan) *corev1.Secret {
 	return nil
 }
 
-func TestWhatASecretRemembers(t *testing.T) {
+func TestSecretRecordsTheRotation(t *testing.T) {
 	old, next, third := madeOnce("old"), madeOnce("next"), madeOnce("third")
 	id := func(c certificate.Certificate) string { return certificate.ParseBundle(c.CAPEM)[0].ID }
 	retired := func(ids string) func(*corev1.Secret) {
@@ -772,8 +777,9 @@ func TestWhatASecretRemembers(t *testing.T) {
 	})
 }
 
-// TestNothingRetiresBeforeAllPodsAreNew: each sign of an old Pod counts.
-func TestNothingRetiresBeforeAllPodsAreNew(t *testing.T) {
+// TestAuthoritiesRetireAfterTheRollout checks that no authority retires while one of several signs shows that an old
+// Pod exists.
+func TestAuthoritiesRetireAfterTheRollout(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	for name, change := range map[string]func(s *backend.Source){
 		"a Pod is terminating":        func(s *backend.Source) { s.Deployments[0].Status.TerminatingReplicas = new(int32(1)) },

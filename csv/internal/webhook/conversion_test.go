@@ -50,9 +50,9 @@ func converter(version string) func(crd *definition) {
 	return func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, version) }
 }
 
-// TestConversion has, for a CRD, what an installation does about its conversion, or why it cannot, what is done without
-// one, and how it fares before.
-func TestConversion(t *testing.T) {
+// TestConversions contains states of a CRD. For each it checks what an installation does about its conversion or why it
+// cannot, the writes without an installation, and the health before.
+func TestConversions(t *testing.T) {
 	const tooMany = "CRD cools.example.com came with ClusterServiceVersion other/a too; a cluster administrator allows the conversion " +
 		"with: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
 	const command = "a cluster administrator allows it with: " +
@@ -239,9 +239,9 @@ func TestConversion(t *testing.T) {
 // mark says on a CRD whose operator it was made call.
 const mark = "olmcore/converted-by"
 
-// TestWhoConvertsACRD: one that the controller changed says whose operator it was made call, so that the operator can
-// be taken out again. The next version takes over.
-func TestWhoConvertsACRD(t *testing.T) {
+// TestConvertedCRDRecordsItsConverter checks that a CRD whose conversion the controller changed records the CSV of the
+// operator, so that the conversion can be removed later. The next version takes it over.
+func TestConvertedCRDRecordsItsConverter(t *testing.T) {
 	s := source(operator(describe("c", conversion)), crd("cools.example.com", recorded(), converter("ns/cool.v1")))
 	actions, problem := s.Install()
 	require.Empty(t, problem)
@@ -272,8 +272,9 @@ func TestWhoConvertsACRD(t *testing.T) {
 	require.Equal(t, "ns/cool.v1", actions[0].(olmcore.Update).After.GetAnnotations()[mark], "also one that came with an InstallPlan")
 }
 
-// TestAConversionThatIsDescribedNoMoreGoes where the controller made it, and the operator is still what is called.
-func TestAConversionThatIsDescribedNoMoreGoes(t *testing.T) {
+// TestConversionRemovedFromSpecIsReverted checks that a conversion is reverted if the controller set it and the CRD
+// still calls the operator.
+func TestConversionRemovedFromSpecIsReverted(t *testing.T) {
 	marked := func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, "ns/cool.v1") }
 	calling := func(namespace, name string) func(*definition) {
 		return config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace, c.Service.Name = namespace, name })
@@ -306,9 +307,9 @@ func TestAConversionThatIsDescribedNoMoreGoes(t *testing.T) {
 	}
 }
 
-// TestAKeptConversionIsReported checks what is reported of a CRD that calls the operator and that no InstallPlan
+// TestKeptConversionIsReported checks the Diagnostic about a CRD that calls the operator and that no InstallPlan
 // recorded.
-func TestAKeptConversionIsReported(t *testing.T) {
+func TestKeptConversionIsReported(t *testing.T) {
 	const kept = "no InstallPlan recorded the CRDs cools.example.com, so their conversion stays as it is and only their caBundle is " +
 		"updated; a cluster administrator allows changes with: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
 	for want, crds := range map[string][]*definition{
@@ -328,7 +329,7 @@ func TestAKeptConversionIsReported(t *testing.T) {
 	}
 }
 
-func TestNoCRDChangesWhenOneMayNot(t *testing.T) {
+func TestNoCRDIsChangedIfOneIsRefused(t *testing.T) {
 	w := describe("c", conversion)
 	w.ConversionCRDs = []string{"a.example.com", "b.example.com"}
 	keeping := func(crd *definition) { crd.Spec.PreserveUnknownFields = true }
@@ -344,14 +345,14 @@ func TestNoCRDChangesWhenOneMayNot(t *testing.T) {
 	require.NotEmpty(t, problem)
 }
 
-func TestACRDThatIsNamedTwiceIsWrittenOnce(t *testing.T) {
+func TestCRDNamedTwiceIsWrittenOnce(t *testing.T) {
 	twice := func(w *description) { w.ConversionCRDs = []string{"cools.example.com", "cools.example.com"} }
 	actions, problem := source(operator(describe("c", conversion, twice)), crd("cools.example.com")).Install()
 	require.Empty(t, problem)
 	require.Len(t, actions, 1)
 }
 
-func TestAWebhookThatMovesKeepsNoAuthorityOfAnother(t *testing.T) {
+func TestWebhookOfAnotherDeploymentDropsOldAuthority(t *testing.T) {
 	w, o := byOLM(t)
 	c := operator(w, describe("other.example.com", mutating, func(w *description) { w.DeploymentName = "hot" }))
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = append(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, csvtest.DeploymentSpec("hot"))
@@ -364,7 +365,7 @@ func TestAWebhookThatMovesKeepsNoAuthorityOfAnother(t *testing.T) {
 	require.Equal(t, string(first), string(after.Webhooks[0].ClientConfig.CABundle))
 }
 
-func TestAConversionThatMovesKeepsNoAuthorityOfAnother(t *testing.T) {
+func TestConversionByAnotherDeploymentDropsOldAuthority(t *testing.T) {
 	s := source(operator(describe("c", conversion)), converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Name, c.CABundle = "x", second })))
 	s.Backends = keeper{first}
 	actions, _ := s.Install()
@@ -380,8 +381,8 @@ func (k keeper) Trust(_ string, have []byte) []byte {
 	return append(have[:len(have):len(have)], k.bundle...)
 }
 
-// TestClients has who calls the operator, for what is observed.
-func TestClients(t *testing.T) {
+// TestClientsOfOperator contains observed objects, and the clients that result from them.
+func TestClientsOfOperator(t *testing.T) {
 	v, m, c := describe("v.example.com", validating), describe("m.example.com", mutating), describe("c", conversion)
 	missing := backend.Client{Service: "cool-service", Missing: true}
 	calls := backend.Client{Service: "cool-service", Bundle: first}
@@ -426,8 +427,9 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestEveryClientIsMadeToTrust: what counts as a client follows the certificate, or none could ever follow another.
-func TestEveryClientIsMadeToTrust(t *testing.T) {
+// TestTrustUpdatesClientsOfEveryVersion checks that the caBundle of every client is updated. Otherwise no certificate
+// could ever be replaced.
+func TestTrustUpdatesClientsOfEveryVersion(t *testing.T) {
 	_, olms := byOLM(t)
 	old := olms.DeepCopy()
 	old.Name, old.UID, old.Labels["olm.owner"] = "old", "old", "cool.v0"
@@ -458,7 +460,7 @@ func TestEveryClientIsMadeToTrust(t *testing.T) {
 	}, lines(actions))
 }
 
-func TestTheVersionBeforeLeavesTheConversionToTheNext(t *testing.T) {
+func TestNextVersionTakesOverConversion(t *testing.T) {
 	next := csvtest.Operator("cool.v2", 2)
 	next.Spec = operator(describe("c", conversion)).Spec
 	next.Spec.Replaces = "cool.v1"

@@ -102,8 +102,8 @@ func (m *manager) bundles() map[string][]byte {
 	return bundles
 }
 
-// TestWebhooksTrustWhatTheOperatorServesWith: from the first certificate to the next one, over an upgrade.
-func TestWebhooksTrustWhatTheOperatorServesWith(t *testing.T) {
+// TestWebhooksTrustTheServingCertificate checks the time from the first certificate to the next one, during an upgrade.
+func TestWebhooksTrustTheServingCertificate(t *testing.T) {
 	m := &manager{cluster: fake.NewCluster(csvtest.Now), csv: operator(everything()...)}
 	require.NoError(t, m.cluster.Load(csvtest.Namespace("ns", nil), csvtest.Namespace("kube-system", nil), crd("cools.example.com", recorded("ns/cool.v1", "ns/cool.v2"))))
 	m.settle(t)

@@ -68,8 +68,9 @@ func TestForbiddenRules(t *testing.T) {
 	}
 }
 
-// TestProblem has, for a change of a description, what is wrong with it. Without a type it is for each.
-func TestProblem(t *testing.T) {
+// TestProblemsOfDescription contains changes of a description, and the problem that each causes. A change without a
+// type applies to every type.
+func TestProblemsOfDescription(t *testing.T) {
 	long := strings.Repeat("a", 55) + ".b.example"
 	rules := func(change func(r *admissionregistrationv1.RuleWithOperations)) func(w *description) {
 		return func(w *description) { change(&w.Rules[0]) }
@@ -179,8 +180,8 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// TestProblemOfAll has what is wrong with the descriptions of a CSV together.
-func TestProblemOfAll(t *testing.T) {
+// TestProblemsOfSeveralDescriptions checks problems of the descriptions of a CSV taken together.
+func TestProblemsOfSeveralDescriptions(t *testing.T) {
 	const repeated = "CSV contains repeated WebhookDescription name"
 	const modes = "unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces"
 	mode := func(kind v1alpha1.InstallModeType, supported bool) v1alpha1.InstallMode {
@@ -243,7 +244,7 @@ func TestProblemOfAll(t *testing.T) {
 	}
 }
 
-func TestPublishedWebhooksAreSound(t *testing.T) {
+func TestPublishedWebhooksAreValid(t *testing.T) {
 	found := 0
 	for _, b := range realdata.ClusterServiceVersions(t) {
 		c := b.Objects[0].(*v1alpha1.ClusterServiceVersion)

@@ -153,8 +153,9 @@ func reversed(s webhook.Source) webhook.Source {
 	return s
 }
 
-// TestTheOrderOfListsDoesNotMatterAndNothingIsWritten also holds that one object is written once, and as it may be.
-func TestTheOrderOfListsDoesNotMatterAndNothingIsWritten(t *testing.T) {
+// TestOrderOfListsDoesNotMatter also checks that the input is not changed, that no object is written twice, and that
+// all writes are valid.
+func TestOrderOfListsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSource(t)
 		before, err := json.Marshal([]any{s.CSV, s.Group, s.Objects, s.CRDs})
@@ -177,9 +178,9 @@ func TestTheOrderOfListsDoesNotMatterAndNothingIsWritten(t *testing.T) {
 	})
 }
 
-// TestWhatIsInstalledStays: once the actions ran, and what is described no more is gone, nothing is left to do, and the
-// webhooks are installed.
-func TestWhatIsInstalledStays(t *testing.T) {
+// TestInstallationConverges checks that nothing is left to do, and that the webhooks are Installed, after the actions
+// have run and removed descriptions have been cleaned up.
+func TestInstallationConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSource(t)
 		cluster := fake.NewCluster(csvtest.Now)
@@ -209,8 +210,8 @@ func TestWhatIsInstalledStays(t *testing.T) {
 	})
 }
 
-// TestEveryClientFollows: what counts as a client trusts the next certificate once the actions of Trust ran.
-func TestEveryClientFollows(t *testing.T) {
+// TestTrustUpdatesEveryClient checks that all clients trust the next certificate after the actions of Trust have run.
+func TestTrustUpdatesEveryClient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSource(t)
 		if s.Account != nil {
@@ -250,9 +251,9 @@ func all(s webhook.Source) []olmcore.Object {
 	return objects
 }
 
-// TestNothingOfOthersIsWritten: whatever is observed, only what carries the labels of this CSV is changed or deleted,
-// but for the bundles of other versions of its namespace.
-func TestNothingOfOthersIsWritten(t *testing.T) {
+// TestObjectsOfOtherOwnersAreNotWritten checks that only objects with the labels of this CSV are changed or deleted,
+// except for caBundles of other versions of its namespace.
+func TestObjectsOfOtherOwnersAreNotWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSource(t)
 		actions, _ := s.Install()

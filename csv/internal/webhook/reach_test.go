@@ -109,9 +109,9 @@ func liveRules(o olmcore.Object) []ruleWithOperations {
 	return nil
 }
 
-// TestAWebhookIsNotAskedAboutClusterScopedObjects is the attack of a tenant whose OperatorGroup targets one namespace.
-// A namespaceSelector restricts no cluster-scoped objects but Namespaces.
-func TestAWebhookIsNotAskedAboutClusterScopedObjects(t *testing.T) {
+// TestWebhookIsNotCalledForClusterScopedObjects simulates an attack of a tenant whose OperatorGroup targets one
+// namespace. A namespaceSelector restricts no cluster-scoped objects except Namespaces.
+func TestWebhookIsNotCalledForClusterScopedObjects(t *testing.T) {
 	const cluster, namespaced = admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope
 	const refused = "refused"
 	theirs := crd("alls.other.example", clusterScoped, recorded("other/b"), func(crd *definition) { crd.Spec.Group = "other.example" })
@@ -301,9 +301,9 @@ func TestInstalledRulesAreKept(t *testing.T) {
 	}
 }
 
-// TestWhoseClusterScopedCRDsAreTheOperatorsOwn checks the records that let a webhook be called for custom resources
-// that are in no namespace. A tenant can neither write them nor take them from another operator.
-func TestWhoseClusterScopedCRDsAreTheOperatorsOwn(t *testing.T) {
+// TestClusterScopedCRDsOfOperator checks the records that let a webhook be called for cluster-scoped custom resources.
+// A tenant can neither write them nor take them from another operator.
+func TestClusterScopedCRDsOfOperator(t *testing.T) {
 	const whole, narrow = `"example.com" wides *`, `"example.com" wides Namespaced`
 	w := with(validating, rule("example.com", "wides"))
 	before := func(change func(o *validatingConfiguration)) *validatingConfiguration {
@@ -373,9 +373,9 @@ func TestWhoseClusterScopedCRDsAreTheOperatorsOwn(t *testing.T) {
 	}
 }
 
-// TestAnAdministratorAllowsRules checks that the annotation of an OperatorGroup allows the rules of the descriptions
-// that it names, and no others.
-func TestAnAdministratorAllowsRules(t *testing.T) {
+// TestAnnotationAllowsRules checks that the annotation of an OperatorGroup allows the rules of the descriptions that it
+// names, and no others.
+func TestAnnotationAllowsRules(t *testing.T) {
 	const asDescribed = `"rbac.authorization.k8s.io" clusterroles *`
 	w := with(validating, rule("rbac.authorization.k8s.io", "clusterroles"))
 	own, another := hash(t, w), hash(t, with(validating, rule("", "nodes")))
@@ -413,9 +413,9 @@ func TestAnAdministratorAllowsRules(t *testing.T) {
 	}
 }
 
-// TestAMessageShowsAllRulesThatItsCommandAllows checks that a tenant cannot hide a rule from the administrator who runs
+// TestMessageShowsAllRulesThatItsCommandAllows checks that a tenant cannot hide a rule from the administrator who runs
 // the command.
-func TestAMessageShowsAllRulesThatItsCommandAllows(t *testing.T) {
+func TestMessageShowsAllRulesThatItsCommandAllows(t *testing.T) {
 	hidden := rule("authentication.k8s.io", "tokenreviews")
 	w := with(validating, rule("", "nodes"), hidden, rule("x", "a\"; b"))
 	s := source(operator(w))
@@ -477,9 +477,9 @@ func TestAllowedRulesReplaceNarrowedOnes(t *testing.T) {
 	}
 }
 
-// TestTheFirstOwnerUnderAnAccountIsNotTrusted checks that a tenant who installed the CRD of another operator first gets
-// no webhook for its custom resources.
-func TestTheFirstOwnerUnderAnAccountIsNotTrusted(t *testing.T) {
+// TestFirstOwnerWithAccountIsNotTrusted checks that a tenant who installed the CRD of another operator first gets no
+// webhook for its custom resources.
+func TestFirstOwnerWithAccountIsNotTrusted(t *testing.T) {
 	w := with(validating, rule("example.com", "wides"))
 	wide := crd("wides.example.com", clusterScoped, recorded("ns/cool.v1", "other/b"), firstInstalledBy("ns"))
 	for account, want := range map[string]string{"": `"example.com" wides *`, "limited": `"example.com" wides Namespaced`} {
@@ -494,9 +494,9 @@ func TestTheFirstOwnerUnderAnAccountIsNotTrusted(t *testing.T) {
 
 func objectsOf(objects ...olmcore.Object) []olmcore.Object { return objects }
 
-// TestRulesGrowWithTheRecords checks that a webhook is called for a CRD of the operator once the record exists, without
-// a new installation, and that a lost record takes nothing away from what is installed.
-func TestRulesGrowWithTheRecords(t *testing.T) {
+// TestRulesAreWidenedOnceCRDIsRecorded checks that a webhook is called for a CRD of the operator once the CRD is
+// recorded, without a new installation. If the record is lost, the installed rules stay.
+func TestRulesAreWidenedOnceCRDIsRecorded(t *testing.T) {
 	w := with(validating, rule("example.com", "wides"))
 	s := source(owning(w, "wides.example.com"), crd("wides.example.com", clusterScoped, recorded()))
 	s.Group = oneNamespace()
@@ -521,8 +521,8 @@ func TestRulesGrowWithTheRecords(t *testing.T) {
 	require.Equal(t, webhook.ReasonRulesKept, reported[0].Reason)
 }
 
-// TestTheNextVersionsRulesAreJudgedAnew checks that a successor gets no rules that its predecessor kept.
-func TestTheNextVersionsRulesAreJudgedAnew(t *testing.T) {
+// TestSuccessorDoesNotInheritKeptRules checks that a successor gets no rules that its predecessor kept.
+func TestSuccessorDoesNotInheritKeptRules(t *testing.T) {
 	for want, w := range map[string]description{
 		"":                                with(validating, rule("", "nodes")),
 		`"example.org" things Namespaced`: with(validating, rule("example.org", "things")),

@@ -90,7 +90,7 @@ func byOLM(t testing.TB, changes ...func(o *validatingConfiguration)) (descripti
 	return w, validated(t, "v.example.com-8k2xz", w, changes...)
 }
 
-func TestWhatOLMInstalledIsKept(t *testing.T) {
+func TestConfigurationsOfOLMAreKept(t *testing.T) {
 	w, o := byOLM(t)
 	s := source(operator(w), o)
 	actions, problem := s.Install()
@@ -101,9 +101,9 @@ func TestWhatOLMInstalledIsKept(t *testing.T) {
 	require.Equal(t, webhook.Installed, state, why)
 }
 
-// TestAdmission has, for what is observed of one validating webhook, what is installed, or why it cannot be, and what
-// is done without an installation, and how it fares before.
-func TestAdmission(t *testing.T) {
+// TestAdmissionWebhooks contains states of one validating webhook. For each it checks the writes of an installation or
+// the problem that prevents it, the writes without an installation, and the health before.
+func TestAdmissionWebhooks(t *testing.T) {
 	type row struct {
 		csv     func(c *v1alpha1.ClusterServiceVersion)
 		source  func(s *webhook.Source)
@@ -252,8 +252,9 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestContents has what of a description, of its Deployment and of the OperatorGroup is in a configuration.
-func TestContents(t *testing.T) {
+// TestContentsOfConfigurations checks which parts of a description, of its Deployment and of the OperatorGroup a
+// configuration contains.
+func TestContentsOfConfigurations(t *testing.T) {
 	own, selected := operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}, operatorsv1.OperatorGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
 	both := own
 	both.Selector = selected.Selector
@@ -312,8 +313,9 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestNothingIsInstalledThatWouldBeRefused: a spec can change when its webhooks were judged already.
-func TestNothingIsInstalledThatWouldBeRefused(t *testing.T) {
+// TestInvalidWebhooksAreNotInstalled checks that an installation validates the webhooks again, because the spec may
+// have changed since they were judged.
+func TestInvalidWebhooksAreNotInstalled(t *testing.T) {
 	bad := describe("bad.example.com", validating, func(w *description) { w.Rules[0].APIGroups = []string{"*"} })
 	s := source(operator(append(everything(), bad)...), crd("cools.example.com"))
 	actions, problem := s.Install()
