@@ -107,44 +107,44 @@ func TestAPIServiceInGroupOfAnotherOperatorIsRefused(t *testing.T) {
 		"a definition of another operator": {
 			ice(),
 			[]olmcore.Object{cubes("other/ice.v1")},
-			victims + " did not come with this operator",
+			victims + " was not installed with this operator",
 		},
-		"a definition that no InstallPlan installed": {ice(listsCubes), []olmcore.Object{cubes()}, victims + " did not come with this operator"},
+		"a definition that no InstallPlan installed": {ice(listsCubes), []olmcore.Object{cubes()}, victims + " was not installed with this operator"},
 		"a definition of another that the CSV claims": {
 			ice(listsCubes),
 			[]olmcore.Object{cubes("other/ice.v1")},
-			victims + " did not come with this operator",
+			victims + " was not installed with this operator",
 		},
 		"a definition that the CSV does not list": {
 			ice(),
 			[]olmcore.Object{cubes("ns/ice.v1")},
-			victims + " did not come with this operator",
+			victims + " was not installed with this operator",
 		},
 		"the same definition, brought once more": {
 			ice(listsCubes),
 			[]olmcore.Object{cubes("ns/ice.v1", "other/ice.v1")},
-			victims + " also came with ClusterServiceVersion other/ice.v1",
+			victims + " was also installed with ClusterServiceVersion other/ice.v1",
 		},
 		"a definition of a version that does not exist": {ice(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "ice.v0" }, listsCubes),
-			[]olmcore.Object{cubes("ns/ice.v0")}, victims + " did not come with this operator"},
+			[]olmcore.Object{cubes("ns/ice.v0")}, victims + " was not installed with this operator"},
 		"an APIService of another operator": {
 			ice(),
 			[]olmcore.Object{iceService("v2", ownedBy("other", "ice.v1"))},
-			"APIService v2.ice.example.com of the same group is not one of this operator",
+			"APIService v2.ice.example.com of the same group does not belong to this operator",
 		},
 		"an APIService made by hand": {
 			ice(),
 			[]olmcore.Object{iceService("v2", nil)},
-			"APIService v2.ice.example.com of the same group is not one of this operator",
+			"APIService v2.ice.example.com of the same group does not belong to this operator",
 		},
 		"a group that is built into the API server": {
 			ice(),
 			[]olmcore.Object{iceService("v2", map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"})},
-			"APIService v2.ice.example.com of the same group is not one of this operator"},
+			"APIService v2.ice.example.com of the same group does not belong to this operator"},
 		"several objects": {
 			ice(),
 			[]olmcore.Object{iceService("v3", nil), iceService("v2", nil), cubes("other/ice.v1")},
-			victims + " did not come with this operator",
+			victims + " was not installed with this operator",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestFirstOperatorKeepsItsAPIGroup(t *testing.T) {
 		return fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "second", "ice.v1").Status
 	}
 	require.Equal(t, failed, status().Phase)
-	require.Contains(t, status().Message, "APIService v1.ice.example.com of the same group is not one of this operator")
+	require.Contains(t, status().Message, "APIService v1.ice.example.com of the same group does not belong to this operator")
 
 	require.NoError(t, cluster.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "ice.v1"))))
 	require.NoError(t, driver.RunFor(t.Context(), 10*time.Minute))

@@ -88,7 +88,7 @@ func TestDeploymentRemovedFromStrategyIsDeleted(t *testing.T) {
 	foreign.Name, foreign.UID, foreign.OwnerReferences = "foreign", "foreign", nil
 	in.Deployments.Items = append(in.Deployments.Items, old, foreign)
 	out := reconciled(t, in)
-	want := olmcore.DeleteOf(old, olmcore.Cause{Reason: csv.ReasonRemovedFromStrategy, Message: "the install strategy has no deployment old any more"})
+	want := olmcore.DeleteOf(old, olmcore.Cause{Reason: csv.ReasonRemovedFromStrategy, Message: "the install strategy no longer contains deployment old"})
 	want.PropagationPolicy, want.GracePeriodSeconds = metav1.DeletePropagationForeground, new(int64(1))
 	require.Equal(t, []olmcore.Action{want}, out.Actions)
 }

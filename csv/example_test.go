@@ -36,7 +36,7 @@ func ExampleReconcile() {
 	}
 	printRecords(out.Result)
 	// Output:
-	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"operators","name":"cool.v1"},"cause":{"reason":"FinalizerMissing","message":"cleanup must run before this ClusterServiceVersion goes"},"patch":{"metadata":{"annotations":{"olm.operatorGroup":"global","olm.operatorNamespace":"operators","olm.targetNamespaces":""},"finalizers":["operators.coreos.com/csv-cleanup"]}}}
+	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"operators","name":"cool.v1"},"cause":{"reason":"FinalizerMissing","message":"cleanup must run before this ClusterServiceVersion is deleted"},"patch":{"metadata":{"annotations":{"olm.operatorGroup":"global","olm.operatorNamespace":"operators","olm.targetNamespaces":""},"finalizers":["operators.coreos.com/csv-cleanup"]}}}
 }
 
 // Assess tells what blocks an installation without building anything.

@@ -106,7 +106,7 @@ func serviceHealth(f *facts, state deployment.State, to phase, reason v1alpha1.C
 		return move(ifMissing, reason, webhooksMissing), deployment.Missing
 	case state == deployment.Healthy && len(certificates) > 0:
 		_, target, _ := certificates[0].Describe()
-		outdated := fmt.Sprintf("installing: %s %s is not as it should be", target.Kind, target.Name)
+		outdated := fmt.Sprintf("installing: %s %s is missing or outdated", target.Kind, target.Name)
 		return move(v1alpha1.CSVPhaseInstallReady, reason, outdated), deployment.Outdated
 	}
 	// 2. These need time, possibly because one of the above is missing.

@@ -82,7 +82,7 @@ func unknownModes(c *version) []olmcore.Diagnostic {
 		default:
 			path := fmt.Sprintf("spec.installModes[%d].type", i)
 			unknown = append(unknown, olmcore.Diagnose(olmcore.Warning, ReasonUnknownInstallMode, olmcore.RefOf(c), path,
-				"install mode %q is unknown and counts for nothing", mode.Type))
+				"install mode %q is unknown and is ignored", mode.Type))
 		}
 	}
 	return unknown

@@ -198,7 +198,7 @@ func TestGatesInEachPhase(t *testing.T) {
 			return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(in.ClusterServiceVersion, next, olmcore.Cause{Reason: why, Message: message})}}
 		}
 	}
-	finalize := metadata(csv.ReasonFinalizerMissing, "cleanup must run before this ClusterServiceVersion goes",
+	finalize := metadata(csv.ReasonFinalizerMissing, "cleanup must run before this ClusterServiceVersion is deleted",
 		func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = []string{cleanup.Finalizer} })
 	run(t, map[string]row{
 		"the finalizer comes first": {brandNew, func(in *csv.Input) { c(in).Finalizers = nil }, finalize},
@@ -232,7 +232,7 @@ func TestGatesInEachPhase(t *testing.T) {
 		"API labels go along with another write": {brandNew, func(in *csv.Input) {
 			c(in).Labels = map[string]string{"olm.api.1": "provided", "kept": "yes"}
 			c(in).Finalizers = nil
-		}, metadata(csv.ReasonFinalizerMissing, "cleanup must run before this ClusterServiceVersion goes",
+		}, metadata(csv.ReasonFinalizerMissing, "cleanup must run before this ClusterServiceVersion is deleted",
 			func(c *v1alpha1.ClusterServiceVersion) {
 				c.Finalizers = []string{cleanup.Finalizer}
 				c.Labels = map[string]string{"kept": "yes", "olm.api.c38844a2fa17abf0": "provided"}
@@ -252,9 +252,9 @@ func TestGatesInEachPhase(t *testing.T) {
 		}, after(5*time.Second, to(failed, "TooManyOperatorGroups", "csv created in namespace with multiple operatorgroups, can't pick one automatically"))},
 		"annotations follow the group": {is(succeeded, "", ""), func(in *csv.Input) {
 			in.OperatorGroups.Items[0].Status.Namespaces = []string{"ns", "a"}
-		}, metadata(csv.ReasonGroupChanged, "the annotations do not say what OperatorGroup group does",
+		}, metadata(csv.ReasonGroupChanged, "the annotations do not match OperatorGroup group",
 			func(c *v1alpha1.ClusterServiceVersion) { c.Annotations["olm.targetNamespaces"] = "a,ns" })},
-		"a group that selects nothing takes the annotation away": {is(succeeded, "", ""), func(in *csv.Input) { in.OperatorGroups.Items[0].Status.Namespaces = nil }, metadata(csv.ReasonGroupChanged, "the annotations do not say what OperatorGroup group does",
+		"a group that selects nothing takes the annotation away": {is(succeeded, "", ""), func(in *csv.Input) { in.OperatorGroups.Items[0].Status.Namespaces = nil }, metadata(csv.ReasonGroupChanged, "the annotations do not match OperatorGroup group",
 			func(c *v1alpha1.ClusterServiceVersion) { delete(c.Annotations, "olm.targetNamespaces") })},
 		"a group that selects nothing installs nothing": {is(succeeded, "", ""), func(in *csv.Input) {
 			in.OperatorGroups.Items[0].Status.Namespaces = nil
@@ -475,7 +475,7 @@ func TestTransitionsFromReplacingAndDeleting(t *testing.T) {
 			res := moves(in, deleting, "Replaced", done)
 			res.Diagnostics = []olmcore.Diagnostic{{
 				Severity: olmcore.Warning, Reason: csv.ReasonReplacesCycle, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.replaces",
-				Message: "following spec.replaces from cool.v1 leads back to it; the newest version counts as the head",
+				Message: "spec.replaces leads from cool.v1 back to itself, so the newest version of the cycle counts as the latest; correct spec.replaces",
 			}}
 			return res
 		}},

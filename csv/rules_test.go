@@ -517,7 +517,7 @@ func TestInvalidAndUnusualCSVs(t *testing.T) {
 			res := moves(in, pending, "RequirementsUnknown", unchecked)
 			res.Diagnostics = []olmcore.Diagnostic{{
 				Severity: olmcore.Warning, Reason: csv.ReasonUnknownInstallMode, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.installModes[2].type",
-				Message: `install mode "SomeNamespaces" is unknown and counts for nothing`,
+				Message: `install mode "SomeNamespaces" is unknown and is ignored`,
 			}}
 			return res
 		}},

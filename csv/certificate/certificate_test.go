@@ -70,8 +70,8 @@ func TestInspectFindsProblems(t *testing.T) {
 		"nothing":                              {certificate.Certificate{}, 0, "the authority's certificate is missing", false},
 		"no authority":                         {with(func(c *certificate.Certificate) { c.CAPEM = nil }), 0, "the authority's certificate is missing", false},
 		"no certificate":                       {with(func(c *certificate.Certificate) { c.CertPEM = nil }), 0, "the certificate is missing", false},
-		"no key":                               {with(func(c *certificate.Certificate) { c.KeyPEM = nil }), 0, "the private key does not fit the certificate", false},
-		"the key of another":                   {with(func(c *certificate.Certificate) { c.KeyPEM = other.KeyPEM }), 0, "the private key does not fit the certificate", false},
+		"no key":                               {with(func(c *certificate.Certificate) { c.KeyPEM = nil }), 0, "the private key does not match the certificate", false},
+		"the key of another":                   {with(func(c *certificate.Certificate) { c.KeyPEM = other.KeyPEM }), 0, "the private key does not match the certificate", false},
 		"another authority":                    {with(func(c *certificate.Certificate) { c.CAPEM = other.CAPEM }), 0, "the certificate is not valid: the authority did not sign it", false},
 		"another authority besides":            {with(func(c *certificate.Certificate) { c.CAPEM = append(bytes.Clone(other.CAPEM), c.CAPEM...) }), 0, "", true},
 		"garbage for an authority":             {with(func(c *certificate.Certificate) { c.CAPEM = []byte("garbage") }), 0, "the authority's certificate is missing", false},
@@ -158,7 +158,7 @@ func TestPrivateKeysMatchAsInTLS(t *testing.T) {
 		for j, c := range []certificate.Certificate{byRSA, byEd, byEC} {
 			c.KeyPEM = key
 			_, err := tls.X509KeyPair(c.CertPEM, key)
-			fits := certificate.Inspect(c, hosts, start).Problem != "the private key does not fit the certificate"
+			fits := certificate.Inspect(c, hosts, start).Problem != "the private key does not match the certificate"
 			require.Equal(t, err == nil, fits, "key %d, certificate %d: %v", i, j, err)
 		}
 	}

@@ -83,7 +83,7 @@ func inspect(c Certificate, hosts []string, now time.Time) inspection {
 		return i
 	}
 	if !keyFits(c.KeyPEM, chain[0]) {
-		i.Problem = "the private key does not fit the certificate"
+		i.Problem = "the private key does not match the certificate"
 		return i
 	}
 	for _, c := range slices.Concat(roots, chain) {

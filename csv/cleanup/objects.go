@@ -182,7 +182,7 @@ func handoverOf(f *facts, o olmcore.Object, nextOwner *owned.CSV) target {
 	return target{
 		ref: olmcore.RefOf(o), why: "handing over to " + name, nextOwner: name,
 		write: olmcore.UpdateOf(o, shared.HandedOver(o, nextOwner), olmcore.Cause{
-			Reason: ReasonHandedOver, Message: "ClusterServiceVersion " + name + " needs it, too",
+			Reason: ReasonHandedOver, Message: "ClusterServiceVersion " + name + " needs it too",
 		}),
 	}
 }
@@ -206,7 +206,7 @@ func findAdmission(f *facts) found { return findLabelled(f, StageAdmission) }
 
 // notInstalledByThisCSV is the reason why a CRD is left alone that the ClusterServiceVersion only names. A user who can
 // write a ClusterServiceVersion can name any CRD.
-const notInstalledByThisCSV = "no InstallPlan recorded on the CRD that it came with this ClusterServiceVersion"
+const notInstalledByThisCSV = "no InstallPlan recorded that the CRD was installed with this ClusterServiceVersion"
 
 // findConversions returns the CRDs that a Service of the operator converts. A conversion webhook that does not answer
 // makes every read of the custom resources fail. If the spec no longer describes a webhook, or the bundle contained the
@@ -227,14 +227,14 @@ func findConversions(f *facts) (all found) {
 		switch {
 		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !backend.IsConverted(f.c, crd):
 		case !owned.Converts(f.c, crd) && !f.wasLeft(owned.Converters(crd)...):
-			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook stays: "+notInstalledByThisCSV))
+			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook is kept: "+notInstalledByThisCSV))
 		case !f.in.Peers.Complete:
 			all.unread = []string{"ClusterServiceVersions of all namespaces"}
 		case !f.hasNeighbour(isKeptBy):
 			all.targets = append(all.targets, target{
 				ref: olmcore.RefOf(crd), why: "resetting conversion",
 				write: olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
-					Reason: ReasonCleanup, Message: "the conversion webhook of CRD " + crd.Name + " goes with ClusterServiceVersion " + f.c.Name,
+					Reason: ReasonCleanup, Message: "the conversion webhook of CRD " + crd.Name + " is removed with ClusterServiceVersion " + f.c.Name,
 				}),
 			})
 		}
@@ -285,7 +285,7 @@ func findWorkload(f *facts) found {
 		}
 		t := deletionOf(f, d)
 		if t.write != nil {
-			t.write = deployment.Delete(d, olmcore.Cause{Reason: ReasonCleanup, Message: "the operator stops before its permissions go"})
+			t.write = deployment.Delete(d, olmcore.Cause{Reason: ReasonCleanup, Message: "the operator stops before its permissions are deleted"})
 		}
 		all.targets = append(all.targets, t)
 	}
@@ -369,7 +369,7 @@ func findOthers(f *facts) found {
 		switch {
 		case o.DeletionTimestamp != nil || !isCopyOf(o, f.c):
 		case o.CreationTimestamp.After(f.c.DeletionTimestamp.Add(othersHold)):
-			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "made after the deletion"))
+			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "created after the deletion"))
 		default:
 			copies = append(copies, deletionOf(f, o))
 		}

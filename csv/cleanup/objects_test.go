@@ -175,7 +175,7 @@ func TestObjectsLeftByPreviousVersionAreDeleted(t *testing.T) {
 		}(), want: release},
 		"a user made it":                    {object: service("v1.cool.example.com"), want: release},
 		"this version does not own the API": {object: of(service("v2.cool.example.com"), "ns", "cool.v0"), want: release},
-		"it was made after the deletion": {object: func() olmcore.Object {
+		"it was created after the deletion": {object: func() olmcore.Object {
 			o := of(service("v1.cool.example.com"), "ns", "cool.v0")
 			o.SetCreationTimestamp(*ago(0))
 			return o

@@ -32,11 +32,11 @@ func subscription(name, installed string) *v1alpha1.Subscription {
 // TestKeptOperandsAreReported checks the reasons why operands are kept, and what the cleanup waits for.
 func TestKeptOperandsAreReported(t *testing.T) {
 	for says, change := range map[string]func(in *cleanup.Input){
-		"left behind: operands stay: annotation olm.targetNamespaces is absent": func(in *cleanup.Input) { in.ClusterServiceVersion.Annotations = nil },
+		"left behind: operands are kept: annotation olm.targetNamespaces is absent": func(in *cleanup.Input) { in.ClusterServiceVersion.Annotations = nil },
 		"nothing is left to clean up": func(in *cleanup.Input) {
 			in.ClusterServiceVersion.Annotations, in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil, nil
 		},
-		"left behind: operands stay: Subscription a has this version installed": func(in *cleanup.Input) {
+		"left behind: operands are kept: Subscription a has this version installed": func(in *cleanup.Input) {
 			in.Subscriptions = olmcore.Found(subscription("b", "cool.v1"), subscription("a", "cool.v1"))
 		},
 		"cleanup stage Operands: waiting for 1 object(s): Cool.example.com ns/one (operator not running)": func(in *cleanup.Input) {
@@ -71,7 +71,7 @@ func TestInvisibleCharactersInErrorsAreEscaped(t *testing.T) {
 	}
 	status, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](reconciled(t, in).Actions)
 	require.True(t, ok)
-	require.Contains(t, status.Status.Message, `(refused: no\u202etext)`)
+	require.Contains(t, status.Status.Message, `(rejected: no\u202etext)`)
 }
 
 func TestOperandDeletion(t *testing.T) {
@@ -280,7 +280,7 @@ func TestForbiddenOperandKindsAreReported(t *testing.T) {
 	out := reconciled(t, in)
 	require.Empty(t, out.Actions)
 	require.Equal(t, []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, cleanup.ReasonNotObserved, olmcore.RefOf(in.ClusterServiceVersion), "",
-		"the list of Cool.example.com (the controller needs the rights list and delete; the annotation olmcore/csv-cleanup=skip-operands goes on without them) was not read, so cleanup waits")}, out.Diagnostics)
+		"the list of Cool.example.com (the controller needs the permissions list and delete; to skip the operands, set the annotation olmcore/csv-cleanup=skip-operands) was not read, so cleanup waits")}, out.Diagnostics)
 
 	in.ClusterServiceVersion.Annotations = map[string]string{cleanup.AnnotationCleanup: cleanup.OverrideSkipOperands}
 	require.NotEqual(t, cleanup.StageOperands, reconciled(t, in).Stage, "the cleanup goes on without them")

@@ -137,7 +137,7 @@ func hold(f *facts, p progress) Outcome {
 		out.Requeue(t.wait)
 		if t.nextOwner != "" && t.write != nil && t.wait <= 0 {
 			out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonHandedOver, t.ref, "",
-				"it stays, as ClusterServiceVersion %s needs it, too", t.nextOwner))
+				"it is kept because ClusterServiceVersion %s needs it too", t.nextOwner))
 		}
 		if t.write != nil {
 			out.Actions, due = append(out.Actions, t.write), due || t.wait <= 0

@@ -119,7 +119,7 @@ func TestSharedObjectIsHandedOver(t *testing.T) {
 				require.NotEqual(t, c.nextOwner, owner.Namespace+"/"+owner.Name)
 			}
 			require.Equal(t, cleanup.ReasonHandedOver, out.Diagnostics[0].Reason)
-			require.Equal(t, "it stays, as ClusterServiceVersion "+c.nextOwner+" needs it, too", out.Diagnostics[0].Message)
+			require.Equal(t, "it is kept because ClusterServiceVersion "+c.nextOwner+" needs it too", out.Diagnostics[0].Message)
 
 			w.in.Deletion.ClusterObjects.Items = nil // a later read: it is another's
 			require.Equal(t, release, does(t, *w.in))

@@ -168,16 +168,16 @@ func (l limits) judge(f *facts, t target) target {
 		t.done = true
 		return t
 	case olmcore.Invalid:
-		t.why, t.leftBehind = "the API server refuses to change it: "+last.Message, true
+		t.why, t.leftBehind = "the API server rejects the change: "+last.Message, true
 		return t
 	case olmcore.Conflict:
-		t.why, pause = "changed meanwhile", time.Second
+		t.why, pause = "changed in the meantime", time.Second
 	case olmcore.Forbidden:
-		t.why = "refused: " + last.Message
+		t.why = "rejected: " + last.Message
 		t.blocked = true
 		limit = l.forbidden
 	case olmcore.Webhook:
-		t.why = "refused: " + last.Message
+		t.why = "rejected: " + last.Message
 		t.blocked = true
 		limit = l.webhook
 	default:

@@ -39,7 +39,7 @@ func TestObjectsAreDeletedInStages(t *testing.T) {
 		want    []string
 	}{
 		"nothing outside the namespace: released at once":       {nil, nothing, release},
-		"the operator stops before its permissions go":          {[]olmcore.Object{role, binding}, nothing, []string{"delete Deployment cool"}},
+		"the operator stops before its permissions are deleted": {[]olmcore.Object{role, binding}, nothing, []string{"delete Deployment cool"}},
 		"then the permissions, bindings first":                  {[]olmcore.Object{role, binding}, func(in *cleanup.Input) { in.Deployments.Items = nil }, []string{"delete ClusterRoleBinding binding", "delete ClusterRole role"}},
 		"an operator that does not stop is not waited for long": {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Deployments.Items[0].DeletionTimestamp = ago(30 * time.Second) }, []string{"delete ClusterRole role"}},
 		"webhooks go before the operator": {
@@ -371,7 +371,7 @@ func TestCleanupKeepsPublishedMessageUntilItsFirstAttempt(t *testing.T) {
 	in.LastRun = forbidden(ago(time.Minute), "no")
 	published, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](reconciled(t, in).Actions)
 	require.True(t, written)
-	require.Contains(t, published.Status.Message, "(refused: no)")
+	require.Contains(t, published.Status.Message, "(rejected: no)")
 	in.ClusterServiceVersion, in.Now = published, now.Add(time.Minute)
 	for name, tc := range map[string]struct {
 		last olmcore.LastResults
@@ -380,7 +380,7 @@ func TestCleanupKeepsPublishedMessageUntilItsFirstAttempt(t *testing.T) {
 		"no results":                         {nil, ""},
 		"results from before the deletion":   {forbidden(ago(20*time.Minute), "no"), ""},
 		"the same result":                    {forbidden(ago(0), "no"), ""},
-		"another result":                     {forbidden(ago(0), "never"), "(refused: never)"},
+		"another result":                     {forbidden(ago(0), "never"), "(rejected: never)"},
 		"the API server accepted the delete": {olmcore.LastResults{olmcore.KeyOf(role): {Count: 1, First: now, Last: now}}, "(deleting)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -118,14 +118,14 @@ func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 	case d.Group != "" && len(validation.IsDNS1123Subdomain(d.Group)) > 0:
 		return fmt.Sprintf("%s: group %q is not a DNS subdomain", field, d.Group)
 	case group.IsBuiltIn(d.Group):
-		return fmt.Sprintf("%s: group %q is one of Kubernetes or OLM; its APIs cannot be owned", field, d.Group)
+		return fmt.Sprintf("%s: group %q belongs to Kubernetes or OLM; its APIs cannot be owned", field, d.Group)
 	case len(validation.IsDNS1035Label(d.Version)) > 0:
 		return fmt.Sprintf("%s: version %q is not a DNS label", field, d.Version)
 	case len(d.GetName()) > validation.DNS1123SubdomainMaxLength:
 		return fmt.Sprintf("%s: the name of the APIService has %d characters; at most %d are possible",
 			field, len(d.GetName()), validation.DNS1123SubdomainMaxLength)
 	case d.Name != "" && len(validation.IsDNS1123Subdomain(d.Name)) > 0:
-		return fmt.Sprintf("%s: name %q is not that of a resource", field, d.Name)
+		return fmt.Sprintf("%s: name %q is not a valid resource name", field, d.Name)
 	case d.ContainerPort < 0 || d.ContainerPort > 65535:
 		return fmt.Sprintf("APIService %s: containerPort %d is outside 1-65535", d.GetName(), d.ContainerPort)
 	}

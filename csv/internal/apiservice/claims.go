@@ -115,7 +115,7 @@ func (s claims) obstacles(a *api) []apigroup.Obstacle {
 		if !apigroup.Contains(a.group, other) || other.Name == a.name || apigroup.FollowsDefinitions(other) || s.isOfChain(other) {
 			continue
 		}
-		why := fmt.Sprintf("APIService %s of the same group is not one of this operator", other.Name)
+		why := fmt.Sprintf("APIService %s of the same group does not belong to this operator", other.Name)
 		found = append(found, apigroup.Obstacle{Object: other, Resource: "apiservice", Reason: why})
 	}
 	found = slices.DeleteFunc(found, func(o apigroup.Obstacle) bool { return apigroup.IsSharedWith(o.Object, s.source.CSV.Namespace) })
@@ -147,7 +147,7 @@ func (s claims) isRelative(name string) bool {
 // recorded first.
 func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, isServed bool) string {
 	if !s.brought(s.source.CSV, crd) && !s.brought(s.predecessor(), crd) {
-		return fmt.Sprintf("CustomResourceDefinition %s of the same group did not come with this operator", crd.Name)
+		return fmt.Sprintf("CustomResourceDefinition %s of the same group was not installed with this operator", crd.Name)
 	}
 	if isServed {
 		return ""
@@ -159,7 +159,7 @@ func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, is
 	if other.Name == "" {
 		return ""
 	}
-	return fmt.Sprintf("CustomResourceDefinition %s of the same group also came with ClusterServiceVersion %s", crd.Name, other)
+	return fmt.Sprintf("CustomResourceDefinition %s of the same group was also installed with ClusterServiceVersion %s", crd.Name, other)
 }
 
 // neighbourOf returns a CSV of another operator of the namespace with which a CustomResourceDefinition was installed

@@ -95,9 +95,9 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 		created = "APIService v1.ice.example.com is not created: "
 		run     = " To allow it, a cluster administrator can run: kubectl annotate --overwrite "
 		key     = " olmcore/api-group-shared-with="
-		notOurs = "CustomResourceDefinition cubes.ice.example.com of the same group did not come with this operator."
+		notOurs = "CustomResourceDefinition cubes.ice.example.com of the same group was not installed with this operator."
 		cubes   = "customresourcedefinition/cubes.ice.example.com"
-		another = "APIService v3.ice.example.com of the same group is not one of this operator."
+		another = "APIService v3.ice.example.com of the same group does not belong to this operator."
 	)
 	refuseCubes := created + notOurs + run + cubes + key + "ns"
 	refuseAPI := created + another + run + "apiservice/v3.ice.example.com" + key + "ns"
@@ -128,7 +128,7 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 			refuseCubes,
 		},
 		"another operator brought it too": {changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself)),
-			created + "CustomResourceDefinition cubes.ice.example.com of the same group also came with ClusterServiceVersion other/x." +
+			created + "CustomResourceDefinition cubes.ice.example.com of the same group was also installed with ClusterServiceVersion other/x." +
 				run + cubes + key + "ns"},
 		"another operator brought it too, after this one": {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("ns")), "",
@@ -137,12 +137,12 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("ns"), func(s *apiservice.Source) {
 				s.IsConfined = true
 			}),
-			created + "CustomResourceDefinition cubes.ice.example.com of the same group also came with ClusterServiceVersion other/x." +
+			created + "CustomResourceDefinition cubes.ice.example.com of the same group was also installed with ClusterServiceVersion other/x." +
 				run + cubes + key + "ns",
 		},
 		"another operator brought it too, before this one": {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("other")),
-			created + "CustomResourceDefinition cubes.ice.example.com of the same group also came with ClusterServiceVersion other/x." +
+			created + "CustomResourceDefinition cubes.ice.example.com of the same group was also installed with ClusterServiceVersion other/x." +
 				run + cubes + key + "ns",
 		},
 		"another operator brought it, and the annotation names this namespace": {
@@ -205,7 +205,7 @@ func TestExistingAPIServiceIsNeverRefused(t *testing.T) {
 	require.Empty(t, apiservice.Refusal(s))
 	require.False(t, apiservice.NeedsClaims(s))
 	require.Equal(t, []string{"APIService v1.ice.example.com exists and stays, but it would not be created today: " +
-		"CustomResourceDefinition cubes.ice.example.com of the same group did not come with this operator"}, apiservice.Shared(s))
+		"CustomResourceDefinition cubes.ice.example.com of the same group was not installed with this operator"}, apiservice.Shared(s))
 	for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 		s.CSV.Spec.APIServiceDefinitions.Owned[i].Group = apiservice.PackageGroup
 	}

@@ -76,7 +76,7 @@ func (s Source) write(a *api) olmcore.Action {
 	after.Spec.Service = s.reference(a)
 	after.Spec.CABundle = bundle
 	after.Spec.InsecureSkipTLSVerify = false
-	why := fmt.Sprintf("APIService %s is not that of this version", a.name)
+	why := fmt.Sprintf("APIService %s does not match this version", a.name)
 	update := olmcore.UpdateOf(a.live, after, olmcore.Cause{Reason: deployment.ReasonInstall, Message: why})
 	update.As = s.Account
 	return update
@@ -170,7 +170,7 @@ func (s Source) removals() []olmcore.Action {
 			continue
 		}
 		remove := olmcore.DeleteOf(service, olmcore.Cause{
-			Reason: ReasonNotOwned, Message: "the spec has no APIService " + service.Name + " any more",
+			Reason: ReasonNotOwned, Message: "the spec no longer contains APIService " + service.Name,
 		})
 		remove.As = s.Account
 		actions = append(actions, remove)
@@ -229,7 +229,7 @@ func (s Source) legacy(a *api) []olmcore.Action {
 		if o.GetDeletionTimestamp() != nil || !owned.ByIncarnation(s.CSV).Owns(o.GetLabels()) {
 			continue
 		}
-		why := "nothing uses what an old version of OLM made for APIService " + a.name
+		why := "an old version of OLM created it for APIService " + a.name + ", and it is no longer used"
 		remove := olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonLegacyObject, Message: why})
 		remove.As = s.Account
 		actions = append(actions, remove)

@@ -98,7 +98,7 @@ func TestInstallUpdatesAPIService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := changed(c.change)
-			want := updated(t, s, "Install", "APIService v1.ice.example.com is not that of this version", func(a *apiregistrationv1.APIService) {
+			want := updated(t, s, "Install", "APIService v1.ice.example.com does not match this version", func(a *apiregistrationv1.APIService) {
 				c.want(a)
 				uid(a)
 			})
@@ -230,7 +230,7 @@ func TestAPIServiceRemovedFromSpecIsDeleted(t *testing.T) {
 				require.Empty(t, s.Trust())
 				return
 			}
-			want := olmcore.DeleteOf(s.APIServices[1], olmcore.Cause{Reason: "NotOwned", Message: "the spec has no APIService v0.ice.example.com any more"})
+			want := olmcore.DeleteOf(s.APIServices[1], olmcore.Cause{Reason: "NotOwned", Message: "the spec no longer contains APIService v0.ice.example.com"})
 			want.As = s.Account
 			require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Trust()))
 			require.Equal(t, apiservice.Available, s.Health())
@@ -245,7 +245,7 @@ func TestChangedDeploymentReplacesTheAuthority(t *testing.T) {
 		s.APIServices[0].Spec.Service.Name, s.APIServices[0].Spec.CABundle = "before-service", oldCA
 	})
 	require.Empty(t, s.Trust(), "the API server still calls the old one")
-	want := updated(t, s, "Install", "APIService v1.ice.example.com is not that of this version", func(a *apiregistrationv1.APIService) {
+	want := updated(t, s, "Install", "APIService v1.ice.example.com does not match this version", func(a *apiregistrationv1.APIService) {
 		a.Labels = made().Labels
 		a.Spec.Service.Name, a.Spec.CABundle = "cool-service", newCA
 	})
@@ -274,7 +274,7 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 	for _, a := range actions {
 		_, target, cause := a.Describe()
 		require.NotEmpty(t, target.UID)
-		require.Equal(t, olmcore.Cause{Reason: "LegacyObject", Message: "nothing uses what an old version of OLM made for APIService v1.ice.example.com"}, cause)
+		require.Equal(t, olmcore.Cause{Reason: "LegacyObject", Message: "an old version of OLM created it for APIService v1.ice.example.com, and it is no longer used"}, cause)
 		require.Equal(t, s.Account, a.Identity())
 	}
 	require.Equal(t, apiservice.Available, s.Health())

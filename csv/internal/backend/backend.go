@@ -341,7 +341,7 @@ func (r *rotation) inspectIssued() (c certificate.Certificate, problem string, o
 		if problem = r.source.Memory.Inspect(i.Certificate, r.hosts, r.source.Now).Problem; problem == "" {
 			return i.Certificate, "", true
 		}
-		problem = fmt.Sprintf("the certificate that was issued for deployment %s is not good: %s", r.deployment, problem)
+		problem = fmt.Sprintf("the certificate that was issued for deployment %s is invalid: %s", r.deployment, problem)
 	}
 	return certificate.Certificate{}, problem, false
 }
@@ -364,7 +364,7 @@ func (r *rotation) step() (after record, why string) {
 	case r.health.Problem == "" && r.nextHealth.Problem != "" && !r.next.IsEmpty():
 		after = r.record
 		after.next, after.trustedSince = certificate.Certificate{}, time.Time{}
-		return after, "the next certificate of deployment " + r.deployment + " is not good, and none is needed"
+		return after, "the next certificate of deployment " + r.deployment + " is invalid, and none is needed"
 	case !r.trustedSince.IsZero():
 		after = r.record
 		after.trustedSince = time.Time{}
@@ -427,10 +427,10 @@ func (r *rotation) install() olmcore.Action {
 		after.writeTo(o)
 		return r.source.update(r.secret, o, ReasonCertificate, why)
 	case claimed:
-		return r.source.update(r.secret, o, ReasonInstall, "secret "+o.Name+" goes with this version")
+		return r.source.update(r.secret, o, ReasonInstall, "secret "+o.Name+" is taken over by this version")
 	}
 	r.writeTo(o)
-	return r.source.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" is that of another authority")
+	return r.source.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" does not match its authority")
 }
 
 // settle returns the write of the Secret that removes what only the rotation needed, or nil.

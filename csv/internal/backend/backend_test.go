@@ -212,7 +212,7 @@ func TestStepsOfRotation(t *testing.T) {
 		},
 		"the Secret of the version before goes with this one": {
 			source:  sourceOf(secretOf("cool.v0", old, none), running(old.CAPEM, 2), trusts(old.CAPEM)),
-			install: []string{"update Secret: secret cool-service-cert goes with this version"},
+			install: []string{"update Secret: secret cool-service-cert is taken over by this version"},
 		},
 		"a certificate for other hosts": {
 			source:   sourceOf(secretOf("cool.v1", certificate.Certificate{CAPEM: old.CAPEM, CertPEM: old.CertPEM}, none), running(old.CAPEM, 2), trusts(old.CAPEM)),
@@ -304,7 +304,7 @@ func TestIssuedCertificatesAreInspected(t *testing.T) {
 	s := sourceOf(nil, nil)
 	s.Issued = []certificate.Issued{{Deployment: deployment, Certificate: made(t, "expired", now.Add(-certificate.Validity-time.Hour))}}
 	plan := backend.Of(s)
-	require.Equal(t, "the certificate that was issued for deployment cool is not good: the certificate is not valid: it or its authority has expired, or is not valid yet", plan.Problem)
+	require.Equal(t, "the certificate that was issued for deployment cool is invalid: the certificate is not valid: it or its authority has expired, or is not valid yet", plan.Problem)
 	require.Empty(t, plan.Install)
 }
 
@@ -564,17 +564,17 @@ func TestObjectsOfOtherOwnersAreNotWritten(t *testing.T) {
 			change: func(o *serving.Objects) {
 				o.ClusterRoleBindings = olmcore.Found(binding(plain, "other", "other", true), binding(suffixed, "", "other", true))
 			},
-			problem: "clusterrolebinding " + plain + " is another's",
+			problem: "clusterrolebinding " + plain + " belongs to another owner",
 		},
 		"one that OLM made without labels": {
 			change:  func(o *serving.Objects) { o.ClusterRoleBindings = olmcore.Found(binding(plain, "", namespace, true)) },
-			install: []string{"update ClusterRoleBinding: clusterrolebinding " + plain + " is not that of this version"},
+			install: []string{"update ClusterRoleBinding: clusterrolebinding " + plain + " does not match this version"},
 		},
 		"the own one of the second name stays": {
 			change: func(o *serving.Objects) {
 				o.ClusterRoleBindings = olmcore.Found(binding(suffixed, namespace, namespace, true))
 			},
-			install: []string{"update ClusterRoleBinding: clusterrolebinding " + suffixed + " is not that of this version"},
+			install: []string{"update ClusterRoleBinding: clusterrolebinding " + suffixed + " does not match this version"},
 		},
 		"the own one with another role": {
 			change: func(o *serving.Objects) {
@@ -637,7 +637,7 @@ func TestInvalidServicesAreReported(t *testing.T) {
 	c := csvOf("cool.v1")
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, c.Spec.WebhookDefinitions[0].DeploymentName = "1st", "1st"
 	in := backend.Source{Operator: observed.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}}
-	require.Contains(t, backend.Of(in).Problem, `deployment 1st cannot be called: "1st-service" is no name of a Service`)
+	require.Contains(t, backend.Of(in).Problem, `deployment 1st cannot be called: "1st-service" is not a valid name of a Service`)
 }
 
 // TestForgedSecretAffectsOnlyItsOwnClients checks that data that a tenant wrote into the Secret reaches only the

@@ -162,7 +162,7 @@ func (s *Source) portsOf(deployment string) (ports []corev1.ServicePort, problem
 func (s *Source) service(deployment string, spec *appsv1.DeploymentSpec) (olmcore.Action, string) {
 	name := ServiceName(deployment)
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
-		return nil, fmt.Sprintf("deployment %s cannot be called: %q is no name of a Service: %s", deployment, name, problems[0])
+		return nil, fmt.Sprintf("deployment %s cannot be called: %q is not a valid name of a Service: %s", deployment, name, problems[0])
 	}
 	ports, problem := s.portsOf(deployment)
 	if problem != "" {
@@ -192,7 +192,7 @@ func (s *Source) service(deployment string, spec *appsv1.DeploymentSpec) (olmcor
 	after.ObjectMeta = meta
 	after.Spec.Selector = selected
 	after.Spec.Ports = merged
-	return s.update(live, after, ReasonInstall, "service "+name+" is not that of this version"), ""
+	return s.update(live, after, ReasonInstall, "service "+name+" does not match this version"), ""
 }
 
 // mergePorts replaces the ports with the same number and protocol, and adds the others. It removes a port of another
@@ -234,7 +234,7 @@ func (s *Source) role(deployment string) (olmcore.Action, string) {
 	}
 	after := live.DeepCopy()
 	after.ObjectMeta, after.Rules = meta, want.Rules
-	return s.update(live, after, ReasonInstall, "role "+name+" is not that of this version"), ""
+	return s.update(live, after, ReasonInstall, "role "+name+" does not match this version"), ""
 }
 
 func (s *Source) roleBinding(deployment, account string) (olmcore.Action, string) {
@@ -259,7 +259,7 @@ func (s *Source) roleBinding(deployment, account string) (olmcore.Action, string
 	}
 	after := live.DeepCopy()
 	after.ObjectMeta, after.Subjects = meta, want.Subjects
-	return s.update(live, after, ReasonInstall, "rolebinding "+name+" is not that of this version"), ""
+	return s.update(live, after, ReasonInstall, "rolebinding "+name+" does not match this version"), ""
 }
 
 func (s *Source) subjects(account string) []rbacv1.Subject {
@@ -337,7 +337,7 @@ func (s *Source) delegator(deployment, account string) (olmcore.Action, string) 
 	}
 	switch {
 	case name == "":
-		return nil, fmt.Sprintf("clusterrolebinding %s is another's", names[0])
+		return nil, fmt.Sprintf("clusterrolebinding %s belongs to another owner", names[0])
 	case live == nil:
 		return s.create(want, ReasonInstall, "clusterrolebinding "+name+" does not exist"), ""
 	case live.RoleRef != want.RoleRef:
@@ -349,7 +349,7 @@ func (s *Source) delegator(deployment, account string) (olmcore.Action, string) 
 	}
 	after := live.DeepCopy()
 	after.Labels, after.Subjects = labels, want.Subjects
-	return s.update(live, after, ReasonInstall, "clusterrolebinding "+name+" is not that of this version"), ""
+	return s.update(live, after, ReasonInstall, "clusterrolebinding "+name+" does not match this version"), ""
 }
 
 // reader returns the write of the RoleBinding with which the operator reads the certificates that identify the API
@@ -370,7 +370,7 @@ func (s *Source) reader(deployment, account string) (olmcore.Action, string) {
 	}
 	switch {
 	case name == "":
-		return nil, fmt.Sprintf("rolebinding %s/%s is another's", metav1.NamespaceSystem, names[0])
+		return nil, fmt.Sprintf("rolebinding %s/%s belongs to another owner", metav1.NamespaceSystem, names[0])
 	case live == nil:
 		return s.create(want, ReasonInstall, "rolebinding "+name+" does not exist in kube-system"), ""
 	case live.RoleRef != want.RoleRef:
@@ -386,5 +386,5 @@ func (s *Source) reader(deployment, account string) (olmcore.Action, string) {
 	}
 	after := live.DeepCopy()
 	after.Labels, after.Subjects = labels, want.Subjects
-	return s.update(live, after, ReasonInstall, "rolebinding "+name+" in kube-system is not that of this version"), ""
+	return s.update(live, after, ReasonInstall, "rolebinding "+name+" in kube-system does not match this version"), ""
 }

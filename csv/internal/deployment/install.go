@@ -202,7 +202,7 @@ func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.A
 	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, want.Annotations)
 	after.OwnerReferences = want.OwnerReferences
 	after.Spec = want.Spec
-	u := olmcore.UpdateOf(live, after, olmcore.Cause{Reason: ReasonInstall, Message: "deployment " + want.Name + " is not that of this version"})
+	u := olmcore.UpdateOf(live, after, olmcore.Cause{Reason: ReasonInstall, Message: "deployment " + want.Name + " does not match this version"})
 	u.As = as
 	return u
 }
@@ -212,7 +212,7 @@ func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.A
 func Removals(c *owned.CSV, deployments []*appsv1.Deployment) []olmcore.Action {
 	declared := owned.Deployments(c)
 	return deleteEach(c, deployments, func(d *appsv1.Deployment) bool { return !declared.Has(d.Name) }, func(d *appsv1.Deployment) olmcore.Cause {
-		return olmcore.Cause{Reason: ReasonRemovedFromStrategy, Message: "the install strategy has no deployment " + d.Name + " any more"}
+		return olmcore.Cause{Reason: ReasonRemovedFromStrategy, Message: "the install strategy no longer contains deployment " + d.Name}
 	})
 }
 

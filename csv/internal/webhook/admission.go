@@ -185,7 +185,7 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 		after.Webhooks = want.(*admissionregistrationv1.MutatingWebhookConfiguration).Webhooks
 	}
 	u := olmcore.UpdateOf(have, after, olmcore.Cause{
-		Reason: ReasonInstall, Message: have.GetName() + " is not as ClusterServiceVersion " + f.source.CSV.Name + " describes it",
+		Reason: ReasonInstall, Message: have.GetName() + " does not match its description in ClusterServiceVersion " + f.source.CSV.Name,
 	})
 	u.As = f.source.Account
 	return u

@@ -68,20 +68,22 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	coOwner := coOwnerOf(s, crd)
 	switch {
 	case owned.CameWith(s.CSV, crd) && coOwner.Name != "" && !isAllowed(s, crd):
-		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s too; a cluster administrator allows the conversion with: %s",
+		return fmt.Sprintf("CRD %s was also installed with ClusterServiceVersion %s; "+
+			"to allow the conversion, a cluster administrator can run: %s",
 			crd.Name, coOwner, allowConversionCommand(s.CSV, crd.Name))
 	case owned.CameWith(s.CSV, crd):
 		return ""
 	case len(owners) > 0:
 		first := slices.MinFunc(owners, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s, and no InstallPlan installed it for %s yet", crd.Name, first, s.CSV.Name)
+		return fmt.Sprintf("CRD %s was installed with ClusterServiceVersion %s, and no InstallPlan has installed it for %s yet",
+			crd.Name, first, s.CSV.Name)
 	case isAllowed(s, crd):
 		return ""
 	case len(others) == 0:
-		return fmt.Sprintf("no InstallPlan recorded that CRD %s came with an operator, so its conversion stays as it is; "+
-			"a cluster administrator allows it with: %s", crd.Name, allowConversionCommand(s.CSV, crd.Name))
+		return fmt.Sprintf("no InstallPlan recorded CRD %s, so its conversion is not changed; "+
+			"to allow it, a cluster administrator can run: %s", crd.Name, allowConversionCommand(s.CSV, crd.Name))
 	case config != nil && (config.Service == nil || config.Service.Namespace != s.CSV.Namespace):
-		return fmt.Sprintf("CRD %s is converted by another than an operator of namespace %s", crd.Name, s.CSV.Namespace)
+		return fmt.Sprintf("CRD %s is not converted by an operator of namespace %s", crd.Name, s.CSV.Namespace)
 	}
 	return ""
 }
@@ -194,9 +196,8 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 		after.Spec.Conversion = want
 	}
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, owned.AnnotationConvertedBy, f.source.CSV.Namespace+"/"+f.source.CSV.Name)
-	return olmcore.UpdateOf(crd, after, olmcore.Cause{
-		Reason: ReasonInstall, Message: "CRD " + name + " is not converted as ClusterServiceVersion " + f.source.CSV.Name + " describes it",
-	}), ""
+	why := "the conversion of CRD " + name + " does not match its description in ClusterServiceVersion " + f.source.CSV.Name
+	return olmcore.UpdateOf(crd, after, olmcore.Cause{Reason: ReasonInstall, Message: why}), ""
 }
 
 // conversionBundle returns the caBundle of a CRD if it calls the Deployment of a description. Otherwise it is empty.

@@ -53,13 +53,13 @@ func converter(version string) func(crd *definition) {
 // TestConversions contains states of a CRD. For each it checks what an installation does about its conversion or why it
 // cannot, the writes without an installation, and the health before.
 func TestConversions(t *testing.T) {
-	const tooMany = "CRD cools.example.com came with ClusterServiceVersion other/a too; a cluster administrator allows the conversion " +
-		"with: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
-	const command = "a cluster administrator allows it with: " +
+	const tooMany = "CRD cools.example.com was also installed with ClusterServiceVersion other/a; to allow the " +
+		"conversion, a cluster administrator can run: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
+	const command = "to allow it, a cluster administrator can run: " +
 		"kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
-	const unrecorded = "no InstallPlan recorded that CRD cools.example.com came with an operator, so its conversion stays as it is; " + command
+	const unrecorded = "no InstallPlan recorded CRD cools.example.com, so its conversion is not changed; " + command
 	const preserves = "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion"
-	const notYet = ", and no InstallPlan installed it for cool.v1 yet"
+	const notYet = ", and no InstallPlan has installed it for cool.v1 yet"
 	update, follow := []string{"update CustomResourceDefinition cools.example.com (Install)"}, []string{"update CustomResourceDefinition cools.example.com (Trust)"}
 	plain := crd("cools.example.com")
 	service := func(namespace, name string) func(*definition) {
@@ -121,23 +121,23 @@ func TestConversions(t *testing.T) {
 			source: func(s *webhook.Source) { s.Backends = follower{first, second} }, state: webhook.Waiting},
 		"of another incarnation's namespace": {crd: converted(recorded("other/cool.v1")), state: webhook.Installed},
 		"of another, and not ours yet": {crd: crd("cools.example.com", recorded("z/b", "other/a")),
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/a" + notYet, state: webhook.Failing},
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/a" + notYet, state: webhook.Failing},
 		"of another, and outdated": {crd: converted(recorded("other/cool.v1"), trusting(second)),
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/cool.v1" + notYet, state: webhook.Failing},
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/cool.v1" + notYet, state: webhook.Failing},
 		"of the next version": {crd: converted(recorded("ns/cool.v2"), trusting(second)),
 			install: update, trust: follow, state: webhook.Failing},
 		"of the next version, with an account": {crd: converted(recorded("ns/cool.v2"), trusting(second)), source: limited,
-			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2" + notYet, state: webhook.Failing},
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v2" + notYet, state: webhook.Failing},
 		"of the next version, and of another namespace": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), trust: follow,
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
 		"of the version before, and of another namespace": {crd: converted(recorded("ns/cool.v0", "other/b"), trusting(second)), trust: follow,
 			source:  func(s *webhook.Source) { s.CSV.Spec.Replaces = "cool.v0" },
-			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v0" + notYet, state: webhook.Failing},
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v0" + notYet, state: webhook.Failing},
 		"of another namespace, made call the version before": {crd: converted(recorded("other/b"), converter("ns/cool.v0"), trusting(second)),
 			trust:   follow,
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
 		"of another namespace, with an account": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), source: limited,
-			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2" + notYet, state: webhook.Failing},
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v2" + notYet, state: webhook.Failing},
 		"of two": {
 			crd: converted(recorded("other/a", "ns/cool.v1"), trusting(second)), install: update, trust: follow, state: webhook.Failing,
 		},
@@ -168,7 +168,7 @@ func TestConversions(t *testing.T) {
 		},
 		"of another namespace, and the annotation names this one": {
 			crd:     crd("cools.example.com", recorded("other/a"), firstInstalledBy("ns")),
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/a" + notYet, state: webhook.Failing,
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/a" + notYet, state: webhook.Failing,
 		},
 		"of two, and a third converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("x", "x")), problem: tooMany,
 			state: webhook.Installed},
@@ -182,7 +182,7 @@ func TestConversions(t *testing.T) {
 			problem: unrecorded, state: webhook.Installed},
 		"without a record, by a URL": {crd: converted(recorded(), url), problem: unrecorded, state: webhook.Installed},
 		"of the next version, by a URL": {crd: converted(recorded("ns/cool.v2"), url), state: webhook.Installed,
-			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
+			problem: "CRD cools.example.com is not converted by an operator of namespace ns"},
 		"without a record, outdated, with an account": {
 			crd: converted(recorded(), trusting(second)), source: limited, install: follow, trust: follow,
 			state: webhook.Failing},
@@ -214,7 +214,7 @@ func TestConversions(t *testing.T) {
 		"one of another namespace is allowed": {crd: crd("cools.example.com", recorded(), converter("other/cool.v1")), problem: unrecorded,
 			state: webhook.Failing},
 		"allowed, and of another": {crd: crd("cools.example.com", recorded("other/b"), converter("ns/cool.v1")), state: webhook.Failing,
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/b" + notYet},
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/b" + notYet},
 		"with an account": {crd: plain, source: limited, install: update, state: webhook.Failing},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -310,8 +310,8 @@ func TestConversionRemovedFromSpecIsReverted(t *testing.T) {
 // TestKeptConversionIsReported checks the Diagnostic about a CRD that calls the operator and that no InstallPlan
 // recorded.
 func TestKeptConversionIsReported(t *testing.T) {
-	const kept = "no InstallPlan recorded the CRDs cools.example.com, so their conversion stays as it is and only their caBundle is " +
-		"updated; a cluster administrator allows changes with: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
+	const kept = "no InstallPlan recorded the CRDs cools.example.com, so only the caBundle of their conversion is updated; " +
+		"to allow other changes, a cluster administrator can run: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
 	for want, crds := range map[string][]*definition{
 		kept: {converted(recorded())},
 		"":   {converted(), converted(recorded(), converter("ns/cool.v1")), converted(recorded("other/b")), crd("cools.example.com", recorded())},
@@ -474,7 +474,7 @@ func TestNextVersionTakesOverConversion(t *testing.T) {
 	require.Empty(t, problem)
 	s.CRDs[0].Spec.Conversion = nil
 	_, problem = s.Install()
-	const want = "CRD cools.example.com came with ClusterServiceVersion ns/cool.v1, and no InstallPlan installed it for cool.v2 yet"
+	const want = "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v1, and no InstallPlan has installed it for cool.v2 yet"
 	require.Equal(t, want, problem, "the CRD of the next version was not applied yet")
 
 	// What calls the operator meanwhile trusts it all the same, unless the group says who writes.

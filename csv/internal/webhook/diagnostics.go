@@ -46,8 +46,8 @@ func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
 		return nil
 	}
 	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonConversionKept, olmcore.RefOf(f.source.CSV), "spec.webhookdefinitions",
-		"no InstallPlan recorded the CRDs %s, so their conversion stays as it is and only their caBundle is updated; a cluster "+
-			"administrator allows changes with: %s", someOf(sets.List(kept)), allowConversionCommand(f.source.CSV, sets.List(kept)[0]))}
+		"no InstallPlan recorded the CRDs %s, so only the caBundle of their conversion is updated; to allow other changes, "+
+			"a cluster administrator can run: %s", someOf(sets.List(kept)), allowConversionCommand(f.source.CSV, sets.List(kept)[0]))}
 }
 
 // ruleDiagnostics reports rules that a new webhook would not get, because the OperatorGroup does not select all
@@ -85,8 +85,8 @@ func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 	}
 	if len(unrecorded) > 0 {
 		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesNarrowed, olmcore.RefOf(f.source.CSV), "spec.webhookdefinitions",
-			"webhooks are not called for custom resources of the cluster-scoped CRDs %s: no InstallPlan recorded that they came with "+
-				"this version alone, and OperatorGroup %s does not select all namespaces; a cluster administrator can %s",
+			"webhooks are not called for custom resources of the cluster-scoped CRDs %s: no InstallPlan recorded that they were "+
+				"installed only with this version, and OperatorGroup %s does not select all namespaces; a cluster administrator can %s",
 			someOf(sets.List(unrecorded)), f.source.Group.Name, widen.text(f)))
 	}
 	return all

@@ -172,7 +172,7 @@ func oneOf[T ~string](have *T, allowed ...T) string {
 	if have == nil || slices.Contains(allowed, *have) {
 		return ""
 	}
-	return fmt.Sprintf("%q is none of %q", *have, allowed)
+	return fmt.Sprintf("%q is not one of %q", *have, allowed)
 }
 
 func selectorProblem(s *metav1.LabelSelector) string {
@@ -261,7 +261,7 @@ func portsProblem(c *owned.CSV) string {
 		}
 		other, taken := targets[k]
 		if taken && other.String() != target.String() {
-			return problemf(w, "targetPort", "port %d of deployment %q leads to %s already, not to %s",
+			return problemf(w, "targetPort", "port %d of deployment %q already leads to %s, not to %s",
 				k.port, k.deployment, other.String(), target.String())
 		}
 		targets[k] = target
@@ -290,7 +290,7 @@ func conversionProblem(c *owned.CSV) string {
 			case !ours.Has(name):
 				return fmt.Sprintf("csv %s does not own CRD %s", c.Name, name)
 			case by[name] != nil && by[name] != w:
-				return problemf(w, "conversionCRDs", "CRD %s is converted by webhook description %q already", name, by[name].GenerateName)
+				return problemf(w, "conversionCRDs", "CRD %s is already converted by webhook description %q", name, by[name].GenerateName)
 			}
 			by[name] = w
 		}

@@ -118,12 +118,12 @@ func TestProblemsOfDescription(t *testing.T) {
 		"a name of 63 characters":      {admission, func(w *description) { w.GenerateName = long[2:] }, ""},
 		"a name of 65 characters":      {admission, func(w *description) { w.GenerateName = long }, `webhook description "` + long + `": generateName: must be no more than 63 bytes`},
 		"no side effects said":         {admission, func(w *description) { w.SideEffects = nil }, v + "sideEffects: is missing"},
-		"some side effects":            {admission, func(w *description) { w.SideEffects = new(admissionregistrationv1.SideEffectClassSome) }, v + `sideEffects: "Some" is none of ["None" "NoneOnDryRun"]`},
+		"some side effects":            {admission, func(w *description) { w.SideEffects = new(admissionregistrationv1.SideEffectClassSome) }, v + `sideEffects: "Some" is not one of ["None" "NoneOnDryRun"]`},
 		"none on dry runs":             {admission, func(w *description) { w.SideEffects = new(admissionregistrationv1.SideEffectClassNoneOnDryRun) }, ""},
 		"side effects of a conversion": {[]v1alpha1.WebhookAdmissionType{conversion}, func(w *description) { w.SideEffects = nil }, ""},
-		"a failure policy":             {admission, func(w *description) { w.FailurePolicy = new(admissionregistrationv1.FailurePolicyType("fail")) }, v + `failurePolicy: "fail" is none of ["Ignore" "Fail"]`},
-		"a match policy":               {admission, func(w *description) { w.MatchPolicy = new(admissionregistrationv1.MatchPolicyType("")) }, v + `matchPolicy: "" is none of ["Exact" "Equivalent"]`},
-		"a reinvocation policy":        {[]v1alpha1.WebhookAdmissionType{mutating}, func(w *description) { w.ReinvocationPolicy = new(admissionregistrationv1.ReinvocationPolicyType("x")) }, v + `reinvocationPolicy: "x" is none of ["Never" "IfNeeded"]`},
+		"a failure policy":             {admission, func(w *description) { w.FailurePolicy = new(admissionregistrationv1.FailurePolicyType("fail")) }, v + `failurePolicy: "fail" is not one of ["Ignore" "Fail"]`},
+		"a match policy":               {admission, func(w *description) { w.MatchPolicy = new(admissionregistrationv1.MatchPolicyType("")) }, v + `matchPolicy: "" is not one of ["Exact" "Equivalent"]`},
+		"a reinvocation policy":        {[]v1alpha1.WebhookAdmissionType{mutating}, func(w *description) { w.ReinvocationPolicy = new(admissionregistrationv1.ReinvocationPolicyType("x")) }, v + `reinvocationPolicy: "x" is not one of ["Never" "IfNeeded"]`},
 		"of a validating one":          {[]v1alpha1.WebhookAdmissionType{validating}, func(w *description) { w.ReinvocationPolicy = new(admissionregistrationv1.ReinvocationPolicyType("x")) }, ""},
 		"a timeout of 0":               {admission, func(w *description) { w.TimeoutSeconds = new(int32(0)) }, v + "timeoutSeconds: 0 is outside 1-30"},
 		"a timeout of 31":              {admission, func(w *description) { w.TimeoutSeconds = new(int32(31)) }, v + "timeoutSeconds: 31 is outside 1-30"},
@@ -134,7 +134,7 @@ func TestProblemsOfDescription(t *testing.T) {
 		"no rules": {admission, func(w *description) { w.Rules = nil }, ""},
 		"an unknown operation": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) {
 			r.Operations = []admissionregistrationv1.OperationType{"GET"}
-		}), v + `rules[0].operations: "GET" is none of ["*" "CREATE" "UPDATE" "DELETE" "CONNECT"]`},
+		}), v + `rules[0].operations: "GET" is not one of ["*" "CREATE" "UPDATE" "DELETE" "CONNECT"]`},
 		"no operation": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.Operations = nil }), v + "rules[0].operations: is empty"},
 		"all operations and one": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) {
 			r.Operations = []admissionregistrationv1.OperationType{"*", "CREATE"}
@@ -149,7 +149,7 @@ func TestProblemsOfDescription(t *testing.T) {
 		}), ""},
 		"an unknown scope": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) {
 			r.Scope = new(admissionregistrationv1.ScopeType("x"))
-		}), v + `rules[0].scope: "x" is none of ["*" "Cluster" "Namespaced"]`},
+		}), v + `rules[0].scope: "x" is not one of ["*" "Cluster" "Namespaced"]`},
 		"no resource":               {admission, resources(), v + "rules[0].resources: is empty"},
 		"an empty resource":         {admission, resources("a", ""), v + "rules[0].resources: has an empty entry"},
 		"all resources":             {admission, resources("*"), ""},
@@ -228,17 +228,17 @@ func TestProblemsOfSeveralDescriptions(t *testing.T) {
 		"no CRD":                       {of(), "unable to manager conversion webhook: conversion webhook must have at least one CRD specified"},
 		"another's CRD":                {of("cools.example.com", "pods"), "csv cool.v1 does not own CRD pods"},
 		"a CRD twice":                  {of("cools.example.com", "cools.example.com"), ""},
-		"a CRD of two":                 {operator(describe("c", conversion), describe("d", conversion)), `webhook description "d": conversionCRDs: CRD cools.example.com is converted by webhook description "c" already`},
+		"a CRD of two":                 {operator(describe("c", conversion), describe("d", conversion)), `webhook description "d": conversionCRDs: CRD cools.example.com is already converted by webhook description "c"`},
 		"two Deployments":              {deployments("a", "b"), ""},
 		"one Service for two":          {deployments("a.b", "a-b"), `deployments "a-b" and "a.b" would both be called as Service "a-b-service"`},
 		"a long Deployment":            {deployments("a", long), `deployment "` + long + `" serves webhooks or APIs, but "` + long + `-service" cannot be the name of a Service: must be no more than 63 characters`},
 		"ports to one target":          {operator(describe("a.example.com", validating, target(443, intstr.FromInt32(9443))), describe("b.example.com", validating, target(444, intstr.FromInt32(9443)))), ""},
 		"a port to one target":         {operator(describe("a.example.com", validating, target(443, intstr.FromInt32(9443))), describe("b.example.com", validating, target(0, intstr.FromString("9443")))), "webhook description \"b.example.com\": targetPort: must contain at least one letter (a-z)"},
 		"a port to two targets": {operator(describe("a.example.com", validating, target(443, intstr.FromInt32(9443))), describe("b.example.com", validating)),
-			`webhook description "b.example.com": targetPort: port 443 of deployment "cool" leads to 9443 already, not to 443`},
+			`webhook description "b.example.com": targetPort: port 443 of deployment "cool" already leads to 9443, not to 443`},
 		"a port that an API has": {withAPI(0, describe("a.example.com", validating)), ""},
 		"a port that an API has on another target": {withAPI(443, describe("a.example.com", validating, target(443, intstr.FromString("https")))),
-			`webhook description "a.example.com": targetPort: port 443 of deployment "cool" leads to 443 already, not to https`},
+			`webhook description "a.example.com": targetPort: port 443 of deployment "cool" already leads to 443, not to https`},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, webhook.Problem(c.csv)) })
 	}

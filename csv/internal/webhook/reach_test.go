@@ -367,7 +367,7 @@ func TestClusterScopedCRDsOfOperator(t *testing.T) {
 			require.Len(t, reported, 1)
 			require.Equal(t, webhook.ReasonRulesNarrowed, reported[0].Reason)
 			require.Equal(t, "webhooks are not called for custom resources of the cluster-scoped CRDs wides.example.com: no InstallPlan "+
-				"recorded that they came with this version alone, and OperatorGroup group does not select all namespaces; "+
+				"recorded that they were installed only with this version, and OperatorGroup group does not select all namespaces; "+
 				"a cluster administrator can "+command(t, w), reported[0].Message)
 		})
 	}

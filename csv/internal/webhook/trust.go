@@ -91,7 +91,7 @@ func (f *facts) removals() []olmcore.Action {
 	for _, o := range gone {
 		actions = append(actions, olmcore.DeleteOf(o, olmcore.Cause{
 			Reason:  ReasonRemovedFromSpec,
-			Message: "ClusterServiceVersion " + f.source.CSV.Name + " does not describe webhook " + f.from(o).generateName + " any more",
+			Message: "ClusterServiceVersion " + f.source.CSV.Name + " no longer describes webhook " + f.from(o).generateName,
 		}))
 	}
 	return actions
@@ -122,7 +122,7 @@ func (f *facts) follow(o olmcore.Object) olmcore.Action {
 		}
 	}
 	if rules := widenedRules(f, o); rules != nil {
-		*hooksOf(copied())[0].rules, why = rules, " is not called for all that its ClusterServiceVersion may be asked about"
+		*hooksOf(copied())[0].rules, why = rules, " has narrower rules than its ClusterServiceVersion may have"
 	}
 	return updateTo(f, o, after, why)
 }
@@ -173,7 +173,7 @@ func (s Source) reverted() (actions []olmcore.Action) {
 		if !described.Has(crd.Name) && crd.DeletionTimestamp == nil && owned.IsConverter(s.CSV, crd) && backend.IsConverted(s.CSV, crd) {
 			actions = append(actions, olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
 				Reason:  ReasonRemovedFromSpec,
-				Message: "ClusterServiceVersion " + s.CSV.Name + " does not describe the conversion of CRD " + crd.Name + " any more",
+				Message: "ClusterServiceVersion " + s.CSV.Name + " no longer describes the conversion of CRD " + crd.Name,
 			}))
 		}
 	}

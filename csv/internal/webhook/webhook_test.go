@@ -76,7 +76,7 @@ func TestInstallsOneWebhookOfEachType(t *testing.T) {
 		}
 	}
 	want := []olmcore.Action{
-		olmcore.UpdateOf(s.CRDs[0], after, olmcore.Cause{Reason: "Install", Message: "CRD cools.example.com is not converted as ClusterServiceVersion cool.v1 describes it"}),
+		olmcore.UpdateOf(s.CRDs[0], after, olmcore.Cause{Reason: "Install", Message: "the conversion of CRD cools.example.com does not match its description in ClusterServiceVersion cool.v1"}),
 		create(m, "m.example.com"), create(v, "v.example.com"),
 	}
 	got, problem := s.Install()
