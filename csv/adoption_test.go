@@ -116,8 +116,8 @@ func TestRequirementReportOfOLMIsKept(t *testing.T) {
 		"an entry is there twice": func(s *v1alpha1.ClusterServiceVersionStatus) {
 			s.RequirementStatus = append(s.RequirementStatus, s.RequirementStatus[0])
 		},
-		"an entry says another": func(s *v1alpha1.ClusterServiceVersionStatus) { s.RequirementStatus[1].Message = "fine" },
-		"a rule says another": func(s *v1alpha1.ClusterServiceVersionStatus) {
+		"an entry differs": func(s *v1alpha1.ClusterServiceVersionStatus) { s.RequirementStatus[1].Message = "fine" },
+		"a rule differs": func(s *v1alpha1.ClusterServiceVersionStatus) {
 			i := slices.IndexFunc(s.RequirementStatus, func(r v1alpha1.RequirementStatus) bool { return len(r.Dependents) > 0 })
 			s.RequirementStatus[i].Dependents[0].Message += "\u202e"
 		},

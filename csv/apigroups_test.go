@@ -109,7 +109,8 @@ func TestAPIServiceInGroupOfAnotherOperatorIsRefused(t *testing.T) {
 			[]olmcore.Object{cubes("other/ice.v1")},
 			victims + " was not installed with this operator",
 		},
-		"a definition that no InstallPlan installed": {ice(listsCubes), []olmcore.Object{cubes()}, victims + " was not installed with this operator"},
+		"a definition that no InstallPlan installed": {
+			ice(listsCubes), []olmcore.Object{cubes()}, victims + " was not installed with this operator"},
 		"a definition of another that the CSV claims": {
 			ice(listsCubes),
 			[]olmcore.Object{cubes("other/ice.v1")},
@@ -120,7 +121,7 @@ func TestAPIServiceInGroupOfAnotherOperatorIsRefused(t *testing.T) {
 			[]olmcore.Object{cubes("ns/ice.v1")},
 			victims + " was not installed with this operator",
 		},
-		"the same definition, brought once more": {
+		"the same definition, installed again": {
 			ice(listsCubes),
 			[]olmcore.Object{cubes("ns/ice.v1", "other/ice.v1")},
 			victims + " was also installed with ClusterServiceVersion other/ice.v1",
@@ -321,7 +322,7 @@ func TestAPIGroupsOfOLMAreReserved(t *testing.T) {
 			csv.Config{PackageServerNamespaces: []string{}},
 			"API group packages.operators.coreos.com is reserved",
 		},
-		"another group below OLM's": {
+		"another group below the group of OLM": {
 			"x.operators.coreos.com",
 			csv.Config{PackageServerNamespaces: []string{"ns"}},
 			"API group x.operators.coreos.com is reserved for OLM. Use another group.",

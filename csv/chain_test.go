@@ -73,14 +73,14 @@ func TestPredecessorsAndSuccessors(t *testing.T) {
 		edges []string
 		want  map[string]string
 	}{
-		"a line":                            {[]string{"a", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
-		"itself":                            {[]string{"a>a"}, map[string]string{"a": ""}},
-		"what does not exist":               {[]string{"b>a"}, map[string]string{"b": ""}},
-		"two that replace one":              {[]string{"a", "b>a", "c>a"}, map[string]string{"a": "", "b": "a", "c": "a"}},
-		"a circle of two":                   {[]string{"a>b", "b>a"}, map[string]string{"a": "", "b": "a"}},
-		"a circle of three":                 {[]string{"a>c", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
-		"a line that leads into a circle":   {[]string{"a>b", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
-		"a line beside one that is its own": {[]string{"a>a", "b>a"}, map[string]string{"a": "", "b": "a"}},
+		"a chain":                         {[]string{"a", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
+		"itself":                          {[]string{"a>a"}, map[string]string{"a": ""}},
+		"a version that does not exist":   {[]string{"b>a"}, map[string]string{"b": ""}},
+		"two that replace one":            {[]string{"a", "b>a", "c>a"}, map[string]string{"a": "", "b": "a", "c": "a"}},
+		"a cycle of two":                  {[]string{"a>b", "b>a"}, map[string]string{"a": "", "b": "a"}},
+		"a cycle of three":                {[]string{"a>c", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
+		"a chain that leads into a cycle": {[]string{"a>b", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
+		"a chain beside a version that replaces itself": {[]string{"a>a", "b>a"}, map[string]string{"a": "", "b": "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := link(c.edges...)
@@ -308,7 +308,7 @@ func TestUpgradeMayTakeRequirementsOfOldVersion(t *testing.T) {
 	run(t, map[string]row{
 		"the successor took the account, Failed":  {is(failed, "RequirementsNotMet", unmetNow), account(func(*csv.Input) {}), givesWay},
 		"the successor took the account, Pending": {is(pending, "RequirementsNotMet", unmetNow), account(func(*csv.Input) {}), givesWay},
-		"somebody else took the account": {is(failed, "RequirementsNotMet", unmetNow), account(func(in *csv.Input) { in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("other") }),
+		"an unrelated CSV took the account": {is(failed, "RequirementsNotMet", unmetNow), account(func(in *csv.Input) { in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("other") }),
 			toReporting(pending, "RequirementsNotMet", "requirements not met", taken)},
 		"it never ran": {is(failed, "RequirementsNotMet", unmetNow), account(func(in *csv.Input) {
 			in.ClusterServiceVersion.Status.Conditions = in.ClusterServiceVersion.Status.Conditions[1:]

@@ -47,21 +47,22 @@ func TestCRDInstalledWithOlderVersionBlocksUpgrade(t *testing.T) {
 		change func(in *csv.Input)
 		want   string // the CSVs that the CRD came with, "" for none
 	}{
-		"with nobody":           {nil, func(*csv.Input) {}, ""},
-		"with itself":           {[]string{"ns/cool.v1"}, func(*csv.Input) {}, ""},
-		"with itself too":       {[]string{"ns/cool.v0", "ns/cool.v1"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, ""},
-		"in another namespace":  {[]string{"other/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, ""},
-		"with one that is gone": {[]string{"ns/cool.v0"}, func(*csv.Input) {}, ""},
-		"with a copy":           {[]string{"ns/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "").Status.Reason = "Copied" }, ""},
-		"with a stranger":       {[]string{"ns/hot.v1"}, func(in *csv.Input) { neighbour(in, "hot.v1", "") }, ""},
+		"with no CSV":                    {nil, func(*csv.Input) {}, ""},
+		"with itself":                    {[]string{"ns/cool.v1"}, func(*csv.Input) {}, ""},
+		"with itself and others":         {[]string{"ns/cool.v0", "ns/cool.v1"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, ""},
+		"in another namespace":           {[]string{"other/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, ""},
+		"with a CSV that does not exist": {[]string{"ns/cool.v0"}, func(*csv.Input) {}, ""},
+		"with a copy": {
+			[]string{"ns/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "").Status.Reason = "Copied" }, ""},
+		"with an unrelated CSV": {[]string{"ns/hot.v1"}, func(in *csv.Input) { neighbour(in, "hot.v1", "") }, ""},
 		"with the version after it": {[]string{"ns/cool.v2"}, func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.Replaces = ""
 			neighbour(in, "cool.v2", "cool.v1").Status.Phase = pending
 		}, ""},
-		"with the version before": {[]string{"ns/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, "cool.v0"},
-		"with those before":       {[]string{"ns/cool.v0", "ns/cool.a"}, func(in *csv.Input) { neighbour(in, "cool.v0", "cool.a"); neighbour(in, "cool.a", "") }, "cool.a, cool.v0"},
-		"behind a gap":            {[]string{"ns/cool.a"}, func(in *csv.Input) { neighbour(in, "cool.v0", "cool.a"); neighbour(in, "cool.a", "") }, ""},
-		"around a circle": {[]string{"ns/cool.v0", "ns/cool.a"}, func(in *csv.Input) {
+		"with the version before":  {[]string{"ns/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, "cool.v0"},
+		"with those before":        {[]string{"ns/cool.v0", "ns/cool.a"}, func(in *csv.Input) { neighbour(in, "cool.v0", "cool.a"); neighbour(in, "cool.a", "") }, "cool.a, cool.v0"},
+		"behind a missing version": {[]string{"ns/cool.a"}, func(in *csv.Input) { neighbour(in, "cool.v0", "cool.a"); neighbour(in, "cool.a", "") }, ""},
+		"in a cycle": {[]string{"ns/cool.v0", "ns/cool.a"}, func(in *csv.Input) {
 			neighbour(in, "cool.v0", "cool.a")
 			neighbour(in, "cool.a", "cool.v0")
 		}, "cool.a, cool.v0"},
@@ -192,7 +193,7 @@ func TestChangesOfInstalledOperator(t *testing.T) {
 		"an annotation of the CSV changes": {func(t *testing.T, c *fake.Cluster) {
 			editCSV(t, c, func(v *v1alpha1.ClusterServiceVersion) { v.Annotations["new"] = "x" })
 		}, []string{"cool.v1 Succeeded", "deployment cool of cool.v1, example.com/cool:1"}},
-		"somebody edits the hash away": {func(t *testing.T, c *fake.Cluster) {
+		"a user removes the hash label": {func(t *testing.T, c *fake.Cluster) {
 			require.NoError(t, c.Edit(deploymentKey, func(o olmcore.Object) {
 				o.SetLabels(map[string]string{"olm.owner": "cool.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion"})
 			}))
@@ -204,7 +205,7 @@ func TestChangesOfInstalledOperator(t *testing.T) {
 				o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}})
 			}))
 		}, []string{"cool.v1 Succeeded", "deployment cool of cool.v1, example.com/cool:1"}},
-		"a second group comes": {func(t *testing.T, c *fake.Cluster) {
+		"a second group is created": {func(t *testing.T, c *fake.Cluster) {
 			require.NoError(t, c.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "second"}}))
 		}, []string{"cool.v1 Failed", "deployment cool of cool.v1, example.com/cool:1"}},
 	} {

@@ -158,7 +158,7 @@ func adoptions() map[string]adoption {
 			same, v1alpha1.SubscriptionConfig{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
 			affinity(&corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}), same,
 		},
-		"an empty podAntiAffinity takes all of it": {
+		"an empty podAntiAffinity removes all affinity": {
 			affinity(&corev1.Affinity{NodeAffinity: node, PodAntiAffinity: anti}),
 			v1alpha1.SubscriptionConfig{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
 			affinity(nil), affinity(&corev1.Affinity{NodeAffinity: node}),
@@ -374,14 +374,14 @@ func TestSubscriptionConfigChangesPods(t *testing.T) {
 			config{Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: anti}},
 			func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{NodeAffinity: node, PodAntiAffinity: anti} },
 		},
-		"an empty podAntiAffinity takes nothing else": {
+		"an empty podAntiAffinity removes nothing else": {
 			func(p *corev1.PodSpec) {
 				p.Affinity = &corev1.Affinity{NodeAffinity: node, PodAffinity: pods, PodAntiAffinity: anti}
 			},
 			config{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
 			func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{NodeAffinity: node, PodAffinity: pods} },
 		},
-		"the last part of an affinity goes": {
+		"the last part of an affinity is removed": {
 			func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{PodAntiAffinity: anti} },
 			config{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}, PodAffinity: &corev1.PodAffinity{}}}, same,
 		},

@@ -257,7 +257,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 			d.Owned = append(d.Owned, v1alpha1.CRDDescription{Name: "hots.example.com", Version: "v1", Kind: "Hot"})
 		}, "AddProvidedAPIs", [2]string{}, coolAPI + ",Hot.v1.example.com"},
 		"others are kept, odd entries are not":       {"Z.v1.z, nonsense,A.v1.a", nil, "AddProvidedAPIs", [2]string{}, "A.v1.a,Cool.v1.example.com,Z.v1.z"},
-		"listed: go on":                              {"A.v1.a, " + coolAPI, nil, "Health", [2]string{}, "-"},
+		"listed: the installation continues":         {"A.v1.a, " + coolAPI, nil, "Health", [2]string{}, "-"},
 		"another group lists them, namespaces apart": {coolAPI, func(in *csv.Input) { in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "elsewhere")) }, "Health", [2]string{}, "-"},
 		"another group lists something else":         {coolAPI, func(in *csv.Input) { in.OtherGroups = olmcore.Found(otherGroup("Hot.v1.example.com", "")) }, "Health", [2]string{}, "-"},
 		"another group lists them in our namespace":  {"", func(in *csv.Input) { in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "ns")) }, "APIConflict", conflict, "-"},
@@ -272,10 +272,10 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 		"both list them: the running operator stays": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(failed, older))
 		}, "Health", [2]string{}, "-"},
-		"both list them and run: the younger gives way": {coolAPI, func(in *csv.Input) {
+		"both list them and run: the younger loses them": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, older))
 		}, "RemoveProvidedAPIs", [2]string{}, ""},
-		"of several that list them the one to give way to counts": {coolAPI, func(in *csv.Input) {
+		"of several groups that list them, the strongest counts": {coolAPI, func(in *csv.Input) {
 			first := otherGroup(coolAPI, "ns")
 			first.Namespace, first.UID = "another", "another"
 			in.OtherGroups, in.OtherProviders = olmcore.Found(first, otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, older))
@@ -283,7 +283,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 		"both list them and run: the older stays": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, younger))
 		}, "Health", [2]string{}, "-"},
-		"both list them, and nobody provides them there": {coolAPI, func(in *csv.Input) {
+		"both list them, and no other operator provides them": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "ns"))
 		}, "Health", [2]string{}, "-"},
 		"a static group lists them, and no operator provides them there": {coolAPI, func(in *csv.Input) {

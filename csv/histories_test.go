@@ -573,21 +573,21 @@ func TestCSVWithoutPermissionsIsRetriedIfGrantsChange(t *testing.T) {
 	}{
 		"nothing":                        {func(map[string]olmcore.Object) {}, false},
 		"a Role was written":             {newer("role"), true},
-		"a Role went":                    {without("role"), true},
-		"a Role was made anew":           {func(w map[string]olmcore.Object) { w["role"].SetUID("another") }, true},
+		"a Role was deleted":             {without("role"), true},
+		"a Role was created again":       {func(w map[string]olmcore.Object) { w["role"].SetUID("another") }, true},
 		"a RoleBinding was written":      {newer("binding"), true},
-		"a RoleBinding went":             {without("binding"), true},
+		"a RoleBinding was deleted":      {without("binding"), true},
 		"a ClusterRole of the namespace": {newer("editor"), true},
 		"a ClusterRoleBinding of it":     {newer("global"), true},
 		"a ClusterRole of that":          {newer("all"), true},
-		"the account was made anew":      {func(w map[string]olmcore.Object) { w["account"].SetUID("another") }, true},
+		"the account was created again":  {func(w map[string]olmcore.Object) { w["account"].SetUID("another") }, true},
 		"another account's binding":      {newer("bystander"), false},
 		"a Role of another namespace":    {newer("elsewhere"), false},
 		"the group's annotations":        {newer("group"), false},
 		"the group names another account": {func(w map[string]olmcore.Object) {
 			w["group"].(*operatorsv1.OperatorGroup).Spec.ServiceAccountName = "strong"
 		}, true},
-		"the group names no account any more": {func(w map[string]olmcore.Object) {
+		"the group no longer names an account": {func(w map[string]olmcore.Object) {
 			g := w["group"].(*operatorsv1.OperatorGroup)
 			g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "", nil
 		}, true},
@@ -645,7 +645,7 @@ func TestPermissionsGrantedInTheSameSecond(t *testing.T) {
 				}))
 			allow()
 		},
-		"the group names no account any more": func(t *testing.T, cluster *fake.Cluster, _ func()) {
+		"the group no longer names an account": func(t *testing.T, cluster *fake.Cluster, _ func()) {
 			require.NoError(t, cluster.Edit(olmcore.Key{Group: "operators.coreos.com", Kind: "OperatorGroup", Namespace: "ns", Name: "group"}, func(o olmcore.Object) {
 				o.(*operatorsv1.OperatorGroup).Spec.ServiceAccountName = ""
 			}))

@@ -154,8 +154,8 @@ func TestAffectedReturnsRelatedCSVs(t *testing.T) {
 		"a binding by user":    {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "system:serviceaccount:ns:a"}}}, ns},
 		"a binding by group":   {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}}, all},
 		"a binding by the accounts of a namespace": {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:serviceaccounts:ns"}}}, ns},
-		"what we own":      {&corev1.Secret{ObjectMeta: ours("s")}, one},
-		"what nobody owns": {&corev1.Secret{ObjectMeta: meta}, nil},
+		"an object with owner labels":              {&corev1.Secret{ObjectMeta: ours("s")}, one},
+		"an object without owner labels":           {&corev1.Secret{ObjectMeta: meta}, nil},
 	} {
 		require.Equal(t, c.want, csv.Affected(c.object), name)
 	}
@@ -393,7 +393,7 @@ func TestAffectedReturnsCSVsWhoseResultChanges(t *testing.T) {
 		want int // how many objects matter to any CSV
 	}{
 		"installed": {func(*fake.Cluster, *fake.Driver) {}, 5},
-		"in mid-upgrade": {func(c *fake.Cluster, d *fake.Driver) {
+		"during an upgrade": {func(c *fake.Cluster, d *fake.Driver) {
 			more := fromFiles("rbac-v2.yaml", "v2.yaml")
 			require.NoError(t, c.Create(more...))
 			for range 3 {
@@ -401,7 +401,7 @@ func TestAffectedReturnsCSVsWhoseResultChanges(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}, 3},
-		"in mid-clean-up": {func(c *fake.Cluster, d *fake.Driver) {
+		"during a cleanup": {func(c *fake.Cluster, d *fake.Driver) {
 			require.NoError(t, c.Delete(refOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1"))))
 		}, 1},
 	}
@@ -508,7 +508,7 @@ func TestGatherReturnsEveryReadError(t *testing.T) {
 	require.NoError(t, err)
 	ctx := context.Background()
 	for name, read := range map[string]func(r olmcore.Reader) error{
-		"a clean-up": func(r olmcore.Reader) error {
+		"a cleanup": func(r olmcore.Reader) error {
 			_, err := csv.Gather(ctx, r, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 			return err
 		},

@@ -400,7 +400,7 @@ func phaseOf(t *rapid.T, what string) phaseName {
 // oddities are drawn a few at a time. Later ones build on earlier ones.
 var oddities = map[string]oddity{
 	"the Deployment is not available": deployment(func(d *appsv1.Deployment) { d.Status.Conditions = nil }),
-	"the Deployment gave up": deployment(func(d *appsv1.Deployment) {
+	"the Deployment exceeded its progress deadline": deployment(func(d *appsv1.Deployment) {
 		d.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Progressing", Reason: "ProgressDeadlineExceeded"}}
 	}),
 	"the Deployment has a new generation": deployment(func(d *appsv1.Deployment) { d.Generation = 2 }),
@@ -409,16 +409,16 @@ var oddities = map[string]oddity{
 	"another hash label": deployment(func(d *appsv1.Deployment) {
 		d.Labels, _ = olmcore.MergeLabels(d.Labels, map[string]string{"olm.deployment-spec-hash": "old"})
 	}),
-	"no note":                    deployment(func(d *appsv1.Deployment) { d.Annotations = nil }),
-	"no template annotations":    deployment(func(d *appsv1.Deployment) { d.Spec.Template.Annotations = nil }),
-	"the Deployment is nobody's": deployment(func(d *appsv1.Deployment) { d.Labels, d.OwnerReferences = nil, nil }),
+	"no installed-alongside annotation": deployment(func(d *appsv1.Deployment) { d.Annotations = nil }),
+	"no template annotations":           deployment(func(d *appsv1.Deployment) { d.Spec.Template.Annotations = nil }),
+	"the Deployment has no owner":       deployment(func(d *appsv1.Deployment) { d.Labels, d.OwnerReferences = nil, nil }),
 	"the Deployment is the predecessor's": deployment(func(d *appsv1.Deployment) {
 		d.Labels, d.OwnerReferences = ours("cool").Labels, ownerCSV("cool.v0")
 		d.Labels["olm.owner"] = "cool.v0"
 	}),
-	"the Deployment has two owners": deployment(func(d *appsv1.Deployment) { d.OwnerReferences = append(ownerCSV("cool.v0"), ownerCSV("cool.v1")...) }),
-	"the Deployment is leaving":     deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp = ago(time.Second) }),
-	"a Deployment too many": func(_ *rapid.T, in *csv.Input) {
+	"the Deployment has two owners":   deployment(func(d *appsv1.Deployment) { d.OwnerReferences = append(ownerCSV("cool.v0"), ownerCSV("cool.v1")...) }),
+	"the Deployment is being deleted": deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp = ago(time.Second) }),
+	"an additional Deployment": func(_ *rapid.T, in *csv.Input) {
 		d := installed().DeepCopy()
 		d.Name, d.UID = "old", "old"
 		in.Deployments.Items = append(in.Deployments.Items, d)
@@ -426,16 +426,16 @@ var oddities = map[string]oddity{
 	"the CRD is gone":            func(_ *rapid.T, in *csv.Input) { in.CustomResourceDefinitions.Items = nil },
 	"the CRD version is gone":    crd1(func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Versions[0].Served = false }),
 	"the CRD is not established": crd1(func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions = nil }),
-	"the CRD is leaving":         crd1(func(c *apiextensionsv1.CustomResourceDefinition) { c.DeletionTimestamp = ago(0) }),
+	"the CRD is being deleted":   crd1(func(c *apiextensionsv1.CustomResourceDefinition) { c.DeletionTimestamp = ago(0) }),
 	"the CRD came before": crd1(func(c *apiextensionsv1.CustomResourceDefinition) {
 		c.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": "ns/cool.v0"}
 	}),
-	"the CRD converts with us": func(t *rapid.T, in *csv.Input) {
+	"the CRD calls the operator for conversions": func(t *rapid.T, in *csv.Input) {
 		in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{csvtest.Webhook("w.example.com", v1alpha1.ConversionWebhook)}
 		crd1(func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Conversion = ourConversion() })(t, in)
 	},
 	"the account is gone": func(_ *rapid.T, in *csv.Input) { in.ServiceAccounts.Items = nil },
-	"the account is another's": func(_ *rapid.T, in *csv.Input) {
+	"the account belongs to another CSV": func(_ *rapid.T, in *csv.Input) {
 		for _, a := range in.ServiceAccounts.Items {
 			a.OwnerReferences = ownerCSV("cool.v2")
 		}
@@ -480,7 +480,7 @@ var oddities = map[string]oddity{
 	"a predecessor": func(t *rapid.T, in *csv.Input) { predecessorOf(in, phaseOf(t, "predecessor")) },
 	"a cycle":       spec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.Replaces = "cool.v2" }),
 	"itself":        spec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.Replaces = "cool.v1" }),
-	"a stranger with the same CRD": func(_ *rapid.T, in *csv.Input) {
+	"another operator owns the same CRD": func(_ *rapid.T, in *csv.Input) {
 		in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1))
 	},
 	"the predecessor is not upgradeable": func(_ *rapid.T, in *csv.Input) {

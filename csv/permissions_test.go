@@ -275,16 +275,17 @@ func TestPermissionReports(t *testing.T) {
 		want   []requirement
 	}{
 		"a Role and a ClusterRole grant all": {owned(), met},
-		"a URL below the wanted one is not it": {func(in *csv.Input) {
+		"a URL below the requested one does not satisfy the rule": {func(in *csv.Input) {
 			grantInNamespace(in, pods)
 			grantInCluster(in, urlRule("get", "/osbs/*"))
 		}, entry("PresentNotSatisfied", unsatisfied, dependent("Satisfied", podsText), dependent("NotSatisfied", osbsText))},
-		"nothing is granted":                {func(*csv.Input) {}, entry("PresentNotSatisfied", unsatisfied, dependent("NotSatisfied", podsText), dependent("NotSatisfied", osbsText))},
-		"the account is another version's":  {owned(ownerCSV("other")...), entry("PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion")},
-		"the account is ours":               {owned(ownerCSV("cool.v1")...), met},
-		"the account is ours and another's": {owned(append(ownerCSV("other"), ownerCSV("cool.v1")...)...), met},
-		"the account is another kind's":     {owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}), met},
-		"another's account, and nothing else there": {func(in *csv.Input) {
+		"nothing is granted":                             {func(*csv.Input) {}, entry("PresentNotSatisfied", unsatisfied, dependent("NotSatisfied", podsText), dependent("NotSatisfied", osbsText))},
+		"the account is another version's":               {owned(ownerCSV("other")...), entry("PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion")},
+		"the account belongs to the CSV":                 {owned(ownerCSV("cool.v1")...), met},
+		"the account belongs to the CSV and another one": {owned(append(ownerCSV("other"), ownerCSV("cool.v1")...)...), met},
+		"the account belongs to another kind of owner": {
+			owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}), met},
+		"an account of another version, and nothing else": {func(in *csv.Input) {
 			in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("other")
 		}, entry("PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion")},
 		"no account": {func(in *csv.Input) {
@@ -339,7 +340,7 @@ func TestRolesThatGrantARule(t *testing.T) {
 			predecessorOf(in, replacing)
 			in.Roles.Items[0].OwnerReferences = ownerCSV("cool.v0")
 		}), false},
-		"a role of ours and another's": {pods, role(func(in *csv.Input) {
+		"a role of the CSV and another one": {pods, role(func(in *csv.Input) {
 			in.Roles.Items[0].OwnerReferences = append(ownerCSV("other"), ownerCSV("cool.v1")...)
 		}), true},
 		"a binding in another namespace":    {pods, role(func(in *csv.Input) { in.RoleBindings.Items[0].Namespace = "other" }), false},
@@ -367,21 +368,21 @@ func TestRolesThatGrantARule(t *testing.T) {
 			grantInNamespace(in, rule("*", "", "pods"))
 			grantInNamespace(in, rule("*", "", "secrets"))
 		}, true},
-		"a URL":                          {urlRule("get", "/a"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/a")) }, true},
-		"another URL":                    {urlRule("get", "/a"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/b")) }, false},
-		"a URL from a binding in ns":     {urlRule("get", "/a"), func(in *csv.Input) { grantInNamespace(in, urlRule("get", "/a")) }, false},
-		"the group of all accounts":      {pods, members("system:serviceaccounts"), true},
-		"the group of the namespace":     {pods, members("system:serviceaccounts:ns"), true},
-		"the group of another namespace": {pods, members("system:serviceaccounts:other"), false},
-		"the group of who is known":      {pods, members("system:authenticated"), true},
-		"the group of who is not":        {pods, members("system:unauthenticated"), false},
-		"the user of the account":        {pods, subject("User", "system:serviceaccount:ns:cool"), true},
-		"the user of another account":    {pods, subject("User", "system:serviceaccount:ns:other"), false},
-		"a user of the account's name":   {pods, subject("User", "cool"), false},
-		"a ClusterRole":                  {pods, func(in *csv.Input) { grantInCluster(in, pods) }, true},
-		"everything":                     {pods, func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, true},
-		"one of them by its name":        {pods, func(in *csv.Input) { grantInNamespace(in, rule("get", "", "pods", "a")) }, false},
-		"a URL by a prefix":              {urlRule("get", "/osbs/x"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/osbs/*")) }, true},
+		"a URL":                              {urlRule("get", "/a"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/a")) }, true},
+		"another URL":                        {urlRule("get", "/a"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/b")) }, false},
+		"a URL from a binding in ns":         {urlRule("get", "/a"), func(in *csv.Input) { grantInNamespace(in, urlRule("get", "/a")) }, false},
+		"the group of all accounts":          {pods, members("system:serviceaccounts"), true},
+		"the group of the namespace":         {pods, members("system:serviceaccounts:ns"), true},
+		"the group of another namespace":     {pods, members("system:serviceaccounts:other"), false},
+		"the group of authenticated users":   {pods, members("system:authenticated"), true},
+		"the group of unauthenticated users": {pods, members("system:unauthenticated"), false},
+		"the user of the account":            {pods, subject("User", "system:serviceaccount:ns:cool"), true},
+		"the user of another account":        {pods, subject("User", "system:serviceaccount:ns:other"), false},
+		"a user of the account's name":       {pods, subject("User", "cool"), false},
+		"a ClusterRole":                      {pods, func(in *csv.Input) { grantInCluster(in, pods) }, true},
+		"everything":                         {pods, func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, true},
+		"one of them by its name":            {pods, func(in *csv.Input) { grantInNamespace(in, rule("get", "", "pods", "a")) }, false},
+		"a URL by a prefix":                  {urlRule("get", "/osbs/x"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/osbs/*")) }, true},
 		"a Role for all namespaces": {pods, role(func(in *csv.Input) {
 			s := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec
 			s.ClusterPermissions, s.Permissions = s.Permissions, nil
@@ -398,8 +399,8 @@ func TestRolesThatGrantARule(t *testing.T) {
 			grantInCluster(in, pods)
 			in.ClusterRoles.Items[0].Labels = olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v0"}.Labels()
 		}, false},
-		"all verbs of all there is": {rule("*", "*", "*"), func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, true},
-		"all is more than each by itself": {rule("*", "", "pods"), func(in *csv.Input) {
+		"all verbs of all resources": {rule("*", "*", "*"), func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, true},
+		"all verbs are more than each verb": {rule("*", "", "pods"), func(in *csv.Input) {
 			grantInNamespace(in, rule("get list watch create update patch delete", "", "pods"))
 		}, false},
 	} {
@@ -507,7 +508,7 @@ func TestRequirementReports(t *testing.T) {
 			in.ClusterServiceVersion.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "policy", Version: "v1", Kind: "Eviction"}}
 			in.ServedAPIs = olmcore.Found[schema.GroupVersionKind]()
 		}, native("NotPresent", "Native API does not exist")},
-		"nobody asked which APIs are served": {"Eviction", func(in *csv.Input) {
+		"API discovery was not done": {"Eviction", func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "policy", Version: "v1", Kind: "Eviction"}}
 		}, native("NotPresent", "API discovery for policy/v1 failed")},
 	} {

@@ -162,7 +162,7 @@ func TestTransitionsFromNoneAndPending(t *testing.T) {
 		"an unrelated CSV owns the CRD": {unjudged, func(in *csv.Input) {
 			in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1))
 		}, toReporting(failed, "OwnerConflict", "conflicting CRD owner in namespace", nil)},
-		"a Deployment belongs to nobody": {unjudged, func(in *csv.Input) {
+		"a Deployment has no owner": {unjudged, func(in *csv.Input) {
 			deploy(t, in)
 			in.Deployments.Items[0].Labels, in.Deployments.Items[0].OwnerReferences = nil, nil
 		}, toReporting(failed, "OwnerConflict", "deployment cool exists and is not managed by an operator", nil)},
@@ -173,15 +173,16 @@ func TestTransitionsFromNoneAndPending(t *testing.T) {
 			other.Spec.CustomResourceDefinitions.Owned = nil
 			in.Neighbours.Items = append(in.Neighbours.Items, other)
 		}, toReporting(failed, "OwnerConflict", "deployment cool is owned by ClusterServiceVersion other.v1", nil)},
-		"a Deployment of an operator that is gone may be taken": {unjudged, func(in *csv.Input) {
+		"a Deployment of a deleted operator is taken over": {unjudged, func(in *csv.Input) {
 			deploy(t, in)
 			in.Deployments.Items[0].Labels["olm.owner"] = "gone.v1"
 		}, toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil)},
-		"the predecessor has not moved on": {unjudged, func(in *csv.Input) { predecessorOf(in, failed) }, after(hourOn, toReporting(pending, "AllRequirementsMet",
+		"the predecessor is not Replacing yet": {unjudged, func(in *csv.Input) { predecessorOf(in, failed) }, after(hourOn, toReporting(pending, "AllRequirementsMet",
 			"requirements met; waiting for cool.v0 to be replaced (it is Failed/SomeReason)", nil))},
 		"the predecessor is Replacing": {unjudged, func(in *csv.Input) { predecessorOf(in, replacing) },
 			toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil)},
-		"not by one that is being deleted": {unjudged, func(in *csv.Input) { successorOf(in, installReady).DeletionTimestamp = ago(0) },
+		"a successor that is being deleted does not count": {
+			unjudged, func(in *csv.Input) { successorOf(in, installReady).DeletionTimestamp = ago(0) },
 			toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil)},
 		"a successor has begun to install": {unjudged, withSuccessor(installing), to(replacing, "BeingReplaced", "being replaced by csv: cool.v2")},
 	})
@@ -220,7 +221,7 @@ func TestGatesInEachPhase(t *testing.T) {
 		"a Deployment has no selector": {brandNew, func(in *csv.Input) {
 			c(in).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Selector = nil
 		}, to(failed, "InvalidInstallStrategy", `deployment "cool" has no selector`)},
-		"a selector misses its template": {brandNew, func(in *csv.Input) {
+		"a selector does not match its template": {brandNew, func(in *csv.Input) {
 			c(in).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Labels = nil
 		}, to(failed, "InvalidInstallStrategy", `deployment "cool": the selector does not match the labels of its template`)},
 		"a Deployment has no containers": {brandNew, func(in *csv.Input) {
@@ -237,7 +238,7 @@ func TestGatesInEachPhase(t *testing.T) {
 				c.Finalizers = []string{cleanup.Finalizer}
 				c.Labels = map[string]string{"kept": "yes", "olm.api.c38844a2fa17abf0": "provided"}
 			})},
-		"API labels are not written for themselves": {running, func(in *csv.Input) {
+		"API labels alone cause no write": {running, func(in *csv.Input) {
 			deploy(t, in)
 			c(in).Labels = nil
 		}, nothing},
@@ -254,7 +255,7 @@ func TestGatesInEachPhase(t *testing.T) {
 			in.OperatorGroups.Items[0].Status.Namespaces = []string{"ns", "a"}
 		}, metadata(csv.ReasonGroupChanged, "the annotations do not match OperatorGroup group",
 			func(c *v1alpha1.ClusterServiceVersion) { c.Annotations["olm.targetNamespaces"] = "a,ns" })},
-		"a group that selects nothing takes the annotation away": {is(succeeded, "", ""), func(in *csv.Input) { in.OperatorGroups.Items[0].Status.Namespaces = nil }, metadata(csv.ReasonGroupChanged, "the annotations do not match OperatorGroup group",
+		"the annotation is removed if the group selects nothing": {is(succeeded, "", ""), func(in *csv.Input) { in.OperatorGroups.Items[0].Status.Namespaces = nil }, metadata(csv.ReasonGroupChanged, "the annotations do not match OperatorGroup group",
 			func(c *v1alpha1.ClusterServiceVersion) { delete(c.Annotations, "olm.targetNamespaces") })},
 		"a group that selects nothing installs nothing": {is(succeeded, "", ""), func(in *csv.Input) {
 			in.OperatorGroups.Items[0].Status.Namespaces = nil
@@ -273,9 +274,9 @@ func TestGatesInEachPhase(t *testing.T) {
 		}, to(failed, "InvalidInstallModes", "InstallMode list contains duplicates, cannot make set: [{OwnNamespace true} {OwnNamespace false}]")},
 		"the targets are not supported": {is(succeeded, "", ""), func(in *csv.Input) { c(in).Spec.InstallModes = nil },
 			to(failed, "UnsupportedOperatorGroup", "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace")},
-		"the group's gates do not hold a CSV that is being replaced": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { in.OperatorGroups.Items = nil; successorOf(in, succeeded) },
+		"a CSV that is being replaced ignores the gates of the group": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { in.OperatorGroups.Items = nil; successorOf(in, succeeded) },
 			to(deleting, "Replaced", "has been replaced by a newer ClusterServiceVersion that has successfully installed.")},
-		"what was not read is not absent": {is(succeeded, "", ""), func(in *csv.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} }, func(in csv.Input) olmcore.Result {
+		"an unread list is not treated as empty": {is(succeeded, "", ""), func(in *csv.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} }, func(in csv.Input) olmcore.Result {
 			return notRead(in, "OperatorGroups")
 		}},
 	})
@@ -300,7 +301,7 @@ func TestTransitionsFromInstallReadyAndInstalling(t *testing.T) {
 	run(t, map[string]row{
 		"the group's account may not write Deployments": {is(installReady, "AllRequirementsMet", ready), outcome(olmcore.Forbidden, "no"),
 			after(time.Minute, to(failed, "InstallComponentFailedNoRetry", "install strategy failed: no"))},
-		"it was refused, and nobody knows when": {is(failed, "InstallComponentFailedNoRetry", ""), func(in *csv.Input) {
+		"it was refused at an unknown time": {is(failed, "InstallComponentFailedNoRetry", ""), func(in *csv.Input) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = nil
 		}, func(in csv.Input) olmcore.Result {
 			out, err := csv.Reconcile(in)
@@ -314,7 +315,7 @@ func TestTransitionsFromInstallReadyAndInstalling(t *testing.T) {
 			to(installing, "InstallSucceeded", "waiting for install components to report healthy")},
 		"the group's account is missing": {is(installReady, "AllRequirementsMet", ready), func(in *csv.Input) { in.OperatorGroups.Items[0].Spec.ServiceAccountName = "limited" },
 			after(10*time.Second, to(installReady, "AllRequirementsMet", "waiting for OperatorGroup service account limited"))},
-		"all Deployments are well": {is(installing, "InstallSucceeded", ""), deployed, to(succeeded, "InstallSucceeded", "install strategy completed with no errors")},
+		"all Deployments are available": {is(installing, "InstallSucceeded", ""), deployed, to(succeeded, "InstallSucceeded", "install strategy completed with no errors")},
 		"it took too long": {is(installing, "InstallWaiting", ""), ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }),
 			to(failed, "InstallCheckFailed", "install timeout")},
 		"a Deployment is not available yet": {is(installing, "InstallSucceeded", ""), ill(func(in *csv.Input) {
@@ -322,7 +323,7 @@ func TestTransitionsFromInstallReadyAndInstalling(t *testing.T) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(time.Minute)
 		}), after(4*time.Minute, to(installing, "InstallWaiting",
 			`installing: waiting for deployment cool to become ready: deployment "cool" not available: missing condition "Available"`))},
-		"the Deployment's controller is behind": {is(installing, "InstallSucceeded", ""), ill(func(in *csv.Input) {
+		"the Deployment's new generation is not observed yet": {is(installing, "InstallSucceeded", ""), ill(func(in *csv.Input) {
 			in.Deployments.Items[0].Generation = 2
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(0)
 		}), after(5*time.Minute, to(installing, "InstallWaiting",
@@ -342,7 +343,7 @@ func TestTransitionsFromInstallReadyAndInstalling(t *testing.T) {
 			to(installReady, "InstallWaiting", "installing: no annotations found on deployment")},
 		"an annotation is missing": {is(installing, "InstallWaiting", ""), ill(func(in *csv.Input) { in.ClusterServiceVersion.Annotations["a"] = "b" }),
 			to(installReady, "InstallWaiting", "installing: annotations on deployment does not contain expected key: a")},
-		"an annotation is another": {is(installing, "InstallWaiting", ""), ill(func(in *csv.Input) { in.Deployments.Items[0].Spec.Template.Annotations["olm.operatorGroup"] = "x" }),
+		"an annotation has another value": {is(installing, "InstallWaiting", ""), ill(func(in *csv.Input) { in.Deployments.Items[0].Spec.Template.Annotations["olm.operatorGroup"] = "x" }),
 			to(installReady, "InstallWaiting", "installing: unexpected annotation on deployment. Expected olm.operatorGroup:group, found olm.operatorGroup:x")},
 		"a Deployment is missing": {is(installing, "InstallSucceeded", ""), func(in *csv.Input) { in.ClusterServiceVersion.Status.LastTransitionTime = ago(0) },
 			after(5*time.Minute, to(installing, "InstallWaiting", "installing: missing deployment with name=cool"))},
@@ -398,7 +399,7 @@ func TestTransitionsFromSucceededAndFailed(t *testing.T) {
 			in.ClusterServiceVersion.Generation = 2
 			in.Deployments.Items[0].Labels["olm.deployment-spec-hash"] = "old"
 		}), to(installReady, "ComponentUnhealthy", "installing: deployment changed old hash=old, new hash="+goldenHash)},
-		"fail-forward lets a failed version go": {is(failed, "InstallCheckFailed", ""), func(in *csv.Input) {
+		"fail-forward lets a failed version be replaced": {is(failed, "InstallCheckFailed", ""), func(in *csv.Input) {
 			in.OperatorGroups.Items[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
 			successorOf(in, pending)
 		}, to(replacing, "BeingReplaced", "Fail Forward is enabled, allowing Failed csv to be replaced by csv: cool.v2")},
@@ -423,14 +424,14 @@ func TestTransitionsFromSucceededAndFailed(t *testing.T) {
 		"a bad rule holds without another write": {is(failed, "InvalidInstallStrategy", "install strategy invalid: rule invalid: policy rule must have at least one verb"), func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil
 		}, nothing},
-		"it is well again":                                               {is(failed, "ComponentUnhealthy", ""), deployed, to(succeeded, "InstallSucceeded", well)},
-		"a missing Deployment":                                           {is(failed, "ComponentUnhealthy", ""), nil, to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
-		"waiting needs no install":                                       {is(failed, "ComponentUnhealthy", waiting), ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }), nothing},
-		"the backoff before the next try":                                {denied, tried(olmcore.Webhook, 2*time.Second), after(3*time.Second, nothing)},
-		"an invalid Deployment is not repeated":                          {denied, tried(olmcore.Invalid, time.Hour), nothing},
-		"nothing is known of an earlier try":                             {denied, nil, installs},
-		"the backoff is over":                                            {denied, tried(olmcore.Webhook, 5*time.Second), installs},
-		"a try that lies in the future waits no longer than a fresh one": {denied, tried(olmcore.Webhook, -time.Hour), after(5*time.Second, nothing)},
+		"the operator is healthy again":                           {is(failed, "ComponentUnhealthy", ""), deployed, to(succeeded, "InstallSucceeded", well)},
+		"a missing Deployment":                                    {is(failed, "ComponentUnhealthy", ""), nil, to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
+		"waiting needs no install":                                {is(failed, "ComponentUnhealthy", waiting), ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }), nothing},
+		"the backoff before the next try":                         {denied, tried(olmcore.Webhook, 2*time.Second), after(3*time.Second, nothing)},
+		"an invalid Deployment is not repeated":                   {denied, tried(olmcore.Invalid, time.Hour), nothing},
+		"nothing is known of an earlier try":                      {denied, nil, installs},
+		"the backoff is over":                                     {denied, tried(olmcore.Webhook, 5*time.Second), installs},
+		"an attempt in the future waits no longer than a new one": {denied, tried(olmcore.Webhook, -time.Hour), after(5*time.Second, nothing)},
 		"another failure is reported": {is(failed, "InstallComponentFailed", "install strategy failed: other"), tried(olmcore.Invalid, 0),
 			to(failed, "InstallComponentFailed", "install strategy failed: denied")},
 		"the account lost its permissions": {denied, tried(olmcore.Forbidden, 0), after(time.Minute, to(failed, "InstallComponentFailedNoRetry", "install strategy failed: denied"))},
@@ -446,8 +447,8 @@ func TestTransitionsFromSucceededAndFailed(t *testing.T) {
 func TestTransitionsFromReplacingAndDeleting(t *testing.T) {
 	const done = "has been replaced by a newer ClusterServiceVersion that has successfully installed."
 	run(t, map[string]row{
-		"the oldest goes first":      {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { predecessorOf(in, replacing); successorOf(in, succeeded) }, nothing},
-		"the successor is Succeeded": {is(replacing, "BeingReplaced", ""), withSuccessor(succeeded), to(deleting, "Replaced", done)},
+		"the oldest version is deleted first": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { predecessorOf(in, replacing); successorOf(in, succeeded) }, nothing},
+		"the successor is Succeeded":          {is(replacing, "BeingReplaced", ""), withSuccessor(succeeded), to(deleting, "Replaced", done)},
 		"a later successor is Succeeded": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
 			successorOf(in, replacing)
 			last := operator("cool.v3", 3)
@@ -455,11 +456,11 @@ func TestTransitionsFromReplacingAndDeleting(t *testing.T) {
 			hold(last, succeeded, "InstallSucceeded", "", time.Minute)
 			in.Neighbours.Items = append(in.Neighbours.Items, last)
 		}, to(deleting, "Replaced", done)},
-		"the successor is busy": {is(replacing, "BeingReplaced", ""), withSuccessor(installing), after(hourOn, nothing)},
+		"the successor is still installing": {is(replacing, "BeingReplaced", ""), withSuccessor(installing), after(hourOn, nothing)},
 		"the successor is gone for a moment": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(10 * time.Second)
 		}, after(20*time.Second, nothing)},
-		"the successor stays away": {is(replacing, "BeingReplaced", ""), nil,
+		"the successor does not appear again": {is(replacing, "BeingReplaced", ""), nil,
 			to(pending, "NeedsReinstall", "replacement of cool.v1 disappeared; verifying installation again")},
 		"a replaced version is deleted": {is(deleting, "Replaced", ""), nil, func(in csv.Input) olmcore.Result {
 			return olmcore.Result{Actions: []olmcore.Action{olmcore.DeleteOf(in.ClusterServiceVersion, olmcore.Cause{
@@ -468,14 +469,15 @@ func TestTransitionsFromReplacingAndDeleting(t *testing.T) {
 		}},
 		"a version that replaces itself replaces nothing": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { in.ClusterServiceVersion.Spec.Replaces = "cool.v1" },
 			to(pending, "NeedsReinstall", "replacement of cool.v1 disappeared; verifying installation again")},
-		"in a cycle the older version goes": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
+		"the older version of a cycle is replaced": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.Replaces = "cool.v2"
 			successorOf(in, succeeded)
 		}, func(in csv.Input) olmcore.Result {
 			res := moves(in, deleting, "Replaced", done)
 			res.Diagnostics = []olmcore.Diagnostic{{
 				Severity: olmcore.Warning, Reason: csv.ReasonReplacesCycle, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.replaces",
-				Message: "spec.replaces leads from cool.v1 back to itself, so the newest version of the cycle counts as the latest; correct spec.replaces",
+				Message: "spec.replaces leads from cool.v1 back to itself, so the newest version of the cycle counts as the latest; " +
+					"correct spec.replaces",
 			}}
 			return res
 		}},
@@ -572,14 +574,14 @@ func TestTransitionsInTestsOfOLM(t *testing.T) {
 		}, after(hourOn, func(in csv.Input) olmcore.Result {
 			return reporting(moves(in, pending, "RequirementsNotMet", notFound), apiServiceReport("DeploymentNotFound", "", "")...)
 		})},
-		"who owns the CRD already stays Succeeded": {running, deployed(func(in *csv.Input) { in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1)) }),
+		"the present owner of the CRD stays Succeeded": {running, deployed(func(in *csv.Input) { in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1)) }),
 			nothing},
-		"Unsupported, cured":        {is(failed, "UnsupportedOperatorGroup", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
-		"TooMany, cured":            {is(failed, "TooManyOperatorGroups", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
-		"NoTargetNamespaces, cured": {is(failed, "NoTargetNamespaces", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
+		"UnsupportedOperatorGroup is repaired": {is(failed, "UnsupportedOperatorGroup", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
+		"TooManyOperatorGroups is repaired":    {is(failed, "TooManyOperatorGroups", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
+		"NoTargetNamespaces is repaired":       {is(failed, "NoTargetNamespaces", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
 
-		"Installing beside a Deployment of nobody's": {is(installing, "InstallSucceeded", ""), deployed(extra), to(succeeded, "InstallSucceeded", wellDone)},
-		"Succeeded beside a Deployment of nobody's":  {running, deployed(extra), nothing},
+		"Installing beside a Deployment without an owner": {is(installing, "InstallSucceeded", ""), deployed(extra), to(succeeded, "InstallSucceeded", wellDone)},
+		"Succeeded beside a Deployment without an owner":  {running, deployed(extra), nothing},
 		"Installing, another hash label": {is(installing, "InstallSucceeded", ""), deployed(func(in *csv.Input) {
 			in.Deployments.Items[0].Labels["olm.deployment-spec-hash"] = "old"
 		}), to(installReady, "InstallWaiting", "installing: deployment changed old hash=old, new hash="+goldenHash)},
@@ -593,8 +595,8 @@ func TestTransitionsInTestsOfOLM(t *testing.T) {
 			s := &in.Deployments.Items[0].Status
 			s.Replicas, s.UpdatedReplicas = 0, 0
 		}), nothing},
-		"a Deployment says False why":   {is(installing, "InstallSucceeded", ""), available("False"), unavailable},
-		"a Deployment says Unknown why": {is(installing, "InstallSucceeded", ""), available("Unknown"), unavailable},
+		"Available is False with a message":   {is(installing, "InstallSucceeded", ""), available("False"), unavailable},
+		"Available is Unknown with a message": {is(installing, "InstallSucceeded", ""), available("Unknown"), unavailable},
 
 		"fail-forward in the middle of a chain": {is(failed, "InstallCheckFailed", ""), func(in *csv.Input) { forward(in); predecessorOf(in, replacing); successorOf(in, pending) },
 			to(replacing, "BeingReplaced", "Fail Forward is enabled, allowing Failed csv to be replaced by csv: cool.v2")},
@@ -604,7 +606,7 @@ func TestTransitionsInTestsOfOLM(t *testing.T) {
 			to(pending, "NeedsReinstall", "replacement of cool.v1 disappeared; verifying installation again")},
 		"fail-forward, Failed, with itself alone": {is(failed, "InstallCheckFailed", ""), func(in *csv.Input) { forward(in); itself(in) },
 			to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
-		"the predecessor is about to go": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
+		"the predecessor is about to be deleted": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
 			predecessorOf(in, deleting).DeletionTimestamp = ago(0)
 			successorOf(in, succeeded)
 		}, nothing},
@@ -622,16 +624,18 @@ func TestUpgradeWaitsForUpgradeableCondition(t *testing.T) {
 		elsewhere             bool
 		says                  string
 	}{
-		"no condition":             {nil, nil, false, ""},
-		"True":                     {nil, []metav1.Condition{condition("True", 3, "")}, false, ""},
-		"Unknown":                  {nil, []metav1.Condition{condition("Unknown", 3, "")}, false, ""},
-		"False":                    {nil, []metav1.Condition{condition("False", 3, "busy")}, false, refused + "busy"},
-		"of an older generation":   {nil, []metav1.Condition{condition("True", 2, "")}, false, outdated},
-		"an override allows it":    {[]metav1.Condition{condition("True", 0, "")}, []metav1.Condition{condition("False", 3, "busy")}, false, ""},
-		"an override forbids it":   {[]metav1.Condition{condition("False", 0, "mine")}, []metav1.Condition{condition("True", 3, "")}, false, refused + "mine"},
-		"an override is not sure":  {[]metav1.Condition{condition("Unknown", 0, "well")}, nil, false, refused + "well"},
-		"of another operator":      {nil, []metav1.Condition{condition("False", 3, "busy")}, true, ""},
-		"another sort of override": {[]metav1.Condition{{Type: "Odd", Status: "False"}}, []metav1.Condition{condition("True", 3, "")}, false, ""},
+		"no condition":           {nil, nil, false, ""},
+		"True":                   {nil, []metav1.Condition{condition("True", 3, "")}, false, ""},
+		"Unknown":                {nil, []metav1.Condition{condition("Unknown", 3, "")}, false, ""},
+		"False":                  {nil, []metav1.Condition{condition("False", 3, "busy")}, false, refused + "busy"},
+		"of an older generation": {nil, []metav1.Condition{condition("True", 2, "")}, false, outdated},
+		"an override allows it": {
+			[]metav1.Condition{condition("True", 0, "")}, []metav1.Condition{condition("False", 3, "busy")}, false, ""},
+		"an override forbids it": {[]metav1.Condition{condition("False", 0, "mine")}, []metav1.Condition{condition("True", 3, "")}, false, refused + "mine"},
+		"an override is Unknown": {[]metav1.Condition{condition("Unknown", 0, "well")}, nil, false, refused + "well"},
+		"of another operator":    {nil, []metav1.Condition{condition("False", 3, "busy")}, true, ""},
+		"an override of another condition": {
+			[]metav1.Condition{{Type: "Odd", Status: "False"}}, []metav1.Condition{condition("True", 3, "")}, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(pending, "RequirementsUnknown", unchecked)

@@ -85,7 +85,7 @@ func TestRequirementsAreMetIfAllEntriesAre(t *testing.T) {
 			in.ClusterServiceVersion.Status.Phase = rapid.SampledFrom([]phaseName{pending, succeeded, failed}).Draw(t, "again")
 		}
 		if of := []string{
-			"the CRD is gone", "the CRD version is gone", "the CRD is not established", "the CRD is leaving", "the account is gone", "the account is another's", "the role is gone", "a new cluster is asked",
+			"the CRD is gone", "the CRD version is gone", "the CRD is not established", "the CRD is being deleted", "the account is gone", "the account belongs to another CSV", "the role is gone", "a new cluster is asked",
 		}; rapid.Bool().Draw(t, "lacking") {
 			oddities[rapid.SampledFrom(of).Draw(t, "what")](t, &in)
 		}
@@ -109,7 +109,7 @@ func TestConditionsForInstallReady(t *testing.T) {
 		case 0:
 			oddities["a predecessor"](t, &in)
 		case 1:
-			oddities["a stranger with the same CRD"](t, &in)
+			oddities["another operator owns the same CRD"](t, &in)
 		}
 		in = distinct(in)
 		a := assess(t, in)
@@ -324,12 +324,12 @@ func TestOldVersionThatRanIsReplacedAfterCRDChange(t *testing.T) {
 		change func(in *csv.Input)
 		rule   string
 	}{
-		"the history says so": {func(in *csv.Input) {
+		"the history contains Succeeded": {func(in *csv.Input) {
 			s := &in.ClusterServiceVersion.Status
 			s.Conditions = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: succeeded, Reason: "InstallSucceeded"}}, s.Conditions...)
 		}, "UpgradeBegan"},
 		"its Deployment is available": {func(in *csv.Input) { deploy(t, in) }, "UpgradeBegan"},
-		"its Deployment is not": {func(in *csv.Input) {
+		"its Deployment is not available": {func(in *csv.Input) {
 			deploy(t, in)
 			in.Deployments.Items[0].Status.Conditions[0].Status = corev1.ConditionFalse
 		}, "RequirementsNotMet"},
@@ -338,11 +338,11 @@ func TestOldVersionThatRanIsReplacedAfterCRDChange(t *testing.T) {
 			in.Deployments.Items[0].OwnerReferences = nil
 		}, "RequirementsNotMet"},
 		"it never ran": {func(*csv.Input) {}, "RequirementsNotMet"},
-		"something else is missing, too": {func(in *csv.Input) {
+		"another requirement is missing too": {func(in *csv.Input) {
 			deploy(t, in)
 			in.ServiceAccounts.Items = nil
 		}, "RequirementsNotMet"},
-		"nobody replaces it": {func(in *csv.Input) {
+		"no CSV replaces it": {func(in *csv.Input) {
 			deploy(t, in)
 			in.Neighbours.Items = nil
 		}, "RequirementsNotMet"},
@@ -384,8 +384,8 @@ func TestVersionThatNeverRanIsReplaced(t *testing.T) {
 		gives  bool
 		after  time.Duration
 	}{
-		"an hour on": {func(*csv.Input, *v1alpha1.ClusterServiceVersion) {}, true, 0},
-		"not before its time": {func(in *csv.Input, _ *v1alpha1.ClusterServiceVersion) {
+		"after an hour": {func(*csv.Input, *v1alpha1.ClusterServiceVersion) {}, true, 0},
+		"not before five minutes": {func(in *csv.Input, _ *v1alpha1.ClusterServiceVersion) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(295 * time.Second)
 		}, false, 5 * time.Second},
 		"the successor lacks something":  {func(_ *csv.Input, s *v1alpha1.ClusterServiceVersion) { s.Status.Reason = "RequirementsNotMet" }, false, hourOn},
@@ -454,9 +454,9 @@ func TestInvalidAndUnusualCSVs(t *testing.T) {
 		return func(in *csv.Input) { deploy(t, in); change(in) }
 	}
 	run(t, map[string]row{
-		"a name that no label can hold": {is(pending, "", ""), func(in *csv.Input) { in.ClusterServiceVersion.Name = "cool.v1." },
+		"a name that is not a valid label value": {is(pending, "", ""), func(in *csv.Input) { in.ClusterServiceVersion.Name = "cool.v1." },
 			to(failed, "InvalidInstallStrategy", `name "cool.v1." cannot be used as a label value`)},
-		"a name of 63 characters is fine": {brandNew, func(in *csv.Input) {
+		"a name of 63 characters is valid": {brandNew, func(in *csv.Input) {
 			in.ClusterServiceVersion.Name = "a23456789012345678901234567890123456789012345678901234567890123"
 		}, to(pending, "RequirementsUnknown", unchecked)},
 		"a CRD without name": invalid(`invalid CRD name "": want <plural>.<group>`, func(s *v1alpha1.ClusterServiceVersionSpec) { s.CustomResourceDefinitions.Owned[0].Name = "" }),
@@ -464,7 +464,7 @@ func TestInvalidAndUnusualCSVs(t *testing.T) {
 			s.CustomResourceDefinitions.Owned[0].Name = ".example.com"
 		}),
 		"a CRD without version": invalid("CRD cools.example.com is described without a version", func(s *v1alpha1.ClusterServiceVersionSpec) { s.CustomResourceDefinitions.Owned[0].Version = "" }),
-		"a required CRD, bad": invalid(`invalid CRD name "hots": want <plural>.<group>`, func(s *v1alpha1.ClusterServiceVersionSpec) {
+		"an invalid required CRD": invalid(`invalid CRD name "hots": want <plural>.<group>`, func(s *v1alpha1.ClusterServiceVersionSpec) {
 			s.CustomResourceDefinitions.Required = []v1alpha1.CRDDescription{{Name: "hots"}}
 		}),
 		"a Deployment, no name": invalid("deployments[0]: name is empty", func(s *v1alpha1.ClusterServiceVersionSpec) {
@@ -473,16 +473,16 @@ func TestInvalidAndUnusualCSVs(t *testing.T) {
 		"an empty selector": invalid(`deployment "cool" has no selector`, func(s *v1alpha1.ClusterServiceVersionSpec) {
 			s.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Selector = &metav1.LabelSelector{}
 		}),
-		"cluster-wide, nobody's": invalid("clusterPermissions[0]: serviceAccountName is empty", func(s *v1alpha1.ClusterServiceVersionSpec) {
+		"a cluster permission, no account": invalid("clusterPermissions[0]: serviceAccountName is empty", func(s *v1alpha1.ClusterServiceVersionSpec) {
 			s.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{}}
 		}),
 
-		"no strategy name, Pending":      {is(pending, "RequirementsUnknown", ""), noStrategy, to(failed, "InvalidInstallStrategy", unrecognized)},
-		"no strategy name, said already": {is(failed, "InvalidInstallStrategy", unrecognized), noStrategy, nothing},
+		"no strategy name, Pending":          {is(pending, "RequirementsUnknown", ""), noStrategy, to(failed, "InvalidInstallStrategy", unrecognized)},
+		"no strategy name, already reported": {is(failed, "InvalidInstallStrategy", unrecognized), noStrategy, nothing},
 
 		"no Deployments: nothing to install": {is(installReady, "AllRequirementsMet", ""), onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
 			to(installing, "InstallSucceeded", "waiting for install components to report healthy")},
-		"no Deployments: nothing that could be ill": {is(installing, "InstallSucceeded", ""), onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
+		"no Deployments: always healthy": {is(installing, "InstallSucceeded", ""), onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
 			to(succeeded, "InstallSucceeded", wellDone)},
 
 		"a webhook without generateName":   webhookRow(func(w *v1alpha1.WebhookDescription) { w.GenerateName = "" }, "webhook description without generateName"),
@@ -493,13 +493,13 @@ func TestInvalidAndUnusualCSVs(t *testing.T) {
 		"a webhook's port is negative":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.ContainerPort = -1 }, `webhook description "w.example.com": containerPort -1 is outside 1-65535`),
 		"a webhook that is bad stays Failed, without another write": {is(failed, "InvalidWebhookDescription", "webhook description without generateName"), deployed(webhook(func(w *v1alpha1.WebhookDescription) { w.GenerateName = "" })),
 			after(hourOn, nothing)},
-		"a sound webhook": {unjudged, webhook(func(*v1alpha1.WebhookDescription) {}), toReporting(installReady, "AllRequirementsMet", allMet, nil)},
+		"a valid webhook": {unjudged, webhook(func(*v1alpha1.WebhookDescription) {}), toReporting(installReady, "AllRequirementsMet", allMet, nil)},
 
-		"a reason that nobody knows, Pending":    {is(pending, "Odd", ""), nil, toReporting(installReady, "AllRequirementsMet", allMet, nil)},
-		"a reason that nobody knows, Failed":     {is(failed, "Odd", ""), deployed(func(*csv.Input) {}), to(succeeded, "InstallSucceeded", wellDone)},
-		"a reason that nobody knows, Installing": {is(installing, "Odd", ""), deployed(func(*csv.Input) {}), to(succeeded, "InstallSucceeded", wellDone)},
+		"an unknown reason, Pending":    {is(pending, "Odd", ""), nil, toReporting(installReady, "AllRequirementsMet", allMet, nil)},
+		"an unknown reason, Failed":     {is(failed, "Odd", ""), deployed(func(*csv.Input) {}), to(succeeded, "InstallSucceeded", wellDone)},
+		"an unknown reason, Installing": {is(installing, "Odd", ""), deployed(func(*csv.Input) {}), to(succeeded, "InstallSucceeded", wellDone)},
 
-		"a group of that name elsewhere is not ours": {unjudged, func(in *csv.Input) {
+		"a group of that name in another namespace is ignored": {unjudged, func(in *csv.Input) {
 			elsewhere := group()
 			elsewhere.Namespace, elsewhere.UID = "other", "elsewhere"
 			in.OperatorGroups.Items = append(in.OperatorGroups.Items, elsewhere)
@@ -511,7 +511,7 @@ func TestInvalidAndUnusualCSVs(t *testing.T) {
 			r := &in.ClusterServiceVersion.Status.RequirementStatus[0]
 			r.Status, r.Message, r.UUID = "NotPresent", "CRD is not present", ""
 		}, after(5*time.Second, nothing)},
-		"an unknown install mode is ignored, and named once": {brandNew, onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
+		"an unknown install mode is ignored, and reported once": {brandNew, onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
 			s.InstallModes = append(s.InstallModes, v1alpha1.InstallMode{Type: "SomeNamespaces", Supported: true})
 		}), func(in csv.Input) olmcore.Result {
 			res := moves(in, pending, "RequirementsUnknown", unchecked)

@@ -87,7 +87,7 @@ func TestCleanupIsLimitedToSelectedNamespaces(t *testing.T) {
 		"it names that one alone":                                     {annotate("victim"), []olmcore.Object{selecting("ns")}, nil},
 		"the group selects all, as the annotation says":               {annotate(""), []olmcore.Object{selecting("")}, []string{"ns/own", "team/theirs", "victim/precious"}},
 		"the group selects some, as the annotation says":              {annotate("ns,team"), []olmcore.Object{selecting("ns", "team")}, []string{"ns/own", "team/theirs"}},
-		"the group selects more than the operator was told":           {annotate("team"), []olmcore.Object{selecting("")}, []string{"team/theirs"}},
+		"the group selects more than the annotation":                  {annotate("team"), []olmcore.Object{selecting("")}, []string{"team/theirs"}},
 		"an empty name among others is not all namespaces":            {annotate(",team"), []olmcore.Object{selecting("")}, []string{"team/theirs"}},
 		"the group was deleted first":                                 {annotate(""), nil, []string{"ns/own"}},
 		"the group is being deleted":                                  {annotate(""), []olmcore.Object{terminating}, []string{"ns/own"}},
@@ -100,7 +100,7 @@ func TestCleanupIsLimitedToSelectedNamespaces(t *testing.T) {
 		"the CSV names no group": {func(c *v1alpha1.ClusterServiceVersion) {
 			c.Annotations = map[string]string{"olm.targetNamespaces": ""}
 		}, []olmcore.Object{selecting("")}, []string{"ns/own"}},
-		"nothing was annotated": {func(c *v1alpha1.ClusterServiceVersion) { delete(c.Annotations, "olm.targetNamespaces") }, []olmcore.Object{selecting("")}, nil},
+		"there is no annotation": {func(c *v1alpha1.ClusterServiceVersion) { delete(c.Annotations, "olm.targetNamespaces") }, []olmcore.Object{selecting("")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := uninstalling(t)
@@ -118,10 +118,10 @@ func TestClusterScopedOperandsNeedGlobalOperatorGroup(t *testing.T) {
 		annotated string
 		want      []string
 	}{
-		"a group of all":                 {[]olmcore.Object{selecting("")}, "", []string{"precious"}},
-		"a group of one":                 {[]olmcore.Object{selecting("ns")}, "", nil},
-		"no group":                       {nil, "", nil},
-		"the operator watched one alone": {[]olmcore.Object{selecting("")}, "ns", nil},
+		"a group of all": {[]olmcore.Object{selecting("")}, "", []string{"precious"}},
+		"a group of one": {[]olmcore.Object{selecting("ns")}, "", nil},
+		"no group":       {nil, "", nil},
+		"the annotation names one namespace only": {[]olmcore.Object{selecting("")}, "ns", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := append(uninstalling(t)[:6], coolIn("", "precious"))
@@ -152,10 +152,10 @@ func TestOnlyOperandsOfOwnCRDsAreDeleted(t *testing.T) {
 		want  []string
 	}{
 		"a plan recorded that it came with this CSV": {alongside(prefix+"abc", "ns/cool.v1"), all},
-		"nothing recorded, as after helm install":    {metav1.ObjectMeta{}, nil},
+		"no record, as after helm install":           {metav1.ObjectMeta{}, nil},
 		"it came with another version":               {alongside(prefix+"abc", "ns/cool.v2"), nil},
 		"it came with a CSV of another namespace":    {alongside(prefix+"abc", "team/cool.v1"), nil},
-		"the name stands in another annotation":      {alongside("example.com/installed", "ns/cool.v1"), nil},
+		"the name is in another annotation":          {alongside("example.com/installed", "ns/cool.v1"), nil},
 		"owner labels of this CSV":                   {metav1.ObjectMeta{Labels: owner("")}, all},
 		"owner labels of this incarnation":           {metav1.ObjectMeta{Labels: owner("uid-cool.v1")}, all},
 		"owner labels of another incarnation":        {metav1.ObjectMeta{Labels: owner("before")}, nil},

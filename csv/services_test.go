@@ -60,7 +60,7 @@ var faults = map[string]func(in *csv.Input){
 			a.Status.Conditions[0].Status = apiregistrationv1.ConditionFalse
 		})
 	},
-	"the APIService is of another": func(in *csv.Input) {
+	"the APIService belongs to another owner": func(in *csv.Input) {
 		changed(&in.APIServices, func(a *apiregistrationv1.APIService) { a.Labels = map[string]string{"olm.owner": "other"} })
 	},
 	"the APIService calls another Service": func(in *csv.Input) {
@@ -72,7 +72,7 @@ var faults = map[string]func(in *csv.Input){
 	"the APIService trusts nothing": func(in *csv.Input) {
 		changed(&in.APIServices, func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil })
 	},
-	"its Pods are on their way": func(in *csv.Input) {
+	"its Pods are starting": func(in *csv.Input) {
 		changed(&in.APIServices, func(a *apiregistrationv1.APIService) {
 			a.Status.Conditions[0].Status, a.Status.Conditions[0].LastTransitionTime = apiregistrationv1.ConditionFalse, metav1.NewTime(in.Now)
 		})
@@ -89,29 +89,29 @@ var faults = map[string]func(in *csv.Input){
 	"the Role is gone":                 func(in *csv.Input) { in.Serving.Roles.Items = nil },
 	"the RoleBindings are gone":        func(in *csv.Input) { in.Serving.RoleBindings.Items = nil },
 	"the ClusterRoleBinding is gone":   func(in *csv.Input) { in.Serving.ClusterRoleBindings.Items = nil },
-	"the certificate is no good": func(in *csv.Input) {
+	"the certificate is invalid": func(in *csv.Input) {
 		changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["tls.crt"] = []byte("x") })
 	},
-	"the authority is no good":  func(in *csv.Input) { changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["olmCAKey"] = nil }) },
-	"the certificate ends":      func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity - time.Hour) },
-	"the certificate has ended": func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity + time.Hour) },
-	"a webhook is gone":         func(in *csv.Input) { in.Serving.ValidatingWebhookConfigurations.Items = nil },
+	"the authority is invalid":     func(in *csv.Input) { changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["olmCAKey"] = nil }) },
+	"the certificate expires soon": func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity - time.Hour) },
+	"the certificate has expired":  func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity + time.Hour) },
+	"a webhook is gone":            func(in *csv.Input) { in.Serving.ValidatingWebhookConfigurations.Items = nil },
 	"all webhooks are gone": func(in *csv.Input) {
 		in.Serving.ValidatingWebhookConfigurations.Items, in.Serving.MutatingWebhookConfigurations.Items = nil, nil
 	},
-	"a webhook has no name of ours": func(in *csv.Input) {
+	"a webhook configuration has another name": func(in *csv.Input) {
 		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { delete(w.Labels, "olm.webhook-description-generate-name") })
 	},
-	"a webhook is another's": func(in *csv.Input) {
+	"a webhook configuration belongs to another CSV": func(in *csv.Input) {
 		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Labels["olm.owner"] = "other.v1" })
 	},
-	"a webhook is of another content": func(in *csv.Input) {
+	"a webhook configuration was edited": func(in *csv.Input) {
 		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Labels["olm.webhook-description-hash"] = "x" })
 	},
 	"a webhook trusts nothing": func(in *csv.Input) {
 		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Webhooks[0].ClientConfig.CABundle = nil })
 	},
-	"a webhook without webhooks": func(in *csv.Input) {
+	"a webhook configuration without webhooks": func(in *csv.Input) {
 		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Webhooks = nil })
 	},
 	"the CRD is converted by nothing": func(in *csv.Input) {
@@ -121,23 +121,23 @@ var faults = map[string]func(in *csv.Input){
 		changed(&in.Deployments, func(d *appsv1.Deployment) { delete(d.Spec.Template.Annotations, "olmcahash") })
 	},
 	"the Deployment is gone": func(in *csv.Input) { in.Deployments.Items = nil },
-	"a description is new": func(in *csv.Input) {
+	"a description is added": func(in *csv.Input) {
 		c := in.ClusterServiceVersion.DeepCopy()
 		c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions, csvtest.Webhook("more.example.com", v1alpha1.MutatingAdmissionWebhook))
 		in.ClusterServiceVersion = c
 	},
-	"the webhooks are not described any more": func(in *csv.Input) {
+	"the spec no longer describes the webhooks": func(in *csv.Input) {
 		c := in.ClusterServiceVersion.DeepCopy()
 		c.Spec.WebhookDefinitions = nil
 		in.ClusterServiceVersion = c
 	},
-	"nothing is described any more": func(in *csv.Input) {
+	"the spec no longer describes webhooks or APIServices": func(in *csv.Input) {
 		c := in.ClusterServiceVersion.DeepCopy()
 		c.Spec.WebhookDefinitions, c.Spec.APIServiceDefinitions.Owned = nil, nil
 		in.ClusterServiceVersion = c
 	},
 	"a certificate is issued that is not needed": func(in *csv.Input) { in.Issued = []certificate.Issued{{Deployment: "cool"}} },
-	"garbage is issued": func(in *csv.Input) {
+	"an invalid certificate is issued": func(in *csv.Input) {
 		in.Serving.Secrets.Items = nil
 		in.Issued = []certificate.Issued{{Deployment: "cool", Certificate: certificate.Certificate{CertPEM: []byte("x")}}}
 	},
@@ -284,7 +284,7 @@ func TestInstallationTimesOutWhilePodsStart(t *testing.T) {
 		in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
 		hold(in.ClusterServiceVersion, installing, "InstallSucceeded", "words", 0)
 		in.ClusterServiceVersion.Status.LastTransitionTime = new(metav1.NewTime(in.Now.Add(-age)))
-		faults["its Pods are on their way"](&in)
+		faults["its Pods are starting"](&in)
 		require.Equal(t, want, assess(t, in).Message)
 	}
 }

@@ -177,7 +177,7 @@ func TestWaitingVersionIsNotUpdated(t *testing.T) {
 				g.UID, g.Spec.TargetNamespaces, g.Status.Namespaces = "created again", []string{"other"}, []string{"other"}
 			})
 		},
-		"webhooks and APIServices that its spec describes no more": func(in *csv.Input) {
+		"webhooks and APIServices that its spec no longer describes": func(in *csv.Input) {
 			c := in.ClusterServiceVersion.DeepCopy()
 			c.Spec.WebhookDefinitions, c.Spec.APIServiceDefinitions.Owned = c.Spec.WebhookDefinitions[:1], nil
 			in.ClusterServiceVersion = c

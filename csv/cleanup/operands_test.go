@@ -93,9 +93,9 @@ func TestOperandDeletion(t *testing.T) {
 		"they are skipped by annotation": {func(in *cleanup.Input) {
 			in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideSkipOperands
 		}, release},
-		"a newer version goes on":            {func(in *cleanup.Input) { successorOf(in, pending) }, release},
+		"a newer version exists":             {func(in *cleanup.Input) { successorOf(in, pending) }, release},
 		"the version was replaced":           {func(in *cleanup.Input) { in.ClusterServiceVersion.Status.Reason = "Replaced" }, release},
-		"a Subscription still has it":        {func(in *cleanup.Input) { in.Subscriptions = olmcore.Found(subscription("s", "cool.v1")) }, release},
+		"a Subscription has it installed":    {func(in *cleanup.Input) { in.Subscriptions = olmcore.Found(subscription("s", "cool.v1")) }, release},
 		"a Subscription has another version": {func(in *cleanup.Input) { in.Subscriptions = olmcore.Found(subscription("s", "cool.v2")) }, []string{"delete Cool one", "delete Cool two"}},
 		"a Subscription with it is being deleted": {func(in *cleanup.Input) {
 			in.Subscriptions = olmcore.Found(subscription("s", "cool.v1"))
@@ -106,14 +106,14 @@ func TestOperandDeletion(t *testing.T) {
 			d := &other(in).Spec.CustomResourceDefinitions
 			d.Owned, d.Required = nil, d.Owned
 		}, release},
-		"the other operator is leaving too": {func(in *cleanup.Input) { other(in).DeletionTimestamp = ago(0) }, []string{"delete Cool one", "delete Cool two"}},
-		"the CRD is being deleted":          {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
-		"the CRD is gone":                   {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items = nil }, release},
-		"the targets are unknown":           {func(in *cleanup.Input) { delete(in.ClusterServiceVersion.Annotations, "olm.targetNamespaces") }, release},
+		"the other operator is being deleted too": {func(in *cleanup.Input) { other(in).DeletionTimestamp = ago(0) }, []string{"delete Cool one", "delete Cool two"}},
+		"the CRD is being deleted":                {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
+		"the CRD is gone":                         {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items = nil }, release},
+		"the targets are unknown":                 {func(in *cleanup.Input) { delete(in.ClusterServiceVersion.Annotations, "olm.targetNamespaces") }, release},
 		"the kind is cluster-scoped": {func(in *cleanup.Input) {
 			in.CustomResourceDefinitions.Items[0].Spec.Scope = apiextensionsv1.ClusterScoped
 		}, release},
-		"they lie in other namespaces": {func(in *cleanup.Input) {
+		"they are in other namespaces": {func(in *cleanup.Input) {
 			o := cool("one")
 			o.SetNamespace("elsewhere")
 			answer(in, o)
@@ -123,7 +123,7 @@ func TestOperandDeletion(t *testing.T) {
 			o.SetAnnotations(map[string]string{cleanup.AnnotationKeep: ""})
 			answer(in, o, cool("two"))
 		}, []string{"delete Cool two"}},
-		"one has a finalizer, and its operator is on its way out": {func(in *cleanup.Input) {
+		"one has a finalizer, and its operator is being deleted": {func(in *cleanup.Input) {
 			in.Deployments.Items[0].DeletionTimestamp = ago(time.Second)
 			answer(in, cool("one", "example.com/x"), cool("two"))
 		}, []string{"delete Cool two"}},
@@ -131,7 +131,7 @@ func TestOperandDeletion(t *testing.T) {
 			in.Deployments.Items[0].Labels["olm.owner"] = "other.v1"
 			answer(in, cool("one", "example.com/x"), cool("two"))
 		}, []string{"delete Cool two"}},
-		"one is kept, but on its way out": {func(in *cleanup.Input) {
+		"one is kept, but already being deleted": {func(in *cleanup.Input) {
 			o := cool("one", "example.com/x")
 			o.SetAnnotations(map[string]string{cleanup.AnnotationKeep: ""})
 			o.SetDeletionTimestamp(ago(time.Second))
@@ -152,7 +152,7 @@ func TestOperandDeletion(t *testing.T) {
 		"the CRDs were not read": {func(in *cleanup.Input) {
 			in.CustomResourceDefinitions = olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]{}
 		}, nil},
-		"the one after the next version goes on": {func(in *cleanup.Input) {
+		"the version after the next one exists": {func(in *cleanup.Input) {
 			next := successorOf(in, succeeded)
 			next.DeletionTimestamp = ago(time.Second)
 			last := operator("cool.v3", 3)
@@ -162,7 +162,7 @@ func TestOperandDeletion(t *testing.T) {
 				n.Spec.CustomResourceDefinitions.Owned = nil
 			}
 		}, release},
-		"their time is over": {func(in *cleanup.Input) { in.Config.OperandTimeout = 10 * time.Second }, release},
+		"the timeout is over": {func(in *cleanup.Input) { in.Config.OperandTimeout = 10 * time.Second }, release},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()

@@ -81,7 +81,7 @@ func TestSharedObjectIsHandedOver(t *testing.T) {
 			w.sharer.Labels = map[string]string{"olm.copiedFrom": "else"}
 			w.sharer.Status.Reason = v1alpha1.CSVReasonCopied
 		}, ""},
-		"the object of this one itself": {func(w sharedWorld) {
+		"recorded for the CSV itself": {func(w sharedWorld) {
 			w.role.Annotations = olmcore.SetCoOwners(nil, []olmcore.Owner{{Namespace: "ns", Name: "cool.v1"}})
 			w.in.Deletion.Sharers.Items = []*v1alpha1.ClusterServiceVersion{w.in.ClusterServiceVersion}
 		}, ""},
@@ -96,7 +96,7 @@ func TestSharedObjectIsHandedOver(t *testing.T) {
 		"in a plan of its own group": {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resource.Group = "example.com" }), ""},
 		"in a plan, another object":  {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resource.Name = "else" }), ""},
 		"in a plan, not applied":     {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Status = v1alpha1.StepStatusUnknown }), ""},
-		"in a plan of an account": {
+		"in a plan that runs as an account": {
 			byPlan(func(w sharedWorld) { w.plan.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Name: "weak"} }), ""},
 		"in a plan, forged":            {byPlan(func(w sharedWorld) { w.group.Spec.ServiceAccountName = "weak" }), ""},
 		"in a plan without a group":    {byPlan(func(w sharedWorld) { w.in.Deletion.SharerGroups.Items = nil }), ""},

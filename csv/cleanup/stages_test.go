@@ -56,18 +56,18 @@ func TestObjectsAreDeletedInStages(t *testing.T) {
 			renamed.Name = "cool.v2"
 			in.Copies = olmcore.Found(original, another, leaving, renamed, copied("one"), copied("ns"))
 		}, []string{"delete ClusterServiceVersion cool.v1"}},
-		"a copy on its way out is not waited for": {nil, func(in *cleanup.Input) {
+		"the cleanup does not wait for a copy that is being deleted": {nil, func(in *cleanup.Input) {
 			leaving := copied("four")
 			leaving.DeletionTimestamp, leaving.Finalizers = ago(time.Second), []string{"example.com/x"}
 			in.Copies = olmcore.Found(leaving)
 		}, release},
-		"copies that are made again and again hold for a minute": {nil, func(in *cleanup.Input) {
+		"the cleanup waits a minute for copies that are created again and again": {nil, func(in *cleanup.Input) {
 			csv(in).DeletionTimestamp = ago(10 * time.Minute)
 			late, early := copied("evil"), copied("one")
 			late.CreationTimestamp, early.CreationTimestamp = *ago(0), *ago(10*time.Minute - 30*time.Second)
 			in.Copies = olmcore.Found(late, early)
 		}, []string{"delete ClusterServiceVersion cool.v1"}},
-		"copies that are made again after a minute hold no more": {nil, func(in *cleanup.Input) {
+		"copies that are created after a minute are left behind": {nil, func(in *cleanup.Input) {
 			csv(in).DeletionTimestamp = ago(10 * time.Minute)
 			late := copied("evil")
 			late.CreationTimestamp = *ago(0)
@@ -78,25 +78,26 @@ func TestObjectsAreDeletedInStages(t *testing.T) {
 			second.Name, second.UID = "a", "a"
 			in.Deployments.Items = append(in.Deployments.Items, second)
 		}, []string{"delete Deployment a", "delete Deployment cool"}},
-		"bindings that were not read hold":                   {nil, func(in *cleanup.Input) { in.WellKnown = olmcore.Observed[olmcore.Object]{} }, nil},
-		"copies that were not read hold":                     {nil, func(in *cleanup.Input) { in.Copies = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
-		"what was not read holds":                            {nil, func(in *cleanup.Input) { in.ClusterObjects = olmcore.Observed[olmcore.Object]{} }, nil},
-		"a Namespace is never deleted, whatever its labels":  {[]olmcore.Object{&corev1.Namespace{ObjectMeta: ours("space")}}, nothing, release},
-		"a copy has nothing to clean up":                     {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Labels["olm.copiedFrom"] = "other" }, release},
-		"a binding for serving certificates is ours by name": {nil, func(in *cleanup.Input) { in.WellKnown.Items, in.Deployments.Items = []olmcore.Object{delegator()}, nil }, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
-		"it may have owner labels, and goes once":            {[]olmcore.Object{both}, func(in *cleanup.Input) { in.WellKnown.Items, in.Deployments.Items = []olmcore.Object{both}, nil }, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
-		"deleted with orphan propagation":                    {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Finalizers = append(csv(in).Finalizers, "orphan") }, release},
-		"abandoned by annotation":                            {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon }, release},
-		"cleanup is switched off":                            {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Config.Disabled = true }, release},
-		"the namespace goes: no drain":                       {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Namespaces.Items[0].DeletionTimestamp = ago(time.Second) }, []string{"delete ClusterRole role"}},
-		"the namespace goes: not held for long": {[]olmcore.Object{role}, func(in *cleanup.Input) {
+		"the cleanup waits for unread bindings": {nil, func(in *cleanup.Input) { in.WellKnown = olmcore.Observed[olmcore.Object]{} }, nil},
+		"the cleanup waits for unread copies":   {nil, func(in *cleanup.Input) { in.Copies = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
+		"the cleanup waits for unread lists":    {nil, func(in *cleanup.Input) { in.ClusterObjects = olmcore.Observed[olmcore.Object]{} }, nil},
+		"a Namespace is never deleted, whatever its labels": {
+			[]olmcore.Object{&corev1.Namespace{ObjectMeta: ours("space")}}, nothing, release},
+		"a copy has nothing to clean up":                            {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Labels["olm.copiedFrom"] = "other" }, release},
+		"a binding for serving certificates is ours by name":        {nil, func(in *cleanup.Input) { in.WellKnown.Items, in.Deployments.Items = []olmcore.Object{delegator()}, nil }, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
+		"a binding with owner labels is deleted once":               {[]olmcore.Object{both}, func(in *cleanup.Input) { in.WellKnown.Items, in.Deployments.Items = []olmcore.Object{both}, nil }, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
+		"deleted with orphan propagation":                           {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Finalizers = append(csv(in).Finalizers, "orphan") }, release},
+		"abandoned by annotation":                                   {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon }, release},
+		"cleanup is disabled":                                       {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Config.Disabled = true }, release},
+		"the namespace is Terminating: Deployments are not drained": {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Namespaces.Items[0].DeletionTimestamp = ago(time.Second) }, []string{"delete ClusterRole role"}},
+		"the namespace is Terminating: released after 30 seconds": {[]olmcore.Object{role}, func(in *cleanup.Input) {
 			in.Namespaces.Items[0].DeletionTimestamp, csv(in).DeletionTimestamp = ago(time.Second), ago(30*time.Second)
 		}, release},
 		"without the finalizer there is nothing to do": {nil, func(in *cleanup.Input) { csv(in).Finalizers = []string{"other"} }, nil},
-		"a name that is too long has labelled nothing": {nil, func(in *cleanup.Input) {
+		"a name that is too long is no owner label": {nil, func(in *cleanup.Input) {
 			csv(in).Name, in.ClusterObjects = strings.Repeat("a", 64), olmcore.Observed[olmcore.Object]{}
 		}, []string{"update ClusterServiceVersion " + strings.Repeat("a", 64)}},
-		"what failed before the deletion is tried anew": {[]olmcore.Object{role}, func(in *cleanup.Input) {
+		"a failure before the deletion is ignored": {[]olmcore.Object{role}, func(in *cleanup.Input) {
 			in.Deployments.Items = nil
 			in.LastRun = olmcore.LastResults{olmcore.KeyOf(role): {Class: olmcore.Invalid, Count: 1, First: ago(24 * time.Hour).Time, Last: ago(24 * time.Hour).Time}}
 		}, []string{"delete ClusterRole role"}},
@@ -328,17 +329,17 @@ func TestFailedDeletionsByErrorClass(t *testing.T) {
 		want    []string
 		requeue time.Duration
 	}{
-		"it is gone":                        {olmcore.Gone, 1, 0, release, 0},
-		"its kind is not served":            {olmcore.NoMatch, 1, 0, release, 0},
-		"it will never be accepted":         {olmcore.Invalid, 1, 0, release, 0},
-		"it changed meanwhile":              {olmcore.Conflict, 3, 0, nil, time.Second},
-		"the API server was busy":           {olmcore.Transient, 3, 0, nil, 4 * time.Second},
-		"the API server is busy for long":   {olmcore.Transient, 90, time.Hour, nil, 15 * time.Second},
-		"we may not":                        {olmcore.Forbidden, 2, 0, nil, 2 * time.Second},
-		"we may not, and never will":        {olmcore.Forbidden, 20, 10 * time.Minute, release, 0},
-		"a webhook forbids it":              {olmcore.Webhook, 1, 0, nil, time.Second},
-		"an unknown class is a busy server": {"Odd", 1, 0, nil, time.Second},
-		"it went through, and it is there":  {olmcore.ClassNone, 1, 0, []string{"delete ClusterRole role"}, 15 * time.Second},
+		"the object does not exist":                     {olmcore.Gone, 1, 0, release, 0},
+		"its kind is not served":                        {olmcore.NoMatch, 1, 0, release, 0},
+		"the write is invalid":                          {olmcore.Invalid, 1, 0, release, 0},
+		"the object changed in the meantime":            {olmcore.Conflict, 3, 0, nil, time.Second},
+		"the API server was busy":                       {olmcore.Transient, 3, 0, nil, 4 * time.Second},
+		"the API server is busy for a long time":        {olmcore.Transient, 90, time.Hour, nil, 15 * time.Second},
+		"the deletion is forbidden":                     {olmcore.Forbidden, 2, 0, nil, 2 * time.Second},
+		"the deletion is forbidden for too long":        {olmcore.Forbidden, 20, 10 * time.Minute, release, 0},
+		"a webhook forbids it":                          {olmcore.Webhook, 1, 0, nil, time.Second},
+		"an unknown class counts as a busy server":      {"Odd", 1, 0, nil, time.Second},
+		"the deletion succeeded, and the object exists": {olmcore.ClassNone, 1, 0, []string{"delete ClusterRole role"}, 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()
@@ -508,7 +509,7 @@ func TestFinalizerIsRemovedDespiteFailures(t *testing.T) {
 		},
 		"disabled": func(in *cleanup.Input) { in.Config.Disabled = true },
 		"orphaned": cleanupModes[cleanup.ModeOrphan],
-		"the namespace went": func(in *cleanup.Input) {
+		"the namespace is Terminating": func(in *cleanup.Input) {
 			cleanupModes[cleanup.ModeNamespaceGone](in)
 			in.ClusterServiceVersion.DeletionTimestamp = ago(30 * time.Second)
 		},

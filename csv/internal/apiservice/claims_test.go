@@ -111,7 +111,7 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 		"nothing of the group exists":                 {changes(), ""},
 		"a definition of the replaced version":        {changes(defined("cubes", "ns/cool.v1"), lists("cubes", predecessor)), ""},
 		"one that the replaced version does not list": {changes(defined("cubes", "ns/cool.v1"), lists("cubes", itself)), refuseCubes},
-		"one that only labels tie to the CSV": {
+		"a definition with only the owner labels of the CSV": {
 			changes(defined("cubes"), lists("cubes", itself), func(s *apiservice.Source) { s.Definitions[0].Labels = ownerLabels("ns", "cool.v2") }),
 			"",
 		},
@@ -127,25 +127,25 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 			changes(replaces("cool.v2"), defined("cubes", "other/x"), lists("cubes", itself)),
 			refuseCubes,
 		},
-		"another operator brought it too": {changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself)),
+		"another operator was installed with it too": {changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself)),
 			created + "CustomResourceDefinition cubes.ice.example.com of the same group was also installed with ClusterServiceVersion other/x." +
 				run + cubes + key + "ns"},
-		"another operator brought it too, after this one": {
+		"another operator was installed with it later": {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("ns")), "",
 		},
-		"another operator brought it too, after this one, which an account installs": {
+		"another operator was installed with it later, and an account installs this one": {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("ns"), func(s *apiservice.Source) {
 				s.IsConfined = true
 			}),
 			created + "CustomResourceDefinition cubes.ice.example.com of the same group was also installed with ClusterServiceVersion other/x." +
 				run + cubes + key + "ns",
 		},
-		"another operator brought it too, before this one": {
+		"another operator was installed with it earlier": {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("other")),
 			created + "CustomResourceDefinition cubes.ice.example.com of the same group was also installed with ClusterServiceVersion other/x." +
 				run + cubes + key + "ns",
 		},
-		"another operator brought it, and the annotation names this namespace": {
+		"another operator was installed with it, and the annotation names this namespace": {
 			changes(defined("cubes", "other/x"), lists("cubes", itself), firstInstalledBy("ns")), refuseCubes,
 		},
 		"and the group is served already": {
@@ -156,20 +156,21 @@ func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 			changes(defined("cubes", "other/x"), sibling("v3", ownerLabels("ns", "cool.v2"))),
 			refuseCubes,
 		},
-		"an APIService of the replaced version": {sibling("v3", ownerLabels("ns", "cool.v1")), ""},
-		"which has not given way":               {changes(sibling("v3", ownerLabels("ns", "cool.v1")), live), ""},
-		"an APIService of an older version":     {changes(sibling("v3", ownerLabels("ns", "cool.v1")), live, replaces("cool.v1a")), ""},
+		"an APIService of the replaced version":                         {sibling("v3", ownerLabels("ns", "cool.v1")), ""},
+		"an APIService of the replaced version, which is not Replacing": {changes(sibling("v3", ownerLabels("ns", "cool.v1")), live), ""},
+		"an APIService of an older version": {
+			changes(sibling("v3", ownerLabels("ns", "cool.v1")), live, replaces("cool.v1a")), ""},
 		"an APIService of another chain": {
 			changes(sibling("v3", ownerLabels("ns", "cool.v1")), live, replaces(""), func(s *apiservice.Source) { s.Relatives = nil }),
 			refuseAPI,
 		},
-		"an APIService of another": {sibling("v3", ownerLabels("other", "cool.v2")), refuseAPI},
-		"one that is going": {
+		"an APIService of another operator": {sibling("v3", ownerLabels("other", "cool.v2")), refuseAPI},
+		"an APIService that is being deleted": {
 			changes(sibling("v3", nil), func(s *apiservice.Source) { s.APIServices[0].DeletionTimestamp = csvtest.Ago(time.Minute) }),
 			refuseAPI,
 		},
-		"one of a definition":          {sibling("v3", automanaged("true")), ""},
-		"one of the API server itself": {sibling("v3", automanaged("onstart")), refuseAPI},
+		"an APIService of a definition":          {sibling("v3", automanaged("true")), ""},
+		"an APIService of the API server itself": {sibling("v3", automanaged("onstart")), refuseAPI},
 		"shared with others": {
 			changes(sibling("v3", nil), shared("a, b")),
 			created + another + run + "apiservice/v3.ice.example.com" + key + "a, b,ns",

@@ -81,7 +81,8 @@ func TestInstallUpdatesAPIService(t *testing.T) {
 		change func(*apiservice.Source)
 		want   func(*apiregistrationv1.APIService)
 	}{
-		"what the replaced version made": {ownedBy("ns", "cool.v1"), func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"] = "cool.v2" }},
+		"an APIService of the replaced version": {
+			ownedBy("ns", "cool.v1"), func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"] = "cool.v2" }},
 		"under the account of the group": {changes(ownedBy("ns", "cool.v1"), account), func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"] = "cool.v2" }},
 		"an earlier incarnation":         {live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }), func(*apiregistrationv1.APIService) {}},
 		"no label olm.managed":           {live(func(a *apiregistrationv1.APIService) { delete(a.Labels, "olm.managed") }), func(a *apiregistrationv1.APIService) { a.Labels["olm.managed"] = "true" }},
@@ -93,7 +94,8 @@ func TestInstallUpdatesAPIService(t *testing.T) {
 		"no bundle":                      {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil }), func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA }},
 		"another bundle":                 {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA }), func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA }},
 		"a bundle of garbage":            {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = []byte("garbage") }), func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA }},
-		"it verifies nothing": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle, a.Spec.InsecureSkipTLSVerify = nil, true }),
+		"it skips the verification of certificates": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle, a.Spec.InsecureSkipTLSVerify = nil, true }),
 			func(a *apiregistrationv1.APIService) { a.Spec.CABundle, a.Spec.InsecureSkipTLSVerify = newCA, false }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +114,8 @@ func TestInstallUpdatesAPIService(t *testing.T) {
 // annotations and missing labels stay.
 func TestAdoptionOfAPIServiceWritesNothing(t *testing.T) {
 	for name, change := range map[string]func(*apiservice.Source){
-		"as OLM made it": func(*apiservice.Source) {},
-		"as made here":   live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }),
+		"as OLM created it":          func(*apiservice.Source) {},
+		"as this library created it": live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }),
 		"port 443 is the default": func(s *apiservice.Source) {
 			for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 				s.CSV.Spec.APIServiceDefinitions.Owned[i].ContainerPort = 0
@@ -138,10 +140,10 @@ func TestAdoptionOfAPIServiceWritesNothing(t *testing.T) {
 
 func TestInstallWaitsUntilAPIServiceCanBeCreated(t *testing.T) {
 	for name, change := range map[string]func(*apiservice.Source){
-		"for a certificate":        changes(absent, func(s *apiservice.Source) { s.Backends = trusting{} }),
-		"for any certificate":      changes(absent, func(s *apiservice.Source) { s.Backends = nil }),
-		"until an old one is gone": live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp, a.Spec.Service = csvtest.Ago(0), nil }),
-		"for a description that is whole": changes(absent, func(s *apiservice.Source) {
+		"for a certificate":           changes(absent, func(s *apiservice.Source) { s.Backends = trusting{} }),
+		"for any certificate":         changes(absent, func(s *apiservice.Source) { s.Backends = nil }),
+		"until an old one is deleted": live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp, a.Spec.Service = csvtest.Ago(0), nil }),
+		"for a complete description": changes(absent, func(s *apiservice.Source) {
 			s.CSV.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Group: "g", Version: "v1"}}
 		}),
 	} {
@@ -189,12 +191,12 @@ func TestTrustChangesOnlyTheCABundle(t *testing.T) {
 	require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Trust()), "the version before still owns it")
 
 	for name, change := range map[string]func(*apiregistrationv1.APIService){
-		"it calls another Service":   func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" },
-		"it calls another namespace": func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" },
-		"it calls nothing":           func(a *apiregistrationv1.APIService) { a.Spec.Service = nil },
-		"it verifies nothing":        func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true },
-		"it is going":                func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) },
-		"it is another's":            func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("other", "cool.v2") },
+		"it calls another Service":                  func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" },
+		"it calls another namespace":                func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" },
+		"it calls nothing":                          func(a *apiregistrationv1.APIService) { a.Spec.Service = nil },
+		"it skips the verification of certificates": func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true },
+		"it is being deleted":                       func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) },
+		"it belongs to another operator":            func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("other", "cool.v2") },
 	} {
 		t.Run(name, func(t *testing.T) { require.Empty(t, rotating(change).Trust()) })
 	}
@@ -214,14 +216,14 @@ func TestAPIServiceRemovedFromSpecIsDeleted(t *testing.T) {
 		change func(*apiregistrationv1.APIService)
 		goes   bool
 	}{
-		"OLM made it":            {func(*apiregistrationv1.APIService) {}, true},
-		"it was made here":       {func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }, true},
-		"another incarnation's":  {func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }, false},
-		"the replaced version's": {func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("ns", "cool.v1") }, false},
-		"of another namespace":   {func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("other", "cool.v2") }, false},
-		"not managed":            {func(a *apiregistrationv1.APIService) { a.Labels = nil }, false},
-		"it is going":            {func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }, false},
-		"it is described":        {func(a *apiregistrationv1.APIService) { a.Name = apiName }, false},
+		"OLM created it":                     {func(*apiregistrationv1.APIService) {}, true},
+		"this library created it":            {func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }, true},
+		"it belongs to another UID":          {func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }, false},
+		"it belongs to the replaced version": {func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("ns", "cool.v1") }, false},
+		"of another namespace":               {func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("other", "cool.v2") }, false},
+		"not managed":                        {func(a *apiregistrationv1.APIService) { a.Labels = nil }, false},
+		"it is being deleted":                {func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }, false},
+		"it is described":                    {func(a *apiregistrationv1.APIService) { a.Name = apiName }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := changed(dropped(c.change), account)

@@ -102,16 +102,16 @@ func TestIssuesOfReferenceCertificateAndRights(t *testing.T) {
 		"both have another hash": {changes(secret(func(o *corev1.Secret) { o.Annotations["olmcahash"] = "x" }), backing(func(d *appsv1.Deployment) {
 			d.Spec.Template.Annotations["olmcahash"] = "x"
 		})), secretMismatch},
-		"a certificate follows another: the bundle is first": {changes(
+		"certificate rotation: first the caBundle": {changes(
 			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = both }),
 			secret(func(o *corev1.Secret) { o.Annotations["olmcahash"], o.Data["olmCAKey"] = hashOf(oldCA), oldCA }),
 			backing(func(d *appsv1.Deployment) { d.Spec.Template.Annotations["olmcahash"] = hashOf(oldCA) }),
 		), ""},
-		"then the Secret": {changes(
+		"certificate rotation: then the Secret": {changes(
 			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = both }),
 			backing(func(d *appsv1.Deployment) { d.Spec.Template.Annotations["olmcahash"] = hashOf(oldCA) }),
 		), ""},
-		"then the Deployment": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = both }), ""},
+		"certificate rotation: then the Deployment": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = both }), ""},
 		"an authority of two certificates": {changes(
 			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = join(otherCA, oldCA, newCA) }),
 			secret(func(o *corev1.Secret) { o.Annotations["olmcahash"], o.Data["olmCAKey"] = hashOf(both), both }),
@@ -124,10 +124,10 @@ func TestIssuesOfReferenceCertificateAndRights(t *testing.T) {
 		}), ""},
 		"the account of another namespace":  {func(s *apiservice.Source) { s.ServiceAccounts[0].Namespace = "x" }, `serviceaccount "cool" not found`},
 		"two APIServices of one Deployment": {second, ""},
-		"both are amiss": {changes(second, func(s *apiservice.Source) { s.APIServices[0].Spec.Service, s.APIServices[1].Spec.CABundle = nil, nil }),
+		"both have a problem": {changes(second, func(s *apiservice.Source) { s.APIServices[0].Spec.Service, s.APIServices[1].Spec.CABundle = nil, nil }),
 			"[found APIService and service reference mismatch, caBundle of APIService v2.ice.example.com has no certificate]"},
-		"both for one reason": {changes(second, func(s *apiservice.Source) { s.Objects.Services.Items = nil }), `service "cool-service" not found`},
-		"the rights have the names that they get when another namespace has the usual ones": {func(s *apiservice.Source) {
+		"both have the same problem": {changes(second, func(s *apiservice.Source) { s.Objects.Services.Items = nil }), `service "cool-service" not found`},
+		"the bindings have their second names": {func(s *apiservice.Source) {
 			s.Objects.ClusterRoleBindings.Items[0].Name = backend.DelegatorNames("cool", "ns")[1]
 			s.Objects.RoleBindings.Items[1].Name = backend.ReaderNames("cool", "ns")[1]
 		}, ""},

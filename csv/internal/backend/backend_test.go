@@ -152,8 +152,8 @@ func TestStepsOfRotation(t *testing.T) {
 		install, settle []string
 		wait            time.Duration
 	}{
-		"nothing is there": {source: sourceOf(nil, nil), requests: 1},
-		"all is well":      {source: sourceOf(secretOf("cool.v1", old, none), running(old.CAPEM, 2), trusts(old.CAPEM))},
+		"no object exists":         {source: sourceOf(nil, nil), requests: 1},
+		"everything is up to date": {source: sourceOf(secretOf("cool.v1", old, none), running(old.CAPEM, 2), trusts(old.CAPEM))},
 		"the next waits for a client to trust it": {
 			source: sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM), trusts(old.CAPEM)),
 		},
@@ -165,15 +165,15 @@ func TestStepsOfRotation(t *testing.T) {
 			source: sourceOf(secretOf("cool.v1", old, next, trustedFor(3*time.Second)), running(old.CAPEM, 2), trusts(next.CAPEM)),
 			wait:   backend.TrustGrace - 3*time.Second,
 		},
-		"then it follows": {
+		"then the next certificate is used": {
 			source:  sourceOf(secretOf("cool.v1", old, next, trustedFor(backend.TrustGrace)), running(old.CAPEM, 2), trusts(next.CAPEM)),
 			install: []string{follows},
 		},
-		"a note of a time to come does not count": {
+		"a recorded time in the future does not count": {
 			source:  sourceOf(secretOf("cool.v1", old, next, trustedFor(-time.Hour)), running(old.CAPEM, 2), trusts(next.CAPEM)),
 			install: []string{noted},
 		},
-		"nor one that is no longer true": {
+		"a recorded time that is no longer true does not count": {
 			source:  sourceOf(secretOf("cool.v1", old, next, trustedFor(time.Hour)), running(old.CAPEM, 2), trusts(old.CAPEM)),
 			install: []string{"update Secret: not all clients trust the next certificate of deployment cool"},
 		},
@@ -185,32 +185,32 @@ func TestStepsOfRotation(t *testing.T) {
 			source:  sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(nil)),
 			install: []string{noted},
 		},
-		"a client that is being made is waited for": {
+		"a missing client is waited for": {
 			source: sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM), missing),
 		},
-		"not where there is nothing to lose": {
+		"a missing client is not waited for if the certificate is invalid": {
 			source:   sourceOf(secretOf("cool.v1", expired, next), running(expired.CAPEM, 2), trusts(next.CAPEM), missing),
 			requests: 0, install: []string{noted},
 		},
-		"nor before the operator was installed": {
+		"a missing client is not waited for before the installation": {
 			source:  sourceOf(secretOf("cool.v1", none, next), nil, missing),
 			install: []string{follows},
 		},
 		"the previous authority stays while old Pods run": {
 			source: sourceOf(secretOf("cool.v1", next, none, previous(old.CAPEM)), running(next.CAPEM, 1), trusts(old.CAPEM, next.CAPEM)),
 		},
-		"and while the Deployment has the old hash": {
+		"the previous authority stays while the Deployment has the old hash": {
 			source: sourceOf(secretOf("cool.v1", next, none, previous(old.CAPEM)), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM)),
 		},
-		"it retires once all are new": {
+		"the previous authority retires once all Pods are new": {
 			source: sourceOf(secretOf("cool.v1", next, none, previous(old.CAPEM)), running(next.CAPEM, 2), trusts(old.CAPEM, next.CAPEM)),
 			settle: []string{settles},
 		},
-		"so does what only clients know": {
+		"an authority that only clients contain retires too": {
 			source: sourceOf(secretOf("cool.v1", next, none), running(next.CAPEM, 2), trusts(old.CAPEM, next.CAPEM)),
 			settle: []string{settles},
 		},
-		"the Secret of the version before goes with this one": {
+		"the Secret of the previous version is taken over": {
 			source:  sourceOf(secretOf("cool.v0", old, none), running(old.CAPEM, 2), trusts(old.CAPEM)),
 			install: []string{"update Secret: secret cool-service-cert is taken over by this version"},
 		},
@@ -247,23 +247,25 @@ func TestBundlesOfClients(t *testing.T) {
 		live       *appsv1.Deployment
 		have, want []byte
 	}{
-		"a new one": {secret: secretOf("cool.v1", old, none), want: old.CAPEM},
-		"a new one while a certificate follows another":     {secret: secretOf("cool.v1", old, next, previous), want: join(old.CAPEM, next.CAPEM, third.CAPEM)},
-		"none is made before the Secret is this version's":  {secret: secretOf("cool.v0", old, none)},
-		"none is made from a certificate that has expired":  {secret: secretOf("cool.v1", expired, none)},
-		"none is made while it is unknown what Pods serve":  {secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 1)},
-		"it is once all Pods are new":                       {secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 2), want: next.CAPEM},
-		"none is made without a Secret":                     {},
-		"without a Secret one stays as it is":               {have: old.CAPEM, want: old.CAPEM},
-		"an authority that the Secret does not know stays":  {secret: secretOf("cool.v1", old, none), have: join(next.CAPEM, old.CAPEM), want: join(next.CAPEM, old.CAPEM)},
-		"the next one is added":                             {secret: secretOf("cool.v1", old, next), have: old.CAPEM, want: join(old.CAPEM, next.CAPEM)},
-		"one that retired goes":                             {secret: secretOf("cool.v1", next, none, retired), have: join(next.CAPEM, old.CAPEM), want: next.CAPEM},
-		"one that expired goes":                             {secret: secretOf("cool.v1", next, none), have: join(expired.CAPEM, next.CAPEM), want: next.CAPEM},
-		"garbage goes":                                      {secret: secretOf("cool.v1", next, none), have: join([]byte("garbage\n"), next.CAPEM), want: next.CAPEM},
-		"garbage alone, too":                                {secret: secretOf("cool.v0", next, none), have: []byte("garbage"), want: next.CAPEM},
-		"a Secret that is another's is not believed":        {secret: secretOf("cool.v1", next, none, func(s *corev1.Secret) { s.OwnerReferences = nil }), have: old.CAPEM, want: old.CAPEM},
-		"nor one that is too large":                         {secret: secretOf("cool.v1", certificate.Certificate{CAPEM: bytes.Repeat(next.CAPEM, 200)}, none), have: old.CAPEM, want: old.CAPEM},
-		"the current one is byte for byte that of the file": {secret: secretOf("cool.v1", certificate.Certificate{CAPEM: join([]byte("# hello\n"), next.CAPEM)}, none), have: next.CAPEM, want: join([]byte("# hello\n"), next.CAPEM)},
+		"a new client": {secret: secretOf("cool.v1", old, none), want: old.CAPEM},
+		"a new client during a certificate rotation":          {secret: secretOf("cool.v1", old, next, previous), want: join(old.CAPEM, next.CAPEM, third.CAPEM)},
+		"no client is created before the CSV owns the Secret": {secret: secretOf("cool.v0", old, none)},
+		"no client is created from an expired certificate":    {secret: secretOf("cool.v1", expired, none)},
+		"no client is created while the authority of Pods is unknown": {
+			secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 1)},
+		"a client is created once all Pods are new":        {secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 2), want: next.CAPEM},
+		"no client is created without a Secret":            {},
+		"a client is not changed without a Secret":         {have: old.CAPEM, want: old.CAPEM},
+		"an authority that the Secret does not know stays": {secret: secretOf("cool.v1", old, none), have: join(next.CAPEM, old.CAPEM), want: join(next.CAPEM, old.CAPEM)},
+		"the next authority is added":                      {secret: secretOf("cool.v1", old, next), have: old.CAPEM, want: join(old.CAPEM, next.CAPEM)},
+		"a retired authority is removed":                   {secret: secretOf("cool.v1", next, none, retired), have: join(next.CAPEM, old.CAPEM), want: next.CAPEM},
+		"an expired authority is removed":                  {secret: secretOf("cool.v1", next, none), have: join(expired.CAPEM, next.CAPEM), want: next.CAPEM},
+		"invalid data is removed":                          {secret: secretOf("cool.v1", next, none), have: join([]byte("garbage\n"), next.CAPEM), want: next.CAPEM},
+		"invalid data alone is removed too": {
+			secret: secretOf("cool.v0", next, none), have: []byte("garbage"), want: next.CAPEM},
+		"a Secret of another owner is ignored":          {secret: secretOf("cool.v1", next, none, func(s *corev1.Secret) { s.OwnerReferences = nil }), have: old.CAPEM, want: old.CAPEM},
+		"a Secret that is too large is ignored":         {secret: secretOf("cool.v1", certificate.Certificate{CAPEM: bytes.Repeat(next.CAPEM, 200)}, none), have: old.CAPEM, want: old.CAPEM},
+		"the current authority is copied byte for byte": {secret: secretOf("cool.v1", certificate.Certificate{CAPEM: join([]byte("# hello\n"), next.CAPEM)}, none), have: next.CAPEM, want: join([]byte("# hello\n"), next.CAPEM)},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -552,31 +554,31 @@ func TestObjectsOfOtherOwnersAreNotWritten(t *testing.T) {
 			},
 			install: []string{"create ClusterRoleBinding: clusterrolebinding " + suffixed + " does not exist"},
 		},
-		"by its subjects": {
+		"a ClusterRoleBinding of another namespace, by its subjects": {
 			change:  func(o *serving.Objects) { o.ClusterRoleBindings = olmcore.Found(binding(plain, "", "other", true)) },
 			install: []string{"create ClusterRoleBinding: clusterrolebinding " + suffixed + " does not exist"},
 		},
-		"a user's": {
+		"a binding of a user": {
 			change:  func(o *serving.Objects) { o.ClusterRoleBindings = olmcore.Found(binding(plain, "", namespace, false)) },
 			install: []string{"create ClusterRoleBinding: clusterrolebinding " + suffixed + " does not exist"},
 		},
-		"both names are others'": {
+		"other owners have both names": {
 			change: func(o *serving.Objects) {
 				o.ClusterRoleBindings = olmcore.Found(binding(plain, "other", "other", true), binding(suffixed, "", "other", true))
 			},
 			problem: "clusterrolebinding " + plain + " belongs to another owner",
 		},
-		"one that OLM made without labels": {
+		"a binding that OLM created without labels": {
 			change:  func(o *serving.Objects) { o.ClusterRoleBindings = olmcore.Found(binding(plain, "", namespace, true)) },
 			install: []string{"update ClusterRoleBinding: clusterrolebinding " + plain + " does not match this version"},
 		},
-		"the own one of the second name stays": {
+		"our binding with the second name stays": {
 			change: func(o *serving.Objects) {
 				o.ClusterRoleBindings = olmcore.Found(binding(suffixed, namespace, namespace, true))
 			},
 			install: []string{"update ClusterRoleBinding: clusterrolebinding " + suffixed + " does not match this version"},
 		},
-		"the own one with another role": {
+		"our binding with another role": {
 			change: func(o *serving.Objects) {
 				b := binding(plain, namespace, namespace, true)
 				b.RoleRef.Name = "cluster-admin"
@@ -669,12 +671,12 @@ func TestSecretOfAnotherOperatorIsNotWritten(t *testing.T) {
 		relatives sets.Set[*v1alpha1.ClusterServiceVersion]
 		problem   string
 	}{
-		"another operator's":                   {neighbour: other, problem: owned},
-		"that of the version that it replaces": {neighbour: other, relatives: sets.New(other)},
-		"one that is going":                    {neighbour: goes},
-		"a copy":                               {neighbour: copied},
-		"one that needs no certificate":        {neighbour: uncalled},
-		"nobody's any more":                    {neighbour: csvOf("third.v1")},
+		"of another operator":                {neighbour: other, problem: owned},
+		"of the replaced version":            {neighbour: other, relatives: sets.New(other)},
+		"of a CSV that is being deleted":     {neighbour: goes},
+		"of a copy":                          {neighbour: copied},
+		"of a CSV that needs no certificate": {neighbour: uncalled},
+		"without an existing owner":          {neighbour: csvOf("third.v1")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sourceOf(secretOf("other.v1", madeOnce("old"), none), nil)
@@ -745,28 +747,28 @@ func TestSecretRecordsTheRotation(t *testing.T) {
 	waited := func(s *corev1.Secret) {
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/next-trusted-since", now.Add(-backend.TrustGrace).Format(time.RFC3339))
 	}
-	t.Run("the authority before, also where no client trusts it", func(t *testing.T) {
+	t.Run("the previous authority is recorded even if no client trusts it", func(t *testing.T) {
 		s := written(backend.Of(sourceOf(secretOf("cool.v1", old, next, waited), running(old.CAPEM, 2))))
 		require.Equal(t, old.CAPEM, s.Data["previous.olmCAKey"])
 		require.Equal(t, next.CertPEM, s.Data["tls.crt"])
 		require.Equal(t, certificate.Hash(next.CAPEM), s.Annotations["olmcahash"])
 		require.NotContains(t, s.Data, "next.tls.crt")
 	})
-	t.Run("what else clients trust", func(t *testing.T) {
+	t.Run("other authorities that clients trust are recorded", func(t *testing.T) {
 		s := written(backend.Of(sourceOf(secretOf("cool.v1", old, next, waited), running(old.CAPEM, 2), trusts(next.CAPEM, third.CAPEM))))
 		require.Equal(t, string(old.CAPEM)+string(third.CAPEM), string(s.Data["previous.olmCAKey"]))
 	})
-	t.Run("what retired", func(t *testing.T) {
+	t.Run("retired authorities are recorded", func(t *testing.T) {
 		s := written(backend.Of(sourceOf(secretOf("cool.v1", next, none, retired("x")), running(next.CAPEM, 2), trusts(next.CAPEM, old.CAPEM))))
 		require.Equal(t, id(old)+",x", s.Annotations["olmcore/retired-authorities"])
 		require.NotContains(t, s.Data, "previous.olmCAKey")
 	})
-	t.Run("an authority that comes back has not retired", func(t *testing.T) {
+	t.Run("an authority that is used again is not retired", func(t *testing.T) {
 		s := sourceOf(secretOf("cool.v1", none, none, retired(id(old)+",x")), nil)
 		s.Issued = []certificate.Issued{{Deployment: deployment, Certificate: old}}
 		require.Equal(t, "x", written(backend.Of(s)).Annotations["olmcore/retired-authorities"])
 	})
-	t.Run("a next certificate that is not good is forgotten where none is needed", func(t *testing.T) {
+	t.Run("an invalid next certificate is dropped if none is needed", func(t *testing.T) {
 		plan := backend.Of(sourceOf(secretOf("cool.v1", old, certificate.Certificate{CAPEM: next.CAPEM, CertPEM: old.CertPEM, KeyPEM: old.KeyPEM}), running(old.CAPEM, 2)))
 		require.NotContains(t, written(plan).Data, "next.olmCAKey")
 		require.Empty(t, plan.Requests)
@@ -782,14 +784,14 @@ func TestSecretRecordsTheRotation(t *testing.T) {
 func TestAuthoritiesRetireAfterTheRollout(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	for name, change := range map[string]func(s *backend.Source){
-		"a Pod is terminating":        func(s *backend.Source) { s.Deployments[0].Status.TerminatingReplicas = new(int32(1)) },
-		"the Deployment goes":         func(s *backend.Source) { s.Deployments[0].DeletionTimestamp = &metav1.Time{Time: now} },
-		"its spec was not observed":   func(s *backend.Source) { s.Deployments[0].Generation = 2 },
-		"a Pod is of another rollout": func(s *backend.Source) { s.Deployments[0].Status.UpdatedReplicas = 1 },
-		"it has another hash":         func(s *backend.Source) { s.Deployments[0].Spec.Template.Annotations["olmcahash"] = "x" },
-		"it has another certificate":  func(s *backend.Source) { s.Objects.Secrets.Items[0].Annotations["olmcore/certificate-hash"] = "x" },
-		"there is none":               func(s *backend.Source) { s.Deployments = nil },
-		"the Secret is another's":     func(s *backend.Source) { s.CSV = csvOf("cool.v2") },
+		"a Pod is terminating":              func(s *backend.Source) { s.Deployments[0].Status.TerminatingReplicas = new(int32(1)) },
+		"the Deployment is being deleted":   func(s *backend.Source) { s.Deployments[0].DeletionTimestamp = &metav1.Time{Time: now} },
+		"its spec was not observed":         func(s *backend.Source) { s.Deployments[0].Generation = 2 },
+		"a Pod is of another rollout":       func(s *backend.Source) { s.Deployments[0].Status.UpdatedReplicas = 1 },
+		"it has another hash":               func(s *backend.Source) { s.Deployments[0].Spec.Template.Annotations["olmcahash"] = "x" },
+		"it has another certificate":        func(s *backend.Source) { s.Objects.Secrets.Items[0].Annotations["olmcore/certificate-hash"] = "x" },
+		"there is none":                     func(s *backend.Source) { s.Deployments = nil },
+		"the Secret belongs to another CSV": func(s *backend.Source) { s.CSV = csvOf("cool.v2") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sourceOf(secretOf("cool.v1", next, none), running(next.CAPEM, 2), trusts(old.CAPEM, next.CAPEM))

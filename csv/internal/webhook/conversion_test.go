@@ -82,7 +82,7 @@ func TestConversions(t *testing.T) {
 		"by None": {crd: converted(func(crd *definition) {
 			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: "None"}
 		}), install: update, state: webhook.Failing},
-		"by half a webhook": {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook = nil }),
+		"by an incomplete webhook": {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook = nil }),
 			install: update, state: webhook.Failing},
 		"by nothing": {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook.ClientConfig = nil }),
 			install: update, state: webhook.Failing},
@@ -97,9 +97,9 @@ func TestConversions(t *testing.T) {
 		"by another service, while the version is being installed": {crd: converted(service("ns", "x")), source: func(s *webhook.Source) {
 			s.CSV.Status.Phase = csvtest.Installing
 		}, install: update, state: webhook.Failing},
-		"by the service of the version before": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
+		"by the service of the previous version": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
 			install: update, state: webhook.Failing},
-		"by the service of the version before, while a certificate follows another": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
+		"by the service of the previous version, during a certificate rotation": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
 			source: func(s *webhook.Source) { s.Backends = follower{first, second} }, state: webhook.Waiting},
 		"by another service, since this version was called": {crd: converted(service("ns", "x"), converter("ns/cool.v1")), install: update,
 			state: webhook.Installed},
@@ -111,18 +111,18 @@ func TestConversions(t *testing.T) {
 			crd.Spec.Conversion.Webhook.ConversionReviewVersions = []string{"v1beta1"}
 		}), install: update, state: webhook.Installed},
 		"absent": {problem: "CRD cools.example.com does not exist", state: webhook.Failing},
-		"going": {crd: converted(func(crd *definition) { crd.DeletionTimestamp = csvtest.Ago(0) }),
+		"being deleted": {crd: converted(func(crd *definition) { crd.DeletionTimestamp = csvtest.Ago(0) }),
 			problem: "CRD cools.example.com is being deleted", state: webhook.Installed},
 		"keeping unknown fields": {crd: converted(func(crd *definition) { crd.Spec.PreserveUnknownFields = true }),
 			problem: preserves, state: webhook.Installed},
-		"one follows another": {crd: converted(),
+		"during a certificate rotation": {crd: converted(),
 			source: func(s *webhook.Source) { s.Backends = follower{first, second} }, install: update, trust: follow, state: webhook.Installed},
-		"one follows another, and nothing calls": {crd: plain,
+		"during a certificate rotation, without clients": {crd: plain,
 			source: func(s *webhook.Source) { s.Backends = follower{first, second} }, state: webhook.Waiting},
 		"of another incarnation's namespace": {crd: converted(recorded("other/cool.v1")), state: webhook.Installed},
-		"of another, and not ours yet": {crd: crd("cools.example.com", recorded("z/b", "other/a")),
+		"of another CSV, and not recorded for this one yet": {crd: crd("cools.example.com", recorded("z/b", "other/a")),
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/a" + notYet, state: webhook.Failing},
-		"of another, and outdated": {crd: converted(recorded("other/cool.v1"), trusting(second)),
+		"of another CSV, and outdated": {crd: converted(recorded("other/cool.v1"), trusting(second)),
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/cool.v1" + notYet, state: webhook.Failing},
 		"of the next version": {crd: converted(recorded("ns/cool.v2"), trusting(second)),
 			install: update, trust: follow, state: webhook.Failing},
@@ -130,10 +130,11 @@ func TestConversions(t *testing.T) {
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v2" + notYet, state: webhook.Failing},
 		"of the next version, and of another namespace": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), trust: follow,
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
-		"of the version before, and of another namespace": {crd: converted(recorded("ns/cool.v0", "other/b"), trusting(second)), trust: follow,
+		"of the previous version, and of another namespace": {crd: converted(recorded("ns/cool.v0", "other/b"), trusting(second)), trust: follow,
 			source:  func(s *webhook.Source) { s.CSV.Spec.Replaces = "cool.v0" },
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v0" + notYet, state: webhook.Failing},
-		"of another namespace, made call the version before": {crd: converted(recorded("other/b"), converter("ns/cool.v0"), trusting(second)),
+		"of another namespace, and converted by the previous version": {
+			crd:     converted(recorded("other/b"), converter("ns/cool.v0"), trusting(second)),
 			trust:   follow,
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
 		"of another namespace, with an account": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), source: limited,
@@ -200,9 +201,9 @@ func TestConversions(t *testing.T) {
 		"allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v1")), source: limited,
 			install: update, state: webhook.Failing},
 		"allowed, and another converts": {crd: converted(recorded(), url, converter("ns/cool.v1")), install: update, state: webhook.Installed},
-		"the version before is allowed": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
+		"the previous version is allowed": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
 			source: func(s *webhook.Source) { s.CSV.Spec.Replaces = "cool.v0" }, state: webhook.Failing},
-		"the version before is allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
+		"the previous version is allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
 			source: func(s *webhook.Source) {
 				limited(s)
 				s.CSV.Spec.Replaces = "cool.v0"
@@ -213,7 +214,7 @@ func TestConversions(t *testing.T) {
 			problem: unrecorded, state: webhook.Failing},
 		"one of another namespace is allowed": {crd: crd("cools.example.com", recorded(), converter("other/cool.v1")), problem: unrecorded,
 			state: webhook.Failing},
-		"allowed, and of another": {crd: crd("cools.example.com", recorded("other/b"), converter("ns/cool.v1")), state: webhook.Failing,
+		"allowed, and of another CSV": {crd: crd("cools.example.com", recorded("other/b"), converter("ns/cool.v1")), state: webhook.Failing,
 			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/b" + notYet},
 		"with an account": {crd: plain, source: limited, install: update, state: webhook.Failing},
 	} {
@@ -285,15 +286,16 @@ func TestConversionRemovedFromSpecIsReverted(t *testing.T) {
 		crd      *definition
 		want     []string
 	}{
-		"nothing is described":              {nil, converted(marked), revert},
-		"another webhook is described":      {[]description{describe("v.example.com", validating)}, converted(marked), revert},
-		"the conversion is described":       {[]description{describe("c", conversion)}, converted(marked), nil},
-		"the bundle or a user made it":      {nil, converted(), nil},
-		"another version made it":           {nil, converted(func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, "ns/cool.v2") }), nil},
-		"another service is called since":   {nil, converted(marked, calling("ns", "other")), nil},
-		"a service of another namespace is": {nil, converted(marked, calling("other", "cool-service")), nil},
-		"nothing is called any more":        {nil, crd("cools.example.com", marked), nil},
-		"the CRD is being deleted":          {nil, converted(marked, func(crd *definition) { crd.DeletionTimestamp = &metav1.Time{} }), nil},
+		"nothing is described":                         {nil, converted(marked), revert},
+		"another webhook is described":                 {[]description{describe("v.example.com", validating)}, converted(marked), revert},
+		"the conversion is described":                  {[]description{describe("c", conversion)}, converted(marked), nil},
+		"the bundle or a user set it":                  {nil, converted(), nil},
+		"another version set it":                       {nil, converted(func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, "ns/cool.v2") }), nil},
+		"another service is called now":                {nil, converted(marked, calling("ns", "other")), nil},
+		"a service of another namespace is called now": {nil, converted(marked, calling("other", "cool-service")), nil},
+		"no webhook is called":                         {nil, crd("cools.example.com", marked), nil},
+		"the CRD is being deleted": {
+			nil, converted(marked, func(crd *definition) { crd.DeletionTimestamp = &metav1.Time{} }), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			actions := source(operator(c.webhooks...), c.crd).Trust()
@@ -311,7 +313,8 @@ func TestConversionRemovedFromSpecIsReverted(t *testing.T) {
 // recorded.
 func TestKeptConversionIsReported(t *testing.T) {
 	const kept = "no InstallPlan recorded the CRDs cools.example.com, so only the caBundle of their conversion is updated; " +
-		"to allow other changes, a cluster administrator can run: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
+		"to allow other changes, a cluster administrator can run: " +
+		"kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
 	for want, crds := range map[string][]*definition{
 		kept: {converted(recorded())},
 		"":   {converted(), converted(recorded(), converter("ns/cool.v1")), converted(recorded("other/b")), crd("cools.example.com", recorded())},
@@ -400,21 +403,26 @@ func TestClientsOfOperator(t *testing.T) {
 		objects  []olmcore.Object
 		want     []backend.Client
 	}{
-		"none":                                {},
-		"one of each that does not exist":     {[]description{v, m, c}, []olmcore.Object{crd("cools.example.com")}, []backend.Client{missing, missing, missing}},
-		"one that exists":                     {[]description{v}, []olmcore.Object{olms}, []backend.Client{calls}},
-		"one that another version has":        {[]description{v}, []olmcore.Object{other}, []backend.Client{{Service: "cool-service", Bundle: second}, missing}},
-		"one that both have":                  {[]description{v}, []olmcore.Object{other, olms}, []backend.Client{{Service: "cool-service", Bundle: second}, calls}},
-		"one of another namespace":            {[]description{v}, []olmcore.Object{foreign}, []backend.Client{missing}},
-		"one that calls another service":      {[]description{v}, []olmcore.Object{elsewhere}, []backend.Client{missing}},
-		"one of nobody":                       {[]description{v}, []olmcore.Object{unlabelled}, []backend.Client{missing}},
-		"a CRD that does not exist":           {[]description{c}, nil, nil},
-		"a CRD that is converted":             {[]description{c}, []olmcore.Object{converted()}, []backend.Client{calls}},
-		"a CRD of the version before":         {[]description{c}, []olmcore.Object{converted(recorded("ns/cool.v0"))}, []backend.Client{calls}},
-		"a CRD that is another's":             {[]description{c}, []olmcore.Object{converted(recorded("other/a"))}, nil},
-		"a CRD that is another's and plain":   {[]description{c}, []olmcore.Object{crd("cools.example.com", recorded("other/a"))}, nil},
-		"a CRD that another namespace serves": {[]description{c}, []olmcore.Object{converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace = "x" }))}, nil},
-		"a CRD that is converted as the version before described it": {[]description{v}, []olmcore.Object{olms, converted()}, []backend.Client{calls, calls}},
+		"none":                            {},
+		"one of each that does not exist": {[]description{v, m, c}, []olmcore.Object{crd("cools.example.com")}, []backend.Client{missing, missing, missing}},
+		"one that exists":                 {[]description{v}, []olmcore.Object{olms}, []backend.Client{calls}},
+		"one that another version has":    {[]description{v}, []olmcore.Object{other}, []backend.Client{{Service: "cool-service", Bundle: second}, missing}},
+		"one that both have":              {[]description{v}, []olmcore.Object{other, olms}, []backend.Client{{Service: "cool-service", Bundle: second}, calls}},
+		"one of another namespace":        {[]description{v}, []olmcore.Object{foreign}, []backend.Client{missing}},
+		"one that calls another service": {
+			[]description{v}, []olmcore.Object{elsewhere}, []backend.Client{missing}},
+		"a configuration without owner labels": {
+			[]description{v}, []olmcore.Object{unlabelled}, []backend.Client{missing}},
+		"a CRD that does not exist": {[]description{c}, nil, nil},
+		"a CRD that is converted": {
+			[]description{c}, []olmcore.Object{converted()}, []backend.Client{calls}},
+		"a CRD of the previous version": {
+			[]description{c}, []olmcore.Object{converted(recorded("ns/cool.v0"))}, []backend.Client{calls}},
+		"a CRD of another CSV": {[]description{c}, []olmcore.Object{converted(recorded("other/a"))}, nil},
+		"a CRD of another CSV without a conversion": {
+			[]description{c}, []olmcore.Object{crd("cools.example.com", recorded("other/a"))}, nil},
+		"a CRD that another namespace serves":                          {[]description{c}, []olmcore.Object{converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace = "x" }))}, nil},
+		"a CRD that is converted as the previous version described it": {[]description{v}, []olmcore.Object{olms, converted()}, []backend.Client{calls, calls}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			version := operator(c.webhooks...)
@@ -474,7 +482,8 @@ func TestNextVersionTakesOverConversion(t *testing.T) {
 	require.Empty(t, problem)
 	s.CRDs[0].Spec.Conversion = nil
 	_, problem = s.Install()
-	const want = "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v1, and no InstallPlan has installed it for cool.v2 yet"
+	const want = "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v1, " +
+		"and no InstallPlan has installed it for cool.v2 yet"
 	require.Equal(t, want, problem, "the CRD of the next version was not applied yet")
 
 	// What calls the operator meanwhile trusts it all the same, unless the group says who writes.

@@ -87,7 +87,7 @@ func TestProblemsOfDescription(t *testing.T) {
 	}
 	const v = `webhook description "v.example.com": `
 	for name, c := range map[string]row{
-		"sound":                        {all, func(*description) {}, ""},
+		"valid":                        {all, func(*description) {}, ""},
 		"no name":                      {all, func(w *description) { w.GenerateName = "" }, "webhook description without generateName"},
 		"no deployment":                {all, func(w *description) { w.DeploymentName = "" }, `webhook description "v.example.com" without deploymentName`},
 		"an unknown deployment":        {all, func(w *description) { w.DeploymentName = "hot" }, `webhook description "v.example.com" names the unknown deployment "hot"`},
@@ -226,7 +226,7 @@ func TestProblemsOfSeveralDescriptions(t *testing.T) {
 		"another mode beside":          {converts(mode("AllNamespaces", true), mode("OwnNamespace", true)), modes},
 		"an unsupported one beside":    {converts(mode("OwnNamespace", false), mode("AllNamespaces", true)), ""},
 		"no CRD":                       {of(), "unable to manager conversion webhook: conversion webhook must have at least one CRD specified"},
-		"another's CRD":                {of("cools.example.com", "pods"), "csv cool.v1 does not own CRD pods"},
+		"a CRD of another CSV":         {of("cools.example.com", "pods"), "csv cool.v1 does not own CRD pods"},
 		"a CRD twice":                  {of("cools.example.com", "cools.example.com"), ""},
 		"a CRD of two":                 {operator(describe("c", conversion), describe("d", conversion)), `webhook description "d": conversionCRDs: CRD cools.example.com is already converted by webhook description "c"`},
 		"two Deployments":              {deployments("a", "b"), ""},

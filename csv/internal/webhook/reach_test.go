@@ -139,7 +139,7 @@ func TestWebhookIsNotCalledForClusterScopedObjects(t *testing.T) {
 		"cluster roles, with scope":             {list(rule("rbac.authorization.k8s.io", "clusterroles", cluster)), refused},
 		"cluster scope":                         {list(rule("example.org", "things", cluster)), refused},
 		"cluster scope of all":                  {list(rule("", "*", cluster)), refused},
-		"cluster scope of another's CRD":        {list(rule("other.example", "alls", cluster)), refused},
+		"cluster scope of a CRD of another CSV": {list(rule("other.example", "alls", cluster)), refused},
 		"cluster scope of an unmarked CRD":      {list(rule("example.com", "helms", cluster)), refused},
 		"cluster scope of its own CRD and more": {list(rule("example.com", "wides,pods", cluster)), refused},
 		"cluster scope of its own CRD": {list(rule("example.com", "wides,wides/status", cluster)),
@@ -159,8 +159,8 @@ func TestWebhookIsNotCalledForClusterScopedObjects(t *testing.T) {
 			`"quota.openshift.io" clusterresourcequotas Namespaced`},
 		"its own namespaced CRD":           {list(rule("example.com", "cools,cools/*")), `"example.com" cools,cools/* *`},
 		"its own CRD":                      {list(rule("example.com", "wides")), `"example.com" wides *`},
-		"the CRD of the version before":    {list(rule("example.com", "olds")), `"example.com" olds *`},
-		"another's CRD":                    {list(rule("other.example", "alls")), `"other.example" alls Namespaced`},
+		"the CRD of the previous version":  {list(rule("example.com", "olds")), `"example.com" olds *`},
+		"a CRD of another CSV":             {list(rule("other.example", "alls")), `"other.example" alls Namespaced`},
 		"a CRD that no plan installed":     {list(rule("example.com", "helms")), `"example.com" helms Namespaced`},
 		"a CRD that came with two":         {list(rule("example.com", "both")), `"example.com" both Namespaced`},
 		"an absent CRD":                    {list(rule("example.com", "lates")), `"example.com" lates Namespaced`},
@@ -171,7 +171,7 @@ func TestWebhookIsNotCalledForClusterScopedObjects(t *testing.T) {
 			`"example.com" wides *; "example.com," wides,pods Namespaced`},
 		"namespaces and Deployments": {list(rule(",apps", "namespaces,deployments")),
 			`"" namespaces *; ",apps" namespaces,deployments Namespaced`},
-		"two of its own, and another's": {list(rule("example.com", "wides,cools,alls")),
+		"two of its own, and one of another CSV": {list(rule("example.com", "wides,cools,alls")),
 			`"example.com" wides,cools *; "example.com" wides,cools,alls Namespaced`},
 		"nothing": {nil, ""},
 		"rules in their order": {list(rule("", "pods"), rule("", "namespaces"), rule("apps", "deployments")),
@@ -229,8 +229,8 @@ func TestInstalledRulesAreKept(t *testing.T) {
 	}{
 		"a refused rule": {from: refused, now: refused, want: `"rbac.authorization.k8s.io" clusterroles *`,
 			reported: wouldRefuse},
-		"a narrowed rule":                 {from: narrowed, now: narrowed, want: `"example.org" things *`, reported: wouldNarrow},
-		"a rule that would reach no more": {from: plain, now: plain, want: `"" pods *`},
+		"a narrowed rule":                      {from: narrowed, now: narrowed, want: `"example.org" things *`, reported: wouldNarrow},
+		"a rule that would match nothing else": {from: plain, now: plain, want: `"" pods *`},
 		"a group of all namespaces": {from: refused, now: refused, want: `"rbac.authorization.k8s.io" clusterroles *`,
 			change: func(s *webhook.Source, o *validatingConfiguration) {
 				s.Group, o.Webhooks[0].NamespaceSelector = group(operatorsv1.OperatorGroupSpec{}), &metav1.LabelSelector{}
@@ -262,7 +262,7 @@ func TestInstalledRulesAreKept(t *testing.T) {
 			install: 1},
 		"a changed description":                 {from: plain, now: narrowed, want: `"example.org" things Namespaced`, install: 1},
 		"a changed description that is refused": {from: plain, now: refused, want: `"" pods *`, problem: refusal},
-		"no rules any more": {from: refused, now: refused,
+		"the rules were removed": {from: refused, now: refused,
 			change: func(_ *webhook.Source, o *validatingConfiguration) { o.Webhooks[0].Rules = nil }, problem: refusal},
 		"lists that were not read": {from: plain, now: refused, want: `"" pods *`,
 			change: func(s *webhook.Source, _ *validatingConfiguration) {
@@ -322,30 +322,30 @@ func TestClusterScopedCRDsOfOperator(t *testing.T) {
 		objects []olmcore.Object
 		want    string
 	}{
-		"it came with the version":                                  {objectsOf(wide("ns/cool.v1")), whole},
-		"it came with the version before":                           {objectsOf(wide("ns/cool.v0")), whole},
-		"it came with both":                                         {objectsOf(wide("ns/cool.v0", "ns/cool.v1")), whole},
-		"it came with another of the namespace":                     {objectsOf(wide("ns/other")), narrow},
-		"it came with one of another namespace":                     {objectsOf(wide("other/cool.v1")), narrow},
-		"it came with none":                                         {objectsOf(wide()), narrow},
-		"a record without a namespace":                              {objectsOf(wide("cool.v1")), narrow},
-		"it came with another's too":                                {objectsOf(shared), narrow},
-		"its namespace was the first":                               {objectsOf(firstBy("ns", "ns/cool.v1", "other/b")), whole},
-		"another namespace was the first":                           {objectsOf(firstBy("other", "ns/cool.v1", "other/b")), narrow},
-		"its namespace was the first, with another's version alone": {objectsOf(firstBy("ns", "other/b")), narrow},
-		"the version before is asked about it":                      {objectsOf(shared, asked), whole},
-		"it is asked, but nothing is recorded":                      {objectsOf(wide(), asked), narrow},
-		"it is asked, but it came with another's":                   {objectsOf(wide("other/b"), asked), narrow},
-		"the version before is not asked": {objectsOf(shared, before(func(o *validatingConfiguration) {
+		"it was installed with the version":                          {objectsOf(wide("ns/cool.v1")), whole},
+		"it was installed with the previous version":                 {objectsOf(wide("ns/cool.v0")), whole},
+		"it was installed with both":                                 {objectsOf(wide("ns/cool.v0", "ns/cool.v1")), whole},
+		"it was installed with another version of the namespace":     {objectsOf(wide("ns/other")), narrow},
+		"it was installed with a version of another namespace":       {objectsOf(wide("other/cool.v1")), narrow},
+		"it was installed with no version":                           {objectsOf(wide()), narrow},
+		"a record without a namespace":                               {objectsOf(wide("cool.v1")), narrow},
+		"it was also installed with another operator":                {objectsOf(shared), narrow},
+		"its namespace was the first":                                {objectsOf(firstBy("ns", "ns/cool.v1", "other/b")), whole},
+		"another namespace was the first":                            {objectsOf(firstBy("other", "ns/cool.v1", "other/b")), narrow},
+		"its namespace was the first, with another's version alone":  {objectsOf(firstBy("ns", "other/b")), narrow},
+		"the previous version is called for it":                      {objectsOf(shared, asked), whole},
+		"it is called for it, but no record exists":                  {objectsOf(wide(), asked), narrow},
+		"it is called for it, but only another operator is recorded": {objectsOf(wide("other/b"), asked), narrow},
+		"the previous version is not called": {objectsOf(shared, before(func(o *validatingConfiguration) {
 			o.Webhooks[0].Rules[0].Scope = new(admissionregistrationv1.NamespacedScope)
 		})), narrow},
-		"another version is asked about it": {objectsOf(shared, before(func(o *validatingConfiguration) {
+		"another version is called for it": {objectsOf(shared, before(func(o *validatingConfiguration) {
 			o.Labels["olm.owner"] = "other"
 		})), narrow},
-		"another namespace's version of the name is": {objectsOf(shared, before(func(o *validatingConfiguration) {
+		"a version of that name in another namespace is called for it": {objectsOf(shared, before(func(o *validatingConfiguration) {
 			o.Labels["olm.owner.namespace"] = "other"
 		})), narrow},
-		"the version before is asked about all": {objectsOf(shared, before(func(o *validatingConfiguration) {
+		"the previous version is called for all resources": {objectsOf(shared, before(func(o *validatingConfiguration) {
 			o.Webhooks[0].Rules[0].Resources = []string{"*"}
 		})), narrow},
 		"a CRD without a scope": {objectsOf(crd("wides.example.com", recorded(), func(crd *definition) { crd.Spec.Scope = "" })), narrow},
