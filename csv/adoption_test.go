@@ -27,8 +27,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// goldenCalledSpec is goldenSpec of an operator that the API server calls, with the hash of its authority: both volumes
-// come first, as in the order of the Go types.
+// goldenCalledSpec is goldenSpec of an operator with webhooks, with the hash of its authority. Both volumes come first,
+// as in the order of the Go types.
 const goldenCalledSpec = `{"replicas":1,"selector":{"matchLabels":{"app":"cool"}},"template":{"metadata":{"labels":{"app":"cool"},` +
 	`"annotations":{"olm.operatorGroup":"group","olm.operatorNamespace":"ns","olm.targetNamespaces":"","olmcahash":"%s"}},` +
 	`"spec":{"volumes":[{"name":"apiservice-cert","secret":{"secretName":"cool-service-cert","items":[{"key":"tls.crt","path":"apiserver.crt"},{"key":"tls.key","path":"apiserver.key"}]}},` +

@@ -21,7 +21,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// cubes is a CustomResourceDefinition of the group ice.example.com that came with some ClusterServiceVersions.
+// cubes returns a CustomResourceDefinition of the group ice.example.com that was installed with some
+// ClusterServiceVersions.
 func cubes(alongside ...string) *apiextensionsv1.CustomResourceDefinition {
 	crd := definition("ice.example.com", "Cube", "cubes", "v1beta1")
 	crd.Annotations = map[string]string{}
@@ -48,7 +49,7 @@ func ownedBy(namespace, name string) map[string]string {
 	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: namespace, Name: name}.Labels()
 }
 
-// ice is version ice.v1 of testdata, which owns v1.ice.example.com, after some changes.
+// ice returns version ice.v1 of testdata, which owns v1.ice.example.com, after some changes.
 func ice(changes ...func(c *v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
 	c := fromFiles("api-v1.yaml")[0].(*v1alpha1.ClusterServiceVersion)
 	for _, change := range changes {
@@ -67,7 +68,7 @@ func stateOf(c *fake.Cluster, name string) (phaseName, string, string) {
 	return s.Phase, string(s.Reason), s.Message
 }
 
-// runCommand does what kubectl annotate does with the command of a message.
+// runCommand runs the kubectl annotate command of a message.
 func runCommand(t *testing.T, c *fake.Cluster, message string) {
 	t.Helper()
 	_, command, found := strings.Cut(message, "kubectl annotate --overwrite ")

@@ -35,7 +35,7 @@ func served(t *testing.T) csv.Input {
 	return invariant.Clone(in)
 }
 
-// in gives the version of an Input another phase.
+// inPhase gives the version of an Input another phase.
 func inPhase(in *csv.Input, phase phaseName, why reason) {
 	s := &in.ClusterServiceVersion.Status
 	s.Phase, s.Reason, s.Message = phase, why, "so far"

@@ -41,7 +41,7 @@ func link(edges ...string) map[string]*v1alpha1.ClusterServiceVersion {
 	return all
 }
 
-// from is the Input of one of linked versions, with everything else met.
+// from returns the Input of one of the linked versions. All its requirements are met.
 func from(all map[string]*v1alpha1.ClusterServiceVersion, name string) csv.Input {
 	in := input(pending, "RequirementsUnknown", "")
 	in.ClusterServiceVersion = all[name]
@@ -54,7 +54,7 @@ func from(all map[string]*v1alpha1.ClusterServiceVersion, name string) csv.Input
 	return in
 }
 
-// predecessorIn names the version that one waits for, as its status says.
+// predecessorIn returns the name of the version that another one waits for, according to its status.
 func predecessorIn(all map[string]*v1alpha1.ClusterServiceVersion, name string) string {
 	a, _ := csv.Assess(from(all, name))
 	rest, waits := strings.CutPrefix(a.Message, "requirements met; waiting for ")
@@ -121,7 +121,7 @@ func TestUpgradeChainsFormAForest(t *testing.T) {
 	})
 }
 
-// circles counts the circles that a function on names has.
+// circles returns the number of cycles of a function on names.
 func circles(next map[string]string) (n int) {
 	for start := range next {
 		smallest := true
@@ -191,7 +191,7 @@ func TestUpgradesKeepAVersionRunning(t *testing.T) {
 	})
 }
 
-// watch remembers how a chain of versions was.
+// watch records the earlier states of an upgrade chain.
 type watch struct {
 	replacedBy map[string]string
 	succeeded  map[string]bool // ever

@@ -127,7 +127,7 @@ func TestOwnedAndRequiredCRDsAreReportedOnce(t *testing.T) {
 	require.Equal(t, want, assess(t, labelled(t, in)).Requirements)
 }
 
-// summary is what an operator's namespace looks like: versions, then Deployments.
+// summary lists the versions of a namespace, then its Deployments.
 func summary(c *fake.Cluster) (list []string) {
 	for _, o := range c.Objects() {
 		switch o := o.(type) {

@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// wanted is the Deployment that InstallReady asks for.
+// wanted returns the Deployment that an InstallReady CSV writes.
 func wanted(t *testing.T, in csv.Input) *appsv1.Deployment {
 	t.Helper()
 	out := reconciled(t, in)
@@ -103,8 +103,8 @@ func TestChangedDescriptionCausesNoRollout(t *testing.T) {
 // goldenHash is the hash of goldenSpec.
 const goldenHash = "ai0IRjkMY2BbEkkI9iDnVbZk6gefG8h1Jkp6YL"
 
-// goldenSpec is the JSON of the Deployment that the tests' operator asks for: the strategy's spec with the CSV's
-// annotations, OPERATOR_CONDITION_NAME and revisionHistoryLimit 1, the fields in the order of the Go types.
+// goldenSpec is the JSON of the Deployment of the tests' operator: the spec of the strategy with the CSV's annotations,
+// OPERATOR_CONDITION_NAME and revisionHistoryLimit 1. The fields have the order of the Go types.
 const goldenSpec = `{"replicas":1,"selector":{"matchLabels":{"app":"cool"}},"template":{"metadata":{"labels":{"app":"cool"},` +
 	`"annotations":{"olm.operatorGroup":"group","olm.operatorNamespace":"ns","olm.targetNamespaces":"ns"}},` +
 	`"spec":{"containers":[{"name":"manager","image":"example.com/cool:1","env":[{"name":"OPERATOR_CONDITION_NAME","value":"cool.v1"}],"resources":{}}],` +
@@ -123,7 +123,7 @@ func TestSpecHashEqualsHashOfOLM(t *testing.T) {
 	require.False(t, *d.OwnerReferences[0].Controller)
 }
 
-// adoption is a configuration that OLM lays over a Pod in another way than this library does.
+// adoption is a configuration that OLM merges into a Pod differently from this library.
 type adoption struct {
 	pod    func(p *corev1.PodSpec)
 	config v1alpha1.SubscriptionConfig
@@ -245,7 +245,7 @@ func TestAdoptionRestartsNoOperator(t *testing.T) {
 	}
 }
 
-// configured is an InstallReady CSV whose Subscription has a config.
+// configured returns an InstallReady CSV whose Subscription has a config.
 func configured(pod corev1.PodSpec, config v1alpha1.SubscriptionConfig) csv.Input {
 	in := input(installReady, "AllRequirementsMet", "")
 	in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec = pod

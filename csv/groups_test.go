@@ -24,7 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// surface is what a group with these targets can touch: all is nil.
+// surface returns the namespaces of a group with these targets and its own namespace. Nil means all namespaces.
 func surface(own string, targets []string) []string {
 	if slices.Equal(targets, []string{""}) {
 		return nil
@@ -36,7 +36,7 @@ func meet(a, b []string) bool {
 	return a == nil || b == nil || slices.ContainsFunc(a, func(n string) bool { return slices.Contains(b, n) })
 }
 
-// conflicts reports whether a CSV of one namespace finds the API taken by the group of another.
+// conflicts reports whether a CSV has an API conflict with the group of another namespace.
 func conflicts(t require.TestingT, own string, targets []string, other string, theirs []string) bool {
 	in := input(succeeded, "InstallSucceeded", "")
 	c := in.ClusterServiceVersion
@@ -211,7 +211,7 @@ func TestClaimToAPIIsTheSameForBothGroups(t *testing.T) {
 
 const coolAPI = "Cool.v1.example.com"
 
-// otherGroup lists the API of input's CSV in a namespace of its own.
+// otherGroup returns an OperatorGroup of another namespace that lists the API of the CSV of input.
 func otherGroup(apis string, watched ...string) *operatorsv1.OperatorGroup {
 	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "group", UID: "other", ResourceVersion: "6"}}
 	g.Annotations = map[string]string{"olm.providedAPIs": apis}

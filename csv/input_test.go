@@ -198,7 +198,7 @@ func TestHealthyCSVIsKeptIfAKindIsNotRead(t *testing.T) {
 	}
 }
 
-// snapshotWithout is a Snapshot of objects in which all kinds that the library knows, and more, were read but one.
+// snapshotWithout returns a Snapshot in which all kinds were read except one.
 func snapshotWithout(t *testing.T, without string, objects []olmcore.Object, more ...schema.GroupKind) *olmcore.Snapshot {
 	t.Helper()
 	for _, kind := range []string{"ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin", "ConsoleQuickStart", "ConsoleYAMLSample"} {
@@ -251,7 +251,7 @@ func TestCleanupWaitsForUnreadKinds(t *testing.T) {
 	}
 }
 
-// keeper is a Reader that keeps indexes.
+// keeper is a Reader that stores indexes.
 type keeper struct {
 	*olmcore.Snapshot
 	kept map[string]any
@@ -324,7 +324,7 @@ func TestGatherReadsTheSameOfRandomNamespacesWithAnIndex(t *testing.T) {
 	})
 }
 
-// drawShared draws two namespaces of CSVs that have things in common.
+// drawShared draws two namespaces with CSVs that share objects.
 func drawShared(t *rapid.T) (objects []olmcore.Object) {
 	one := func(label string, names ...string) string { return rapid.SampledFrom(names).Draw(t, label) }
 	some := func(label string, names ...string) []string {
@@ -372,7 +372,7 @@ func drawShared(t *rapid.T) (objects []olmcore.Object) {
 	return objects
 }
 
-// outcomeIn is what Reconcile says about a CSV in a world of objects.
+// outcomeIn returns the Outcome of Reconcile for a CSV in a world of objects.
 func outcomeIn(t *testing.T, objects []olmcore.Object, key types.NamespacedName, now time.Time) csv.Outcome {
 	t.Helper()
 	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)

@@ -69,7 +69,7 @@ func vocabulary(hostile bool) gen.Vocabulary {
 	}
 }
 
-// readOrEmpty makes a list that was not read hold nothing.
+// readOrEmpty removes the items of lists that were not read.
 func readOrEmpty(in any) {
 	fields := reflect.ValueOf(in).Elem()
 	for i := range fields.NumField() {
@@ -80,7 +80,7 @@ func readOrEmpty(in any) {
 	}
 }
 
-// arbitrary draws an Input around a CSV that gets past the first checks often.
+// arbitrary draws an Input around a CSV that often passes the first checks.
 func arbitrary(t *rapid.T, hostile bool) csv.Input {
 	in := gen.Value[csv.Input](vocabulary(hostile)).Draw(t, "in")
 	in.Now = now
@@ -156,8 +156,8 @@ func TestTransitionsFollowTheGraph(t *testing.T) {
 	})
 }
 
-// anyWorld draws an Input as a cluster can hold it: mostly one where an operator is well but for a few oddities,
-// sometimes any objects at all.
+// anyWorld draws an Input that a cluster can contain. Most describe a healthy operator with a few oddities, some
+// contain any objects.
 func anyWorld(t *rapid.T) csv.Input {
 	if rapid.IntRange(0, 9).Draw(t, "arbitrary") == 0 {
 		return distinct(arbitrary(t, false))
@@ -223,7 +223,7 @@ var knownReasons = []reason{
 	"OperatorConditionNotUpgradeable", "WaitingOnCleanup",
 }
 
-// soundStatus is what holds of every status write.
+// soundStatus checks what holds for every written status.
 func soundStatus(t require.TestingT, before, after *v1alpha1.ClusterServiceVersionStatus, now time.Time) {
 	require.False(t, equality.Semantic.DeepEqual(before, after), "a write that changes nothing")
 	require.Equal(t, olmcore.Timestamp(now), *after.LastUpdateTime)
@@ -279,7 +279,7 @@ func TestWrittenStatusIsValid(t *testing.T) {
 	})
 }
 
-// waitsFor says which event ends a wait that has no deadline.
+// waitsFor contains the event that ends each wait without a deadline.
 var waitsFor = map[string]string{
 	"Health": "a Deployment, or nothing: it is installed", "InvalidSpec": "a change of the spec", "NoTargetNamespaces": "a namespace",
 	"InvalidInstallModes": "a change of the spec", "UnsupportedOperatorGroup": "a change of the spec or of the group",
@@ -354,7 +354,7 @@ var installed = sync.OnceValue(func() *appsv1.Deployment {
 	return d
 })
 
-// oddity is something that can be wrong, or merely different, about the world of input's CSV.
+// oddity changes the world of the CSV of input, so that something is wrong or only different.
 type oddity func(t *rapid.T, in *csv.Input)
 
 func deployment(change func(d *appsv1.Deployment)) oddity {
@@ -518,10 +518,10 @@ var oddities = map[string]oddity{
 	"AdoptForeignDeployments": config(func(c *csv.Config) { c.AdoptForeignDeployments = true }),
 }
 
-// unread makes a list one that was not read.
+// unread replaces a list by one that was not read.
 func unread[T any](list *olmcore.Observed[T]) { *list = olmcore.Observed[T]{} }
 
-// unreadable makes one of the lists that a read can fail for unread.
+// unreadable returns functions that replace one of the lists of an Input by one that was not read.
 func unreadable(in *csv.Input) map[string]func() {
 	return map[string]func(){
 		"OperatorGroups":                             func() { unread(&in.OperatorGroups) },
@@ -538,8 +538,7 @@ func unreadable(in *csv.Input) map[string]func() {
 	}
 }
 
-// likely draws the world of an operator in which everything is as it should be but for a few oddities, in any phase,
-// with any past.
+// likely draws the world of a healthy operator with a few oddities, in any phase and with any history.
 func likely(t *rapid.T) csv.Input {
 	why := rapid.SampledFrom([]reason{
 		"RequirementsUnknown", "RequirementsNotMet", "AllRequirementsMet", "InstallSucceeded", "InstallWaiting", "ComponentUnhealthy",
@@ -564,7 +563,7 @@ func likely(t *rapid.T) csv.Input {
 	return distinct(in)
 }
 
-// past is a history that ends in an entry.
+// past returns a history that ends with an entry.
 func past(t *rapid.T, last v1alpha1.ClusterServiceVersionCondition, age time.Duration) []v1alpha1.ClusterServiceVersionCondition {
 	n := rapid.SampledFrom([]int{0, 1, 3, 19}).Draw(t, "past")
 	var list []v1alpha1.ClusterServiceVersionCondition
@@ -663,7 +662,7 @@ func TestCheckpointDetectsEveryChangeInRandomWorlds(t *testing.T) {
 	})
 }
 
-// versioned gives the objects of a fixture a resourceVersion, as all have that were read.
+// versioned gives the objects of a fixture a resourceVersion, which all objects that were read have.
 func versioned(in csv.Input) {
 	var objects []olmcore.Object
 	addTo(&objects, in.ServiceAccounts.Items)
@@ -674,8 +673,8 @@ func versioned(in csv.Input) {
 	}
 }
 
-// FuzzClusterServiceVersion takes any bytes for a CSV: in a namespace that has everything, and while it is being
-// deleted.
+// FuzzClusterServiceVersion decodes a CSV from any bytes. It is reconciled in a namespace that contains everything, and
+// while it is being deleted.
 func FuzzClusterServiceVersion(f *testing.F) {
 	for _, phase := range []phaseName{none, pending, installReady, installing, succeeded, failed, replacing, deleting} {
 		data, err := json.Marshal(input(phase, "InstallSucceeded", "").ClusterServiceVersion)

@@ -31,7 +31,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// permissionInput is a Pending CSV whose only requirement is its permissions.
+// permissionInput returns a Pending CSV whose only requirement is its permissions.
 func permissionInput(namespaced, cluster []rbacv1.PolicyRule) csv.Input {
 	in := input(pending, "RequirementsUnknown", "requirements not yet checked")
 	c := in.ClusterServiceVersion
@@ -87,7 +87,7 @@ func account(in csv.Input) v1alpha1.RequirementStatus {
 	return v1alpha1.RequirementStatus{}
 }
 
-// reviews is a SubjectAccessReview for every part of a rule, one by one.
+// reviews reports whether a SubjectAccessReview allows each part of a rule.
 func reviews(want rbacv1.PolicyRule, cluster, namespaced []rbacv1.PolicyRule) bool {
 	or := func(list []string) []string {
 		if len(list) == 0 {
@@ -160,8 +160,8 @@ func TestPolicyRuleIsMetIfAllItsPartsAreAllowed(t *testing.T) {
 	})
 }
 
-// anyRule draws a rule over a small vocabulary, with every sort of wildcard; ruleOf one whose parts have at least so
-// many values.
+// anyRule draws a rule from a small vocabulary, with all kinds of wildcards. ruleOf draws one whose parts have at least
+// the given number of values.
 var anyRule = ruleOf(1)
 
 func ruleOf(least int) *rapid.Generator[rbacv1.PolicyRule] {
@@ -182,7 +182,7 @@ func ruleOf(least int) *rapid.Generator[rbacv1.PolicyRule] {
 	})
 }
 
-// dependents says of each rule of the account whether it is satisfied.
+// dependents lists the rules of the account, and whether each is satisfied.
 func dependents(in csv.Input) (list []string) {
 	for _, d := range account(in).Dependents {
 		list = append(list, string(d.Status))
@@ -533,7 +533,7 @@ func TestRequirementReports(t *testing.T) {
 	}
 }
 
-// labelled lets Reconcile put the API labels on that a changed spec needs, and into the OperatorGroup's annotation.
+// labelled runs Reconcile until the API labels of a changed spec, and the annotation of the OperatorGroup, are written.
 func labelled(t *testing.T, in csv.Input) csv.Input {
 	t.Helper()
 	for range 2 {
@@ -657,7 +657,7 @@ func TestLostServiceAccountIsCreatedAgain(t *testing.T) {
 // The csv package repeats two facts that others own: what an InstallPlan creates for the permissions of a version, and
 // which Subscription's configuration counts. These tests hold the two sides together.
 
-// lacking is an Input in which nothing of a CSV's permissions is there.
+// lacking returns an Input without any object for the permissions of a CSV.
 func lacking(c *v1alpha1.ClusterServiceVersion) csv.Input {
 	in := input(pending, "RequirementsUnknown", "")
 	c = c.DeepCopy()
@@ -669,8 +669,8 @@ func lacking(c *v1alpha1.ClusterServiceVersion) csv.Input {
 	return in
 }
 
-// sameAsThePlans compares what csv would create with what a plan does, bit by bit. Beside the plan's, csv sets the
-// marks that steps get when they run.
+// sameAsThePlans checks that csv would create exactly the objects that an InstallPlan creates, with the labels that a
+// step adds when it runs.
 func sameAsThePlans(t require.TestingT, c *v1alpha1.ClusterServiceVersion) int {
 	in := lacking(c)
 	out := reconciled(t, in)

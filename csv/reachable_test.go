@@ -19,7 +19,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// called is an operator of all namespaces that the API server calls for admission, conversion and an API.
+// called returns an operator for all namespaces with an admission webhook, a conversion webhook and an API.
 func called(name string, version int) *v1alpha1.ClusterServiceVersion {
 	c := csvtest.Operator(name, version)
 	c.UID, c.ResourceVersion, c.Annotations, c.Labels, c.Finalizers = "", "", nil, nil, nil

@@ -23,15 +23,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// row is one case of a table: the status a CSV starts with, what is different from an operator whose requirements are
-// met, and the whole Result.
+// row is one case of a table: the recorded status of a CSV, what differs from an operator whose requirements are met,
+// and the complete Result.
 type row struct {
 	from   recorded
 	change func(in *csv.Input)
 	want   func(in csv.Input) olmcore.Result
 }
 
-// recorded is a status.
+// recorded is the recorded status of a CSV.
 type recorded struct {
 	phase   phaseName
 	reason  reason
@@ -59,8 +59,8 @@ func run(t *testing.T, rows map[string]row) {
 	}
 }
 
-// hourOn is the pause an hour after a phase began: looks are 5 s, 15 s, 35 s, ... 615 s, and then every five minutes
-// after it.
+// hourOn is the wait after a phase has lasted for an hour. The checks are 5 s, 15 s, 35 s, ... 615 s after the phase
+// began, and then every five minutes.
 const hourOn = 15 * time.Second
 
 func notRead(in csv.Input, list string) olmcore.Result {
@@ -484,8 +484,8 @@ func TestTransitionsFromReplacingAndDeleting(t *testing.T) {
 	})
 }
 
-// withAPIService makes input's CSV require or own an APIService; status is that of its Available condition, "" for none
-// that is there.
+// withAPIService makes the CSV of input require or own an APIService. status is the status of its Available condition.
+// If it is empty, the APIService does not exist.
 func withAPIService(t *testing.T, in *csv.Input, owned bool, status apiregistrationv1.ConditionStatus) {
 	t.Helper()
 	d := v1alpha1.APIServiceDescription{Name: "things", Group: "api.example.com", Version: "v1", Kind: "Thing", DeploymentName: "cool"}

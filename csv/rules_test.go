@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// writes lists the actions that make or change something, the CSV and its OperatorGroup apart.
+// writes lists the actions that create or change an object other than the CSV and its OperatorGroup.
 func writes(actions []olmcore.Action) (list []string) {
 	for _, a := range actions {
 		verb, target, _ := a.Describe()
@@ -162,7 +162,7 @@ func TestConditionsForSucceeded(t *testing.T) {
 	})
 }
 
-// wantedHash is the hash that an installation from nothing would write.
+// wantedHash returns the hash that a new installation would write.
 func wantedHash(t require.TestingT, in csv.Input) string {
 	fresh := input(installReady, "AllRequirementsMet", "")
 	c := in.ClusterServiceVersion

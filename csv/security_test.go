@@ -28,8 +28,8 @@ func coolIn(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// uninstalling is a healthy operator with clean-up that was deleted ten seconds ago, and custom resources in three
-// namespaces.
+// uninstalling returns a healthy operator with spec.cleanup.enabled that was deleted ten seconds ago, and custom
+// resources in three namespaces.
 func uninstalling(t *testing.T) []olmcore.Object {
 	in := leaving(t)
 	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
@@ -41,7 +41,7 @@ func uninstalling(t *testing.T) []olmcore.Object {
 	}
 }
 
-// deletes lists the custom resources that the clean-up deletes in a world.
+// deletes lists the custom resources that the cleanup deletes in a world.
 func deletes(t require.TestingT, world []olmcore.Object) []string {
 	in := gathered(t, world...)
 	out := reconciled(t, in)
@@ -55,7 +55,7 @@ func deletes(t require.TestingT, world []olmcore.Object) []string {
 	return found
 }
 
-// selecting is the OperatorGroup of the CSV with the targets of its status.
+// selecting returns the OperatorGroup of the CSV with these target namespaces in its status.
 func selecting(targets ...string) *operatorsv1.OperatorGroup {
 	g := group()
 	g.Spec.TargetNamespaces, g.Status.Namespaces = targets, targets

@@ -33,7 +33,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// calledIn is the Input of that operator, installed, at a time of the cluster's.
+// calledIn returns the Input of that operator in a cluster in which it is installed.
 func calledIn(t testing.TB, cluster *fake.Cluster) csv.Input {
 	t.Helper()
 	in, err := csv.Gather(context.Background(), cluster, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
@@ -42,7 +42,7 @@ func calledIn(t testing.TB, cluster *fake.Cluster) csv.Input {
 	return in
 }
 
-// changed replaces the first object of a list by a copy that is changed.
+// changed replaces the first object of a list by a changed copy.
 func changed[T interface {
 	olmcore.Object
 	DeepCopy() T
@@ -52,7 +52,7 @@ func changed[T interface {
 	list.Items = append([]T{o}, list.Items[1:]...)
 }
 
-// faults are what can be wrong around an operator that the API server calls.
+// faults contains problems of the objects around an operator with webhooks and an API.
 var faults = map[string]func(in *csv.Input){
 	"the APIService is gone": func(in *csv.Input) { in.APIServices.Items = nil },
 	"the APIService is not available": func(in *csv.Input) {
@@ -173,7 +173,7 @@ func TestProblemsOfWebhooksAndAPIServices(t *testing.T) {
 	require.Equal(t, strings.Split(strings.TrimSpace(string(want)), "\n"), got)
 }
 
-// spoiled is an Input in some phase and with some faults.
+// spoiled draws an Input with a phase and some faults.
 func spoiled(t *rapid.T, in csv.Input) csv.Input {
 	names := slices.Sorted(maps.Keys(faults))
 	in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()

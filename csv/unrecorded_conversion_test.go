@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// helmsCRD returns the CRD of an operator as Helm installs it: nothing records whose it is.
+// helmsCRD returns the CRD of an operator as Helm installs it, without a record of its operator.
 func helmsCRD(c *v1alpha1.ClusterServiceVersion) *apiextensionsv1.CustomResourceDefinition {
 	crd := definitionsFor(c)[0]
 	serve(crd, "v2")

@@ -21,7 +21,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// limited is an operator for its own namespace with a mutating webhook for some resources.
+// limited returns an operator for its own namespace with a mutating webhook for some resources.
 func limited(group string, resources ...string) *v1alpha1.ClusterServiceVersion {
 	c := csvtest.Operator("cool.v1", 1)
 	c.UID, c.ResourceVersion, c.Annotations, c.Labels, c.Finalizers = "", "", nil, nil, nil
@@ -39,7 +39,7 @@ func statusOf(c *fake.Cluster) (phaseName, v1alpha1.ConditionReason, string) {
 	return s.Phase, s.Reason, s.Message
 }
 
-// onlyWebhook returns the only webhook configuration of a cluster, nil for none.
+// onlyWebhook returns the only webhook configuration of a cluster, or nil.
 func onlyWebhook(t *testing.T, c *fake.Cluster) *mutating {
 	var found []*mutating
 	for _, o := range c.Objects() {

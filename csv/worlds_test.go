@@ -36,8 +36,7 @@ import (
 	"github.com/olmcore/olm/olmcore/manifest"
 )
 
-// rounds is within how many rounds a world must come to rest: from a new CSV to a replaced predecessor that is cleaned
-// up.
+// rounds is the number of rounds in which a world must converge, from a new CSV until its predecessor is cleaned up.
 const rounds = 16
 
 // filesRead contains the objects of files of testdata, which are read once.
@@ -206,7 +205,8 @@ func TestUpgradeChainEndsWithItsHead(t *testing.T) {
 	})
 }
 
-// neverWithoutOperator: once a version was Succeeded, one is always Succeeded, Replacing, or has a successor that is.
+// neverWithoutOperator checks that after the first success, one version is always Succeeded or Replacing, or has a
+// successor that is.
 func neverWithoutOperator(t *rapid.T, c *fake.Cluster) {
 	all := csvs(c)
 	for _, v := range all {
@@ -227,7 +227,7 @@ func indices(n int) []int {
 	return list
 }
 
-// csvs are the original versions, without copies.
+// csvs returns the original versions, without copies.
 func csvs(c *fake.Cluster) []*v1alpha1.ClusterServiceVersion {
 	var found []*v1alpha1.ClusterServiceVersion
 	for _, o := range c.Objects() {
@@ -354,7 +354,8 @@ func TestTwoControllersWithStaleCaches(t *testing.T) {
 	})
 }
 
-// groupSpecs are those that an operator for single namespaces supports, and those that it does not.
+// groupSpecs returns specs of OperatorGroups that an operator for single namespaces supports, or specs that it does not
+// support.
 func groupSpecs(fit bool) map[string]operatorsv1.OperatorGroupSpec {
 	if fit {
 		return map[string]operatorsv1.OperatorGroupSpec{
@@ -591,7 +592,7 @@ func TestPublishedCSVsSurviveDowntimeAtAnyTime(t *testing.T) {
 	})
 }
 
-// disturb runs a few rounds with writes that get lost and controllers that are down in between.
+// disturb runs a few rounds with lost writes, and with downtime of controllers in between.
 func disturb(t *rapid.T, cluster *fake.Cluster, driver *fake.Driver) {
 	for range rapid.IntRange(0, 6).Draw(t, "rounds") {
 		if rapid.IntRange(0, 2).Draw(t, "fault") == 0 {
@@ -634,8 +635,8 @@ func publishedUpgrades(t *testing.T) [][2]*v1alpha1.ClusterServiceVersion {
 	return found
 }
 
-// define brings the definitions of a version, as its InstallPlan does: what it does not describe any more is not served
-// any more.
+// define writes the CRDs of a version, as its InstallPlan does. Versions of a CRD that it does not describe are no
+// longer served.
 func define(t require.TestingT, cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersion) {
 	for _, crd := range definitionsFor(c) {
 		if fake.Find[*apiextensionsv1.CustomResourceDefinition](cluster, "", crd.Name) == nil {

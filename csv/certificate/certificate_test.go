@@ -116,7 +116,7 @@ func rsaKey(t testing.TB) any {
 	return key
 }
 
-// signed is a certificate with some key that signs itself.
+// signed returns a self-signed certificate with the given key.
 func signed(t testing.TB, key any, usage x509.ExtKeyUsage) certificate.Certificate {
 	t.Helper()
 	var public any
@@ -164,7 +164,7 @@ func TestPrivateKeysMatchAsInTLS(t *testing.T) {
 	}
 }
 
-// signedByLeaf is a certificate whose authority may not sign any.
+// signedByLeaf returns a certificate whose authority is not allowed to sign certificates.
 func signedByLeaf(t testing.TB) certificate.Certificate {
 	t.Helper()
 	leaf := issue(t, "a", certificate.Validity, hosts...)

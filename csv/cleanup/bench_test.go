@@ -12,7 +12,7 @@ import (
 	"github.com/olmcore/olm/csv/cleanup"
 )
 
-// dependants is a deletion that leaves n cluster-scoped objects.
+// dependants returns a deletion that leaves n cluster-scoped objects.
 func dependants(n int) cleanup.Input {
 	in := leaving()
 	in.Deployments.Items = nil

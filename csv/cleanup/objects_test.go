@@ -300,7 +300,7 @@ func TestConversionIsRemovedUnlessAnotherVersionNeedsIt(t *testing.T) {
 	}
 }
 
-// convertedBy takes the record of an InstallPlan off the CRD, and says which version made it call its operator.
+// convertedBy removes the record of an InstallPlan from the CRD, and records the version that set its conversion.
 func convertedBy(in *cleanup.Input, version string) {
 	in.CustomResourceDefinitions.Items[0].Annotations = map[string]string{"olmcore/converted-by": version}
 }

@@ -257,7 +257,7 @@ func TestOperandsAreReadInStorageVersion(t *testing.T) {
 	}
 }
 
-// forbidding is a Reader whose API server refuses to list operands.
+// forbidding is a Reader whose API server forbids to list operands.
 type forbidding struct{ olmcore.Reader }
 
 func (r forbidding) List(ctx context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {

@@ -146,7 +146,7 @@ func TestAbandonReportsAllObjectsLeftBehind(t *testing.T) {
 	require.Equal(t, []string{"ClusterServiceVersion cool.v1"}, leftBehind(t, in))
 }
 
-// leftBehind lists what the release of a CSV says that it leaves.
+// leftBehind lists the objects that are reported as left behind when a CSV is released.
 func leftBehind(t *testing.T, in cleanup.Input) []string {
 	t.Helper()
 	out := reconciled(t, in)

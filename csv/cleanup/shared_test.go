@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// sharedWorld is an operator that leaves, whose ClusterRole a version of another namespace needs, too.
+// sharedWorld is an operator that is being deleted, and whose ClusterRole a version of another namespace needs too.
 type sharedWorld struct {
 	in     *cleanup.Input
 	role   *rbacv1.ClusterRole
@@ -49,7 +49,7 @@ func newSharedWorld() sharedWorld {
 	return sharedWorld{&in, role, sharer, plan, group}
 }
 
-// recordedInPlan makes the plan the only evidence.
+// recordedInPlan removes the record of the co-owner, so that only the InstallPlan shows it.
 func (w sharedWorld) recordedInPlan() sharedWorld {
 	w.role.Annotations = nil
 	w.in.Deletion.InstallPlans.Items = append(w.in.Deletion.InstallPlans.Items, w.plan)
@@ -213,7 +213,7 @@ func TestCoOwnerDeletesObjectsOfMissingOwner(t *testing.T) {
 	}
 }
 
-// strictPaths answers as a client does that asks the API server: a name that is no segment of a path is an error.
+// strictPaths is a Reader like a client of an API server. A name that is not a valid path segment is an error.
 type strictPaths struct{ olmcore.Reader }
 
 func (r strictPaths) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {

@@ -133,7 +133,8 @@ func TestCleanupTakesAtMostEightCalls(t *testing.T) {
 	}, calls(in))
 }
 
-// stageOf is the place of an object's stage in the order of a cleanup, counted from 1; 0 for what is never deleted.
+// stageOf returns the position of an object's stage in a cleanup, counted from 1. It is 0 if the object is never
+// deleted.
 func stageOf(key olmcore.Key) int {
 	switch key.Kind {
 	case "Cool":
@@ -152,7 +153,7 @@ func stageOf(key olmcore.Key) int {
 	return 0
 }
 
-// belongs says once more which cluster objects are a CSV's: by label, UID, age and owner.
+// belongs computes again which cluster-scoped objects belong to a CSV: by labels, UID, age and owner.
 func belongs(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 	l := o.GetLabels()
 	uid, named := l["olm.owner.uid"]
@@ -162,7 +163,7 @@ func belongs(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 		(!named || uid == string(c.UID)) && !created.After(c.DeletionTimestamp.Time) && len(owners) == 0 && stageOf(olmcore.KeyOf(o)) > 0
 }
 
-// holding says once more whether such an object holds a CSV: what deletes it next can succeed, and its limit is not
+// holding computes again whether such an object keeps a CSV, because its next deletion can succeed and its limit is not
 // over.
 func holding(in *cleanup.Input, o olmcore.Object) bool {
 	others := stageOf(olmcore.KeyOf(o)) == 7
@@ -188,7 +189,7 @@ func holding(in *cleanup.Input, o olmcore.Object) bool {
 	return !others || last.Last.Sub(last.First) < time.Minute
 }
 
-// held are the cluster objects that hold a CSV.
+// held returns the cluster-scoped objects that keep a CSV.
 func held(in *cleanup.Input) (list []olmcore.Object) {
 	for _, o := range in.Deletion.ClusterObjects.Items {
 		if belongs(in.ClusterServiceVersion, o) && holding(in, o) {
@@ -202,7 +203,7 @@ func terminatingNamespace(in *cleanup.Input) bool {
 	return slices.ContainsFunc(in.Deletion.Namespaces.Items, func(n *corev1.Namespace) bool { return n.Status.Phase == corev1.NamespaceTerminating })
 }
 
-// letGo says whether a CSV may go whatever is left.
+// letGo reports whether a CSV may be released, whatever objects exist.
 func letGo(in *cleanup.Input) bool {
 	c := in.ClusterServiceVersion
 	return in.Config.Disabled || slices.Contains(c.Finalizers, "orphan") || c.Annotations[cleanup.AnnotationCleanup] == cleanup.OverrideAbandon ||
@@ -482,7 +483,7 @@ func TestInterruptedCleanupEndsTheSame(t *testing.T) {
 	})
 }
 
-// interruptible draws a cleanup that nothing but its own actions ends.
+// interruptible draws a cleanup that ends only through its own actions.
 func interruptible(t *rapid.T) cleanup.Input {
 	in := leaving()
 	full(&in)

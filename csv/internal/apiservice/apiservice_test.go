@@ -66,7 +66,7 @@ func TestProblemsOfDescriptions(t *testing.T) {
 	}
 }
 
-// conflicts are the rows of what may be taken over, and what is said of what may not.
+// conflicts contains APIServices that may or may not be taken over, and the message about those that may not.
 var conflicts = map[string]struct {
 	change func(*apiservice.Source)
 	want   string
@@ -105,7 +105,7 @@ var conflicts = map[string]struct {
 		"APIService v1.ice.example.com belongs to OperatorGroup ns/cool.v2"},
 }
 
-// changes are several of them.
+// changes combines several changes.
 func changes(each ...func(*apiservice.Source)) func(*apiservice.Source) {
 	return func(s *apiservice.Source) {
 		for _, change := range each {
@@ -114,7 +114,7 @@ func changes(each ...func(*apiservice.Source)) func(*apiservice.Source) {
 	}
 }
 
-// phase is that of the version before.
+// phase changes the phase of the previous version.
 func phase(p v1alpha1.ClusterServiceVersionPhase) func(*apiservice.Source) {
 	return func(s *apiservice.Source) { s.Neighbours[0].Status.Phase = p }
 }

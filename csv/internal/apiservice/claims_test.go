@@ -21,7 +21,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// claiming is version cool.v2 before its APIService exists, with its predecessor cool.v1.
+// claiming returns version cool.v2, whose APIService does not exist yet, and its predecessor cool.v1.
 func claiming(changes ...func(*apiservice.Source)) apiservice.Source {
 	s := changed(absent)
 	s.Relatives = sets.New(s.Neighbours...)
@@ -31,7 +31,7 @@ func claiming(changes ...func(*apiservice.Source)) apiservice.Source {
 	return s
 }
 
-// defined adds a CustomResourceDefinition of the group that came with some ClusterServiceVersions.
+// defined adds a CustomResourceDefinition of the group that was installed with some ClusterServiceVersions.
 func defined(plural string, alongside ...string) func(*apiservice.Source) {
 	return func(s *apiservice.Source) {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: named("", plural+".ice.example.com", nil)}
@@ -232,7 +232,7 @@ func TestSpellingOfGroupDoesNotHideItsOwner(t *testing.T) {
 	}
 }
 
-// obey does what the command of a refusal says.
+// obey runs the command in a message.
 func obey(t require.TestingT, s *apiservice.Source, refusal string) {
 	_, command, found := strings.Cut(refusal, "--overwrite ")
 	require.True(t, found, refusal)

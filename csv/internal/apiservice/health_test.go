@@ -50,7 +50,7 @@ func TestHealthOfAPIService(t *testing.T) {
 	}
 }
 
-// waiting is the status of a container that waits.
+// waiting returns the status of a container that waits.
 func waiting(reason string) []corev1.ContainerStatus {
 	return []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
 }
@@ -59,7 +59,7 @@ func running() []corev1.ContainerStatus {
 	return []corev1.ContainerStatus{{Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 }
 
-// pod is one of the Deployment that runs for a day.
+// pod returns a Pod of the Deployment that has been running for a day.
 func pod(change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: named("ns", "cool-1", map[string]string{"app": "cool"})}
 	p.CreationTimestamp = *csvtest.Ago(24 * time.Hour)
@@ -72,7 +72,7 @@ func pod(change func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// pending is a Pod that was scheduled some time ago.
+// pending returns a Pod that was scheduled some time ago.
 func pending(since time.Duration, change func(*corev1.Pod)) *corev1.Pod {
 	return pod(func(p *corev1.Pod) {
 		p.CreationTimestamp = *csvtest.Ago(since)
@@ -86,7 +86,7 @@ func terminating(since time.Duration, grace *int64) *corev1.Pod {
 	return pod(func(p *corev1.Pod) { p.DeletionTimestamp, p.DeletionGracePeriodSeconds = csvtest.Ago(since), grace })
 }
 
-// drained is the fixture whose APIService became unavailable a minute ago, with Pods.
+// drained changes the fixture: its APIService became unavailable a minute ago, and it has these Pods.
 func drained(pods ...*corev1.Pod) func(*apiservice.Source) {
 	return changes(unavailable, func(s *apiservice.Source) {
 		s.Deployments[0].Status.UnavailableReplicas = 1

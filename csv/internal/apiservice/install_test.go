@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// made is the APIService that is created for the fixture.
+// made returns the APIService that is created for the fixture.
 func made() *apiregistrationv1.APIService {
 	labels := ownerLabels("ns", "cool.v2")
 	labels["olm.owner.uid"] = "uid-cool.v2"
@@ -254,7 +254,7 @@ func TestChangedDeploymentReplacesTheAuthority(t *testing.T) {
 	require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Install()))
 }
 
-// legacyObjects are what very old versions of OLM made for the fixture.
+// legacyObjects adds the objects that very old versions of OLM created for the fixture.
 func legacyObjects(s *apiservice.Source) {
 	ours := ownerLabels("ns", "cool.v2")
 	s.Objects.Services.Items = append(s.Objects.Services.Items, &corev1.Service{ObjectMeta: named("ns", "v1-ice-example-com", ours)})
@@ -316,7 +316,7 @@ func TestServiceInUseIsNotALegacyObject(t *testing.T) {
 	require.Empty(t, s.Install())
 }
 
-// relabel gives what very old versions made other labels.
+// relabel changes the labels of the legacy objects.
 func relabel(labels map[string]string) func(*apiservice.Source) {
 	return func(s *apiservice.Source) {
 		o := s.Objects

@@ -32,7 +32,7 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// made is a certificate from an authority of its own that is good from an instant on.
+// made returns a certificate of a new authority that is valid from a time on.
 func made(t testing.TB, seed string, from time.Time) certificate.Certificate {
 	t.Helper()
 	issued, _, err := fake.Issuer{Seed: seed}.Issue(t.Context(), nil, []certificate.Request{{
@@ -43,7 +43,7 @@ func made(t testing.TB, seed string, from time.Time) certificate.Certificate {
 	return issued[0].Certificate
 }
 
-// secretOf is the Secret of the CSV with a current certificate and a next one, each may be empty.
+// secretOf returns the Secret of the CSV with a current and a next certificate. Each may be empty.
 func secretOf(owner string, current, next certificate.Certificate, changes ...func(*corev1.Secret)) *corev1.Secret {
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -65,7 +65,8 @@ func secretOf(owner string, current, next certificate.Certificate, changes ...fu
 	return s
 }
 
-// running is the Deployment with the hash of an authority, whose rollout has replaced some of its two Pods.
+// running returns the Deployment with the hash of an authority. updated is the number of its two Pods that were
+// replaced.
 func running(ca []byte, updated int32) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: deployment, Namespace: namespace, UID: "uid-d", ResourceVersion: "8"}}
 	d.Spec.Template.Annotations = map[string]string{"olmcahash": certificate.Hash(ca)}
@@ -73,7 +74,7 @@ func running(ca []byte, updated int32) *appsv1.Deployment {
 	return d
 }
 
-// sourceOf is a Source whose objects besides the Secret are as they should be.
+// sourceOf returns a Source whose objects except the Secret are up to date.
 func sourceOf(secret *corev1.Secret, live *appsv1.Deployment, clients ...backend.Client) backend.Source {
 	s := backend.Source{Operator: observed.Operator{CSV: csvOf("cool.v1"), Now: now, Objects: &serving.Objects{}}, Clients: clients}
 	secrets := olmcore.Found(secretOf("cool.v1", madeOnce("old"), none))
@@ -122,7 +123,7 @@ func trusts(bundles ...[]byte) backend.Client {
 	return backend.Client{Service: service, Bundle: bytes.Join(bundles, nil)}
 }
 
-// said are the messages of actions.
+// said returns the messages of actions.
 func said(actions []olmcore.Action) (messages []string) {
 	for _, a := range actions {
 		verb, target, why := a.Describe()
@@ -688,8 +689,8 @@ func TestSecretOfAnotherOperatorIsNotWritten(t *testing.T) {
 	}
 }
 
-// FuzzSecret: whatever a Secret holds, a decision is made, clients lose nothing that is in use, and a second look at
-// what was written does not write it again.
+// FuzzSecret checks that a decision is made for any content of a Secret. Clients lose no authority that is in use, and
+// a second call does not write again.
 func FuzzSecret(f *testing.F) {
 	old, next := madeOnce("old"), madeOnce("next")
 	f.Add(old.CAPEM, old.CertPEM, old.KeyPEM, next.CAPEM, next.CertPEM, next.KeyPEM, old.CAPEM, "a,b", true, int64(0))
@@ -726,7 +727,7 @@ func FuzzSecret(f *testing.F) {
 	})
 }
 
-// written is the Secret that a plan writes, nil for none.
+// written returns the Secret that a plan writes, or nil.
 func written(plan backend.Plan) *corev1.Secret {
 	for _, a := range append(plan.Install, plan.Settle...) {
 		if o, ok := objectOf(a).(*corev1.Secret); ok {

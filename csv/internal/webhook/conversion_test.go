@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// converted is a CRD that is converted as the operator describes it.
+// converted returns a CRD that is converted as the operator describes it.
 func converted(changes ...func(crd *definition)) *definition {
 	return crd("cools.example.com", append([]func(*definition){func(crd *definition) {
 		crd.Spec.Conversion = csvtest.Conversion()
@@ -27,7 +27,7 @@ func converted(changes ...func(crd *definition)) *definition {
 	}}, changes...)...)
 }
 
-// config changes the place that a CRD is converted at.
+// config changes the client configuration of a conversion.
 func config(change func(c *apiextensionsv1.WebhookClientConfig)) func(crd *definition) {
 	return func(crd *definition) { change(crd.Spec.Conversion.Webhook.ClientConfig) }
 }
@@ -45,7 +45,7 @@ func recorded(values ...string) func(crd *definition) {
 	}
 }
 
-// converter records which version made a CRD call its operator.
+// converter records on a CRD which version set its conversion.
 func converter(version string) func(crd *definition) {
 	return func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, version) }
 }
@@ -237,7 +237,7 @@ func TestConversions(t *testing.T) {
 	}
 }
 
-// mark says on a CRD whose operator it was made call.
+// mark is the annotation with the version that set the conversion of a CRD.
 const mark = "olmcore/converted-by"
 
 // TestConvertedCRDRecordsItsConverter checks that a CRD whose conversion the controller changed records the CSV of the
@@ -377,7 +377,7 @@ func TestConversionByAnotherDeploymentDropsOldAuthority(t *testing.T) {
 	require.Equal(t, string(first), string(after.Spec.Conversion.Webhook.ClientConfig.CABundle))
 }
 
-// keeper is a backend that keeps what a client has.
+// keeper is a backend that keeps the caBundle of each client.
 type keeper struct{ bundle []byte }
 
 func (k keeper) Trust(_ string, have []byte) []byte {

@@ -26,10 +26,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// published are the CRDs of the drawn operators.
+// published contains the CRDs of the drawn operators.
 var published = []string{"cools.example.com", "as.example.com", "bs.example.com"}
 
-// drawnCSV is an operator with some webhooks, sound or not.
+// drawnCSV draws an operator with some webhooks, valid or not.
 func drawnCSV(t *rapid.T) *v1alpha1.ClusterServiceVersion {
 	c := operator()
 	c.Name, c.UID = rapid.SampledFrom([]string{"cool.v1", "cool.v2"}).Draw(t, "name"), "uid-cool.v1"
@@ -53,7 +53,7 @@ func drawnCSV(t *rapid.T) *v1alpha1.ClusterServiceVersion {
 	return c
 }
 
-// drawnSource is an operator and what an installation of the same or of other descriptions left, with harm done to it.
+// drawnSource draws an operator, and damaged objects of an installation with the same or other descriptions.
 func drawnSource(t *rapid.T) webhook.Source {
 	crds := func() (crds []olmcore.Object) {
 		for _, name := range published {
@@ -120,7 +120,7 @@ func harm(t *rapid.T, o olmcore.Object) {
 	}
 }
 
-// answer is all that the package says.
+// answer contains all results of the package.
 type answer struct {
 	problem       string
 	install       []olmcore.Action
@@ -314,7 +314,7 @@ func TestPublishedWebhooksAreInstalled(t *testing.T) {
 	}
 }
 
-// FuzzDescriptions: whatever a description holds, it is refused, or installed and then at rest.
+// FuzzDescriptions checks that every description is rejected, or is installed and then at rest.
 func FuzzDescriptions(f *testing.F) {
 	for i, w := range everything() {
 		f.Add(uint8(i), w.GenerateName, int32(443), "https", "/cools", "v1", "example.com", "cools", "cools.example.com", int32(10))

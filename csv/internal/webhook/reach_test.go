@@ -54,7 +54,7 @@ func oneNamespace() *operatorsv1.OperatorGroup {
 	return group(operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}})
 }
 
-// clusterScoped makes a CRD one whose custom resources are in no namespace.
+// clusterScoped makes a CRD cluster-scoped.
 func clusterScoped(crd *definition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped }
 
 // with returns a description with these rules.

@@ -84,7 +84,7 @@ func TestInstallsOneWebhookOfEachType(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, got))
 }
 
-// byOLM is a description and its configuration as OLM made it.
+// byOLM returns a description and its configuration as OLM created it.
 func byOLM(t testing.TB, changes ...func(o *validatingConfiguration)) (description, *validatingConfiguration) {
 	w := describe("v.example.com", validating)
 	return w, validated(t, "v.example.com-8k2xz", w, changes...)
