@@ -188,5 +188,5 @@ func TestObjectsOfVeryOldOLMAreDeleted(t *testing.T) {
 	for _, o := range old {
 		require.False(t, left[olmcore.KeyOf(o)], "%s", olmcore.KeyOf(o))
 	}
-	require.True(t, left[olmcore.KeyOf(users)], "labels alone make it nobody's to delete")
+	require.True(t, left[olmcore.KeyOf(users)], "labels alone do not allow its deletion")
 }

@@ -65,9 +65,9 @@ func predecessorIn(all map[string]*v1alpha1.ClusterServiceVersion, name string) 
 	return predecessor
 }
 
-// OLM's cases: a self reference is no operator's predecessor or successor; circles of two and of one end; a line ends
-// at its head; the chain of a self reference is itself; the chain of a mutual pair is both; the chain of a line is all
-// of it; who is replaced: found, not found, not read.
+// OLM's cases: a CSV that replaces itself has no predecessor or successor; cycles of two and of one end; a chain ends
+// at its head; the chain of a CSV that replaces itself contains only it; the chain of two CSVs that replace each other
+// contains both; a linear chain contains all its versions; the predecessor is found, not found, or not read.
 func TestPredecessorsAndSuccessors(t *testing.T) {
 	for name, c := range map[string]struct {
 		edges []string
@@ -95,7 +95,7 @@ func TestPredecessorsAndSuccessors(t *testing.T) {
 
 // TestUpgradeChainsFormAForest checks that every walk ends, whatever spec.replaces contains. Each version has the
 // predecessor that it names, and each cycle loses exactly one edge.
-// OLM's case: the chain of a self reference is itself.
+// OLM's case: the chain of a CSV that replaces itself contains only it.
 func TestUpgradeChainsFormAForest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}[:rapid.IntRange(1, 6).Draw(t, "n")]
@@ -207,7 +207,7 @@ func (w *watch) check(t *rapid.T, c *fake.Cluster) {
 			leaving = append(leaving, v.Name)
 		}
 	}
-	require.True(t, runs || !slices.Contains(slices.Collect(maps.Values(w.succeeded)), true), "nobody runs: %v", phases(csvs(c)))
+	require.True(t, runs || !slices.Contains(slices.Collect(maps.Values(w.succeeded)), true), "no version runs: %v", phases(csvs(c)))
 	for _, name := range leaving {
 		followed := false
 		for s := w.replacedBy[name]; s != ""; s = w.replacedBy[s] {

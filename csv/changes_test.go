@@ -30,9 +30,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// OLM's cases: a CRD noted for another namespace, itself, a copy, an unrelated one, a descendant: fine; a CRD noted for
-// ancestors, also in a circle: not yet; a CRD that came with another version blocks, of another namespace not; replaced
-// by one that came with it is allowed.
+// OLM's cases: a CRD recorded for another namespace, the CSV itself, a copy, an unrelated CSV or a newer version: met;
+// a CRD recorded for older versions, also in a cycle: not met yet; a CRD that was installed with an older version
+// blocks, one of another namespace does not; a CRD that was installed with a successor is met.
 func TestCRDInstalledWithOlderVersionBlocksUpgrade(t *testing.T) {
 	const key = "operatorframework.io/installed-alongside-"
 	neighbour := func(in *csv.Input, name, replaces string) *v1alpha1.ClusterServiceVersion {
@@ -83,7 +83,7 @@ func TestCRDInstalledWithOlderVersionBlocksUpgrade(t *testing.T) {
 				want[0].Status, want[0].Message, want[0].UUID = "PresentNotSatisfied", "CRD installed alongside other CSV(s): "+c.want, ""
 			}
 			require.Equal(t, want, assess(t, in).Requirements)
-			// A required CRD may have come with anybody.
+			// A required CRD may have been installed with any CSV.
 			d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
 			d.Owned, d.Required = nil, d.Owned
 			require.Equal(t, metReport(), assess(t, labelled(t, in)).Requirements)
@@ -105,7 +105,7 @@ func TestMissingMinKubeVersionIsNotReported(t *testing.T) {
 
 // TestOwnedAndRequiredCRDsAreReportedOnce checks that each CRD is reported once, sorted by name, for all described
 // versions.
-// OLM's cases: owned and required CRDs present: met; a CRD version that is not there, or not served: NotPresent.
+// OLM's cases: owned and required CRDs present: met; a CRD version that does not exist or is not served: NotPresent.
 func TestOwnedAndRequiredCRDsAreReportedOnce(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", unchecked)
 	d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
@@ -162,9 +162,9 @@ func container(v *v1alpha1.ClusterServiceVersion) *corev1.Container {
 
 // TestChangesOfInstalledOperator checks the final state of cool.v1 after each kind of change.
 // OLM's cases: Succeeded, a second group: Failed; Succeeded, a new annotation of the CSV: installed again; a
-// ServiceAccount of a ConfigMap is accepted; an upgrade that keeps the Deployment's name; an upgrade that changes it; a
-// change of the spec in place; a renamed Deployment: the old one goes; a hot fix of the spec; an invalid CRD version
-// blocks the upgrade.
+// ServiceAccount of a ConfigMap is accepted; an upgrade that keeps the Deployment's name; an upgrade that changes the
+// Deployment's name; a change of the spec in place; a renamed Deployment: the old one is deleted; a hotfix of the spec;
+// an invalid CRD version blocks the upgrade.
 func TestChangesOfInstalledOperator(t *testing.T) {
 	rename := func(v *v1alpha1.ClusterServiceVersion) {
 		v.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "cooler"
@@ -249,8 +249,8 @@ var deploymentKey = olmcore.Key{Group: "apps", Kind: "Deployment", Namespace: "n
 
 // TestUnmetRequirementPreventsInstallation checks that an unmet requirement is reported once, and that the CSV is
 // installed once the requirement is met.
-// OLM's cases: an unmet requirement of any sort stays Pending and installs nothing; first RequirementsNotMet, then
-// AllRequirementsMet, once each.
+// OLM's cases: any unmet requirement: Pending, nothing is installed; first RequirementsNotMet, then AllRequirementsMet,
+// once each.
 func TestUnmetRequirementPreventsInstallation(t *testing.T) {
 	for name, c := range map[string]struct {
 		lack func(v *v1alpha1.ClusterServiceVersion)
@@ -316,7 +316,7 @@ func TestUnmetRequirementPreventsInstallation(t *testing.T) {
 
 // TestInstallationWaitsForPermissionsOfGroupAccount checks that a CSV stays Failed until an administrator grants the
 // missing permission, or until the group no longer names a ServiceAccount.
-// OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
+// OLM's case: a group's ServiceAccount without permission: nothing is installed until RBAC changes.
 func TestInstallationWaitsForPermissionsOfGroupAccount(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	objects := fromFiles("base.yaml", "v1.yaml")
@@ -350,8 +350,8 @@ func TestInstallationWaitsForPermissionsOfGroupAccount(t *testing.T) {
 
 // TestReplacedVersionsAreDeletedInOrder checks three versions in the states of OLM's tests. The middle version b is
 // deleted after the oldest version a is gone.
-// OLM's cases: a and b Replacing, c Succeeded: OLM is stuck, here both go; a Deleting, b Replacing, c Succeeded: a
-// goes, then b.
+// OLM's cases: a and b Replacing, c Succeeded: OLM is stuck, this library deletes both; a Deleting, b Replacing, c
+// Succeeded: a is deleted, then b.
 func TestReplacedVersionsAreDeletedInOrder(t *testing.T) {
 	for name, phases := range map[string][3]phaseName{
 		"a goes, b is being replaced":       {deleting, replacing, succeeded},

@@ -404,7 +404,7 @@ func TestSubscriptionConfigChangesPods(t *testing.T) {
 // TestCreatedDeploymentIsComplete checks the created Deployment as a whole. The CSV and its Subscription set everything
 // that they can set.
 // OLM's cases: owner, labels, custom labels and a history of one revision; annotations: never overwritten; annotations
-// of the CSV win over the template's; labels of the strategy get onto the Deployment.
+// of the CSV win over the template's; labels of the strategy are copied to the Deployment.
 func TestCreatedDeploymentIsComplete(t *testing.T) {
 	in := configured(corev1.PodSpec{Containers: []corev1.Container{{Name: "manager"}}}, v1alpha1.SubscriptionConfig{
 		Annotations: map[string]string{"new": "config", "shared": "config", "olm.operatorGroup": "config"},

@@ -301,7 +301,7 @@ func put(t require.TestingT, in *csv.Input, o olmcore.Object) {
 			items.Set(reflect.Append(fresh, reflect.ValueOf(o)))
 		}
 	}
-	require.True(t, known, "nobody writes such an object: %T", o)
+	require.True(t, known, "objects of this type are never written: %T", o)
 }
 
 // items returns the items of an observed list. The result is invalid if the field is not a list.

@@ -58,8 +58,8 @@ func conflicts(t require.TestingT, own string, targets []string, other string, t
 
 // TestOperatorGroupsIntersectIfTheyShareANamespace checks that two groups intersect if their sets of namespaces do, in
 // either order. A group of all namespaces intersects every group.
-// OLM's cases: a group's surface includes its own namespace unless it is global; intersection, union and containment of
-// namespaces, with all; groups meet in each other's own namespaces too.
+// OLM's cases: the namespaces of a group include its own, unless it is global; intersection, union and containment of
+// namespaces, with all; groups intersect in each other's own namespaces too.
 func TestOperatorGroupsIntersectIfTheyShareANamespace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d"}
@@ -236,9 +236,10 @@ func competitor(phase phaseName, age time.Duration) *v1alpha1.ClusterServiceVers
 }
 
 // OLM's cases: an API conflict: Failed; APIs to add: the phase stays; APIs to remove: the phase stays; APIs to add to a
-// static group: Failed; a static group without conflict: it goes on; a conflict that lasts: Failed stays, said once; a
-// group's surface includes its own namespace unless it is global; odd entries in a list of provided APIs are ignored;
-// groups meet in each other's own namespaces too; overlap of namespaces and APIs: add, nothing, conflict or remove.
+// static group: Failed; a static group without conflict: the installation continues; a conflict that lasts: Failed,
+// reported once; the namespaces of a group include its own, unless it is global; odd entries in a list of provided APIs
+// are ignored; groups intersect in each other's own namespaces too; overlap of namespaces and APIs: add, nothing,
+// conflict or remove.
 func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 	older, younger := 1000*time.Hour, time.Hour
 	conflict := [2]string{"Failed/InterOperatorGroupOwnerConflict", "intersecting operatorgroups provide the same apis"}

@@ -295,7 +295,7 @@ func (h *history) check(t *rapid.T) {
 		}
 		delete(h.seen, uid)
 		if !slices.Contains(v.Finalizers, cleanup.Finalizer) {
-			continue // it went before anybody saw it: Sweep reports what it left
+			continue // it was deleted before a controller observed it: a sweep reports what it left
 		}
 		for _, o := range h.c.Objects() {
 			owner, _ := olmcore.OwnerOf(o.GetLabels())
@@ -511,7 +511,7 @@ func TestCleanupEndsIfDeletionsAreRejected(t *testing.T) {
 			owner, _ := olmcore.OwnerOf(o.GetLabels())
 			if left := owner.Name == v.Name && o.GetNamespace() == "" || kind == "Cool" && v.Spec.Cleanup.Enabled; left {
 				require.True(t, refused[kind], "%s stays", olmcore.KeyOf(o))
-				require.True(t, said[kind], "%s stays, and nobody says so", olmcore.KeyOf(o))
+				require.True(t, said[kind], "%s is left behind and not reported", olmcore.KeyOf(o))
 			}
 		}
 	})
@@ -559,7 +559,7 @@ func judge(t *testing.T, world map[string]olmcore.Object, judged *csv.Judged) cs
 
 // TestCSVWithoutPermissionsIsRetriedIfGrantsChange checks that a CSV that lacks permissions is installed again if the
 // content of its grants changes, whatever times the objects have.
-// OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
+// OLM's case: a group's ServiceAccount without permission: nothing is installed until RBAC changes.
 func TestCSVWithoutPermissionsIsRetriedIfGrantsChange(t *testing.T) {
 	newer := func(name string) func(w map[string]olmcore.Object) {
 		return func(w map[string]olmcore.Object) { w[name].SetResourceVersion("2") }

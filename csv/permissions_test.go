@@ -142,7 +142,7 @@ func review(rules []rbacv1.PolicyRule, verb, url, group, resource, name string) 
 	return false
 }
 
-// OLM's cases: a rule is the product of its parts; so it is for URLs.
+// OLM's cases: a rule is satisfied if all combinations of its parts are; the same for URLs.
 func TestPolicyRuleIsMetIfAllItsPartsAreAllowed(t *testing.T) {
 	rules := ruleOf(0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -249,9 +249,9 @@ func addTo[T olmcore.Object](all *[]olmcore.Object, items []T) {
 }
 
 // TestPermissionReports checks the entry of a ServiceAccount with all its dependents.
-// OLM's cases: all permissions met: Present, with each rule; a URL below the wanted one does not satisfy; another
-// version's ServiceAccount: PresentNotSatisfied, without rules; the same when nothing else exists; a ServiceAccount of
-// another kind of owner, or of none, is fine.
+// OLM's cases: all permissions met: Present, with each rule; a URL below the requested one does not satisfy a rule;
+// another version's ServiceAccount: PresentNotSatisfied, without rules; the same when nothing else exists; a
+// ServiceAccount of another kind of owner, or of none, is fine.
 func TestPermissionReports(t *testing.T) {
 	pods, osbs := rule("get", "", "pods"), urlRule("get", "/osbs")
 	const podsText, osbsText = `namespaced rule:{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}`, `cluster rule:{"verbs":["get"],"nonResourceURLs":["/osbs"]}`
@@ -304,8 +304,9 @@ func TestPermissionReports(t *testing.T) {
 }
 
 // TestRolesThatGrantARule checks which roles and bindings grant the rule "get pods".
-// OLM's cases: no role: no; one Role: yes; a Role of another version: no; a Role of both: yes; several Roles together:
-// yes; a URL by a ClusterRole: yes; another URL: no; a rule is the product of its parts.
+// OLM's cases: no role: no; one Role: yes; a Role of another version: no; a Role of both versions: yes; several Roles
+// together: yes; a URL by a ClusterRole: yes; another URL: no; a rule is satisfied if all combinations of its parts
+// are.
 func TestRolesThatGrantARule(t *testing.T) {
 	pods := rule("get", "", "pods")
 	shortVersion := ownerCSV("other")
@@ -424,7 +425,7 @@ func members(name string) func(in *csv.Input) { return subject("Group", name) }
 
 type requirement = v1alpha1.RequirementStatus
 
-// OLM's cases: a CRD version that is not there, or not served: NotPresent; NamesAccepted or Established False:
+// OLM's cases: a CRD version that does not exist or is not served: NotPresent; NamesAccepted or Established False:
 // PresentNotAvailable.
 func TestRequirementReports(t *testing.T) {
 	crd := func(status, message, uid string) []requirement {
@@ -550,7 +551,7 @@ func labelled(t *testing.T, in csv.Input) csv.Input {
 	return in
 }
 
-// OLM's cases: minimum 999.999.999: PresentNotSatisfied; a minimum that is no version: parsing error.
+// OLM's cases: minimum 999.999.999: PresentNotSatisfied; an invalid minimum version: parsing error.
 func TestMinimumKubernetesVersion(t *testing.T) {
 	for name, c := range map[string]struct{ minimum, server, status, message string }{
 		"older is fine":        {"1.20.0", "v1.36.2", "Present", "CSV minKubeVersion (1.20.0) less than server version (v1.36.2)"},
@@ -617,7 +618,7 @@ func TestRepairContainsMissingObjectsOfInstallPlan(t *testing.T) {
 	require.Equal(t, []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"}, got)
 	for _, a := range out.Actions {
 		verb, _, _ := a.Describe()
-		require.Equal(t, olmcore.VerbUpdateStatus, verb, "nothing of it is asked for")
+		require.Equal(t, olmcore.VerbUpdateStatus, verb, "no write of it is returned")
 	}
 
 	strategy.Permissions, strategy.ClusterPermissions[0].ServiceAccountName = nil, "default"

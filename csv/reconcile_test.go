@@ -113,8 +113,8 @@ func withSuccessor(phase phaseName) func(in *csv.Input) {
 }
 
 // OLM's cases: None with an owned CRD becomes Pending; Pending without its CRD stays Pending; another version owns the
-// CRD: OwnerConflict; that one stays Succeeded; Pending with its CRD: InstallReady; who is replaced: found, not found,
-// not read; no verbs: nothing to ask, and an invalid rule; webhooks: repeated names, all groups, OLM's group and
+// CRD: OwnerConflict; the other version stays Succeeded; Pending with its CRD: InstallReady; the predecessor is found,
+// not found, or not read; a rule without verbs is invalid; webhooks: repeated names, all groups, OLM's group and
 // configurations are refused.
 func TestTransitionsFromNoneAndPending(t *testing.T) {
 	unmet := func(r []v1alpha1.RequirementStatus) {
@@ -188,8 +188,8 @@ func TestTransitionsFromNoneAndPending(t *testing.T) {
 	})
 }
 
-// OLM's cases: Succeeded, its mode no longer supported: Failed; Succeeded, the group gone: Failed; Succeeded, a second
-// group: Failed; Succeeded, other targets: annotations first, the phase stays.
+// OLM's cases: Succeeded, its mode no longer supported: Failed; Succeeded, the group is deleted: Failed; Succeeded, a
+// second group: Failed; Succeeded, other target namespaces: the annotations are written first, the phase stays.
 func TestGatesInEachPhase(t *testing.T) {
 	c := func(in *csv.Input) *v1alpha1.ClusterServiceVersion { return in.ClusterServiceVersion }
 	metadata := func(why, message string, change func(*v1alpha1.ClusterServiceVersion)) func(csv.Input) olmcore.Result {
@@ -357,9 +357,10 @@ func TestTransitionsFromInstallReadyAndInstalling(t *testing.T) {
 }
 
 // OLM's cases: Failed without its Deployment: NeedsReinstall; Failed without its CRD: RequirementsNotMet;
-// NoOperatorGroup, cured: Pending; Succeeded, the CRD gone: Failed; a Succeeded, b new and replacing it: Replacing and
-// Pending; Failed by a conflict that is over: Pending; Failed by a static group that fits now: Pending; fail-forward:
-// Failed with a successor becomes Replacing; who replaces: found, not found, not read.
+// NoOperatorGroup, repaired: Pending; Succeeded, the CRD is deleted: Failed; a Succeeded, b is new and replaces it: a
+// is Replacing, b is Pending; Failed because of a conflict that ended: Pending; Failed because of a static group that
+// was corrected: Pending; fail-forward: Failed with a successor becomes Replacing; the successor is found, not found,
+// or not read.
 func TestTransitionsFromSucceededAndFailed(t *testing.T) {
 	const well = "install strategy completed with no errors"
 	deployed := func(in *csv.Input) { deploy(t, in) }
@@ -442,8 +443,9 @@ func TestTransitionsFromSucceededAndFailed(t *testing.T) {
 }
 
 // OLM's cases: a Replacing, b Succeeded: a is Deleting; a Deleting: it is deleted; a and b Replacing, c Succeeded: OLM
-// is stuck, here both go; Replacing by itself, with either strategy, harms nothing; a self reference is no operator's
-// predecessor or successor; the chain of a line is all of it; a replacement that is not there is no replacement.
+// is stuck, this library deletes both; a CSV that replaces itself, with either upgrade strategy, is not affected; a CSV
+// that replaces itself has no predecessor or successor; a linear chain contains all its versions; a successor that does
+// not exist is ignored.
 func TestTransitionsFromReplacingAndDeleting(t *testing.T) {
 	const done = "has been replaced by a newer ClusterServiceVersion that has successfully installed."
 	run(t, map[string]row{
@@ -517,15 +519,16 @@ func apiServiceReport(status, message, uid string) []v1alpha1.RequirementStatus 
 }
 
 // OLM's cases: None with a required APIService becomes Pending; a cluster rule that mixes resources and URLs fails;
-// Pending without its required APIService stays Pending; so it does when that is not available; or when no one knows;
-// an owned APIService without Deployment: Pending; another version owns the CRD: OwnerConflict; that one stays
-// Succeeded; Pending with its required APIService: InstallReady; the same with an owned APIService;
-// UnsupportedOperatorGroup, cured: Pending; TooManyOperatorGroups, cured: Pending; Installing beside a foreign
-// Deployment: Succeeded, that one untouched; the same when Succeeded; Installing, a wrong hash label: InstallReady;
-// Succeeded, a new annotation of the CSV: installed again; a Deleting, b Replacing, c Succeeded: a goes, then b;
-// fail-forward in a chain: the middle one becomes Replacing; without it Failed goes to Pending; Replacing by itself,
-// with either strategy, harms nothing; Available False or Unknown: waiting, with its message; two replicas with one
-// unavailable stay Succeeded.
+// Pending without its required APIService stays Pending; Pending with a required APIService that is not available stays
+// Pending; Pending with a required APIService that is unknown stays Pending; an owned APIService without Deployment:
+// Pending; another version owns the CRD: OwnerConflict; the other version stays Succeeded; Pending with its required
+// APIService: InstallReady; the same with an owned APIService; UnsupportedOperatorGroup, repaired: Pending;
+// TooManyOperatorGroups, repaired: Pending; Installing beside an unmanaged Deployment: Succeeded, that Deployment
+// stays; Succeeded beside an unmanaged Deployment: the same; Installing, a wrong hash label: InstallReady; Succeeded, a
+// new annotation of the CSV: installed again; a Deleting, b Replacing, c Succeeded: a is deleted, then b; fail-forward
+// in a chain: the middle version becomes Replacing; without fail-forward: Failed becomes Pending; a CSV that replaces
+// itself, with either upgrade strategy, is not affected; Available is False or Unknown: waiting, with its message; two
+// replicas with one unavailable stay Succeeded.
 func TestTransitionsInTestsOfOLM(t *testing.T) {
 	const notFound = "one or more requirements couldn't be found"
 	apiService := func(owned bool, status apiregistrationv1.ConditionStatus) func(in *csv.Input) {
@@ -705,7 +708,7 @@ func TestInstallModesAllowTargetNamespaces(t *testing.T) {
 }
 
 // TestRejectedDeletionOfDeploymentIsRetried checks that the deletion of a Deployment is repeated while it exists.
-// OLM's case: a failed look-up decides nothing, a failed deletion is repeated.
+// OLM's case: a failed read decides nothing, a failed deletion is repeated.
 func TestRejectedDeletionOfDeploymentIsRetried(t *testing.T) {
 	in := healthy(t)
 	old := in.Deployments.Items[0].DeepCopy()

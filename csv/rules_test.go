@@ -189,8 +189,8 @@ func TestInstallTimeoutIsExactlyFiveMinutes(t *testing.T) {
 
 // TestUnreadListsDecideNothing checks, for each phase and each list, that an unread list either does not matter or
 // keeps the status.
-// OLM's cases: who is replaced: found, not found, not read; who replaces: found, not found, not read; a failed look-up
-// decides nothing, a failed deletion is repeated.
+// OLM's cases: the predecessor is found, not found, or not read; the successor is found, not found, or not read; a
+// failed read decides nothing, a failed deletion is repeated.
 func TestUnreadListsDecideNothing(t *testing.T) {
 	held := map[string]int{}
 	for list := range unreadable(&csv.Input{}) {

@@ -486,7 +486,7 @@ func TestNextVersionTakesOverConversion(t *testing.T) {
 		"and no InstallPlan has installed it for cool.v2 yet"
 	require.Equal(t, want, problem, "the CRD of the next version was not applied yet")
 
-	// What calls the operator meanwhile trusts it all the same, unless the group says who writes.
+	// Until then, CRDs that call the operator still trust it, unless the group names the account that writes.
 	s = source(next, converted(recorded("ns/cool.v1"), trusting(second)))
 	require.Equal(t, []string{"update CustomResourceDefinition cools.example.com (Trust)"}, lines(s.Trust()))
 	s.Group.Spec.ServiceAccountName = "limited"

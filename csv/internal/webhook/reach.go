@@ -185,7 +185,7 @@ func distinct(list []string) (entries []string) {
 // kept is the part of a rule that stays as described.
 type kept struct {
 	rules []rule
-	// isAll is true if nothing of the rule is missing.
+	// isAll is true if the whole rule stays.
 	isAll bool
 }
 
