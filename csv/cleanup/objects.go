@@ -255,11 +255,11 @@ func findAPIServices(f *facts) found {
 	}
 	slices.SortFunc(all.targets, compareTargets)
 	all.targets = slices.DeleteFunc(all.targets, func(t target) bool {
-		goesOn := f.superseded && f.hasNeighbour(func(p *owned.CSV) bool { return isAPIServiceOf(p, t.ref.Name) })
-		if goesOn {
+		isTakenOver := f.superseded && f.hasNeighbour(func(p *owned.CSV) bool { return isAPIServiceOf(p, t.ref.Name) })
+		if isTakenOver {
 			all.skipped = append(all.skipped, skip(t.ref, "a newer version provides it too, and takes it over"))
 		}
-		return goesOn
+		return isTakenOver
 	})
 	return all
 }

@@ -82,12 +82,12 @@ func (f *facts) outcome(p progress) Outcome {
 	out := Outcome{Operands: p.ask, Mode: f.mode, Stage: p.stage, Pending: len(p.targets)}
 	value, ok := f.c.Annotations[AnnotationCleanup]
 	if ok && f.override == "" {
-		out.say(f, olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", AnnotationCleanup, value)
+		out.diagnose(f, olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", AnnotationCleanup, value)
 	}
 	return out
 }
 
-func (out *Outcome) say(f *facts, severity olmcore.Severity, reason, format string, args ...any) {
+func (out *Outcome) diagnose(f *facts, severity olmcore.Severity, reason, format string, args ...any) {
 	out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(severity, reason, olmcore.RefOf(f.c), "", format, args...))
 }
 
@@ -95,9 +95,10 @@ func (out *Outcome) say(f *facts, severity olmcore.Severity, reason, format stri
 func release(f *facts, p progress, why string) Outcome {
 	out := f.outcome(p)
 	if !owned.IsLabelValue(f.c.Name) {
-		out.say(f, olmcore.Warning, ReasonNameTooLong, "the name has more than 63 characters, so no object could be labelled as belonging to it")
+		out.diagnose(f, olmcore.Warning, ReasonNameTooLong,
+			"the name has more than 63 characters, so no object could be labelled as belonging to it")
 	}
-	out.say(f, olmcore.Info, ReasonCleanupComplete, "%s", why)
+	out.diagnose(f, olmcore.Info, ReasonCleanupComplete, "%s", why)
 	out.Actions = []olmcore.Action{withoutFinalizer(f.c, ReasonCleanupComplete, why)}
 	slices.SortFunc(p.skipped, func(a, b olmcore.Diagnostic) int {
 		return cmp.Or(a.Target.Compare(b.Target), strings.Compare(a.Message, b.Message))
@@ -105,7 +106,7 @@ func release(f *facts, p progress, why string) Outcome {
 	left := slices.CompactFunc(p.skipped, func(a, b olmcore.Diagnostic) bool { return a.Target.Key() == b.Target.Key() })
 	out.Diagnostics = append(out.Diagnostics, left[:min(len(left), maxSkipped)]...)
 	if more := len(left) - maxSkipped; more > 0 {
-		out.say(f, olmcore.Warning, ReasonCleanupSkipped, "and %d more objects are left behind", more)
+		out.diagnose(f, olmcore.Warning, ReasonCleanupSkipped, "and %d more objects are left behind", more)
 	}
 	return out
 }
@@ -148,7 +149,7 @@ func hold(f *facts, p progress) Outcome {
 		out.Actions = nil
 	}
 	for _, list := range p.unread {
-		out.say(f, olmcore.Warning, ReasonNotObserved, "the list of %s was not read, so cleanup waits", list)
+		out.diagnose(f, olmcore.Warning, ReasonNotObserved, "the list of %s was not read, so cleanup waits", list)
 	}
 	if len(p.unread)+len(p.ask) > 0 {
 		out.Requeue(unreadPace)
@@ -197,10 +198,10 @@ func report(f *facts, p progress, out *Outcome) {
 		out.Transitions = []olmcore.Transition{owned.Moved(f.c, &after.Status)}
 	}
 	if !started {
-		out.say(f, olmcore.Info, ReasonCleanupStarted, "%s", message)
+		out.diagnose(f, olmcore.Info, ReasonCleanupStarted, "%s", message)
 	}
 	if slices.ContainsFunc(p.targets, func(t target) bool { return t.blocked }) {
-		out.say(f, olmcore.Warning, ReasonCleanupBlocked, "%s", message)
+		out.diagnose(f, olmcore.Warning, ReasonCleanupBlocked, "%s", message)
 	}
 }
 

@@ -146,7 +146,7 @@ func (s claims) isRelative(name string) bool {
 // the definition is recorded for other CSVs too, the CSV must already serve the group, or its namespace must have been
 // recorded first.
 func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, isServed bool) string {
-	if !s.brought(s.source.CSV, crd) && !s.brought(s.predecessor(), crd) {
+	if !s.isInstalledWith(s.source.CSV, crd) && !s.isInstalledWith(s.predecessor(), crd) {
 		return fmt.Sprintf("CustomResourceDefinition %s of the same group was not installed with this operator", crd.Name)
 	}
 	if isServed {
@@ -175,9 +175,9 @@ func (s claims) neighbourOf(crd *apiextensionsv1.CustomResourceDefinition) (othe
 	return other
 }
 
-// brought reports whether a CSV lists a CustomResourceDefinition as owned, and an InstallPlan recorded the definition
-// for it.
-func (s claims) brought(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+// isInstalledWith reports whether a CSV lists a CustomResourceDefinition as owned, and an InstallPlan recorded the
+// definition for it.
+func (s claims) isInstalledWith(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return c != nil && owned.Describes(c.Spec.CustomResourceDefinitions.Owned, crd.Name) && owned.CameWith(c, crd)
 }
 

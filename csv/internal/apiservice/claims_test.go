@@ -232,8 +232,8 @@ func TestSpellingOfGroupDoesNotHideItsOwner(t *testing.T) {
 	}
 }
 
-// obey runs the command in a message.
-func obey(t require.TestingT, s *apiservice.Source, refusal string) {
+// runCommand runs the command in a message.
+func runCommand(t require.TestingT, s *apiservice.Source, refusal string) {
 	_, command, found := strings.Cut(refusal, "--overwrite ")
 	require.True(t, found, refusal)
 	targets, setting, _ := strings.Cut(command, " olmcore/api-group-shared-with=")
@@ -284,7 +284,7 @@ func TestCommandInMessageAllowsAPIService(t *testing.T) {
 			if refusal = apiservice.Refusal(s); refusal == "" {
 				break
 			}
-			obey(t, &s, refusal)
+			runCommand(t, &s, refusal)
 		}
 		require.Empty(t, refusal)
 		for _, crd := range s.Definitions {

@@ -116,8 +116,8 @@ func (s Source) disruptedFor(a *api) time.Duration {
 	}
 	var left time.Duration
 	for _, p := range s.Objects.Pods.Items {
-		if p.Namespace == s.CSV.Namespace && selector.Matches(labels.Set(p.Labels)) && isOnItsWay(p) {
-			left = max(left, disruptionLimit-owned.Since(disturbed(p), s.Now))
+		if p.Namespace == s.CSV.Namespace && selector.Matches(labels.Set(p.Labels)) && isStartingOrStopping(p) {
+			left = max(left, disruptionLimit-owned.Since(disruptedSince(p), s.Now))
 		}
 	}
 	return min(left, disruptionLimit-owned.Since(unavailable(a.live), s.Now))
@@ -148,8 +148,8 @@ var (
 	stuck    = []string{"ImagePullBackOff", "ErrImagePull", "CrashLoopBackOff", "CreateContainerConfigError", "InvalidImageName"}
 )
 
-// isOnItsWay reports whether a Pod is starting or stopping, for example because its Node is drained.
-func isOnItsWay(p *corev1.Pod) bool {
+// isStartingOrStopping reports whether a Pod is starting or stopping, for example because its Node is drained.
+func isStartingOrStopping(p *corev1.Pod) bool {
 	statuses := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
 	waits := func(reasons []string) bool {
 		return slices.ContainsFunc(statuses, func(c corev1.ContainerStatus) bool {
@@ -165,9 +165,9 @@ func isOnItsWay(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending && len(statuses) == 0 || waits(starting)
 }
 
-// disturbed returns the time since which a Pod is starting or stopping. This is the time at which its deletion was
+// disruptedSince returns the time since which a Pod is starting or stopping. This is the time at which its deletion was
 // requested. Without a deletion, it is the time at which it was scheduled or became unready, or else its creation time.
-func disturbed(p *corev1.Pod) *metav1.Time {
+func disruptedSince(p *corev1.Pod) *metav1.Time {
 	if p.DeletionTimestamp != nil {
 		grace := int64(0)
 		if p.DeletionGracePeriodSeconds != nil {

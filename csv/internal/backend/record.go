@@ -138,13 +138,13 @@ func (r record) writeTo(s *corev1.Secret) {
 
 // inUse returns the authorities that a client must trust, because Pods may serve with them now or next.
 func (r record) inUse(now time.Time) certificate.Bundle {
-	return r.authorities(r.current.CAPEM).With(r.toCome(now)).With(r.previous.Without(func(a certificate.Authority) bool {
+	return r.authorities(r.current.CAPEM).With(r.upcoming(now)).With(r.previous.Without(func(a certificate.Authority) bool {
 		return a.HasExpired(now) || slices.Contains(r.retired, a.ID)
 	}))
 }
 
-// toCome returns the authorities of the next certificate.
-func (r record) toCome(now time.Time) certificate.Bundle {
+// upcoming returns the authorities of the next certificate.
+func (r record) upcoming(now time.Time) certificate.Bundle {
 	return r.authorities(r.next.CAPEM).Without(func(a certificate.Authority) bool { return a.HasExpired(now) })
 }
 

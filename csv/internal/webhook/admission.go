@@ -96,7 +96,7 @@ func (f *facts) admissions() (actions []olmcore.Action, problem string) {
 		if len(f.made[originOf(w)]) > 0 || hooksOf(want)[0].clientConfig.CABundle == nil {
 			continue // it exists, or must not be created yet
 		}
-		if problem = f.inTheWay(want); problem != "" {
+		if problem = f.nameConflict(want); problem != "" {
 			return nil, problem
 		}
 		actions = append(actions, olmcore.Create{
@@ -107,9 +107,9 @@ func (f *facts) admissions() (actions []olmcore.Action, problem string) {
 	return actions, ""
 }
 
-// inTheWay returns a message about an existing object that has the name of a new configuration. It is empty if there is
-// none.
-func (f *facts) inTheWay(want olmcore.Object) string {
+// nameConflict returns a message about an existing object that has the name of a new configuration. It is empty if
+// there is none.
+func (f *facts) nameConflict(want olmcore.Object) string {
 	key := olmcore.KeyOf(want)
 	switch found := f.named[key]; {
 	case found == nil:

@@ -275,12 +275,12 @@ func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	if !owned.CameWith(f.source.CSV, crd) && !slices.Contains(owned.Alongside(crd), replaced) {
 		return false
 	}
-	return owned.ConflictingOwner(crd, f.source.CSV.Namespace, f.source.isPrescribed()).Name == "" || isAskedAbout(f, crd)
+	return owned.ConflictingOwner(crd, f.source.CSV.Namespace, f.source.isPrescribed()).Name == "" || isCalledFor(f, crd)
 }
 
-// isAskedAbout reports whether a configuration of this CSV, or of the version that it replaces, is called for the
+// isCalledFor reports whether a configuration of this CSV, or of the version that it replaces, is called for the
 // objects of a cluster-scoped CRD. Tenants cannot write configurations.
-func isAskedAbout(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
+func isCalledFor(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.ContainsFunc(f.all, func(o olmcore.Object) bool {
 		owner, _ := olmcore.OwnerOf(o.GetLabels())
 		isOfReplaced := f.source.CSV.Spec.Replaces != "" && owner.Name == f.source.CSV.Spec.Replaces
