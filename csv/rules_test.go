@@ -473,9 +473,10 @@ func TestInvalidAndUnusualCSVs(t *testing.T) {
 		"an empty selector": invalid(`deployment "cool" has no selector`, func(s *v1alpha1.ClusterServiceVersionSpec) {
 			s.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Selector = &metav1.LabelSelector{}
 		}),
-		"a cluster permission, no account": invalid("clusterPermissions[0]: serviceAccountName is empty", func(s *v1alpha1.ClusterServiceVersionSpec) {
-			s.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{}}
-		}),
+		"a cluster permission, no account": invalid("clusterPermissions[0]: serviceAccountName is empty",
+			func(s *v1alpha1.ClusterServiceVersionSpec) {
+				s.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{}}
+			}),
 
 		"no strategy name, Pending":          {is(pending, "RequirementsUnknown", ""), noStrategy, to(failed, "InvalidInstallStrategy", unrecognized)},
 		"no strategy name, already reported": {is(failed, "InvalidInstallStrategy", unrecognized), noStrategy, nothing},
