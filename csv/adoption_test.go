@@ -27,8 +27,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// goldenCalledSpec is goldenSpec of an operator that the API server calls, with the hash of its authority: both volumes
-// come first, as in the order of the Go types.
+// goldenCalledSpec is goldenSpec of an operator with webhooks, with the hash of its authority. Both volumes come first,
+// as in the order of the Go types.
 const goldenCalledSpec = `{"replicas":1,"selector":{"matchLabels":{"app":"cool"}},"template":{"metadata":{"labels":{"app":"cool"},` +
 	`"annotations":{"olm.operatorGroup":"group","olm.operatorNamespace":"ns","olm.targetNamespaces":"","olmcahash":"%s"}},` +
 	`"spec":{"volumes":[{"name":"apiservice-cert","secret":{"secretName":"cool-service-cert","items":[{"key":"tls.crt","path":"apiserver.crt"},{"key":"tls.key","path":"apiserver.key"}]}},` +
@@ -37,7 +37,7 @@ const goldenCalledSpec = `{"replicas":1,"selector":{"matchLabels":{"app":"cool"}
 	`"volumeMounts":[{"name":"apiservice-cert","mountPath":"/apiserver.local.config/certificates"},{"name":"webhook-cert","mountPath":"/tmp/k8s-webhook-server/serving-certs"}]}],` +
 	`"serviceAccountName":"cool"}},"strategy":{},"revisionHistoryLimit":1}`
 
-func TestTheSpecHashOfWhatIsCalledIsThatOfTheJSONAndANewline(t *testing.T) {
+func TestSpecHashOfServingDeploymentEqualsHashOfOLM(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	secret := fake.Find[*corev1.Secret](cluster, "ns", "cool-service-cert")
 	ca := sha256.Sum256(secret.Data["olmCAKey"])
@@ -116,8 +116,8 @@ func TestRequirementReportOfOLMIsKept(t *testing.T) {
 		"an entry is there twice": func(s *v1alpha1.ClusterServiceVersionStatus) {
 			s.RequirementStatus = append(s.RequirementStatus, s.RequirementStatus[0])
 		},
-		"an entry says another": func(s *v1alpha1.ClusterServiceVersionStatus) { s.RequirementStatus[1].Message = "fine" },
-		"a rule says another": func(s *v1alpha1.ClusterServiceVersionStatus) {
+		"an entry differs": func(s *v1alpha1.ClusterServiceVersionStatus) { s.RequirementStatus[1].Message = "fine" },
+		"a rule differs": func(s *v1alpha1.ClusterServiceVersionStatus) {
 			i := slices.IndexFunc(s.RequirementStatus, func(r v1alpha1.RequirementStatus) bool { return len(r.Dependents) > 0 })
 			s.RequirementStatus[i].Dependents[0].Message += "\u202e"
 		},

@@ -60,7 +60,8 @@ var relations = []relation{
 	relationOf(relatedToCSV),
 	relationOf(relatedToGroup),
 	relationOf(func(o *operatorsv2.OperatorCondition) ([]types.NamespacedName, bool) { return allOf(o.Namespace), true }),
-	// An unmanaged Deployment may be in the way of any CSV. So may a Service or Secret with a name that serving needs.
+	// An unmanaged Deployment may prevent the installation of any CSV. So may a Service or Secret with a name that serving
+	// needs.
 	relationOf(func(o *appsv1.Deployment) ([]types.NamespacedName, bool) { return allOf(o.Namespace), true }),
 	relationOf(func(o *corev1.Service) ([]types.NamespacedName, bool) { return relatedByServingName(o) }),
 	relationOf(func(o *corev1.Secret) ([]types.NamespacedName, bool) { return relatedByServingName(o) }),

@@ -21,7 +21,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// cubes is a CustomResourceDefinition of the group ice.example.com that came with some ClusterServiceVersions.
+// cubes returns a CustomResourceDefinition of the group ice.example.com that was installed with some
+// ClusterServiceVersions.
 func cubes(alongside ...string) *apiextensionsv1.CustomResourceDefinition {
 	crd := definition("ice.example.com", "Cube", "cubes", "v1beta1")
 	crd.Annotations = map[string]string{}
@@ -48,7 +49,7 @@ func ownedBy(namespace, name string) map[string]string {
 	return olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: namespace, Name: name}.Labels()
 }
 
-// ice is version ice.v1 of testdata, which owns v1.ice.example.com, after some changes.
+// ice returns version ice.v1 of testdata, which owns v1.ice.example.com, after some changes.
 func ice(changes ...func(c *v1alpha1.ClusterServiceVersion)) *v1alpha1.ClusterServiceVersion {
 	c := fromFiles("api-v1.yaml")[0].(*v1alpha1.ClusterServiceVersion)
 	for _, change := range changes {
@@ -67,7 +68,7 @@ func stateOf(c *fake.Cluster, name string) (phaseName, string, string) {
 	return s.Phase, string(s.Reason), s.Message
 }
 
-// runCommand does what kubectl annotate does with the command of a message.
+// runCommand runs the kubectl annotate command of a message.
 func runCommand(t *testing.T, c *fake.Cluster, message string) {
 	t.Helper()
 	_, command, found := strings.Cut(message, "kubectl annotate --overwrite ")
@@ -95,9 +96,9 @@ func runCommand(t *testing.T, c *fake.Cluster, message string) {
 	}
 }
 
-// TestAnAPIGroupOfAnotherIsNotServed is the attack: an author of ClusterServiceVersions serves another version of a
-// group that belongs to another operator. The command of the message allows it.
-func TestAnAPIGroupOfAnotherIsNotServed(t *testing.T) {
+// TestAPIServiceInGroupOfAnotherOperatorIsRefused simulates an attack. The author of a ClusterServiceVersion tries to
+// serve another version of an API group that belongs to another operator. The command in the message allows it.
+func TestAPIServiceInGroupOfAnotherOperatorIsRefused(t *testing.T) {
 	const victims = "CustomResourceDefinition cubes.ice.example.com of the same group"
 	for name, c := range map[string]struct {
 		csv    *v1alpha1.ClusterServiceVersion
@@ -107,44 +108,45 @@ func TestAnAPIGroupOfAnotherIsNotServed(t *testing.T) {
 		"a definition of another operator": {
 			ice(),
 			[]olmcore.Object{cubes("other/ice.v1")},
-			victims + " did not come with this operator",
+			victims + " was not installed with this operator",
 		},
-		"a definition that no InstallPlan installed": {ice(listsCubes), []olmcore.Object{cubes()}, victims + " did not come with this operator"},
+		"a definition that no InstallPlan installed": {
+			ice(listsCubes), []olmcore.Object{cubes()}, victims + " was not installed with this operator"},
 		"a definition of another that the CSV claims": {
 			ice(listsCubes),
 			[]olmcore.Object{cubes("other/ice.v1")},
-			victims + " did not come with this operator",
+			victims + " was not installed with this operator",
 		},
 		"a definition that the CSV does not list": {
 			ice(),
 			[]olmcore.Object{cubes("ns/ice.v1")},
-			victims + " did not come with this operator",
+			victims + " was not installed with this operator",
 		},
-		"the same definition, brought once more": {
+		"the same definition, installed again": {
 			ice(listsCubes),
 			[]olmcore.Object{cubes("ns/ice.v1", "other/ice.v1")},
-			victims + " also came with ClusterServiceVersion other/ice.v1",
+			victims + " was also installed with ClusterServiceVersion other/ice.v1",
 		},
 		"a definition of a version that does not exist": {ice(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "ice.v0" }, listsCubes),
-			[]olmcore.Object{cubes("ns/ice.v0")}, victims + " did not come with this operator"},
+			[]olmcore.Object{cubes("ns/ice.v0")}, victims + " was not installed with this operator"},
 		"an APIService of another operator": {
 			ice(),
 			[]olmcore.Object{iceService("v2", ownedBy("other", "ice.v1"))},
-			"APIService v2.ice.example.com of the same group is not one of this operator",
+			"APIService v2.ice.example.com of the same group does not belong to this operator",
 		},
 		"an APIService made by hand": {
 			ice(),
 			[]olmcore.Object{iceService("v2", nil)},
-			"APIService v2.ice.example.com of the same group is not one of this operator",
+			"APIService v2.ice.example.com of the same group does not belong to this operator",
 		},
 		"a group that is built into the API server": {
 			ice(),
 			[]olmcore.Object{iceService("v2", map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"})},
-			"APIService v2.ice.example.com of the same group is not one of this operator"},
+			"APIService v2.ice.example.com of the same group does not belong to this operator"},
 		"several objects": {
 			ice(),
 			[]olmcore.Object{iceService("v3", nil), iceService("v2", nil), cubes("other/ice.v1")},
-			victims + " did not come with this operator",
+			victims + " was not installed with this operator",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,8 +169,9 @@ func TestAnAPIGroupOfAnotherIsNotServed(t *testing.T) {
 	}
 }
 
-// TestAnAPIGroupOfItsOwnIsServed covers operators that may serve their group without any permission.
-func TestAnAPIGroupOfItsOwnIsServed(t *testing.T) {
+// TestAPIServiceInOwnGroupIsCreated covers operators that may serve their API group without permission of an
+// administrator.
+func TestAPIServiceInOwnGroupIsCreated(t *testing.T) {
 	elsewhere := definition("other.example.com", "Cube", "cubes", "v1")
 	for name, c := range map[string]struct {
 		csv    *v1alpha1.ClusterServiceVersion
@@ -194,9 +197,9 @@ func TestAnAPIGroupOfItsOwnIsServed(t *testing.T) {
 	}
 }
 
-// TestTheFirstOperatorOfAGroupKeepsIt checks that a second operator, in another namespace and with another version of
-// the API group, is refused. It is installed once the first one is gone.
-func TestTheFirstOperatorOfAGroupKeepsIt(t *testing.T) {
+// TestFirstOperatorKeepsItsAPIGroup checks that a second operator, in another namespace and with another version of the
+// API group, is refused. It is installed after the first one is deleted.
+func TestFirstOperatorKeepsItsAPIGroup(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	require.NoError(t, cluster.Create(fromFiles("base.yaml", "api-v1.yaml")...))
 	require.NoError(t, driver.RunFor(t.Context(), 10*time.Minute))
@@ -212,16 +215,16 @@ func TestTheFirstOperatorOfAGroupKeepsIt(t *testing.T) {
 		return fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "second", "ice.v1").Status
 	}
 	require.Equal(t, failed, status().Phase)
-	require.Contains(t, status().Message, "APIService v1.ice.example.com of the same group is not one of this operator")
+	require.Contains(t, status().Message, "APIService v1.ice.example.com of the same group does not belong to this operator")
 
 	require.NoError(t, cluster.Delete(olmcore.RefOf(fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "ice.v1"))))
 	require.NoError(t, driver.RunFor(t.Context(), 10*time.Minute))
 	require.Equal(t, succeeded, status().Phase, status().Message)
 }
 
-// TestAnInstalledAPIServiceStays checks that nothing is written for an APIService that exists, whatever else its group
-// has, also after a manager replaced OLM. Assess names what would be refused today.
-func TestAnInstalledAPIServiceStays(t *testing.T) {
+// TestExistingAPIServiceIsKept checks that an existing APIService is not written, whatever else its group contains.
+// This also holds after a manager replaced OLM. Assess reports what would be refused today.
+func TestExistingAPIServiceIsKept(t *testing.T) {
 	for name, late := range map[string]olmcore.Object{
 		"a definition of another":  cubes("other/ice.v1"),
 		"an APIService of another": iceService("v9", ownedBy("other", "ice.v1")),
@@ -254,9 +257,9 @@ func TestAnInstalledAPIServiceStays(t *testing.T) {
 	}
 }
 
-// TestAVersionAddedToTheSpecIsRefused checks that a Succeeded ClusterServiceVersion gets no new version of the API
-// group of another operator. The APIService that it has stays.
-func TestAVersionAddedToTheSpecIsRefused(t *testing.T) {
+// TestAPIVersionAddedToSpecIsRefused checks that a Succeeded ClusterServiceVersion gets no further version of the API
+// group of another operator. Its existing APIService is kept.
+func TestAPIVersionAddedToSpecIsRefused(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	victims := definition("victim.example.com", "Cube", "cubes", "v1")
 	require.NoError(t, cluster.Create(append(fromFiles("base.yaml", "api-v1.yaml"), victims)...))
@@ -280,9 +283,9 @@ func TestAVersionAddedToTheSpecIsRefused(t *testing.T) {
 	require.Equal(t, succeeded, phase, message)
 }
 
-// TestAnUpgradeAddsAVersionOfItsOwnGroup checks that an upgrade may add a version although the definition is recorded
-// for the replaced version only, and another operator came with the same definition meanwhile.
-func TestAnUpgradeAddsAVersionOfItsOwnGroup(t *testing.T) {
+// TestUpgradeAddsVersionToOwnAPIGroup checks that an upgrade may add a version although the definition is recorded only
+// for the replaced version, and another operator was installed with the same definition in the meantime.
+func TestUpgradeAddsVersionToOwnAPIGroup(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	require.NoError(t, cluster.Create(append(fromFiles("base.yaml"), ice(listsCubes), cubes("ns/ice.v1"))...))
 	require.NoError(t, driver.RunFor(t.Context(), 10*time.Minute))
@@ -300,9 +303,9 @@ func TestAnUpgradeAddsAVersionOfItsOwnGroup(t *testing.T) {
 	require.NotNil(t, fake.Find[*apiregistrationv1.APIService](cluster, "", "v2.ice.example.com"))
 }
 
-// TestGroupsBelowOLMsAreReserved checks that only the namespaces of Config may serve the API of the package server.
-// What exists stays.
-func TestGroupsBelowOLMsAreReserved(t *testing.T) {
+// TestAPIGroupsOfOLMAreReserved checks that only the namespaces in Config may serve the API of the package server.
+// Existing APIServices are kept.
+func TestAPIGroupsOfOLMAreReserved(t *testing.T) {
 	serving := func(group string) *v1alpha1.ClusterServiceVersion {
 		return ice(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.APIServiceDefinitions.Owned[0].Group = group })
 	}
@@ -320,7 +323,7 @@ func TestGroupsBelowOLMsAreReserved(t *testing.T) {
 			csv.Config{PackageServerNamespaces: []string{}},
 			"API group packages.operators.coreos.com is reserved",
 		},
-		"another group below OLM's": {
+		"another group below the group of OLM": {
 			"x.operators.coreos.com",
 			csv.Config{PackageServerNamespaces: []string{"ns"}},
 			"API group x.operators.coreos.com is reserved for OLM. Use another group.",
@@ -352,9 +355,9 @@ func TestGroupsBelowOLMsAreReserved(t *testing.T) {
 	}
 }
 
-// TestUnreadDefinitionsDecideNothing checks that a new APIService is neither created nor refused if the definitions of
-// its group were not read. One that exists needs none of them.
-func TestUnreadDefinitionsDecideNothing(t *testing.T) {
+// TestUnreadCRDsDecideNothingAboutAPIServices checks that a new APIService is neither created nor refused if the
+// definitions of its group were not read. An existing APIService does not need them.
+func TestUnreadCRDsDecideNothingAboutAPIServices(t *testing.T) {
 	in := served(t)
 	in.GroupDefinitions = olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]{}
 	require.Empty(t, assess(t, in).Diagnostics)
@@ -374,9 +377,9 @@ func TestUnreadDefinitionsDecideNothing(t *testing.T) {
 	}
 }
 
-// TestObjectsOfAnAPIGroupConcernWhoServesIt checks that an object which allows or refuses an APIService wakes its
-// ClusterServiceVersion.
-func TestObjectsOfAnAPIGroupConcernWhoServesIt(t *testing.T) {
+// TestObjectsOfAPIGroupConcernItsCSVs checks that a ClusterServiceVersion is reconciled after a change of an object
+// that allows or refuses its APIService.
+func TestObjectsOfAPIGroupConcernItsCSVs(t *testing.T) {
 	c, requirer := ice(), ice()
 	requirer.Spec.APIServiceDefinitions.Required, requirer.Spec.APIServiceDefinitions.Owned = requirer.Spec.APIServiceDefinitions.Owned, nil
 	for _, o := range []olmcore.Object{cubes(), iceService("v9", nil)} {

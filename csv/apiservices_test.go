@@ -35,7 +35,7 @@ func served(t *testing.T) csv.Input {
 	return invariant.Clone(in)
 }
 
-// in gives the version of an Input another phase.
+// inPhase gives the version of an Input another phase.
 func inPhase(in *csv.Input, phase phaseName, why reason) {
 	s := &in.ClusterServiceVersion.Status
 	s.Phase, s.Reason, s.Message = phase, why, "so far"
@@ -48,8 +48,8 @@ const (
 	deployedBefore = "deployment ice CA cert hash does not match expected"
 )
 
-// TestOwnedAPIServices has, by phase, what follows from each state of an owned APIService.
-func TestOwnedAPIServices(t *testing.T) {
+// TestPhaseFollowsStateOfOwnedAPIService contains the next phase for each phase and each state of an owned APIService.
+func TestPhaseFollowsStateOfOwnedAPIService(t *testing.T) {
 	installed := served(t)
 	api := func(in *csv.Input) *apiregistrationv1.APIService { return in.APIServices.Items[0] }
 	absent := func(in *csv.Input) { in.APIServices.Items = nil }
@@ -81,32 +81,34 @@ func TestOwnedAPIServices(t *testing.T) {
 		then    reason
 		message string
 	}{
-		"nothing is amiss": {succeeded, "InstallSucceeded", func(*csv.Input) {}, succeeded, "InstallSucceeded", "install strategy completed with no errors"},
+		"nothing is wrong": {succeeded, "InstallSucceeded", func(*csv.Input) {}, succeeded, "InstallSucceeded", "install strategy completed with no errors"},
 
-		"another's, before the installation": {pending, "RequirementsNotMet", foreign, failed, "OwnerConflict", "unable to adopt APIService"},
-		"another's, at the installation":     {installReady, "AllRequirementsMet", foreign, failed, "OwnerConflict", "unable to adopt APIService"},
-		"another's, while Succeeded":         {succeeded, "InstallSucceeded", foreign, failed, "APIServiceResourceIssue", "v1.ice.example.com is unadoptable"},
-		"another's, while Failed":            {failed, "APIServiceResourceIssue", foreign, failed, "OwnerConflict", "unable to adopt APIService"},
+		"owned by another, before the installation": {
+			pending, "RequirementsNotMet", foreign, failed, "OwnerConflict", "unable to adopt APIService"},
+		"owned by another, while InstallReady": {installReady, "AllRequirementsMet", foreign, failed, "OwnerConflict", "unable to adopt APIService"},
+		"owned by another, while Succeeded":    {succeeded, "InstallSucceeded", foreign, failed, "APIServiceResourceIssue", "v1.ice.example.com is unadoptable"},
+		"owned by another, while Failed": {
+			failed, "APIServiceResourceIssue", foreign, failed, "OwnerConflict", "unable to adopt APIService"},
 
 		"absent, while Succeeded":                 {succeeded, "InstallSucceeded", absent, failed, "APIServiceResourceIssue", `apiservice.apiregistration.k8s.io "v1.ice.example.com" not found`},
 		"the Secret has another hash":             {succeeded, "InstallSucceeded", hash, failed, "APIServiceResourceIssue", secretDiffers},
 		"the Deployment has another hash":         {succeeded, "InstallSucceeded", template, failed, "APIServiceResourceIssue", deployedBefore},
 		"both have another hash":                  {succeeded, "InstallSucceeded", both(hash, template), failed, "APIServiceResourceIssue", secretDiffers},
-		"a bundle that is none":                   {succeeded, "InstallSucceeded", func(in *csv.Input) { api(in).Spec.CABundle = []byte("x") }, failed, "APIServiceResourceIssue", "caBundle of APIService v1.ice.example.com has no certificate"},
-		"a serving certificate that is none":      {succeeded, "InstallSucceeded", func(in *csv.Input) { in.Serving.Secrets.Items[0].Data["tls.crt"] = []byte("x") }, failed, "APIServiceResourceIssue", "tls.crt of secret ice-service-cert has no certificate"},
+		"an invalid caBundle":                     {succeeded, "InstallSucceeded", func(in *csv.Input) { api(in).Spec.CABundle = []byte("x") }, failed, "APIServiceResourceIssue", "caBundle of APIService v1.ice.example.com has no certificate"},
+		"an invalid serving certificate":          {succeeded, "InstallSucceeded", func(in *csv.Input) { in.Serving.Secrets.Items[0].Data["tls.crt"] = []byte("x") }, failed, "APIServiceResourceIssue", "tls.crt of secret ice-service-cert has no certificate"},
 		"the Service is gone":                     {succeeded, "InstallSucceeded", func(in *csv.Input) { in.Serving.Services.Items = nil }, failed, "APIServiceResourceIssue", serviceGone},
 		"the Service is gone, while Failed":       {failed, "APIServiceResourceIssue", func(in *csv.Input) { in.Serving.Services.Items = nil }, pending, "APIServiceResourcesNeedReinstall", serviceGone},
 		"absent, while Failed":                    {failed, "APIServiceResourceIssue", absent, pending, "APIServiceResourcesNeedReinstall", `apiservice.apiregistration.k8s.io "v1.ice.example.com" not found`},
-		"all is well again":                       {failed, "APIServiceResourceIssue", func(*csv.Input) {}, succeeded, "InstallSucceeded", "install strategy completed with no errors"},
+		"everything is healthy again":             {failed, "APIServiceResourceIssue", func(*csv.Input) {}, succeeded, "InstallSucceeded", "install strategy completed with no errors"},
 		"the certificate expires":                 {succeeded, "InstallSucceeded", func(in *csv.Input) { in.Now = in.Now.Add(731 * 24 * time.Hour) }, pending, "NeedsCertRotation", "CSV owns resources that require a cert refresh"},
 		"the certificate expires, while Failed":   {failed, "ComponentUnhealthy", func(in *csv.Input) { in.Now = in.Now.Add(731 * 24 * time.Hour) }, pending, "NeedsCertRotation", "owned APIServices need cert refresh"},
 		"not available, while Installing":         {installing, "InstallSucceeded", unavailable, installing, "InstallWaiting", "apiServices not installed"},
 		"not available, while Succeeded":          {succeeded, "InstallSucceeded", unavailable, failed, "ComponentUnhealthy", "apiServices not installed"},
 		"its kind is not served, while Succeeded": {succeeded, "InstallSucceeded", func(in *csv.Input) { in.ServedAPIs.Items = nil }, failed, "ComponentUnhealthy", "apiServices not installed"},
 		"not available, while Failed":             {failed, "ComponentUnhealthy", unavailable, failed, "ComponentUnhealthy", "apiServices not installed"},
-		"Pods on their way, while Installing":     {installing, "InstallSucceeded", disrupted, installing, "InstallSucceeded", "so far"},
-		"Pods on their way, while Succeeded":      {succeeded, "InstallSucceeded", disrupted, succeeded, "InstallSucceeded", "so far"},
-		"Pods on their way, while Failed":         {failed, "ComponentUnhealthy", disrupted, failed, "ComponentUnhealthy", "so far"},
+		"starting Pods, while Installing":         {installing, "InstallSucceeded", disrupted, installing, "InstallSucceeded", "so far"},
+		"starting Pods, while Succeeded":          {succeeded, "InstallSucceeded", disrupted, succeeded, "InstallSucceeded", "so far"},
+		"starting Pods, while Failed":             {failed, "ComponentUnhealthy", disrupted, failed, "ComponentUnhealthy", "so far"},
 		"a description that is refused": {pending, "RequirementsUnknown", func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.APIServiceDefinitions.Owned[0].ContainerPort = -1
 		}, failed, "InvalidInstallStrategy", "APIService v1.ice.example.com: containerPort -1 is outside 1-65535"},
@@ -145,8 +147,9 @@ func TestDisruptedAPIServiceIsCheckedAgain(t *testing.T) {
 	require.Equal(t, failed, assess(t, in).Phase)
 }
 
-// TestAConflictOverAnAPIServiceNamesTheOther: the message is OLM's, the Diagnostic says whose it is.
-func TestAConflictOverAnAPIServiceNamesTheOther(t *testing.T) {
+// TestAPIServiceConflictNamesTheOwner checks that the message is that of OLM, and that the Diagnostic names the owner
+// of the APIService.
+func TestAPIServiceConflictNamesTheOwner(t *testing.T) {
 	in := served(t)
 	inPhase(&in, pending, "RequirementsUnknown")
 	in.APIServices.Items[0].Labels = olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: "other", Name: "ice.v1"}.Labels()
@@ -185,5 +188,5 @@ func TestObjectsOfVeryOldOLMAreDeleted(t *testing.T) {
 	for _, o := range old {
 		require.False(t, left[olmcore.KeyOf(o)], "%s", olmcore.KeyOf(o))
 	}
-	require.True(t, left[olmcore.KeyOf(users)], "labels alone make it nobody's to delete")
+	require.True(t, left[olmcore.KeyOf(users)], "labels alone do not allow its deletion")
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// converged is the gathered Input of a CSV that is installed beside others.
+// converged returns the gathered Input of an installed CSV in a namespace with others.
 func converged(t testing.TB, c *v1alpha1.ClusterServiceVersion, others int) csv.Input {
 	t.Helper()
 	cluster, driver := install(t, c)
@@ -44,8 +44,8 @@ func converged(t testing.TB, c *v1alpha1.ClusterServiceVersion, others int) csv.
 	return offTheWire(t, in)
 }
 
-// offTheWire replaces the objects by what an API server would have sent: in the fake cluster they share their strings,
-// which makes comparing them too cheap.
+// offTheWire replaces the objects by copies as an API server would have sent them. Objects of the fake cluster share
+// their strings, so comparing them would be too cheap.
 func offTheWire(t testing.TB, in csv.Input) csv.Input {
 	t.Helper()
 	in.ClusterServiceVersion = decoded(t, in.ClusterServiceVersion)[0]
@@ -76,7 +76,7 @@ func small(t testing.TB) *v1alpha1.ClusterServiceVersion {
 	return objects[0].(*v1alpha1.ClusterServiceVersion)
 }
 
-func TestAConvergedCSVAllocatesNothing(t *testing.T) {
+func TestConvergedCSVAllocatesNothing(t *testing.T) {
 	in := converged(t, small(t), 3)
 	check(t, in, (csv.Outcome{}).Result)
 	in.Checkpoint = checkpointOf(in)
@@ -101,7 +101,7 @@ func BenchmarkSucceeded(b *testing.B) {
 	}
 }
 
-// BenchmarkSucceededUngathered hands Reconcile all CSVs of the namespace, as a caller does who does not use Gather.
+// BenchmarkSucceededUngathered passes all CSVs of the namespace to Reconcile, like a caller that does not use Gather.
 func BenchmarkSucceededUngathered(b *testing.B) {
 	in := converged(b, small(b), 0)
 	for i := range 1000 {
@@ -134,8 +134,8 @@ func eachPublished(b *testing.B, run func(*testing.B, csv.Input)) {
 	}
 }
 
-// BenchmarkSucceededBesideOthers is what an adapter pays for a watch event that changed nothing: the Input is gathered
-// beside that many other CSVs.
+// BenchmarkSucceededBesideOthers measures a watch event that changes nothing. The Input is gathered from a namespace
+// with many other CSVs.
 func BenchmarkSucceededBesideOthers(b *testing.B) {
 	all := realCSVs(b)
 	for _, name := range []string{"snapscheduler.v3.5.0", "loki-operator.v0.11.0", "stackgres-community.v1.18.8"} {
@@ -192,7 +192,7 @@ func BenchmarkGather(b *testing.B) {
 	}
 }
 
-// BenchmarkSteps is one call in each phase, with the work that the phase has.
+// BenchmarkSteps measures one call in each phase, with the work of that phase.
 func BenchmarkSteps(b *testing.B) {
 	for _, step := range []struct {
 		name string
@@ -216,9 +216,8 @@ func BenchmarkSteps(b *testing.B) {
 	b.Run("Deleting", func(b *testing.B) { reconcileBench(b, in, false) })
 }
 
-// BenchmarkCalled compares an operator that the API server calls for admission, conversion and an API with the same
-// operator without: all passes from its creation until it is Succeeded, with the reads of each; and once it is, with
-// and without the Checkpoint.
+// BenchmarkCalled compares an operator with webhooks and an API to the same operator without them. It measures all
+// calls and reads from the creation until the CSV is Succeeded, and calls at rest with and without the Checkpoint.
 func BenchmarkCalled(b *testing.B) {
 	key := types.NamespacedName{Namespace: "ns", Name: "cool.v1"}
 	webhooks, plain := called("cool.v1", 1), called("cool.v1", 1)
@@ -268,7 +267,7 @@ func BenchmarkCalled(b *testing.B) {
 // scales are the numbers of objects at which the benchmarks show that the cost is linear.
 var scales = []int{1_000, 10_000, 100_000}
 
-// manyDeployments is a CSV with n Deployments, all of them there, beside another version with as many.
+// manyDeployments returns a CSV with n existing Deployments, and another version with as many.
 func manyDeployments(n int) []olmcore.Object {
 	c := operator("cool.v1", 1)
 	hold(c, succeeded, "InstallSucceeded", "install strategy completed with no errors", time.Hour)
@@ -289,7 +288,7 @@ func manyDeployments(n int) []olmcore.Object {
 	return objects
 }
 
-// BenchmarkGatherManyDeployments reads and assesses one CSV with so many Deployments.
+// BenchmarkGatherManyDeployments reads and assesses one CSV with many Deployments.
 func BenchmarkGatherManyDeployments(b *testing.B) {
 	for _, n := range scales {
 		snapshot, err := olmcore.NewSnapshot(manyDeployments(n), olmcore.Everything)
@@ -339,8 +338,8 @@ func requireLinear(t *testing.T, n int, prepare func(n int) (call func())) {
 	require.LessOrEqual(t, four, 5*one+100)
 }
 
-// TestHugeInputs: what a CSV asks for, and what the cluster holds, may be large.
-func TestHugeInputs(t *testing.T) {
+// TestCostOfHugeInputsIsLinear checks CSVs with many requirements, and clusters with many objects.
+func TestCostOfHugeInputsIsLinear(t *testing.T) {
 	for name, fill := range map[string]func(in *csv.Input, n int){
 		"permissions": func(in *csv.Input, n int) {
 			s := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec
@@ -398,9 +397,9 @@ func TestHugeInputs(t *testing.T) {
 	}
 }
 
-// TestGatherFollowsALongChain: however far the versions reach that replace each other, and in whatever order they are
-// listed.
-func TestGatherFollowsALongChain(t *testing.T) {
+// TestGatherReadsLongUpgradeChain checks that Gather reads all versions of an upgrade chain, however long it is and in
+// whatever order the versions are listed.
+func TestGatherReadsLongUpgradeChain(t *testing.T) {
 	requireLinear(t, 600, func(n int) func() {
 		objects := make([]olmcore.Object, n)
 		for i := range objects {

@@ -41,7 +41,7 @@ func link(edges ...string) map[string]*v1alpha1.ClusterServiceVersion {
 	return all
 }
 
-// from is the Input of one of linked versions, with everything else met.
+// from returns the Input of one of the linked versions. All its requirements are met.
 func from(all map[string]*v1alpha1.ClusterServiceVersion, name string) csv.Input {
 	in := input(pending, "RequirementsUnknown", "")
 	in.ClusterServiceVersion = all[name]
@@ -54,7 +54,7 @@ func from(all map[string]*v1alpha1.ClusterServiceVersion, name string) csv.Input
 	return in
 }
 
-// predecessorIn names the version that one waits for, as its status says.
+// predecessorIn returns the name of the version that another one waits for, according to its status.
 func predecessorIn(all map[string]*v1alpha1.ClusterServiceVersion, name string) string {
 	a, _ := csv.Assess(from(all, name))
 	rest, waits := strings.CutPrefix(a.Message, "requirements met; waiting for ")
@@ -65,22 +65,22 @@ func predecessorIn(all map[string]*v1alpha1.ClusterServiceVersion, name string) 
 	return predecessor
 }
 
-// OLM's cases: a self reference is no operator's predecessor or successor; circles of two and of one end; a line ends
-// at its head; the chain of a self reference is itself; the chain of a mutual pair is both; the chain of a line is all
-// of it; who is replaced: found, not found, not read.
-func TestWhoComesBeforeWhom(t *testing.T) {
+// OLM's cases: a CSV that replaces itself has no predecessor or successor; cycles of two and of one end; a chain ends
+// at its head; the chain of a CSV that replaces itself contains only it; the chain of two CSVs that replace each other
+// contains both; a linear chain contains all its versions; the predecessor is found, not found, or not read.
+func TestPredecessorsAndSuccessors(t *testing.T) {
 	for name, c := range map[string]struct {
 		edges []string
 		want  map[string]string
 	}{
-		"a line":                            {[]string{"a", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
-		"itself":                            {[]string{"a>a"}, map[string]string{"a": ""}},
-		"what does not exist":               {[]string{"b>a"}, map[string]string{"b": ""}},
-		"two that replace one":              {[]string{"a", "b>a", "c>a"}, map[string]string{"a": "", "b": "a", "c": "a"}},
-		"a circle of two":                   {[]string{"a>b", "b>a"}, map[string]string{"a": "", "b": "a"}},
-		"a circle of three":                 {[]string{"a>c", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
-		"a line that leads into a circle":   {[]string{"a>b", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
-		"a line beside one that is its own": {[]string{"a>a", "b>a"}, map[string]string{"a": "", "b": "a"}},
+		"a chain":                         {[]string{"a", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
+		"itself":                          {[]string{"a>a"}, map[string]string{"a": ""}},
+		"a version that does not exist":   {[]string{"b>a"}, map[string]string{"b": ""}},
+		"two that replace one":            {[]string{"a", "b>a", "c>a"}, map[string]string{"a": "", "b": "a", "c": "a"}},
+		"a cycle of two":                  {[]string{"a>b", "b>a"}, map[string]string{"a": "", "b": "a"}},
+		"a cycle of three":                {[]string{"a>c", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
+		"a chain that leads into a cycle": {[]string{"a>b", "b>a", "c>b"}, map[string]string{"a": "", "b": "a", "c": "b"}},
+		"a chain beside a version that replaces itself": {[]string{"a>a", "b>a"}, map[string]string{"a": "", "b": "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := link(c.edges...)
@@ -93,10 +93,10 @@ func TestWhoComesBeforeWhom(t *testing.T) {
 	}
 }
 
-// TestAnyReplacementsAreAForest: whatever spec.replaces says, walks end, each version has the predecessor that it
-// names, and every circle loses just one edge.
-// OLM's case: the chain of a self reference is itself.
-func TestAnyReplacementsAreAForest(t *testing.T) {
+// TestUpgradeChainsFormAForest checks that every walk ends, whatever spec.replaces contains. Each version has the
+// predecessor that it names, and each cycle loses exactly one edge.
+// OLM's case: the chain of a CSV that replaces itself contains only it.
+func TestUpgradeChainsFormAForest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}[:rapid.IntRange(1, 6).Draw(t, "n")]
 		var edges []string
@@ -121,7 +121,7 @@ func TestAnyReplacementsAreAForest(t *testing.T) {
 	})
 }
 
-// circles counts the circles that a function on names has.
+// circles returns the number of cycles of a function on names.
 func circles(next map[string]string) (n int) {
 	for start := range next {
 		smallest := true
@@ -137,11 +137,11 @@ func circles(next map[string]string) (n int) {
 	return n
 }
 
-// TestAVersionAlwaysRuns follows chains of versions that come in any order, all at once or one by one, with writes that
-// get lost: from the first success on a version is there that runs or is being replaced, and none is deleted before a
-// later one is Succeeded. In the end the head alone is there.
+// TestUpgradesKeepAVersionRunning creates the versions of upgrade chains in any order, all at once or one by one, and
+// loses writes. After the first success, there is always a version that runs or is being replaced. No version is
+// deleted before a later one is Succeeded. In the end, only the head exists.
 // OLM's case: several versions in between.
-func TestAVersionAlwaysRuns(t *testing.T) {
+func TestUpgradesKeepAVersionRunning(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		c, d := newWorld(csv.Config{})
@@ -191,7 +191,7 @@ func TestAVersionAlwaysRuns(t *testing.T) {
 	})
 }
 
-// watch remembers how a chain of versions was.
+// watch records the earlier states of an upgrade chain.
 type watch struct {
 	replacedBy map[string]string
 	succeeded  map[string]bool // ever
@@ -207,7 +207,7 @@ func (w *watch) check(t *rapid.T, c *fake.Cluster) {
 			leaving = append(leaving, v.Name)
 		}
 	}
-	require.True(t, runs || !slices.Contains(slices.Collect(maps.Values(w.succeeded)), true), "nobody runs: %v", phases(csvs(c)))
+	require.True(t, runs || !slices.Contains(slices.Collect(maps.Values(w.succeeded)), true), "no version runs: %v", phases(csvs(c)))
 	for _, name := range leaving {
 		followed := false
 		for s := w.replacedBy[name]; s != ""; s = w.replacedBy[s] {
@@ -287,7 +287,7 @@ func TestForbiddenWebhookRules(t *testing.T) {
 	run(t, rows)
 }
 
-func TestWhatAnUpgradeTakesMayBeMissed(t *testing.T) {
+func TestUpgradeMayTakeRequirementsOfOldVersion(t *testing.T) {
 	was := func(in *csv.Input) {
 		s := &in.ClusterServiceVersion.Status
 		s.Conditions = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: succeeded, Reason: "InstallSucceeded"}}, s.Conditions...)
@@ -308,7 +308,7 @@ func TestWhatAnUpgradeTakesMayBeMissed(t *testing.T) {
 	run(t, map[string]row{
 		"the successor took the account, Failed":  {is(failed, "RequirementsNotMet", unmetNow), account(func(*csv.Input) {}), givesWay},
 		"the successor took the account, Pending": {is(pending, "RequirementsNotMet", unmetNow), account(func(*csv.Input) {}), givesWay},
-		"somebody else took the account": {is(failed, "RequirementsNotMet", unmetNow), account(func(in *csv.Input) { in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("other") }),
+		"an unrelated CSV took the account": {is(failed, "RequirementsNotMet", unmetNow), account(func(in *csv.Input) { in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("other") }),
 			toReporting(pending, "RequirementsNotMet", "requirements not met", taken)},
 		"it never ran": {is(failed, "RequirementsNotMet", unmetNow), account(func(in *csv.Input) {
 			in.ClusterServiceVersion.Status.Conditions = in.ClusterServiceVersion.Status.Conditions[1:]
@@ -348,8 +348,8 @@ func TestExcludedAnnotationCausesNoRollout(t *testing.T) {
 	check(t, in, moves(in, installing, "InstallSucceeded", "waiting for install components to report healthy"))
 }
 
-// TestARequiredAPIServiceIsLeftAlone from the installation to the end.
-func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
+// TestRequiredAPIServiceIsNeverChanged checks the time from the installation to the end of the cleanup.
+func TestRequiredAPIServiceIsNeverChanged(t *testing.T) {
 	ctx := context.Background()
 	cluster, driver := newWorld(csv.Config{})
 	objects := fromFiles("base.yaml", "v1.yaml")
@@ -373,9 +373,10 @@ func TestARequiredAPIServiceIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAStaticGroupThatLosesAnAPI cannot have it taken from its list: its operator fails.
+// TestOperatorFailsIfStaticGroupLosesAPI checks that an API is not removed from the list of a static group. The
+// operator fails instead.
 // OLM's cases: APIs to remove from a static group: Failed; aggregation, install modes, intersection and static groups.
-func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
+func TestOperatorFailsIfStaticGroupLosesAPI(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", wellDone)
 	in.OperatorGroups.Items[0].Spec.StaticProvidedAPIs = true
 	in.OtherGroups, in.OtherProviders = olmcore.Found(staticGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, 1000*time.Hour))
@@ -388,10 +389,10 @@ func TestAStaticGroupThatLosesAnAPI(t *testing.T) {
 	check(t, in, want)
 }
 
-// TestThreeVersionsAtOnce come in each of the six orders; every state that is seen is one of those that a chain may be
-// in.
+// TestThreeVersionsCreatedAtOnce creates three versions in each of the six orders. Every observed state is one that an
+// upgrade chain may have.
 // OLM's cases: three versions at once, in each order, step by step; several versions in between.
-func TestThreeVersionsAtOnce(t *testing.T) {
+func TestThreeVersionsCreatedAtOnce(t *testing.T) {
 	begun := []string{"InstallReady", "Installing", "Succeeded", "Replacing", "Deleting", "gone"}
 	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {

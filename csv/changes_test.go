@@ -30,10 +30,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// OLM's cases: a CRD noted for another namespace, itself, a copy, an unrelated one, a descendant: fine; a CRD noted for
-// ancestors, also in a circle: not yet; a CRD that came with another version blocks, of another namespace not; replaced
-// by one that came with it is allowed.
-func TestInstalledAlongside(t *testing.T) {
+// OLM's cases: a CRD recorded for another namespace, the CSV itself, a copy, an unrelated CSV or a newer version: met;
+// a CRD recorded for older versions, also in a cycle: not met yet; a CRD that was installed with an older version
+// blocks, one of another namespace does not; a CRD that was installed with a successor is met.
+func TestCRDInstalledWithOlderVersionBlocksUpgrade(t *testing.T) {
 	const key = "operatorframework.io/installed-alongside-"
 	neighbour := func(in *csv.Input, name, replaces string) *v1alpha1.ClusterServiceVersion {
 		n := operator(name, 1)
@@ -47,21 +47,22 @@ func TestInstalledAlongside(t *testing.T) {
 		change func(in *csv.Input)
 		want   string // the CSVs that the CRD came with, "" for none
 	}{
-		"with nobody":           {nil, func(*csv.Input) {}, ""},
-		"with itself":           {[]string{"ns/cool.v1"}, func(*csv.Input) {}, ""},
-		"with itself too":       {[]string{"ns/cool.v0", "ns/cool.v1"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, ""},
-		"in another namespace":  {[]string{"other/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, ""},
-		"with one that is gone": {[]string{"ns/cool.v0"}, func(*csv.Input) {}, ""},
-		"with a copy":           {[]string{"ns/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "").Status.Reason = "Copied" }, ""},
-		"with a stranger":       {[]string{"ns/hot.v1"}, func(in *csv.Input) { neighbour(in, "hot.v1", "") }, ""},
+		"with no CSV":                    {nil, func(*csv.Input) {}, ""},
+		"with itself":                    {[]string{"ns/cool.v1"}, func(*csv.Input) {}, ""},
+		"with itself and others":         {[]string{"ns/cool.v0", "ns/cool.v1"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, ""},
+		"in another namespace":           {[]string{"other/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, ""},
+		"with a CSV that does not exist": {[]string{"ns/cool.v0"}, func(*csv.Input) {}, ""},
+		"with a copy": {
+			[]string{"ns/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "").Status.Reason = "Copied" }, ""},
+		"with an unrelated CSV": {[]string{"ns/hot.v1"}, func(in *csv.Input) { neighbour(in, "hot.v1", "") }, ""},
 		"with the version after it": {[]string{"ns/cool.v2"}, func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.Replaces = ""
 			neighbour(in, "cool.v2", "cool.v1").Status.Phase = pending
 		}, ""},
-		"with the version before": {[]string{"ns/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, "cool.v0"},
-		"with those before":       {[]string{"ns/cool.v0", "ns/cool.a"}, func(in *csv.Input) { neighbour(in, "cool.v0", "cool.a"); neighbour(in, "cool.a", "") }, "cool.a, cool.v0"},
-		"behind a gap":            {[]string{"ns/cool.a"}, func(in *csv.Input) { neighbour(in, "cool.v0", "cool.a"); neighbour(in, "cool.a", "") }, ""},
-		"around a circle": {[]string{"ns/cool.v0", "ns/cool.a"}, func(in *csv.Input) {
+		"with the version before":  {[]string{"ns/cool.v0"}, func(in *csv.Input) { neighbour(in, "cool.v0", "") }, "cool.v0"},
+		"with those before":        {[]string{"ns/cool.v0", "ns/cool.a"}, func(in *csv.Input) { neighbour(in, "cool.v0", "cool.a"); neighbour(in, "cool.a", "") }, "cool.a, cool.v0"},
+		"behind a missing version": {[]string{"ns/cool.a"}, func(in *csv.Input) { neighbour(in, "cool.v0", "cool.a"); neighbour(in, "cool.a", "") }, ""},
+		"in a cycle": {[]string{"ns/cool.v0", "ns/cool.a"}, func(in *csv.Input) {
 			neighbour(in, "cool.v0", "cool.a")
 			neighbour(in, "cool.a", "cool.v0")
 		}, "cool.a, cool.v0"},
@@ -82,7 +83,7 @@ func TestInstalledAlongside(t *testing.T) {
 				want[0].Status, want[0].Message, want[0].UUID = "PresentNotSatisfied", "CRD installed alongside other CSV(s): "+c.want, ""
 			}
 			require.Equal(t, want, assess(t, in).Requirements)
-			// A required CRD may have come with anybody.
+			// A required CRD may have been installed with any CSV.
 			d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
 			d.Owned, d.Required = nil, d.Owned
 			require.Equal(t, metReport(), assess(t, labelled(t, in)).Requirements)
@@ -91,7 +92,7 @@ func TestInstalledAlongside(t *testing.T) {
 }
 
 // OLM's cases: no minimum version: no entry; minimum 0.0.0: Present.
-func TestNoMinimumNoEntry(t *testing.T) {
+func TestMissingMinKubeVersionIsNotReported(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", unchecked)
 	in.KubernetesVersion = ""
 	require.Equal(t, metReport(), assess(t, in).Requirements)
@@ -102,9 +103,10 @@ func TestNoMinimumNoEntry(t *testing.T) {
 	}}, metReport()...), assess(t, in).Requirements)
 }
 
-// TestOwnedAndRequiredCRDs are reported once each, by name, with every version.
-// OLM's cases: owned and required CRDs present: met; a CRD version that is not there, or not served: NotPresent.
-func TestOwnedAndRequiredCRDs(t *testing.T) {
+// TestOwnedAndRequiredCRDsAreReportedOnce checks that each CRD is reported once, sorted by name, for all described
+// versions.
+// OLM's cases: owned and required CRDs present: met; a CRD version that does not exist or is not served: NotPresent.
+func TestOwnedAndRequiredCRDsAreReportedOnce(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", unchecked)
 	d := &in.ClusterServiceVersion.Spec.CustomResourceDefinitions
 	d.Owned = append(d.Owned, v1alpha1.CRDDescription{Name: "cools.example.com", Version: "v2", Kind: "Cool"})
@@ -125,7 +127,7 @@ func TestOwnedAndRequiredCRDs(t *testing.T) {
 	require.Equal(t, want, assess(t, labelled(t, in)).Requirements)
 }
 
-// summary is what an operator's namespace looks like: versions, then Deployments.
+// summary lists the versions of a namespace, then its Deployments.
 func summary(c *fake.Cluster) (list []string) {
 	for _, o := range c.Objects() {
 		switch o := o.(type) {
@@ -158,12 +160,12 @@ func container(v *v1alpha1.ClusterServiceVersion) *corev1.Container {
 	return &v.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
 }
 
-// TestChangesOfAnInstalledOperator: what becomes of cool.v1 when something happens to it, in the end.
+// TestChangesOfInstalledOperator checks the final state of cool.v1 after each kind of change.
 // OLM's cases: Succeeded, a second group: Failed; Succeeded, a new annotation of the CSV: installed again; a
-// ServiceAccount of a ConfigMap is accepted; an upgrade that keeps the Deployment's name; an upgrade that changes it; a
-// change of the spec in place; a renamed Deployment: the old one goes; a hot fix of the spec; an invalid CRD version
-// blocks the upgrade.
-func TestChangesOfAnInstalledOperator(t *testing.T) {
+// ServiceAccount of a ConfigMap is accepted; an upgrade that keeps the Deployment's name; an upgrade that changes the
+// Deployment's name; a change of the spec in place; a renamed Deployment: the old one is deleted; a hotfix of the spec;
+// an invalid CRD version blocks the upgrade.
+func TestChangesOfInstalledOperator(t *testing.T) {
 	rename := func(v *v1alpha1.ClusterServiceVersion) {
 		v.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name = "cooler"
 	}
@@ -191,7 +193,7 @@ func TestChangesOfAnInstalledOperator(t *testing.T) {
 		"an annotation of the CSV changes": {func(t *testing.T, c *fake.Cluster) {
 			editCSV(t, c, func(v *v1alpha1.ClusterServiceVersion) { v.Annotations["new"] = "x" })
 		}, []string{"cool.v1 Succeeded", "deployment cool of cool.v1, example.com/cool:1"}},
-		"somebody edits the hash away": {func(t *testing.T, c *fake.Cluster) {
+		"a user removes the hash label": {func(t *testing.T, c *fake.Cluster) {
 			require.NoError(t, c.Edit(deploymentKey, func(o olmcore.Object) {
 				o.SetLabels(map[string]string{"olm.owner": "cool.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion"})
 			}))
@@ -203,7 +205,7 @@ func TestChangesOfAnInstalledOperator(t *testing.T) {
 				o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}})
 			}))
 		}, []string{"cool.v1 Succeeded", "deployment cool of cool.v1, example.com/cool:1"}},
-		"a second group comes": {func(t *testing.T, c *fake.Cluster) {
+		"a second group is created": {func(t *testing.T, c *fake.Cluster) {
 			require.NoError(t, c.Create(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "second"}}))
 		}, []string{"cool.v1 Failed", "deployment cool of cool.v1, example.com/cool:1"}},
 	} {
@@ -219,10 +221,10 @@ func TestChangesOfAnInstalledOperator(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeThatDropsTheOldCRDVersion, as an InstallPlan does it: first the CRD, at which the old version fails, and
-// then the new version.
+// TestUpgradeMayDropOldCRDVersion changes the objects in the order of an InstallPlan. First the CRD changes, which
+// makes the old version fail, and then the new version is created.
 // OLM's case: another CRD version.
-func TestAnUpgradeThatDropsTheOldCRDVersion(t *testing.T) {
+func TestUpgradeMayDropOldCRDVersion(t *testing.T) {
 	ctx := context.Background()
 	cluster, driver := install(t, small(t))
 	key := olmcore.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "cools.example.com"}
@@ -245,10 +247,11 @@ func TestAnUpgradeThatDropsTheOldCRDVersion(t *testing.T) {
 
 var deploymentKey = olmcore.Key{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "cool"}
 
-// TestAnUnmetRequirementInstallsNothing, says so once, and is over when it is met.
-// OLM's cases: an unmet requirement of any sort stays Pending and installs nothing; first RequirementsNotMet, then
-// AllRequirementsMet, once each.
-func TestAnUnmetRequirementInstallsNothing(t *testing.T) {
+// TestUnmetRequirementPreventsInstallation checks that an unmet requirement is reported once, and that the CSV is
+// installed once the requirement is met.
+// OLM's cases: any unmet requirement: Pending, nothing is installed; first RequirementsNotMet, then AllRequirementsMet,
+// once each.
+func TestUnmetRequirementPreventsInstallation(t *testing.T) {
 	for name, c := range map[string]struct {
 		lack func(v *v1alpha1.ClusterServiceVersion)
 		meet func(t *testing.T, c *fake.Cluster)
@@ -311,10 +314,10 @@ func TestAnUnmetRequirementInstallsNothing(t *testing.T) {
 	}
 }
 
-// TestAGroupsAccountThatMayNotInstall: the CSV freezes, and goes on when an administrator grants the right, or when the
-// group installs as the controller again.
-// OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
-func TestAGroupsAccountThatMayNotInstall(t *testing.T) {
+// TestInstallationWaitsForPermissionsOfGroupAccount checks that a CSV stays Failed until an administrator grants the
+// missing permission, or until the group no longer names a ServiceAccount.
+// OLM's case: a group's ServiceAccount without permission: nothing is installed until RBAC changes.
+func TestInstallationWaitsForPermissionsOfGroupAccount(t *testing.T) {
 	cluster, driver := newWorld(csv.Config{})
 	objects := fromFiles("base.yaml", "v1.yaml")
 	objects[0].(*operatorsv1.OperatorGroup).Spec.ServiceAccountName = "limited"
@@ -347,8 +350,8 @@ func TestAGroupsAccountThatMayNotInstall(t *testing.T) {
 
 // TestReplacedVersionsAreDeletedInOrder checks three versions in the states of OLM's tests. The middle version b is
 // deleted after the oldest version a is gone.
-// OLM's cases: a and b Replacing, c Succeeded: OLM is stuck, here both go; a Deleting, b Replacing, c Succeeded: a
-// goes, then b.
+// OLM's cases: a and b Replacing, c Succeeded: OLM is stuck, this library deletes both; a Deleting, b Replacing, c
+// Succeeded: a is deleted, then b.
 func TestReplacedVersionsAreDeletedInOrder(t *testing.T) {
 	for name, phases := range map[string][3]phaseName{
 		"a goes, b is being replaced":       {deleting, replacing, succeeded},

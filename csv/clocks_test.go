@@ -29,9 +29,9 @@ const pastGrace = backend.TrustGrace + time.Second
 
 var clockPauses = []time.Duration{time.Second, 20 * time.Second, pastGrace, 4 * time.Minute}
 
-// TestTwoClocksAgreeOnEveryVersion runs two managers in turn whose clocks differ by up to the tolerance, after any
-// history of installations, upgrades and deletions. While time stands still, both stop to write.
-func TestTwoClocksAgreeOnEveryVersion(t *testing.T) {
+// TestManagersWithDifferentClocksAgreeOnCSVs runs two managers in turn whose clocks differ by up to the tolerance,
+// after any history of installations, upgrades and deletions. While time stands still, both stop writing.
+func TestManagersWithDifferentClocksAgreeOnCSVs(t *testing.T) {
 	passed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
@@ -62,10 +62,10 @@ func TestTwoClocksAgreeOnEveryVersion(t *testing.T) {
 	require.NotZero(t, passed, "no decision depends on a clock")
 }
 
-// TestTwoClocksAgreeOnASuccessorThatWaits runs two managers with different clocks while cool.v1 fails twice. Its
-// installation takes too long, and shortly afterwards its Deployment exceeds its progress deadline. The message of
-// cool.v2 contains the reason of cool.v1.
-func TestTwoClocksAgreeOnASuccessorThatWaits(t *testing.T) {
+// TestManagersWithDifferentClocksAgreeOnWaitingSuccessor runs two managers with different clocks while cool.v1 fails
+// twice. Its installation takes too long, and shortly afterwards its Deployment exceeds its progress deadline. The
+// message of cool.v2 contains the reason of cool.v1.
+func TestManagersWithDifferentClocksAgreeOnWaitingSuccessor(t *testing.T) {
 	for _, ahead := range invariant.ClockPairs() {
 		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
 			c, d := newWorld(csv.Config{})
@@ -96,9 +96,9 @@ func TestTwoClocksAgreeOnASuccessorThatWaits(t *testing.T) {
 	}
 }
 
-// TestTwoClocksAgreeOnEveryGroup does the same while OperatorGroups, some with a ServiceAccount that is missing, come
-// and go.
-func TestTwoClocksAgreeOnEveryGroup(t *testing.T) {
+// TestManagersWithDifferentClocksAgreeOnOperatorGroups does the same while OperatorGroups are created and deleted. Some
+// name a ServiceAccount that does not exist.
+func TestManagersWithDifferentClocksAgreeOnOperatorGroups(t *testing.T) {
 	passed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c, _ := newWorld(csv.Config{})

@@ -17,8 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestWhomAChangeConcerns: what counts for every version by Affected concerns those alone that have to do with it.
-func TestWhomAChangeConcerns(t *testing.T) {
+// TestConcernedReturnsOnlyRelatedCSVs checks changes for which Affected returns all CSVs.
+func TestConcernedReturnsOnlyRelatedCSVs(t *testing.T) {
 	owner := olmcore.Owner{Kind: v1alpha1.ClusterServiceVersionKind, Namespace: "ns", Name: "cool.v1"}
 	labelled := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Labels: owner.Labels()} }
 	coOwned := metav1.ObjectMeta{Name: "role", Annotations: olmcore.SetCoOwners(nil, []olmcore.Owner{owner})}

@@ -51,9 +51,9 @@ func onlyAdmitting(c *v1alpha1.ClusterServiceVersion) {
 	c.Spec.APIServiceDefinitions.Owned = nil
 }
 
-// TestConversionMovesToTheNextDeployment checks that a version is not Succeeded before its CRD calls its own Service
-// for conversions. The Service of the version before is deleted as soon as it is.
-func TestConversionMovesToTheNextDeployment(t *testing.T) {
+// TestSucceededVersionConvertsItsCRD checks that a version is not Succeeded before its CRD calls its own Service for
+// conversions. The Service of the previous version is deleted as soon as the version is Succeeded.
+func TestSucceededVersionConvertsItsCRD(t *testing.T) {
 	secret := olmcore.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: "cool-next-service-cert"}
 	for name, row := range map[string]struct {
 		// isMarked: the CRD has the annotation olmcore/converted-by. isSecretDeleted: a user deletes the Secret of the next

@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// wanted is the Deployment that InstallReady asks for.
+// wanted returns the Deployment that an InstallReady CSV writes.
 func wanted(t *testing.T, in csv.Input) *appsv1.Deployment {
 	t.Helper()
 	out := reconciled(t, in)
@@ -39,7 +39,7 @@ func wanted(t *testing.T, in csv.Input) *appsv1.Deployment {
 }
 
 // OLM's case: annotations: never overwritten.
-func TestWhichConfigApplies(t *testing.T) {
+func TestConfigOfInstallingSubscriptionIsUsed(t *testing.T) {
 	sub := func(name, installed, current, value string) *v1alpha1.Subscription {
 		return &v1alpha1.Subscription{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
@@ -65,7 +65,7 @@ func TestWhichConfigApplies(t *testing.T) {
 	require.NotContains(t, wanted(t, in).Spec.Template.Annotations, "olm.operatorNamespace")
 }
 
-func TestTakingADeploymentOver(t *testing.T) {
+func TestDeploymentOfPredecessorIsTakenOver(t *testing.T) {
 	in := input(installReady, "AllRequirementsMet", "")
 	deploy(t, &in)
 	live := in.Deployments.Items[0]
@@ -81,19 +81,19 @@ func TestTakingADeploymentOver(t *testing.T) {
 }
 
 // OLM's case: only owned Deployments that the spec lacks are deleted.
-func TestARemovedDeploymentGoes(t *testing.T) {
+func TestDeploymentRemovedFromStrategyIsDeleted(t *testing.T) {
 	in := healthy(t)
 	old, foreign := in.Deployments.Items[0].DeepCopy(), in.Deployments.Items[0].DeepCopy()
 	old.Name, old.UID = "old", "old"
 	foreign.Name, foreign.UID, foreign.OwnerReferences = "foreign", "foreign", nil
 	in.Deployments.Items = append(in.Deployments.Items, old, foreign)
 	out := reconciled(t, in)
-	want := olmcore.DeleteOf(old, olmcore.Cause{Reason: csv.ReasonRemovedFromStrategy, Message: "the install strategy has no deployment old any more"})
+	want := olmcore.DeleteOf(old, olmcore.Cause{Reason: csv.ReasonRemovedFromStrategy, Message: "the install strategy no longer contains deployment old"})
 	want.PropagationPolicy, want.GracePeriodSeconds = metav1.DeletePropagationForeground, new(int64(1))
 	require.Equal(t, []olmcore.Action{want}, out.Actions)
 }
 
-func TestDescriptionOfTheSpecCausesNoRollout(t *testing.T) {
+func TestChangedDescriptionCausesNoRollout(t *testing.T) {
 	in := healthy(t)
 	in.ClusterServiceVersion.Generation = 9
 	in.ClusterServiceVersion.Spec.Description = "new words"
@@ -103,14 +103,14 @@ func TestDescriptionOfTheSpecCausesNoRollout(t *testing.T) {
 // goldenHash is the hash of goldenSpec.
 const goldenHash = "ai0IRjkMY2BbEkkI9iDnVbZk6gefG8h1Jkp6YL"
 
-// goldenSpec is the JSON of the Deployment that the tests' operator asks for: the strategy's spec with the CSV's
-// annotations, OPERATOR_CONDITION_NAME and revisionHistoryLimit 1, the fields in the order of the Go types.
+// goldenSpec is the JSON of the Deployment of the tests' operator: the spec of the strategy with the CSV's annotations,
+// OPERATOR_CONDITION_NAME and revisionHistoryLimit 1. The fields have the order of the Go types.
 const goldenSpec = `{"replicas":1,"selector":{"matchLabels":{"app":"cool"}},"template":{"metadata":{"labels":{"app":"cool"},` +
 	`"annotations":{"olm.operatorGroup":"group","olm.operatorNamespace":"ns","olm.targetNamespaces":"ns"}},` +
 	`"spec":{"containers":[{"name":"manager","image":"example.com/cool:1","env":[{"name":"OPERATOR_CONDITION_NAME","value":"cool.v1"}],"resources":{}}],` +
 	`"serviceAccountName":"cool"}},"strategy":{},"revisionHistoryLimit":1}`
 
-func TestTheSpecHashIsThatOfTheJSONAndANewline(t *testing.T) {
+func TestSpecHashEqualsHashOfOLM(t *testing.T) {
 	sum := sha256.Sum224([]byte(goldenSpec + "\n"))
 	require.Equal(t, goldenHash, new(big.Int).SetBytes(sum[:]).Text(62))
 	in := input(installReady, "AllRequirementsMet", "")
@@ -123,7 +123,7 @@ func TestTheSpecHashIsThatOfTheJSONAndANewline(t *testing.T) {
 	require.False(t, *d.OwnerReferences[0].Controller)
 }
 
-// adoption is a configuration that OLM lays over a Pod in another way than this library does.
+// adoption is a configuration that OLM merges into a Pod differently from this library.
 type adoption struct {
 	pod    func(p *corev1.PodSpec)
 	config v1alpha1.SubscriptionConfig
@@ -158,7 +158,7 @@ func adoptions() map[string]adoption {
 			same, v1alpha1.SubscriptionConfig{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
 			affinity(&corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}), same,
 		},
-		"an empty podAntiAffinity takes all of it": {
+		"an empty podAntiAffinity removes all affinity": {
 			affinity(&corev1.Affinity{NodeAffinity: node, PodAntiAffinity: anti}),
 			v1alpha1.SubscriptionConfig{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
 			affinity(nil), affinity(&corev1.Affinity{NodeAffinity: node}),
@@ -206,8 +206,8 @@ func mountsAt(pairs ...string) (list []corev1.VolumeMount) {
 	return list
 }
 
-// TestAdoptionRestartsNoOperator: a Deployment whose hash label is what OLM wrote for this CSV and its configuration is
-// current; the next rollout is made as the configuration means it.
+// TestAdoptionRestartsNoOperator checks that a Deployment is current if its hash label is the one that OLM wrote for
+// the CSV and its configuration. The next rollout applies the configuration as it is meant.
 func TestAdoptionRestartsNoOperator(t *testing.T) {
 	for name, c := range adoptions() {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestAdoptionRestartsNoOperator(t *testing.T) {
 	}
 }
 
-// configured is an InstallReady CSV whose Subscription has a config.
+// configured returns an InstallReady CSV whose Subscription has a config.
 func configured(pod corev1.PodSpec, config v1alpha1.SubscriptionConfig) csv.Input {
 	in := input(installReady, "AllRequirementsMet", "")
 	in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec = pod
@@ -294,11 +294,12 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// TestConfigPartByPart: what a config does to a Pod of two containers, part by part and whole.
+// TestSubscriptionConfigChangesPods checks the effect of each part of a configuration, and of all parts together, on a
+// Pod with two containers.
 // OLM's cases: env: added, overwritten, emptied, in every container; envFrom: appended, not repeated; volumes:
 // appended, replaced, none; mounts: appended, replaced; tolerations: appended, not repeated; resources: replaced,
 // emptied, kept; nodeSelector: replaced, emptied, kept; affinity: kept, removed, replaced in part and whole.
-func TestConfigPartByPart(t *testing.T) {
+func TestSubscriptionConfigChangesPods(t *testing.T) {
 	type (
 		config = v1alpha1.SubscriptionConfig
 		env    = corev1.EnvVar
@@ -373,14 +374,14 @@ func TestConfigPartByPart(t *testing.T) {
 			config{Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: anti}},
 			func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{NodeAffinity: node, PodAntiAffinity: anti} },
 		},
-		"an empty podAntiAffinity takes nothing else": {
+		"an empty podAntiAffinity removes nothing else": {
 			func(p *corev1.PodSpec) {
 				p.Affinity = &corev1.Affinity{NodeAffinity: node, PodAffinity: pods, PodAntiAffinity: anti}
 			},
 			config{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
 			func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{NodeAffinity: node, PodAffinity: pods} },
 		},
-		"the last part of an affinity goes": {
+		"the last part of an affinity is removed": {
 			func(p *corev1.PodSpec) { p.Affinity = &corev1.Affinity{PodAntiAffinity: anti} },
 			config{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}, PodAffinity: &corev1.PodAffinity{}}}, same,
 		},
@@ -400,10 +401,11 @@ func TestConfigPartByPart(t *testing.T) {
 	}
 }
 
-// TestTheWholeDeployment that is created, with everything that the CSV and its Subscription can say about it.
+// TestCreatedDeploymentIsComplete checks the created Deployment as a whole. The CSV and its Subscription set everything
+// that they can set.
 // OLM's cases: owner, labels, custom labels and a history of one revision; annotations: never overwritten; annotations
-// of the CSV win over the template's; labels of the strategy get onto the Deployment.
-func TestTheWholeDeployment(t *testing.T) {
+// of the CSV win over the template's; labels of the strategy are copied to the Deployment.
+func TestCreatedDeploymentIsComplete(t *testing.T) {
 	in := configured(corev1.PodSpec{Containers: []corev1.Container{{Name: "manager"}}}, v1alpha1.SubscriptionConfig{
 		Annotations: map[string]string{"new": "config", "shared": "config", "olm.operatorGroup": "config"},
 	})
@@ -450,9 +452,9 @@ func TestTheWholeDeployment(t *testing.T) {
 	require.Equal(t, hash, got.Labels["olm.deployment-spec-hash"])
 }
 
-// TestTheHashSurvivesJSON: a CSV that went through the API server and back, however often, and maps in any order, give
-// the same Deployment.
-func TestTheHashSurvivesJSON(t *testing.T) {
+// TestSpecHashIsTheSameAfterSerialization checks that a CSV that was sent to the API server and read again, any number
+// of times, gives the same Deployment. The order of maps does not matter.
+func TestSpecHashIsTheSameAfterSerialization(t *testing.T) {
 	in := configured(corev1.PodSpec{Containers: []corev1.Container{{Name: "manager"}}}, v1alpha1.SubscriptionConfig{})
 	entry := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
 	entry.Spec.Template.Annotations = map[string]string{}

@@ -36,10 +36,10 @@ func ExampleReconcile() {
 	}
 	printRecords(out.Result)
 	// Output:
-	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"operators","name":"cool.v1"},"cause":{"reason":"FinalizerMissing","message":"cleanup must run before this ClusterServiceVersion goes"},"patch":{"metadata":{"annotations":{"olm.operatorGroup":"global","olm.operatorNamespace":"operators","olm.targetNamespaces":""},"finalizers":["operators.coreos.com/csv-cleanup"]}}}
+	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"operators","name":"cool.v1"},"cause":{"reason":"FinalizerMissing","message":"cleanup must run before this ClusterServiceVersion is deleted"},"patch":{"metadata":{"annotations":{"olm.operatorGroup":"global","olm.operatorNamespace":"operators","olm.targetNamespaces":""},"finalizers":["operators.coreos.com/csv-cleanup"]}}}
 }
 
-// Assess tells what blocks an installation without building anything.
+// Assess reports what blocks an installation, without building actions.
 func ExampleAssess() {
 	in := input("Pending", "RequirementsUnknown", "requirements not yet checked")
 	in.CustomResourceDefinitions.Items = nil
@@ -54,7 +54,7 @@ func ExampleAssess() {
 	// ServiceAccount cool Present
 }
 
-// A version that does not exist is an error of its own.
+// Gather returns a NotFound error for a version that does not exist.
 func ExampleGather() {
 	snapshot, err := olmcore.NewSnapshot(nil, olmcore.Everything)
 	if err != nil {
@@ -66,7 +66,7 @@ func ExampleGather() {
 	// true
 }
 
-// A version and an OperatorGroup concern all versions of their namespace: an empty name.
+// A change of a version or of an OperatorGroup affects all versions of its namespace. Such a key has an empty name.
 func ExampleAffected() {
 	fmt.Println(csv.Affected(&v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "cool.v1"}}))
 	fmt.Println(csv.Affected(&operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "global"}}))

@@ -59,8 +59,8 @@ var (
 	release                        = []string{"update ClusterServiceVersion cool.v1"}
 )
 
-// input returns a world in which operator v1 has everything that it requires but its Deployment, with a status that is
-// an hour old.
+// input returns a world in which operator v1 has everything that it requires except its Deployment. Its status is an
+// hour old.
 func input(phase phaseName, why reason, message string) csv.Input {
 	c := operator("cool.v1", 1)
 	hold(c, phase, why, message, time.Hour)
@@ -98,12 +98,12 @@ func establishedCRD() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// cameAlongside records what an InstallPlan does: that a CRD came with a CSV.
+// cameAlongside records on a CRD that it was installed with a CSV, as an InstallPlan does.
 func cameAlongside(crd *apiextensionsv1.CustomResourceDefinition, csv string) {
 	crd.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": csv}
 }
 
-// deploy adds the Deployments that InstallReady asks for, available.
+// deploy adds the Deployments that an InstallReady CSV writes. They are available.
 func deploy(t testing.TB, in *csv.Input) {
 	t.Helper()
 	ready := *in
@@ -209,14 +209,14 @@ func assess(t require.TestingT, in csv.Input) csv.Assessment {
 
 type edge = olmcore.Edge[phaseName]
 
-// outcome is what csv.Reconcile returns, without the memory that makes the next call cheap.
+// outcome returns the Outcome of csv.Reconcile without the memory for the next call.
 func outcome(in csv.Input) (csv.Outcome, error) {
 	out, err := csv.Reconcile(in)
 	out.Inspected, out.Checkpoint = nil, nil
 	return out, err
 }
 
-// checkpointOf returns the Checkpoint of what Reconcile says about an Input.
+// checkpointOf returns the Checkpoint of the Outcome for an Input.
 func checkpointOf(in csv.Input) *olmcore.Checkpoint {
 	out, err := csv.Reconcile(in)
 	if err != nil {
@@ -225,7 +225,7 @@ func checkpointOf(in csv.Input) *olmcore.Checkpoint {
 	return out.Checkpoint
 }
 
-// healthy is input's CSV, installed.
+// healthy returns the installed CSV of input.
 func healthy(t testing.TB) csv.Input {
 	t.Helper()
 	in := input(succeeded, "InstallSucceeded", wellDone)
@@ -233,27 +233,27 @@ func healthy(t testing.TB) csv.Input {
 	return in
 }
 
-// deleted is an Input whose CSV was deleted ten seconds ago, with nothing to clean up after but its Deployments.
+// deleted returns an Input whose CSV was deleted ten seconds ago. Only its Deployments must be cleaned up.
 func deleted(in csv.Input) csv.Input {
 	in.ClusterServiceVersion.DeletionTimestamp, in.Deletion = ago(10*time.Second), csvtest.Deletion()
 	return in
 }
 
-// leaving is a healthy operator that was deleted.
+// leaving returns a healthy operator that is being deleted.
 func leaving(t *testing.T) csv.Input {
 	in := healthy(t)
 	cameAlongside(in.CustomResourceDefinitions.Items[0], "ns/cool.v1")
 	return deleted(in)
 }
 
-// does lists what is written but for the status.
+// does lists all writes except those of the status.
 func does(t *testing.T, in csv.Input) []string {
 	t.Helper()
 	return csvtest.Writes(reconciled(t, in).Actions)
 }
 
-// applied is what an Input is after the actions of a result ran, and nothing else happened: no controller of Kubernetes
-// moves, and what is deleted is gone. gone says that the CSV itself is.
+// applied returns an Input after the actions of a result have run. Controllers of Kubernetes do nothing, and deleted
+// objects no longer exist. gone is true if the CSV itself was deleted.
 func applied(t require.TestingT, in csv.Input, actions []olmcore.Action) (after csv.Input, gone bool) {
 	for _, action := range actions {
 		switch a := action.(type) {
@@ -301,10 +301,10 @@ func put(t require.TestingT, in *csv.Input, o olmcore.Object) {
 			items.Set(reflect.Append(fresh, reflect.ValueOf(o)))
 		}
 	}
-	require.True(t, known, "nobody writes such an object: %T", o)
+	require.True(t, known, "objects of this type are never written: %T", o)
 }
 
-// items are those of an observed list, invalid for a field that is none.
+// items returns the items of an observed list. The result is invalid if the field is not a list.
 func items(field reflect.Value) reflect.Value {
 	if field.Kind() != reflect.Struct {
 		return reflect.Value{}
@@ -312,7 +312,7 @@ func items(field reflect.Value) reflect.Value {
 	return field.FieldByName("Items")
 }
 
-// take removes an object from the lists of what can be deleted.
+// take removes a deleted object from the lists.
 func take(in *csv.Input, target olmcore.Ref) {
 	if target.Kind == "ClusterServiceVersion" && target.Namespace == in.ClusterServiceVersion.Namespace {
 		c := in.ClusterServiceVersion.DeepCopy()
@@ -326,7 +326,7 @@ func take(in *csv.Input, target olmcore.Ref) {
 	csvtest.Delete(&in.Deletion, target)
 }
 
-// eachList lets visit change the items of every list of an Input. The lists are copies, the objects in them are not.
+// eachList calls visit with a copy of each list of an Input. The objects in the lists are not copied.
 func eachList(in csv.Input, visit func(items reflect.Value)) csv.Input {
 	visitIn := func(list reflect.Value) {
 		items := list.FieldByName("Items")
@@ -354,7 +354,7 @@ func eachList(in csv.Input, visit func(items reflect.Value)) csv.Input {
 	return in
 }
 
-// distinct is an Input in which each list names an object once, as a cluster does.
+// distinct returns an Input in which each list contains an object only once.
 func distinct(in csv.Input) csv.Input {
 	return eachList(in, func(items reflect.Value) {
 		seen := map[olmcore.Key]bool{}
@@ -373,7 +373,7 @@ func distinct(in csv.Input) csv.Input {
 	})
 }
 
-// shuffled is an Input with its lists in another order, which permute chooses.
+// shuffled returns an Input with its lists in the order that permute chooses.
 func shuffled(in csv.Input, permute func(n int) []int) csv.Input {
 	return eachList(in, func(items reflect.Value) {
 		was := reflect.MakeSlice(items.Type(), items.Len(), items.Len())
@@ -391,12 +391,12 @@ var (
 	groupKind = operatorsv1.GroupVersion.WithKind("OperatorGroup")
 )
 
-// controllers embed csv as shortly as can be.
+// controllers returns minimal controllers that call csv.
 func controllers(config csv.Config) []fake.Controller {
 	return controllersWith(config, func(*csv.Input) {})
 }
 
-// controllersWith lets a test say what only a caller knows.
+// controllersWith returns controllers for which hint sets the fields of an Input that only a caller knows.
 func controllersWith(config csv.Config, hint func(*csv.Input)) []fake.Controller {
 	judged, inspected := map[types.NamespacedName]*csv.Judged{}, map[types.NamespacedName]*certificate.Memory{}
 	return []fake.Controller{{
@@ -510,7 +510,7 @@ func serve(crd *apiextensionsv1.CustomResourceDefinition, version string) {
 	})
 }
 
-// install brings one CSV to rest in a world that offers what it requires.
+// install creates one CSV and everything that it requires, and runs until nothing changes.
 func install(t testing.TB, c *v1alpha1.ClusterServiceVersion) (*fake.Cluster, *fake.Driver) {
 	t.Helper()
 	c = c.DeepCopy()
@@ -532,10 +532,10 @@ func installIn(t testing.TB, cluster *fake.Cluster, driver *fake.Driver, c *v1al
 	require.NoError(t, driver.Settle(context.Background()))
 }
 
-// publishedCSVs are what realCSVs read first.
+// publishedCSVs contains the CSVs that realCSVs read the first time.
 var publishedCSVs map[string]*v1alpha1.ClusterServiceVersion
 
-// realCSVs returns copies of the published CSVs, which are read once.
+// realCSVs returns copies of the published CSVs. Their files are read once.
 func realCSVs(t testing.TB) map[string]*v1alpha1.ClusterServiceVersion {
 	t.Helper()
 	if publishedCSVs == nil {
@@ -569,7 +569,7 @@ func refOf(o olmcore.Object) olmcore.Ref {
 	return olmcore.RefOf(o).Unversioned()
 }
 
-// clusterObjectsOf returns what still names a CSV as its owner outside its namespace.
+// clusterObjectsOf returns the objects outside the namespace of a CSV that still have its owner labels.
 func clusterObjectsOf(cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersion) []olmcore.Key {
 	var left []olmcore.Key
 	for _, o := range cluster.Objects() {
@@ -580,7 +580,7 @@ func clusterObjectsOf(cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersion) 
 	return left
 }
 
-// gather is the Input of CSV ns/cool.v1.
+// gather returns the Input of CSV ns/cool.v1.
 func gather(t require.TestingT, r olmcore.Reader) csv.Input {
 	in, err := csv.Gather(context.Background(), r, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 	require.NoError(t, err)
@@ -588,7 +588,7 @@ func gather(t require.TestingT, r olmcore.Reader) csv.Input {
 	return in
 }
 
-// gathered is that Input in a cluster that has nothing but these objects.
+// gathered returns the same Input in a cluster with only these objects.
 func gathered(t require.TestingT, objects ...olmcore.Object) csv.Input {
 	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
 	require.NoError(t, err)

@@ -68,10 +68,10 @@ func updateMetadata(f *facts) (decision, bool) {
 		return decision{}, false
 	}
 	after := f.csv.DeepCopy()
-	cause := olmcore.Cause{Reason: ReasonFinalizerMissing, Message: "cleanup must run before this ClusterServiceVersion goes"}
+	cause := olmcore.Cause{Reason: ReasonFinalizerMissing, Message: "cleanup must run before this ClusterServiceVersion is deleted"}
 	if hasFinalizer {
 		cause = olmcore.Cause{
-			Reason: ReasonGroupChanged, Message: "the annotations do not say what OperatorGroup " + f.group.Name + " does",
+			Reason: ReasonGroupChanged, Message: "the annotations do not match OperatorGroup " + f.group.Name,
 		}
 	} else {
 		after.Finalizers = append(after.Finalizers, cleanup.Finalizer)

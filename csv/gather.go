@@ -158,7 +158,7 @@ func readNeighbours(r *read.Reads, in *Input) olmcore.Observed[*version] {
 			terms = append(terms, read.Term{Of: termName, Value: noted.Name})
 		}
 	}
-	// What spec.replaces connects, in either direction and however far.
+	// CSVs that spec.replaces connects with this one, directly or through others, in both directions.
 	found := map[string]bool{c.Name: true, c.Spec.Replaces: true}
 	for queue := []string{c.Name, c.Spec.Replaces}; len(queue) > 0; queue = queue[1:] {
 		if queue[0] == "" {

@@ -56,8 +56,8 @@ func gatherServices(r *read.Reads, in *Input) {
 	s.Pods = readDisrupted(r, in)
 }
 
-// gatherCallers reads the objects that make the API server call the operator: those with the names or owner labels of
-// the operator, and webhook configurations that call its Services.
+// gatherCallers reads the objects through which the API server calls the operator: those with the names or owner labels
+// of the operator, and webhook configurations that call its Services.
 func gatherCallers(r *read.Reads, in *Input, services []string) {
 	c, s := in.ClusterServiceVersion, &in.Serving
 	var owns []string

@@ -24,7 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// surface is what a group with these targets can touch: all is nil.
+// surface returns the namespaces of a group with these targets and its own namespace. Nil means all namespaces.
 func surface(own string, targets []string) []string {
 	if slices.Equal(targets, []string{""}) {
 		return nil
@@ -36,7 +36,7 @@ func meet(a, b []string) bool {
 	return a == nil || b == nil || slices.ContainsFunc(a, func(n string) bool { return slices.Contains(b, n) })
 }
 
-// conflicts reports whether a CSV of one namespace finds the API taken by the group of another.
+// conflicts reports whether a CSV has an API conflict with the group of another namespace.
 func conflicts(t require.TestingT, own string, targets []string, other string, theirs []string) bool {
 	in := input(succeeded, "InstallSucceeded", "")
 	c := in.ClusterServiceVersion
@@ -58,8 +58,8 @@ func conflicts(t require.TestingT, own string, targets []string, other string, t
 
 // TestOperatorGroupsIntersectIfTheyShareANamespace checks that two groups intersect if their sets of namespaces do, in
 // either order. A group of all namespaces intersects every group.
-// OLM's cases: a group's surface includes its own namespace unless it is global; intersection, union and containment of
-// namespaces, with all; groups meet in each other's own namespaces too.
+// OLM's cases: the namespaces of a group include its own, unless it is global; intersection, union and containment of
+// namespaces, with all; groups intersect in each other's own namespaces too.
 func TestOperatorGroupsIntersectIfTheyShareANamespace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d"}
@@ -79,10 +79,10 @@ func TestOperatorGroupsIntersectIfTheyShareANamespace(t *testing.T) {
 	})
 }
 
-// TestTargetsSurviveTheirAnnotation: from the spec of a group through its status and the annotation of a CSV, none and
-// all never become each other.
+// TestTargetNamespacesSurviveTheAnnotation checks the way from the spec of a group through its status to the annotation
+// of a CSV. An empty set of namespaces never becomes the set of all namespaces, or the reverse.
 // OLM's cases: a selector that matches: status and annotations; all namespaces.
-func TestTargetsSurviveTheirAnnotation(t *testing.T) {
+func TestTargetNamespacesSurviveTheAnnotation(t *testing.T) {
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 	labels := selector.MatchLabels
 	for name, c := range map[string]struct {
@@ -128,9 +128,10 @@ func TestTargetsSurviveTheirAnnotation(t *testing.T) {
 	}
 }
 
-// TestOneOperatorWinsAnAPI: two teams install the same operator for namespaces that meet. Whatever is looked at first,
-// one group lists the API in the end, its operator runs, and it is that of the older version.
-func TestOneOperatorWinsAnAPI(t *testing.T) {
+// TestOneOperatorKeepsContestedAPI installs the same operator for two teams whose target namespaces overlap. In any
+// order of reconciliation, exactly one group lists the API in the end, and its operator runs. It is the group of the
+// older version.
+func TestOneOperatorKeepsContestedAPI(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		c, d := newWorld(csv.Config{})
@@ -173,10 +174,10 @@ func TestOneOperatorWinsAnAPI(t *testing.T) {
 	})
 }
 
-// TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked: of two groups that both list an API just one gives way, and it is the
-// same whichever is asked.
+// TestClaimToAPIIsTheSameForBothGroups checks that exactly one of two groups that list an API loses it, and that both
+// groups agree which one.
 // OLM's case: overlap of namespaces and APIs: add, nothing, conflict or remove.
-func TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked(t *testing.T) {
+func TestClaimToAPIIsTheSameForBothGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		both := [2]*v1alpha1.ClusterServiceVersion{operator("cool.v1", 1), operator("cool.v1", 1)}
 		groups := [2]*operatorsv1.OperatorGroup{group(), group()}
@@ -210,7 +211,7 @@ func TestTheClaimToAnAPIDoesNotDependOnWhoIsAsked(t *testing.T) {
 
 const coolAPI = "Cool.v1.example.com"
 
-// otherGroup lists the API of input's CSV in a namespace of its own.
+// otherGroup returns an OperatorGroup of another namespace that lists the API of the CSV of input.
 func otherGroup(apis string, watched ...string) *operatorsv1.OperatorGroup {
 	g := &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "group", UID: "other", ResourceVersion: "6"}}
 	g.Annotations = map[string]string{"olm.providedAPIs": apis}
@@ -235,9 +236,10 @@ func competitor(phase phaseName, age time.Duration) *v1alpha1.ClusterServiceVers
 }
 
 // OLM's cases: an API conflict: Failed; APIs to add: the phase stays; APIs to remove: the phase stays; APIs to add to a
-// static group: Failed; a static group without conflict: it goes on; a conflict that lasts: Failed stays, said once; a
-// group's surface includes its own namespace unless it is global; odd entries in a list of provided APIs are ignored;
-// groups meet in each other's own namespaces too; overlap of namespaces and APIs: add, nothing, conflict or remove.
+// static group: Failed; a static group without conflict: the installation continues; a conflict that lasts: Failed,
+// reported once; the namespaces of a group include its own, unless it is global; odd entries in a list of provided APIs
+// are ignored; groups intersect in each other's own namespaces too; overlap of namespaces and APIs: add, nothing,
+// conflict or remove.
 func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 	older, younger := 1000*time.Hour, time.Hour
 	conflict := [2]string{"Failed/InterOperatorGroupOwnerConflict", "intersecting operatorgroups provide the same apis"}
@@ -256,7 +258,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 			d.Owned = append(d.Owned, v1alpha1.CRDDescription{Name: "hots.example.com", Version: "v1", Kind: "Hot"})
 		}, "AddProvidedAPIs", [2]string{}, coolAPI + ",Hot.v1.example.com"},
 		"others are kept, odd entries are not":       {"Z.v1.z, nonsense,A.v1.a", nil, "AddProvidedAPIs", [2]string{}, "A.v1.a,Cool.v1.example.com,Z.v1.z"},
-		"listed: go on":                              {"A.v1.a, " + coolAPI, nil, "Health", [2]string{}, "-"},
+		"listed: the installation continues":         {"A.v1.a, " + coolAPI, nil, "Health", [2]string{}, "-"},
 		"another group lists them, namespaces apart": {coolAPI, func(in *csv.Input) { in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "elsewhere")) }, "Health", [2]string{}, "-"},
 		"another group lists something else":         {coolAPI, func(in *csv.Input) { in.OtherGroups = olmcore.Found(otherGroup("Hot.v1.example.com", "")) }, "Health", [2]string{}, "-"},
 		"another group lists them in our namespace":  {"", func(in *csv.Input) { in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "ns")) }, "APIConflict", conflict, "-"},
@@ -271,10 +273,10 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 		"both list them: the running operator stays": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(failed, older))
 		}, "Health", [2]string{}, "-"},
-		"both list them and run: the younger gives way": {coolAPI, func(in *csv.Input) {
+		"both list them and run: the younger loses them": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, older))
 		}, "RemoveProvidedAPIs", [2]string{}, ""},
-		"of several that list them the one to give way to counts": {coolAPI, func(in *csv.Input) {
+		"of several groups that list them, the strongest counts": {coolAPI, func(in *csv.Input) {
 			first := otherGroup(coolAPI, "ns")
 			first.Namespace, first.UID = "another", "another"
 			in.OtherGroups, in.OtherProviders = olmcore.Found(first, otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, older))
@@ -282,7 +284,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 		"both list them and run: the older stays": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups, in.OtherProviders = olmcore.Found(otherGroup(coolAPI, "ns")), olmcore.Found(competitor(succeeded, younger))
 		}, "Health", [2]string{}, "-"},
-		"both list them, and nobody provides them there": {coolAPI, func(in *csv.Input) {
+		"both list them, and no other operator provides them": {coolAPI, func(in *csv.Input) {
 			in.OtherGroups = olmcore.Found(otherGroup(coolAPI, "ns"))
 		}, "Health", [2]string{}, "-"},
 		"a static group lists them, and no operator provides them there": {coolAPI, func(in *csv.Input) {
@@ -359,7 +361,7 @@ func TestProvidedAPIsOfIntersectingGroups(t *testing.T) {
 	}
 }
 
-func TestAnAPIConflictSparesTheDeploymentOfAnother(t *testing.T) {
+func TestAPIConflictKeepsDeploymentOfAnotherOwner(t *testing.T) {
 	in := healthy(t)
 	in.OperatorGroups.Items[0].Annotations = nil
 	in.OtherGroups = olmcore.Found(otherGroup(coolAPI, ""))
@@ -404,9 +406,9 @@ func TestAPIsInTheAnnotationOfAnOperatorGroup(t *testing.T) {
 	})
 }
 
-// TestAStaticGroupProtectsTheAPIsItLists changes groups around an operator that runs, until a static group and the
-// operator's own group have a namespace in common. The operator fails, and runs again once the static group is changed.
-func TestAStaticGroupProtectsTheAPIsItLists(t *testing.T) {
+// TestStaticGroupProtectsItsAPIs changes groups around an operator that runs, until a static group and the operator's
+// own group have a namespace in common. The operator fails, and runs again once the static group is changed.
+func TestStaticGroupProtectsItsAPIs(t *testing.T) {
 	changed := func(g *operatorsv1.OperatorGroup) *operatorsv1.OperatorGroup { return g.DeepCopy() }
 	for name, c := range map[string]struct {
 		own, static []string // the targets at first

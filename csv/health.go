@@ -27,7 +27,7 @@ func judgeInstalling(f *facts) (decision, bool) {
 	return d.write(f.services.trust()...), true
 }
 
-// judgeSucceeded keeps a CSV Succeeded as long as its whole operator is healthy.
+// judgeSucceeded keeps a CSV Succeeded while its whole operator is healthy.
 func judgeSucceeded(f *facts) (decision, bool) {
 	d, state := health(f, v1alpha1.CSVPhaseFailed, v1alpha1.CSVReasonComponentUnhealthy)
 	if state == deployment.Healthy && isAnyUnmet(f.csv.Status.RequirementStatus) {
@@ -106,7 +106,7 @@ func serviceHealth(f *facts, state deployment.State, to phase, reason v1alpha1.C
 		return move(ifMissing, reason, webhooksMissing), deployment.Missing
 	case state == deployment.Healthy && len(certificates) > 0:
 		_, target, _ := certificates[0].Describe()
-		outdated := fmt.Sprintf("installing: %s %s is not as it should be", target.Kind, target.Name)
+		outdated := fmt.Sprintf("installing: %s %s is missing or outdated", target.Kind, target.Name)
 		return move(v1alpha1.CSVPhaseInstallReady, reason, outdated), deployment.Outdated
 	}
 	// 2. These need time, possibly because one of the above is missing.

@@ -33,8 +33,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// history is a namespace in which versions of one operator come and go while writes fail, are forbidden, and
-// controllers are down.
+// history is a namespace in which versions of one operator are created and deleted while writes fail, are forbidden,
+// and controllers are down.
 type history struct {
 	c         *fake.Cluster
 	d         *fake.Driver
@@ -57,8 +57,8 @@ func newHistory(t *rapid.T) *history {
 	return h
 }
 
-// authorize sees every write of the controllers: it refuses what is forbidden, and remembers a deletion that takes away
-// what a live version needs.
+// authorize observes every write of the controllers. It rejects forbidden writes, and records a deletion of an object
+// that a live version needs.
 func (h *history) authorize(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
 	if h.forbidden[string(verb)+" "+target.Kind] {
 		return apierrors.NewForbidden(schema.GroupResource{Group: target.GVK().Group, Resource: target.Kind}, target.Name, errors.New("not you"))
@@ -102,7 +102,7 @@ func (h *history) live() []*v1alpha1.ClusterServiceVersion {
 	return list
 }
 
-// bring creates what an InstallPlan would for a version.
+// bring creates the objects that an InstallPlan would create for a version.
 func (h *history) bring(t *rapid.T, i int, object bool) {
 	v := h.template.DeepCopy()
 	v.Name, v.Spec.Version.Major = fmt.Sprintf("cool.v%d", i), uint64(i)
@@ -129,7 +129,7 @@ func (h *history) bring(t *rapid.T, i int, object bool) {
 	}
 }
 
-// copyOf is what another controller makes of a version in a namespace that it watches.
+// copyOf returns the copy of a version that another controller creates in a watched namespace.
 func copyOf(v *v1alpha1.ClusterServiceVersion) *v1alpha1.ClusterServiceVersion {
 	c := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "watched", Name: v.Name, Labels: map[string]string{"olm.copiedFrom": v.Namespace}}}
 	c.Spec = v.Spec
@@ -140,7 +140,7 @@ func isCopyOf(o olmcore.Object, v *v1alpha1.ClusterServiceVersion) bool {
 	return olmcore.KeyOf(o).Kind == "ClusterServiceVersion" && o.GetName() == v.Name && o.GetLabels()["olm.copiedFrom"] == v.Namespace
 }
 
-// leftovers are objects that only a clean-up takes away, one for each stage that this library creates nothing for.
+// leftovers returns objects that only a cleanup deletes, one for each stage for which this library creates no objects.
 func leftovers(v *v1alpha1.ClusterServiceVersion) []olmcore.Object {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: v.Name + "-" + name, Labels: olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: v.Namespace, Name: v.Name}.Labels()}
@@ -276,12 +276,12 @@ func (h *history) subscribe(t *rapid.T) {
 	require.NoError(t, h.c.UpdateStatus(s))
 }
 
-// waited reports whether an object has been Terminating for so long.
+// waited reports whether an object has been Terminating for a time.
 func (h *history) waited(o olmcore.Object, d time.Duration) bool {
 	return o.GetDeletionTimestamp() != nil && h.c.Now().Sub(o.GetDeletionTimestamp().Time) >= d
 }
 
-// check looks at what must hold at any time.
+// check checks the properties that must hold at any time.
 func (h *history) check(t *rapid.T) {
 	require.NoError(t, h.violation, "%s", fake.Format(h.d.Events))
 	h.checkHolds(t)
@@ -295,7 +295,7 @@ func (h *history) check(t *rapid.T) {
 		}
 		delete(h.seen, uid)
 		if !slices.Contains(v.Finalizers, cleanup.Finalizer) {
-			continue // it went before anybody saw it: Sweep reports what it left
+			continue // it was deleted before a controller observed it: a sweep reports what it left
 		}
 		for _, o := range h.c.Objects() {
 			owner, _ := olmcore.OwnerOf(o.GetLabels())
@@ -317,9 +317,9 @@ func ignoreExisting(err error) error {
 	return err
 }
 
-// TestAnyHistoryEndsClean: no dependant outlives the finalizer, nothing that a live version needs is deleted, every
-// deletion ends, and what is wanted runs in the end.
-func TestAnyHistoryEndsClean(t *testing.T) {
+// TestRandomHistoriesLeaveNothingBehind checks that no dependent object exists after the finalizer is removed, and that
+// no object that a live version needs is deleted. Every deletion ends, and all desired operators run in the end.
+func TestRandomHistoriesLeaveNothingBehind(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
@@ -360,7 +360,8 @@ func TestAnyHistoryEndsClean(t *testing.T) {
 	})
 }
 
-// skipOperands is what a user does whose operator is not there to finish its custom resources.
+// skipOperands sets the annotation that a user sets if the operator cannot remove the finalizers of its custom
+// resources.
 func (h *history) skipOperands(t *rapid.T) {
 	for _, v := range csvs(h.c) {
 		if v.DeletionTimestamp != nil {
@@ -379,7 +380,7 @@ func phases(list []*v1alpha1.ClusterServiceVersion) (said []string) {
 	return said
 }
 
-// mayHold says once more, from the objects of the cluster alone, what the policy lets a deletion wait for.
+// mayHold computes again, from the objects of the cluster alone, which objects may keep a CSV.
 func (h *history) mayHold(v *v1alpha1.ClusterServiceVersion) map[olmcore.Key]bool {
 	holds, rbac := map[olmcore.Key]bool{}, false
 	operands := v.Spec.Cleanup.Enabled && v.Annotations[cleanup.AnnotationCleanup] == "" && !h.superseded(v) && !h.keepsOperands(v)
@@ -417,7 +418,7 @@ func (h *history) mayHold(v *v1alpha1.ClusterServiceVersion) map[olmcore.Key]boo
 	return holds
 }
 
-// superseded: a newer version goes on, or was installed before this one went.
+// superseded reports whether a newer version exists, or was installed before this one was deleted.
 func (h *history) superseded(v *v1alpha1.ClusterServiceVersion) bool {
 	replaced := func(reason v1alpha1.ConditionReason) bool { return reason == "Replaced" || reason == "BeingReplaced" }
 	why := v.Status.Reason
@@ -432,15 +433,14 @@ func (h *history) superseded(v *v1alpha1.ClusterServiceVersion) bool {
 	})
 }
 
-// keepsOperands: another operator or a Subscription needs the custom resources.
+// keepsOperands reports whether another operator or a Subscription needs the custom resources.
 func (h *history) keepsOperands(v *v1alpha1.ClusterServiceVersion) bool {
 	s := fake.Find[*v1alpha1.Subscription](h.c, "ns", "cool")
 	return s != nil && s.Status.InstalledCSV == v.Name || v.Annotations["olm.targetNamespaces"] != "ns" ||
 		slices.ContainsFunc(csvs(h.c), func(o *v1alpha1.ClusterServiceVersion) bool { return o.UID != v.UID && o.DeletionTimestamp == nil })
 }
 
-// checkHolds asks for each deletion what it waits for: nothing but what the policy names, and when there is nothing of
-// that, it ends.
+// checkHolds checks that each deletion waits only for objects that the policy names, and ends when there are none.
 func (h *history) checkHolds(t *rapid.T) {
 	for _, v := range csvs(h.c) {
 		if v.DeletionTimestamp == nil || !slices.Contains(v.Finalizers, cleanup.Finalizer) {
@@ -511,14 +511,14 @@ func TestCleanupEndsIfDeletionsAreRejected(t *testing.T) {
 			owner, _ := olmcore.OwnerOf(o.GetLabels())
 			if left := owner.Name == v.Name && o.GetNamespace() == "" || kind == "Cool" && v.Spec.Cleanup.Enabled; left {
 				require.True(t, refused[kind], "%s stays", olmcore.KeyOf(o))
-				require.True(t, said[kind], "%s stays, and nobody says so", olmcore.KeyOf(o))
+				require.True(t, said[kind], "%s is left behind and not reported", olmcore.KeyOf(o))
 			}
 		}
 	})
 }
 
-// frozenWorld is a CSV that failed ten seconds ago as the account "weak" may not install it, and all that the rights of
-// that account depend on. No time tells anything.
+// frozenWorld returns a CSV that failed ten seconds ago because the account "weak" may not install it, and all objects
+// that the permissions of the account depend on. Times of objects do not matter.
 func frozenWorld() map[string]olmcore.Object {
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", CreationTimestamp: *ago(time.Hour)}
@@ -545,7 +545,7 @@ func frozenWorld() map[string]olmcore.Object {
 	}
 }
 
-// judge reconciles the CSV of a world with what a caller remembers.
+// judge reconciles the CSV of a world with the memory of a caller.
 func judge(t *testing.T, world map[string]olmcore.Object, judged *csv.Judged) csv.Outcome {
 	t.Helper()
 	objects := make([]olmcore.Object, 0, len(world))
@@ -559,7 +559,7 @@ func judge(t *testing.T, world map[string]olmcore.Object, judged *csv.Judged) cs
 
 // TestCSVWithoutPermissionsIsRetriedIfGrantsChange checks that a CSV that lacks permissions is installed again if the
 // content of its grants changes, whatever times the objects have.
-// OLM's case: a group's ServiceAccount without permission: frozen until RBAC changes.
+// OLM's case: a group's ServiceAccount without permission: nothing is installed until RBAC changes.
 func TestCSVWithoutPermissionsIsRetriedIfGrantsChange(t *testing.T) {
 	newer := func(name string) func(w map[string]olmcore.Object) {
 		return func(w map[string]olmcore.Object) { w[name].SetResourceVersion("2") }
@@ -573,21 +573,21 @@ func TestCSVWithoutPermissionsIsRetriedIfGrantsChange(t *testing.T) {
 	}{
 		"nothing":                        {func(map[string]olmcore.Object) {}, false},
 		"a Role was written":             {newer("role"), true},
-		"a Role went":                    {without("role"), true},
-		"a Role was made anew":           {func(w map[string]olmcore.Object) { w["role"].SetUID("another") }, true},
+		"a Role was deleted":             {without("role"), true},
+		"a Role was created again":       {func(w map[string]olmcore.Object) { w["role"].SetUID("another") }, true},
 		"a RoleBinding was written":      {newer("binding"), true},
-		"a RoleBinding went":             {without("binding"), true},
+		"a RoleBinding was deleted":      {without("binding"), true},
 		"a ClusterRole of the namespace": {newer("editor"), true},
 		"a ClusterRoleBinding of it":     {newer("global"), true},
 		"a ClusterRole of that":          {newer("all"), true},
-		"the account was made anew":      {func(w map[string]olmcore.Object) { w["account"].SetUID("another") }, true},
+		"the account was created again":  {func(w map[string]olmcore.Object) { w["account"].SetUID("another") }, true},
 		"another account's binding":      {newer("bystander"), false},
 		"a Role of another namespace":    {newer("elsewhere"), false},
 		"the group's annotations":        {newer("group"), false},
 		"the group names another account": {func(w map[string]olmcore.Object) {
 			w["group"].(*operatorsv1.OperatorGroup).Spec.ServiceAccountName = "strong"
 		}, true},
-		"the group names no account any more": {func(w map[string]olmcore.Object) {
+		"the group no longer names an account": {func(w map[string]olmcore.Object) {
 			g := w["group"].(*operatorsv1.OperatorGroup)
 			g.Spec.ServiceAccountName, g.Status.ServiceAccountRef = "", nil
 		}, true},
@@ -631,8 +631,8 @@ func TestCSVWithoutPermissionsIsRetriedWithBackoff(t *testing.T) {
 	}
 }
 
-// TestPermissionsGrantedInTheSameSecond, by one apply, and an account taken off the group: the CSV installs soon after,
-// for a caller with memory and one without.
+// TestPermissionsGrantedInTheSameSecond grants permissions and removes the ServiceAccount from the group with one
+// apply. The CSV is installed soon afterwards, whether the caller passes Judged or not.
 func TestPermissionsGrantedInTheSameSecond(t *testing.T) {
 	ctx := context.Background()
 	for name, grant := range map[string]func(t *testing.T, cluster *fake.Cluster, allow func()){
@@ -645,7 +645,7 @@ func TestPermissionsGrantedInTheSameSecond(t *testing.T) {
 				}))
 			allow()
 		},
-		"the group names no account any more": func(t *testing.T, cluster *fake.Cluster, _ func()) {
+		"the group no longer names an account": func(t *testing.T, cluster *fake.Cluster, _ func()) {
 			require.NoError(t, cluster.Edit(olmcore.Key{Group: "operators.coreos.com", Kind: "OperatorGroup", Namespace: "ns", Name: "group"}, func(o olmcore.Object) {
 				o.(*operatorsv1.OperatorGroup).Spec.ServiceAccountName = ""
 			}))

@@ -60,8 +60,8 @@ type Input struct {
 	OperatorConditions olmcore.Observed[*operatorsv2.OperatorCondition]
 	// CustomResourceDefinitions contains the CRDs that the CSV owns or requires.
 	CustomResourceDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
-	// GroupDefinitions contains the CRDs of the API groups in which the CSV owns an APIService. They are needed as long as
-	// one of its APIServices does not exist.
+	// GroupDefinitions contains the CRDs of the API groups in which the CSV owns an APIService. They are needed while one
+	// of its APIServices does not exist.
 	GroupDefinitions olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]
 	// APIServices contains the APIServices that the CSV requires or owns, and all others of the API groups in which it
 	// owns one. Their names are <version>.<group>.

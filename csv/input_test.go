@@ -37,7 +37,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func TestBrokenContractsNameTheField(t *testing.T) {
+func TestInvalidInputsNameTheField(t *testing.T) {
 	for field, change := range map[string]func(in *csv.Input){
 		"ClusterServiceVersion":                    func(in *csv.Input) { in.ClusterServiceVersion = nil },
 		"ClusterServiceVersion.metadata.name":      func(in *csv.Input) { in.ClusterServiceVersion.Name = "" },
@@ -62,7 +62,7 @@ func TestBrokenContractsNameTheField(t *testing.T) {
 	}
 }
 
-func TestGatherKeepsWhatMatters(t *testing.T) {
+func TestGatherReadsOnlyRelatedObjects(t *testing.T) {
 	c, d := newWorld(csv.Config{})
 	objects := fromFiles("base.yaml", "v1.yaml", "rbac-v2.yaml", "v2.yaml")
 	require.NoError(t, c.Create(objects...))
@@ -124,7 +124,7 @@ func (f *failing) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	return f.Reader.List(ctx, gvk, namespace, s)
 }
 
-func TestAffected(t *testing.T) {
+func TestAffectedReturnsRelatedCSVs(t *testing.T) {
 	all, ns := []types.NamespacedName{{}}, []types.NamespacedName{{Namespace: "ns"}}
 	one := []types.NamespacedName{{Namespace: "ns", Name: "cool.v1"}}
 	fromX := []types.NamespacedName{{Namespace: "ns", Name: "cool.v1"}, {Namespace: "x", Name: "cool.v1"}}
@@ -154,16 +154,16 @@ func TestAffected(t *testing.T) {
 		"a binding by user":    {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "system:serviceaccount:ns:a"}}}, ns},
 		"a binding by group":   {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}}, all},
 		"a binding by the accounts of a namespace": {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:serviceaccounts:ns"}}}, ns},
-		"what we own":      {&corev1.Secret{ObjectMeta: ours("s")}, one},
-		"what nobody owns": {&corev1.Secret{ObjectMeta: meta}, nil},
+		"an object with owner labels":              {&corev1.Secret{ObjectMeta: ours("s")}, one},
+		"an object without owner labels":           {&corev1.Secret{ObjectMeta: meta}, nil},
 	} {
 		require.Equal(t, c.want, csv.Affected(c.object), name)
 	}
 }
 
-// TestNothingIsConcludedFromWhatWasNotRead: a healthy CSV of a Snapshot that lacks any one kind stays as it is, and
-// what is missing is named; with all of them read it is at rest.
-func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
+// TestHealthyCSVIsKeptIfAKindIsNotRead checks that a healthy CSV does not change if a Snapshot lacks one kind, and that
+// the missing kind is reported. If all kinds were read, the CSV is at rest.
+func TestHealthyCSVIsKeptIfAKindIsNotRead(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "install strategy completed with no errors")
 	sub := &v1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool", UID: "uid-sub"},
@@ -198,7 +198,7 @@ func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
 	}
 }
 
-// snapshotWithout is a Snapshot of objects in which all kinds that the library knows, and more, were read but one.
+// snapshotWithout returns a Snapshot in which all kinds were read except one.
 func snapshotWithout(t *testing.T, without string, objects []olmcore.Object, more ...schema.GroupKind) *olmcore.Snapshot {
 	t.Helper()
 	for _, kind := range []string{"ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin", "ConsoleQuickStart", "ConsoleYAMLSample"} {
@@ -229,8 +229,8 @@ func TestGatherFailsIfTheCSVIsNotRead(t *testing.T) {
 	require.ErrorContains(t, err, "everything about a ClusterServiceVersion")
 }
 
-// TestACleanUpWaitsForWhatWasNotRead: of a kind that it looks for, and of the custom resources themselves.
-func TestACleanUpWaitsForWhatWasNotRead(t *testing.T) {
+// TestCleanupWaitsForUnreadKinds checks that a cleanup waits if a kind that it deletes, or the operands, were not read.
+func TestCleanupWaitsForUnreadKinds(t *testing.T) {
 	for name, without := range map[string]string{"cluster objects": "ClusterRole", "operands": "Cool", "the group": "OperatorGroup"} {
 		t.Run(name, func(t *testing.T) {
 			in := gather(t, snapshotWithout(t, without, append(uninstalling(t), selecting("")), schema.GroupKind{Group: "example.com", Kind: "Cool"}))
@@ -251,7 +251,7 @@ func TestACleanUpWaitsForWhatWasNotRead(t *testing.T) {
 	}
 }
 
-// keeper is a Reader that keeps indexes.
+// keeper is a Reader that stores indexes.
 type keeper struct {
 	*olmcore.Snapshot
 	kept map[string]any
@@ -265,7 +265,7 @@ func (k keeper) Index(gvk schema.GroupVersionKind, namespace, key string, build 
 	return k.kept[key]
 }
 
-// TestGatherReadsTheSameWithAnIndex: of groups with the same APIs and of bindings of every form.
+// TestGatherReadsTheSameWithAnIndex checks groups with the same APIs, and bindings with all kinds of subjects.
 func TestGatherReadsTheSameWithAnIndex(t *testing.T) {
 	objects := []olmcore.Object{}
 	for i, annotation := range []string{"Cool.v1.example.com", "Other.v1.example.com", "A.v1.b, Cool.v1.example.com", "", "Cool.v1.example.com,Z.v1.z"} {
@@ -302,9 +302,9 @@ func TestGatherReadsTheSameWithAnIndex(t *testing.T) {
 	require.NotEmpty(t, indexed.kept)
 }
 
-// TestGatherReadsTheSameOfAnyNamespaceWithAnIndex: of lines of versions, of what they share, and of who is told of by
-// what is there.
-func TestGatherReadsTheSameOfAnyNamespaceWithAnIndex(t *testing.T) {
+// TestGatherReadsTheSameOfRandomNamespacesWithAnIndex checks upgrade chains, versions that share objects, and versions
+// that existing objects name.
+func TestGatherReadsTheSameOfRandomNamespacesWithAnIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := drawShared(t)
 		snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
@@ -324,7 +324,7 @@ func TestGatherReadsTheSameOfAnyNamespaceWithAnIndex(t *testing.T) {
 	})
 }
 
-// drawShared draws two namespaces of CSVs that have things in common.
+// drawShared draws two namespaces with CSVs that share objects.
 func drawShared(t *rapid.T) (objects []olmcore.Object) {
 	one := func(label string, names ...string) string { return rapid.SampledFrom(names).Draw(t, label) }
 	some := func(label string, names ...string) []string {
@@ -372,7 +372,7 @@ func drawShared(t *rapid.T) (objects []olmcore.Object) {
 	return objects
 }
 
-// outcomeIn is what Reconcile says about a CSV in a world of objects.
+// outcomeIn returns the Outcome of Reconcile for a CSV in a world of objects.
 func outcomeIn(t *testing.T, objects []olmcore.Object, key types.NamespacedName, now time.Time) csv.Outcome {
 	t.Helper()
 	snapshot, err := olmcore.NewSnapshot(objects, olmcore.Everything)
@@ -385,15 +385,15 @@ func outcomeIn(t *testing.T, objects []olmcore.Object, key types.NamespacedName,
 	return out
 }
 
-// TestWhatChangesTheResultIsAffected takes the objects of a world away, one after the other: when the result of a CSV
-// changes, the object must have named it.
-func TestWhatChangesTheResultIsAffected(t *testing.T) {
+// TestAffectedReturnsCSVsWhoseResultChanges deletes the objects of a world, one after the other. If the result of a CSV
+// changes, Affected must have returned the CSV for the object.
+func TestAffectedReturnsCSVsWhoseResultChanges(t *testing.T) {
 	steps := map[string]struct {
 		do   func(c *fake.Cluster, d *fake.Driver)
 		want int // how many objects matter to any CSV
 	}{
 		"installed": {func(*fake.Cluster, *fake.Driver) {}, 5},
-		"in mid-upgrade": {func(c *fake.Cluster, d *fake.Driver) {
+		"during an upgrade": {func(c *fake.Cluster, d *fake.Driver) {
 			more := fromFiles("rbac-v2.yaml", "v2.yaml")
 			require.NoError(t, c.Create(more...))
 			for range 3 {
@@ -401,7 +401,7 @@ func TestWhatChangesTheResultIsAffected(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}, 3},
-		"in mid-clean-up": {func(c *fake.Cluster, d *fake.Driver) {
+		"during a cleanup": {func(c *fake.Cluster, d *fake.Driver) {
 			require.NoError(t, c.Delete(refOf(fake.Find[*v1alpha1.ClusterServiceVersion](c, "ns", "cool.v1"))))
 		}, 1},
 	}
@@ -438,8 +438,9 @@ func TestWhatChangesTheResultIsAffected(t *testing.T) {
 	}
 }
 
-// TestADeploymentOnItsWayOutIsNotTheInstalledOne: it is right in all else, and is waited for before another is created.
-func TestADeploymentOnItsWayOutIsNotTheInstalledOne(t *testing.T) {
+// TestTerminatingDeploymentIsNotInstalled checks that an up-to-date Deployment that is being deleted does not count as
+// installed. A new one is created after it is deleted.
+func TestTerminatingDeploymentIsNotInstalled(t *testing.T) {
 	in := input(installReady, "AllRequirementsMet", "all requirements found, attempting install")
 	deploy(t, &in)
 	in.Deployments.Items[0].DeletionTimestamp = ago(time.Second)
@@ -448,8 +449,9 @@ func TestADeploymentOnItsWayOutIsNotTheInstalledOne(t *testing.T) {
 	check(t, in, moves(in, installing, "InstallSucceeded", "waiting for install components to report healthy"))
 }
 
-// TestAPILabelsOfEverySort: CRDs and APIServices, owned and required; what is both is required.
-func TestAPILabelsOfEverySort(t *testing.T) {
+// TestAPILabelsOfProvidedAndRequiredAPIs checks owned and required CRDs and APIServices. An API that is both is
+// labelled as required.
+func TestAPILabelsOfProvidedAndRequiredAPIs(t *testing.T) {
 	label := func(kind, version, group string) string {
 		h := fnv.New64a()
 		h.Write([]byte(kind + "." + version + "." + group))
@@ -478,9 +480,9 @@ func TestAPILabelsOfEverySort(t *testing.T) {
 	require.False(t, again, "they are as they should be")
 }
 
-// TestBindingsOfADeploymentThatAnotherVersionHasStay: the live Deployment is gone by then, so the strategies are
-// compared.
-func TestBindingsOfADeploymentThatAnotherVersionHasStay(t *testing.T) {
+// TestCleanupKeepsBindingsOfSharedDeployment checks that the install strategies are compared, because the live
+// Deployment has been deleted by then.
+func TestCleanupKeepsBindingsOfSharedDeployment(t *testing.T) {
 	c := operator("cool.v1", 1)
 	c.DeletionTimestamp = ago(time.Minute)
 	other := operator("other.v1", 1)
@@ -496,8 +498,7 @@ func TestBindingsOfADeploymentThatAnotherVersionHasStay(t *testing.T) {
 	}
 }
 
-// TestAFailedReadIsAnError, whichever of them it is.
-func TestAFailedReadIsAnError(t *testing.T) {
+func TestGatherReturnsEveryReadError(t *testing.T) {
 	leaver := operator("cool.v1", 1)
 	leaver.DeletionTimestamp, leaver.Spec.Cleanup.Enabled = ago(time.Minute), true
 	g := group()
@@ -507,7 +508,7 @@ func TestAFailedReadIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	ctx := context.Background()
 	for name, read := range map[string]func(r olmcore.Reader) error{
-		"a clean-up": func(r olmcore.Reader) error {
+		"a cleanup": func(r olmcore.Reader) error {
 			_, err := csv.Gather(ctx, r, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
 			return err
 		},
@@ -530,8 +531,9 @@ func TestAFailedReadIsAnError(t *testing.T) {
 	}
 }
 
-// TestGatherFindsTheCopies of the CSV that goes, and names it when one changes.
-func TestGatherFindsTheCopies(t *testing.T) {
+// TestGatherReadsCopiesOfDeletedCSV checks that Gather reads the copies of a CSV that is being deleted, and that
+// Affected returns the CSV if a copy changes.
+func TestGatherReadsCopiesOfDeletedCSV(t *testing.T) {
 	c := operator("cool.v1", 1)
 	c.DeletionTimestamp = ago(time.Minute)
 	another := copied("b")
@@ -576,9 +578,9 @@ func TestUnneededListsMayBeUnread(t *testing.T) {
 	check(t, in, olmcore.Result{}) // no other group lists its APIs
 }
 
-// TestOwnerOfADeploymentIsANeighbour checks that Gather reads the owner of a Deployment even if its strategy no longer
+// TestDeploymentOwnerIsANeighbour checks that Gather reads the owner of a Deployment even if its strategy no longer
 // names the Deployment.
-func TestOwnerOfADeploymentIsANeighbour(t *testing.T) {
+func TestDeploymentOwnerIsANeighbour(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "")
 	deploy(t, &in)
 	d := in.Deployments.Items[0]
@@ -592,8 +594,8 @@ func TestOwnerOfADeploymentIsANeighbour(t *testing.T) {
 	}
 }
 
-// TestAStoredReportThatIsUnmetIsRefreshed while Succeeded, without an entry in the history.
-func TestAStoredReportThatIsUnmetIsRefreshed(t *testing.T) {
+// TestUnmetReportOfSucceededCSVIsRefreshed checks that the report is written without a new entry in the history.
+func TestUnmetReportOfSucceededCSVIsRefreshed(t *testing.T) {
 	in := healthy(t)
 	in.ClusterServiceVersion.Status.RequirementStatus = metReport()
 	check(t, in, olmcore.Result{})
@@ -644,8 +646,9 @@ func TestDeploymentIsUpdatedIfAnySourceChanges(t *testing.T) {
 	}
 }
 
-// TestAMiddleVersionStaysWhileALaterOneRuns, though the one between is on its way out: its predecessor goes first.
-func TestAMiddleVersionStaysWhileALaterOneRuns(t *testing.T) {
+// TestMiddleVersionWaitsForItsPredecessor checks that a version is kept until its predecessor is deleted, even if its
+// successor is already being deleted and a later version is Succeeded.
+func TestMiddleVersionWaitsForItsPredecessor(t *testing.T) {
 	in := input(replacing, "BeingReplaced", "being replaced by csv: cool.v2")
 	predecessorOf(&in, replacing)
 	next := successorOf(&in, replacing)

@@ -309,13 +309,13 @@ func certificatesNeeded(c *version, requests []certificate.Request, format strin
 // kindMismatches returns a Diagnostic for each description of a CRD whose kind differs from that of the CRD. Such a
 // description is used anyway, as in OLM.
 func kindMismatches(c *version, definitions []*apiextensionsv1.CustomResourceDefinition) []olmcore.Diagnostic {
-	var said []olmcore.Diagnostic
+	var mismatches []olmcore.Diagnostic
 	found := owned.ByName(definitions, "")
 	check := func(list []v1alpha1.CRDDescription, path string) {
 		for i, d := range list {
 			crd := found[d.Name]
 			if crd != nil && crd.Spec.Names.Kind != d.Kind {
-				said = append(said, olmcore.Diagnose(olmcore.Warning, ReasonCRDKindMismatch, olmcore.RefOf(c),
+				mismatches = append(mismatches, olmcore.Diagnose(olmcore.Warning, ReasonCRDKindMismatch, olmcore.RefOf(c),
 					fmt.Sprintf("spec.customresourcedefinitions.%s[%d].kind", path, i),
 					"the kind of CRD %s is %s, not %s", d.Name, crd.Spec.Names.Kind, d.Kind))
 			}
@@ -323,5 +323,5 @@ func kindMismatches(c *version, definitions []*apiextensionsv1.CustomResourceDef
 	}
 	check(c.Spec.CustomResourceDefinitions.Owned, "owned")
 	check(c.Spec.CustomResourceDefinitions.Required, "required")
-	return said
+	return mismatches
 }

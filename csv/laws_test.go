@@ -69,7 +69,7 @@ func vocabulary(hostile bool) gen.Vocabulary {
 	}
 }
 
-// readOrEmpty makes a list that was not read hold nothing.
+// readOrEmpty removes the items of lists that were not read.
 func readOrEmpty(in any) {
 	fields := reflect.ValueOf(in).Elem()
 	for i := range fields.NumField() {
@@ -80,7 +80,7 @@ func readOrEmpty(in any) {
 	}
 }
 
-// arbitrary draws an Input around a CSV that gets past the first checks often.
+// arbitrary draws an Input around a CSV that often passes the first checks.
 func arbitrary(t *rapid.T, hostile bool) csv.Input {
 	in := gen.Value[csv.Input](vocabulary(hostile)).Draw(t, "in")
 	in.Now = now
@@ -123,11 +123,11 @@ func arbitrary(t *rapid.T, hostile bool) csv.Input {
 	return in
 }
 
-func TestTheLawsHoldForAnyInput(t *testing.T) {
+func TestLawsHoldForRandomInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { require.NoError(t, invariant.Laws(reconcile, arbitrary(t, false))) })
 }
 
-func TestHostileInputIsRefusedOrAnswered(t *testing.T) {
+func TestHostileInputReturnsAnErrorOrAnOutcome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := arbitrary(t, true)
 		_, err := csv.Reconcile(in)
@@ -138,7 +138,7 @@ func TestHostileInputIsRefusedOrAnswered(t *testing.T) {
 	})
 }
 
-func TestOnlyKnownEdgesAreTaken(t *testing.T) {
+func TestTransitionsFollowTheGraph(t *testing.T) {
 	edges := csv.Edges()
 	rapid.Check(t, func(t *rapid.T) {
 		out, err := csv.Reconcile(arbitrary(t, false))
@@ -156,8 +156,8 @@ func TestOnlyKnownEdgesAreTaken(t *testing.T) {
 	})
 }
 
-// anyWorld draws an Input as a cluster can hold it: mostly one where an operator is well but for a few oddities,
-// sometimes any objects at all.
+// anyWorld draws an Input that a cluster can contain. Most describe a healthy operator with a few oddities, some
+// contain any objects.
 func anyWorld(t *rapid.T) csv.Input {
 	if rapid.IntRange(0, 9).Draw(t, "arbitrary") == 0 {
 		return distinct(arbitrary(t, false))
@@ -169,7 +169,7 @@ func anyWorld(t *rapid.T) csv.Input {
 	return likely(t)
 }
 
-func TestTheLawsHoldForLikelyInput(t *testing.T) {
+func TestLawsHoldForRealisticInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { require.NoError(t, invariant.Laws(reconcile, anyWorld(t))) })
 }
 
@@ -187,9 +187,9 @@ func TestOrderOfListsDoesNotMatter(t *testing.T) {
 	})
 }
 
-// TestEveryResultIsAFixedPointInTheEnd applies what is asked for, at one instant, in a cluster where nothing else
-// moves: after a few calls nothing is asked for any more, and no result comes twice.
-func TestEveryResultIsAFixedPointInTheEnd(t *testing.T) {
+// TestRepeatedCallsConverge applies all actions at one instant, in a cluster where nothing else changes. After a few
+// calls no action is returned any more, and no result occurs twice.
+func TestRepeatedCallsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)
 		var last []olmcore.Action
@@ -223,7 +223,7 @@ var knownReasons = []reason{
 	"OperatorConditionNotUpgradeable", "WaitingOnCleanup",
 }
 
-// soundStatus is what holds of every status write.
+// soundStatus checks what holds for every written status.
 func soundStatus(t require.TestingT, before, after *v1alpha1.ClusterServiceVersionStatus, now time.Time) {
 	require.False(t, equality.Semantic.DeepEqual(before, after), "a write that changes nothing")
 	require.Equal(t, olmcore.Timestamp(now), *after.LastUpdateTime)
@@ -261,7 +261,7 @@ func sameEntry(a, b v1alpha1.ClusterServiceVersionCondition) bool {
 }
 
 // OLM's case: the history is trimmed at, below and above its limit.
-func TestEveryStatusThatIsWrittenIsSound(t *testing.T) {
+func TestWrittenStatusIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)
 		if c := in.ClusterServiceVersion; c != nil && rapid.Bool().Draw(t, "long") {
@@ -279,7 +279,7 @@ func TestEveryStatusThatIsWrittenIsSound(t *testing.T) {
 	})
 }
 
-// waitsFor says which event ends a wait that has no deadline.
+// waitsFor contains the event that ends each wait without a deadline.
 var waitsFor = map[string]string{
 	"Health": "a Deployment, or nothing: it is installed", "InvalidSpec": "a change of the spec", "NoTargetNamespaces": "a namespace",
 	"InvalidInstallModes": "a change of the spec", "UnsupportedOperatorGroup": "a change of the spec or of the group",
@@ -287,7 +287,7 @@ var waitsFor = map[string]string{
 	"WaitingForOlderVersions": "the predecessor", "Copy": "nothing: it is a copy", "Cleanup": "nothing: there is no finalizer",
 }
 
-// TestEveryWaitHasADeadlineOrAnEvent looks at what is left when everything that was asked for has been done.
+// TestEveryWaitHasADeadlineOrAnEvent checks what a CSV waits for after all actions have been applied.
 func TestEveryWaitHasADeadlineOrAnEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)
@@ -310,8 +310,9 @@ func TestEveryWaitHasADeadlineOrAnEvent(t *testing.T) {
 	})
 }
 
-// TestACopyIsNeverTouched: all that is ever done to a copy is to take off the finalizer that only originals need.
-func TestACopyIsNeverTouched(t *testing.T) {
+// TestCopiesAreNotReconciled checks that the only action for a copy is to remove the finalizer, which only originals
+// need.
+func TestCopiesAreNotReconciled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyWorld(t)
 		c := in.ClusterServiceVersion
@@ -353,7 +354,7 @@ var installed = sync.OnceValue(func() *appsv1.Deployment {
 	return d
 })
 
-// oddity is something that can be wrong, or merely different, about the world of input's CSV.
+// oddity changes the world of the CSV of input, so that something is wrong or only different.
 type oddity func(t *rapid.T, in *csv.Input)
 
 func deployment(change func(d *appsv1.Deployment)) oddity {
@@ -399,7 +400,7 @@ func phaseOf(t *rapid.T, what string) phaseName {
 // oddities are drawn a few at a time. Later ones build on earlier ones.
 var oddities = map[string]oddity{
 	"the Deployment is not available": deployment(func(d *appsv1.Deployment) { d.Status.Conditions = nil }),
-	"the Deployment gave up": deployment(func(d *appsv1.Deployment) {
+	"the Deployment exceeded its progress deadline": deployment(func(d *appsv1.Deployment) {
 		d.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Progressing", Reason: "ProgressDeadlineExceeded"}}
 	}),
 	"the Deployment has a new generation": deployment(func(d *appsv1.Deployment) { d.Generation = 2 }),
@@ -408,16 +409,16 @@ var oddities = map[string]oddity{
 	"another hash label": deployment(func(d *appsv1.Deployment) {
 		d.Labels, _ = olmcore.MergeLabels(d.Labels, map[string]string{"olm.deployment-spec-hash": "old"})
 	}),
-	"no note":                    deployment(func(d *appsv1.Deployment) { d.Annotations = nil }),
-	"no template annotations":    deployment(func(d *appsv1.Deployment) { d.Spec.Template.Annotations = nil }),
-	"the Deployment is nobody's": deployment(func(d *appsv1.Deployment) { d.Labels, d.OwnerReferences = nil, nil }),
+	"no installed-alongside annotation": deployment(func(d *appsv1.Deployment) { d.Annotations = nil }),
+	"no template annotations":           deployment(func(d *appsv1.Deployment) { d.Spec.Template.Annotations = nil }),
+	"the Deployment has no owner":       deployment(func(d *appsv1.Deployment) { d.Labels, d.OwnerReferences = nil, nil }),
 	"the Deployment is the predecessor's": deployment(func(d *appsv1.Deployment) {
 		d.Labels, d.OwnerReferences = ours("cool").Labels, ownerCSV("cool.v0")
 		d.Labels["olm.owner"] = "cool.v0"
 	}),
-	"the Deployment has two owners": deployment(func(d *appsv1.Deployment) { d.OwnerReferences = append(ownerCSV("cool.v0"), ownerCSV("cool.v1")...) }),
-	"the Deployment is leaving":     deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp = ago(time.Second) }),
-	"a Deployment too many": func(_ *rapid.T, in *csv.Input) {
+	"the Deployment has two owners":   deployment(func(d *appsv1.Deployment) { d.OwnerReferences = append(ownerCSV("cool.v0"), ownerCSV("cool.v1")...) }),
+	"the Deployment is being deleted": deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp = ago(time.Second) }),
+	"an additional Deployment": func(_ *rapid.T, in *csv.Input) {
 		d := installed().DeepCopy()
 		d.Name, d.UID = "old", "old"
 		in.Deployments.Items = append(in.Deployments.Items, d)
@@ -425,16 +426,16 @@ var oddities = map[string]oddity{
 	"the CRD is gone":            func(_ *rapid.T, in *csv.Input) { in.CustomResourceDefinitions.Items = nil },
 	"the CRD version is gone":    crd1(func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Versions[0].Served = false }),
 	"the CRD is not established": crd1(func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions = nil }),
-	"the CRD is leaving":         crd1(func(c *apiextensionsv1.CustomResourceDefinition) { c.DeletionTimestamp = ago(0) }),
+	"the CRD is being deleted":   crd1(func(c *apiextensionsv1.CustomResourceDefinition) { c.DeletionTimestamp = ago(0) }),
 	"the CRD came before": crd1(func(c *apiextensionsv1.CustomResourceDefinition) {
 		c.Annotations = map[string]string{"operatorframework.io/installed-alongside-1": "ns/cool.v0"}
 	}),
-	"the CRD converts with us": func(t *rapid.T, in *csv.Input) {
+	"the CRD calls the operator for conversions": func(t *rapid.T, in *csv.Input) {
 		in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{csvtest.Webhook("w.example.com", v1alpha1.ConversionWebhook)}
 		crd1(func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Conversion = ourConversion() })(t, in)
 	},
 	"the account is gone": func(_ *rapid.T, in *csv.Input) { in.ServiceAccounts.Items = nil },
-	"the account is another's": func(_ *rapid.T, in *csv.Input) {
+	"the account belongs to another CSV": func(_ *rapid.T, in *csv.Input) {
 		for _, a := range in.ServiceAccounts.Items {
 			a.OwnerReferences = ownerCSV("cool.v2")
 		}
@@ -479,7 +480,7 @@ var oddities = map[string]oddity{
 	"a predecessor": func(t *rapid.T, in *csv.Input) { predecessorOf(in, phaseOf(t, "predecessor")) },
 	"a cycle":       spec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.Replaces = "cool.v2" }),
 	"itself":        spec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.Replaces = "cool.v1" }),
-	"a stranger with the same CRD": func(_ *rapid.T, in *csv.Input) {
+	"another operator owns the same CRD": func(_ *rapid.T, in *csv.Input) {
 		in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1))
 	},
 	"the predecessor is not upgradeable": func(_ *rapid.T, in *csv.Input) {
@@ -517,10 +518,10 @@ var oddities = map[string]oddity{
 	"AdoptForeignDeployments": config(func(c *csv.Config) { c.AdoptForeignDeployments = true }),
 }
 
-// unread makes a list one that was not read.
+// unread replaces a list by one that was not read.
 func unread[T any](list *olmcore.Observed[T]) { *list = olmcore.Observed[T]{} }
 
-// unreadable makes one of the lists that a read can fail for unread.
+// unreadable returns functions that replace one of the lists of an Input by one that was not read.
 func unreadable(in *csv.Input) map[string]func() {
 	return map[string]func(){
 		"OperatorGroups":                             func() { unread(&in.OperatorGroups) },
@@ -537,8 +538,7 @@ func unreadable(in *csv.Input) map[string]func() {
 	}
 }
 
-// likely draws the world of an operator in which everything is as it should be but for a few oddities, in any phase,
-// with any past.
+// likely draws the world of a healthy operator with a few oddities, in any phase and with any history.
 func likely(t *rapid.T) csv.Input {
 	why := rapid.SampledFrom([]reason{
 		"RequirementsUnknown", "RequirementsNotMet", "AllRequirementsMet", "InstallSucceeded", "InstallWaiting", "ComponentUnhealthy",
@@ -563,7 +563,7 @@ func likely(t *rapid.T) csv.Input {
 	return distinct(in)
 }
 
-// past is a history that ends in an entry.
+// past returns a history that ends with an entry.
 func past(t *rapid.T, last v1alpha1.ClusterServiceVersionCondition, age time.Duration) []v1alpha1.ClusterServiceVersionCondition {
 	n := rapid.SampledFrom([]int{0, 1, 3, 19}).Draw(t, "past")
 	var list []v1alpha1.ClusterServiceVersionCondition
@@ -579,8 +579,8 @@ func past(t *rapid.T, last v1alpha1.ClusterServiceVersionCondition, age time.Dur
 	return append(list, last)
 }
 
-// TestTheCheckpointIsSound for a CSV in each phase, with all that it has to do with.
-func TestTheCheckpointIsSound(t *testing.T) {
+// TestCheckpointDetectsEveryChange checks a CSV in each phase, with all related objects.
+func TestCheckpointDetectsEveryChange(t *testing.T) {
 	given := 0
 	for _, phase := range knownPhases {
 		in := input(phase, "InstallSucceeded", "install strategy completed with no errors")
@@ -602,10 +602,10 @@ func TestTheCheckpointIsSound(t *testing.T) {
 	require.Nil(t, checkpointOf(in), "without versions nothing can be recognised")
 }
 
-// TestTheCheckpointIgnoresDeletion changes each field of Deletion. The Checkpoint of a CSV at rest does not cover them:
-// while it is not being deleted the answer stays the same, and while it is being deleted no Checkpoint is given, and an
-// older one lets go.
-func TestTheCheckpointIgnoresDeletion(t *testing.T) {
+// TestCheckpointIgnoresDeletionFields changes each field of Deletion. The Checkpoint of a CSV at rest does not cover
+// these fields. While the CSV is not being deleted, the outcome stays the same. While it is being deleted, no
+// Checkpoint is returned, and an older one does not hold.
+func TestCheckpointIgnoresDeletionFields(t *testing.T) {
 	in := converged(t, small(t), 3)
 	checkpoint := checkpointOf(in)
 	require.NotNil(t, checkpoint)
@@ -654,7 +654,7 @@ func TestTheCheckpointIgnoresDeletion(t *testing.T) {
 	}
 }
 
-func TestTheCheckpointIsSoundInRandomWorlds(t *testing.T) {
+func TestCheckpointDetectsEveryChangeInRandomWorlds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
 		versioned(in)
@@ -662,7 +662,7 @@ func TestTheCheckpointIsSoundInRandomWorlds(t *testing.T) {
 	})
 }
 
-// versioned gives the objects of a fixture a resourceVersion, as all have that were read.
+// versioned gives the objects of a fixture a resourceVersion, which all objects that were read have.
 func versioned(in csv.Input) {
 	var objects []olmcore.Object
 	addTo(&objects, in.ServiceAccounts.Items)
@@ -673,8 +673,8 @@ func versioned(in csv.Input) {
 	}
 }
 
-// FuzzClusterServiceVersion takes any bytes for a CSV: in a namespace that has everything, and while it is being
-// deleted.
+// FuzzClusterServiceVersion decodes a CSV from any bytes. It is reconciled in a namespace that contains everything, and
+// while it is being deleted.
 func FuzzClusterServiceVersion(f *testing.F) {
 	for _, phase := range []phaseName{none, pending, installReady, installing, succeeded, failed, replacing, deleting} {
 		data, err := json.Marshal(input(phase, "InstallSucceeded", "").ClusterServiceVersion)

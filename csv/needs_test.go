@@ -26,8 +26,8 @@ func eachList(in reflect.Value, visit func(name string, list reflect.Value)) {
 	}
 }
 
-// TestEachListIsRead names a list that Gather forgets.
-func TestEachListIsRead(t *testing.T) {
+// TestGatherReadsEveryList names a list that Gather does not read.
+func TestGatherReadsEveryList(t *testing.T) {
 	c := &version{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cool.v1", UID: "u"}}
 	c.Status.Phase = v1alpha1.CSVPhaseInstallReady
 	snapshot, err := olmcore.NewSnapshot([]olmcore.Object{c}, olmcore.Everything)
@@ -41,8 +41,8 @@ func TestEachListIsRead(t *testing.T) {
 	})
 }
 
-// TestEachListIsValidated names a list of objects that validateLists forgets.
-func TestEachListIsValidated(t *testing.T) {
+// TestEveryListIsValidated names a list of objects that is not validated.
+func TestEveryListIsValidated(t *testing.T) {
 	c := &version{}
 	c.Namespace, c.Name, c.UID = "ns", "cool.v1", "u"
 	in := Input{Now: time.Unix(0, 0), ClusterServiceVersion: c}
@@ -60,8 +60,8 @@ func TestEachListIsValidated(t *testing.T) {
 	})
 }
 
-// TestRulesHaveNames: an Assessment tells by the name of a rule what decided.
-func TestRulesHaveNames(t *testing.T) {
+// TestEveryRuleHasAName checks the names of rules, which an Assessment contains.
+func TestEveryRuleHasAName(t *testing.T) {
 	for _, table := range [][]rule{gates, rules} {
 		for _, r := range table {
 			require.NotEmpty(t, r.Name)
@@ -70,8 +70,8 @@ func TestRulesHaveNames(t *testing.T) {
 	}
 }
 
-// TestTheFirstRuleThatDecidesIsTheDecision, of those that apply in the phase.
-func TestTheFirstRuleThatDecidesIsTheDecision(t *testing.T) {
+// TestFirstDecidingRuleWins checks that the first rule of the phase that decides is used.
+func TestFirstDecidingRuleWins(t *testing.T) {
 	decides := func(*facts) (decision, bool) { return move("", "", "decided"), true }
 	passes := func(*facts) (decision, bool) { return move("", "", "passed"), false }
 	table := []rule{

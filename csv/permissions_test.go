@@ -31,7 +31,7 @@ import (
 	"github.com/olmcore/olm/subscription"
 )
 
-// permissionInput is a Pending CSV whose only requirement is its permissions.
+// permissionInput returns a Pending CSV whose only requirement is its permissions.
 func permissionInput(namespaced, cluster []rbacv1.PolicyRule) csv.Input {
 	in := input(pending, "RequirementsUnknown", "requirements not yet checked")
 	c := in.ClusterServiceVersion
@@ -87,7 +87,7 @@ func account(in csv.Input) v1alpha1.RequirementStatus {
 	return v1alpha1.RequirementStatus{}
 }
 
-// reviews is a SubjectAccessReview for every part of a rule, one by one.
+// reviews reports whether a SubjectAccessReview allows each part of a rule.
 func reviews(want rbacv1.PolicyRule, cluster, namespaced []rbacv1.PolicyRule) bool {
 	or := func(list []string) []string {
 		if len(list) == 0 {
@@ -142,7 +142,7 @@ func review(rules []rbacv1.PolicyRule, verb, url, group, resource, name string) 
 	return false
 }
 
-// OLM's cases: a rule is the product of its parts; so it is for URLs.
+// OLM's cases: a rule is satisfied if all combinations of its parts are; the same for URLs.
 func TestPolicyRuleIsMetIfAllItsPartsAreAllowed(t *testing.T) {
 	rules := ruleOf(0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -160,8 +160,8 @@ func TestPolicyRuleIsMetIfAllItsPartsAreAllowed(t *testing.T) {
 	})
 }
 
-// anyRule draws a rule over a small vocabulary, with every sort of wildcard; ruleOf one whose parts have at least so
-// many values.
+// anyRule draws a rule from a small vocabulary, with all kinds of wildcards. ruleOf draws one whose parts have at least
+// the given number of values.
 var anyRule = ruleOf(1)
 
 func ruleOf(least int) *rapid.Generator[rbacv1.PolicyRule] {
@@ -182,7 +182,7 @@ func ruleOf(least int) *rapid.Generator[rbacv1.PolicyRule] {
 	})
 }
 
-// dependents says of each rule of the account whether it is satisfied.
+// dependents lists the rules of the account, and whether each is satisfied.
 func dependents(in csv.Input) (list []string) {
 	for _, d := range account(in).Dependents {
 		list = append(list, string(d.Status))
@@ -190,9 +190,9 @@ func dependents(in csv.Input) (list []string) {
 	return list
 }
 
-// TestMoreRBACNeverTakesAway: a role and its binding that come never make a satisfied rule unsatisfied, and going they
-// never satisfy one.
-func TestMoreRBACNeverTakesAway(t *testing.T) {
+// TestAdditionalRBACNeverRemovesPermissions checks that adding a role and its binding never makes a satisfied rule
+// unsatisfied, and that removing them never satisfies a rule.
+func TestAdditionalRBACNeverRemovesPermissions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wanted := rapid.SliceOfN(anyRule, 1, 3).Draw(t, "wanted")
 		in := permissionInput(wanted[:1], wanted[1:])
@@ -213,9 +213,9 @@ func TestMoreRBACNeverTakesAway(t *testing.T) {
 	})
 }
 
-// TestTheReportDoesNotDependOnHowRBACWasRead: what Gather selects, everything there is, and everything in another order
-// give one report.
-func TestTheReportDoesNotDependOnHowRBACWasRead(t *testing.T) {
+// TestPermissionReportIsTheSameForLargerLists checks that the lists of Gather, lists of all objects, and lists in
+// another order give the same report.
+func TestPermissionReportIsTheSameForLargerLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wanted := rapid.SliceOfN(anyRule, 1, 3).Draw(t, "wanted")
 		in := permissionInput(wanted[:1], wanted[1:])
@@ -248,11 +248,11 @@ func addTo[T olmcore.Object](all *[]olmcore.Object, items []T) {
 	}
 }
 
-// TestWholeReportsOfPermissions: the entry of the account with all its dependents.
-// OLM's cases: all permissions met: Present, with each rule; a URL below the wanted one does not satisfy; another
-// version's ServiceAccount: PresentNotSatisfied, without rules; the same when nothing else exists; a ServiceAccount of
-// another kind of owner, or of none, is fine.
-func TestWholeReportsOfPermissions(t *testing.T) {
+// TestPermissionReports checks the entry of a ServiceAccount with all its dependents.
+// OLM's cases: all permissions met: Present, with each rule; a URL below the requested one does not satisfy a rule;
+// another version's ServiceAccount: PresentNotSatisfied, without rules; the same when nothing else exists; a
+// ServiceAccount of another kind of owner, or of none, is fine.
+func TestPermissionReports(t *testing.T) {
 	pods, osbs := rule("get", "", "pods"), urlRule("get", "/osbs")
 	const podsText, osbsText = `namespaced rule:{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}`, `cluster rule:{"verbs":["get"],"nonResourceURLs":["/osbs"]}`
 	entry := func(status, message string, dependents ...v1alpha1.DependentStatus) []requirement {
@@ -275,16 +275,17 @@ func TestWholeReportsOfPermissions(t *testing.T) {
 		want   []requirement
 	}{
 		"a Role and a ClusterRole grant all": {owned(), met},
-		"a URL below the wanted one is not it": {func(in *csv.Input) {
+		"a URL below the requested one does not satisfy the rule": {func(in *csv.Input) {
 			grantInNamespace(in, pods)
 			grantInCluster(in, urlRule("get", "/osbs/*"))
 		}, entry("PresentNotSatisfied", unsatisfied, dependent("Satisfied", podsText), dependent("NotSatisfied", osbsText))},
-		"nothing is granted":                {func(*csv.Input) {}, entry("PresentNotSatisfied", unsatisfied, dependent("NotSatisfied", podsText), dependent("NotSatisfied", osbsText))},
-		"the account is another version's":  {owned(ownerCSV("other")...), entry("PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion")},
-		"the account is ours":               {owned(ownerCSV("cool.v1")...), met},
-		"the account is ours and another's": {owned(append(ownerCSV("other"), ownerCSV("cool.v1")...)...), met},
-		"the account is another kind's":     {owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}), met},
-		"another's account, and nothing else there": {func(in *csv.Input) {
+		"nothing is granted":                             {func(*csv.Input) {}, entry("PresentNotSatisfied", unsatisfied, dependent("NotSatisfied", podsText), dependent("NotSatisfied", osbsText))},
+		"the account is another version's":               {owned(ownerCSV("other")...), entry("PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion")},
+		"the account belongs to the CSV":                 {owned(ownerCSV("cool.v1")...), met},
+		"the account belongs to the CSV and another one": {owned(append(ownerCSV("other"), ownerCSV("cool.v1")...)...), met},
+		"the account belongs to another kind of owner": {
+			owned(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}), met},
+		"an account of another version, and nothing else": {func(in *csv.Input) {
 			in.ServiceAccounts.Items[0].OwnerReferences = ownerCSV("other")
 		}, entry("PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion")},
 		"no account": {func(in *csv.Input) {
@@ -302,10 +303,11 @@ func TestWholeReportsOfPermissions(t *testing.T) {
 	}
 }
 
-// TestWhichRolesCount: one rule, get pods, and who grants it.
-// OLM's cases: no role: no; one Role: yes; a Role of another version: no; a Role of both: yes; several Roles together:
-// yes; a URL by a ClusterRole: yes; another URL: no; a rule is the product of its parts.
-func TestWhichRolesCount(t *testing.T) {
+// TestRolesThatGrantARule checks which roles and bindings grant the rule "get pods".
+// OLM's cases: no role: no; one Role: yes; a Role of another version: no; a Role of both versions: yes; several Roles
+// together: yes; a URL by a ClusterRole: yes; another URL: no; a rule is satisfied if all combinations of its parts
+// are.
+func TestRolesThatGrantARule(t *testing.T) {
 	pods := rule("get", "", "pods")
 	shortVersion := ownerCSV("other")
 	shortVersion[0].APIVersion = "v1alpha1"
@@ -339,7 +341,7 @@ func TestWhichRolesCount(t *testing.T) {
 			predecessorOf(in, replacing)
 			in.Roles.Items[0].OwnerReferences = ownerCSV("cool.v0")
 		}), false},
-		"a role of ours and another's": {pods, role(func(in *csv.Input) {
+		"a role of the CSV and another one": {pods, role(func(in *csv.Input) {
 			in.Roles.Items[0].OwnerReferences = append(ownerCSV("other"), ownerCSV("cool.v1")...)
 		}), true},
 		"a binding in another namespace":    {pods, role(func(in *csv.Input) { in.RoleBindings.Items[0].Namespace = "other" }), false},
@@ -367,21 +369,21 @@ func TestWhichRolesCount(t *testing.T) {
 			grantInNamespace(in, rule("*", "", "pods"))
 			grantInNamespace(in, rule("*", "", "secrets"))
 		}, true},
-		"a URL":                          {urlRule("get", "/a"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/a")) }, true},
-		"another URL":                    {urlRule("get", "/a"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/b")) }, false},
-		"a URL from a binding in ns":     {urlRule("get", "/a"), func(in *csv.Input) { grantInNamespace(in, urlRule("get", "/a")) }, false},
-		"the group of all accounts":      {pods, members("system:serviceaccounts"), true},
-		"the group of the namespace":     {pods, members("system:serviceaccounts:ns"), true},
-		"the group of another namespace": {pods, members("system:serviceaccounts:other"), false},
-		"the group of who is known":      {pods, members("system:authenticated"), true},
-		"the group of who is not":        {pods, members("system:unauthenticated"), false},
-		"the user of the account":        {pods, subject("User", "system:serviceaccount:ns:cool"), true},
-		"the user of another account":    {pods, subject("User", "system:serviceaccount:ns:other"), false},
-		"a user of the account's name":   {pods, subject("User", "cool"), false},
-		"a ClusterRole":                  {pods, func(in *csv.Input) { grantInCluster(in, pods) }, true},
-		"everything":                     {pods, func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, true},
-		"one of them by its name":        {pods, func(in *csv.Input) { grantInNamespace(in, rule("get", "", "pods", "a")) }, false},
-		"a URL by a prefix":              {urlRule("get", "/osbs/x"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/osbs/*")) }, true},
+		"a URL":                              {urlRule("get", "/a"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/a")) }, true},
+		"another URL":                        {urlRule("get", "/a"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/b")) }, false},
+		"a URL from a binding in ns":         {urlRule("get", "/a"), func(in *csv.Input) { grantInNamespace(in, urlRule("get", "/a")) }, false},
+		"the group of all accounts":          {pods, members("system:serviceaccounts"), true},
+		"the group of the namespace":         {pods, members("system:serviceaccounts:ns"), true},
+		"the group of another namespace":     {pods, members("system:serviceaccounts:other"), false},
+		"the group of authenticated users":   {pods, members("system:authenticated"), true},
+		"the group of unauthenticated users": {pods, members("system:unauthenticated"), false},
+		"the user of the account":            {pods, subject("User", "system:serviceaccount:ns:cool"), true},
+		"the user of another account":        {pods, subject("User", "system:serviceaccount:ns:other"), false},
+		"a user of the account's name":       {pods, subject("User", "cool"), false},
+		"a ClusterRole":                      {pods, func(in *csv.Input) { grantInCluster(in, pods) }, true},
+		"everything":                         {pods, func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, true},
+		"one of them by its name":            {pods, func(in *csv.Input) { grantInNamespace(in, rule("get", "", "pods", "a")) }, false},
+		"a URL by a prefix":                  {urlRule("get", "/osbs/x"), func(in *csv.Input) { grantInCluster(in, urlRule("get", "/osbs/*")) }, true},
 		"a Role for all namespaces": {pods, role(func(in *csv.Input) {
 			s := &in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec
 			s.ClusterPermissions, s.Permissions = s.Permissions, nil
@@ -398,8 +400,8 @@ func TestWhichRolesCount(t *testing.T) {
 			grantInCluster(in, pods)
 			in.ClusterRoles.Items[0].Labels = olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "ns", Name: "cool.v0"}.Labels()
 		}, false},
-		"all verbs of all there is": {rule("*", "*", "*"), func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, true},
-		"all is more than each by itself": {rule("*", "", "pods"), func(in *csv.Input) {
+		"all verbs of all resources": {rule("*", "*", "*"), func(in *csv.Input) { grantInNamespace(in, rule("*", "*", "*")) }, true},
+		"all verbs are more than each verb": {rule("*", "", "pods"), func(in *csv.Input) {
 			grantInNamespace(in, rule("get list watch create update patch delete", "", "pods"))
 		}, false},
 	} {
@@ -423,9 +425,9 @@ func members(name string) func(in *csv.Input) { return subject("Group", name) }
 
 type requirement = v1alpha1.RequirementStatus
 
-// OLM's cases: a CRD version that is not there, or not served: NotPresent; NamesAccepted or Established False:
+// OLM's cases: a CRD version that does not exist or is not served: NotPresent; NamesAccepted or Established False:
 // PresentNotAvailable.
-func TestRequirements(t *testing.T) {
+func TestRequirementReports(t *testing.T) {
 	crd := func(status, message, uid string) []requirement {
 		return []requirement{{
 			Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "cools.example.com",
@@ -507,7 +509,7 @@ func TestRequirements(t *testing.T) {
 			in.ClusterServiceVersion.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "policy", Version: "v1", Kind: "Eviction"}}
 			in.ServedAPIs = olmcore.Found[schema.GroupVersionKind]()
 		}, native("NotPresent", "Native API does not exist")},
-		"nobody asked which APIs are served": {"Eviction", func(in *csv.Input) {
+		"API discovery was not done": {"Eviction", func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.NativeAPIs = []metav1.GroupVersionKind{{Group: "policy", Version: "v1", Kind: "Eviction"}}
 		}, native("NotPresent", "API discovery for policy/v1 failed")},
 	} {
@@ -532,7 +534,7 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// labelled lets Reconcile put the API labels on that a changed spec needs, and into the OperatorGroup's annotation.
+// labelled runs Reconcile until the API labels of a changed spec, and the annotation of the OperatorGroup, are written.
 func labelled(t *testing.T, in csv.Input) csv.Input {
 	t.Helper()
 	for range 2 {
@@ -549,7 +551,7 @@ func labelled(t *testing.T, in csv.Input) csv.Input {
 	return in
 }
 
-// OLM's cases: minimum 999.999.999: PresentNotSatisfied; a minimum that is no version: parsing error.
+// OLM's cases: minimum 999.999.999: PresentNotSatisfied; an invalid minimum version: parsing error.
 func TestMinimumKubernetesVersion(t *testing.T) {
 	for name, c := range map[string]struct{ minimum, server, status, message string }{
 		"older is fine":        {"1.20.0", "v1.36.2", "Present", "CSV minKubeVersion (1.20.0) less than server version (v1.36.2)"},
@@ -577,9 +579,9 @@ func TestMinimumKubernetesVersion(t *testing.T) {
 	}
 }
 
-// TestACRDOfAnotherKindIsNamedOnce, when the CSV is installed: OLM compares name and version alone, so it is no
-// obstacle.
-func TestACRDOfAnotherKindIsNamedOnce(t *testing.T) {
+// TestCRDKindMismatchIsReportedOnce checks that a different kind is reported when the CSV is installed. It does not
+// prevent the installation, because OLM compares only the name and the version.
+func TestCRDKindMismatchIsReportedOnce(t *testing.T) {
 	in := input(installReady, "AllRequirementsMet", "all requirements found, attempting install")
 	deploy(t, &in)
 	in.CustomResourceDefinitions.Items[0].Spec.Names.Kind = "Hot"
@@ -595,7 +597,7 @@ func TestACRDOfAnotherKindIsNamedOnce(t *testing.T) {
 	check(t, in, olmcore.Result{})
 }
 
-func TestRepairSaysWhatAnInstallPlanWouldCreate(t *testing.T) {
+func TestRepairContainsMissingObjectsOfInstallPlan(t *testing.T) {
 	in := input(pending, "RequirementsUnknown", "")
 	out := reconciled(t, in)
 	require.Empty(t, out.Repair, "nothing is missing")
@@ -616,7 +618,7 @@ func TestRepairSaysWhatAnInstallPlanWouldCreate(t *testing.T) {
 	require.Equal(t, []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"}, got)
 	for _, a := range out.Actions {
 		verb, _, _ := a.Describe()
-		require.Equal(t, olmcore.VerbUpdateStatus, verb, "nothing of it is asked for")
+		require.Equal(t, olmcore.VerbUpdateStatus, verb, "no write of it is returned")
 	}
 
 	strategy.Permissions, strategy.ClusterPermissions[0].ServiceAccountName = nil, "default"
@@ -627,8 +629,9 @@ func TestRepairSaysWhatAnInstallPlanWouldCreate(t *testing.T) {
 	}
 }
 
-// permissions is Succeeded in the end, and nothing is created twice.
-func TestALostServiceAccountComesBack(t *testing.T) {
+// TestLostServiceAccountIsCreatedAgain checks that a CSV whose permissions were lost is Succeeded in the end, and that
+// nothing is created twice.
+func TestLostServiceAccountIsCreatedAgain(t *testing.T) {
 	ctx := context.Background()
 	cluster, driver := newWorld(csv.Config{})
 	base := fromFiles("base.yaml", "v1.yaml")
@@ -655,7 +658,7 @@ func TestALostServiceAccountComesBack(t *testing.T) {
 // The csv package repeats two facts that others own: what an InstallPlan creates for the permissions of a version, and
 // which Subscription's configuration counts. These tests hold the two sides together.
 
-// lacking is an Input in which nothing of a CSV's permissions is there.
+// lacking returns an Input without any object for the permissions of a CSV.
 func lacking(c *v1alpha1.ClusterServiceVersion) csv.Input {
 	in := input(pending, "RequirementsUnknown", "")
 	c = c.DeepCopy()
@@ -667,8 +670,8 @@ func lacking(c *v1alpha1.ClusterServiceVersion) csv.Input {
 	return in
 }
 
-// sameAsThePlans compares what csv would create with what a plan does, bit by bit. Beside the plan's, csv sets the
-// marks that steps get when they run.
+// sameAsThePlans checks that csv would create exactly the objects that an InstallPlan creates, with the labels that a
+// step adds when it runs.
 func sameAsThePlans(t require.TestingT, c *v1alpha1.ClusterServiceVersion) int {
 	in := lacking(c)
 	out := reconciled(t, in)
@@ -709,7 +712,7 @@ func sameAsThePlans(t require.TestingT, c *v1alpha1.ClusterServiceVersion) int {
 	return len(got)
 }
 
-func TestRepairMakesWhatAPlanMakes(t *testing.T) {
+func TestRepairMatchesInstallPlan(t *testing.T) {
 	rule := rapid.Custom(func(t *rapid.T) rbacv1.PolicyRule {
 		word := func(label string) []string {
 			return rapid.SliceOfN(rapid.SampledFrom([]string{"", "*", "pods", "get", "apps", "a/b"}), 1, 3).Draw(t, label)
@@ -731,7 +734,7 @@ func TestRepairMakesWhatAPlanMakes(t *testing.T) {
 	})
 }
 
-func TestRepairMakesWhatThePlansOfPublishedOperatorsMake(t *testing.T) {
+func TestRepairMatchesInstallPlansOfPublishedOperators(t *testing.T) {
 	all := realCSVs(t) // skips without them
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {

@@ -82,7 +82,7 @@ func unknownModes(c *version) []olmcore.Diagnostic {
 		default:
 			path := fmt.Sprintf("spec.installModes[%d].type", i)
 			unknown = append(unknown, olmcore.Diagnose(olmcore.Warning, ReasonUnknownInstallMode, olmcore.RefOf(c), path,
-				"install mode %q is unknown and counts for nothing", mode.Type))
+				"install mode %q is unknown and is ignored", mode.Type))
 		}
 	}
 	return unknown
@@ -231,7 +231,7 @@ func unreadServing(in *Input) []string {
 		read.Missing(s.MutatingWebhookConfigurations, "MutatingWebhookConfigurations"))
 }
 
-// leaveGate makes a CSV Pending whose failure was caused by a gate. All gates have been passed in this call.
+// leaveGate makes a CSV Pending if a gate made it Failed. All gates have been passed in this call.
 func leaveGate(f *facts) (decision, bool) {
 	message := ""
 	switch f.csv.Status.Reason {

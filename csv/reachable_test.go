@@ -19,7 +19,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// called is an operator of all namespaces that the API server calls for admission, conversion and an API.
+// called returns an operator for all namespaces with an admission webhook, a conversion webhook and an API.
 func called(name string, version int) *v1alpha1.ClusterServiceVersion {
 	c := csvtest.Operator(name, version)
 	c.UID, c.ResourceVersion, c.Annotations, c.Labels, c.Finalizers = "", "", nil, nil, nil
@@ -33,9 +33,9 @@ func called(name string, version int) *v1alpha1.ClusterServiceVersion {
 	return c
 }
 
-// TestWebhooksAndAPIsAlwaysAnswer checks that the API server can call an installed operator after every write of a
+// TestWebhooksAndAPIsStayReachable checks that the API server can call an installed operator after every write of a
 // controller and every step of the cluster, while certificates, Deployments and versions change.
-func TestWebhooksAndAPIsAlwaysAnswer(t *testing.T) {
+func TestWebhooksAndAPIsStayReachable(t *testing.T) {
 	ctx := context.Background()
 	for name, tc := range map[string]struct {
 		change  func(t *testing.T, c *fake.Cluster)

@@ -140,5 +140,5 @@ func replacesCycle(f *facts) []olmcore.Diagnostic {
 		return nil
 	}
 	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonReplacesCycle, olmcore.RefOf(f.csv), "spec.replaces",
-		"following spec.replaces from %s leads back to it; the newest version counts as the head", f.csv.Name)}
+		"spec.replaces leads from %s back to itself, so the newest version of the cycle counts as the latest; correct spec.replaces", f.csv.Name)}
 }

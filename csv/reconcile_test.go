@@ -23,15 +23,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// row is one case of a table: the status a CSV starts with, what is different from an operator whose requirements are
-// met, and the whole Result.
+// row is one case of a table: the recorded status of a CSV, what differs from an operator whose requirements are met,
+// and the complete Result.
 type row struct {
 	from   recorded
 	change func(in *csv.Input)
 	want   func(in csv.Input) olmcore.Result
 }
 
-// recorded is a status.
+// recorded is the recorded status of a CSV.
 type recorded struct {
 	phase   phaseName
 	reason  reason
@@ -59,8 +59,8 @@ func run(t *testing.T, rows map[string]row) {
 	}
 }
 
-// hourOn is the pause an hour after a phase began: looks are 5 s, 15 s, 35 s, ... 615 s, and then every five minutes
-// after it.
+// hourOn is the wait after a phase has lasted for an hour. The checks are 5 s, 15 s, 35 s, ... 615 s after the phase
+// began, and then every five minutes.
 const hourOn = 15 * time.Second
 
 func notRead(in csv.Input, list string) olmcore.Result {
@@ -113,10 +113,10 @@ func withSuccessor(phase phaseName) func(in *csv.Input) {
 }
 
 // OLM's cases: None with an owned CRD becomes Pending; Pending without its CRD stays Pending; another version owns the
-// CRD: OwnerConflict; that one stays Succeeded; Pending with its CRD: InstallReady; who is replaced: found, not found,
-// not read; no verbs: nothing to ask, and an invalid rule; webhooks: repeated names, all groups, OLM's group and
+// CRD: OwnerConflict; the other version stays Succeeded; Pending with its CRD: InstallReady; the predecessor is found,
+// not found, or not read; a rule without verbs is invalid; webhooks: repeated names, all groups, OLM's group and
 // configurations are refused.
-func TestNoneAndPending(t *testing.T) {
+func TestTransitionsFromNoneAndPending(t *testing.T) {
 	unmet := func(r []v1alpha1.RequirementStatus) {
 		r[0].Status, r[0].Message, r[0].UUID = "NotPresent", "CRD is not present", ""
 	}
@@ -162,7 +162,7 @@ func TestNoneAndPending(t *testing.T) {
 		"an unrelated CSV owns the CRD": {unjudged, func(in *csv.Input) {
 			in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1))
 		}, toReporting(failed, "OwnerConflict", "conflicting CRD owner in namespace", nil)},
-		"a Deployment belongs to nobody": {unjudged, func(in *csv.Input) {
+		"a Deployment has no owner": {unjudged, func(in *csv.Input) {
 			deploy(t, in)
 			in.Deployments.Items[0].Labels, in.Deployments.Items[0].OwnerReferences = nil, nil
 		}, toReporting(failed, "OwnerConflict", "deployment cool exists and is not managed by an operator", nil)},
@@ -173,23 +173,24 @@ func TestNoneAndPending(t *testing.T) {
 			other.Spec.CustomResourceDefinitions.Owned = nil
 			in.Neighbours.Items = append(in.Neighbours.Items, other)
 		}, toReporting(failed, "OwnerConflict", "deployment cool is owned by ClusterServiceVersion other.v1", nil)},
-		"a Deployment of an operator that is gone may be taken": {unjudged, func(in *csv.Input) {
+		"a Deployment of a deleted operator is taken over": {unjudged, func(in *csv.Input) {
 			deploy(t, in)
 			in.Deployments.Items[0].Labels["olm.owner"] = "gone.v1"
 		}, toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil)},
-		"the predecessor has not moved on": {unjudged, func(in *csv.Input) { predecessorOf(in, failed) }, after(hourOn, toReporting(pending, "AllRequirementsMet",
+		"the predecessor is not Replacing yet": {unjudged, func(in *csv.Input) { predecessorOf(in, failed) }, after(hourOn, toReporting(pending, "AllRequirementsMet",
 			"requirements met; waiting for cool.v0 to be replaced (it is Failed/SomeReason)", nil))},
 		"the predecessor is Replacing": {unjudged, func(in *csv.Input) { predecessorOf(in, replacing) },
 			toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil)},
-		"not by one that is being deleted": {unjudged, func(in *csv.Input) { successorOf(in, installReady).DeletionTimestamp = ago(0) },
+		"a successor that is being deleted does not count": {
+			unjudged, func(in *csv.Input) { successorOf(in, installReady).DeletionTimestamp = ago(0) },
 			toReporting(installReady, "AllRequirementsMet", "all requirements found, attempting install", nil)},
 		"a successor has begun to install": {unjudged, withSuccessor(installing), to(replacing, "BeingReplaced", "being replaced by csv: cool.v2")},
 	})
 }
 
-// OLM's cases: Succeeded, its mode no longer supported: Failed; Succeeded, the group gone: Failed; Succeeded, a second
-// group: Failed; Succeeded, other targets: annotations first, the phase stays.
-func TestGates(t *testing.T) {
+// OLM's cases: Succeeded, its mode no longer supported: Failed; Succeeded, the group is deleted: Failed; Succeeded, a
+// second group: Failed; Succeeded, other target namespaces: the annotations are written first, the phase stays.
+func TestGatesInEachPhase(t *testing.T) {
 	c := func(in *csv.Input) *v1alpha1.ClusterServiceVersion { return in.ClusterServiceVersion }
 	metadata := func(why, message string, change func(*v1alpha1.ClusterServiceVersion)) func(csv.Input) olmcore.Result {
 		return func(in csv.Input) olmcore.Result {
@@ -198,7 +199,7 @@ func TestGates(t *testing.T) {
 			return olmcore.Result{Actions: []olmcore.Action{olmcore.UpdateOf(in.ClusterServiceVersion, next, olmcore.Cause{Reason: why, Message: message})}}
 		}
 	}
-	finalize := metadata(csv.ReasonFinalizerMissing, "cleanup must run before this ClusterServiceVersion goes",
+	finalize := metadata(csv.ReasonFinalizerMissing, "cleanup must run before this ClusterServiceVersion is deleted",
 		func(c *v1alpha1.ClusterServiceVersion) { c.Finalizers = []string{cleanup.Finalizer} })
 	run(t, map[string]row{
 		"the finalizer comes first": {brandNew, func(in *csv.Input) { c(in).Finalizers = nil }, finalize},
@@ -220,7 +221,7 @@ func TestGates(t *testing.T) {
 		"a Deployment has no selector": {brandNew, func(in *csv.Input) {
 			c(in).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Selector = nil
 		}, to(failed, "InvalidInstallStrategy", `deployment "cool" has no selector`)},
-		"a selector misses its template": {brandNew, func(in *csv.Input) {
+		"a selector does not match its template": {brandNew, func(in *csv.Input) {
 			c(in).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Labels = nil
 		}, to(failed, "InvalidInstallStrategy", `deployment "cool": the selector does not match the labels of its template`)},
 		"a Deployment has no containers": {brandNew, func(in *csv.Input) {
@@ -232,12 +233,12 @@ func TestGates(t *testing.T) {
 		"API labels go along with another write": {brandNew, func(in *csv.Input) {
 			c(in).Labels = map[string]string{"olm.api.1": "provided", "kept": "yes"}
 			c(in).Finalizers = nil
-		}, metadata(csv.ReasonFinalizerMissing, "cleanup must run before this ClusterServiceVersion goes",
+		}, metadata(csv.ReasonFinalizerMissing, "cleanup must run before this ClusterServiceVersion is deleted",
 			func(c *v1alpha1.ClusterServiceVersion) {
 				c.Finalizers = []string{cleanup.Finalizer}
 				c.Labels = map[string]string{"kept": "yes", "olm.api.c38844a2fa17abf0": "provided"}
 			})},
-		"API labels are not written for themselves": {running, func(in *csv.Input) {
+		"API labels alone cause no write": {running, func(in *csv.Input) {
 			deploy(t, in)
 			c(in).Labels = nil
 		}, nothing},
@@ -252,9 +253,9 @@ func TestGates(t *testing.T) {
 		}, after(5*time.Second, to(failed, "TooManyOperatorGroups", "csv created in namespace with multiple operatorgroups, can't pick one automatically"))},
 		"annotations follow the group": {is(succeeded, "", ""), func(in *csv.Input) {
 			in.OperatorGroups.Items[0].Status.Namespaces = []string{"ns", "a"}
-		}, metadata(csv.ReasonGroupChanged, "the annotations do not say what OperatorGroup group does",
+		}, metadata(csv.ReasonGroupChanged, "the annotations do not match OperatorGroup group",
 			func(c *v1alpha1.ClusterServiceVersion) { c.Annotations["olm.targetNamespaces"] = "a,ns" })},
-		"a group that selects nothing takes the annotation away": {is(succeeded, "", ""), func(in *csv.Input) { in.OperatorGroups.Items[0].Status.Namespaces = nil }, metadata(csv.ReasonGroupChanged, "the annotations do not say what OperatorGroup group does",
+		"the annotation is removed if the group selects nothing": {is(succeeded, "", ""), func(in *csv.Input) { in.OperatorGroups.Items[0].Status.Namespaces = nil }, metadata(csv.ReasonGroupChanged, "the annotations do not match OperatorGroup group",
 			func(c *v1alpha1.ClusterServiceVersion) { delete(c.Annotations, "olm.targetNamespaces") })},
 		"a group that selects nothing installs nothing": {is(succeeded, "", ""), func(in *csv.Input) {
 			in.OperatorGroups.Items[0].Status.Namespaces = nil
@@ -273,9 +274,9 @@ func TestGates(t *testing.T) {
 		}, to(failed, "InvalidInstallModes", "InstallMode list contains duplicates, cannot make set: [{OwnNamespace true} {OwnNamespace false}]")},
 		"the targets are not supported": {is(succeeded, "", ""), func(in *csv.Input) { c(in).Spec.InstallModes = nil },
 			to(failed, "UnsupportedOperatorGroup", "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace")},
-		"the group's gates do not hold a CSV that is being replaced": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { in.OperatorGroups.Items = nil; successorOf(in, succeeded) },
+		"a CSV that is being replaced ignores the gates of the group": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { in.OperatorGroups.Items = nil; successorOf(in, succeeded) },
 			to(deleting, "Replaced", "has been replaced by a newer ClusterServiceVersion that has successfully installed.")},
-		"what was not read is not absent": {is(succeeded, "", ""), func(in *csv.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} }, func(in csv.Input) olmcore.Result {
+		"an unread list is not treated as empty": {is(succeeded, "", ""), func(in *csv.Input) { in.OperatorGroups = olmcore.Observed[*operatorsv1.OperatorGroup]{} }, func(in csv.Input) olmcore.Result {
 			return notRead(in, "OperatorGroups")
 		}},
 	})
@@ -284,7 +285,7 @@ func TestGates(t *testing.T) {
 // OLM's cases: InstallReady with its Deployments: Installing; Installing, no template annotations: InstallReady; past
 // its progress deadline: an error; Available: ready; a generation that was not observed: waiting; old replicas: waiting
 // for them; no condition Available: waiting, with its name; the hash unchanged: installed.
-func TestInstallReadyAndInstalling(t *testing.T) {
+func TestTransitionsFromInstallReadyAndInstalling(t *testing.T) {
 	const ready = "all requirements found, attempting install"
 	outcome := func(class olmcore.ErrorClass, message string) func(in *csv.Input) {
 		return func(in *csv.Input) {
@@ -300,7 +301,7 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 	run(t, map[string]row{
 		"the group's account may not write Deployments": {is(installReady, "AllRequirementsMet", ready), outcome(olmcore.Forbidden, "no"),
 			after(time.Minute, to(failed, "InstallComponentFailedNoRetry", "install strategy failed: no"))},
-		"it was refused, and nobody knows when": {is(failed, "InstallComponentFailedNoRetry", ""), func(in *csv.Input) {
+		"it was refused at an unknown time": {is(failed, "InstallComponentFailedNoRetry", ""), func(in *csv.Input) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = nil
 		}, func(in csv.Input) olmcore.Result {
 			out, err := csv.Reconcile(in)
@@ -314,7 +315,7 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 			to(installing, "InstallSucceeded", "waiting for install components to report healthy")},
 		"the group's account is missing": {is(installReady, "AllRequirementsMet", ready), func(in *csv.Input) { in.OperatorGroups.Items[0].Spec.ServiceAccountName = "limited" },
 			after(10*time.Second, to(installReady, "AllRequirementsMet", "waiting for OperatorGroup service account limited"))},
-		"all Deployments are well": {is(installing, "InstallSucceeded", ""), deployed, to(succeeded, "InstallSucceeded", "install strategy completed with no errors")},
+		"all Deployments are available": {is(installing, "InstallSucceeded", ""), deployed, to(succeeded, "InstallSucceeded", "install strategy completed with no errors")},
 		"it took too long": {is(installing, "InstallWaiting", ""), ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }),
 			to(failed, "InstallCheckFailed", "install timeout")},
 		"a Deployment is not available yet": {is(installing, "InstallSucceeded", ""), ill(func(in *csv.Input) {
@@ -322,7 +323,7 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(time.Minute)
 		}), after(4*time.Minute, to(installing, "InstallWaiting",
 			`installing: waiting for deployment cool to become ready: deployment "cool" not available: missing condition "Available"`))},
-		"the Deployment's controller is behind": {is(installing, "InstallSucceeded", ""), ill(func(in *csv.Input) {
+		"the Deployment's new generation is not observed yet": {is(installing, "InstallSucceeded", ""), ill(func(in *csv.Input) {
 			in.Deployments.Items[0].Generation = 2
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(0)
 		}), after(5*time.Minute, to(installing, "InstallWaiting",
@@ -342,7 +343,7 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 			to(installReady, "InstallWaiting", "installing: no annotations found on deployment")},
 		"an annotation is missing": {is(installing, "InstallWaiting", ""), ill(func(in *csv.Input) { in.ClusterServiceVersion.Annotations["a"] = "b" }),
 			to(installReady, "InstallWaiting", "installing: annotations on deployment does not contain expected key: a")},
-		"an annotation is another": {is(installing, "InstallWaiting", ""), ill(func(in *csv.Input) { in.Deployments.Items[0].Spec.Template.Annotations["olm.operatorGroup"] = "x" }),
+		"an annotation has another value": {is(installing, "InstallWaiting", ""), ill(func(in *csv.Input) { in.Deployments.Items[0].Spec.Template.Annotations["olm.operatorGroup"] = "x" }),
 			to(installReady, "InstallWaiting", "installing: unexpected annotation on deployment. Expected olm.operatorGroup:group, found olm.operatorGroup:x")},
 		"a Deployment is missing": {is(installing, "InstallSucceeded", ""), func(in *csv.Input) { in.ClusterServiceVersion.Status.LastTransitionTime = ago(0) },
 			after(5*time.Minute, to(installing, "InstallWaiting", "installing: missing deployment with name=cool"))},
@@ -356,10 +357,11 @@ func TestInstallReadyAndInstalling(t *testing.T) {
 }
 
 // OLM's cases: Failed without its Deployment: NeedsReinstall; Failed without its CRD: RequirementsNotMet;
-// NoOperatorGroup, cured: Pending; Succeeded, the CRD gone: Failed; a Succeeded, b new and replacing it: Replacing and
-// Pending; Failed by a conflict that is over: Pending; Failed by a static group that fits now: Pending; fail-forward:
-// Failed with a successor becomes Replacing; who replaces: found, not found, not read.
-func TestSucceededAndFailed(t *testing.T) {
+// NoOperatorGroup, repaired: Pending; Succeeded, the CRD is deleted: Failed; a Succeeded, b is new and replaces it: a
+// is Replacing, b is Pending; Failed because of a conflict that ended: Pending; Failed because of a static group that
+// was corrected: Pending; fail-forward: Failed with a successor becomes Replacing; the successor is found, not found,
+// or not read.
+func TestTransitionsFromSucceededAndFailed(t *testing.T) {
 	const well = "install strategy completed with no errors"
 	deployed := func(in *csv.Input) { deploy(t, in) }
 	ill := func(change func(in *csv.Input)) func(in *csv.Input) {
@@ -398,7 +400,7 @@ func TestSucceededAndFailed(t *testing.T) {
 			in.ClusterServiceVersion.Generation = 2
 			in.Deployments.Items[0].Labels["olm.deployment-spec-hash"] = "old"
 		}), to(installReady, "ComponentUnhealthy", "installing: deployment changed old hash=old, new hash="+goldenHash)},
-		"fail-forward lets a failed version go": {is(failed, "InstallCheckFailed", ""), func(in *csv.Input) {
+		"fail-forward lets a failed version be replaced": {is(failed, "InstallCheckFailed", ""), func(in *csv.Input) {
 			in.OperatorGroups.Items[0].Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
 			successorOf(in, pending)
 		}, to(replacing, "BeingReplaced", "Fail Forward is enabled, allowing Failed csv to be replaced by csv: cool.v2")},
@@ -423,14 +425,14 @@ func TestSucceededAndFailed(t *testing.T) {
 		"a bad rule holds without another write": {is(failed, "InvalidInstallStrategy", "install strategy invalid: rule invalid: policy rule must have at least one verb"), func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules[0].Verbs = nil
 		}, nothing},
-		"it is well again":                                               {is(failed, "ComponentUnhealthy", ""), deployed, to(succeeded, "InstallSucceeded", well)},
-		"a missing Deployment":                                           {is(failed, "ComponentUnhealthy", ""), nil, to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
-		"waiting needs no install":                                       {is(failed, "ComponentUnhealthy", waiting), ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }), nothing},
-		"the backoff before the next try":                                {denied, tried(olmcore.Webhook, 2*time.Second), after(3*time.Second, nothing)},
-		"an invalid Deployment is not repeated":                          {denied, tried(olmcore.Invalid, time.Hour), nothing},
-		"nothing is known of an earlier try":                             {denied, nil, installs},
-		"the backoff is over":                                            {denied, tried(olmcore.Webhook, 5*time.Second), installs},
-		"a try that lies in the future waits no longer than a fresh one": {denied, tried(olmcore.Webhook, -time.Hour), after(5*time.Second, nothing)},
+		"the operator is healthy again":                           {is(failed, "ComponentUnhealthy", ""), deployed, to(succeeded, "InstallSucceeded", well)},
+		"a missing Deployment":                                    {is(failed, "ComponentUnhealthy", ""), nil, to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
+		"waiting needs no install":                                {is(failed, "ComponentUnhealthy", waiting), ill(func(in *csv.Input) { in.Deployments.Items[0].Status.Conditions = nil }), nothing},
+		"the backoff before the next try":                         {denied, tried(olmcore.Webhook, 2*time.Second), after(3*time.Second, nothing)},
+		"an invalid Deployment is not repeated":                   {denied, tried(olmcore.Invalid, time.Hour), nothing},
+		"nothing is known of an earlier try":                      {denied, nil, installs},
+		"the backoff is over":                                     {denied, tried(olmcore.Webhook, 5*time.Second), installs},
+		"an attempt in the future waits no longer than a new one": {denied, tried(olmcore.Webhook, -time.Hour), after(5*time.Second, nothing)},
 		"another failure is reported": {is(failed, "InstallComponentFailed", "install strategy failed: other"), tried(olmcore.Invalid, 0),
 			to(failed, "InstallComponentFailed", "install strategy failed: denied")},
 		"the account lost its permissions": {denied, tried(olmcore.Forbidden, 0), after(time.Minute, to(failed, "InstallComponentFailedNoRetry", "install strategy failed: denied"))},
@@ -441,13 +443,14 @@ func TestSucceededAndFailed(t *testing.T) {
 }
 
 // OLM's cases: a Replacing, b Succeeded: a is Deleting; a Deleting: it is deleted; a and b Replacing, c Succeeded: OLM
-// is stuck, here both go; Replacing by itself, with either strategy, harms nothing; a self reference is no operator's
-// predecessor or successor; the chain of a line is all of it; a replacement that is not there is no replacement.
-func TestReplacingAndDeleting(t *testing.T) {
+// is stuck, this library deletes both; a CSV that replaces itself, with either upgrade strategy, is not affected; a CSV
+// that replaces itself has no predecessor or successor; a linear chain contains all its versions; a successor that does
+// not exist is ignored.
+func TestTransitionsFromReplacingAndDeleting(t *testing.T) {
 	const done = "has been replaced by a newer ClusterServiceVersion that has successfully installed."
 	run(t, map[string]row{
-		"the oldest goes first":      {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { predecessorOf(in, replacing); successorOf(in, succeeded) }, nothing},
-		"the successor is Succeeded": {is(replacing, "BeingReplaced", ""), withSuccessor(succeeded), to(deleting, "Replaced", done)},
+		"the oldest version is deleted first": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { predecessorOf(in, replacing); successorOf(in, succeeded) }, nothing},
+		"the successor is Succeeded":          {is(replacing, "BeingReplaced", ""), withSuccessor(succeeded), to(deleting, "Replaced", done)},
 		"a later successor is Succeeded": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
 			successorOf(in, replacing)
 			last := operator("cool.v3", 3)
@@ -455,11 +458,11 @@ func TestReplacingAndDeleting(t *testing.T) {
 			hold(last, succeeded, "InstallSucceeded", "", time.Minute)
 			in.Neighbours.Items = append(in.Neighbours.Items, last)
 		}, to(deleting, "Replaced", done)},
-		"the successor is busy": {is(replacing, "BeingReplaced", ""), withSuccessor(installing), after(hourOn, nothing)},
+		"the successor is still installing": {is(replacing, "BeingReplaced", ""), withSuccessor(installing), after(hourOn, nothing)},
 		"the successor is gone for a moment": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(10 * time.Second)
 		}, after(20*time.Second, nothing)},
-		"the successor stays away": {is(replacing, "BeingReplaced", ""), nil,
+		"the successor does not appear again": {is(replacing, "BeingReplaced", ""), nil,
 			to(pending, "NeedsReinstall", "replacement of cool.v1 disappeared; verifying installation again")},
 		"a replaced version is deleted": {is(deleting, "Replaced", ""), nil, func(in csv.Input) olmcore.Result {
 			return olmcore.Result{Actions: []olmcore.Action{olmcore.DeleteOf(in.ClusterServiceVersion, olmcore.Cause{
@@ -468,22 +471,23 @@ func TestReplacingAndDeleting(t *testing.T) {
 		}},
 		"a version that replaces itself replaces nothing": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) { in.ClusterServiceVersion.Spec.Replaces = "cool.v1" },
 			to(pending, "NeedsReinstall", "replacement of cool.v1 disappeared; verifying installation again")},
-		"in a cycle the older version goes": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
+		"the older version of a cycle is replaced": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
 			in.ClusterServiceVersion.Spec.Replaces = "cool.v2"
 			successorOf(in, succeeded)
 		}, func(in csv.Input) olmcore.Result {
 			res := moves(in, deleting, "Replaced", done)
 			res.Diagnostics = []olmcore.Diagnostic{{
 				Severity: olmcore.Warning, Reason: csv.ReasonReplacesCycle, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.replaces",
-				Message: "following spec.replaces from cool.v1 leads back to it; the newest version counts as the head",
+				Message: "spec.replaces leads from cool.v1 back to itself, so the newest version of the cycle counts as the latest; " +
+					"correct spec.replaces",
 			}}
 			return res
 		}},
 	})
 }
 
-// withAPIService makes input's CSV require or own an APIService; status is that of its Available condition, "" for none
-// that is there.
+// withAPIService makes the CSV of input require or own an APIService. status is the status of its Available condition.
+// If it is empty, the APIService does not exist.
 func withAPIService(t *testing.T, in *csv.Input, owned bool, status apiregistrationv1.ConditionStatus) {
 	t.Helper()
 	d := v1alpha1.APIServiceDescription{Name: "things", Group: "api.example.com", Version: "v1", Kind: "Thing", DeploymentName: "cool"}
@@ -515,16 +519,17 @@ func apiServiceReport(status, message, uid string) []v1alpha1.RequirementStatus 
 }
 
 // OLM's cases: None with a required APIService becomes Pending; a cluster rule that mixes resources and URLs fails;
-// Pending without its required APIService stays Pending; so it does when that is not available; or when no one knows;
-// an owned APIService without Deployment: Pending; another version owns the CRD: OwnerConflict; that one stays
-// Succeeded; Pending with its required APIService: InstallReady; the same with an owned APIService;
-// UnsupportedOperatorGroup, cured: Pending; TooManyOperatorGroups, cured: Pending; Installing beside a foreign
-// Deployment: Succeeded, that one untouched; the same when Succeeded; Installing, a wrong hash label: InstallReady;
-// Succeeded, a new annotation of the CSV: installed again; a Deleting, b Replacing, c Succeeded: a goes, then b;
-// fail-forward in a chain: the middle one becomes Replacing; without it Failed goes to Pending; Replacing by itself,
-// with either strategy, harms nothing; Available False or Unknown: waiting, with its message; two replicas with one
-// unavailable stay Succeeded.
-func TestOLMsTransitions(t *testing.T) {
+// Pending without its required APIService stays Pending; Pending with a required APIService that is not available stays
+// Pending; Pending with a required APIService that is unknown stays Pending; an owned APIService without Deployment:
+// Pending; another version owns the CRD: OwnerConflict; the other version stays Succeeded; Pending with its required
+// APIService: InstallReady; the same with an owned APIService; UnsupportedOperatorGroup, repaired: Pending;
+// TooManyOperatorGroups, repaired: Pending; Installing beside an unmanaged Deployment: Succeeded, that Deployment
+// stays; Succeeded beside an unmanaged Deployment: the same; Installing, a wrong hash label: InstallReady; Succeeded, a
+// new annotation of the CSV: installed again; a Deleting, b Replacing, c Succeeded: a is deleted, then b; fail-forward
+// in a chain: the middle version becomes Replacing; without fail-forward: Failed becomes Pending; a CSV that replaces
+// itself, with either upgrade strategy, is not affected; Available is False or Unknown: waiting, with its message; two
+// replicas with one unavailable stay Succeeded.
+func TestTransitionsInTestsOfOLM(t *testing.T) {
 	const notFound = "one or more requirements couldn't be found"
 	apiService := func(owned bool, status apiregistrationv1.ConditionStatus) func(in *csv.Input) {
 		return func(in *csv.Input) { withAPIService(t, in, owned, status) }
@@ -572,14 +577,14 @@ func TestOLMsTransitions(t *testing.T) {
 		}, after(hourOn, func(in csv.Input) olmcore.Result {
 			return reporting(moves(in, pending, "RequirementsNotMet", notFound), apiServiceReport("DeploymentNotFound", "", "")...)
 		})},
-		"who owns the CRD already stays Succeeded": {running, deployed(func(in *csv.Input) { in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1)) }),
+		"the present owner of the CRD stays Succeeded": {running, deployed(func(in *csv.Input) { in.Neighbours.Items = append(in.Neighbours.Items, operator("rival.v1", 1)) }),
 			nothing},
-		"Unsupported, cured":        {is(failed, "UnsupportedOperatorGroup", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
-		"TooMany, cured":            {is(failed, "TooManyOperatorGroups", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
-		"NoTargetNamespaces, cured": {is(failed, "NoTargetNamespaces", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
+		"UnsupportedOperatorGroup is repaired": {is(failed, "UnsupportedOperatorGroup", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
+		"TooManyOperatorGroups is repaired":    {is(failed, "TooManyOperatorGroups", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
+		"NoTargetNamespaces is repaired":       {is(failed, "NoTargetNamespaces", ""), nil, to(pending, "RequirementsUnknown", "InstallModes now support target namespaces")},
 
-		"Installing beside a Deployment of nobody's": {is(installing, "InstallSucceeded", ""), deployed(extra), to(succeeded, "InstallSucceeded", wellDone)},
-		"Succeeded beside a Deployment of nobody's":  {running, deployed(extra), nothing},
+		"Installing beside a Deployment without an owner": {is(installing, "InstallSucceeded", ""), deployed(extra), to(succeeded, "InstallSucceeded", wellDone)},
+		"Succeeded beside a Deployment without an owner":  {running, deployed(extra), nothing},
 		"Installing, another hash label": {is(installing, "InstallSucceeded", ""), deployed(func(in *csv.Input) {
 			in.Deployments.Items[0].Labels["olm.deployment-spec-hash"] = "old"
 		}), to(installReady, "InstallWaiting", "installing: deployment changed old hash=old, new hash="+goldenHash)},
@@ -593,8 +598,8 @@ func TestOLMsTransitions(t *testing.T) {
 			s := &in.Deployments.Items[0].Status
 			s.Replicas, s.UpdatedReplicas = 0, 0
 		}), nothing},
-		"a Deployment says False why":   {is(installing, "InstallSucceeded", ""), available("False"), unavailable},
-		"a Deployment says Unknown why": {is(installing, "InstallSucceeded", ""), available("Unknown"), unavailable},
+		"Available is False with a message":   {is(installing, "InstallSucceeded", ""), available("False"), unavailable},
+		"Available is Unknown with a message": {is(installing, "InstallSucceeded", ""), available("Unknown"), unavailable},
 
 		"fail-forward in the middle of a chain": {is(failed, "InstallCheckFailed", ""), func(in *csv.Input) { forward(in); predecessorOf(in, replacing); successorOf(in, pending) },
 			to(replacing, "BeingReplaced", "Fail Forward is enabled, allowing Failed csv to be replaced by csv: cool.v2")},
@@ -604,7 +609,7 @@ func TestOLMsTransitions(t *testing.T) {
 			to(pending, "NeedsReinstall", "replacement of cool.v1 disappeared; verifying installation again")},
 		"fail-forward, Failed, with itself alone": {is(failed, "InstallCheckFailed", ""), func(in *csv.Input) { forward(in); itself(in) },
 			to(pending, "NeedsReinstall", "installing: missing deployment with name=cool")},
-		"the predecessor is about to go": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
+		"the predecessor is about to be deleted": {is(replacing, "BeingReplaced", ""), func(in *csv.Input) {
 			predecessorOf(in, deleting).DeletionTimestamp = ago(0)
 			successorOf(in, succeeded)
 		}, nothing},
@@ -612,7 +617,7 @@ func TestOLMsTransitions(t *testing.T) {
 }
 
 // OLM's case: Upgradeable False blocks; an override unblocks; an old generation blocks.
-func TestUpgradeableCondition(t *testing.T) {
+func TestUpgradeWaitsForUpgradeableCondition(t *testing.T) {
 	const outdated, refused = `operator is not upgradeable: the operatorcondition status "Upgradeable"="True" is outdated`, "operator is not upgradeable: the operator is not upgradeable: "
 	condition := func(status metav1.ConditionStatus, observed int64, message string) metav1.Condition {
 		return metav1.Condition{Type: "Upgradeable", Status: status, ObservedGeneration: observed, Message: message}
@@ -622,16 +627,18 @@ func TestUpgradeableCondition(t *testing.T) {
 		elsewhere             bool
 		says                  string
 	}{
-		"no condition":             {nil, nil, false, ""},
-		"True":                     {nil, []metav1.Condition{condition("True", 3, "")}, false, ""},
-		"Unknown":                  {nil, []metav1.Condition{condition("Unknown", 3, "")}, false, ""},
-		"False":                    {nil, []metav1.Condition{condition("False", 3, "busy")}, false, refused + "busy"},
-		"of an older generation":   {nil, []metav1.Condition{condition("True", 2, "")}, false, outdated},
-		"an override allows it":    {[]metav1.Condition{condition("True", 0, "")}, []metav1.Condition{condition("False", 3, "busy")}, false, ""},
-		"an override forbids it":   {[]metav1.Condition{condition("False", 0, "mine")}, []metav1.Condition{condition("True", 3, "")}, false, refused + "mine"},
-		"an override is not sure":  {[]metav1.Condition{condition("Unknown", 0, "well")}, nil, false, refused + "well"},
-		"of another operator":      {nil, []metav1.Condition{condition("False", 3, "busy")}, true, ""},
-		"another sort of override": {[]metav1.Condition{{Type: "Odd", Status: "False"}}, []metav1.Condition{condition("True", 3, "")}, false, ""},
+		"no condition":           {nil, nil, false, ""},
+		"True":                   {nil, []metav1.Condition{condition("True", 3, "")}, false, ""},
+		"Unknown":                {nil, []metav1.Condition{condition("Unknown", 3, "")}, false, ""},
+		"False":                  {nil, []metav1.Condition{condition("False", 3, "busy")}, false, refused + "busy"},
+		"of an older generation": {nil, []metav1.Condition{condition("True", 2, "")}, false, outdated},
+		"an override allows it": {
+			[]metav1.Condition{condition("True", 0, "")}, []metav1.Condition{condition("False", 3, "busy")}, false, ""},
+		"an override forbids it": {[]metav1.Condition{condition("False", 0, "mine")}, []metav1.Condition{condition("True", 3, "")}, false, refused + "mine"},
+		"an override is Unknown": {[]metav1.Condition{condition("Unknown", 0, "well")}, nil, false, refused + "well"},
+		"of another operator":    {nil, []metav1.Condition{condition("False", 3, "busy")}, true, ""},
+		"an override of another condition": {
+			[]metav1.Condition{{Type: "Odd", Status: "False"}}, []metav1.Condition{condition("True", 3, "")}, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(pending, "RequirementsUnknown", unchecked)
@@ -651,10 +658,10 @@ func TestUpgradeableCondition(t *testing.T) {
 	}
 }
 
-// TestInstallModes is the table of what may be watched from where.
+// TestInstallModesAllowTargetNamespaces checks which target namespaces each set of install modes allows.
 // OLM's cases: an unsupported mode: Failed; the table of install modes; aggregation, install modes, intersection and
 // static groups.
-func TestInstallModes(t *testing.T) {
+func TestInstallModesAllowTargetNamespaces(t *testing.T) {
 	const own, single, multi, all = "OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"
 	lacks := func(mode, what string) string {
 		return mode + " InstallModeType not supported, cannot configure to watch " + what
@@ -700,9 +707,9 @@ func TestInstallModes(t *testing.T) {
 	}
 }
 
-// TestADeploymentThatCannotBeDeletedIsAskedForAgain, as long as it is there.
-// OLM's case: a failed look-up decides nothing, a failed deletion is repeated.
-func TestADeploymentThatCannotBeDeletedIsAskedForAgain(t *testing.T) {
+// TestRejectedDeletionOfDeploymentIsRetried checks that the deletion of a Deployment is repeated while it exists.
+// OLM's case: a failed read decides nothing, a failed deletion is repeated.
+func TestRejectedDeletionOfDeploymentIsRetried(t *testing.T) {
 	in := healthy(t)
 	old := in.Deployments.Items[0].DeepCopy()
 	old.Name, old.UID = "old", "old"

@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOneRowAddsARequirement: a ServiceAccount with the name of the CSV is read, judged, reported, made again and
-// watched, because one row says so.
+// TestOneRowAddsARequirement adds a row for a ServiceAccount with the name of the CSV. The ServiceAccount is then read,
+// judged, reported, created again and watched.
 func TestOneRowAddsARequirement(t *testing.T) {
 	rows := append(slices.Clone(requirements), requirement{
 		name: "Namesake",
@@ -66,9 +66,9 @@ func TestOneRowAddsARequirement(t *testing.T) {
 	require.Empty(t, rows.heal(in, report))
 }
 
-// TestEachRowIsWhole names what a row lacks: whoever reads objects says when they were not read, and whose change
-// matters.
-func TestEachRowIsWhole(t *testing.T) {
+// TestEveryRequirementIsComplete names what a row lacks. A row that reads objects must also report unread lists and the
+// CSVs that a change of an object concerns.
+func TestEveryRequirementIsComplete(t *testing.T) {
 	names := map[string]bool{}
 	for _, row := range requirements {
 		require.NotEmpty(t, row.name)

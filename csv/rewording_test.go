@@ -65,9 +65,9 @@ func TestNoDecisionDependsOnTheWordingOfAMessage(t *testing.T) {
 	t.Log(compared)
 }
 
-// TestNoRecordedStatusIsDecidedByItsMessage checks the same for every phase and reason that may be recorded, with texts
-// that a decision could be tempted to read.
-func TestNoRecordedStatusIsDecidedByItsMessage(t *testing.T) {
+// TestRecordedMessagesDecideNothing checks the same for every phase and reason that may be recorded. The messages
+// contain words that a decision could depend on.
+func TestRecordedMessagesDecideNothing(t *testing.T) {
 	phases := []v1alpha1.ClusterServiceVersionPhase{
 		v1alpha1.CSVPhasePending, v1alpha1.CSVPhaseInstallReady, v1alpha1.CSVPhaseInstalling, v1alpha1.CSVPhaseSucceeded,
 		v1alpha1.CSVPhaseFailed, v1alpha1.CSVPhaseReplacing, v1alpha1.CSVPhaseDeleting,

@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// writes lists the actions that make or change something, the CSV and its OperatorGroup apart.
+// writes lists the actions that create or change an object other than the CSV and its OperatorGroup.
 func writes(actions []olmcore.Action) (list []string) {
 	for _, a := range actions {
 		verb, target, _ := a.Describe()
@@ -34,9 +34,9 @@ func writes(actions []olmcore.Action) (list []string) {
 	return list
 }
 
-// TestNoOtherEdgeIsTaken: over likely worlds, only edges of the table; nothing leads from Deleting, and from Replacing
-// only to Deleting or back to Pending.
-func TestNoOtherEdgeIsTaken(t *testing.T) {
+// TestRealisticTransitionsFollowTheGraph checks that only edges of the table are taken in realistic worlds. No edge
+// leads from Deleting. From Replacing, edges lead only to Deleting and Pending.
+func TestRealisticTransitionsFollowTheGraph(t *testing.T) {
 	edges := csv.Edges()
 	rapid.Check(t, func(t *rapid.T) {
 		out, err := csv.Reconcile(anyWorld(t))
@@ -55,9 +55,9 @@ func TestNoOtherEdgeIsTaken(t *testing.T) {
 	})
 }
 
-// TestAReplacedVersionInstallsNothing: once a later version is Succeeded, however far down the chain, no earlier one
-// writes an install object again.
-func TestAReplacedVersionInstallsNothing(t *testing.T) {
+// TestReplacedVersionInstallsNothing checks that no earlier version of the chain writes an object of its installation
+// after a later version is Succeeded.
+func TestReplacedVersionInstallsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
 		in.Neighbours.Items, in.Neighbours.Complete = nil, true
@@ -85,7 +85,7 @@ func TestRequirementsAreMetIfAllEntriesAre(t *testing.T) {
 			in.ClusterServiceVersion.Status.Phase = rapid.SampledFrom([]phaseName{pending, succeeded, failed}).Draw(t, "again")
 		}
 		if of := []string{
-			"the CRD is gone", "the CRD version is gone", "the CRD is not established", "the CRD is leaving", "the account is gone", "the account is another's", "the role is gone", "a new cluster is asked",
+			"the CRD is gone", "the CRD version is gone", "the CRD is not established", "the CRD is being deleted", "the account is gone", "the account belongs to another CSV", "the role is gone", "a new cluster is asked",
 		}; rapid.Bool().Draw(t, "lacking") {
 			oddities[rapid.SampledFrom(of).Draw(t, "what")](t, &in)
 		}
@@ -109,7 +109,7 @@ func TestConditionsForInstallReady(t *testing.T) {
 		case 0:
 			oddities["a predecessor"](t, &in)
 		case 1:
-			oddities["a stranger with the same CRD"](t, &in)
+			oddities["another operator owns the same CRD"](t, &in)
 		}
 		in = distinct(in)
 		a := assess(t, in)
@@ -162,7 +162,7 @@ func TestConditionsForSucceeded(t *testing.T) {
 	})
 }
 
-// wantedHash is the hash that an installation from nothing would write.
+// wantedHash returns the hash that a new installation would write.
 func wantedHash(t require.TestingT, in csv.Input) string {
 	fresh := input(installReady, "AllRequirementsMet", "")
 	c := in.ClusterServiceVersion
@@ -172,7 +172,7 @@ func wantedHash(t require.TestingT, in csv.Input) string {
 	return out.Actions[0].(olmcore.Create).Object.GetLabels()["olm.deployment-spec-hash"]
 }
 
-func TestTheInstallTimeoutIsFiveMinutesToTheInstant(t *testing.T) {
+func TestInstallTimeoutIsExactlyFiveMinutes(t *testing.T) {
 	for age, late := range map[time.Duration]bool{
 		0: false, time.Minute: false, 5*time.Minute - time.Nanosecond: false, 5 * time.Minute: true, 5*time.Minute + time.Nanosecond: true, time.Hour: true,
 		-time.Hour: false,
@@ -187,11 +187,11 @@ func TestTheInstallTimeoutIsFiveMinutesToTheInstant(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotReadDecidesNothing: for each phase and each list, an unread list either plays no role, or holds
-// everything as it is.
-// OLM's cases: who is replaced: found, not found, not read; who replaces: found, not found, not read; a failed look-up
-// decides nothing, a failed deletion is repeated.
-func TestWhatWasNotReadDecidesNothing(t *testing.T) {
+// TestUnreadListsDecideNothing checks, for each phase and each list, that an unread list either does not matter or
+// keeps the status.
+// OLM's cases: the predecessor is found, not found, or not read; the successor is found, not found, or not read; a
+// failed read decides nothing, a failed deletion is repeated.
+func TestUnreadListsDecideNothing(t *testing.T) {
 	held := map[string]int{}
 	for list := range unreadable(&csv.Input{}) {
 		for _, phase := range knownPhases {
@@ -220,7 +220,7 @@ func TestWhatWasNotReadDecidesNothing(t *testing.T) {
 	require.Len(t, held, len(unreadable(&csv.Input{})), "each list matters somewhere: %v", held)
 }
 
-func TestNothingIsInstalledWithoutJustOneGroup(t *testing.T) {
+func TestInstallationNeedsExactlyOneOperatorGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := likely(t)
 		in.OperatorGroups.Items = nil
@@ -270,9 +270,9 @@ func ownersOf(o olmcore.Object) (list []string) {
 	return list
 }
 
-// TestRowsForSeveralPhases checks the rows of the transition table that are the same in each phase that needs the
+// TestRowsOfSeveralPhases checks the rows of the transition table that are the same in each phase that needs the
 // strategy or the account of the group.
-func TestRowsForSeveralPhases(t *testing.T) {
+func TestRowsOfSeveralPhases(t *testing.T) {
 	unknown := func(in *csv.Input) { in.ClusterServiceVersion.Spec.InstallStrategy.StrategyName = "helm" }
 	badRule := func(in *csv.Input) {
 		in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules = []rbacv1.PolicyRule{{Resources: []string{"pods"}}}
@@ -316,19 +316,20 @@ func TestRowsForSeveralPhases(t *testing.T) {
 	}
 }
 
-// TestAnOldVersionThatRunsMayBeReplaced: the upgrade took the version of the CRD that it describes away. Whether it ran
-// before is read from the history or, when that has been overwritten, from its Deployment.
-func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
+// TestOldVersionThatRanIsReplacedAfterCRDChange checks an upgrade that removed the CRD version that the old CSV
+// describes. The history shows whether the old CSV ran. If the entry was dropped from the history, its Deployment shows
+// it.
+func TestOldVersionThatRanIsReplacedAfterCRDChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *csv.Input)
 		rule   string
 	}{
-		"the history says so": {func(in *csv.Input) {
+		"the history contains Succeeded": {func(in *csv.Input) {
 			s := &in.ClusterServiceVersion.Status
 			s.Conditions = append([]v1alpha1.ClusterServiceVersionCondition{{Phase: succeeded, Reason: "InstallSucceeded"}}, s.Conditions...)
 		}, "UpgradeBegan"},
 		"its Deployment is available": {func(in *csv.Input) { deploy(t, in) }, "UpgradeBegan"},
-		"its Deployment is not": {func(in *csv.Input) {
+		"its Deployment is not available": {func(in *csv.Input) {
 			deploy(t, in)
 			in.Deployments.Items[0].Status.Conditions[0].Status = corev1.ConditionFalse
 		}, "RequirementsNotMet"},
@@ -337,11 +338,11 @@ func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
 			in.Deployments.Items[0].OwnerReferences = nil
 		}, "RequirementsNotMet"},
 		"it never ran": {func(*csv.Input) {}, "RequirementsNotMet"},
-		"something else is missing, too": {func(in *csv.Input) {
+		"another requirement is missing too": {func(in *csv.Input) {
 			deploy(t, in)
 			in.ServiceAccounts.Items = nil
 		}, "RequirementsNotMet"},
-		"nobody replaces it": {func(in *csv.Input) {
+		"no CSV replaces it": {func(in *csv.Input) {
 			deploy(t, in)
 			in.Neighbours.Items = nil
 		}, "RequirementsNotMet"},
@@ -361,8 +362,8 @@ func TestAnOldVersionThatRunsMayBeReplaced(t *testing.T) {
 	}
 }
 
-// TestMiddleVersionWithoutSuccessorIsPendingAgain checks that a version does not wait for its predecessor, which waits
-// for it.
+// TestMiddleVersionWithoutSuccessorIsPendingAgain checks that a version does not wait for its predecessor, because the
+// predecessor waits for it.
 func TestMiddleVersionWithoutSuccessorIsPendingAgain(t *testing.T) {
 	in := input(replacing, "BeingReplaced", "being replaced by csv: cool.v2")
 	in.ClusterServiceVersion.Spec.Replaces = "cool.v0"
@@ -383,8 +384,8 @@ func TestVersionThatNeverRanIsReplaced(t *testing.T) {
 		gives  bool
 		after  time.Duration
 	}{
-		"an hour on": {func(*csv.Input, *v1alpha1.ClusterServiceVersion) {}, true, 0},
-		"not before its time": {func(in *csv.Input, _ *v1alpha1.ClusterServiceVersion) {
+		"after an hour": {func(*csv.Input, *v1alpha1.ClusterServiceVersion) {}, true, 0},
+		"not before five minutes": {func(in *csv.Input, _ *v1alpha1.ClusterServiceVersion) {
 			in.ClusterServiceVersion.Status.LastTransitionTime = ago(295 * time.Second)
 		}, false, 5 * time.Second},
 		"the successor lacks something":  {func(_ *csv.Input, s *v1alpha1.ClusterServiceVersion) { s.Status.Reason = "RequirementsNotMet" }, false, hourOn},
@@ -446,16 +447,16 @@ func invalid(message string, change func(s *v1alpha1.ClusterServiceVersionSpec))
 }
 
 // OLM's case: another strategy: an error in each phase.
-func TestBadInput(t *testing.T) {
+func TestInvalidAndUnusualCSVs(t *testing.T) {
 	const unrecognized = "install strategy invalid: unrecognized install strategy"
 	noStrategy := onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategyName = "" })
 	deployed := func(change func(in *csv.Input)) func(in *csv.Input) {
 		return func(in *csv.Input) { deploy(t, in); change(in) }
 	}
 	run(t, map[string]row{
-		"a name that no label can hold": {is(pending, "", ""), func(in *csv.Input) { in.ClusterServiceVersion.Name = "cool.v1." },
+		"a name that is not a valid label value": {is(pending, "", ""), func(in *csv.Input) { in.ClusterServiceVersion.Name = "cool.v1." },
 			to(failed, "InvalidInstallStrategy", `name "cool.v1." cannot be used as a label value`)},
-		"a name of 63 characters is fine": {brandNew, func(in *csv.Input) {
+		"a name of 63 characters is valid": {brandNew, func(in *csv.Input) {
 			in.ClusterServiceVersion.Name = "a23456789012345678901234567890123456789012345678901234567890123"
 		}, to(pending, "RequirementsUnknown", unchecked)},
 		"a CRD without name": invalid(`invalid CRD name "": want <plural>.<group>`, func(s *v1alpha1.ClusterServiceVersionSpec) { s.CustomResourceDefinitions.Owned[0].Name = "" }),
@@ -463,7 +464,7 @@ func TestBadInput(t *testing.T) {
 			s.CustomResourceDefinitions.Owned[0].Name = ".example.com"
 		}),
 		"a CRD without version": invalid("CRD cools.example.com is described without a version", func(s *v1alpha1.ClusterServiceVersionSpec) { s.CustomResourceDefinitions.Owned[0].Version = "" }),
-		"a required CRD, bad": invalid(`invalid CRD name "hots": want <plural>.<group>`, func(s *v1alpha1.ClusterServiceVersionSpec) {
+		"an invalid required CRD": invalid(`invalid CRD name "hots": want <plural>.<group>`, func(s *v1alpha1.ClusterServiceVersionSpec) {
 			s.CustomResourceDefinitions.Required = []v1alpha1.CRDDescription{{Name: "hots"}}
 		}),
 		"a Deployment, no name": invalid("deployments[0]: name is empty", func(s *v1alpha1.ClusterServiceVersionSpec) {
@@ -472,16 +473,17 @@ func TestBadInput(t *testing.T) {
 		"an empty selector": invalid(`deployment "cool" has no selector`, func(s *v1alpha1.ClusterServiceVersionSpec) {
 			s.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Selector = &metav1.LabelSelector{}
 		}),
-		"cluster-wide, nobody's": invalid("clusterPermissions[0]: serviceAccountName is empty", func(s *v1alpha1.ClusterServiceVersionSpec) {
-			s.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{}}
-		}),
+		"a cluster permission, no account": invalid("clusterPermissions[0]: serviceAccountName is empty",
+			func(s *v1alpha1.ClusterServiceVersionSpec) {
+				s.InstallStrategy.StrategySpec.ClusterPermissions = []v1alpha1.StrategyDeploymentPermissions{{}}
+			}),
 
-		"no strategy name, Pending":      {is(pending, "RequirementsUnknown", ""), noStrategy, to(failed, "InvalidInstallStrategy", unrecognized)},
-		"no strategy name, said already": {is(failed, "InvalidInstallStrategy", unrecognized), noStrategy, nothing},
+		"no strategy name, Pending":          {is(pending, "RequirementsUnknown", ""), noStrategy, to(failed, "InvalidInstallStrategy", unrecognized)},
+		"no strategy name, already reported": {is(failed, "InvalidInstallStrategy", unrecognized), noStrategy, nothing},
 
 		"no Deployments: nothing to install": {is(installReady, "AllRequirementsMet", ""), onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
 			to(installing, "InstallSucceeded", "waiting for install components to report healthy")},
-		"no Deployments: nothing that could be ill": {is(installing, "InstallSucceeded", ""), onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
+		"no Deployments: always healthy": {is(installing, "InstallSucceeded", ""), onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) { s.InstallStrategy.StrategySpec.DeploymentSpecs = nil }),
 			to(succeeded, "InstallSucceeded", wellDone)},
 
 		"a webhook without generateName":   webhookRow(func(w *v1alpha1.WebhookDescription) { w.GenerateName = "" }, "webhook description without generateName"),
@@ -492,13 +494,13 @@ func TestBadInput(t *testing.T) {
 		"a webhook's port is negative":     webhookRow(func(w *v1alpha1.WebhookDescription) { w.ContainerPort = -1 }, `webhook description "w.example.com": containerPort -1 is outside 1-65535`),
 		"a webhook that is bad stays Failed, without another write": {is(failed, "InvalidWebhookDescription", "webhook description without generateName"), deployed(webhook(func(w *v1alpha1.WebhookDescription) { w.GenerateName = "" })),
 			after(hourOn, nothing)},
-		"a sound webhook": {unjudged, webhook(func(*v1alpha1.WebhookDescription) {}), toReporting(installReady, "AllRequirementsMet", allMet, nil)},
+		"a valid webhook": {unjudged, webhook(func(*v1alpha1.WebhookDescription) {}), toReporting(installReady, "AllRequirementsMet", allMet, nil)},
 
-		"a reason that nobody knows, Pending":    {is(pending, "Odd", ""), nil, toReporting(installReady, "AllRequirementsMet", allMet, nil)},
-		"a reason that nobody knows, Failed":     {is(failed, "Odd", ""), deployed(func(*csv.Input) {}), to(succeeded, "InstallSucceeded", wellDone)},
-		"a reason that nobody knows, Installing": {is(installing, "Odd", ""), deployed(func(*csv.Input) {}), to(succeeded, "InstallSucceeded", wellDone)},
+		"an unknown reason, Pending":    {is(pending, "Odd", ""), nil, toReporting(installReady, "AllRequirementsMet", allMet, nil)},
+		"an unknown reason, Failed":     {is(failed, "Odd", ""), deployed(func(*csv.Input) {}), to(succeeded, "InstallSucceeded", wellDone)},
+		"an unknown reason, Installing": {is(installing, "Odd", ""), deployed(func(*csv.Input) {}), to(succeeded, "InstallSucceeded", wellDone)},
 
-		"a group of that name elsewhere is not ours": {unjudged, func(in *csv.Input) {
+		"a group of that name in another namespace is ignored": {unjudged, func(in *csv.Input) {
 			elsewhere := group()
 			elsewhere.Namespace, elsewhere.UID = "other", "elsewhere"
 			in.OperatorGroups.Items = append(in.OperatorGroups.Items, elsewhere)
@@ -510,13 +512,13 @@ func TestBadInput(t *testing.T) {
 			r := &in.ClusterServiceVersion.Status.RequirementStatus[0]
 			r.Status, r.Message, r.UUID = "NotPresent", "CRD is not present", ""
 		}, after(5*time.Second, nothing)},
-		"an unknown install mode is ignored, and named once": {brandNew, onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
+		"an unknown install mode is ignored, and reported once": {brandNew, onSpec(func(s *v1alpha1.ClusterServiceVersionSpec) {
 			s.InstallModes = append(s.InstallModes, v1alpha1.InstallMode{Type: "SomeNamespaces", Supported: true})
 		}), func(in csv.Input) olmcore.Result {
 			res := moves(in, pending, "RequirementsUnknown", unchecked)
 			res.Diagnostics = []olmcore.Diagnostic{{
 				Severity: olmcore.Warning, Reason: csv.ReasonUnknownInstallMode, Target: olmcore.RefOf(in.ClusterServiceVersion).Unversioned(), Path: "spec.installModes[2].type",
-				Message: `install mode "SomeNamespaces" is unknown and counts for nothing`,
+				Message: `install mode "SomeNamespaces" is unknown and is ignored`,
 			}}
 			return res
 		}},
@@ -542,8 +544,8 @@ func TestMissingPartsOfObjectsAreAccepted(t *testing.T) {
 	require.Equal(t, "OperatorGroupNotReady", assess(t, in).Rule)
 }
 
-// TestEveryEdgeIsTaken: each edge of the table has a situation that leads over it. That no other edge is taken is a
-// property, in TestOnlyKnownEdgesAreTaken.
+// TestEveryEdgeIsTaken checks that a situation leads over each edge of the table. TestTransitionsFollowTheGraph checks
+// that no other edge is taken.
 func TestEveryEdgeIsTaken(t *testing.T) {
 	everything := []phaseName{none, pending, installReady, installing, succeeded, failed, replacing, deleting}
 	type situation struct {
@@ -606,7 +608,7 @@ func TestEveryEdgeIsTaken(t *testing.T) {
 }
 
 // OLM's case: the history is trimmed at, below and above its limit.
-func TestHistoryIsBounded(t *testing.T) {
+func TestHistoryIsLimited(t *testing.T) {
 	in := input(succeeded, "InstallSucceeded", "")
 	s := &in.ClusterServiceVersion.Status
 	for len(s.Conditions) < 20 {

@@ -34,7 +34,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// forbid [VERB KIND...]: from now on the API server refuses such writes alone.
+// forbid [VERB KIND...]: the API server rejects these writes, and no others, from now on.
 func forbid(w *scenario.World, args []string, _ []byte) (string, error) {
 	w.Cluster.Authorize = func(_ *corev1.ObjectReference, verb olmcore.Verb, target olmcore.Ref) error {
 		if len(args) > 1 && string(verb) == args[0] && slices.Contains(args[1:], target.Kind) {
@@ -45,7 +45,7 @@ func forbid(w *scenario.World, args []string, _ []byte) (string, error) {
 	return "", nil
 }
 
-// sweepCluster [delete]: what Sweep finds and does.
+// sweepCluster [delete]: prints the Diagnostics and actions of a sweep.
 func sweepCluster(w *scenario.World, args []string, _ []byte) (string, error) {
 	ctx := context.Background()
 	in, err := sweep.Gather(ctx, w.Cluster, cleanup.Config{SweepDelete: len(args) > 0}, nil)

@@ -28,8 +28,8 @@ func coolIn(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// uninstalling is a healthy operator with clean-up that was deleted ten seconds ago, and custom resources in three
-// namespaces.
+// uninstalling returns a healthy operator with spec.cleanup.enabled that was deleted ten seconds ago, and custom
+// resources in three namespaces.
 func uninstalling(t *testing.T) []olmcore.Object {
 	in := leaving(t)
 	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
@@ -41,7 +41,7 @@ func uninstalling(t *testing.T) []olmcore.Object {
 	}
 }
 
-// deletes lists the custom resources that the clean-up deletes in a world.
+// deletes lists the custom resources that the cleanup deletes in a world.
 func deletes(t require.TestingT, world []olmcore.Object) []string {
 	in := gathered(t, world...)
 	out := reconciled(t, in)
@@ -55,16 +55,17 @@ func deletes(t require.TestingT, world []olmcore.Object) []string {
 	return found
 }
 
-// selecting is the OperatorGroup of the CSV with the targets of its status.
+// selecting returns the OperatorGroup of the CSV with these target namespaces in its status.
 func selecting(targets ...string) *operatorsv1.OperatorGroup {
 	g := group()
 	g.Spec.TargetNamespaces, g.Status.Namespaces = targets, targets
 	return g
 }
 
-// TestCleanupReachesWhatTheOperatorGroupSelects, whatever the annotations of the CSV say: who may write a CSV may not
-// delete the custom resources of others.
-func TestCleanupReachesWhatTheOperatorGroupSelects(t *testing.T) {
+// TestCleanupIsLimitedToSelectedNamespaces checks that only the namespaces that the OperatorGroup selects count,
+// whatever the annotations of the CSV contain. A user who can write a CSV must not be able to delete custom resources
+// of others.
+func TestCleanupIsLimitedToSelectedNamespaces(t *testing.T) {
 	annotate := func(value string) func(c *v1alpha1.ClusterServiceVersion) {
 		return func(c *v1alpha1.ClusterServiceVersion) { c.Annotations["olm.targetNamespaces"] = value }
 	}
@@ -86,7 +87,7 @@ func TestCleanupReachesWhatTheOperatorGroupSelects(t *testing.T) {
 		"it names that one alone":                                     {annotate("victim"), []olmcore.Object{selecting("ns")}, nil},
 		"the group selects all, as the annotation says":               {annotate(""), []olmcore.Object{selecting("")}, []string{"ns/own", "team/theirs", "victim/precious"}},
 		"the group selects some, as the annotation says":              {annotate("ns,team"), []olmcore.Object{selecting("ns", "team")}, []string{"ns/own", "team/theirs"}},
-		"the group selects more than the operator was told":           {annotate("team"), []olmcore.Object{selecting("")}, []string{"team/theirs"}},
+		"the group selects more than the annotation":                  {annotate("team"), []olmcore.Object{selecting("")}, []string{"team/theirs"}},
 		"an empty name among others is not all namespaces":            {annotate(",team"), []olmcore.Object{selecting("")}, []string{"team/theirs"}},
 		"the group was deleted first":                                 {annotate(""), nil, []string{"ns/own"}},
 		"the group is being deleted":                                  {annotate(""), []olmcore.Object{terminating}, []string{"ns/own"}},
@@ -99,7 +100,7 @@ func TestCleanupReachesWhatTheOperatorGroupSelects(t *testing.T) {
 		"the CSV names no group": {func(c *v1alpha1.ClusterServiceVersion) {
 			c.Annotations = map[string]string{"olm.targetNamespaces": ""}
 		}, []olmcore.Object{selecting("")}, []string{"ns/own"}},
-		"nothing was annotated": {func(c *v1alpha1.ClusterServiceVersion) { delete(c.Annotations, "olm.targetNamespaces") }, []olmcore.Object{selecting("")}, nil},
+		"there is no annotation": {func(c *v1alpha1.ClusterServiceVersion) { delete(c.Annotations, "olm.targetNamespaces") }, []olmcore.Object{selecting("")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := uninstalling(t)
@@ -109,17 +110,18 @@ func TestCleanupReachesWhatTheOperatorGroupSelects(t *testing.T) {
 	}
 }
 
-// TestClusterScopedOperandsNeedAGroupOfAllNamespaces, confirmed by its status.
-func TestClusterScopedOperandsNeedAGroupOfAllNamespaces(t *testing.T) {
+// TestClusterScopedOperandsNeedGlobalOperatorGroup checks that the status of the group must confirm that it selects all
+// namespaces.
+func TestClusterScopedOperandsNeedGlobalOperatorGroup(t *testing.T) {
 	for name, c := range map[string]struct {
 		groups    []olmcore.Object
 		annotated string
 		want      []string
 	}{
-		"a group of all":                 {[]olmcore.Object{selecting("")}, "", []string{"precious"}},
-		"a group of one":                 {[]olmcore.Object{selecting("ns")}, "", nil},
-		"no group":                       {nil, "", nil},
-		"the operator watched one alone": {[]olmcore.Object{selecting("")}, "ns", nil},
+		"a group of all": {[]olmcore.Object{selecting("")}, "", []string{"precious"}},
+		"a group of one": {[]olmcore.Object{selecting("ns")}, "", nil},
+		"no group":       {nil, "", nil},
+		"the annotation names one namespace only": {[]olmcore.Object{selecting("")}, "ns", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := append(uninstalling(t)[:6], coolIn("", "precious"))
@@ -130,9 +132,9 @@ func TestClusterScopedOperandsNeedAGroupOfAllNamespaces(t *testing.T) {
 	}
 }
 
-// TestOnlyOperandsOfItsOwnCRDsAreDeleted: a CSV that merely names a CRD, as anybody may write it, has no say over its
-// custom resources or its conversion.
-func TestOnlyOperandsOfItsOwnCRDsAreDeleted(t *testing.T) {
+// TestOnlyOperandsOfOwnCRDsAreDeleted checks that a CSV that only names a CRD, as any user can write it, does not
+// change the custom resources or the conversion of the CRD.
+func TestOnlyOperandsOfOwnCRDsAreDeleted(t *testing.T) {
 	all := []string{"ns/own", "team/theirs", "victim/precious"}
 	owner := func(uid string) map[string]string {
 		labels := map[string]string{"olm.owner": "cool.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion"}
@@ -150,10 +152,10 @@ func TestOnlyOperandsOfItsOwnCRDsAreDeleted(t *testing.T) {
 		want  []string
 	}{
 		"a plan recorded that it came with this CSV": {alongside(prefix+"abc", "ns/cool.v1"), all},
-		"nothing recorded, as after helm install":    {metav1.ObjectMeta{}, nil},
+		"no record, as after helm install":           {metav1.ObjectMeta{}, nil},
 		"it came with another version":               {alongside(prefix+"abc", "ns/cool.v2"), nil},
 		"it came with a CSV of another namespace":    {alongside(prefix+"abc", "team/cool.v1"), nil},
-		"the name stands in another annotation":      {alongside("example.com/installed", "ns/cool.v1"), nil},
+		"the name is in another annotation":          {alongside("example.com/installed", "ns/cool.v1"), nil},
 		"owner labels of this CSV":                   {metav1.ObjectMeta{Labels: owner("")}, all},
 		"owner labels of this incarnation":           {metav1.ObjectMeta{Labels: owner("uid-cool.v1")}, all},
 		"owner labels of another incarnation":        {metav1.ObjectMeta{Labels: owner("before")}, nil},
@@ -179,9 +181,9 @@ func TestOnlyOperandsOfItsOwnCRDsAreDeleted(t *testing.T) {
 	}
 }
 
-// TestNoAnnotationWidensACleanup: whatever a tenant writes into the metadata of his CSV, before or after he deletes it,
-// no custom resource goes that lies outside of what his OperatorGroup selects and of his own namespace.
-func TestNoAnnotationWidensACleanup(t *testing.T) {
+// TestAnnotationsDoNotExtendCleanup changes the metadata of a CSV as a tenant could, before or after its deletion. No
+// custom resource is deleted outside the namespaces that the OperatorGroup selects and the namespace of the CSV.
+func TestAnnotationsDoNotExtendCleanup(t *testing.T) {
 	names := []string{"", "ns", "team", "victim", "*", "group", "other", "cool.v1", "ns,victim", ",", "victim,", cleanup.OverrideSkipOperands}
 	keys := []string{"olm.targetNamespaces", "olm.operatorGroup", "olm.operatorNamespace", "olm.copiedFrom", "olm.owner.uid", cleanup.AnnotationCleanup}
 	base := uninstalling(t)
@@ -208,8 +210,8 @@ func TestNoAnnotationWidensACleanup(t *testing.T) {
 	})
 }
 
-// TestOwnerLabelsInsideANamespaceDeleteNothing: there a tenant writes them.
-func TestOwnerLabelsInsideANamespaceDeleteNothing(t *testing.T) {
+// TestOwnerLabelsInNamespaceDeleteNothing checks that owner labels do not count where tenants can write them.
+func TestOwnerLabelsInNamespaceDeleteNothing(t *testing.T) {
 	binding := func(namespace string) olmcore.Object {
 		m := ours("binding")
 		m.Namespace = namespace
@@ -225,9 +227,9 @@ func TestOwnerLabelsInsideANamespaceDeleteNothing(t *testing.T) {
 	require.Equal(t, []string{"delete RoleBinding binding"}, does(t, in))
 }
 
-// TestInstallsAsTheAccountOfItsOwnGroupOnly: a reference in the group's status that its spec does not name, or of
-// another namespace, is not followed, and nothing is installed as the controller instead.
-func TestInstallsAsTheAccountOfItsOwnGroupOnly(t *testing.T) {
+// TestInstallationUsesOnlyTheAccountOfItsGroup checks that a ServiceAccount in the status of the group is not used if
+// the spec does not name it, or if it is of another namespace. Nothing is installed as the controller instead.
+func TestInstallationUsesOnlyTheAccountOfItsGroup(t *testing.T) {
 	own := corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "limited"}
 	foreign, renamed := own, own
 	foreign.Namespace, renamed.Name = "kube-system", "admin"

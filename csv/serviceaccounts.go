@@ -142,7 +142,7 @@ func repair(f *facts, d decision) []olmcore.Action {
 	for _, o := range requirements.heal(f.in, f.report) {
 		deployment.LabelComponents(o, f.csv)
 		actions = append(actions, olmcore.Create{Target: olmcore.RefOf(o), Object: o, As: account, Cause: olmcore.Cause{
-			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it is gone",
+			Reason: ReasonRepair, Message: "the InstallPlan of ClusterServiceVersion " + f.csv.Name + " created it, and it no longer exists",
 		}})
 	}
 	slices.SortFunc(actions, deployment.ByTarget)

@@ -32,7 +32,7 @@ func isCalled(c *version) bool {
 	return len(c.Spec.WebhookDefinitions) > 0 || len(c.Spec.APIServiceDefinitions.Owned) > 0
 }
 
-// wasCalled reports whether objects may exist that make the API server call the operator.
+// wasCalled reports whether objects may exist through which the API server calls the operator.
 func wasCalled(in *Input) bool {
 	converts := func(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		return owned.IsConverter(in.ClusterServiceVersion, crd)

@@ -33,7 +33,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// calledIn is the Input of that operator, installed, at a time of the cluster's.
+// calledIn returns the Input of that operator in a cluster in which it is installed.
 func calledIn(t testing.TB, cluster *fake.Cluster) csv.Input {
 	t.Helper()
 	in, err := csv.Gather(context.Background(), cluster, types.NamespacedName{Namespace: "ns", Name: "cool.v1"}, csv.Config{})
@@ -42,7 +42,7 @@ func calledIn(t testing.TB, cluster *fake.Cluster) csv.Input {
 	return in
 }
 
-// changed replaces the first object of a list by a copy that is changed.
+// changed replaces the first object of a list by a changed copy.
 func changed[T interface {
 	olmcore.Object
 	DeepCopy() T
@@ -52,7 +52,7 @@ func changed[T interface {
 	list.Items = append([]T{o}, list.Items[1:]...)
 }
 
-// faults are what can be wrong around an operator that the API server calls.
+// faults contains problems of the objects around an operator with webhooks and an API.
 var faults = map[string]func(in *csv.Input){
 	"the APIService is gone": func(in *csv.Input) { in.APIServices.Items = nil },
 	"the APIService is not available": func(in *csv.Input) {
@@ -60,7 +60,7 @@ var faults = map[string]func(in *csv.Input){
 			a.Status.Conditions[0].Status = apiregistrationv1.ConditionFalse
 		})
 	},
-	"the APIService is of another": func(in *csv.Input) {
+	"the APIService belongs to another owner": func(in *csv.Input) {
 		changed(&in.APIServices, func(a *apiregistrationv1.APIService) { a.Labels = map[string]string{"olm.owner": "other"} })
 	},
 	"the APIService calls another Service": func(in *csv.Input) {
@@ -72,7 +72,7 @@ var faults = map[string]func(in *csv.Input){
 	"the APIService trusts nothing": func(in *csv.Input) {
 		changed(&in.APIServices, func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil })
 	},
-	"its Pods are on their way": func(in *csv.Input) {
+	"its Pods are starting": func(in *csv.Input) {
 		changed(&in.APIServices, func(a *apiregistrationv1.APIService) {
 			a.Status.Conditions[0].Status, a.Status.Conditions[0].LastTransitionTime = apiregistrationv1.ConditionFalse, metav1.NewTime(in.Now)
 		})
@@ -89,29 +89,29 @@ var faults = map[string]func(in *csv.Input){
 	"the Role is gone":                 func(in *csv.Input) { in.Serving.Roles.Items = nil },
 	"the RoleBindings are gone":        func(in *csv.Input) { in.Serving.RoleBindings.Items = nil },
 	"the ClusterRoleBinding is gone":   func(in *csv.Input) { in.Serving.ClusterRoleBindings.Items = nil },
-	"the certificate is no good": func(in *csv.Input) {
+	"the certificate is invalid": func(in *csv.Input) {
 		changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["tls.crt"] = []byte("x") })
 	},
-	"the authority is no good":  func(in *csv.Input) { changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["olmCAKey"] = nil }) },
-	"the certificate ends":      func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity - time.Hour) },
-	"the certificate has ended": func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity + time.Hour) },
-	"a webhook is gone":         func(in *csv.Input) { in.Serving.ValidatingWebhookConfigurations.Items = nil },
+	"the authority is invalid":     func(in *csv.Input) { changed(&in.Serving.Secrets, func(s *corev1.Secret) { s.Data["olmCAKey"] = nil }) },
+	"the certificate expires soon": func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity - time.Hour) },
+	"the certificate has expired":  func(in *csv.Input) { in.Now = in.Now.Add(certificate.Validity + time.Hour) },
+	"a webhook is gone":            func(in *csv.Input) { in.Serving.ValidatingWebhookConfigurations.Items = nil },
 	"all webhooks are gone": func(in *csv.Input) {
 		in.Serving.ValidatingWebhookConfigurations.Items, in.Serving.MutatingWebhookConfigurations.Items = nil, nil
 	},
-	"a webhook has no name of ours": func(in *csv.Input) {
+	"a webhook configuration has another name": func(in *csv.Input) {
 		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { delete(w.Labels, "olm.webhook-description-generate-name") })
 	},
-	"a webhook is another's": func(in *csv.Input) {
+	"a webhook configuration belongs to another CSV": func(in *csv.Input) {
 		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Labels["olm.owner"] = "other.v1" })
 	},
-	"a webhook is of another content": func(in *csv.Input) {
+	"a webhook configuration was edited": func(in *csv.Input) {
 		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Labels["olm.webhook-description-hash"] = "x" })
 	},
 	"a webhook trusts nothing": func(in *csv.Input) {
 		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Webhooks[0].ClientConfig.CABundle = nil })
 	},
-	"a webhook without webhooks": func(in *csv.Input) {
+	"a webhook configuration without webhooks": func(in *csv.Input) {
 		changed(&in.Serving.MutatingWebhookConfigurations, func(w *mutating) { w.Webhooks = nil })
 	},
 	"the CRD is converted by nothing": func(in *csv.Input) {
@@ -121,23 +121,23 @@ var faults = map[string]func(in *csv.Input){
 		changed(&in.Deployments, func(d *appsv1.Deployment) { delete(d.Spec.Template.Annotations, "olmcahash") })
 	},
 	"the Deployment is gone": func(in *csv.Input) { in.Deployments.Items = nil },
-	"a description is new": func(in *csv.Input) {
+	"a description is added": func(in *csv.Input) {
 		c := in.ClusterServiceVersion.DeepCopy()
 		c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions, csvtest.Webhook("more.example.com", v1alpha1.MutatingAdmissionWebhook))
 		in.ClusterServiceVersion = c
 	},
-	"the webhooks are not described any more": func(in *csv.Input) {
+	"the spec no longer describes the webhooks": func(in *csv.Input) {
 		c := in.ClusterServiceVersion.DeepCopy()
 		c.Spec.WebhookDefinitions = nil
 		in.ClusterServiceVersion = c
 	},
-	"nothing is described any more": func(in *csv.Input) {
+	"the spec no longer describes webhooks or APIServices": func(in *csv.Input) {
 		c := in.ClusterServiceVersion.DeepCopy()
 		c.Spec.WebhookDefinitions, c.Spec.APIServiceDefinitions.Owned = nil, nil
 		in.ClusterServiceVersion = c
 	},
 	"a certificate is issued that is not needed": func(in *csv.Input) { in.Issued = []certificate.Issued{{Deployment: "cool"}} },
-	"garbage is issued": func(in *csv.Input) {
+	"an invalid certificate is issued": func(in *csv.Input) {
 		in.Serving.Secrets.Items = nil
 		in.Issued = []certificate.Issued{{Deployment: "cool", Certificate: certificate.Certificate{CertPEM: []byte("x")}}}
 	},
@@ -173,7 +173,7 @@ func TestProblemsOfWebhooksAndAPIServices(t *testing.T) {
 	require.Equal(t, strings.Split(strings.TrimSpace(string(want)), "\n"), got)
 }
 
-// spoiled is an Input in some phase and with some faults.
+// spoiled draws an Input with a phase and some faults.
 func spoiled(t *rapid.T, in csv.Input) csv.Input {
 	names := slices.Sorted(maps.Keys(faults))
 	in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
@@ -275,22 +275,23 @@ func TestDeletedServingObjectsAreCreatedAgain(t *testing.T) {
 	require.GreaterOrEqual(t, mended, 10)
 }
 
-// TestAnInstallationTimesOutAlsoWhilePodsAreOnTheirWay: what excuses an APIService does not stop the clock of the
-// installation.
-func TestAnInstallationTimesOutAlsoWhilePodsAreOnTheirWay(t *testing.T) {
+// TestInstallationTimesOutWhilePodsStart checks that starting Pods, which excuse an unavailable APIService, do not
+// prolong the installation.
+func TestInstallationTimesOutWhilePodsStart(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	for age, want := range map[time.Duration]string{time.Minute: "words", 5 * time.Minute: "install timeout"} {
 		in := calledIn(t, cluster)
 		in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()
 		hold(in.ClusterServiceVersion, installing, "InstallSucceeded", "words", 0)
 		in.ClusterServiceVersion.Status.LastTransitionTime = new(metav1.NewTime(in.Now.Add(-age)))
-		faults["its Pods are on their way"](&in)
+		faults["its Pods are starting"](&in)
 		require.Equal(t, want, assess(t, in).Message)
 	}
 }
 
-// TestAFailedInstallationKeepsWhoCallsTheOperatorTrustingIt while it waits for its next try.
-func TestAFailedInstallationKeepsWhoCallsTheOperatorTrustingIt(t *testing.T) {
+// TestFailedInstallationUpdatesCABundles checks that clients keep trusting the operator while a failed installation
+// waits for its next attempt.
+func TestFailedInstallationUpdatesCABundles(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	in := calledIn(t, cluster)
 	in.ClusterServiceVersion = in.ClusterServiceVersion.DeepCopy()

@@ -15,10 +15,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestFailureOfTheLastTryStays checks that a manager replaces the message of another one only if its own try ended
-// later. Each manager remembers the failures of its own tries, so that two of them would otherwise replace each other's
-// message without end.
-func TestFailureOfTheLastTryStays(t *testing.T) {
+// TestMessageOfTheLatestFailureIsKept checks that a manager replaces the message of another one only if its own attempt
+// ended later. Each manager remembers only the failures of its own attempts. Otherwise two managers would overwrite
+// each other's message again and again.
+func TestMessageOfTheLatestFailureIsKept(t *testing.T) {
 	const quota, policy = "install strategy failed: quota", "install strategy failed: policy"
 	hourAgo, future := now.Add(-time.Hour), now.Add(olmcore.ClockTolerance+time.Second)
 	for name, row := range map[string]struct {
@@ -47,10 +47,10 @@ func TestFailureOfTheLastTryStays(t *testing.T) {
 	}
 }
 
-// TestRenewalBeginsWhenEachClockAgrees checks that a version leaves Succeeded for a renewal so late that a manager
-// whose clock is behind by the tolerance finds the certificate due as well. Otherwise that manager would end the
-// installation, and the other one begin it again, without end.
-func TestRenewalBeginsWhenEachClockAgrees(t *testing.T) {
+// TestRenewalWaitsForTheSlowestClock checks that a CSV leaves Succeeded for a renewal only when a manager whose clock
+// is behind by the tolerance also finds the certificate due. Otherwise that manager would end the installation, and the
+// other one would begin it again and again.
+func TestRenewalWaitsForTheSlowestClock(t *testing.T) {
 	cluster, _ := install(t, called("cool.v1", 1))
 	well := calledIn(t, cluster)
 	due := well.Now.Add(certificate.Validity - certificate.RenewBefore)

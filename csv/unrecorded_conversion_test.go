@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// helmsCRD returns the CRD of an operator as Helm installs it: nothing records whose it is.
+// helmsCRD returns the CRD of an operator as Helm installs it, without a record of its operator.
 func helmsCRD(c *v1alpha1.ClusterServiceVersion) *apiextensionsv1.CustomResourceDefinition {
 	crd := definitionsFor(c)[0]
 	serve(crd, "v2")
@@ -30,9 +30,9 @@ func liveCRD(cluster *fake.Cluster) *apiextensionsv1.CustomResourceDefinition {
 	return fake.Find[*apiextensionsv1.CustomResourceDefinition](cluster, "", "cools.example.com")
 }
 
-// TestAConversionOfHelmsCRDIsNotTaken is the attack of an operator that lists the CRD of a Helm release as owned. It
-// also checks that the command of the message allows the conversion, also for the next version.
-func TestAConversionOfHelmsCRDIsNotTaken(t *testing.T) {
+// TestConversionOfHelmCRDIsRefused simulates an attack of an operator that lists the CRD of a Helm release as owned.
+// The command in the message allows the conversion, also for the next version.
+func TestConversionOfHelmCRDIsRefused(t *testing.T) {
 	ctx := t.Context()
 	cluster, driver := newWorld(csv.Config{})
 	first := called("cool.v1", 1)
@@ -78,9 +78,9 @@ func strategyOf(crd *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.C
 	return crd.Spec.Conversion.Strategy
 }
 
-// TestAConversionThatOLMMadeIsKept checks that an operator that OLM made convert the CRD of a Helm release converts it
-// on, that nothing but the caBundle follows it, and that a Diagnostic says so.
-func TestAConversionThatOLMMadeIsKept(t *testing.T) {
+// TestConversionSetByOLMIsKept checks a CRD of a Helm release that OLM made call an operator for conversions. It keeps
+// calling the operator, only its caBundle is updated, and a Diagnostic reports this.
+func TestConversionSetByOLMIsKept(t *testing.T) {
 	made, _ := install(t, called("cool.v1", 1))
 	cluster, driver := newWorld(csv.Config{})
 	cluster.Advance(made.Now().Sub(cluster.Now()))

@@ -106,7 +106,7 @@ func create(t *testing.T, cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersi
 }
 
 // TestSuccessorThatOwnsTheSecretRenewsIt checks that a Pending version renews the certificate of a Secret that it took
-// over before it lost a requirement. The version before still owns the Deployment, and replaces its Pods.
+// over before it lost a requirement. The previous version still owns the Deployment, and replaces its Pods.
 func TestSuccessorThatOwnsTheSecretRenewsIt(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	refuseDeployment(cluster, olmcore.VerbUpdate, "cool")
@@ -131,8 +131,9 @@ func TestPendingVersionRenewsItsCertificates(t *testing.T) {
 	require.Equal(t, pending, phaseIn(cluster, "cool.v1"))
 }
 
-// TestReplacingVersionKeepsItsTargetNamespaces checks that the annotation of a Replacing version says what its Pods
-// watch. Its Deployments are not updated, so its annotations do not follow the OperatorGroup either.
+// TestReplacingVersionKeepsItsTargetNamespaces checks that the annotation of a Replacing version contains the
+// namespaces that its Pods watch. Its Deployments are not updated, so its annotations do not change with the
+// OperatorGroup either.
 func TestReplacingVersionKeepsItsTargetNamespaces(t *testing.T) {
 	in := input(replacing, "BeingReplaced", "being replaced by csv: cool.v2")
 	successorOf(&in, pending)
@@ -165,8 +166,8 @@ func TestAdoptingAStuckUpgradeWritesNothing(t *testing.T) {
 	}
 }
 
-// TestWaitingVersionIsOnlyRenewed checks what a Replacing version with valid certificates leaves alone.
-func TestWaitingVersionIsOnlyRenewed(t *testing.T) {
+// TestWaitingVersionIsNotUpdated checks what Reconcile does not change of a Replacing version with valid certificates.
+func TestWaitingVersionIsNotUpdated(t *testing.T) {
 	cluster, driver := install(t, called("cool.v1", 1))
 	create(t, cluster, waitingSuccessor())
 	require.NoError(t, driver.RunFor(context.Background(), 10*time.Minute))
@@ -176,7 +177,7 @@ func TestWaitingVersionIsOnlyRenewed(t *testing.T) {
 				g.UID, g.Spec.TargetNamespaces, g.Status.Namespaces = "created again", []string{"other"}, []string{"other"}
 			})
 		},
-		"webhooks and APIServices that its spec describes no more": func(in *csv.Input) {
+		"webhooks and APIServices that its spec no longer describes": func(in *csv.Input) {
 			c := in.ClusterServiceVersion.DeepCopy()
 			c.Spec.WebhookDefinitions, c.Spec.APIServiceDefinitions.Owned = c.Spec.WebhookDefinitions[:1], nil
 			in.ClusterServiceVersion = c
@@ -279,10 +280,10 @@ func servesFor(t *testing.T, cluster *fake.Cluster, driver *fake.Driver) {
 	}
 }
 
-// TestTwoClocksAgreeOnCertificates runs two managers whose clocks differ, while an upgrade is stuck in any of its
-// phases and certificates expire. While time stands still both stop to write, and the API server can call the operator
-// at any time.
-func TestTwoClocksAgreeOnCertificates(t *testing.T) {
+// TestManagersWithDifferentClocksAgreeOnCertificates runs two managers whose clocks differ, while an upgrade is stuck
+// in any phase and certificates expire. While time stands still, both stop writing. The API server can call the
+// operator at any time.
+func TestManagersWithDifferentClocksAgreeOnCertificates(t *testing.T) {
 	ctx := context.Background()
 	renewals, kept := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// limited is an operator for its own namespace with a mutating webhook for some resources.
+// limited returns an operator for its own namespace with a mutating webhook for some resources.
 func limited(group string, resources ...string) *v1alpha1.ClusterServiceVersion {
 	c := csvtest.Operator("cool.v1", 1)
 	c.UID, c.ResourceVersion, c.Annotations, c.Labels, c.Finalizers = "", "", nil, nil, nil
@@ -39,7 +39,7 @@ func statusOf(c *fake.Cluster) (phaseName, v1alpha1.ConditionReason, string) {
 	return s.Phase, s.Reason, s.Message
 }
 
-// onlyWebhook returns the only webhook configuration of a cluster, nil for none.
+// onlyWebhook returns the only webhook configuration of a cluster, or nil.
 func onlyWebhook(t *testing.T, c *fake.Cluster) *mutating {
 	var found []*mutating
 	for _, o := range c.Objects() {
@@ -51,9 +51,9 @@ func onlyWebhook(t *testing.T, c *fake.Cluster) *mutating {
 	return slices.Concat(found, []*mutating{nil})[0]
 }
 
-// TestATenantsWebhookReachesNoClusterScopedObject is the attack of a tenant whose OperatorGroup targets his own
-// namespace.
-func TestATenantsWebhookReachesNoClusterScopedObject(t *testing.T) {
+// TestTenantWebhookIsNotCalledForClusterScopedObjects simulates an attack of a tenant whose OperatorGroup targets only
+// its own namespace.
+func TestTenantWebhookIsNotCalledForClusterScopedObjects(t *testing.T) {
 	for _, c := range []*v1alpha1.ClusterServiceVersion{
 		limited("rbac.authorization.k8s.io", "clusterroles"), limited("apiextensions.k8s.io", "customresourcedefinitions"),
 		limited("", "nodes"), limited("authentication.k8s.io", "tokenreviews"),
@@ -80,9 +80,9 @@ func TestATenantsWebhookReachesNoClusterScopedObject(t *testing.T) {
 	require.Equal(t, admissionregistrationv1.NamespacedScope, *onlyWebhook(t, cluster).Webhooks[0].Rules[0].Scope)
 }
 
-// TestTheCommandOfARefusalAllowsTheWebhook checks that an operator that supports one namespace only gets its webhook
-// after a cluster administrator ran the command of the message.
-func TestTheCommandOfARefusalAllowsTheWebhook(t *testing.T) {
+// TestCommandInMessageAllowsWebhook checks that an operator that supports only one namespace gets its webhook after a
+// cluster administrator runs the command in the message.
+func TestCommandInMessageAllowsWebhook(t *testing.T) {
 	cluster, driver := install(t, limited("", "nodes"))
 	_, why, message := statusOf(cluster)
 	require.Equal(t, reason("InvalidWebhookDescription"), why)
@@ -125,9 +125,9 @@ func adoptedWithRules(t *testing.T) (*fake.Cluster, *fake.Driver) {
 	return cluster, driver
 }
 
-// TestWebhookOfOLMKeepsItsRules checks that a webhook that OLM installed for cluster-scoped objects stays, also when
-// its certificate is renewed, and that it is installed no second time.
-func TestWebhookOfOLMKeepsItsRules(t *testing.T) {
+// TestWebhookInstalledByOLMKeepsItsRules checks that a webhook that OLM installed for cluster-scoped objects is kept,
+// even if its certificate is renewed, and is not installed a second time.
+func TestWebhookInstalledByOLMKeepsItsRules(t *testing.T) {
 	cluster, driver := adoptedWithRules(t)
 	before := onlyWebhook(t, cluster)
 	require.NoError(t, driver.Settle(t.Context()))

@@ -36,8 +36,7 @@ import (
 	"github.com/olmcore/olm/olmcore/manifest"
 )
 
-// rounds is within how many rounds a world must come to rest: from a new CSV to a replaced predecessor that is cleaned
-// up.
+// rounds is the number of rounds in which a world must converge, from a new CSV until its predecessor is cleaned up.
 const rounds = 16
 
 // filesRead contains the objects of files of testdata, which are read once.
@@ -91,7 +90,7 @@ func world(steps func(c *fake.Cluster, d *fake.Driver) error, files ...string) i
 
 func asIs(*fake.Cluster, *fake.Driver) error { return nil }
 
-func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
+func TestRandomWorldsConvergeDespiteLostWrites(t *testing.T) {
 	installed := func(c *fake.Cluster, d *fake.Driver) error { return d.Settle(context.Background()) }
 	for name, w := range map[string]invariant.World{
 		"a first installation":            world(asIs, "base.yaml", "v1.yaml"),
@@ -150,9 +149,9 @@ func TestWorldsComeToRestAndSurviveLostWrites(t *testing.T) {
 	}
 }
 
-// TestAnyChainEndsWithItsHead creates versions that replace each other in any order, with cycles and with writes that
-// get lost, and expects the head alone.
-func TestAnyChainEndsWithItsHead(t *testing.T) {
+// TestUpgradeChainEndsWithItsHead creates versions that replace each other in any order, with cycles and lost writes.
+// In the end, only the head exists.
+func TestUpgradeChainEndsWithItsHead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, d := newWorld(csv.Config{})
 		base := fromFiles("base.yaml")
@@ -206,7 +205,8 @@ func TestAnyChainEndsWithItsHead(t *testing.T) {
 	})
 }
 
-// neverWithoutOperator: once a version was Succeeded, one is always Succeeded, Replacing, or has a successor that is.
+// neverWithoutOperator checks that after the first success, one version is always Succeeded or Replacing, or has a
+// successor that is.
 func neverWithoutOperator(t *rapid.T, c *fake.Cluster) {
 	all := csvs(c)
 	for _, v := range all {
@@ -227,7 +227,7 @@ func indices(n int) []int {
 	return list
 }
 
-// csvs are the original versions, without copies.
+// csvs returns the original versions, without copies.
 func csvs(c *fake.Cluster) []*v1alpha1.ClusterServiceVersion {
 	var found []*v1alpha1.ClusterServiceVersion
 	for _, o := range c.Objects() {
@@ -238,9 +238,9 @@ func csvs(c *fake.Cluster) []*v1alpha1.ClusterServiceVersion {
 	return found
 }
 
-// TestSweepFindsWhatAnOldControllerLeft: the finalizer is taken off by hand, and the group is deleted; a sweep removes
-// what is left of both.
-func TestSweepFindsWhatAnOldControllerLeft(t *testing.T) {
+// TestSweepDeletesObjectsOfDeletedCSVAndGroup removes the finalizer by hand, and deletes the OperatorGroup. A sweep
+// deletes what both left behind.
+func TestSweepDeletesObjectsOfDeletedCSVAndGroup(t *testing.T) {
 	ctx := context.Background()
 	cluster, driver := install(t, small(t))
 	live := fake.Find[*v1alpha1.ClusterServiceVersion](cluster, "ns", "cool.v1")
@@ -272,10 +272,10 @@ func TestSweepFindsWhatAnOldControllerLeft(t *testing.T) {
 	require.Empty(t, res.Result)
 }
 
-// TestTwoWorkersWithOldCaches: two controllers work on the same versions at once, each from a cache that is behind by
-// kind. Nothing that a live version has is deleted, no installed version is replaced by an older one, and once the
-// caches are up to date everything ends as it should.
-func TestTwoWorkersWithOldCaches(t *testing.T) {
+// TestTwoControllersWithStaleCaches runs two controllers on the same versions at once. Each reads from caches that are
+// stale for some kinds. No object of a live version is deleted, and no installed version is replaced by an older one.
+// Once the caches are up to date, the desired state is reached.
+func TestTwoControllersWithStaleCaches(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
@@ -354,7 +354,8 @@ func TestTwoWorkersWithOldCaches(t *testing.T) {
 	})
 }
 
-// groupSpecs are those that an operator for single namespaces supports, and those that it does not.
+// groupSpecs returns specs of OperatorGroups that an operator for single namespaces supports, or specs that it does not
+// support.
 func groupSpecs(fit bool) map[string]operatorsv1.OperatorGroupSpec {
 	if fit {
 		return map[string]operatorsv1.OperatorGroupSpec{
@@ -406,10 +407,10 @@ func changeGroups(t *rapid.T, cluster *fake.Cluster, step int) {
 	require.NoError(t, ignoreExisting(cluster.Create(g)))
 }
 
-// TestGroupsMayChangeAtAnyMoment swaps, doubles, breaks and takes away the OperatorGroup while versions are installed
-// and upgraded. Nothing is installed without exactly one group that fits, and with one everything runs in the end,
-// watching what the group says.
-func TestGroupsMayChangeAtAnyMoment(t *testing.T) {
+// TestOperatorGroupMayChangeAtAnyTime replaces, duplicates, breaks and deletes the OperatorGroup while versions are
+// installed and upgraded. Nothing is installed without exactly one matching group. With one, all operators run in the
+// end, and watch the namespaces of the group.
+func TestOperatorGroupMayChangeAtAnyTime(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		cluster, driver := newWorld(csv.Config{})
@@ -466,9 +467,9 @@ func TestGroupsMayChangeAtAnyMoment(t *testing.T) {
 	})
 }
 
-// TestAClockThatJumpsHarmsNothing: the controllers' clock is wrong, back and forth, through installation, upgrade and
-// deletion. Waits stay bounded, times in status never make a later step impossible, and it all ends as it should.
-func TestAClockThatJumpsHarmsNothing(t *testing.T) {
+// TestJumpingClockDoesNoHarm changes the clock of the controllers back and forth during an installation, an upgrade and
+// a deletion. Waits stay limited, recorded times never prevent a later step, and the desired state is reached.
+func TestJumpingClockDoesNoHarm(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		cluster, driver := newWorld(csv.Config{})
@@ -539,9 +540,9 @@ func TestEveryPublishedCSVReachesSucceededAndIsCleanedUp(t *testing.T) {
 	}
 }
 
-// TestPublishedCSVsSurviveADowntimeAtAnyMoment installs and deletes published operators, two at once, while the
-// controllers are down at random moments and writes get lost: each ends Succeeded, and leaves nothing behind.
-func TestPublishedCSVsSurviveADowntimeAtAnyMoment(t *testing.T) {
+// TestPublishedCSVsSurviveDowntimeAtAnyTime installs and deletes published operators, two at once, while the
+// controllers are down at random times and writes get lost. Each operator becomes Succeeded, and leaves nothing behind.
+func TestPublishedCSVsSurviveDowntimeAtAnyTime(t *testing.T) {
 	all := realCSVs(t)
 	names := slices.Sorted(maps.Keys(all))
 	ctx := context.Background()
@@ -591,7 +592,7 @@ func TestPublishedCSVsSurviveADowntimeAtAnyMoment(t *testing.T) {
 	})
 }
 
-// disturb runs a few rounds with writes that get lost and controllers that are down in between.
+// disturb runs a few rounds with lost writes, and with downtime of controllers in between.
 func disturb(t *rapid.T, cluster *fake.Cluster, driver *fake.Driver) {
 	for range rapid.IntRange(0, 6).Draw(t, "rounds") {
 		if rapid.IntRange(0, 2).Draw(t, "fault") == 0 {
@@ -634,8 +635,8 @@ func publishedUpgrades(t *testing.T) [][2]*v1alpha1.ClusterServiceVersion {
 	return found
 }
 
-// define brings the definitions of a version, as its InstallPlan does: what it does not describe any more is not served
-// any more.
+// define writes the CRDs of a version, as its InstallPlan does. Versions of a CRD that it does not describe are no
+// longer served.
 func define(t require.TestingT, cluster *fake.Cluster, c *v1alpha1.ClusterServiceVersion) {
 	for _, crd := range definitionsFor(c) {
 		if fake.Find[*apiextensionsv1.CustomResourceDefinition](cluster, "", crd.Name) == nil {
@@ -658,10 +659,10 @@ func define(t require.TestingT, cluster *fake.Cluster, c *v1alpha1.ClusterServic
 	}
 }
 
-// TestPublishedUpgradesSurviveADowntimeAtAnyMoment: the second version of each published operator comes at any moment
-// of the first one's life, while writes get lost and controllers are down. The first one goes with all that is its own,
-// nothing that the second needs goes, and in the end neither leaves anything.
-func TestPublishedUpgradesSurviveADowntimeAtAnyMoment(t *testing.T) {
+// TestPublishedUpgradesSurviveDowntimeAtAnyTime creates the second version of each published operator at any time in
+// the life of the first one, while writes get lost and controllers are down. The first version is deleted with all its
+// own objects. No object that the second version needs is deleted, and in the end neither leaves anything behind.
+func TestPublishedUpgradesSurviveDowntimeAtAnyTime(t *testing.T) {
 	ctx := context.Background()
 	upgrades := publishedUpgrades(t)
 	require.NotEmpty(t, upgrades)

@@ -10,28 +10,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Observed is the result of reading a list. The zero value says that nothing was read; that is never taken for an empty
-// list. Items has no nil entry and names each object once; its order does not matter.
+// Observed is the result of reading a list. The zero value means that the list was not read. It is never treated as an
+// empty list. Items contains each object once, in any order, and no nil entry.
 type Observed[T any] struct {
-	// Complete says that the read was made and completed: Items is all there is.
+	// Complete is true if the list was read successfully. Then Items contains all objects.
 	Complete bool
 	Items    []T
 }
 
-// Found is the result of a completed read; no items means that none exist.
+// Found returns the result of a successful read. Without items, it means that no objects exist.
 func Found[T any](items ...T) Observed[T] { return Observed[T]{Complete: true, Items: items} }
 
-// ErrNotRead is what every *NotReadError wraps.
+// ErrNotRead is the error that every *NotReadError wraps.
 var ErrNotRead = errors.New("not read")
 
-// NotReadError is what a Reader answers that does not know whether objects exist, as their kind was not read: a
-// Snapshot that was not filled with them, or a cache that does not hold them. errors.Is(err, ErrNotRead) holds. A kind
-// that the API server does not serve was read: it has no objects.
+// NotReadError is the error of a Reader that does not know whether objects exist, because their kind was not read. For
+// example, a Snapshot was not filled with the kind, or a cache does not contain it. errors.Is(err, ErrNotRead) holds. A
+// kind that the API server does not serve counts as read and has no objects.
 type NotReadError struct {
 	Kind schema.GroupVersionKind
-	// Namespace is the one that was asked for, empty for all and for kinds without.
+	// Namespace is the requested namespace. It is empty for all namespaces and for cluster-scoped kinds.
 	Namespace string
-	// Unknown says what cannot be told without these objects, may be empty.
+	// Unknown names what cannot be determined without these objects. It may be empty.
 	Unknown string
 }
 
@@ -50,8 +50,9 @@ func (e *NotReadError) Error() string {
 // Unwrap returns ErrNotRead.
 func (e *NotReadError) Unwrap() error { return ErrNotRead }
 
-// Needed returns the error of a read without which a Gather cannot go on, nil for none. Of objects that were not read
-// it says what is unknown without them, such as "the phase of a ClusterServiceVersion".
+// Needed returns the error of a read that a Gather cannot do without, or nil if err is nil. If the objects were not
+// read, the message also contains unknown, which names what cannot be determined without them, for example "the phase
+// of a ClusterServiceVersion".
 func Needed(err error, unknown string) error {
 	var notRead *NotReadError
 	if !errors.As(err, &notRead) || notRead.Unknown != "" {
@@ -60,16 +61,18 @@ func Needed(err error, unknown string) error {
 	return &NotReadError{Kind: notRead.Kind, Namespace: notRead.Namespace, Unknown: unknown}
 }
 
-// Scope is what a Snapshot was filled with: all objects of a kind, in one namespace or, when that is empty, in all.
+// Scope names objects that a Snapshot was filled with: all objects of a kind in one namespace, or in all namespaces if
+// Namespace is empty.
 type Scope struct {
 	Kind      schema.GroupKind
 	Namespace string
 }
 
-// Everything is the Scope of a Snapshot of a whole cluster: what is not in it does not exist, whatever its kind.
+// Everything is the Scope of a Snapshot of a whole cluster. An object that the Snapshot does not contain does not
+// exist, whatever its kind.
 var Everything = Scope{Kind: schema.GroupKind{Group: "*", Kind: "*"}}
 
-// scopes says which namespaces of a kind were read; nil: all.
+// scopes contains the namespaces that were read, by kind. Nil means all namespaces.
 type scopes struct {
 	everything bool
 	kinds      map[schema.GroupKind][]string
@@ -89,7 +92,7 @@ func newScopes(list []Scope) scopes {
 	return s
 }
 
-// add counts a kind as read that no scope names.
+// add marks a kind as read in all namespaces, unless a scope names the kind.
 func (s scopes) add(kind schema.GroupKind) {
 	if _, named := s.kinds[kind]; !named {
 		s.kinds[kind] = nil

@@ -33,25 +33,29 @@ func OwnedBy(o metav1.Object, uid types.UID) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
 }
 
-// SameOwnerReference compares two owner references by value. Absent and false are the same for controller and
-// blockOwnerDeletion, as they are for the API server.
+// SameOwnerReference reports whether two owner references have the same fields. Nil and false are equal for controller
+// and blockOwnerDeletion, as in the API server.
 func SameOwnerReference(a, b metav1.OwnerReference) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
 		isTrue(a.Controller) == isTrue(b.Controller) && isTrue(a.BlockOwnerDeletion) == isTrue(b.BlockOwnerDeletion)
 }
 
-// RepairOwnerReferences returns have so that it holds every reference of want exactly once and in want's form, and
-// whether that changed anything. Entries with the UID of a wanted reference but another form are rewritten; duplicates
-// of a UID are dropped; entries with a wanted reference's kind and name but another UID (an owner that was created
-// anew) are replaced. Everything else stays, in its order; new entries follow, sorted by name and UID. References in
-// want without a UID are left out: the API server refuses them. have is not written to; when nothing changes it is
-// returned itself.
+// RepairOwnerReferences returns the owner references in have, changed so that they contain each reference of want
+// exactly once. It also reports whether it changed anything:
+//   - A reference with the UID of a wanted reference, but with other fields, gets the wanted fields.
+//   - Of several references with one UID, only the first is kept.
+//   - A reference with the kind and name of a wanted reference, but with another UID, is replaced. Its owner was
+//     deleted and created again.
+//
+// All other references stay in their order. New references follow, sorted by name and UID. A reference of want without
+// a UID is ignored, because the API server rejects it. have is not modified. If nothing changes, have itself is
+// returned.
 func RepairOwnerReferences(have, want []metav1.OwnerReference) (repaired []metav1.OwnerReference, changed bool) {
 	return mergeOwnerReferences(have, want, true)
 }
 
-// AddOwnerReferences is RepairOwnerReferences without the replacement of stale UIDs: nothing that is there is ever
-// dropped but duplicates of one UID. Use it when the owners were not read completely.
+// AddOwnerReferences is like RepairOwnerReferences, but does not replace references with another UID. It removes only
+// duplicates of a UID. Use it if the owners were not read completely.
 func AddOwnerReferences(have, want []metav1.OwnerReference) (merged []metav1.OwnerReference, changed bool) {
 	return mergeOwnerReferences(have, want, false)
 }
@@ -62,7 +66,7 @@ func mergeOwnerReferences(have, want []metav1.OwnerReference, replaceStale bool)
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
 	})
 	wanted, names := map[types.UID]metav1.OwnerReference{}, map[Key]bool{}
-	for _, ref := range slices.Backward(want) { // the first of a UID counts
+	for _, ref := range slices.Backward(want) { // the first reference with a UID counts
 		wanted[ref.UID], names[ownerKey(ref)] = ref, true
 	}
 	merged, seen := make([]metav1.OwnerReference, 0, len(have)+len(want)), map[types.UID]bool{}
@@ -77,7 +81,7 @@ func mergeOwnerReferences(have, want []metav1.OwnerReference, replaceStale bool)
 		if ok {
 			ref = form
 		} else if replaceStale && names[ownerKey(ref)] {
-			continue // an owner that was created anew
+			continue // its owner was deleted and created again
 		}
 		add(ref)
 	}
@@ -96,11 +100,11 @@ func ownerKey(ref metav1.OwnerReference) Key {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// AccountOf returns the ServiceAccount that an OperatorGroup prescribes for what is installed in its namespace, nil
-// when it prescribes none. confirmed is false when it prescribes one and its status does not name that account of its
-// own namespace: nothing may be installed then, under any identity. A nil group prescribes none.
+// AccountOf returns the ServiceAccount that installs operators in the namespace of an OperatorGroup, or nil if the
+// group names none. A nil group names none. confirmed is false if the spec names a ServiceAccount, but the status does
+// not contain it or contains one of another namespace. Then nothing may be installed, with any identity.
 //
-// Differs: OLM takes whatever account the status names.
+// Differs: OLM uses any account that the status names.
 func AccountOf(g *operatorsv1.OperatorGroup) (account *corev1.ObjectReference, confirmed bool) {
 	if g == nil || g.Spec.ServiceAccountName == "" {
 		return nil, true
@@ -112,16 +116,16 @@ func AccountOf(g *operatorsv1.OperatorGroup) (account *corev1.ObjectReference, c
 	return ref.DeepCopy(), true
 }
 
-// AnnotationCoOwnerPrefix starts the annotations in which a cluster-scoped object records the ClusterServiceVersions
-// that it was installed for besides the one that its owner labels name. Each value is <namespace>/<name> or
-// <namespace>/<name>/<uid>. Only steps of InstallPlans write them, and a bundle cannot bring them.
+// AnnotationCoOwnerPrefix is the prefix of annotations of a cluster-scoped object. They record the
+// ClusterServiceVersions that the object was installed for, in addition to the owner in its labels. Each value is
+// <namespace>/<name> or <namespace>/<name>/<uid>. Only steps of InstallPlans write them. A bundle cannot set them.
 const AnnotationCoOwnerPrefix = KeyPrefix + "co-owner-"
 
-// MaxCoOwners is how many co-owners an object records. Annotations of an object have a total size limit.
+// MaxCoOwners is the maximum number of co-owners that an object records. The total size of annotations is limited.
 const MaxCoOwners = 50
 
 // CoOwners returns the ClusterServiceVersions that annotations record as co-owners, sorted by namespace and name. The
-// UID is empty where none is recorded. Malformed entries are left out.
+// UID is empty if none is recorded. Malformed entries are omitted.
 func CoOwners(annotations map[string]string) (owners []Owner) {
 	for key, value := range annotations {
 		parts := strings.Split(value, "/")
@@ -142,8 +146,8 @@ func CoOwners(annotations map[string]string) (owners []Owner) {
 	return owners
 }
 
-// SetCoOwners returns annotations that record owners, and no other co-owners. More than MaxCoOwners are cut, the first
-// are kept. annotations is not written to.
+// SetCoOwners returns a copy of annotations that records owners as the only co-owners. Owners beyond the first
+// MaxCoOwners are omitted.
 func SetCoOwners(annotations map[string]string, owners []Owner) map[string]string {
 	after := maps.Clone(annotations)
 	maps.DeleteFunc(after, func(key, _ string) bool { return strings.HasPrefix(key, AnnotationCoOwnerPrefix) })

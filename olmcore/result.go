@@ -15,26 +15,26 @@ import (
 	"github.com/olmcore/olm/internal/printable"
 )
 
-// Result is what a reconcile function asks for and has to say. The zero Result means: converged, write nothing, wait
-// for the next change.
+// Result is the result of a reconcile function: the writes to make, and the state changes and problems to report. The
+// zero Result means converged: write nothing, and wait for the next change.
 type Result struct {
-	// Actions are the writes to make, in the order to run them; at most one for each object.
+	// Actions contains the writes to make, in the order in which to run them. It contains at most one for each object.
 	Actions []Action
-	// Transitions are the state changes since the recorded state, oldest first.
+	// Transitions contains the state changes since the recorded state, oldest first.
 	Transitions []Transition
-	// Diagnostics say what blocks, what is inconsistent, what was repaired.
+	// Diagnostics contains what is blocked, inconsistent or repaired.
 	Diagnostics []Diagnostic
-	// RequeueAfter is the time from the Input's Now to the next deadline; 0 means that no deadline is pending.
+	// RequeueAfter is the time from the Input's Now to the next deadline. 0 means that no deadline is pending.
 	RequeueAfter time.Duration
 }
 
-// Empty reports whether nothing is asked for and nothing is said; a pending deadline alone is still empty.
+// Empty reports whether there is nothing to write and nothing to report. A pending deadline does not count.
 func (r Result) Empty() bool {
 	return len(r.Actions) == 0 && len(r.Transitions) == 0 && len(r.Diagnostics) == 0
 }
 
-// Requeue lowers RequeueAfter to d when d is the nearer deadline. Values of 0 and below are no deadline and change
-// nothing.
+// Requeue sets RequeueAfter to d if d is earlier than the pending deadline, or if none is pending. A d of 0 or less
+// changes nothing.
 func (r *Result) Requeue(d time.Duration) {
 	if d > 0 && (r.RequeueAfter == 0 || d < r.RequeueAfter) {
 		r.RequeueAfter = d
@@ -57,7 +57,8 @@ func (r Result) And(others ...Result) Result {
 	return r
 }
 
-// Nearest returns the nearest of some deadlines, each the time until it; 0 and below are none. 0: none is pending.
+// Nearest returns the earliest of several deadlines, or 0 if none is pending. Each is the time until the deadline. 0 or
+// less means no deadline.
 func Nearest(deadlines ...time.Duration) time.Duration {
 	var r Result
 	for _, d := range deadlines {
@@ -66,33 +67,33 @@ func Nearest(deadlines ...time.Duration) time.Duration {
 	return r.RequeueAfter
 }
 
-// Certainty says how much the observations prove of a Transition.
+// Certainty is how well the observations prove a Transition.
 type Certainty string
 
 // Certainties, strongest first.
 const (
-	// CertaintyObserved: the new state itself was seen.
+	// CertaintyObserved means that the new state itself was observed.
 	CertaintyObserved Certainty = "Observed"
-	// CertaintyProven: it follows from recorded fields and the state graph.
+	// CertaintyProven means that recorded fields and the state graph prove the Transition.
 	CertaintyProven Certainty = "Proven"
-	// CertaintyInferred: recorded fields strongly suggest it.
+	// CertaintyInferred means that recorded fields strongly suggest the Transition.
 	CertaintyInferred Certainty = "Inferred"
-	// CertaintyAssumed: only the state graph says so.
+	// CertaintyAssumed means that only the state graph suggests the Transition.
 	CertaintyAssumed Certainty = "Assumed"
 )
 
-// Bound says how a Transition's time relates to the true one.
+// Bound is how the time of a Transition relates to the actual time.
 type Bound string
 
 // Bounds of a time.
 const (
-	// Exact: it happened at that time, to the second.
+	// Exact means that it happened at that time, to the second.
 	Exact Bound = "Exact"
-	// NotBefore: it happened then or later.
+	// NotBefore means that it happened at that time or later.
 	NotBefore Bound = "NotBefore"
-	// NotAfter: it happened then or earlier.
+	// NotAfter means that it happened at that time or earlier.
 	NotAfter Bound = "NotAfter"
-	// Unbounded: nothing is known about the time; At is zero.
+	// Unbounded means that the time is unknown. At is zero.
 	Unbounded Bound = ""
 )
 
@@ -104,15 +105,16 @@ type Transition struct {
 	Type string `json:"type,omitempty"`
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Status is the condition status of the new state, where it has one.
+	// Status is the condition status of the new state, if it has one.
 	Status  metav1.ConditionStatus `json:"status,omitempty"`
 	Reason  string                 `json:"reason,omitempty"`
 	Message string                 `json:"message,omitempty"`
-	// At is the time that the objects give, else the Input's Now; Bound says what it bounds.
+	// At is the time that the objects contain, or the Input's Now if they contain none. Bound is its relation to the
+	// actual time.
 	At        metav1.Time `json:"at"`
 	Bound     Bound       `json:"bound,omitempty"`
 	Certainty Certainty   `json:"certainty"`
-	// OutOfBand marks an edge that no controller takes: a user edited the object.
+	// OutOfBand is true for an edge that no controller takes, because a user changed the object.
 	OutOfBand bool `json:"outOfBand,omitempty"`
 }
 
@@ -121,8 +123,8 @@ type Transition struct {
 //	CONNECTING -> READY (PodReady)
 //	Phase none -> Installing (Approved) inferred
 //
-// Type stands in front where there is one, an empty state is "none", and a certainty other than Observed stands at the
-// end.
+// The type comes first if there is one. An empty state is printed as "none". A certainty other than Observed comes
+// last.
 func (t Transition) String() string {
 	text := cmp.Or(t.From, "none") + " -> " + cmp.Or(t.To, "none")
 	if t.Type != "" {
@@ -137,7 +139,7 @@ func (t Transition) String() string {
 	return text
 }
 
-// Severity grades a Diagnostic.
+// Severity is the severity of a Diagnostic.
 type Severity string
 
 // Severities.
@@ -147,20 +149,21 @@ const (
 	Error   Severity = "Error"
 )
 
-// Diagnostic explains a decision: what blocks, what is inconsistent, what was repaired, what cannot be known.
+// Diagnostic explains a decision: what is blocked, inconsistent, repaired or unknown.
 type Diagnostic struct {
 	Severity Severity `json:"severity"`
-	// Reason is a CamelCase constant of the package that says it.
+	// Reason is a CamelCase constant of the package that reports the Diagnostic.
 	Reason string `json:"reason"`
 	// Message is one sentence for a person.
 	Message string `json:"message"`
-	// Target is the object it is about.
+	// Target is the object that the Diagnostic is about.
 	Target Ref `json:"target"`
-	// Path is the field it is about, e.g. "spec.image"; empty for the whole object.
+	// Path is the field that it is about, for example "spec.image". It is empty for the whole object.
 	Path string `json:"path,omitempty"`
 }
 
-// Diagnose returns a Diagnostic about an object, or a field of it. format and args make the message.
+// Diagnose returns a Diagnostic about an object, or about one of its fields if path is not empty. format and args make
+// the message.
 func Diagnose(severity Severity, reason string, target Ref, path, format string, args ...any) Diagnostic {
 	message := printable.Text(fmt.Sprintf(format, args...))
 	return Diagnostic{Severity: severity, Reason: reason, Message: message, Target: target.Unversioned(), Path: path}
@@ -174,25 +177,24 @@ func Moved(target Ref, machine, from, to string, now time.Time) Transition {
 	}
 }
 
-// ReasonHistoryGap is the Diagnostic reason for a hole in what can be known about past states. No package invents a
-// state to fill it.
+// ReasonHistoryGap is the reason of a Diagnostic about unknown past states. No package invents a state to fill the gap.
 const ReasonHistoryGap = "HistoryGap"
 
-// ClockTolerance is how far the clocks of two managers, and those of a manager and the API server, may differ. Within
-// it no certificate is used before clients trust it, and two managers agree on every status. A clock can shorten or
-// prolong grace periods; docs/running.md says which.
+// ClockTolerance is the maximum difference between the clocks of two managers, or of a manager and the API server. If
+// the difference is not larger, no certificate is used before clients trust it, and two managers agree on every status.
+// A difference can shorten or prolong grace periods. docs/running.md lists which.
 const ClockTolerance = 60 * time.Second
 
-// Timestamp converts an instant to the form that objects carry: whole seconds, UTC. metav1.Time loses the rest on the
-// wire, and the next comparison would differ.
+// Timestamp converts a time to the form that objects contain: whole seconds in UTC. metav1.Time loses fractions of a
+// second when it is serialized, so a later comparison would find a difference.
 func Timestamp(t time.Time) metav1.Time {
 	return metav1.NewTime(t.UTC().Truncate(time.Second))
 }
 
-// Backoff is a wait that doubles with each failed try: Base after the first, never more than Max.
+// Backoff is a wait that doubles with each failed attempt. It is Base after the first attempt, and never more than Max.
 type Backoff struct{ Base, Max time.Duration }
 
-// After returns the wait after a number of tries in a row; 0 and below count as one.
+// After returns the wait after a number of consecutive failed attempts. A number below 1 counts as 1.
 func (b Backoff) After(tries int) time.Duration {
 	steps := wait.Backoff{Duration: b.Base, Factor: 2, Cap: b.Max, Steps: 62}
 	next := min(b.Base, b.Max)
@@ -202,17 +204,18 @@ func (b Backoff) After(tries int) time.Duration {
 	return next
 }
 
-// Graph is a state graph: every edge that a state machine can take, in the order of a life. No other edge occurs.
+// Graph is a state graph. It contains every edge that a state machine can take, in the order in which an object usually
+// takes them. No other edge occurs.
 type Graph[S ~string] []Edge[S]
 
 // Edge is one edge of a Graph.
 type Edge[S ~string] struct {
 	From, To S
-	// By names the rule that takes it, in the words of the package; may be empty.
+	// By is the name of the rule that takes the edge. It may be empty.
 	By string
 }
 
-// Allows reports whether a state may follow another at once.
+// Allows reports whether a state may directly follow another.
 func (g Graph[S]) Allows(from, to S) bool {
 	return slices.ContainsFunc(g, func(e Edge[S]) bool { return e.From == from && e.To == to })
 }
@@ -220,9 +223,9 @@ func (g Graph[S]) Allows(from, to S) bool {
 // Rule is one row of a decision table. S is the type of the states, F the type of the facts, which a rule only reads,
 // and D the type of the decision, which a rule returns.
 type Rule[S ~string, F, D any] struct {
-	// Name says what the rule does, for example RequirementsNotMet. It appears in assessments, tests and state graphs.
+	// Name is the name of the rule, for example RequirementsNotMet. It appears in assessments, tests and state graphs.
 	Name string
-	// From are the states in which the rule applies, To the states that it leads to.
+	// From contains the states in which the rule applies. To contains the states that it leads to.
 	From, To []S
 	// Decide returns a decision. If decided is false, the next row is tried.
 	Decide func(facts F) (decision D, decided bool)

@@ -14,7 +14,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Types of PEM blocks; that of a private key may follow the name of its algorithm.
+// Types of PEM blocks. The type of a private key may begin with the name of an algorithm.
 const (
 	blockType = "CERTIFICATE"
 	keyType   = "PRIVATE KEY"

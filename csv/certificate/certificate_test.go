@@ -43,12 +43,12 @@ func issue(t testing.TB, seed string, lasts time.Duration, hosts ...string) cert
 	return issued[0].Certificate
 }
 
-func TestHosts(t *testing.T) {
+func TestHostsOfService(t *testing.T) {
 	want := []string{"cool-service.ns", "cool-service.ns.svc", "cool-service.ns.svc.cluster.local"}
 	require.Empty(t, cmp.Diff(want, hosts))
 }
 
-func TestInspect(t *testing.T) {
+func TestInspectFindsProblems(t *testing.T) {
 	good, other := issue(t, "a", certificate.Validity, hosts...), issue(t, "b", certificate.Validity, hosts...)
 	with := func(change func(*certificate.Certificate)) certificate.Certificate {
 		c := good
@@ -61,31 +61,31 @@ func TestInspect(t *testing.T) {
 		problem string
 		valid   bool
 	}{
-		"a good one":                           {good, time.Hour, "", true},
-		"in the instant it was made":           {good, 0, "", true},
-		"24 hours before its end":              {good, certificate.Validity - certificate.RenewBefore, "", true},
-		"less than 24 hours before its end":    {good, certificate.Validity - certificate.RenewBefore + time.Second, "the certificate expires soon, and is replaced from 2028-02-28T12:00:00Z on", true},
-		"after its end":                        {good, certificate.Validity + time.Second, "the certificate is not valid: it or its authority has expired, or is not valid yet", false},
-		"before its time":                      {good, -time.Second, "the certificate is not valid: it or its authority has expired, or is not valid yet", false},
-		"nothing":                              {certificate.Certificate{}, 0, "the authority's certificate is missing", false},
-		"no authority":                         {with(func(c *certificate.Certificate) { c.CAPEM = nil }), 0, "the authority's certificate is missing", false},
-		"no certificate":                       {with(func(c *certificate.Certificate) { c.CertPEM = nil }), 0, "the certificate is missing", false},
-		"no key":                               {with(func(c *certificate.Certificate) { c.KeyPEM = nil }), 0, "the private key does not fit the certificate", false},
-		"the key of another":                   {with(func(c *certificate.Certificate) { c.KeyPEM = other.KeyPEM }), 0, "the private key does not fit the certificate", false},
-		"another authority":                    {with(func(c *certificate.Certificate) { c.CAPEM = other.CAPEM }), 0, "the certificate is not valid: the authority did not sign it", false},
-		"another authority besides":            {with(func(c *certificate.Certificate) { c.CAPEM = append(bytes.Clone(other.CAPEM), c.CAPEM...) }), 0, "", true},
-		"garbage for an authority":             {with(func(c *certificate.Certificate) { c.CAPEM = []byte("garbage") }), 0, "the authority's certificate is missing", false},
-		"a block that is no certificate":       {with(func(c *certificate.Certificate) { c.CAPEM = block("CERTIFICATE", []byte("garbage")) }), 0, "the authority's certificate cannot be parsed", false},
-		"a certificate that is too large":      {with(func(c *certificate.Certificate) { c.CertPEM = bytes.Repeat(c.CertPEM, 1000) }), 0, "the certificate is too large: ", false},
-		"too many certificates":                {with(func(c *certificate.Certificate) { c.CAPEM = bytes.Repeat(c.CAPEM, 17) }), 0, "the authority's certificate is too large: more than 16 certificates", false},
-		"a key that is too large":              {with(func(c *certificate.Certificate) { c.KeyPEM = bytes.Repeat(c.KeyPEM, 100) }), 0, "the private key is too large", false},
-		"another name":                         {issue(t, "a", certificate.Validity, hosts[0], hosts[2]), 0, "the certificate is not for cool-service.ns.svc", false},
-		"a short life, at its beginning":       {issue(t, "a", 3*time.Hour, hosts...), time.Hour, "", true},
-		"a short life, in its last third":      {issue(t, "a", 3*time.Hour, hosts...), 2*time.Hour + time.Second, "the certificate expires soon, and is replaced from 2026-03-01T14:00:00Z on", true},
-		"with an Ed25519 key":                  {signed(t, ed25519Key(t), x509.ExtKeyUsageServerAuth), 0, "", true},
-		"with an RSA key":                      {signed(t, rsaKey(t), x509.ExtKeyUsageServerAuth), 0, "", true},
-		"for clients":                          {signed(t, ed25519Key(t), x509.ExtKeyUsageClientAuth), 0, "the certificate is not valid: it or its authority may not be used for this", false},
-		"an authority that is none, but signs": {signedByLeaf(t), 0, "the certificate is not valid: ", false},
+		"a valid certificate":                            {good, time.Hour, "", true},
+		"at the time of its creation":                    {good, 0, "", true},
+		"24 hours before it expires":                     {good, certificate.Validity - certificate.RenewBefore, "", true},
+		"less than 24 hours before it expires":           {good, certificate.Validity - certificate.RenewBefore + time.Second, "the certificate expires soon, and is replaced from 2028-02-28T12:00:00Z on", true},
+		"after it expired":                               {good, certificate.Validity + time.Second, "the certificate is not valid: it or its authority has expired, or is not valid yet", false},
+		"before it is valid":                             {good, -time.Second, "the certificate is not valid: it or its authority has expired, or is not valid yet", false},
+		"nothing":                                        {certificate.Certificate{}, 0, "the authority's certificate is missing", false},
+		"no authority":                                   {with(func(c *certificate.Certificate) { c.CAPEM = nil }), 0, "the authority's certificate is missing", false},
+		"no certificate":                                 {with(func(c *certificate.Certificate) { c.CertPEM = nil }), 0, "the certificate is missing", false},
+		"no key":                                         {with(func(c *certificate.Certificate) { c.KeyPEM = nil }), 0, "the private key does not match the certificate", false},
+		"the key of another certificate":                 {with(func(c *certificate.Certificate) { c.KeyPEM = other.KeyPEM }), 0, "the private key does not match the certificate", false},
+		"another authority":                              {with(func(c *certificate.Certificate) { c.CAPEM = other.CAPEM }), 0, "the certificate is not valid: the authority did not sign it", false},
+		"an additional authority":                        {with(func(c *certificate.Certificate) { c.CAPEM = append(bytes.Clone(other.CAPEM), c.CAPEM...) }), 0, "", true},
+		"an invalid authority":                           {with(func(c *certificate.Certificate) { c.CAPEM = []byte("garbage") }), 0, "the authority's certificate is missing", false},
+		"a PEM block that is not a certificate":          {with(func(c *certificate.Certificate) { c.CAPEM = block("CERTIFICATE", []byte("garbage")) }), 0, "the authority's certificate cannot be parsed", false},
+		"a certificate that is too large":                {with(func(c *certificate.Certificate) { c.CertPEM = bytes.Repeat(c.CertPEM, 1000) }), 0, "the certificate is too large: ", false},
+		"too many certificates":                          {with(func(c *certificate.Certificate) { c.CAPEM = bytes.Repeat(c.CAPEM, 17) }), 0, "the authority's certificate is too large: more than 16 certificates", false},
+		"a key that is too large":                        {with(func(c *certificate.Certificate) { c.KeyPEM = bytes.Repeat(c.KeyPEM, 100) }), 0, "the private key is too large", false},
+		"another name":                                   {issue(t, "a", certificate.Validity, hosts[0], hosts[2]), 0, "the certificate is not for cool-service.ns.svc", false},
+		"a short life, at its beginning":                 {issue(t, "a", 3*time.Hour, hosts...), time.Hour, "", true},
+		"a short life, in its last third":                {issue(t, "a", 3*time.Hour, hosts...), 2*time.Hour + time.Second, "the certificate expires soon, and is replaced from 2026-03-01T14:00:00Z on", true},
+		"with an Ed25519 key":                            {signed(t, ed25519Key(t), x509.ExtKeyUsageServerAuth), 0, "", true},
+		"with an RSA key":                                {signed(t, rsaKey(t), x509.ExtKeyUsageServerAuth), 0, "", true},
+		"for clients":                                    {signed(t, ed25519Key(t), x509.ExtKeyUsageClientAuth), 0, "the certificate is not valid: it or its authority may not be used for this", false},
+		"a signing certificate that is not an authority": {signedByLeaf(t), 0, "the certificate is not valid: ", false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func rsaKey(t testing.TB) any {
 	return key
 }
 
-// signed is a certificate with some key that signs itself.
+// signed returns a self-signed certificate with the given key.
 func signed(t testing.TB, key any, usage x509.ExtKeyUsage) certificate.Certificate {
 	t.Helper()
 	var public any
@@ -137,8 +137,9 @@ func signed(t testing.TB, key any, usage x509.ExtKeyUsage) certificate.Certifica
 	return certificate.Certificate{CAPEM: block("CERTIFICATE", der), CertPEM: block("CERTIFICATE", der), KeyPEM: block("PRIVATE KEY", private)}
 }
 
-// TestKeysFitAsInTLS: the key of a certificate is looked for, read and compared as a TLS server does.
-func TestKeysFitAsInTLS(t *testing.T) {
+// TestPrivateKeysMatchAsInTLS checks that the key of a certificate is found, parsed and compared as a TLS server does
+// it.
+func TestPrivateKeysMatchAsInTLS(t *testing.T) {
 	rsaOne, ed := rsaKey(t), ed25519Key(t)
 	byRSA, byEd, byEC := signed(t, rsaOne, x509.ExtKeyUsageServerAuth), signed(t, ed, x509.ExtKeyUsageServerAuth), issue(t, "a", certificate.Validity, hosts...)
 	exchange, err := ecdh.X25519().GenerateKey(rand.Reader)
@@ -157,13 +158,13 @@ func TestKeysFitAsInTLS(t *testing.T) {
 		for j, c := range []certificate.Certificate{byRSA, byEd, byEC} {
 			c.KeyPEM = key
 			_, err := tls.X509KeyPair(c.CertPEM, key)
-			fits := certificate.Inspect(c, hosts, start).Problem != "the private key does not fit the certificate"
+			fits := certificate.Inspect(c, hosts, start).Problem != "the private key does not match the certificate"
 			require.Equal(t, err == nil, fits, "key %d, certificate %d: %v", i, j, err)
 		}
 	}
 }
 
-// signedByLeaf is a certificate whose authority may not sign any.
+// signedByLeaf returns a certificate whose authority is not allowed to sign certificates.
 func signedByLeaf(t testing.TB) certificate.Certificate {
 	t.Helper()
 	leaf := issue(t, "a", certificate.Validity, hosts...)
@@ -178,7 +179,7 @@ func signedByLeaf(t testing.TB) certificate.Certificate {
 	return certificate.Certificate{CAPEM: leaf.CertPEM, CertPEM: block("CERTIFICATE", der), KeyPEM: leaf.KeyPEM}
 }
 
-func TestFromData(t *testing.T) {
+func TestFromDataReadsKeysOfSecret(t *testing.T) {
 	data := map[string][]byte{"olmCAKey": []byte("a"), "tls.crt": []byte("b"), "tls.key": []byte("c"), "other": []byte("d")}
 	want := certificate.Certificate{CAPEM: []byte("a"), CertPEM: []byte("b"), KeyPEM: []byte("c")}
 	require.Empty(t, cmp.Diff(want, certificate.FromData(data)))
@@ -186,7 +187,7 @@ func TestFromData(t *testing.T) {
 	require.Equal(t, corev1.TLSCertKey, certificate.CertKey)
 }
 
-func TestBundles(t *testing.T) {
+func TestBundleOperations(t *testing.T) {
 	a, b := issue(t, "a", certificate.Validity, hosts...).CAPEM, issue(t, "b", time.Hour, hosts...).CAPEM
 	both := certificate.ParseBundle(bytes.Join([][]byte{[]byte("garbage\n"), a, block("PRIVATE KEY", []byte("x")), b, a, block("CERTIFICATE", []byte("x"))}, nil))
 	require.Len(t, both, 2, "each once, nothing else")
@@ -202,8 +203,8 @@ func TestBundles(t *testing.T) {
 	require.Equal(t, "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", certificate.Hash([]byte("hello")))
 }
 
-// TestInspectionIsBounded: a Secret holds a mebibyte of what a tenant likes.
-func TestInspectionIsBounded(t *testing.T) {
+// TestCostOfInspectionIsLimited inspects Secrets that a tenant filled with a mebibyte of any data.
+func TestCostOfInspectionIsLimited(t *testing.T) {
 	good := issue(t, "a", certificate.Validity, hosts...)
 	for name, data := range map[string][]byte{
 		"the beginnings of blocks": bytes.Repeat([]byte("-----BEGIN CERTIFICATE-----\n"), 1<<20/28),
@@ -254,9 +255,9 @@ func FuzzBundle(f *testing.F) {
 	})
 }
 
-// TestMemoryChangesNoAnswer: whatever was asked of a Memory and of those before it, at which instants and in which
-// order, it answers as without one.
-func TestMemoryChangesNoAnswer(t *testing.T) {
+// TestMemoryDoesNotChangeResults checks that a Memory returns the results that would be returned without it, for any
+// earlier inspections at any times and in any order.
+func TestMemoryDoesNotChangeResults(t *testing.T) {
 	good, short, other := issue(t, "a", certificate.Validity, hosts...), issue(t, "a", 3*time.Hour, hosts...), issue(t, "b", time.Hour, hosts...)
 	mixed := good
 	mixed.CAPEM = append(bytes.Clone(good.CAPEM), other.CAPEM...)
@@ -286,8 +287,8 @@ func TestMemoryChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// TestMemoryHoldsNoKey: what a Memory keeps, however it is printed, is no private key.
-func TestMemoryHoldsNoKey(t *testing.T) {
+// TestMemoryContainsNoPrivateKey prints a Memory in several ways, and searches the private key.
+func TestMemoryContainsNoPrivateKey(t *testing.T) {
 	c := issue(t, "a", certificate.Validity, hosts...)
 	memory := (*certificate.Memory)(nil).Next()
 	memory.Inspect(c, hosts, start)

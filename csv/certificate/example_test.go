@@ -11,7 +11,7 @@ import (
 	"github.com/olmcore/olm/fake"
 )
 
-// When a certificate must be replaced is read from it.
+// Inspect returns the time at which a certificate must be replaced.
 func ExampleInspect() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	hosts := certificate.Hosts("webhook", "ops")

@@ -48,18 +48,18 @@ func Inspect(c Certificate, hosts []string, now time.Time) Health {
 	return inspect(c, hosts, now).Health
 }
 
-// inspection is a Health that stands from the instant at which it was found until the first of its certificates begins
-// or ceases to be valid, or must be replaced.
+// inspection is a Health, and the period in which it is valid. The period ends when a certificate becomes valid,
+// expires or must be replaced.
 type inspection struct {
 	Health
-	from, until time.Time // until is zero for one that stands for ever
+	from, until time.Time // until is zero if the period does not end
 }
 
 func (i *inspection) stands(now time.Time) bool {
 	return !now.Before(i.from) && (i.until.IsZero() || now.Before(i.until))
 }
 
-// changesAt says that the inspection does not stand from an instant on, which may be past.
+// changesAt ends the period at a time, unless it ends earlier. A time in the past has no effect.
 func (i *inspection) changesAt(at time.Time) {
 	if at.After(i.from) && (i.until.IsZero() || at.Before(i.until)) {
 		i.until = at
@@ -83,12 +83,12 @@ func inspect(c Certificate, hosts []string, now time.Time) inspection {
 		return i
 	}
 	if !keyFits(c.KeyPEM, chain[0]) {
-		i.Problem = "the private key does not fit the certificate"
+		i.Problem = "the private key does not match the certificate"
 		return i
 	}
 	for _, c := range slices.Concat(roots, chain) {
 		i.changesAt(c.NotBefore)
-		i.changesAt(c.NotAfter.Add(1)) // it is valid until then
+		i.changesAt(c.NotAfter.Add(1)) // it is valid at NotAfter itself
 	}
 	chains, err := verify(chain, roots, now)
 	if err != nil {
@@ -109,7 +109,7 @@ func inspect(c Certificate, hosts []string, now time.Time) inspection {
 	return i
 }
 
-// verify returns the ways from the first certificate to an authority, of which there is one at least.
+// verify returns the chains from the first certificate to an authority. Without an error, there is at least one.
 func verify(chain, authorities []*x509.Certificate, now time.Time) ([][]*x509.Certificate, error) {
 	options := x509.VerifyOptions{
 		Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now,
@@ -124,7 +124,8 @@ func verify(chain, authorities []*x509.Certificate, now time.Time) ([][]*x509.Ce
 	return chain[0].Verify(options)
 }
 
-// renewAt is when the chain that lasts longest has to be replaced: when the first certificate of it has.
+// renewAt returns the time at which a certificate must be replaced. A chain must be replaced as soon as one of its
+// certificates must. The chain that lasts longest counts.
 func renewAt(chains [][]*x509.Certificate) (latest time.Time) {
 	for _, chain := range chains {
 		var first time.Time
@@ -141,7 +142,7 @@ func renewAt(chains [][]*x509.Certificate) (latest time.Time) {
 	return latest
 }
 
-// parseChain returns the certificates of a field, one at least.
+// parseChain returns the certificates of a field. It returns an error if there is none.
 func parseChain(data []byte) ([]*x509.Certificate, error) {
 	if len(data) > MaxField {
 		return nil, fmt.Errorf("is too large: %d bytes", len(data))
@@ -170,8 +171,8 @@ func parseChain(data []byte) ([]*x509.Certificate, error) {
 	return chain, nil
 }
 
-// keyFits reports whether a private key is that of a certificate, as tls.X509KeyPair does, which would parse the
-// certificate again.
+// keyFits reports whether a private key belongs to a certificate. It does what tls.X509KeyPair does, but does not parse
+// the certificate again.
 func keyFits(data []byte, leaf *x509.Certificate) bool {
 	block, rest := pem.Decode(data)
 	for block != nil && block.Type != keyType && !strings.HasSuffix(block.Type, " "+keyType) {
@@ -188,7 +189,7 @@ func keyFits(data []byte, leaf *x509.Certificate) bool {
 	return ok && public.Equal(leaf.PublicKey)
 }
 
-// parseKey returns a private key in one of the forms that a TLS server reads, nil for any other.
+// parseKey returns a private key in one of the encodings that a TLS server accepts, or nil.
 func parseKey(der []byte) any {
 	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
 		return key
@@ -202,7 +203,7 @@ func parseKey(der []byte) any {
 	return nil
 }
 
-// brief is an error of a verification without what the certificate says, which may be long.
+// brief returns a short description of a verification error, without the contents of the certificate.
 func brief(err error) string {
 	switch err := err.(type) {
 	case x509.CertificateInvalidError:
@@ -274,13 +275,13 @@ func (m *Memory) Bundle(data []byte) Bundle {
 	return b
 }
 
-// digest is the SHA-256 of fields.
+// digest is a SHA-256 hash of several fields.
 type digest [sha256.Size]byte
 
 func digestOf(fields ...[]byte) digest {
 	h := sha256.New()
 	for _, field := range fields {
-		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(field)))) // or what ends one could begin the next
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(field)))) // the length separates the fields
 		h.Write(field)
 	}
 	return digest(h.Sum(nil))

@@ -12,7 +12,7 @@ import (
 	"github.com/olmcore/olm/csv/cleanup"
 )
 
-// dependants is a deletion that leaves n cluster-scoped objects.
+// dependants returns a deletion that leaves n cluster-scoped objects.
 func dependants(n int) cleanup.Input {
 	in := leaving()
 	in.Deployments.Items = nil
@@ -34,6 +34,6 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-func TestAStageIsOneResult(t *testing.T) {
+func TestStageIsWrittenInOneCall(t *testing.T) {
 	require.Len(t, reconciled(t, dependants(10)).Actions, 11, "all of a stage at once, and the status")
 }

@@ -3,8 +3,8 @@
 // Package cleanup removes what a deleted ClusterServiceVersion leaves behind and garbage collection cannot reach. A
 // finalizer keeps the ClusterServiceVersion until the cleanup is done.
 //
-// [Reconcile] runs the stages in this order. A stage starts when no object of the stage before keeps the
-// ClusterServiceVersion any more:
+// [Reconcile] runs the stages in this order. A stage starts once no object of the stage before it keeps the
+// ClusterServiceVersion:
 //
 //	Operands     custom resources of owned CRDs, if spec.cleanup.enabled is set
 //	Admission    webhook configurations

@@ -13,8 +13,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Reconcile goes through the stages: here nothing is outside the namespace, so the ClusterServiceVersion is released at
-// once.
+// Nothing exists outside the namespace, so the ClusterServiceVersion is released at once.
 func ExampleReconcile() {
 	in := leaving()
 	out, err := cleanup.Reconcile(in)
@@ -26,7 +25,7 @@ func ExampleReconcile() {
 	// {"verb":"update","target":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","namespace":"ns","name":"cool.v1"},"cause":{"reason":"CleanupComplete","message":"nothing is left to clean up"},"patch":{"metadata":{"finalizers":null}}}
 }
 
-// Gather looks for what the deleted version left outside its namespace.
+// Gather reads the objects that the deleted version left outside its namespace.
 func ExampleGather() {
 	in := leaving()
 	owner := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: in.ClusterServiceVersion.Namespace, Name: in.ClusterServiceVersion.Name}

@@ -15,8 +15,8 @@ func Stages() (names []Stage) {
 	return names
 }
 
-// WithStage returns a Reconcile whose table has one more row, before all others: objects of a kind with owner labels
-// hold the ClusterServiceVersion for a time.
+// WithStage returns a Reconcile with an additional first stage. Objects of a kind with owner labels keep the
+// ClusterServiceVersion for a time.
 func WithStage(name Stage, kind string, hold time.Duration) func(Input) (Outcome, error) {
 	row := stage{name: name, limits: within(hold), batch: 1, find: func(f *facts) found {
 		all := findLabelled(f, StageOthers)

@@ -110,7 +110,8 @@ func (f *facts) observeMode() Mode {
 	return ModeUninstall
 }
 
-// isSuperseded never depends on what the cleanup itself writes into the status.
+// isSuperseded reports whether a newer version replaces the ClusterServiceVersion. The result does not depend on the
+// status that the cleanup itself writes.
 func isSuperseded(in *Input) bool {
 	s := &in.ClusterServiceVersion.Status
 	reason := s.Reason
@@ -134,10 +135,11 @@ func peersOf(in *Input) []*owned.CSV {
 	return peers
 }
 
-// reachOf returns the namespaces in which a cleanup may delete operands. Whoever writes a ClusterServiceVersion may
-// write any namespace into its annotations, so they only narrow what the OperatorGroup of the namespace selects by its
-// status. The group must be the one that the ClusterServiceVersion names, alone in the namespace, and not be on its way
-// out; without it nothing but the own namespace is reached, and no cluster-scoped kind.
+// reachOf returns the namespaces in which a cleanup may delete operands. A user who can write a ClusterServiceVersion
+// can write any namespaces into its annotations. So the annotations can only narrow the namespaces in the status of the
+// OperatorGroup. That group must be the one that the annotations name, must be the only one of the namespace, and must
+// not be deleted. Without it, operands are deleted only in the namespace of the ClusterServiceVersion, and no
+// cluster-scoped ones.
 func reachOf(in *Input) group.Targets {
 	c := in.ClusterServiceVersion
 	annotated, ok := group.AnnotatedTargets(c)

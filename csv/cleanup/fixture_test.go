@@ -48,7 +48,7 @@ var (
 	release  = []string{"update ClusterServiceVersion cool.v1"}
 )
 
-// leaving is a healthy operator that was deleted ten seconds ago.
+// leaving returns a healthy operator that was deleted ten seconds ago.
 func leaving() cleanup.Input {
 	c := operator("cool.v1", 1)
 	hold(c, succeeded, "InstallSucceeded", "install strategy completed with no errors", time.Hour)
@@ -91,8 +91,8 @@ func reconcile(in cleanup.Input) (olmcore.Result, error) {
 	return out.Result, err
 }
 
-// applied is what an Input is after actions ran, and nothing else happened: what is deleted is gone. gone says that the
-// version itself is.
+// applied returns an Input after actions have run. Deleted objects no longer exist. gone is true if the version itself
+// was deleted.
 func applied(t require.TestingT, in cleanup.Input, actions []olmcore.Action) (after cleanup.Input, gone bool) {
 	for _, action := range actions {
 		var written olmcore.Object
@@ -117,7 +117,7 @@ func applied(t require.TestingT, in cleanup.Input, actions []olmcore.Action) (af
 	return in, len(in.ClusterServiceVersion.Finalizers) == 0
 }
 
-// take removes an object from the lists of what can be deleted.
+// take removes a deleted object from the lists.
 func take(in *cleanup.Input, target olmcore.Ref) {
 	in.Deployments = csvtest.Without(in.Deployments, target)
 	csvtest.Delete(&in.Deletion, target)
@@ -133,7 +133,7 @@ func versionOf(a olmcore.Action) (*v1alpha1.ClusterServiceVersion, bool) {
 	return c, ok
 }
 
-// releases reports whether a result takes the finalizer off, which is then all it does.
+// releases reports whether a result removes the finalizer. Then it must contain no other action.
 func releases(t require.TestingT, out cleanup.Outcome) bool {
 	for _, a := range out.Actions {
 		if c, ok := versionOf(a); ok && !slices.Contains(c.Finalizers, cleanup.Finalizer) {
@@ -161,7 +161,7 @@ func label(key, value string) func(o olmcore.Object) {
 	}
 }
 
-// finish runs a cleanup to its end; nothing fails.
+// finish runs a cleanup to its end without failures.
 func finish(t require.TestingT, in cleanup.Input) cleanup.Input {
 	for range 8 {
 		out := reconciled(t, in)
@@ -175,7 +175,7 @@ func finish(t require.TestingT, in cleanup.Input) cleanup.Input {
 	return in
 }
 
-// full gives a cleanup work in every stage.
+// full adds objects for every stage of a cleanup.
 func full(in *cleanup.Input) {
 	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
 	in.Deletion.ClusterObjects = olmcore.Found(belongings()...)
@@ -213,7 +213,7 @@ func operandsOf(items ...olmcore.Object) map[schema.GroupKind]olmcore.Observed[o
 	return map[schema.GroupKind]olmcore.Observed[olmcore.Object]{coolKind: olmcore.Found(items...)}
 }
 
-// belongings are an object of each sort that carries the owner labels of input's CSV.
+// belongings returns one object of each kind with the owner labels of the CSV of input.
 func belongings() []olmcore.Object {
 	reader := ours("reader")
 	reader.Namespace = "kube-system"
@@ -226,7 +226,7 @@ func belongings() []olmcore.Object {
 	}
 }
 
-// does lists what is written but for the status.
+// does lists all writes except those of the status.
 func does(t testing.TB, in cleanup.Input) []string {
 	t.Helper()
 	return csvtest.Writes(reconciled(t, in).Actions)
@@ -240,7 +240,7 @@ func phaseOf(t *rapid.T, label string) v1alpha1.ClusterServiceVersionPhase {
 	return rapid.SampledFrom(phases).Draw(t, label)
 }
 
-// anyPast draws a version in any phase, with any past, among any others of its namespace.
+// anyPast draws a version in any phase and with any history, and any other versions of its namespace.
 func anyPast(t *rapid.T) cleanup.Input {
 	in := leaving()
 	c := in.ClusterServiceVersion
@@ -294,7 +294,7 @@ func anyPast(t *rapid.T) cleanup.Input {
 	return in
 }
 
-// dying draws the world of a CSV that is being deleted, with some of the things that a cleanup looks for.
+// dying draws the world of a CSV that is being deleted, with some of the objects that a cleanup deletes.
 func dying(t *rapid.T) cleanup.Input {
 	in := anyPast(t)
 	c := in.ClusterServiceVersion
@@ -354,7 +354,7 @@ func dying(t *rapid.T) cleanup.Input {
 	return withoutUnread(in)
 }
 
-// withoutUnread takes the items off the lists that were not read.
+// withoutUnread removes the items of lists that were not read.
 func withoutUnread(in cleanup.Input) cleanup.Input {
 	d := &in.Deletion
 	if !d.Peers.Complete {
@@ -376,7 +376,7 @@ func unreadForCleanup(in *cleanup.Input) map[string]*bool {
 	}
 }
 
-// aged gives an object a state in which a cleanup can find it: there, leaving for some time, or refused.
+// aged gives an object one of the states that a cleanup can observe: existing, Terminating for some time, or rejected.
 func aged(t *rapid.T, in *cleanup.Input, o olmcore.Object, i int) olmcore.Object {
 	before := in.ClusterServiceVersion.DeletionTimestamp.Time
 	o.SetCreationTimestamp(metav1.NewTime(before.Add(-time.Hour)))

@@ -54,11 +54,11 @@ func Gather(ctx context.Context, r olmcore.Reader, in Input) (Deletion, error) {
 	if err := reads.Err(); err != nil {
 		return Deletion{}, err
 	}
-	// What Reconcile would ask for is answered beforehand.
+	// The operands that Reconcile would request.
 	f := factsOf(&in)
 	for _, kind := range findOperands(f).ask {
 		var lists []olmcore.Observed[olmcore.Object]
-		for _, namespace := range f.reach { // the empty one for all
+		for _, namespace := range f.reach { // the empty namespace stands for all
 			lists = append(lists, read.Kind(reads, kind, namespace, nil))
 		}
 		if reads.Refused() {
@@ -81,8 +81,9 @@ var ofAnyOwner = labels.NewSelector().Add(*hasOwner)
 
 var hasOwner, _ = labels.NewRequirement(olmcore.LabelOwnerKind, selection.Exists, nil)
 
-// readSharers reads the CSVs that need the objects which the cleanup would delete, and the plans and groups that tell
-// which they are. The InstallPlans of all namespaces are read only if there are such objects.
+// readSharers reads the CSVs that need the objects which the cleanup would delete, and the InstallPlans and
+// OperatorGroups that show which CSVs these are. The InstallPlans of all namespaces are read only if there are such
+// objects.
 func readSharers(reads *read.Reads, c *owned.CSV, d *Deletion) {
 	d.Sharers = olmcore.Found[*v1alpha1.ClusterServiceVersion]()
 	d.InstallPlans = olmcore.Found[*v1alpha1.InstallPlan]()
@@ -143,7 +144,7 @@ func recordedSharers(c *owned.CSV, objects []olmcore.Object) map[string][]string
 	return sharers
 }
 
-// resolvingSharers returns the names of the CSVs for which an InstallPlan contains one of some objects.
+// resolvingSharers returns the names of the CSVs for which an InstallPlan installed one of the objects.
 func resolvingSharers(p *v1alpha1.InstallPlan, keys sets.Set[olmcore.Key]) (names []string) {
 	for _, step := range p.Status.Plan {
 		key, applied := shared.KeyOf(step)
@@ -154,7 +155,7 @@ func resolvingSharers(p *v1alpha1.InstallPlan, keys sets.Set[olmcore.Key]) (name
 	return names
 }
 
-// readNamespaces reads the CSV's own namespace and those that it reaches.
+// readNamespaces reads the namespace of the CSV, and those in which operands may be deleted.
 func readNamespaces(reads *read.Reads, c *owned.CSV, reach group.Targets) olmcore.Observed[*corev1.Namespace] {
 	if reach.All() {
 		return read.List[*corev1.Namespace](reads, metav1.NamespaceAll, nil)
@@ -162,7 +163,7 @@ func readNamespaces(reads *read.Reads, c *owned.CSV, reach group.Targets) olmcor
 	return read.Named[*corev1.Namespace](reads, "", append([]string{c.Namespace}, reach...))
 }
 
-// termsOf are what an original is looked up by: the CRDs that it owns or requires.
+// termsOf adds the terms by which an original is found: the CRDs that it owns or requires.
 func termsOf(c *owned.CSV, add func(read.Term)) {
 	if c.IsCopied() {
 		return

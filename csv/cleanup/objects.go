@@ -23,15 +23,15 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// countsByLabel reports whether owner labels are enough to delete an object: they are where no tenant writes. In a
-// namespace anybody may label an object as belonging to a ClusterServiceVersion of another.
+// countsByLabel reports whether owner labels are enough to delete an object. They are enough only where tenants cannot
+// write. In other namespaces, a user may label an object as owned by a ClusterServiceVersion of another namespace.
 func countsByLabel(key olmcore.Key) bool {
 	return key.Namespace == metav1.NamespaceAll ||
 		key.Namespace == metav1.NamespaceSystem && key.Group == rbacv1.GroupName && key.Kind == "RoleBinding"
 }
 
-// stageOf returns the stage in which an object goes that belongs to the ClusterServiceVersion by its owner labels,
-// empty for CRDs and namespaces, which are never deleted, whatever their labels say.
+// stageOf returns the stage that deletes an object with the owner labels of the ClusterServiceVersion. It is empty for
+// CRDs and Namespaces, which are never deleted.
 func stageOf(key olmcore.Key) Stage {
 	switch {
 	case key.Group == rbacv1.GroupName:
@@ -46,7 +46,7 @@ func stageOf(key olmcore.Key) Stage {
 	return StageOthers
 }
 
-// findLabelled returns the objects of a stage by their owner labels.
+// findLabelled returns the objects of a stage that have the owner labels.
 func findLabelled(f *facts, s Stage) found {
 	switch {
 	case !owned.IsLabelValue(f.c.Name):
@@ -64,7 +64,7 @@ func findLabelled(f *facts, s Stage) found {
 		)
 	}
 	if len(all.unread) > 0 {
-		all.targets = nil // none of them may go
+		all.targets = nil // none of them may be deleted
 	}
 	return all
 }
@@ -98,14 +98,14 @@ func (f *facts) observeLabelled() map[Stage]found {
 	return labelled
 }
 
-// hasNeighbour reports whether a live version of the namespace passes a test. Those of other namespaces may claim what
-// they like: a Service or Deployment of this namespace is none of theirs.
+// hasNeighbour reports whether a live version of the namespace passes a test. Versions of other namespaces do not
+// count, because no Service or Deployment of this namespace belongs to them.
 func (f *facts) hasNeighbour(test func(*owned.CSV) bool) bool {
 	return slices.ContainsFunc(f.peers, func(p *owned.CSV) bool { return p.Namespace == f.c.Namespace && test(p) })
 }
 
-// wasLeft reports whether all of some versions that something belongs to are of the namespace and exist no more: the
-// one before left it to this one, which was deleted before it took it over.
+// wasLeft reports whether all versions that something belongs to are of the namespace and no longer exist. The previous
+// version left it to this version, which was deleted before it took it over.
 func (f *facts) wasLeft(by ...types.NamespacedName) bool {
 	stays := func(v types.NamespacedName) bool {
 		is := func(p *owned.CSV) bool { return p.Name == v.Name && p.Namespace == v.Namespace }
@@ -115,7 +115,7 @@ func (f *facts) wasLeft(by ...types.NamespacedName) bool {
 	return len(by) > 0 && f.in.Neighbours.Complete && !slices.ContainsFunc(by, stays)
 }
 
-// wasLeftByLabel is wasLeft of an object with owner labels.
+// wasLeftByLabel is wasLeft for the version that the owner labels of an object name.
 func (f *facts) wasLeftByLabel(o olmcore.Object) bool {
 	owner, ok := olmcore.OwnerOf(o.GetLabels())
 	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind &&
@@ -149,8 +149,8 @@ func installsOwner(p *v1alpha1.InstallPlan, o olmcore.Object) bool {
 		p.Status.Phase != v1alpha1.InstallPlanPhaseComplete && p.Status.Phase != v1alpha1.InstallPlanPhaseFailed
 }
 
-// isYounger reports whether an object was made after the deletion, as one of the next installation would be. One with
-// the UID of this CSV is of no other: who made it did not know of the deletion yet.
+// isYounger reports whether an object was created after the deletion, for example by the next installation. An object
+// with the UID of this CSV belongs to this CSV in any case. Its creator had not observed the deletion yet.
 func (f *facts) isYounger(o olmcore.Object) bool {
 	if o.GetLabels()[olmcore.LabelOwnerUID] == string(f.c.UID) {
 		return false
@@ -159,7 +159,7 @@ func (f *facts) isYounger(o olmcore.Object) bool {
 	return created.After(f.c.DeletionTimestamp.Time)
 }
 
-// deletionOf returns the target that an object is which must go.
+// deletionOf returns the target for an object that must be deleted.
 func deletionOf(f *facts, o olmcore.Object) target {
 	t := target{ref: olmcore.RefOf(o), deleted: o.GetDeletionTimestamp(), why: "deleting"}
 	if t.deleted == nil {
@@ -175,14 +175,14 @@ func deletionOf(f *facts, o olmcore.Object) target {
 	return t
 }
 
-// handoverOf returns the target that an object is which another ClusterServiceVersion needs, too: it stays, and its
-// labels name that one.
+// handoverOf returns the target for an object that another ClusterServiceVersion needs too. The object stays, and its
+// owner labels are changed to that ClusterServiceVersion.
 func handoverOf(f *facts, o olmcore.Object, nextOwner *owned.CSV) target {
 	name := nextOwner.Namespace + "/" + nextOwner.Name
 	return target{
 		ref: olmcore.RefOf(o), why: "handing over to " + name, nextOwner: name,
 		write: olmcore.UpdateOf(o, shared.HandedOver(o, nextOwner), olmcore.Cause{
-			Reason: ReasonHandedOver, Message: "ClusterServiceVersion " + name + " needs it, too",
+			Reason: ReasonHandedOver, Message: "ClusterServiceVersion " + name + " needs it too",
 		}),
 	}
 }
@@ -204,13 +204,13 @@ var stages = []stage{
 
 func findAdmission(f *facts) found { return findLabelled(f, StageAdmission) }
 
-// notInstalledByThisCSV is why a CRD that the ClusterServiceVersion merely names is left alone: who may write one may
-// name any.
-const notInstalledByThisCSV = "no InstallPlan recorded on the CRD that it came with this ClusterServiceVersion"
+// notInstalledByThisCSV is the reason why a CRD is left alone that the ClusterServiceVersion only names. A user who can
+// write a ClusterServiceVersion can name any CRD.
+const notInstalledByThisCSV = "no InstallPlan recorded that the CRD was installed with this ClusterServiceVersion"
 
-// findConversions returns the CRDs that are converted by a Service of the operator: a conversion webhook that does not
-// answer makes every read of the custom resources fail. Where the spec describes no webhook any more, or the bundle
-// brought the CRD with its conversion, another version that owns the CRD keeps it.
+// findConversions returns the CRDs that a Service of the operator converts. A conversion webhook that does not answer
+// makes every read of the custom resources fail. If the spec no longer describes a webhook, or the bundle contained the
+// CRD with its conversion, another version that owns the CRD keeps the conversion.
 func findConversions(f *facts) (all found) {
 	ours := owned.OwnedCRDs(f.c)
 	if len(ours) == 0 {
@@ -227,14 +227,14 @@ func findConversions(f *facts) (all found) {
 		switch {
 		case crd.DeletionTimestamp != nil || !ours.Has(crd.Name) || !backend.IsConverted(f.c, crd):
 		case !owned.Converts(f.c, crd) && !f.wasLeft(owned.Converters(crd)...):
-			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook stays: "+notInstalledByThisCSV))
+			all.skipped = append(all.skipped, skip(olmcore.RefOf(crd), "its conversion webhook is kept: "+notInstalledByThisCSV))
 		case !f.in.Peers.Complete:
 			all.unread = []string{"ClusterServiceVersions of all namespaces"}
 		case !f.hasNeighbour(isKeptBy):
 			all.targets = append(all.targets, target{
 				ref: olmcore.RefOf(crd), why: "resetting conversion",
 				write: olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
-					Reason: ReasonCleanup, Message: "the conversion webhook of CRD " + crd.Name + " goes with ClusterServiceVersion " + f.c.Name,
+					Reason: ReasonCleanup, Message: "the conversion webhook of CRD " + crd.Name + " is removed with ClusterServiceVersion " + f.c.Name,
 				}),
 			})
 		}
@@ -255,11 +255,11 @@ func findAPIServices(f *facts) found {
 	}
 	slices.SortFunc(all.targets, compareTargets)
 	all.targets = slices.DeleteFunc(all.targets, func(t target) bool {
-		goesOn := f.superseded && f.hasNeighbour(func(p *owned.CSV) bool { return isAPIServiceOf(p, t.ref.Name) })
-		if goesOn {
+		isTakenOver := f.superseded && f.hasNeighbour(func(p *owned.CSV) bool { return isAPIServiceOf(p, t.ref.Name) })
+		if isTakenOver {
 			all.skipped = append(all.skipped, skip(t.ref, "a newer version provides it too, and takes it over"))
 		}
-		return goesOn
+		return isTakenOver
 	})
 	return all
 }
@@ -268,8 +268,8 @@ func isAPIServiceOf(c *owned.CSV, name string) bool {
 	return slices.ContainsFunc(c.Spec.APIServiceDefinitions.Owned, func(d v1alpha1.APIServiceDescription) bool { return d.GetName() == name })
 }
 
-// findWorkload returns the Deployments, so that the operator stops before its permissions go, but only when there are
-// permissions to take away: everything in the namespace goes with the ClusterServiceVersion.
+// findWorkload returns the Deployments, so that the operator stops before its permissions are deleted. It returns none
+// if there are no permissions to delete, because garbage collection deletes all objects of the namespace.
 func findWorkload(f *facts) found {
 	if f.mode == ModeNamespaceGone {
 		return found{}
@@ -285,7 +285,7 @@ func findWorkload(f *facts) found {
 		}
 		t := deletionOf(f, d)
 		if t.write != nil {
-			t.write = deployment.Delete(d, olmcore.Cause{Reason: ReasonCleanup, Message: "the operator stops before its permissions go"})
+			t.write = deployment.Delete(d, olmcore.Cause{Reason: ReasonCleanup, Message: "the operator stops before its permissions are deleted"})
 		}
 		all.targets = append(all.targets, t)
 	}
@@ -293,7 +293,7 @@ func findWorkload(f *facts) found {
 	return all
 }
 
-// findRBAC returns the permissions outside the namespace, bindings first.
+// findRBAC returns the permissions outside the namespace, bindings before roles.
 func findRBAC(f *facts) found {
 	all := findLabelled(f, StageRBAC)
 	if !f.in.WellKnown.Complete && len(f.c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) > 0 {
@@ -324,13 +324,13 @@ func findRBAC(f *facts) found {
 	return all
 }
 
-// servingBinding is a binding for serving certificates outside the namespace, which OLM does not label.
+// servingBinding is a binding outside the namespace for serving certificates. OLM does not label it.
 type servingBinding struct {
 	key        olmcore.Key
-	deployment string // of the strategy, from which the name derives
+	deployment string // the Deployment from whose name the name of the binding is derived
 }
 
-// servingBindings are those that the Deployments of a ClusterServiceVersion can have.
+// servingBindings returns the bindings that the Deployments of a ClusterServiceVersion can have.
 func servingBindings(c *owned.CSV) (bindings []servingBinding) {
 	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		for _, name := range backend.DelegatorNames(d.Name, c.Namespace) {
@@ -343,8 +343,8 @@ func servingBindings(c *owned.CSV) (bindings []servingBinding) {
 	return bindings
 }
 
-// isServingBinding reports whether a binding is for Deployments of the namespace, and nothing says that it belongs to
-// another ClusterServiceVersion. All its subjects are ServiceAccounts of the namespace.
+// isServingBinding reports whether a binding is for Deployments of the namespace and does not belong to another
+// ClusterServiceVersion. All its subjects must be ServiceAccounts of the namespace.
 func isServingBinding(f *facts, o olmcore.Object) bool {
 	var subjects []rbacv1.Subject
 	switch b := o.(type) {
@@ -358,9 +358,9 @@ func isServingBinding(f *facts, o olmcore.Object) bool {
 		(!hasOwner || owned.ByIncarnation(f.c).Owns(o.GetLabels()) || f.wasLeftByLabel(o)) && !f.isYounger(o)
 }
 
-// findOthers returns the other objects outside the namespace, and what was copied into other namespaces. The
-// cleanup does not wait for a copy that is being deleted. It does not wait for a copy that was created long after the
-// deletion either, because a user of that namespace could otherwise keep this ClusterServiceVersion from being deleted.
+// findOthers returns the other objects outside the namespace, and the copies in other namespaces. The cleanup does not
+// wait for a copy that is being deleted. It does not wait for a copy that was created long after the deletion either,
+// because a user of that namespace could otherwise keep this ClusterServiceVersion from being deleted.
 func findOthers(f *facts) found {
 	all := findLabelled(f, StageOthers)
 	all.unread = append(all.unread, read.Missing(f.in.Copies, "copies of the ClusterServiceVersion")...)
@@ -369,7 +369,7 @@ func findOthers(f *facts) found {
 		switch {
 		case o.DeletionTimestamp != nil || !isCopyOf(o, f.c):
 		case o.CreationTimestamp.After(f.c.DeletionTimestamp.Add(othersHold)):
-			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "made after the deletion"))
+			all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "created after the deletion"))
 		default:
 			copies = append(copies, deletionOf(f, o))
 		}

@@ -21,9 +21,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOthersObjectsStayInEveryMode: one label, UID or time that differs, and an object of any sort outlives the whole
-// cleanup; without the difference only a CRD, which is never deleted, and everything after an orphaning deletion does.
-func TestOthersObjectsStayInEveryMode(t *testing.T) {
+// TestObjectsOfOtherOwnersAreKept changes one label, UID or time of an object of each kind. The object then exists
+// after the whole cleanup, in every mode. Without the change, it is deleted, unless it is a CRD or the CSV was deleted
+// with orphan propagation.
+func TestObjectsOfOtherOwnersAreKept(t *testing.T) {
 	differences := map[string]func(o olmcore.Object){
 		"none":                  func(olmcore.Object) {},
 		"another owner":         label("olm.owner", "cool.v2"),
@@ -58,8 +59,8 @@ func TestOthersObjectsStayInEveryMode(t *testing.T) {
 	}
 }
 
-// TestBindingsForCertificatesAreOursByName, in kube-system as in the cluster.
-func TestBindingsForCertificatesAreOursByName(t *testing.T) {
+// TestServingBindingsAreFoundByName checks ClusterRoleBindings, and RoleBindings in kube-system.
+func TestServingBindingsAreFoundByName(t *testing.T) {
 	labelled := func(key, value string) func(*rbacv1.RoleBinding, *cleanup.Input) {
 		return func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
 			o.Labels = ours("").Labels
@@ -70,27 +71,28 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 		change func(o *rbacv1.RoleBinding, in *cleanup.Input)
 		ours   bool
 	}{
-		"ours":                           {func(*rbacv1.RoleBinding, *cleanup.Input) {}, true},
-		"labelled as ours":               {labelled("olm.owner", "cool.v1"), true},
-		"labelled as one's that is gone": {labelled("olm.owner", "cool.v2"), true},
-		"labelled as another's": {func(o *rbacv1.RoleBinding, in *cleanup.Input) {
+		"ours":                  {func(*rbacv1.RoleBinding, *cleanup.Input) {}, true},
+		"with our owner labels": {labelled("olm.owner", "cool.v1"), true},
+		"with the owner labels of a CSV that does not exist": {labelled("olm.owner", "cool.v2"), true},
+		"with the owner labels of another CSV": {func(o *rbacv1.RoleBinding, in *cleanup.Input) {
 			labelled("olm.owner", "other.v1")(o, in)
 			other := operator("other.v1", 1)
 			other.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = nil
 			in.Neighbours.Items = append(in.Neighbours.Items, other)
 		}, false},
-		"labelled in another namespace":   {labelled("olm.owner.namespace", "other"), false},
-		"labelled as a group's":           {labelled("olm.owner.kind", "OperatorGroup"), false},
-		"labelled by another incarnation": {labelled("olm.owner.uid", "before"), false},
-		"not managed":                     {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Labels = nil }, false},
-		"another Deployment's":            {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Name = "hot-service-auth-reader" }, false},
+		"with the owner labels of another namespace": {labelled("olm.owner.namespace", "other"), false},
+		"with the owner labels of an OperatorGroup":  {labelled("olm.owner.kind", "OperatorGroup"), false},
+		"with the owner labels of another UID":       {labelled("olm.owner.uid", "before"), false},
+		"not managed":                                {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Labels = nil }, false},
+		"for another Deployment": {
+			func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Name = "hot-service-auth-reader" }, false},
 		"another account too": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) {
 			o.Subjects = append(o.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "other", Name: "x"})
 		}, false},
 		"a user":           {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects[0].Kind = "User" }, false},
 		"without subjects": {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.Subjects = nil }, false},
 		"younger":          {func(o *rbacv1.RoleBinding, _ *cleanup.Input) { o.CreationTimestamp = *ago(0) }, false},
-		"younger, and made for this incarnation": {func(o *rbacv1.RoleBinding, in *cleanup.Input) {
+		"younger, and labelled with the UID of this CSV": {func(o *rbacv1.RoleBinding, in *cleanup.Input) {
 			labelled("olm.owner.uid", string(in.ClusterServiceVersion.UID))(o, in)
 			o.CreationTimestamp = *ago(0)
 		}, true},
@@ -98,7 +100,7 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 		"of a Deployment with a dot": {func(o *rbacv1.RoleBinding, in *cleanup.Input) {
 			in.ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, o.Name = "cool.x", "cool.x-service-auth-reader"
 		}, true},
-		"the successor has it too": {func(_ *rbacv1.RoleBinding, in *cleanup.Input) { successorOf(in, succeeded) }, false},
+		"the successor has the Deployment too": {func(_ *rbacv1.RoleBinding, in *cleanup.Input) { successorOf(in, succeeded) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()
@@ -118,9 +120,9 @@ func TestBindingsForCertificatesAreOursByName(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeKeepsTheAPIServiceOfBoth: an old version that goes leaves the APIService which the new one provides too;
-// without a new one it goes.
-func TestAnUpgradeKeepsTheAPIServiceOfBoth(t *testing.T) {
+// TestUpgradeKeepsAPIServiceOfBothVersions checks that the cleanup of an old version keeps an APIService that the new
+// version provides too. Without a new version, the APIService is deleted.
+func TestUpgradeKeepsAPIServiceOfBothVersions(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(in *cleanup.Input, next *v1alpha1.ClusterServiceVersion)
 		stays  bool
@@ -129,8 +131,8 @@ func TestAnUpgradeKeepsTheAPIServiceOfBoth(t *testing.T) {
 		"the newer version provides another": {func(_ *cleanup.Input, next *v1alpha1.ClusterServiceVersion) {
 			next.Spec.APIServiceDefinitions.Owned[0].Version = "v2"
 		}, false},
-		"the newer version is being deleted, too": {func(_ *cleanup.Input, next *v1alpha1.ClusterServiceVersion) { next.DeletionTimestamp = ago(0) }, false},
-		"there is no newer version":               {func(in *cleanup.Input, _ *v1alpha1.ClusterServiceVersion) { in.Neighbours.Items = nil }, false},
+		"the newer version is being deleted too": {func(_ *cleanup.Input, next *v1alpha1.ClusterServiceVersion) { next.DeletionTimestamp = ago(0) }, false},
+		"there is no newer version":              {func(in *cleanup.Input, _ *v1alpha1.ClusterServiceVersion) { in.Neighbours.Items = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()
@@ -148,9 +150,9 @@ func TestAnUpgradeKeepsTheAPIServiceOfBoth(t *testing.T) {
 	}
 }
 
-// TestWhatTheVersionBeforeLeftGoes with the next version, which was deleted before it took it over: an APIService, and
-// the bindings for its certificates.
-func TestWhatTheVersionBeforeLeftGoes(t *testing.T) {
+// TestObjectsLeftByPreviousVersionAreDeleted checks that objects of the previous version are deleted with a version
+// that was deleted before it took them over: an APIService, and the bindings for its certificates.
+func TestObjectsLeftByPreviousVersionAreDeleted(t *testing.T) {
 	of := func(o olmcore.Object, namespace, name string) olmcore.Object {
 		o.SetLabels(map[string]string{"olm.owner": name, "olm.owner.namespace": namespace, "olm.owner.kind": "ClusterServiceVersion", "olm.managed": "true"})
 		return o
@@ -164,22 +166,22 @@ func TestWhatTheVersionBeforeLeftGoes(t *testing.T) {
 		change func(in *cleanup.Input)
 		want   []string
 	}{
-		"the version before is gone":        {object: of(service("v1.cool.example.com"), "ns", "cool.v0"), want: goes},
-		"the binding of the version before": {object: of(delegator(), "ns", "cool.v0"), want: []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
-		"it is of another namespace":        {object: of(service("v1.cool.example.com"), "other", "cool.v0"), want: release},
-		"it is of an earlier one of the name": {object: func() olmcore.Object {
+		"the previous version does not exist": {object: of(service("v1.cool.example.com"), "ns", "cool.v0"), want: goes},
+		"the binding of the previous version": {object: of(delegator(), "ns", "cool.v0"), want: []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
+		"it is of another namespace":          {object: of(service("v1.cool.example.com"), "other", "cool.v0"), want: release},
+		"it belongs to an earlier CSV of that name": {object: func() olmcore.Object {
 			o := of(service("v1.cool.example.com"), "ns", "cool.v1")
 			o.GetLabels()["olm.owner.uid"] = "x"
 			return o
 		}(), want: release},
-		"a user made it":                    {object: service("v1.cool.example.com"), want: release},
+		"a user created it":                 {object: service("v1.cool.example.com"), want: release},
 		"this version does not own the API": {object: of(service("v2.cool.example.com"), "ns", "cool.v0"), want: release},
-		"it was made after the deletion": {object: func() olmcore.Object {
+		"it was created after the deletion": {object: func() olmcore.Object {
 			o := of(service("v1.cool.example.com"), "ns", "cool.v0")
 			o.SetCreationTimestamp(*ago(0))
 			return o
 		}(), want: release},
-		"the version before exists": {object: of(service("v1.cool.example.com"), "ns", "cool.v0"), want: release, change: func(in *cleanup.Input) {
+		"the previous version exists": {object: of(service("v1.cool.example.com"), "ns", "cool.v0"), want: release, change: func(in *cleanup.Input) {
 			in.Neighbours.Items = append(in.Neighbours.Items, operator("cool.v0", 1))
 		}},
 		"a later version owns the API": {object: of(service("v1.cool.example.com"), "ns", "cool.v0"), want: release, change: func(in *cleanup.Input) {
@@ -199,16 +201,16 @@ func TestWhatTheVersionBeforeLeftGoes(t *testing.T) {
 	}
 }
 
-// TestTheAPIServicesOfThisVersionGo: those that OLM made carry no UID; those that were made here do, and one of the
-// next installation stays, whatever the mode.
-func TestTheAPIServicesOfThisVersionGo(t *testing.T) {
+// TestAPIServicesOfVersionAreDeleted checks APIServices that OLM created, whose labels have no UID, and those that this
+// library created. An APIService of the next installation is kept in every mode.
+func TestAPIServicesOfVersionAreDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		uid  string
 		goes bool
 	}{
-		"OLM made it":                   {"", true},
-		"it was made here":              {"uid-cool.v1", true},
-		"it is the next installation's": {"later", false},
+		"OLM created it":                      {"", true},
+		"this library created it":             {"uid-cool.v1", true},
+		"it belongs to the next installation": {"later", false},
 	} {
 		for _, superseded := range []bool{false, true} {
 			in := leaving()
@@ -229,9 +231,9 @@ func TestTheAPIServicesOfThisVersionGo(t *testing.T) {
 	}
 }
 
-// TestConversionIsTakenOutUnlessClaimed: our service goes out of a CRD in every mode but the orphaning one, unless a
-// live version has a webhook for it.
-func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
+// TestConversionIsRemovedUnlessAnotherVersionNeedsIt checks that the Service of the operator is removed from a CRD in
+// every mode except Orphan, unless a live version has a webhook for the CRD.
+func TestConversionIsRemovedUnlessAnotherVersionNeedsIt(t *testing.T) {
 	reset := []string{"update CustomResourceDefinition cools.example.com"}
 	claim := func(v *v1alpha1.ClusterServiceVersion) {
 		v.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{"cools.example.com"}}}
@@ -240,49 +242,51 @@ func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 		change func(in *cleanup.Input)
 		want   []string
 	}{
-		"uninstalled":                      {func(*cleanup.Input) {}, reset},
-		"replaced, and no other claims it": {func(in *cleanup.Input) { successorOf(in, succeeded) }, reset},
-		"replaced, the successor does":     {func(in *cleanup.Input) { claim(successorOf(in, succeeded)) }, release},
-		"replaced by one that is leaving":  {func(in *cleanup.Input) { s := successorOf(in, succeeded); claim(s); s.DeletionTimestamp = ago(0) }, reset},
-		"a version of another namespace says so": {func(in *cleanup.Input) {
+		"uninstalled": {func(*cleanup.Input) {}, reset},
+		"replaced, and no other version converts it":  {func(in *cleanup.Input) { successorOf(in, succeeded) }, reset},
+		"replaced, and the successor converts it":     {func(in *cleanup.Input) { claim(successorOf(in, succeeded)) }, release},
+		"replaced by a version that is being deleted": {func(in *cleanup.Input) { s := successorOf(in, succeeded); claim(s); s.DeletionTimestamp = ago(0) }, reset},
+		"a version of another namespace converts it": {func(in *cleanup.Input) {
 			s := successorOf(in, succeeded)
 			claim(s)
 			s.Namespace, s.Spec.Replaces = "evil", ""
 		}, reset},
-		"a version of another namespace that it came with, too": {func(in *cleanup.Input) {
+		"a version of another namespace that it was also installed with": {func(in *cleanup.Input) {
 			s := successorOf(in, succeeded)
 			claim(s)
 			s.Namespace, s.Spec.Replaces = "there", ""
 			crd := in.CustomResourceDefinitions.Items[0]
 			crd.Annotations, _ = olmcore.MergeLabels(crd.Annotations, map[string]string{"operatorframework.io/installed-alongside-there": "there/" + s.Name})
 		}, reset},
-		"the spec has no webhook any more": {func(in *cleanup.Input) { in.ClusterServiceVersion.Spec.WebhookDefinitions = nil }, reset},
-		"the spec has none, and the next version owns the CRD": {func(in *cleanup.Input) {
+		"the spec no longer has a webhook": {func(in *cleanup.Input) { in.ClusterServiceVersion.Spec.WebhookDefinitions = nil }, reset},
+		"the spec has no webhook, and the next version owns the CRD": {func(in *cleanup.Input) {
 			in.ClusterServiceVersion.Spec.WebhookDefinitions = nil
 			successorOf(in, succeeded)
 		}, release},
 		"without group annotations": {func(in *cleanup.Input) { in.ClusterServiceVersion.Annotations = nil }, reset},
-		"the CRD is leaving too":    {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
-		"the CRD is not ours":       {func(in *cleanup.Input) { in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil }, release},
-		"nobody recorded the CRD, which this version made call its operator": {func(in *cleanup.Input) { convertedBy(in, "ns/cool.v1") }, reset},
-		"nobody recorded the CRD, which another made call its operator":      {func(in *cleanup.Input) { convertedBy(in, "there/cool.v1") }, release},
-		"the version before left it, and is gone":                            {func(in *cleanup.Input) { convertedBy(in, "ns/cool.v0") }, reset},
-		"the version before left it, and is going": {func(in *cleanup.Input) {
+		"the CRD is being deleted too": {
+			func(in *cleanup.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
+		"the CSV does not own the CRD": {
+			func(in *cleanup.Input) { in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil }, release},
+		"unrecorded CRD that this version converts":        {func(in *cleanup.Input) { convertedBy(in, "ns/cool.v1") }, reset},
+		"unrecorded CRD that another version converts":     {func(in *cleanup.Input) { convertedBy(in, "there/cool.v1") }, release},
+		"the previous version left it, and does not exist": {func(in *cleanup.Input) { convertedBy(in, "ns/cool.v0") }, reset},
+		"the previous version left it, and is being deleted": {func(in *cleanup.Input) {
 			convertedBy(in, "ns/cool.v0")
 			before := operator("cool.v0", 1)
 			before.DeletionTimestamp = ago(0)
 			in.Neighbours.Items = append(in.Neighbours.Items, before)
 		}, release},
-		"the version before left it, and whether it is gone was not read": {func(in *cleanup.Input) {
+		"the previous version left it, and the CSVs were not read": {func(in *cleanup.Input) {
 			convertedBy(in, "ns/cool.v0")
 			in.Neighbours = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{}
 		}, nil},
-		"nobody recorded the CRD at all": {func(in *cleanup.Input) { convertedBy(in, "") }, release},
+		"unrecorded CRD": {func(in *cleanup.Input) { convertedBy(in, "") }, release},
 		"on another path and port": {func(in *cleanup.Input) {
 			service := in.CustomResourceDefinitions.Items[0].Spec.Conversion.Webhook.ClientConfig.Service
 			service.Path, service.Port = new("/convert"), new(int32(9443))
 		}, reset},
-		"it is another operator's service": {func(in *cleanup.Input) {
+		"it is the Service of another operator": {func(in *cleanup.Input) {
 			in.CustomResourceDefinitions.Items[0].Spec.Conversion.Webhook.ClientConfig.Service.Name = "hot-service"
 		}, release},
 	} {
@@ -296,12 +300,12 @@ func TestConversionIsTakenOutUnlessClaimed(t *testing.T) {
 	}
 }
 
-// convertedBy takes the record of an InstallPlan off the CRD, and says which version made it call its operator.
+// convertedBy removes the record of an InstallPlan from the CRD, and records the version that set its conversion.
 func convertedBy(in *cleanup.Input, version string) {
 	in.CustomResourceDefinitions.Items[0].Annotations = map[string]string{"olmcore/converted-by": version}
 }
 
-func TestConversionThatWasTakenOutIsNotMarked(t *testing.T) {
+func TestRemovedConversionLosesItsAnnotation(t *testing.T) {
 	in := leaving()
 	in.ClusterServiceVersion.Spec.WebhookDefinitions = []v1alpha1.WebhookDescription{{DeploymentName: "cool", Type: v1alpha1.ConversionWebhook}}
 	in.CustomResourceDefinitions.Items[0].Spec.Conversion = ourConversion()
@@ -311,19 +315,19 @@ func TestConversionThatWasTakenOutIsNotMarked(t *testing.T) {
 	require.Empty(t, actions[i].(olmcore.Update).After.GetAnnotations())
 }
 
-// TestAdmissionConfigurationsGoWithTheirVersion: those that OLM made carry no UID; those of the next version, of
-// another installation and of another namespace stay.
-func TestAdmissionConfigurationsGoWithTheirVersion(t *testing.T) {
+// TestWebhookConfigurationsAreDeletedWithTheirVersion checks configurations that OLM created, whose labels have no UID.
+// Those of the next version, of another installation and of another namespace are kept.
+func TestWebhookConfigurationsAreDeletedWithTheirVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		key, value string
 		goes       bool
 	}{
-		"OLM made it":                      {"olm.webhook-description-generate-name", "w.example.com", true},
-		"it was made here":                 {"olm.owner.uid", "uid-cool.v1", true},
-		"it is the next installation's":    {"olm.owner.uid", "later", false},
-		"it is the next version's":         {"olm.owner", "cool.v2", false},
-		"it is of another namespace":       {"olm.owner.namespace", "there", false},
-		"it is of an object of other kind": {"olm.owner.kind", "OperatorGroup", false},
+		"OLM created it":                      {"olm.webhook-description-generate-name", "w.example.com", true},
+		"this library created it":             {"olm.owner.uid", "uid-cool.v1", true},
+		"it belongs to the next installation": {"olm.owner.uid", "later", false},
+		"it belongs to the next version":      {"olm.owner", "cool.v2", false},
+		"it is of another namespace":          {"olm.owner.namespace", "there", false},
+		"it is of an object of other kind":    {"olm.owner.kind", "OperatorGroup", false},
 	} {
 		for _, superseded := range []bool{false, true} {
 			in := leaving()
@@ -342,12 +346,12 @@ func TestAdmissionConfigurationsGoWithTheirVersion(t *testing.T) {
 	}
 }
 
-// TestConversionsThatLackPartsStay: whatever an API server can leave out is taken for missing.
-func TestConversionsThatLackPartsStay(t *testing.T) {
+// TestIncompleteConversionsAreKept checks conversions without each part that an API server can omit.
+func TestIncompleteConversionsAreKept(t *testing.T) {
 	conversions := map[string]*apiextensionsv1.CustomResourceConversion{
 		"no conversion": nil, "no webhook": {Strategy: apiextensionsv1.WebhookConverter},
 		"no client": {Webhook: &apiextensionsv1.WebhookConversion{}}, "no service": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}}},
-		"another's service": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "other", Name: "cool-service"}}}},
+		"the Service of another operator": {Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "other", Name: "cool-service"}}}},
 	}
 	for name, conversion := range conversions {
 		in := leaving()

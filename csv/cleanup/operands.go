@@ -18,8 +18,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// findOperands returns the instances of the CRDs that this ClusterServiceVersion alone owns, to be deleted while the
-// operator, its webhooks and its permissions are still there to finish them.
+// findOperands returns the instances of the CRDs that only this ClusterServiceVersion owns. They are deleted while the
+// operator, its webhooks and its permissions still exist, so that the operator can finish their deletion.
 func findOperands(f *facts) (all found) {
 	if !f.c.Spec.Cleanup.Enabled || f.mode != ModeUninstall || f.override != "" {
 		return all
@@ -35,7 +35,7 @@ func findOperands(f *facts) (all found) {
 		return all
 	}
 	if s := subscribedBy(f); s != "" {
-		all.skipped = append(all.skipped, skip(olmcore.RefOf(f.c), "operands stay: Subscription "+s+" has this version installed"))
+		all.skipped = append(all.skipped, skip(olmcore.RefOf(f.c), "operands are kept: Subscription "+s+" has this version installed"))
 		return all
 	}
 	kinds, left := operandKinds(f)
@@ -44,7 +44,7 @@ func findOperands(f *facts) (all found) {
 		answer := f.in.Operands[kind.GroupKind()]
 		switch {
 		case slices.Contains(f.in.Refused, kind.GroupKind()):
-			all.unread = append(all.unread, kind.GroupKind().String()+" (the controller needs the rights list and delete; the annotation "+AnnotationCleanup+"="+OverrideSkipOperands+" goes on without them)")
+			all.unread = append(all.unread, kind.GroupKind().String()+" (the controller needs the permissions list and delete; to skip the operands, set the annotation "+AnnotationCleanup+"="+OverrideSkipOperands+")")
 		case !answer.Complete:
 			all.ask = append(all.ask, kind)
 		}
@@ -63,8 +63,8 @@ func findOperands(f *facts) (all found) {
 	return all
 }
 
-// subscribedBy returns the name of the first live Subscription that has the ClusterServiceVersion installed, empty for
-// none.
+// subscribedBy returns the name of the first live Subscription that has installed the ClusterServiceVersion or is about
+// to. It is empty if there is none.
 func subscribedBy(f *facts) (name string) {
 	for _, s := range f.in.Subscriptions.Items {
 		if s.DeletionTimestamp == nil && owned.IsInstalledBy(f.c, s) && (name == "" || s.Name < name) {
@@ -79,7 +79,7 @@ func (all *found) addOperand(f *facts, o olmcore.Object) {
 	live := o.GetDeletionTimestamp() == nil
 	switch timeout := f.in.Config.OperandTimeout; {
 	case timeout > 0 && f.age >= timeout:
-		all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "still there when the time for operands was over"))
+		all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "not deleted before the timeout for operands"))
 	case kept && live:
 		all.skipped = append(all.skipped, skip(olmcore.RefOf(o), "kept by annotation"))
 	case live && len(o.GetFinalizers()) > 0 && !isOperatorRunning(f):
@@ -98,15 +98,14 @@ func isOperatorRunning(f *facts) bool {
 		})
 }
 
-// operandKinds returns the kinds whose instances are to go, wherever the cleanup reaches, and says why others are left
-// out.
+// operandKinds returns the kinds whose instances are deleted, and Diagnostics about the others.
 func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Diagnostic) {
 	names := sets.List(owned.OwnedCRDs(f.c))
 	annotated, ok := group.AnnotatedTargets(f.c)
 	if len(names) > 0 && !ok {
-		left = append(left, skip(olmcore.RefOf(f.c), "operands stay: annotation olm.targetNamespaces is absent"))
+		left = append(left, skip(olmcore.RefOf(f.c), "operands are kept: annotation olm.targetNamespaces is absent"))
 	} else if len(names) > 0 && !f.reach.All() && slices.ContainsFunc(annotated, func(n string) bool { return !f.reach.Contains(n) }) {
-		left = append(left, skip(olmcore.RefOf(f.c), "operands stay outside of "+f.reach.String()+": no OperatorGroup of this ClusterServiceVersion selects what its annotation olm.targetNamespaces names"))
+		left = append(left, skip(olmcore.RefOf(f.c), "operands are kept outside of "+f.reach.String()+": the OperatorGroup does not select all namespaces in the annotation olm.targetNamespaces"))
 	}
 	for _, name := range names {
 		crd, exists := owned.Find(f.in.CustomResourceDefinitions.Items, "", name)
@@ -117,11 +116,11 @@ func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Dia
 		switch {
 		case why != "":
 		case crd.Spec.Scope == apiextensionsv1.ClusterScoped && !f.reach.All():
-			why = "operands stay: the kind is cluster-scoped and no OperatorGroup of all namespaces confirms that this operator watches them all"
+			why = "operands are kept: the kind is cluster-scoped, and no OperatorGroup confirms that the operator watches all namespaces"
 		case len(f.reach) == 0:
-			continue // said once for all kinds
+			continue // reported once for all kinds
 		case kind.Version == "":
-			why = "operands stay: no version is served"
+			why = "operands are kept: no version is served"
 		default:
 			kinds = append(kinds, kind)
 			continue
@@ -131,26 +130,27 @@ func operandKinds(f *facts) (kinds []schema.GroupVersionKind, left []olmcore.Dia
 	return kinds, left
 }
 
-// whyOperandsStay returns why the instances of a CRD stay; empty when they go.
+// whyOperandsStay returns why the instances of a CRD are not deleted. It is empty if they are.
 func whyOperandsStay(f *facts, crd *apiextensionsv1.CustomResourceDefinition) string {
 	if crd.DeletionTimestamp != nil {
-		return "operands go with the CRD, which is being deleted"
+		return "operands are deleted with the CRD, which is being deleted"
 	}
 	for _, p := range f.peers {
 		if owned.Describes(p.Spec.CustomResourceDefinitions.Owned, crd.Name) {
-			return "operands stay: owned by " + p.Namespace + "/" + p.Name + " too"
+			return "operands are kept: owned by " + p.Namespace + "/" + p.Name + " too"
 		}
 		if owned.Describes(p.Spec.CustomResourceDefinitions.Required, crd.Name) {
-			return "operands stay: required by " + p.Namespace + "/" + p.Name
+			return "operands are kept: required by " + p.Namespace + "/" + p.Name
 		}
 	}
 	if !owned.CameWith(f.c, crd) {
-		return "operands stay: " + notInstalledByThisCSV
+		return "operands are kept: " + notInstalledByThisCSV
 	}
 	return ""
 }
 
-// operandGVK prefers the storage version; the version is empty when none is served.
+// operandGVK returns the kind of a CRD in its storage version, if that is served, or else in the first served version.
+// The version is empty if none is served.
 func operandGVK(crd *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
 	gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 	for _, v := range crd.Spec.Versions {

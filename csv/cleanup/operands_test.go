@@ -29,14 +29,14 @@ func subscription(name, installed string) *v1alpha1.Subscription {
 	return &v1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Status: v1alpha1.SubscriptionStatus{InstalledCSV: installed}}
 }
 
-// TestWhyOperandsStayIsSaid, and what is waited for.
-func TestWhyOperandsStayIsSaid(t *testing.T) {
+// TestKeptOperandsAreReported checks the reasons why operands are kept, and what the cleanup waits for.
+func TestKeptOperandsAreReported(t *testing.T) {
 	for says, change := range map[string]func(in *cleanup.Input){
-		"left behind: operands stay: annotation olm.targetNamespaces is absent": func(in *cleanup.Input) { in.ClusterServiceVersion.Annotations = nil },
+		"left behind: operands are kept: annotation olm.targetNamespaces is absent": func(in *cleanup.Input) { in.ClusterServiceVersion.Annotations = nil },
 		"nothing is left to clean up": func(in *cleanup.Input) {
 			in.ClusterServiceVersion.Annotations, in.ClusterServiceVersion.Spec.CustomResourceDefinitions.Owned = nil, nil
 		},
-		"left behind: operands stay: Subscription a has this version installed": func(in *cleanup.Input) {
+		"left behind: operands are kept: Subscription a has this version installed": func(in *cleanup.Input) {
 			in.Subscriptions = olmcore.Found(subscription("b", "cool.v1"), subscription("a", "cool.v1"))
 		},
 		"cleanup stage Operands: waiting for 1 object(s): Cool.example.com ns/one (operator not running)": func(in *cleanup.Input) {
@@ -58,9 +58,9 @@ func TestWhyOperandsStayIsSaid(t *testing.T) {
 	}
 }
 
-// TestAnAnswerOfTheAPIServerHidesNoCharacters checks that the characters of an error text that people do not see are
-// escaped in the status, because a tenant may run the webhook that answers.
-func TestAnAnswerOfTheAPIServerHidesNoCharacters(t *testing.T) {
+// TestInvisibleCharactersInErrorsAreEscaped checks that invisible characters of an error are escaped in the status. A
+// tenant may run the webhook that returned the error.
+func TestInvisibleCharactersInErrorsAreEscaped(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
 	in := leaving()
 	in.ClusterServiceVersion.DeletionTimestamp = ago(10 * time.Minute)
@@ -71,10 +71,10 @@ func TestAnAnswerOfTheAPIServerHidesNoCharacters(t *testing.T) {
 	}
 	status, ok := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](reconciled(t, in).Actions)
 	require.True(t, ok)
-	require.Contains(t, status.Status.Message, `(refused: no\u202etext)`)
+	require.Contains(t, status.Status.Message, `(rejected: no\u202etext)`)
 }
 
-func TestOperands(t *testing.T) {
+func TestOperandDeletion(t *testing.T) {
 	answer := func(in *cleanup.Input, items ...olmcore.Object) {
 		in.Deletion.Operands = map[schema.GroupKind]olmcore.Observed[olmcore.Object]{{Group: "example.com", Kind: "Cool"}: olmcore.Found(items...)}
 	}
@@ -93,9 +93,9 @@ func TestOperands(t *testing.T) {
 		"they are skipped by annotation": {func(in *cleanup.Input) {
 			in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideSkipOperands
 		}, release},
-		"a newer version goes on":            {func(in *cleanup.Input) { successorOf(in, pending) }, release},
+		"a newer version exists":             {func(in *cleanup.Input) { successorOf(in, pending) }, release},
 		"the version was replaced":           {func(in *cleanup.Input) { in.ClusterServiceVersion.Status.Reason = "Replaced" }, release},
-		"a Subscription still has it":        {func(in *cleanup.Input) { in.Subscriptions = olmcore.Found(subscription("s", "cool.v1")) }, release},
+		"a Subscription has it installed":    {func(in *cleanup.Input) { in.Subscriptions = olmcore.Found(subscription("s", "cool.v1")) }, release},
 		"a Subscription has another version": {func(in *cleanup.Input) { in.Subscriptions = olmcore.Found(subscription("s", "cool.v2")) }, []string{"delete Cool one", "delete Cool two"}},
 		"a Subscription with it is being deleted": {func(in *cleanup.Input) {
 			in.Subscriptions = olmcore.Found(subscription("s", "cool.v1"))
@@ -106,14 +106,14 @@ func TestOperands(t *testing.T) {
 			d := &other(in).Spec.CustomResourceDefinitions
 			d.Owned, d.Required = nil, d.Owned
 		}, release},
-		"the other operator is leaving too": {func(in *cleanup.Input) { other(in).DeletionTimestamp = ago(0) }, []string{"delete Cool one", "delete Cool two"}},
-		"the CRD is being deleted":          {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
-		"the CRD is gone":                   {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items = nil }, release},
-		"the targets are unknown":           {func(in *cleanup.Input) { delete(in.ClusterServiceVersion.Annotations, "olm.targetNamespaces") }, release},
+		"the other operator is being deleted too": {func(in *cleanup.Input) { other(in).DeletionTimestamp = ago(0) }, []string{"delete Cool one", "delete Cool two"}},
+		"the CRD is being deleted":                {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items[0].DeletionTimestamp = ago(0) }, release},
+		"the CRD is gone":                         {func(in *cleanup.Input) { in.CustomResourceDefinitions.Items = nil }, release},
+		"the targets are unknown":                 {func(in *cleanup.Input) { delete(in.ClusterServiceVersion.Annotations, "olm.targetNamespaces") }, release},
 		"the kind is cluster-scoped": {func(in *cleanup.Input) {
 			in.CustomResourceDefinitions.Items[0].Spec.Scope = apiextensionsv1.ClusterScoped
 		}, release},
-		"they lie in other namespaces": {func(in *cleanup.Input) {
+		"they are in other namespaces": {func(in *cleanup.Input) {
 			o := cool("one")
 			o.SetNamespace("elsewhere")
 			answer(in, o)
@@ -123,7 +123,7 @@ func TestOperands(t *testing.T) {
 			o.SetAnnotations(map[string]string{cleanup.AnnotationKeep: ""})
 			answer(in, o, cool("two"))
 		}, []string{"delete Cool two"}},
-		"one has a finalizer, and its operator is on its way out": {func(in *cleanup.Input) {
+		"one has a finalizer, and its operator is being deleted": {func(in *cleanup.Input) {
 			in.Deployments.Items[0].DeletionTimestamp = ago(time.Second)
 			answer(in, cool("one", "example.com/x"), cool("two"))
 		}, []string{"delete Cool two"}},
@@ -131,7 +131,7 @@ func TestOperands(t *testing.T) {
 			in.Deployments.Items[0].Labels["olm.owner"] = "other.v1"
 			answer(in, cool("one", "example.com/x"), cool("two"))
 		}, []string{"delete Cool two"}},
-		"one is kept, but on its way out": {func(in *cleanup.Input) {
+		"one is kept, but already being deleted": {func(in *cleanup.Input) {
 			o := cool("one", "example.com/x")
 			o.SetAnnotations(map[string]string{cleanup.AnnotationKeep: ""})
 			o.SetDeletionTimestamp(ago(time.Second))
@@ -152,7 +152,7 @@ func TestOperands(t *testing.T) {
 		"the CRDs were not read": {func(in *cleanup.Input) {
 			in.CustomResourceDefinitions = olmcore.Observed[*apiextensionsv1.CustomResourceDefinition]{}
 		}, nil},
-		"the one after the next version goes on": {func(in *cleanup.Input) {
+		"the version after the next one exists": {func(in *cleanup.Input) {
 			next := successorOf(in, succeeded)
 			next.DeletionTimestamp = ago(time.Second)
 			last := operator("cool.v3", 3)
@@ -162,7 +162,7 @@ func TestOperands(t *testing.T) {
 				n.Spec.CustomResourceDefinitions.Owned = nil
 			}
 		}, release},
-		"their time is over": {func(in *cleanup.Input) { in.Config.OperandTimeout = 10 * time.Second }, release},
+		"the timeout is over": {func(in *cleanup.Input) { in.Config.OperandTimeout = 10 * time.Second }, release},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()
@@ -179,8 +179,9 @@ func TestOperands(t *testing.T) {
 	require.Empty(t, out.Actions)
 }
 
-// TestOperandsGoOnlyWhenAsked: enabled, in a true uninstallation, and no other live version has the CRD.
-func TestOperandsGoOnlyWhenAsked(t *testing.T) {
+// TestOperandsAreDeletedOnlyIfEnabled checks that spec.cleanup must be enabled, that the operator must be uninstalled
+// and not replaced, and that no other live version may use the CRD.
+func TestOperandsAreDeletedOnlyIfEnabled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		out := reconciled(t, in)
@@ -203,8 +204,8 @@ func TestOperandsGoOnlyWhenAsked(t *testing.T) {
 	})
 }
 
-// TestASupersededVersionLeavesItsOperands, whatever spec.cleanup says.
-func TestASupersededVersionLeavesItsOperands(t *testing.T) {
+// TestSupersededVersionKeepsItsOperands checks that operands are kept, whatever spec.cleanup contains.
+func TestSupersededVersionKeepsItsOperands(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
@@ -233,8 +234,9 @@ func TestASupersededVersionLeavesItsOperands(t *testing.T) {
 	})
 }
 
-// TestOperandsAreReadInTheVersionThatIsStored, when it is served; else in the first that is.
-func TestOperandsAreReadInTheVersionThatIsStored(t *testing.T) {
+// TestOperandsAreReadInStorageVersion checks that the first served version is used if the storage version is not
+// served.
+func TestOperandsAreReadInStorageVersion(t *testing.T) {
 	v := func(name string, served, storage bool) apiextensionsv1.CustomResourceDefinitionVersion {
 		return apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: served, Storage: storage}
 	}
@@ -255,7 +257,7 @@ func TestOperandsAreReadInTheVersionThatIsStored(t *testing.T) {
 	}
 }
 
-// forbidding is a Reader whose API server refuses to list operands.
+// forbidding is a Reader whose API server forbids to list operands.
 type forbidding struct{ olmcore.Reader }
 
 func (r forbidding) List(ctx context.Context, kind schema.GroupVersionKind, namespace string, selector labels.Selector) ([]olmcore.Object, error) {
@@ -265,8 +267,9 @@ func (r forbidding) List(ctx context.Context, kind schema.GroupVersionKind, name
 	return r.Reader.List(ctx, kind, namespace, selector)
 }
 
-// A controller that may not list operands says so, and what helps: an error of a read is in its log alone.
-func TestOperandsThatMayNotBeListedAreNamed(t *testing.T) {
+// TestForbiddenOperandKindsAreReported checks that a cleanup that may not list operands reports this and what helps.
+// The error of the read itself is only in the log of the controller.
+func TestForbiddenOperandKindsAreReported(t *testing.T) {
 	in := leaving()
 	in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
 	cluster, err := olmcore.NewSnapshot([]olmcore.Object{in.ClusterServiceVersion, in.Namespaces.Items[0]})
@@ -277,7 +280,7 @@ func TestOperandsThatMayNotBeListedAreNamed(t *testing.T) {
 	out := reconciled(t, in)
 	require.Empty(t, out.Actions)
 	require.Equal(t, []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, cleanup.ReasonNotObserved, olmcore.RefOf(in.ClusterServiceVersion), "",
-		"the list of Cool.example.com (the controller needs the rights list and delete; the annotation olmcore/csv-cleanup=skip-operands goes on without them) was not read, so cleanup waits")}, out.Diagnostics)
+		"the list of Cool.example.com (the controller needs the permissions list and delete; to skip the operands, set the annotation olmcore/csv-cleanup=skip-operands) was not read, so cleanup waits")}, out.Diagnostics)
 
 	in.ClusterServiceVersion.Annotations = map[string]string{cleanup.AnnotationCleanup: cleanup.OverrideSkipOperands}
 	require.NotEqual(t, cleanup.StageOperands, reconciled(t, in).Stage, "the cleanup goes on without them")

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// pendingInStatus and pendingInMessage are how many of the objects that are waited for are named, maxSkipped how
-	// many of those that are left behind.
+	// pendingInStatus and pendingInMessage are the maximum numbers of pending objects that are named. maxSkipped is the
+	// maximum number of objects that are reported as left behind.
 	pendingInStatus, pendingInMessage, maxSkipped = 50, 5, 20
-	// namespaceHold is how long a ClusterServiceVersion is held whose namespace is Terminating, from its deletion on.
+	// namespaceHold is how long a ClusterServiceVersion is kept after its deletion if its namespace is Terminating.
 	namespaceHold = 30 * time.Second
-	// unreadPace is how often a cleanup looks again whose lists were not read, statusPace how often the status follows
-	// what is waited for.
+	// unreadPace is how often a cleanup checks again whether lists were read. statusPace is how often the status is
+	// updated with the pending objects.
 	unreadPace, statusPace = 5 * time.Second, 5 * time.Second
 )
 
@@ -73,7 +73,7 @@ func decide(in *Input, stages []stage) Outcome {
 }
 
 func withoutFinalizer(c *owned.CSV, reason, message string) olmcore.Action {
-	after := *c // what is not written is shared with what was observed
+	after := *c // the rest is shared with the observed object
 	after.Finalizers = slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == Finalizer })
 	return olmcore.UpdateOf(c, &after, olmcore.Cause{Reason: reason, Message: message})
 }
@@ -82,22 +82,23 @@ func (f *facts) outcome(p progress) Outcome {
 	out := Outcome{Operands: p.ask, Mode: f.mode, Stage: p.stage, Pending: len(p.targets)}
 	value, ok := f.c.Annotations[AnnotationCleanup]
 	if ok && f.override == "" {
-		out.say(f, olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", AnnotationCleanup, value)
+		out.diagnose(f, olmcore.Warning, ReasonBadOverride, "annotation %s has the unknown value %s", AnnotationCleanup, value)
 	}
 	return out
 }
 
-func (out *Outcome) say(f *facts, severity olmcore.Severity, reason, format string, args ...any) {
+func (out *Outcome) diagnose(f *facts, severity olmcore.Severity, reason, format string, args ...any) {
 	out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(severity, reason, olmcore.RefOf(f.c), "", format, args...))
 }
 
-// release removes the finalizer: the last action, and the only one of its result.
+// release removes the finalizer. Its Outcome contains no other action.
 func release(f *facts, p progress, why string) Outcome {
 	out := f.outcome(p)
 	if !owned.IsLabelValue(f.c.Name) {
-		out.say(f, olmcore.Warning, ReasonNameTooLong, "the name has more than 63 characters, so no object could be labelled as belonging to it")
+		out.diagnose(f, olmcore.Warning, ReasonNameTooLong,
+			"the name has more than 63 characters, so no object could be labelled as belonging to it")
 	}
-	out.say(f, olmcore.Info, ReasonCleanupComplete, "%s", why)
+	out.diagnose(f, olmcore.Info, ReasonCleanupComplete, "%s", why)
 	out.Actions = []olmcore.Action{withoutFinalizer(f.c, ReasonCleanupComplete, why)}
 	slices.SortFunc(p.skipped, func(a, b olmcore.Diagnostic) int {
 		return cmp.Or(a.Target.Compare(b.Target), strings.Compare(a.Message, b.Message))
@@ -105,12 +106,12 @@ func release(f *facts, p progress, why string) Outcome {
 	left := slices.CompactFunc(p.skipped, func(a, b olmcore.Diagnostic) bool { return a.Target.Key() == b.Target.Key() })
 	out.Diagnostics = append(out.Diagnostics, left[:min(len(left), maxSkipped)]...)
 	if more := len(left) - maxSkipped; more > 0 {
-		out.say(f, olmcore.Warning, ReasonCleanupSkipped, "and %d more objects are left behind", more)
+		out.diagnose(f, olmcore.Warning, ReasonCleanupSkipped, "and %d more objects are left behind", more)
 	}
 	return out
 }
 
-// abandon releases the ClusterServiceVersion and says what stays: everything that is known to belong to it.
+// abandon removes the finalizer, and reports all known objects that are left behind.
 func abandon(f *facts, p progress, why string) Outcome {
 	for _, t := range p.targets {
 		p.skipped = append(p.skipped, skip(t.ref, why))
@@ -125,7 +126,7 @@ func abandon(f *facts, p progress, why string) Outcome {
 	return release(f, p, why)
 }
 
-// hold keeps the finalizer, and reports what is waited for.
+// hold keeps the finalizer, and reports what the cleanup waits for.
 func hold(f *facts, p progress) Outcome {
 	out := f.outcome(p)
 	out.Requeue(p.requeue)
@@ -137,18 +138,18 @@ func hold(f *facts, p progress) Outcome {
 		out.Requeue(t.wait)
 		if t.nextOwner != "" && t.write != nil && t.wait <= 0 {
 			out.Diagnostics = append(out.Diagnostics, olmcore.Diagnose(olmcore.Info, ReasonHandedOver, t.ref, "",
-				"it stays, as ClusterServiceVersion %s needs it, too", t.nextOwner))
+				"it is kept because ClusterServiceVersion %s needs it too", t.nextOwner))
 		}
 		if t.write != nil {
 			out.Actions, due = append(out.Actions, t.write), due || t.wait <= 0
 		}
 	}
-	paused := len(out.Actions) > 0 && !due // all writes wait for another try
+	paused := len(out.Actions) > 0 && !due // all writes wait for their next attempt
 	if paused {
 		out.Actions = nil
 	}
 	for _, list := range p.unread {
-		out.say(f, olmcore.Warning, ReasonNotObserved, "the list of %s was not read, so cleanup waits", list)
+		out.diagnose(f, olmcore.Warning, ReasonNotObserved, "the list of %s was not read, so cleanup waits", list)
 	}
 	if len(p.unread)+len(p.ask) > 0 {
 		out.Requeue(unreadPace)
@@ -182,8 +183,8 @@ func report(f *facts, p progress, out *Outcome) {
 	}
 	moved := s.Phase != after.Status.Phase || s.Reason != after.Status.Reason
 	isSame := !moved && equality.Semantic.DeepEqual(s.Cleanup, after.Status.Cleanup)
-	// A manager that has not tried yet keeps what another one reported of the same objects. Otherwise the two would
-	// write in turn.
+	// A manager that has not attempted a write yet keeps the message of another manager about the same objects. Otherwise
+	// the two would overwrite each other's message.
 	if isSame && (s.Message == after.Status.Message || slices.ContainsFunc(p.targets, func(t target) bool { return t.untried })) {
 		return
 	}
@@ -197,14 +198,14 @@ func report(f *facts, p progress, out *Outcome) {
 		out.Transitions = []olmcore.Transition{owned.Moved(f.c, &after.Status)}
 	}
 	if !started {
-		out.say(f, olmcore.Info, ReasonCleanupStarted, "%s", message)
+		out.diagnose(f, olmcore.Info, ReasonCleanupStarted, "%s", message)
 	}
 	if slices.ContainsFunc(p.targets, func(t target) bool { return t.blocked }) {
-		out.say(f, olmcore.Warning, ReasonCleanupBlocked, "%s", message)
+		out.diagnose(f, olmcore.Warning, ReasonCleanupBlocked, "%s", message)
 	}
 }
 
-// message says what is waited for.
+// message returns the status message about the objects that the cleanup waits for.
 func (p *progress) message() string {
 	var parts []string
 	for _, t := range p.targets[:min(len(p.targets), pendingInMessage)] {
@@ -219,7 +220,7 @@ func (p *progress) message() string {
 	return text
 }
 
-// pendingLists groups the first of what is pending by kind.
+// pendingLists returns the first pending objects, grouped by kind.
 func pendingLists(list []target) []v1alpha1.ResourceList {
 	list = slices.SortedFunc(slices.Values(list[:min(len(list), pendingInStatus)]), compareByGroup)
 	var lists []v1alpha1.ResourceList

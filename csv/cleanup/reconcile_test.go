@@ -20,8 +20,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestOurOwnStatusNeverChangesTheMode of a cleanup.
-func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
+func TestStatusOfCleanupDoesNotChangeItsMode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		before := reconciled(t, in)
@@ -38,8 +37,8 @@ func TestOurOwnStatusNeverChangesTheMode(t *testing.T) {
 	})
 }
 
-// TestASupersededVersionKeepsItsPhase: its cleanup writes down what it waits for, and nothing else.
-func TestASupersededVersionKeepsItsPhase(t *testing.T) {
+// TestSupersededVersionKeepsItsPhase checks that the cleanup writes only the pending objects into the status.
+func TestSupersededVersionKeepsItsPhase(t *testing.T) {
 	for _, was := range []struct {
 		phase v1alpha1.ClusterServiceVersionPhase
 		why   reason
@@ -62,8 +61,8 @@ func TestASupersededVersionKeepsItsPhase(t *testing.T) {
 	}
 }
 
-// TestTheStatusFollowsEveryFiveSeconds, and at once in the beginning.
-func TestTheStatusFollowsEveryFiveSeconds(t *testing.T) {
+// TestStatusIsUpdatedAtMostEveryFiveSeconds checks that the first update is made at once and later ones wait.
+func TestStatusIsUpdatedAtMostEveryFiveSeconds(t *testing.T) {
 	for updated, follows := range map[*metav1.Time]map[reason]bool{
 		ago(time.Second):     {"InstallSucceeded": true, "WaitingOnCleanup": false},
 		ago(5 * time.Second): {"InstallSucceeded": true, "WaitingOnCleanup": true},
@@ -79,9 +78,9 @@ func TestTheStatusFollowsEveryFiveSeconds(t *testing.T) {
 	}
 }
 
-// TestWaitingHidesNoReason: behind the reason that a cleanup writes, the one before it tells whether the version was
+// TestModeDependsOnReasonBeforeCleanup checks that the reason before that of the cleanup shows whether the version was
 // replaced.
-func TestWaitingHidesNoReason(t *testing.T) {
+func TestModeDependsOnReasonBeforeCleanup(t *testing.T) {
 	for before, mode := range map[reason]cleanup.Mode{
 		"Replaced": cleanup.ModeSuperseded, "BeingReplaced": cleanup.ModeSuperseded, "InstallSucceeded": cleanup.ModeUninstall, "ComponentUnhealthy": cleanup.ModeUninstall,
 	} {
@@ -93,8 +92,9 @@ func TestWaitingHidesNoReason(t *testing.T) {
 	}
 }
 
-// TestThePendingListIsBounded: fifty at most, operands first, sorted, each once, and the message names five.
-func TestThePendingListIsBounded(t *testing.T) {
+// TestPendingListIsLimited checks that the status contains at most fifty objects, operands first, sorted and without
+// duplicates, and that the message names five.
+func TestPendingListIsLimited(t *testing.T) {
 	for _, n := range []int{1, 5, 6, 50, 51, 120} { // none is a multiple of 7
 		in := leaving()
 		in.ClusterServiceVersion.Spec.Cleanup.Enabled = true
@@ -128,9 +128,9 @@ func soundPending(t require.TestingT, lists []v1alpha1.ResourceList, pending int
 	require.Len(t, slices.Compact(sorted), min(pending, 50))
 }
 
-// TestAbandonNamesAllThatItLeaves: objects outside the namespace and operands, what was waited for and what was not
-// reached yet.
-func TestAbandonNamesAllThatItLeaves(t *testing.T) {
+// TestAbandonReportsAllObjectsLeftBehind checks objects outside the namespace and operands, those that the cleanup
+// waited for and those of later stages.
+func TestAbandonReportsAllObjectsLeftBehind(t *testing.T) {
 	in := leaving()
 	in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon
 	in.Deletion.ClusterObjects.Items = belongings()[:6]
@@ -146,7 +146,7 @@ func TestAbandonNamesAllThatItLeaves(t *testing.T) {
 	require.Equal(t, []string{"ClusterServiceVersion cool.v1"}, leftBehind(t, in))
 }
 
-// leftBehind lists what the release of a CSV says that it leaves.
+// leftBehind lists the objects that are reported as left behind when a CSV is released.
 func leftBehind(t *testing.T, in cleanup.Input) []string {
 	t.Helper()
 	out := reconciled(t, in)
@@ -194,8 +194,8 @@ func TestInputErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// TestLaws hold at every step of any cleanup, in whatever order its lists come.
-func TestLaws(t *testing.T) {
+// TestLawsHoldForRandomCleanups checks the laws in every step of a cleanup, for any order of its lists.
+func TestLawsHoldForRandomCleanups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		for range 9 {

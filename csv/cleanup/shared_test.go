@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// sharedWorld is an operator that leaves, whose ClusterRole a version of another namespace needs, too.
+// sharedWorld is an operator that is being deleted, and whose ClusterRole a version of another namespace needs too.
 type sharedWorld struct {
 	in     *cleanup.Input
 	role   *rbacv1.ClusterRole
@@ -49,7 +49,7 @@ func newSharedWorld() sharedWorld {
 	return sharedWorld{&in, role, sharer, plan, group}
 }
 
-// recordedInPlan makes the plan the only evidence.
+// recordedInPlan removes the record of the co-owner, so that only the InstallPlan shows it.
 func (w sharedWorld) recordedInPlan() sharedWorld {
 	w.role.Annotations = nil
 	w.in.Deletion.InstallPlans.Items = append(w.in.Deletion.InstallPlans.Items, w.plan)
@@ -57,10 +57,10 @@ func (w sharedWorld) recordedInPlan() sharedWorld {
 	return w
 }
 
-// TestWhoTakesOverASharedObject checks which evidence keeps an object: what a step recorded on it, for the incarnation
-// that it was recorded for, and applied steps of plans that run as the controller. What a tenant writes in a namespace
-// whose plans run as an account keeps nothing.
-func TestWhoTakesOverASharedObject(t *testing.T) {
+// TestSharedObjectIsHandedOver checks the records that keep an object. A step recorded a co-owner on it, with the UID
+// of the co-owner. Or an InstallPlan that runs as the controller applied a step for another CSV. Tenants whose
+// InstallPlans run as a ServiceAccount can keep no object.
+func TestSharedObjectIsHandedOver(t *testing.T) {
 	byPlan := func(change func(w sharedWorld)) func(sharedWorld) {
 		return func(w sharedWorld) { w.recordedInPlan(); change(w) }
 	}
@@ -81,7 +81,7 @@ func TestWhoTakesOverASharedObject(t *testing.T) {
 			w.sharer.Labels = map[string]string{"olm.copiedFrom": "else"}
 			w.sharer.Status.Reason = v1alpha1.CSVReasonCopied
 		}, ""},
-		"the object of this one itself": {func(w sharedWorld) {
+		"recorded for the CSV itself": {func(w sharedWorld) {
 			w.role.Annotations = olmcore.SetCoOwners(nil, []olmcore.Owner{{Namespace: "ns", Name: "cool.v1"}})
 			w.in.Deletion.Sharers.Items = []*v1alpha1.ClusterServiceVersion{w.in.ClusterServiceVersion}
 		}, ""},
@@ -96,7 +96,7 @@ func TestWhoTakesOverASharedObject(t *testing.T) {
 		"in a plan of its own group": {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resource.Group = "example.com" }), ""},
 		"in a plan, another object":  {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Resource.Name = "else" }), ""},
 		"in a plan, not applied":     {byPlan(func(w sharedWorld) { w.plan.Status.Plan[1].Status = v1alpha1.StepStatusUnknown }), ""},
-		"in a plan of an account": {
+		"in a plan that runs as an account": {
 			byPlan(func(w sharedWorld) { w.plan.Status.AttenuatedServiceAccountRef = &corev1.ObjectReference{Name: "weak"} }), ""},
 		"in a plan, forged":            {byPlan(func(w sharedWorld) { w.group.Spec.ServiceAccountName = "weak" }), ""},
 		"in a plan without a group":    {byPlan(func(w sharedWorld) { w.in.Deletion.SharerGroups.Items = nil }), ""},
@@ -119,7 +119,7 @@ func TestWhoTakesOverASharedObject(t *testing.T) {
 				require.NotEqual(t, c.nextOwner, owner.Namespace+"/"+owner.Name)
 			}
 			require.Equal(t, cleanup.ReasonHandedOver, out.Diagnostics[0].Reason)
-			require.Equal(t, "it stays, as ClusterServiceVersion "+c.nextOwner+" needs it, too", out.Diagnostics[0].Message)
+			require.Equal(t, "it is kept because ClusterServiceVersion "+c.nextOwner+" needs it too", out.Diagnostics[0].Message)
 
 			w.in.Deletion.ClusterObjects.Items = nil // a later read: it is another's
 			require.Equal(t, release, does(t, *w.in))
@@ -127,8 +127,9 @@ func TestWhoTakesOverASharedObject(t *testing.T) {
 	}
 }
 
-// TestNothingIsDeletedBeforeItIsKnownWhoNeedsIt checks that a list that was not read holds the cleanup.
-func TestNothingIsDeletedBeforeItIsKnownWhoNeedsIt(t *testing.T) {
+// TestCleanupWaitsForListsOfSharers checks that a cleanup waits if a list was not read that shows which other CSVs need
+// an object.
+func TestCleanupWaitsForListsOfSharers(t *testing.T) {
 	for name, change := range map[string]func(d *cleanup.Deletion){
 		"Sharers":      func(d *cleanup.Deletion) { d.Sharers = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} },
 		"InstallPlans": func(d *cleanup.Deletion) { d.InstallPlans.Complete = false },
@@ -149,9 +150,10 @@ func TestNothingIsDeletedBeforeItIsKnownWhoNeedsIt(t *testing.T) {
 	}
 }
 
-// TestACoOwnerTakesWhatNoOwnerCleanedUp checks when the cleanup of a version deletes an object that its owner labels
-// name another one for: only if that one is gone, no plan is about to create it, and the object records this version.
-func TestACoOwnerTakesWhatNoOwnerCleanedUp(t *testing.T) {
+// TestCoOwnerDeletesObjectsOfMissingOwner checks when a cleanup deletes an object whose owner labels name another
+// version. That version must not exist, no InstallPlan may be about to create it, and the object must record this
+// version as a co-owner.
+func TestCoOwnerDeletesObjectsOfMissingOwner(t *testing.T) {
 	owner := func(name string) olmcore.Owner {
 		return olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: "other", Name: name}
 	}
@@ -211,7 +213,7 @@ func TestACoOwnerTakesWhatNoOwnerCleanedUp(t *testing.T) {
 	}
 }
 
-// strictPaths answers as a client does that asks the API server: a name that is no segment of a path is an error.
+// strictPaths is a Reader like a client of an API server. A name that is not a valid path segment is an error.
 type strictPaths struct{ olmcore.Reader }
 
 func (r strictPaths) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (olmcore.Object, error) {
@@ -221,9 +223,9 @@ func (r strictPaths) Get(ctx context.Context, gvk schema.GroupVersionKind, names
 	return r.Reader.Get(ctx, gvk, namespace, name)
 }
 
-// TestAForgedPlanHoldsUpNoCleanup checks that an InstallPlan of another namespace does not keep a version from being
-// uninstalled, whatever name of a ClusterServiceVersion its status says.
-func TestAForgedPlanHoldsUpNoCleanup(t *testing.T) {
+// TestForgedInstallPlanDoesNotBlockCleanup checks that an InstallPlan of another namespace does not keep a version from
+// being uninstalled, whatever ClusterServiceVersion its status names.
+func TestForgedInstallPlanDoesNotBlockCleanup(t *testing.T) {
 	for _, name := range []string{"a/b", "..", "../../../../api/v1/namespaces/kube-system", "%2e", strings.Repeat("a", 10000)} {
 		w := newSharedWorld().recordedInPlan()
 		w.plan.Status.Plan[1].Resolving = name

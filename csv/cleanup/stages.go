@@ -30,75 +30,77 @@ const (
 	StageRelease     Stage = "Release"
 )
 
-// drain is how long the Deployments of the operator may take to stop before its permissions go, othersHold how long
-// objects hold the ClusterServiceVersion that nothing depends on.
+// drain is how long the Deployments of the operator may take to stop before its permissions are deleted. othersHold is
+// how long objects on which nothing depends may keep the ClusterServiceVersion.
 const (
 	drain      = 30 * time.Second
 	othersHold = time.Minute
 )
 
-// stage is a row of the table. It is done when no target holds the ClusterServiceVersion.
+// stage is a row of the table. A stage is done when it has no more targets to wait for.
 type stage struct {
 	name   Stage
 	find   func(*facts) found
 	limits limits
-	batch  int // how many targets one result writes; 0: all
+	batch  int // the maximum number of targets that one call writes; 0: no limit
 }
 
-// limits say how long a target may hold the ClusterServiceVersion, by the class of the error that its write ended with,
-// from the first such error on; 0 is without limit. It is left behind after that. One that is Gone or of a kind that is
-// not served (NoMatch) is done, and one whose write is Invalid is left behind at once.
+// limits contains how long a target may keep the ClusterServiceVersion, by the class of the error of its write. The
+// time starts with the first error of that class. 0 means no limit. After that time, the target is left behind. A
+// target that is Gone, or whose kind is not served (NoMatch), is done. A target whose write is Invalid is left behind
+// at once.
 type limits struct {
-	failing            time.Duration // Conflict, Transient, and errors of no class
-	terminating        time.Duration // no error: finalizers hold it, from its deletion on
-	forbidden, webhook time.Duration // the classes of these names
+	failing            time.Duration // Conflict, Transient, and errors without a class
+	terminating        time.Duration // no error: finalizers keep the target. The time starts with its deletion
+	forbidden, webhook time.Duration // the classes Forbidden and Webhook
 }
 
 var usual = limits{terminating: 5 * time.Minute, forbidden: 10 * time.Minute, webhook: 10 * time.Minute}
 
-// found is what belongs to a stage.
+// found contains the objects of a stage.
 type found struct {
 	targets []target
-	skipped []olmcore.Diagnostic      // what is left behind on purpose
-	unread  []string                  // lists that it needs and that were not read
-	ask     []schema.GroupVersionKind // kinds whose instances it must know
-	requeue time.Duration             // until it is over whatever is left; 0: never
+	skipped []olmcore.Diagnostic      // about objects that are left behind on purpose
+	unread  []string                  // names of needed lists that were not read
+	ask     []schema.GroupVersionKind // kinds whose instances must be listed
+	requeue time.Duration             // the time until remaining targets are left behind; 0: never
 }
 
-// target is an object that must go, or change, before the next stage.
+// target is an object that must be deleted or updated before the next stage.
 type target struct {
 	ref       olmcore.Ref
-	write     olmcore.Action // what it waits for; nil when nothing can be written
-	deleted   *metav1.Time   // nil while it is not
-	why       string         // a few words about what is waited for, or why it is left behind
-	blocked   bool           // it will not pass by itself
-	nextOwner string         // the ClusterServiceVersion that it is handed over to; empty where it must go
-	// What the last try, or how long it takes, means for it: nothing is left to do about it, or it is left behind, or
-	// wait is the time until its next try or the end of its limit; 0: none. A write that waits runs all the same when
-	// another one is due, for the same reason as progress.givenUp.
+	write     olmcore.Action // the write that the stage waits for; nil: nothing can be written
+	deleted   *metav1.Time   // the deletion timestamp; nil: it is not being deleted
+	why       string         // a few words about the wait, or why the object is left behind
+	blocked   bool           // the wait does not end by itself
+	nextOwner string         // the ClusterServiceVersion that becomes the owner; empty: the object is deleted
+	// The consequence of the last attempt, or of the time that the target takes. done means that nothing is left to do.
+	// leftBehind means that the object is left behind. wait is the time until the next attempt or the end of the limit, or
+	// 0. A write that waits is run anyway if another write is due. The reason is the same as for progress.givenUp.
 	done, leftBehind bool
 	wait             time.Duration
-	untried          bool // this manager does not know what became of the write
+	untried          bool // this manager does not know the result of the write
 }
 
-// skip says why an object, or a whole kind, is left behind.
+// skip returns a Diagnostic about an object, or a whole kind, that is left behind.
 func skip(ref olmcore.Ref, why string) olmcore.Diagnostic {
 	return olmcore.Diagnose(olmcore.Warning, ReasonCleanupSkipped, ref, "", "left behind: %s", why)
 }
 
-// progress is how far the stages got: what holds the ClusterServiceVersion in the first stage that is not done, and all
-// that was left behind until then.
+// progress is the progress of the stages. It contains the targets of the first stage that is not done, and everything
+// that was left behind so far.
 type progress struct {
 	stage Stage
 	found
-	// givenUp are writes that were refused for too long. They run again beside others, because an adapter forgets the
-	// outcome of what a run leaves out, and with it how long the object has been refused.
+	// givenUp contains writes that were rejected for too long. They are run again together with other writes. A caller
+	// forgets the result of a write that is not part of a run, and with it the time since which the write has been
+	// rejected.
 	givenUp []olmcore.Action
 }
 
 func (p *progress) holds() bool { return len(p.targets)+len(p.unread)+len(p.ask) > 0 }
 
-// progressOf goes through the stages up to the first that holds.
+// progressOf returns the progress up to the first stage that is not done.
 func progressOf(f *facts, stages []stage) progress {
 	p := progress{stage: StageRelease}
 	p.unread = slices.Concat(read.Missing(f.in.Namespaces, "Namespaces"), read.Missing(f.in.Neighbours, "ClusterServiceVersions"))
@@ -141,7 +143,7 @@ func (p progress) through(f *facts, s stage) progress {
 	return next
 }
 
-// judge returns a target with what its last try, or how long it takes, means for it.
+// judge returns a target with the consequence of its last attempt, or of the time that it takes.
 func (l limits) judge(f *facts, t target) target {
 	last, tried := f.in.LastRun[t.ref.Key()]
 	switch {
@@ -166,16 +168,16 @@ func (l limits) judge(f *facts, t target) target {
 		t.done = true
 		return t
 	case olmcore.Invalid:
-		t.why, t.leftBehind = "the API server refuses to change it: "+last.Message, true
+		t.why, t.leftBehind = "the API server rejects the change: "+last.Message, true
 		return t
 	case olmcore.Conflict:
-		t.why, pause = "changed meanwhile", time.Second
+		t.why, pause = "changed in the meantime", time.Second
 	case olmcore.Forbidden:
-		t.why = "refused: " + last.Message
+		t.why = "rejected: " + last.Message
 		t.blocked = true
 		limit = l.forbidden
 	case olmcore.Webhook:
-		t.why = "refused: " + last.Message
+		t.why = "rejected: " + last.Message
 		t.blocked = true
 		limit = l.webhook
 	default:
@@ -184,7 +186,7 @@ func (l limits) judge(f *facts, t target) target {
 	t.wait = pause - max(0, f.in.Now.Sub(last.Last))
 	if limit > 0 {
 		t.leftBehind = last.Last.Sub(last.First) >= limit
-		// After downtime, too, the last try comes when the time is over.
+		// Even after downtime, a last attempt is made when the time is over.
 		t.wait = min(t.wait, limit-f.in.Now.Sub(last.First))
 	}
 	return t

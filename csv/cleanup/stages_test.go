@@ -24,7 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-func TestStages(t *testing.T) {
+func TestObjectsAreDeletedInStages(t *testing.T) {
 	role, binding := &rbacv1.ClusterRole{ObjectMeta: ours("role")}, &rbacv1.ClusterRoleBinding{ObjectMeta: ours("binding")}
 	class := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}}
 	class.SetName("class")
@@ -39,7 +39,7 @@ func TestStages(t *testing.T) {
 		want    []string
 	}{
 		"nothing outside the namespace: released at once":       {nil, nothing, release},
-		"the operator stops before its permissions go":          {[]olmcore.Object{role, binding}, nothing, []string{"delete Deployment cool"}},
+		"the operator stops before its permissions are deleted": {[]olmcore.Object{role, binding}, nothing, []string{"delete Deployment cool"}},
 		"then the permissions, bindings first":                  {[]olmcore.Object{role, binding}, func(in *cleanup.Input) { in.Deployments.Items = nil }, []string{"delete ClusterRoleBinding binding", "delete ClusterRole role"}},
 		"an operator that does not stop is not waited for long": {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Deployments.Items[0].DeletionTimestamp = ago(30 * time.Second) }, []string{"delete ClusterRole role"}},
 		"webhooks go before the operator": {
@@ -56,18 +56,18 @@ func TestStages(t *testing.T) {
 			renamed.Name = "cool.v2"
 			in.Copies = olmcore.Found(original, another, leaving, renamed, copied("one"), copied("ns"))
 		}, []string{"delete ClusterServiceVersion cool.v1"}},
-		"a copy on its way out is not waited for": {nil, func(in *cleanup.Input) {
+		"the cleanup does not wait for a copy that is being deleted": {nil, func(in *cleanup.Input) {
 			leaving := copied("four")
 			leaving.DeletionTimestamp, leaving.Finalizers = ago(time.Second), []string{"example.com/x"}
 			in.Copies = olmcore.Found(leaving)
 		}, release},
-		"copies that are made again and again hold for a minute": {nil, func(in *cleanup.Input) {
+		"the cleanup waits a minute for copies that are created again and again": {nil, func(in *cleanup.Input) {
 			csv(in).DeletionTimestamp = ago(10 * time.Minute)
 			late, early := copied("evil"), copied("one")
 			late.CreationTimestamp, early.CreationTimestamp = *ago(0), *ago(10*time.Minute - 30*time.Second)
 			in.Copies = olmcore.Found(late, early)
 		}, []string{"delete ClusterServiceVersion cool.v1"}},
-		"copies that are made again after a minute hold no more": {nil, func(in *cleanup.Input) {
+		"copies that are created after a minute are left behind": {nil, func(in *cleanup.Input) {
 			csv(in).DeletionTimestamp = ago(10 * time.Minute)
 			late := copied("evil")
 			late.CreationTimestamp = *ago(0)
@@ -78,25 +78,26 @@ func TestStages(t *testing.T) {
 			second.Name, second.UID = "a", "a"
 			in.Deployments.Items = append(in.Deployments.Items, second)
 		}, []string{"delete Deployment a", "delete Deployment cool"}},
-		"bindings that were not read hold":                   {nil, func(in *cleanup.Input) { in.WellKnown = olmcore.Observed[olmcore.Object]{} }, nil},
-		"copies that were not read hold":                     {nil, func(in *cleanup.Input) { in.Copies = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
-		"what was not read holds":                            {nil, func(in *cleanup.Input) { in.ClusterObjects = olmcore.Observed[olmcore.Object]{} }, nil},
-		"a Namespace is never deleted, whatever its labels":  {[]olmcore.Object{&corev1.Namespace{ObjectMeta: ours("space")}}, nothing, release},
-		"a copy has nothing to clean up":                     {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Labels["olm.copiedFrom"] = "other" }, release},
-		"a binding for serving certificates is ours by name": {nil, func(in *cleanup.Input) { in.WellKnown.Items, in.Deployments.Items = []olmcore.Object{delegator()}, nil }, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
-		"it may have owner labels, and goes once":            {[]olmcore.Object{both}, func(in *cleanup.Input) { in.WellKnown.Items, in.Deployments.Items = []olmcore.Object{both}, nil }, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
-		"deleted with orphan propagation":                    {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Finalizers = append(csv(in).Finalizers, "orphan") }, release},
-		"abandoned by annotation":                            {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon }, release},
-		"cleanup is switched off":                            {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Config.Disabled = true }, release},
-		"the namespace goes: no drain":                       {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Namespaces.Items[0].DeletionTimestamp = ago(time.Second) }, []string{"delete ClusterRole role"}},
-		"the namespace goes: not held for long": {[]olmcore.Object{role}, func(in *cleanup.Input) {
+		"the cleanup waits for unread bindings": {nil, func(in *cleanup.Input) { in.WellKnown = olmcore.Observed[olmcore.Object]{} }, nil},
+		"the cleanup waits for unread copies":   {nil, func(in *cleanup.Input) { in.Copies = olmcore.Observed[*v1alpha1.ClusterServiceVersion]{} }, nil},
+		"the cleanup waits for unread lists":    {nil, func(in *cleanup.Input) { in.ClusterObjects = olmcore.Observed[olmcore.Object]{} }, nil},
+		"a Namespace is never deleted, whatever its labels": {
+			[]olmcore.Object{&corev1.Namespace{ObjectMeta: ours("space")}}, nothing, release},
+		"a copy has nothing to clean up":                            {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Labels["olm.copiedFrom"] = "other" }, release},
+		"a binding for serving certificates is ours by name":        {nil, func(in *cleanup.Input) { in.WellKnown.Items, in.Deployments.Items = []olmcore.Object{delegator()}, nil }, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
+		"a binding with owner labels is deleted once":               {[]olmcore.Object{both}, func(in *cleanup.Input) { in.WellKnown.Items, in.Deployments.Items = []olmcore.Object{both}, nil }, []string{"delete ClusterRoleBinding cool-service-system:auth-delegator"}},
+		"deleted with orphan propagation":                           {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Finalizers = append(csv(in).Finalizers, "orphan") }, release},
+		"abandoned by annotation":                                   {[]olmcore.Object{role}, func(in *cleanup.Input) { csv(in).Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon }, release},
+		"cleanup is disabled":                                       {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Config.Disabled = true }, release},
+		"the namespace is Terminating: Deployments are not drained": {[]olmcore.Object{role}, func(in *cleanup.Input) { in.Namespaces.Items[0].DeletionTimestamp = ago(time.Second) }, []string{"delete ClusterRole role"}},
+		"the namespace is Terminating: released after 30 seconds": {[]olmcore.Object{role}, func(in *cleanup.Input) {
 			in.Namespaces.Items[0].DeletionTimestamp, csv(in).DeletionTimestamp = ago(time.Second), ago(30*time.Second)
 		}, release},
 		"without the finalizer there is nothing to do": {nil, func(in *cleanup.Input) { csv(in).Finalizers = []string{"other"} }, nil},
-		"a name that is too long has labelled nothing": {nil, func(in *cleanup.Input) {
+		"a name that is too long is no owner label": {nil, func(in *cleanup.Input) {
 			csv(in).Name, in.ClusterObjects = strings.Repeat("a", 64), olmcore.Observed[olmcore.Object]{}
 		}, []string{"update ClusterServiceVersion " + strings.Repeat("a", 64)}},
-		"what failed before the deletion is tried anew": {[]olmcore.Object{role}, func(in *cleanup.Input) {
+		"a failure before the deletion is ignored": {[]olmcore.Object{role}, func(in *cleanup.Input) {
 			in.Deployments.Items = nil
 			in.LastRun = olmcore.LastResults{olmcore.KeyOf(role): {Class: olmcore.Invalid, Count: 1, First: ago(24 * time.Hour).Time, Last: ago(24 * time.Hour).Time}}
 		}, []string{"delete ClusterRole role"}},
@@ -110,9 +111,9 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestACleanupTakesEightCallsAtMost: a stage for each of them, when each object is gone at the next call; one when
-// there is nothing.
-func TestACleanupTakesEightCallsAtMost(t *testing.T) {
+// TestCleanupTakesAtMostEightCalls checks that a cleanup needs one call for each stage if each object is deleted before
+// the next call. If there is nothing to clean up, it needs one call.
+func TestCleanupTakesAtMostEightCalls(t *testing.T) {
 	in := leaving()
 	calls := func(in cleanup.Input) (stages []cleanup.Stage) {
 		for len(stages) < 20 {
@@ -132,7 +133,8 @@ func TestACleanupTakesEightCallsAtMost(t *testing.T) {
 	}, calls(in))
 }
 
-// stageOf is the place of an object's stage in the order of a cleanup, counted from 1; 0 for what is never deleted.
+// stageOf returns the position of an object's stage in a cleanup, counted from 1. It is 0 if the object is never
+// deleted.
 func stageOf(key olmcore.Key) int {
 	switch key.Kind {
 	case "Cool":
@@ -151,7 +153,7 @@ func stageOf(key olmcore.Key) int {
 	return 0
 }
 
-// belongs says once more which cluster objects are a CSV's: by label, UID, age and owner.
+// belongs computes again which cluster-scoped objects belong to a CSV: by labels, UID, age and owner.
 func belongs(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 	l := o.GetLabels()
 	uid, named := l["olm.owner.uid"]
@@ -161,7 +163,7 @@ func belongs(c *v1alpha1.ClusterServiceVersion, o olmcore.Object) bool {
 		(!named || uid == string(c.UID)) && !created.After(c.DeletionTimestamp.Time) && len(owners) == 0 && stageOf(olmcore.KeyOf(o)) > 0
 }
 
-// holding says once more whether such an object holds a CSV: what deletes it next can succeed, and its limit is not
+// holding computes again whether such an object keeps a CSV, because its next deletion can succeed and its limit is not
 // over.
 func holding(in *cleanup.Input, o olmcore.Object) bool {
 	others := stageOf(olmcore.KeyOf(o)) == 7
@@ -187,7 +189,7 @@ func holding(in *cleanup.Input, o olmcore.Object) bool {
 	return !others || last.Last.Sub(last.First) < time.Minute
 }
 
-// held are the cluster objects that hold a CSV.
+// held returns the cluster-scoped objects that keep a CSV.
 func held(in *cleanup.Input) (list []olmcore.Object) {
 	for _, o := range in.Deletion.ClusterObjects.Items {
 		if belongs(in.ClusterServiceVersion, o) && holding(in, o) {
@@ -201,16 +203,16 @@ func terminatingNamespace(in *cleanup.Input) bool {
 	return slices.ContainsFunc(in.Deletion.Namespaces.Items, func(n *corev1.Namespace) bool { return n.Status.Phase == corev1.NamespaceTerminating })
 }
 
-// letGo says whether a CSV may go whatever is left.
+// letGo reports whether a CSV may be released, whatever objects exist.
 func letGo(in *cleanup.Input) bool {
 	c := in.ClusterServiceVersion
 	return in.Config.Disabled || slices.Contains(c.Finalizers, "orphan") || c.Annotations[cleanup.AnnotationCleanup] == cleanup.OverrideAbandon ||
 		terminatingNamespace(in) && in.Now.Sub(c.DeletionTimestamp.Time) >= 30*time.Second
 }
 
-// TestReleasedOnlyWhenNothingHolds: all lists were read, and whatever is ours is gone, was skipped by the rules, or had
-// its time.
-func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
+// TestFinalizerIsRemovedOnlyWhenNothingIsPending checks that all lists were read by then, and that all objects of the
+// CSV were deleted, skipped on purpose, or given up after their time.
+func TestFinalizerIsRemovedOnlyWhenNothingIsPending(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		out := reconciled(t, in)
@@ -232,8 +234,9 @@ func TestReleasedOnlyWhenNothingHolds(t *testing.T) {
 	})
 }
 
-// TestAStageWaitsForTheOneBefore: nothing of an earlier stage holds, though what was given up there is tried again.
-func TestAStageWaitsForTheOneBefore(t *testing.T) {
+// TestStageWaitsForPreviousStage checks that no object of an earlier stage is pending. Objects that were given up are
+// tried again.
+func TestStageWaitsForPreviousStage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		out := reconciled(t, in)
@@ -264,8 +267,9 @@ func TestAStageWaitsForTheOneBefore(t *testing.T) {
 	})
 }
 
-// TestTheLongestNameIsNotTooLong: 63 characters fit a label, 64 do not.
-func TestTheLongestNameIsNotTooLong(t *testing.T) {
+// TestNamesOf63CharactersAreValidLabels checks that a name of 63 characters is a valid label value, and one of 64 is
+// not.
+func TestNamesOf63CharactersAreValidLabels(t *testing.T) {
 	for length, said := range map[int]bool{63: false, 64: true} {
 		in := leaving()
 		in.ClusterServiceVersion.Name = strings.Repeat("a", length)
@@ -275,9 +279,9 @@ func TestTheLongestNameIsNotTooLong(t *testing.T) {
 	}
 }
 
-// TestARowIsAllThatAStageNeeds: one more row is written in portions, reported, given up after its time, and holds what
-// comes after it.
-func TestARowIsAllThatAStageNeeds(t *testing.T) {
+// TestOneRowAddsAStage adds a row. Its objects are written in batches, reported, given up after their time, and keep
+// later stages waiting.
+func TestOneRowAddsAStage(t *testing.T) {
 	const quotas = cleanup.Stage("Quotas")
 	withQuotas := cleanup.WithStage(quotas, "Quota", 3*time.Minute)
 	quota := func(name string) *metav1.PartialObjectMetadata {
@@ -307,7 +311,7 @@ func TestARowIsAllThatAStageNeeds(t *testing.T) {
 	require.Equal(t, []string{"Quota a", "Quota b", "Deployment ns/cool"}, deletions(out))
 }
 
-// TestEveryStageIsDocumented in the package comment, in order.
+// TestEveryStageIsDocumented checks that the package comment contains all stages in order.
 func TestEveryStageIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
@@ -318,7 +322,7 @@ func TestEveryStageIsDocumented(t *testing.T) {
 	require.Equal(t, append(cleanup.Stages(), cleanup.StageRelease), documented)
 }
 
-func TestWhatAFailedDeleteMeans(t *testing.T) {
+func TestFailedDeletionsByErrorClass(t *testing.T) {
 	for name, c := range map[string]struct {
 		class   olmcore.ErrorClass
 		count   int
@@ -326,17 +330,17 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 		want    []string
 		requeue time.Duration
 	}{
-		"it is gone":                        {olmcore.Gone, 1, 0, release, 0},
-		"its kind is not served":            {olmcore.NoMatch, 1, 0, release, 0},
-		"it will never be accepted":         {olmcore.Invalid, 1, 0, release, 0},
-		"it changed meanwhile":              {olmcore.Conflict, 3, 0, nil, time.Second},
-		"the API server was busy":           {olmcore.Transient, 3, 0, nil, 4 * time.Second},
-		"the API server is busy for long":   {olmcore.Transient, 90, time.Hour, nil, 15 * time.Second},
-		"we may not":                        {olmcore.Forbidden, 2, 0, nil, 2 * time.Second},
-		"we may not, and never will":        {olmcore.Forbidden, 20, 10 * time.Minute, release, 0},
-		"a webhook forbids it":              {olmcore.Webhook, 1, 0, nil, time.Second},
-		"an unknown class is a busy server": {"Odd", 1, 0, nil, time.Second},
-		"it went through, and it is there":  {olmcore.ClassNone, 1, 0, []string{"delete ClusterRole role"}, 15 * time.Second},
+		"the object does not exist":                     {olmcore.Gone, 1, 0, release, 0},
+		"its kind is not served":                        {olmcore.NoMatch, 1, 0, release, 0},
+		"the write is invalid":                          {olmcore.Invalid, 1, 0, release, 0},
+		"the object changed in the meantime":            {olmcore.Conflict, 3, 0, nil, time.Second},
+		"the API server was busy":                       {olmcore.Transient, 3, 0, nil, 4 * time.Second},
+		"the API server is busy for a long time":        {olmcore.Transient, 90, time.Hour, nil, 15 * time.Second},
+		"the deletion is forbidden":                     {olmcore.Forbidden, 2, 0, nil, 2 * time.Second},
+		"the deletion is forbidden for too long":        {olmcore.Forbidden, 20, 10 * time.Minute, release, 0},
+		"a webhook forbids it":                          {olmcore.Webhook, 1, 0, nil, time.Second},
+		"an unknown class counts as a busy server":      {"Odd", 1, 0, nil, time.Second},
+		"the deletion succeeded, and the object exists": {olmcore.ClassNone, 1, 0, []string{"delete ClusterRole role"}, 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := leaving()
@@ -354,10 +358,10 @@ func TestWhatAFailedDeleteMeans(t *testing.T) {
 	}
 }
 
-// TestCleanupKeepsAPublishedMessageUntilItHasTried checks that a manager that has not yet tried a write keeps the
-// message of another manager that tried it. Without results, or with those from before the deletion, it knows less than
-// that message says.
-func TestCleanupKeepsAPublishedMessageUntilItHasTried(t *testing.T) {
+// TestCleanupKeepsPublishedMessageUntilItsFirstAttempt checks that a manager that has not attempted a write yet keeps
+// the message of another manager that has. It knows less than that message if it has no results, or only results from
+// before the deletion.
+func TestCleanupKeepsPublishedMessageUntilItsFirstAttempt(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
 	role.CreationTimestamp = *ago(2 * time.Hour)
 	forbidden := func(at *metav1.Time, why string) olmcore.LastResults {
@@ -369,7 +373,7 @@ func TestCleanupKeepsAPublishedMessageUntilItHasTried(t *testing.T) {
 	in.LastRun = forbidden(ago(time.Minute), "no")
 	published, written := olmcore.StatusOf[*v1alpha1.ClusterServiceVersion](reconciled(t, in).Actions)
 	require.True(t, written)
-	require.Contains(t, published.Status.Message, "(refused: no)")
+	require.Contains(t, published.Status.Message, "(rejected: no)")
 	in.ClusterServiceVersion, in.Now = published, now.Add(time.Minute)
 	for name, tc := range map[string]struct {
 		last olmcore.LastResults
@@ -378,7 +382,7 @@ func TestCleanupKeepsAPublishedMessageUntilItHasTried(t *testing.T) {
 		"no results":                         {nil, ""},
 		"results from before the deletion":   {forbidden(ago(20*time.Minute), "no"), ""},
 		"the same result":                    {forbidden(ago(0), "no"), ""},
-		"another result":                     {forbidden(ago(0), "never"), "(refused: never)"},
+		"another result":                     {forbidden(ago(0), "never"), "(rejected: never)"},
 		"the API server accepted the delete": {olmcore.LastResults{olmcore.KeyOf(role): {Count: 1, First: now, Last: now}}, "(deleting)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -415,8 +419,8 @@ func TestCleanupOfASupersededVersionWritesItsStatusOnce(t *testing.T) {
 	}
 }
 
-// TestWhatWillNotPassByItselfIsSaid when its next try is due.
-func TestWhatWillNotPassByItselfIsSaid(t *testing.T) {
+// TestBlockedCleanupIsReported checks that an object that needs a user is reported when its next attempt is due.
+func TestBlockedCleanupIsReported(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: ours("role")}
 	for class, says := range map[olmcore.ErrorClass]bool{olmcore.Forbidden: true, olmcore.Webhook: true, olmcore.Transient: false, olmcore.Conflict: false} {
 		in := leaving()
@@ -427,9 +431,9 @@ func TestWhatWillNotPassByItselfIsSaid(t *testing.T) {
 	}
 }
 
-// TestOneFailureStopsNothingElse: the outcomes of some deletions change nothing about those of the others of their
-// stage.
-func TestOneFailureStopsNothingElse(t *testing.T) {
+// TestFailedDeletionDoesNotBlockOthers checks that the results of some deletions do not change the other deletions of
+// their stage.
+func TestFailedDeletionDoesNotBlockOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := interruptible(t)
 		want := reconciled(t, in)
@@ -454,9 +458,9 @@ func without(list []string, leave map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return leave[s] })
 }
 
-// TestAnyInterruptionEndsTheSame: whatever prefix of each result runs, and whatever another deletes meanwhile, the same
-// is left in the end.
-func TestAnyInterruptionEndsTheSame(t *testing.T) {
+// TestInterruptedCleanupEndsTheSame runs only a part of each result, and lets other clients delete objects in the
+// meantime. In the end, the same objects exist.
+func TestInterruptedCleanupEndsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := interruptible(t)
 		want := left(finish(t, in))
@@ -479,7 +483,7 @@ func TestAnyInterruptionEndsTheSame(t *testing.T) {
 	})
 }
 
-// interruptible draws a cleanup that nothing but its own actions ends.
+// interruptible draws a cleanup that ends only through its own actions.
 func interruptible(t *rapid.T) cleanup.Input {
 	in := leaving()
 	full(&in)
@@ -497,16 +501,16 @@ func interruptible(t *rapid.T) cleanup.Input {
 	return in
 }
 
-// TestReleasedWhateverFails: every deletion fails, most lists cannot be read, and the user, the caller, or the
-// namespace wants the CSV to go.
-func TestReleasedWhateverFails(t *testing.T) {
+// TestFinalizerIsRemovedDespiteFailures checks that the CSV is released although every deletion fails and most lists
+// cannot be read, if the user, the configuration or the deletion of the namespace demands it.
+func TestFinalizerIsRemovedDespiteFailures(t *testing.T) {
 	for name, enter := range map[string]func(in *cleanup.Input){
 		"abandoned": func(in *cleanup.Input) {
 			in.ClusterServiceVersion.Annotations[cleanup.AnnotationCleanup] = cleanup.OverrideAbandon
 		},
 		"disabled": func(in *cleanup.Input) { in.Config.Disabled = true },
 		"orphaned": cleanupModes[cleanup.ModeOrphan],
-		"the namespace went": func(in *cleanup.Input) {
+		"the namespace is Terminating": func(in *cleanup.Input) {
 			cleanupModes[cleanup.ModeNamespaceGone](in)
 			in.ClusterServiceVersion.DeletionTimestamp = ago(30 * time.Second)
 		},
@@ -528,8 +532,9 @@ func TestReleasedWhateverFails(t *testing.T) {
 	}
 }
 
-// TestADeletionInTheFuture: a clock that went back makes no wait longer, and no object too old.
-func TestADeletionInTheFuture(t *testing.T) {
+// TestDeletionTimestampInTheFuture checks that a clock that is set back does not prolong a wait, and does not make an
+// object too old.
+func TestDeletionTimestampInTheFuture(t *testing.T) {
 	in := leaving()
 	in.ClusterServiceVersion.DeletionTimestamp = ago(-time.Hour)
 	in.Deletion.ClusterObjects.Items = []olmcore.Object{&rbacv1.ClusterRole{ObjectMeta: ours("role")}}
@@ -538,9 +543,9 @@ func TestADeletionInTheFuture(t *testing.T) {
 	require.Equal(t, 5*time.Second, out.RequeueAfter)
 }
 
-// TestPendingNeverGrowsThroughOurOwnActions: what a stage waits for gets less, and the status lists it sorted, each
-// object once.
-func TestPendingNeverGrowsThroughOurOwnActions(t *testing.T) {
+// TestPendingObjectsNeverIncrease checks that a stage waits for fewer and fewer objects if only the cleanup writes. The
+// status lists them sorted, each once.
+func TestPendingObjectsNeverIncrease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := dying(t)
 		out := reconciled(t, in)

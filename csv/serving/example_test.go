@@ -11,7 +11,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// An object without a name breaks the contract of the list. The error names the object and the field.
+// A list must not contain an object without a name. The error names the object and the field.
 func ExampleObjects_VisitLists() {
 	o := serving.Objects{Services: olmcore.Found(&corev1.Service{})}
 	lists := olmcore.ValidateLists()

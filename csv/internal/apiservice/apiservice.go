@@ -27,13 +27,14 @@ type Source struct {
 	observed.Operator
 	// Backends is a backend.Plan. If it is nil, no Deployment has a certificate.
 	Backends interface {
-		// Trust returns the bundle that a client of a Deployment should have. have is its current bundle, nil if it has
-		// none. The result is nil while there is no certificate.
+		// Trust returns the caBundle that a client of a Deployment should have. have is its current caBundle, or nil. The
+		// result is nil if there is no certificate.
 		Trust(deployment string, have []byte) []byte
 	}
 }
 
-// trust returns the bundle of a client of an API's Deployment that has the given one; empty while there is none.
+// trust returns the caBundle that a client of an API's Deployment should have. have is its current caBundle. The result
+// is empty if there is no certificate.
 func (s Source) trust(a *api, have []byte) []byte {
 	if s.Backends == nil {
 		return nil
@@ -41,22 +42,23 @@ func (s Source) trust(a *api, have []byte) []byte {
 	return s.Backends.Trust(a.deployment, have)
 }
 
-// defaultPort is that of a description without one.
+// defaultPort is the port of an APIService whose description contains none.
 const defaultPort = 443
 
-// api is a group version that a CSV owns: one APIService, however many kinds it has.
+// api is a group version that a CSV owns. One APIService serves all its kinds.
 type api struct {
 	name, group, version string
 	deployment           string
 	port                 int32
 	kinds                []schema.GroupVersionKind
-	live                 *apiregistrationv1.APIService // nil when it does not exist
+	live                 *apiregistrationv1.APIService // nil if it does not exist
 }
 
-// service is the name of the Service that serves it.
+// service returns the name of the Service that serves the API.
 func (a *api) service() string { return backend.ServiceName(a.deployment) }
 
-// apisOf returns the group versions that a CSV owns, sorted by name. The first description of each counts.
+// apisOf returns the group versions that a CSV owns, sorted by name. If a group version is described several times, the
+// first description counts.
 func apisOf(c *owned.CSV, live []*apiregistrationv1.APIService) []*api {
 	found, known := owned.ByName(live, ""), map[string]*api{}
 	for i := range c.Spec.APIServiceDefinitions.Owned {
@@ -77,8 +79,8 @@ func apisOf(c *owned.CSV, live []*apiregistrationv1.APIService) []*api {
 
 func portOf(d *v1alpha1.APIServiceDescription) int32 { return cmp.Or(d.ContainerPort, defaultPort) }
 
-// apis are those of the CSV whose Deployment is known: without it there is no name for anything. The zero Source has
-// none.
+// apis returns the owned group versions whose description names a Deployment. All other names are derived from it. The
+// zero Source has none.
 func (s Source) apis() []*api {
 	if s.CSV == nil {
 		return nil
@@ -109,33 +111,35 @@ func Problem(c *owned.CSV) string {
 	return ""
 }
 
-// syntaxProblem says what the API server would refuse of a description.
+// syntaxProblem returns why the API server would reject a description. It is empty if the description is valid.
 func syntaxProblem(i int, d *v1alpha1.APIServiceDescription) string {
 	field := fmt.Sprintf("apiservicedefinitions.owned[%d]", i)
 	switch {
 	case d.Group != "" && len(validation.IsDNS1123Subdomain(d.Group)) > 0:
 		return fmt.Sprintf("%s: group %q is not a DNS subdomain", field, d.Group)
 	case group.IsBuiltIn(d.Group):
-		return fmt.Sprintf("%s: group %q is one of Kubernetes or OLM; its APIs cannot be owned", field, d.Group)
+		return fmt.Sprintf("%s: group %q belongs to Kubernetes or OLM; its APIs cannot be owned", field, d.Group)
 	case len(validation.IsDNS1035Label(d.Version)) > 0:
 		return fmt.Sprintf("%s: version %q is not a DNS label", field, d.Version)
 	case len(d.GetName()) > validation.DNS1123SubdomainMaxLength:
 		return fmt.Sprintf("%s: the name of the APIService has %d characters; at most %d are possible",
 			field, len(d.GetName()), validation.DNS1123SubdomainMaxLength)
 	case d.Name != "" && len(validation.IsDNS1123Subdomain(d.Name)) > 0:
-		return fmt.Sprintf("%s: name %q is not that of a resource", field, d.Name)
+		return fmt.Sprintf("%s: name %q is not a valid resource name", field, d.Name)
 	case d.ContainerPort < 0 || d.ContainerPort > 65535:
 		return fmt.Sprintf("APIService %s: containerPort %d is outside 1-65535", d.GetName(), d.ContainerPort)
 	}
 	return ""
 }
 
-// isAdoptable reports whether an APIService is the CSV's or may become it: one of the version that it replaces, also
-// when that is gone, as its cleanup left the APIService to the next version, or of one that is on its way out.
+// isAdoptable reports whether an APIService belongs to the CSV, or may be adopted from another version. The version
+// that the CSV replaces keeps the APIService for it, even if that version has been deleted. An APIService of a version
+// that is Replacing or Deleting may be adopted too.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, IsAPIServiceAdoptable.
-// Differs: of the same namespace only. Every version is Replacing for a while in each upgrade, and whoever writes CSVs
-// in another namespace could take the API over then. Of the replaced version also when it does not exist any more.
+// Differs: only versions of the same namespace count. In each upgrade, the old version is Replacing for a while.
+// Otherwise a user who can write CSVs in another namespace could take over the API in that time. The replaced version
+// counts even if it no longer exists.
 func (s Source) isAdoptable(service *apiregistrationv1.APIService) bool {
 	owner, ok := olmcore.OwnerOf(service.Labels)
 	switch {

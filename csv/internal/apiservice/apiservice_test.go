@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/internal/csvtest"
 )
 
-func TestProblem(t *testing.T) {
+func TestProblemsOfDescriptions(t *testing.T) {
 	description := func(change func(d *v1alpha1.APIServiceDescription)) []v1alpha1.APIServiceDescription {
 		d := v1alpha1.APIServiceDescription{Name: "ices", Group: "ice.example.com", Version: "v1", Kind: "Ice", DeploymentName: "cool"}
 		change(&d)
@@ -31,25 +31,26 @@ func TestProblem(t *testing.T) {
 		owned []v1alpha1.APIServiceDescription
 		want  string
 	}{
-		"none":                      {nil, ""},
-		"a sound one":               {description(same), ""},
-		"without a Deployment":      {description(func(d *v1alpha1.APIServiceDescription) { d.DeploymentName = "" }), ""},
-		"without a resource name":   {description(func(d *v1alpha1.APIServiceDescription) { d.Name = "" }), ""},
-		"two kinds of one version":  {twice(func(d *v1alpha1.APIServiceDescription) { d.Name, d.Kind = "cubes", "Cube" }), ""},
-		"port 0 is 443":             {twice(func(d *v1alpha1.APIServiceDescription) { d.ContainerPort = 443 }), ""},
-		"another version":           {twice(func(d *v1alpha1.APIServiceDescription) { d.Version, d.DeploymentName = "v2", "other" }), ""},
-		"the core group":            {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "" }), `apiservicedefinitions.owned[0]: group "" is one of Kubernetes or OLM; its APIs cannot be owned`},
-		"a group of Kubernetes":     {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "apps" }), `apiservicedefinitions.owned[0]: group "apps" is one of Kubernetes or OLM; its APIs cannot be owned`},
-		"one with a dot":            {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "networking.k8s.io" }), `apiservicedefinitions.owned[0]: group "networking.k8s.io" is one of Kubernetes or OLM; its APIs cannot be owned`},
-		"OLM's group":               {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "operators.coreos.com" }), `apiservicedefinitions.owned[0]: group "operators.coreos.com" is one of Kubernetes or OLM; its APIs cannot be owned`},
-		"one that operators serve":  {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "metrics.k8s.io" }), ""},
-		"that of OLM's packages":    {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "packages.operators.coreos.com" }), ""},
+		"none":                     {nil, ""},
+		"a valid description":      {description(same), ""},
+		"without a Deployment":     {description(func(d *v1alpha1.APIServiceDescription) { d.DeploymentName = "" }), ""},
+		"without a resource name":  {description(func(d *v1alpha1.APIServiceDescription) { d.Name = "" }), ""},
+		"two kinds of one version": {twice(func(d *v1alpha1.APIServiceDescription) { d.Name, d.Kind = "cubes", "Cube" }), ""},
+		"port 0 is 443":            {twice(func(d *v1alpha1.APIServiceDescription) { d.ContainerPort = 443 }), ""},
+		"another version":          {twice(func(d *v1alpha1.APIServiceDescription) { d.Version, d.DeploymentName = "v2", "other" }), ""},
+		"the core group":           {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "" }), `apiservicedefinitions.owned[0]: group "" belongs to Kubernetes or OLM; its APIs cannot be owned`},
+		"a group of Kubernetes":    {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "apps" }), `apiservicedefinitions.owned[0]: group "apps" belongs to Kubernetes or OLM; its APIs cannot be owned`},
+		"one with a dot":           {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "networking.k8s.io" }), `apiservicedefinitions.owned[0]: group "networking.k8s.io" belongs to Kubernetes or OLM; its APIs cannot be owned`},
+		"OLM's group":              {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "operators.coreos.com" }), `apiservicedefinitions.owned[0]: group "operators.coreos.com" belongs to Kubernetes or OLM; its APIs cannot be owned`},
+		"one that operators serve": {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "metrics.k8s.io" }), ""},
+		"the group of the package server": {
+			description(func(d *v1alpha1.APIServiceDescription) { d.Group = "packages.operators.coreos.com" }), ""},
 		"a group that is no domain": {description(func(d *v1alpha1.APIServiceDescription) { d.Group = "Ice_" }), `apiservicedefinitions.owned[0]: group "Ice_" is not a DNS subdomain`},
 		"no version":                {description(func(d *v1alpha1.APIServiceDescription) { d.Version = "" }), `apiservicedefinitions.owned[0]: version "" is not a DNS label`},
 		"a version with a dot":      {description(func(d *v1alpha1.APIServiceDescription) { d.Version = "v1.2" }), `apiservicedefinitions.owned[0]: version "v1.2" is not a DNS label`},
 		"a long group": {description(func(d *v1alpha1.APIServiceDescription) { d.Group = strings.Repeat("a.", 126) + "a" }),
 			"apiservicedefinitions.owned[0]: the name of the APIService has 256 characters; at most 253 are possible"},
-		"a resource with a slash": {description(func(d *v1alpha1.APIServiceDescription) { d.Name = "a/b" }), `apiservicedefinitions.owned[0]: name "a/b" is not that of a resource`},
+		"a resource with a slash": {description(func(d *v1alpha1.APIServiceDescription) { d.Name = "a/b" }), `apiservicedefinitions.owned[0]: name "a/b" is not a valid resource name`},
 		"a negative port":         {description(func(d *v1alpha1.APIServiceDescription) { d.ContainerPort = -1 }), "APIService v1.ice.example.com: containerPort -1 is outside 1-65535"},
 		"a port too high":         {description(func(d *v1alpha1.APIServiceDescription) { d.ContainerPort = 65536 }), "APIService v1.ice.example.com: containerPort 65536 is outside 1-65535"},
 		"two ports": {twice(func(d *v1alpha1.APIServiceDescription) { d.ContainerPort = 8443 }),
@@ -65,33 +66,33 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// conflicts are the rows of what may be taken over, and what is said of what may not.
+// conflicts contains APIServices that may or may not be taken over, and the message about those that may not.
 var conflicts = map[string]struct {
 	change func(*apiservice.Source)
 	want   string
 }{
-	"it does not exist":                                 {func(s *apiservice.Source) { s.APIServices = nil }, ""},
-	"it is ours":                                        {func(*apiservice.Source) {}, ""},
-	"it is an earlier incarnation's":                    {live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }), ""},
-	"it is the replaced version's":                      {ownedBy("ns", "cool.v1"), ""},
-	"the replaced version has not given way":            {changes(ownedBy("ns", "cool.v1"), phase(csvtest.Succeeded)), ""},
-	"its version is Replacing, and not ours to replace": {changes(ownedBy("ns", "cool.v1"), replaces("")), ""},
-	"its version is Deleting":                           {changes(ownedBy("ns", "cool.v1"), replaces(""), phase(csvtest.Deleting)), ""},
-	"its version lives": {changes(ownedBy("ns", "cool.v1"), replaces(""), phase(csvtest.Succeeded)),
+	"it does not exist":                                     {func(s *apiservice.Source) { s.APIServices = nil }, ""},
+	"it belongs to the CSV":                                 {func(*apiservice.Source) {}, ""},
+	"it belongs to an earlier UID":                          {live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }), ""},
+	"it belongs to the replaced version":                    {ownedBy("ns", "cool.v1"), ""},
+	"the replaced version is not Replacing":                 {changes(ownedBy("ns", "cool.v1"), phase(csvtest.Succeeded)), ""},
+	"its version is Replacing, and is not the replaced one": {changes(ownedBy("ns", "cool.v1"), replaces("")), ""},
+	"its version is Deleting":                               {changes(ownedBy("ns", "cool.v1"), replaces(""), phase(csvtest.Deleting)), ""},
+	"its version exists": {changes(ownedBy("ns", "cool.v1"), replaces(""), phase(csvtest.Succeeded)),
 		"APIService v1.ice.example.com belongs to ClusterServiceVersion ns/cool.v1"},
 	"its version is Failed": {changes(ownedBy("ns", "cool.v1"), replaces(""), phase(csvtest.Failed)),
 		"APIService v1.ice.example.com belongs to ClusterServiceVersion ns/cool.v1"},
 	"its version is a copy": {changes(ownedBy("ns", "cool.v1"), func(s *apiservice.Source) { s.Neighbours[0].Labels = map[string]string{"olm.copiedFrom": "x"} }, func(s *apiservice.Source) {
 		s.Neighbours[0].Status.Reason = v1alpha1.CSVReasonCopied
 	}), "APIService v1.ice.example.com belongs to ClusterServiceVersion ns/cool.v1"},
-	"the replaced version is gone": {changes(ownedBy("ns", "cool.v1"), func(s *apiservice.Source) { s.Neighbours = nil }), ""},
-	"its version is gone, and not ours to replace": {changes(ownedBy("ns", "cool.v1"), replaces("cool.v0"), func(s *apiservice.Source) { s.Neighbours = nil }),
+	"the replaced version does not exist": {changes(ownedBy("ns", "cool.v1"), func(s *apiservice.Source) { s.Neighbours = nil }), ""},
+	"its version does not exist, and is not the replaced one": {changes(ownedBy("ns", "cool.v1"), replaces("cool.v0"), func(s *apiservice.Source) { s.Neighbours = nil }),
 		"APIService v1.ice.example.com was left behind by ClusterServiceVersion ns/cool.v1, which does not exist"},
 	"it is that of a version of our name of another namespace": {ownedBy("other", "cool.v2"),
 		"APIService v1.ice.example.com belongs to ClusterServiceVersion other/cool.v2"},
 	"it is that of a version of another namespace that a version of the same name here replaces": {ownedBy("other", "cool.v1"),
 		"APIService v1.ice.example.com belongs to ClusterServiceVersion other/cool.v1"},
-	"it is the API server's own": {live(func(a *apiregistrationv1.APIService) {
+	"it belongs to the API server": {live(func(a *apiregistrationv1.APIService) {
 		a.Labels = map[string]string{"kube-aggregator.kubernetes.io/automanaged": "onstart"}
 	}),
 		"APIService v1.ice.example.com exists and is not managed by an operator"},
@@ -104,7 +105,7 @@ var conflicts = map[string]struct {
 		"APIService v1.ice.example.com belongs to OperatorGroup ns/cool.v2"},
 }
 
-// changes are several of them.
+// changes combines several changes.
 func changes(each ...func(*apiservice.Source)) func(*apiservice.Source) {
 	return func(s *apiservice.Source) {
 		for _, change := range each {
@@ -113,7 +114,7 @@ func changes(each ...func(*apiservice.Source)) func(*apiservice.Source) {
 	}
 }
 
-// phase is that of the version before.
+// phase changes the phase of the previous version.
 func phase(p v1alpha1.ClusterServiceVersionPhase) func(*apiservice.Source) {
 	return func(s *apiservice.Source) { s.Neighbours[0].Status.Phase = p }
 }
@@ -122,9 +123,9 @@ func replaces(name string) func(*apiservice.Source) {
 	return func(s *apiservice.Source) { s.CSV.Spec.Replaces = name }
 }
 
-// TestAnAPIServiceOfAnotherIsNotTouched: what is a conflict is neither installed, nor changed for a certificate, nor
-// mended; everything else may be taken over.
-func TestAnAPIServiceOfAnotherIsNotTouched(t *testing.T) {
+// TestAPIServiceOfAnotherOwnerIsNotChanged checks that an APIService with a conflict is not installed, repaired or
+// updated for a certificate. All others may be taken over.
+func TestAPIServiceOfAnotherOwnerIsNotChanged(t *testing.T) {
 	for name, c := range conflicts {
 		t.Run(name, func(t *testing.T) {
 			s := changed(c.change)
@@ -146,8 +147,8 @@ func TestAnAPIServiceOfAnotherIsNotTouched(t *testing.T) {
 	}
 }
 
-// TestABuiltInAPIIsNotTakenOver: a version may claim v1.apps, but the API server's own APIService stays what it is.
-func TestABuiltInAPIIsNotTakenOver(t *testing.T) {
+// TestBuiltInAPIIsNotTakenOver checks a version that claims v1.apps. The APIService of the API server does not change.
+func TestBuiltInAPIIsNotTakenOver(t *testing.T) {
 	s := installed()
 	for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 		s.CSV.Spec.APIServiceDefinitions.Owned[i].Group = "apps"
@@ -162,7 +163,7 @@ func TestABuiltInAPIIsNotTakenOver(t *testing.T) {
 	require.Empty(t, apiservice.Clients(s.CSV, s.APIServices))
 }
 
-func TestRequiredAPIServicesAreLeftToTheirOwners(t *testing.T) {
+func TestRequiredAPIServicesAreNotChanged(t *testing.T) {
 	s := installed()
 	s.CSV.Spec.APIServiceDefinitions.Required, s.CSV.Spec.APIServiceDefinitions.Owned = s.CSV.Spec.APIServiceDefinitions.Owned, nil
 	s.APIServices[0].Labels = ownerLabels("other", "ice.v1")
@@ -173,7 +174,7 @@ func TestRequiredAPIServicesAreLeftToTheirOwners(t *testing.T) {
 	require.Equal(t, apiservice.Available, s.Health())
 }
 
-func TestClients(t *testing.T) {
+func TestAPIServicesThatAreClients(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*apiservice.Source)
 		want   []backend.Client
@@ -186,9 +187,9 @@ func TestClients(t *testing.T) {
 		"another Service":       {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" }), []backend.Client{{Service: "x", Bundle: newCA}}},
 		"a Service elsewhere":   {live(func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" }), nil},
 		"no Service":            {live(func(a *apiregistrationv1.APIService) { a.Spec.Service = nil }), nil},
-		"it verifies nothing":   {live(func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true }), nil},
-		"it is going":           {live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }), []backend.Client{{Service: "cool-service", Missing: true}}},
-		"one that is not owned": {live(func(a *apiregistrationv1.APIService) { a.Name = "v2.ice.example.com" }), []backend.Client{{Service: "cool-service", Missing: true}}},
+		"it skips the verification of certificates": {live(func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true }), nil},
+		"it is being deleted":                       {live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }), []backend.Client{{Service: "cool-service", Missing: true}}},
+		"one that is not owned":                     {live(func(a *apiregistrationv1.APIService) { a.Name = "v2.ice.example.com" }), []backend.Client{{Service: "cool-service", Missing: true}}},
 		"without a Deployment": {func(s *apiservice.Source) {
 			s.CSV.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Group: "g", Version: "v1"}}
 		}, nil},

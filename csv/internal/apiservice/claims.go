@@ -21,7 +21,7 @@ import (
 // PackageGroup is the API group of OLM's package server. It is reserved, as is every other API group of OLM.
 const PackageGroup = "packages." + v1alpha1.GroupName
 
-// claims answers who else has a claim to the API groups of a CSV.
+// claims determines which other owners have a claim to the API groups of a CSV.
 type claims struct{ source Source }
 
 // NeedsClaims reports whether an owned APIService is new. Then the other objects of its API group decide whether it may
@@ -31,8 +31,8 @@ func NeedsClaims(s Source) bool {
 	return slices.ContainsFunc(c.source.apis(), func(a *api) bool { return !c.isHeld(a) })
 }
 
-// isHeld reports whether the APIService exists and is this CSV's, or passes to it from the version that it replaces.
-// Its owner labels are the proof: no tenant writes them. What is held stays, whatever else exists in its group.
+// isHeld reports whether the APIService exists and belongs to this CSV, or may be adopted by it. The owner labels are
+// the proof, because tenants cannot write them. Such an APIService stays, whatever else exists in its group.
 func (s claims) isHeld(a *api) bool { return a.live != nil && s.source.isAdoptable(a.live) }
 
 // Refusal explains why a new APIService must not be created, and how a cluster administrator can allow it. It is empty
@@ -80,8 +80,9 @@ func (s claims) refused(a *api) (why, allow string) {
 	return obstacles[0].Reason, apigroup.Advice(s.source.CSV.Namespace, obstacles)
 }
 
-// reserved refuses the groups below OLM's own: clients such as kubectl and consoles believe what they serve. The group
-// of the package server is served from the namespaces that the configuration names.
+// reserved returns why an API group is reserved for OLM, and what a cluster administrator can do. why is empty if the
+// group is not reserved. All groups below OLM's own group are reserved, because clients such as kubectl and consoles
+// trust their content. The group of the package server may be served from the namespaces that the configuration names.
 func (s claims) reserved(a *api) (why, allow string) {
 	switch {
 	case !strings.HasSuffix(a.group, "."+v1alpha1.GroupName):
@@ -95,7 +96,8 @@ func (s claims) reserved(a *api) (why, allow string) {
 		fmt.Sprintf("To allow it, add namespace %s to csv.packageServerNamespaces in the configuration.", s.source.CSV.Namespace)
 }
 
-// obstacles returns what an administrator has to share first, CustomResourceDefinitions before APIServices.
+// obstacles returns the objects that a cluster administrator must share with the namespace first,
+// CustomResourceDefinitions before APIServices.
 func (s claims) obstacles(a *api) []apigroup.Obstacle {
 	var found []apigroup.Obstacle
 	isServed := slices.ContainsFunc(s.source.APIServices, func(other *apiregistrationv1.APIService) bool {
@@ -113,7 +115,7 @@ func (s claims) obstacles(a *api) []apigroup.Obstacle {
 		if !apigroup.Contains(a.group, other) || other.Name == a.name || apigroup.FollowsDefinitions(other) || s.isOfChain(other) {
 			continue
 		}
-		why := fmt.Sprintf("APIService %s of the same group is not one of this operator", other.Name)
+		why := fmt.Sprintf("APIService %s of the same group does not belong to this operator", other.Name)
 		found = append(found, apigroup.Obstacle{Object: other, Resource: "apiservice", Reason: why})
 	}
 	found = slices.DeleteFunc(found, func(o apigroup.Obstacle) bool { return apigroup.IsSharedWith(o.Object, s.source.CSV.Namespace) })
@@ -132,20 +134,20 @@ func (s claims) isOfChain(service *apiregistrationv1.APIService) bool {
 	return ok && owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == s.source.CSV.Namespace && s.isRelative(owner.Name)
 }
 
-// isRelative reports whether a name is that of a version of the same upgrade chain that exists.
+// isRelative reports whether a version of the same upgrade chain exists under a name.
 func (s claims) isRelative(name string) bool {
 	other, exists := owned.Find(s.source.Neighbours, s.source.CSV.Namespace, name)
 	return exists && !other.IsCopied() && s.source.Relatives.Has(other)
 }
 
-// ownedElsewhere explains why a CustomResourceDefinition is not this CSV's alone; it is empty if it is. What a CSV
-// lists as owned is written by its author, so an InstallPlan must have recorded the definition for it, or for the
-// version that it replaces. An InstallPlan also records a later CSV with the same definition. A definition that is
-// recorded for others too is therefore enough only if the CSV serves the group already, or if its namespace was the
-// first.
+// ownedElsewhere explains why a CustomResourceDefinition does not belong to this CSV alone. It is empty if it does. The
+// author of a CSV decides which definitions it lists as owned. So an InstallPlan must have recorded the definition for
+// the CSV, or for the version that it replaces. An InstallPlan also records a later CSV with the same definition. So if
+// the definition is recorded for other CSVs too, the CSV must already serve the group, or its namespace must have been
+// recorded first.
 func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, isServed bool) string {
-	if !s.brought(s.source.CSV, crd) && !s.brought(s.predecessor(), crd) {
-		return fmt.Sprintf("CustomResourceDefinition %s of the same group did not come with this operator", crd.Name)
+	if !s.isInstalledWith(s.source.CSV, crd) && !s.isInstalledWith(s.predecessor(), crd) {
+		return fmt.Sprintf("CustomResourceDefinition %s of the same group was not installed with this operator", crd.Name)
 	}
 	if isServed {
 		return ""
@@ -157,11 +159,11 @@ func (s claims) ownedElsewhere(crd *apiextensionsv1.CustomResourceDefinition, is
 	if other.Name == "" {
 		return ""
 	}
-	return fmt.Sprintf("CustomResourceDefinition %s of the same group also came with ClusterServiceVersion %s", crd.Name, other)
+	return fmt.Sprintf("CustomResourceDefinition %s of the same group was also installed with ClusterServiceVersion %s", crd.Name, other)
 }
 
-// neighbourOf returns the first CSV, by name, of another operator of the namespace that a CustomResourceDefinition came
-// with too, the zero value for none.
+// neighbourOf returns a CSV of another operator of the namespace with which a CustomResourceDefinition was installed
+// too. Of several, it returns the first by name. It returns the zero value if there is none.
 func (s claims) neighbourOf(crd *apiextensionsv1.CustomResourceDefinition) (other types.NamespacedName) {
 	for _, key := range owned.Alongside(crd) {
 		isAnother := key.Namespace == s.source.CSV.Namespace && key.Name != s.source.CSV.Name &&
@@ -173,12 +175,13 @@ func (s claims) neighbourOf(crd *apiextensionsv1.CustomResourceDefinition) (othe
 	return other
 }
 
-// brought reports whether a CSV owns a CustomResourceDefinition that an InstallPlan recorded for it.
-func (s claims) brought(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
+// isInstalledWith reports whether a CSV lists a CustomResourceDefinition as owned, and an InstallPlan recorded the
+// definition for it.
+func (s claims) isInstalledWith(c *owned.CSV, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return c != nil && owned.Describes(c.Spec.CustomResourceDefinitions.Owned, crd.Name) && owned.CameWith(c, crd)
 }
 
-// predecessor returns the version that the CSV replaces, nil if none of its namespace has that name.
+// predecessor returns the version that the CSV replaces, or nil if it does not exist in the namespace.
 func (s claims) predecessor() *owned.CSV {
 	p, exists := owned.Find(s.source.Neighbours, s.source.CSV.Namespace, s.source.CSV.Spec.Replaces)
 	if !exists || p.IsCopied() {

@@ -21,7 +21,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// claiming is version cool.v2 before its APIService exists, with its predecessor cool.v1.
+// claiming returns version cool.v2, whose APIService does not exist yet, and its predecessor cool.v1.
 func claiming(changes ...func(*apiservice.Source)) apiservice.Source {
 	s := changed(absent)
 	s.Relatives = sets.New(s.Neighbours...)
@@ -31,7 +31,7 @@ func claiming(changes ...func(*apiservice.Source)) apiservice.Source {
 	return s
 }
 
-// defined adds a CustomResourceDefinition of the group that came with some ClusterServiceVersions.
+// defined adds a CustomResourceDefinition of the group that was installed with some ClusterServiceVersions.
 func defined(plural string, alongside ...string) func(*apiservice.Source) {
 	return func(s *apiservice.Source) {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: named("", plural+".ice.example.com", nil)}
@@ -90,14 +90,14 @@ func automanaged(value string) map[string]string {
 	return map[string]string{"kube-aggregator.kubernetes.io/automanaged": value}
 }
 
-func TestWhoMayServeAnAPIGroup(t *testing.T) {
+func TestCSVsThatMayServeAnAPIGroup(t *testing.T) {
 	const (
 		created = "APIService v1.ice.example.com is not created: "
 		run     = " To allow it, a cluster administrator can run: kubectl annotate --overwrite "
 		key     = " olmcore/api-group-shared-with="
-		notOurs = "CustomResourceDefinition cubes.ice.example.com of the same group did not come with this operator."
+		notOurs = "CustomResourceDefinition cubes.ice.example.com of the same group was not installed with this operator."
 		cubes   = "customresourcedefinition/cubes.ice.example.com"
-		another = "APIService v3.ice.example.com of the same group is not one of this operator."
+		another = "APIService v3.ice.example.com of the same group does not belong to this operator."
 	)
 	refuseCubes := created + notOurs + run + cubes + key + "ns"
 	refuseAPI := created + another + run + "apiservice/v3.ice.example.com" + key + "ns"
@@ -111,7 +111,7 @@ func TestWhoMayServeAnAPIGroup(t *testing.T) {
 		"nothing of the group exists":                 {changes(), ""},
 		"a definition of the replaced version":        {changes(defined("cubes", "ns/cool.v1"), lists("cubes", predecessor)), ""},
 		"one that the replaced version does not list": {changes(defined("cubes", "ns/cool.v1"), lists("cubes", itself)), refuseCubes},
-		"one that only labels tie to the CSV": {
+		"a definition with only the owner labels of the CSV": {
 			changes(defined("cubes"), lists("cubes", itself), func(s *apiservice.Source) { s.Definitions[0].Labels = ownerLabels("ns", "cool.v2") }),
 			"",
 		},
@@ -127,25 +127,25 @@ func TestWhoMayServeAnAPIGroup(t *testing.T) {
 			changes(replaces("cool.v2"), defined("cubes", "other/x"), lists("cubes", itself)),
 			refuseCubes,
 		},
-		"another operator brought it too": {changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself)),
-			created + "CustomResourceDefinition cubes.ice.example.com of the same group also came with ClusterServiceVersion other/x." +
+		"another operator was installed with it too": {changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself)),
+			created + "CustomResourceDefinition cubes.ice.example.com of the same group was also installed with ClusterServiceVersion other/x." +
 				run + cubes + key + "ns"},
-		"another operator brought it too, after this one": {
+		"another operator was installed with it later": {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("ns")), "",
 		},
-		"another operator brought it too, after this one, which an account installs": {
+		"another operator was installed with it later, and an account installs this one": {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("ns"), func(s *apiservice.Source) {
 				s.IsConfined = true
 			}),
-			created + "CustomResourceDefinition cubes.ice.example.com of the same group also came with ClusterServiceVersion other/x." +
+			created + "CustomResourceDefinition cubes.ice.example.com of the same group was also installed with ClusterServiceVersion other/x." +
 				run + cubes + key + "ns",
 		},
-		"another operator brought it too, before this one": {
+		"another operator was installed with it earlier": {
 			changes(defined("cubes", "ns/cool.v2", "other/x"), lists("cubes", itself), firstInstalledBy("other")),
-			created + "CustomResourceDefinition cubes.ice.example.com of the same group also came with ClusterServiceVersion other/x." +
+			created + "CustomResourceDefinition cubes.ice.example.com of the same group was also installed with ClusterServiceVersion other/x." +
 				run + cubes + key + "ns",
 		},
-		"another operator brought it, and the annotation names this namespace": {
+		"another operator was installed with it, and the annotation names this namespace": {
 			changes(defined("cubes", "other/x"), lists("cubes", itself), firstInstalledBy("ns")), refuseCubes,
 		},
 		"and the group is served already": {
@@ -156,20 +156,21 @@ func TestWhoMayServeAnAPIGroup(t *testing.T) {
 			changes(defined("cubes", "other/x"), sibling("v3", ownerLabels("ns", "cool.v2"))),
 			refuseCubes,
 		},
-		"an APIService of the replaced version": {sibling("v3", ownerLabels("ns", "cool.v1")), ""},
-		"which has not given way":               {changes(sibling("v3", ownerLabels("ns", "cool.v1")), live), ""},
-		"an APIService of an older version":     {changes(sibling("v3", ownerLabels("ns", "cool.v1")), live, replaces("cool.v1a")), ""},
+		"an APIService of the replaced version":                         {sibling("v3", ownerLabels("ns", "cool.v1")), ""},
+		"an APIService of the replaced version, which is not Replacing": {changes(sibling("v3", ownerLabels("ns", "cool.v1")), live), ""},
+		"an APIService of an older version": {
+			changes(sibling("v3", ownerLabels("ns", "cool.v1")), live, replaces("cool.v1a")), ""},
 		"an APIService of another chain": {
 			changes(sibling("v3", ownerLabels("ns", "cool.v1")), live, replaces(""), func(s *apiservice.Source) { s.Relatives = nil }),
 			refuseAPI,
 		},
-		"an APIService of another": {sibling("v3", ownerLabels("other", "cool.v2")), refuseAPI},
-		"one that is going": {
+		"an APIService of another operator": {sibling("v3", ownerLabels("other", "cool.v2")), refuseAPI},
+		"an APIService that is being deleted": {
 			changes(sibling("v3", nil), func(s *apiservice.Source) { s.APIServices[0].DeletionTimestamp = csvtest.Ago(time.Minute) }),
 			refuseAPI,
 		},
-		"one of a definition":          {sibling("v3", automanaged("true")), ""},
-		"one of the API server itself": {sibling("v3", automanaged("onstart")), refuseAPI},
+		"an APIService of a definition":          {sibling("v3", automanaged("true")), ""},
+		"an APIService of the API server itself": {sibling("v3", automanaged("onstart")), refuseAPI},
 		"shared with others": {
 			changes(sibling("v3", nil), shared("a, b")),
 			created + another + run + "apiservice/v3.ice.example.com" + key + "a, b,ns",
@@ -199,13 +200,13 @@ func TestWhoMayServeAnAPIGroup(t *testing.T) {
 	}
 }
 
-// TestAHeldAPIServiceIsNeverRefused checks that an existing APIService of the CSV stays, in a reserved group too.
-func TestAHeldAPIServiceIsNeverRefused(t *testing.T) {
+// TestExistingAPIServiceIsNeverRefused checks that an existing APIService of the CSV is kept, even in a reserved group.
+func TestExistingAPIServiceIsNeverRefused(t *testing.T) {
 	s := changed(defined("cubes"), sibling("v3", nil))
 	require.Empty(t, apiservice.Refusal(s))
 	require.False(t, apiservice.NeedsClaims(s))
 	require.Equal(t, []string{"APIService v1.ice.example.com exists and stays, but it would not be created today: " +
-		"CustomResourceDefinition cubes.ice.example.com of the same group did not come with this operator"}, apiservice.Shared(s))
+		"CustomResourceDefinition cubes.ice.example.com of the same group was not installed with this operator"}, apiservice.Shared(s))
 	for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 		s.CSV.Spec.APIServiceDefinitions.Owned[i].Group = apiservice.PackageGroup
 	}
@@ -217,9 +218,9 @@ func TestAHeldAPIServiceIsNeverRefused(t *testing.T) {
 	require.Empty(t, apiservice.Shared(s))
 }
 
-// TestNoSpellingOfAGroupPassesAsAnother checks that another spelling of a group does not hide its owner. The API server
-// treats it as another name, or refuses it.
-func TestNoSpellingOfAGroupPassesAsAnother(t *testing.T) {
+// TestSpellingOfGroupDoesNotHideItsOwner checks other spellings of a group. The API server treats them as other names,
+// or rejects them.
+func TestSpellingOfGroupDoesNotHideItsOwner(t *testing.T) {
 	for _, group := range []string{
 		"ICE.example.com", "ice.example.com.", ".ice.example.com", "ice..example.com", " ice.example.com", "ice.example.com/v1",
 		"", "Apps", "operators.coreos.com.", "\u0456ce.example.com",
@@ -231,8 +232,8 @@ func TestNoSpellingOfAGroupPassesAsAnother(t *testing.T) {
 	}
 }
 
-// obey does what the command of a refusal says.
-func obey(t require.TestingT, s *apiservice.Source, refusal string) {
+// runCommand runs the command in a message.
+func runCommand(t require.TestingT, s *apiservice.Source, refusal string) {
 	_, command, found := strings.Cut(refusal, "--overwrite ")
 	require.True(t, found, refusal)
 	targets, setting, _ := strings.Cut(command, " olmcore/api-group-shared-with=")
@@ -251,9 +252,9 @@ func obey(t require.TestingT, s *apiservice.Source, refusal string) {
 	}
 }
 
-// TestTheCommandOfARefusalAllowsTheAPIService checks that the command of a refusal allows the APIService, for any
-// objects of the group in any order. Namespaces that were allowed before stay allowed.
-func TestTheCommandOfARefusalAllowsTheAPIService(t *testing.T) {
+// TestCommandInMessageAllowsAPIService checks this for any objects of the group in any order. Namespaces that were
+// allowed before stay allowed.
+func TestCommandInMessageAllowsAPIService(t *testing.T) {
 	versions := []string{"ns/cool.v1", "ns/cool.v2", "ns/x", "other/cool.v2"}
 	plurals := []string{"cubes", "tubes", "ices"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -283,7 +284,7 @@ func TestTheCommandOfARefusalAllowsTheAPIService(t *testing.T) {
 			if refusal = apiservice.Refusal(s); refusal == "" {
 				break
 			}
-			obey(t, &s, refusal)
+			runCommand(t, &s, refusal)
 		}
 		require.Empty(t, refusal)
 		for _, crd := range s.Definitions {

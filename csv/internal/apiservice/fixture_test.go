@@ -58,12 +58,12 @@ func hashOf(ca []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// trusting has the bundles of Deployments by name.
+// trusting contains the caBundles of Deployments by name.
 type trusting map[string][]byte
 
 func (t trusting) Trust(deployment string, _ []byte) []byte { return t[deployment] }
 
-// operator is a version with one owned APIService, whose two kinds the Deployment cool serves.
+// operator returns a version with one owned APIService. The Deployment cool serves its two kinds.
 func operator(name string, version int) *v1alpha1.ClusterServiceVersion {
 	c := csvtest.Operator(name, version)
 	c.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{
@@ -77,14 +77,15 @@ func named(namespace, name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "-" + name), ResourceVersion: "7", Labels: labels, CreationTimestamp: *csvtest.Ago(time.Hour)}
 }
 
-// ownerLabels are those of OLM for a version of a namespace.
+// ownerLabels returns the owner labels that OLM writes for a version.
 func ownerLabels(namespace, name string) map[string]string {
 	labels := olmcore.Owner{Kind: "ClusterServiceVersion", Namespace: namespace, Name: name}.Labels()
 	labels["olm.managed"] = "true"
 	return labels
 }
 
-// liveAPI is what OLM made for version cool.v2, with other priorities and an annotation of a user.
+// liveAPI returns the APIService that OLM created for version cool.v2, with other priorities and an annotation of a
+// user.
 func liveAPI() *apiregistrationv1.APIService {
 	service := &apiregistrationv1.APIService{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"}, ObjectMeta: named("", apiName, ownerLabels("ns", "cool.v2")),
@@ -102,7 +103,7 @@ func setAvailable(service *apiregistrationv1.APIService, status apiregistrationv
 	service.Status.Conditions = []apiregistrationv1.APIServiceCondition{{Type: apiregistrationv1.Available, Status: status, LastTransitionTime: *csvtest.Ago(since)}}
 }
 
-// installed is version cool.v2 with everything as it should be. cool.v1, which it replaces, is there too.
+// installed returns version cool.v2 with all objects up to date. cool.v1, which it replaces, exists too.
 func installed() apiservice.Source {
 	predecessor := operator("cool.v1", 1)
 	csvtest.Hold(predecessor, csvtest.Replacing, "BeingReplaced", "", time.Minute)
@@ -137,7 +138,7 @@ func installed() apiservice.Source {
 	}}
 }
 
-// changed is a Source after changes.
+// changed returns the Source after changes.
 func changed(changes ...func(*apiservice.Source)) apiservice.Source {
 	s := installed()
 	for _, change := range changes {
@@ -156,7 +157,7 @@ func ownedBy(namespace, name string) func(*apiservice.Source) {
 	return live(func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels(namespace, name) })
 }
 
-// updated is the Update of an APIService to a changed copy.
+// updated returns the Update of an APIService to a changed copy.
 func updated(t testing.TB, s apiservice.Source, reason, message string, change func(*apiregistrationv1.APIService)) olmcore.Action {
 	require.Len(t, s.APIServices, 1)
 	after := s.APIServices[0].DeepCopy()

@@ -57,8 +57,8 @@ func (s Source) stateOf(a *api) State {
 	return Available
 }
 
-// mustInstall reports whether Install mends what is not as it should be. While a certificate follows another an
-// authority too many or too few is no fault.
+// mustInstall reports whether Install would repair an APIService. A caBundle with an additional or missing authority
+// needs no repair, because it occurs during every certificate rotation.
 func (s Source) mustInstall(a *api) bool {
 	if s.write(a) == nil {
 		return false
@@ -80,7 +80,7 @@ func available(service *apiregistrationv1.APIService) *apiregistrationv1.APIServ
 	return nil
 }
 
-// disruptionLimit is how long Pods that are on their way excuse an APIService that is not available.
+// disruptionLimit is how long Pods that start or stop excuse an APIService that is not available.
 const disruptionLimit = 5 * time.Minute
 
 // DisruptedFor returns how long the state stays Disrupted if nothing changes. It is 0 if the state is not Disrupted.
@@ -98,13 +98,13 @@ func (s Source) DisruptedFor() time.Duration {
 	return left
 }
 
-// disruptedFor returns how long Pods of the Deployment behind an APIService excuse that it is not available. Who may
-// write in the namespace can make such Pods again and again, so the APIService itself must not be unavailable for
-// longer.
+// disruptedFor returns for how long Pods of the Deployment behind an APIService still excuse that it is not available.
+// A user who can write in the namespace can create such Pods again and again. So the time since the APIService became
+// unavailable is limited too.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/apiservices.go, isAPIServiceBackendDisrupted.
-// Differs: the Deployment behind this APIService alone counts, and the time from when the Pod was disturbed, not from
-// when it was made.
+// Differs: only the Deployment behind this APIService counts. The time starts with the disruption of the Pod, not with
+// its creation.
 func (s Source) disruptedFor(a *api) time.Duration {
 	d, exists := owned.Find(s.Deployments, s.CSV.Namespace, a.deployment)
 	if !exists || s.Objects == nil || !isDegraded(d) {
@@ -116,14 +116,14 @@ func (s Source) disruptedFor(a *api) time.Duration {
 	}
 	var left time.Duration
 	for _, p := range s.Objects.Pods.Items {
-		if p.Namespace == s.CSV.Namespace && selector.Matches(labels.Set(p.Labels)) && isOnItsWay(p) {
-			left = max(left, disruptionLimit-owned.Since(disturbed(p), s.Now))
+		if p.Namespace == s.CSV.Namespace && selector.Matches(labels.Set(p.Labels)) && isStartingOrStopping(p) {
+			left = max(left, disruptionLimit-owned.Since(disruptedSince(p), s.Now))
 		}
 	}
 	return min(left, disruptionLimit-owned.Since(unavailable(a.live), s.Now))
 }
 
-// isDegraded reports whether a Deployment has fewer Pods than it should have, or old ones.
+// isDegraded reports whether a Deployment has unavailable Pods, or Pods of an old spec.
 func isDegraded(d *appsv1.Deployment) bool {
 	replicas := int32(1)
 	if d.Spec.Replicas != nil {
@@ -132,7 +132,7 @@ func isDegraded(d *appsv1.Deployment) bool {
 	return d.Status.UnavailableReplicas > 0 || d.Status.UpdatedReplicas < replicas
 }
 
-// unavailable returns since when an APIService is not.
+// unavailable returns the time since which an APIService is not available.
 func unavailable(service *apiregistrationv1.APIService) *metav1.Time {
 	c := available(service)
 	if c != nil && !c.LastTransitionTime.IsZero() {
@@ -141,14 +141,15 @@ func unavailable(service *apiregistrationv1.APIService) *metav1.Time {
 	return &service.CreationTimestamp
 }
 
-// What containers wait for that passes by itself, and what does not.
+// starting contains the reasons of a container that waits only for a short time. stuck contains those that do not end
+// by themselves.
 var (
 	starting = []string{"ContainerCreating", "PodInitializing"}
 	stuck    = []string{"ImagePullBackOff", "ErrImagePull", "CrashLoopBackOff", "CreateContainerConfigError", "InvalidImageName"}
 )
 
-// isOnItsWay reports whether a Pod is going or coming, as Pods do when nodes are drained.
-func isOnItsWay(p *corev1.Pod) bool {
+// isStartingOrStopping reports whether a Pod is starting or stopping, for example because its Node is drained.
+func isStartingOrStopping(p *corev1.Pod) bool {
 	statuses := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
 	waits := func(reasons []string) bool {
 		return slices.ContainsFunc(statuses, func(c corev1.ContainerStatus) bool {
@@ -164,9 +165,9 @@ func isOnItsWay(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending && len(statuses) == 0 || waits(starting)
 }
 
-// disturbed returns since when a Pod is on its way: since its deletion was asked for, else since it was scheduled or
-// ceased to be ready, else since it was made.
-func disturbed(p *corev1.Pod) *metav1.Time {
+// disruptedSince returns the time since which a Pod is starting or stopping. This is the time at which its deletion was
+// requested. Without a deletion, it is the time at which it was scheduled or became unready, or else its creation time.
+func disruptedSince(p *corev1.Pod) *metav1.Time {
 	if p.DeletionTimestamp != nil {
 		grace := int64(0)
 		if p.DeletionGracePeriodSeconds != nil {
@@ -186,5 +187,5 @@ func disturbed(p *corev1.Pod) *metav1.Time {
 	return &last
 }
 
-// maxGrace bounds what is believed of a grace period, so that no arithmetic overflows.
+// maxGrace is the longest grace period that is used, so that the arithmetic does not overflow.
 const maxGrace = 10 * 365 * 24 * time.Hour

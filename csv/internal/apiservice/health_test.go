@@ -21,7 +21,7 @@ import (
 
 var unavailable = live(func(a *apiregistrationv1.APIService) { setAvailable(a, apiregistrationv1.ConditionFalse, time.Minute) })
 
-func TestHealth(t *testing.T) {
+func TestHealthOfAPIService(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*apiservice.Source)
 		want   apiservice.State
@@ -50,7 +50,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// waiting is the status of a container that waits.
+// waiting returns the status of a container that waits.
 func waiting(reason string) []corev1.ContainerStatus {
 	return []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
 }
@@ -59,7 +59,7 @@ func running() []corev1.ContainerStatus {
 	return []corev1.ContainerStatus{{Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 }
 
-// pod is one of the Deployment that runs for a day.
+// pod returns a Pod of the Deployment that has been running for a day.
 func pod(change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: named("ns", "cool-1", map[string]string{"app": "cool"})}
 	p.CreationTimestamp = *csvtest.Ago(24 * time.Hour)
@@ -72,7 +72,7 @@ func pod(change func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// pending is a Pod that was scheduled some time ago.
+// pending returns a Pod that was scheduled some time ago.
 func pending(since time.Duration, change func(*corev1.Pod)) *corev1.Pod {
 	return pod(func(p *corev1.Pod) {
 		p.CreationTimestamp = *csvtest.Ago(since)
@@ -86,7 +86,7 @@ func terminating(since time.Duration, grace *int64) *corev1.Pod {
 	return pod(func(p *corev1.Pod) { p.DeletionTimestamp, p.DeletionGracePeriodSeconds = csvtest.Ago(since), grace })
 }
 
-// drained is the fixture whose APIService became unavailable a minute ago, with Pods.
+// drained changes the fixture: its APIService became unavailable a minute ago, and it has these Pods.
 func drained(pods ...*corev1.Pod) func(*apiservice.Source) {
 	return changes(unavailable, func(s *apiservice.Source) {
 		s.Deployments[0].Status.UnavailableReplicas = 1
@@ -94,7 +94,7 @@ func drained(pods ...*corev1.Pod) func(*apiservice.Source) {
 	})
 }
 
-func TestPodsThatAreOnTheirWayExcuse(t *testing.T) {
+func TestStartingAndStoppingPodsExcuseUnavailableAPIService(t *testing.T) {
 	same := func(*corev1.Pod) {}
 	waits := func(reason string) *corev1.Pod {
 		return pending(time.Minute, func(p *corev1.Pod) { p.Status.ContainerStatuses = waiting(reason) })
@@ -187,9 +187,10 @@ func TestPodsThatAreOnTheirWayExcuse(t *testing.T) {
 	}
 }
 
-// TestPodsOfATenantDoNotExcuseForEver: who may write Pods in the namespace can make one after the other, that hangs or
-// that claims to come from the future; only the API server says since when the API does not answer.
-func TestPodsOfATenantDoNotExcuseForEver(t *testing.T) {
+// TestPodsExcuseUnavailableAPIServiceForLimitedTime checks that a tenant cannot hide an unavailable API. A user who can
+// write Pods can create one after the other, or Pods with times in the future. Only the API server records since when
+// the API is unavailable.
+func TestPodsExcuseUnavailableAPIServiceForLimitedTime(t *testing.T) {
 	s := changed(drained())
 	for minute := range 10 {
 		s.Now = csvtest.Now.Add(time.Duration(minute) * time.Minute)
@@ -207,8 +208,8 @@ func TestPodsOfATenantDoNotExcuseForEver(t *testing.T) {
 	}
 }
 
-// TestTheWorstCounts: what can be mended is not waited for.
-func TestTheWorstCounts(t *testing.T) {
+// TestHealthIsTheWorstState checks that a problem that an installation repairs is not waited for.
+func TestHealthIsTheWorstState(t *testing.T) {
 	s := changed(drained(terminating(0, nil)), second)
 	s.ServedAPIs = olmcore.Observed[schema.GroupVersionKind]{}
 	require.Equal(t, apiservice.Disrupted, s.Health())

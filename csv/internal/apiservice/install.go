@@ -25,14 +25,14 @@ import (
 const (
 	// ReasonTrust means that the caBundle of an APIService is updated during a certificate rotation. Nothing to do.
 	ReasonTrust = "Trust"
-	// ReasonNotOwned means that an APIService that the CSV created is deleted, because its spec no longer has it.
+	// ReasonNotOwned means that an APIService that the CSV created is deleted, because its spec no longer contains it.
 	// Nothing to do.
 	ReasonNotOwned = "NotOwned"
 	// ReasonLegacyObject means that an unused object that a very old version of OLM created is deleted. Nothing to do.
 	ReasonLegacyObject = "LegacyObject"
 )
 
-// The priorities of an APIService that is made here. Those of an existing one stay.
+// Priorities of a new APIService. Those of an existing APIService are kept.
 const (
 	groupPriorityMinimum = 2000
 	versionPriority      = 15
@@ -52,7 +52,8 @@ func (s Source) Install() []olmcore.Action {
 	return actions
 }
 
-// write returns what makes an APIService as it should be, nil when it is or nothing can be done about it.
+// write returns the action that creates or updates an APIService. It is nil if the APIService is up to date, or must
+// not be written.
 func (s Source) write(a *api) olmcore.Action {
 	if a.live != nil && (a.live.DeletionTimestamp != nil || !s.isAdoptable(a.live)) {
 		return nil
@@ -75,7 +76,7 @@ func (s Source) write(a *api) olmcore.Action {
 	after.Spec.Service = s.reference(a)
 	after.Spec.CABundle = bundle
 	after.Spec.InsecureSkipTLSVerify = false
-	why := fmt.Sprintf("APIService %s is not that of this version", a.name)
+	why := fmt.Sprintf("APIService %s does not match this version", a.name)
 	update := olmcore.UpdateOf(a.live, after, olmcore.Cause{Reason: deployment.ReasonInstall, Message: why})
 	update.As = s.Account
 	return update
@@ -99,7 +100,7 @@ func (s Source) create(a *api, bundle []byte) olmcore.Action {
 	return create
 }
 
-// bundle returns what the live APIService trusts at its Service; nothing while it calls another one.
+// bundle returns the caBundle of the live APIService, or nil if it calls another Service.
 func (a *api) bundle(namespace string) []byte {
 	if a.live == nil || !a.calls(namespace) {
 		return nil
@@ -117,13 +118,13 @@ func (s Source) reference(a *api) *apiregistrationv1.ServiceReference {
 	return &apiregistrationv1.ServiceReference{Namespace: s.CSV.Namespace, Name: a.service(), Port: new(a.port)}
 }
 
-// calls reports whether the live APIService calls the Service that it should.
+// calls reports whether the live APIService calls the desired Service.
 func (a *api) calls(namespace string) bool {
 	ref := a.live.Spec.Service
 	return ref != nil && ref.Namespace == namespace && ref.Name == a.service()
 }
 
-// isRight reports whether the live APIService has everything that is written to it, but for its bundle.
+// isRight reports whether the live APIService has all desired fields, except the caBundle.
 func (s Source) isRight(a *api) bool {
 	ref := a.live.Spec.Service
 	return owned.ByIncarnation(s.CSV).Owns(a.live.Labels) && a.live.Labels[olmcore.LabelManaged] == "true" &&
@@ -131,7 +132,7 @@ func (s Source) isRight(a *api) bool {
 }
 
 // Trust returns the writes that keep the existing APIServices correct without a new installation. It updates their
-// caBundles, and deletes the APIServices that the CSV created and that its spec no longer has.
+// caBundles, and deletes the APIServices that the CSV created and that its spec no longer contains.
 func (s Source) Trust() []olmcore.Action {
 	return append(s.removals(), UpdateBundles(s)...)
 }
@@ -158,7 +159,8 @@ func UpdateBundles(s Source) (actions []olmcore.Action) {
 	return actions
 }
 
-// removals delete the APIServices whose owner labels name this very CSV and that its spec does not have.
+// removals returns the deletions of the APIServices whose owner labels contain the UID of this CSV and that its spec
+// does not contain.
 func (s Source) removals() []olmcore.Action {
 	var actions []olmcore.Action
 	for _, service := range s.APIServices {
@@ -168,7 +170,7 @@ func (s Source) removals() []olmcore.Action {
 			continue
 		}
 		remove := olmcore.DeleteOf(service, olmcore.Cause{
-			Reason: ReasonNotOwned, Message: "the spec has no APIService " + service.Name + " any more",
+			Reason: ReasonNotOwned, Message: "the spec no longer contains APIService " + service.Name,
 		})
 		remove.As = s.Account
 		actions = append(actions, remove)
@@ -177,8 +179,9 @@ func (s Source) removals() []olmcore.Action {
 	return actions
 }
 
-// trusts reports whether the live APIService trusts an authority that a new one would; any, when none may be made now.
-// What it lacks beside that one follows without a new installation.
+// trusts reports whether the live APIService trusts an authority that a new APIService would trust. If a new one must
+// not be created now, it reports whether it trusts any authority. Missing authorities are added without a new
+// installation.
 func (s Source) trusts(a *api) bool {
 	bundle := s.trust(a, nil)
 	if len(bundle) > 0 && bytes.Equal(bundle, a.live.Spec.CABundle) {
@@ -206,8 +209,8 @@ func (a *api) legacyNames() LegacyNames {
 	return LegacyNames{strings.ReplaceAll(a.name, ".", "-"), a.name + "-cert", a.name + "-system:auth-delegator", a.name + "-auth-reader"}
 }
 
-// legacy deletes what very old versions of OLM made for an APIService, and named after it. Their owner labels must name
-// the CSV. The APIService calls its new Service by now.
+// legacy returns the deletions of the objects that very old versions of OLM created for an APIService and named after
+// it. Their owner labels must name the CSV. The APIService must already call its new Service.
 func (s Source) legacy(a *api) []olmcore.Action {
 	names := a.legacyNames()
 	isInUse := slices.ContainsFunc(backend.Names(s.CSV), func(d string) bool { return backend.ServiceName(d) == names.Service })
@@ -226,7 +229,7 @@ func (s Source) legacy(a *api) []olmcore.Action {
 		if o.GetDeletionTimestamp() != nil || !owned.ByIncarnation(s.CSV).Owns(o.GetLabels()) {
 			continue
 		}
-		why := "nothing uses what an old version of OLM made for APIService " + a.name
+		why := "an old version of OLM created it for APIService " + a.name + ", and it is no longer used"
 		remove := olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonLegacyObject, Message: why})
 		remove.As = s.Account
 		actions = append(actions, remove)

@@ -18,7 +18,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// made is the APIService that is created for the fixture.
+// made returns the APIService that is created for the fixture.
 func made() *apiregistrationv1.APIService {
 	labels := ownerLabels("ns", "cool.v2")
 	labels["olm.owner.uid"] = "uid-cool.v2"
@@ -38,7 +38,7 @@ func account(s *apiservice.Source) {
 	s.Account = &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "installer"}
 }
 
-func TestInstallCreates(t *testing.T) {
+func TestInstallCreatesAPIService(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*apiservice.Source)
 		want   func(*apiregistrationv1.APIService)
@@ -75,13 +75,14 @@ func TestInstallCreates(t *testing.T) {
 	}
 }
 
-func TestInstallUpdates(t *testing.T) {
+func TestInstallUpdatesAPIService(t *testing.T) {
 	uid := func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }
 	for name, c := range map[string]struct {
 		change func(*apiservice.Source)
 		want   func(*apiregistrationv1.APIService)
 	}{
-		"what the replaced version made": {ownedBy("ns", "cool.v1"), func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"] = "cool.v2" }},
+		"an APIService of the replaced version": {
+			ownedBy("ns", "cool.v1"), func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"] = "cool.v2" }},
 		"under the account of the group": {changes(ownedBy("ns", "cool.v1"), account), func(a *apiregistrationv1.APIService) { a.Labels["olm.owner"] = "cool.v2" }},
 		"an earlier incarnation":         {live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }), func(*apiregistrationv1.APIService) {}},
 		"no label olm.managed":           {live(func(a *apiregistrationv1.APIService) { delete(a.Labels, "olm.managed") }), func(a *apiregistrationv1.APIService) { a.Labels["olm.managed"] = "true" }},
@@ -93,12 +94,13 @@ func TestInstallUpdates(t *testing.T) {
 		"no bundle":                      {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = nil }), func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA }},
 		"another bundle":                 {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = otherCA }), func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA }},
 		"a bundle of garbage":            {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = []byte("garbage") }), func(a *apiregistrationv1.APIService) { a.Spec.CABundle = newCA }},
-		"it verifies nothing": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle, a.Spec.InsecureSkipTLSVerify = nil, true }),
+		"it skips the verification of certificates": {
+			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle, a.Spec.InsecureSkipTLSVerify = nil, true }),
 			func(a *apiregistrationv1.APIService) { a.Spec.CABundle, a.Spec.InsecureSkipTLSVerify = newCA, false }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := changed(c.change)
-			want := updated(t, s, "Install", "APIService v1.ice.example.com is not that of this version", func(a *apiregistrationv1.APIService) {
+			want := updated(t, s, "Install", "APIService v1.ice.example.com does not match this version", func(a *apiregistrationv1.APIService) {
 				c.want(a)
 				uid(a)
 			})
@@ -108,11 +110,12 @@ func TestInstallUpdates(t *testing.T) {
 	}
 }
 
-// TestAdoptingWritesNothing: what OLM made is left as it is, priorities, annotations and missing labels included.
-func TestAdoptingWritesNothing(t *testing.T) {
+// TestAdoptionOfAPIServiceWritesNothing checks that an APIService that OLM created is not changed. Its priorities,
+// annotations and missing labels stay.
+func TestAdoptionOfAPIServiceWritesNothing(t *testing.T) {
 	for name, change := range map[string]func(*apiservice.Source){
-		"as OLM made it": func(*apiservice.Source) {},
-		"as made here":   live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }),
+		"as OLM created it":          func(*apiservice.Source) {},
+		"as this library created it": live(func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }),
 		"port 443 is the default": func(s *apiservice.Source) {
 			for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 				s.CSV.Spec.APIServiceDefinitions.Owned[i].ContainerPort = 0
@@ -135,12 +138,12 @@ func TestAdoptingWritesNothing(t *testing.T) {
 	}
 }
 
-func TestInstallWaits(t *testing.T) {
+func TestInstallWaitsUntilAPIServiceCanBeCreated(t *testing.T) {
 	for name, change := range map[string]func(*apiservice.Source){
-		"for a certificate":        changes(absent, func(s *apiservice.Source) { s.Backends = trusting{} }),
-		"for any certificate":      changes(absent, func(s *apiservice.Source) { s.Backends = nil }),
-		"until an old one is gone": live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp, a.Spec.Service = csvtest.Ago(0), nil }),
-		"for a description that is whole": changes(absent, func(s *apiservice.Source) {
+		"for a certificate":           changes(absent, func(s *apiservice.Source) { s.Backends = trusting{} }),
+		"for any certificate":         changes(absent, func(s *apiservice.Source) { s.Backends = nil }),
+		"until an old one is deleted": live(func(a *apiregistrationv1.APIService) { a.DeletionTimestamp, a.Spec.Service = csvtest.Ago(0), nil }),
+		"for a complete description": changes(absent, func(s *apiservice.Source) {
 			s.CSV.Spec.APIServiceDefinitions.Owned = []v1alpha1.APIServiceDescription{{Group: "g", Version: "v1"}}
 		}),
 	} {
@@ -153,9 +156,9 @@ func TestInstallWaits(t *testing.T) {
 	}
 }
 
-// TestACertificateFollowsAnother: at first both authorities are trusted, then the new one alone; in between everything
-// is as it should be.
-func TestACertificateFollowsAnother(t *testing.T) {
+// TestAPIServiceTrustsBothAuthoritiesDuringRotation checks that both authorities are trusted first, and then only the
+// new one. Nothing is reported as wrong in the meantime.
+func TestAPIServiceTrustsBothAuthoritiesDuringRotation(t *testing.T) {
 	both := join(oldCA, newCA)
 	s := changed(live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = oldCA }), account, func(s *apiservice.Source) { s.Backends = trusting{"cool": both} })
 	rotates := func(to []byte) []olmcore.Action {
@@ -179,7 +182,7 @@ func TestACertificateFollowsAnother(t *testing.T) {
 	require.Equal(t, apiservice.Available, s.Health(), "an authority too many is no fault")
 }
 
-func TestTrustChangesTheBundleAlone(t *testing.T) {
+func TestTrustChangesOnlyTheCABundle(t *testing.T) {
 	rotating := func(change func(*apiregistrationv1.APIService)) apiservice.Source {
 		return changed(live(change), func(s *apiservice.Source) { s.Backends = trusting{"cool": otherCA} })
 	}
@@ -188,19 +191,19 @@ func TestTrustChangesTheBundleAlone(t *testing.T) {
 	require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Trust()), "the version before still owns it")
 
 	for name, change := range map[string]func(*apiregistrationv1.APIService){
-		"it calls another Service":   func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" },
-		"it calls another namespace": func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" },
-		"it calls nothing":           func(a *apiregistrationv1.APIService) { a.Spec.Service = nil },
-		"it verifies nothing":        func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true },
-		"it is going":                func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) },
-		"it is another's":            func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("other", "cool.v2") },
+		"it calls another Service":                  func(a *apiregistrationv1.APIService) { a.Spec.Service.Name = "x" },
+		"it calls another namespace":                func(a *apiregistrationv1.APIService) { a.Spec.Service.Namespace = "x" },
+		"it calls nothing":                          func(a *apiregistrationv1.APIService) { a.Spec.Service = nil },
+		"it skips the verification of certificates": func(a *apiregistrationv1.APIService) { a.Spec.InsecureSkipTLSVerify = true },
+		"it is being deleted":                       func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) },
+		"it belongs to another operator":            func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("other", "cool.v2") },
 	} {
 		t.Run(name, func(t *testing.T) { require.Empty(t, rotating(change).Trust()) })
 	}
 }
 
-// TestWhatTheSpecHasNoMoreGoes: an APIService of this very version that it does not describe, and no other.
-func TestWhatTheSpecHasNoMoreGoes(t *testing.T) {
+// TestAPIServiceRemovedFromSpecIsDeleted checks that only an APIService with the UID of this CSV is deleted.
+func TestAPIServiceRemovedFromSpecIsDeleted(t *testing.T) {
 	dropped := func(change func(*apiregistrationv1.APIService)) func(*apiservice.Source) {
 		return func(s *apiservice.Source) {
 			a := liveAPI()
@@ -213,14 +216,14 @@ func TestWhatTheSpecHasNoMoreGoes(t *testing.T) {
 		change func(*apiregistrationv1.APIService)
 		goes   bool
 	}{
-		"OLM made it":            {func(*apiregistrationv1.APIService) {}, true},
-		"it was made here":       {func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }, true},
-		"another incarnation's":  {func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }, false},
-		"the replaced version's": {func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("ns", "cool.v1") }, false},
-		"of another namespace":   {func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("other", "cool.v2") }, false},
-		"not managed":            {func(a *apiregistrationv1.APIService) { a.Labels = nil }, false},
-		"it is going":            {func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }, false},
-		"it is described":        {func(a *apiregistrationv1.APIService) { a.Name = apiName }, false},
+		"OLM created it":                     {func(*apiregistrationv1.APIService) {}, true},
+		"this library created it":            {func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "uid-cool.v2" }, true},
+		"it belongs to another UID":          {func(a *apiregistrationv1.APIService) { a.Labels["olm.owner.uid"] = "before" }, false},
+		"it belongs to the replaced version": {func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("ns", "cool.v1") }, false},
+		"of another namespace":               {func(a *apiregistrationv1.APIService) { a.Labels = ownerLabels("other", "cool.v2") }, false},
+		"not managed":                        {func(a *apiregistrationv1.APIService) { a.Labels = nil }, false},
+		"it is being deleted":                {func(a *apiregistrationv1.APIService) { a.DeletionTimestamp = csvtest.Ago(0) }, false},
+		"it is described":                    {func(a *apiregistrationv1.APIService) { a.Name = apiName }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := changed(dropped(c.change), account)
@@ -229,7 +232,7 @@ func TestWhatTheSpecHasNoMoreGoes(t *testing.T) {
 				require.Empty(t, s.Trust())
 				return
 			}
-			want := olmcore.DeleteOf(s.APIServices[1], olmcore.Cause{Reason: "NotOwned", Message: "the spec has no APIService v0.ice.example.com any more"})
+			want := olmcore.DeleteOf(s.APIServices[1], olmcore.Cause{Reason: "NotOwned", Message: "the spec no longer contains APIService v0.ice.example.com"})
 			want.As = s.Account
 			require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Trust()))
 			require.Equal(t, apiservice.Available, s.Health())
@@ -237,21 +240,21 @@ func TestWhatTheSpecHasNoMoreGoes(t *testing.T) {
 	}
 }
 
-// TestAnotherDeploymentTakesOver: the new backend's authority replaces the old one's in the same write as the Service.
-func TestAnotherDeploymentTakesOver(t *testing.T) {
+// TestChangedDeploymentReplacesTheAuthority checks that one write changes the Service and the authority.
+func TestChangedDeploymentReplacesTheAuthority(t *testing.T) {
 	s := changed(ownedBy("ns", "cool.v1"), func(s *apiservice.Source) {
 		s.Backends = trusting{"cool": newCA}
 		s.APIServices[0].Spec.Service.Name, s.APIServices[0].Spec.CABundle = "before-service", oldCA
 	})
 	require.Empty(t, s.Trust(), "the API server still calls the old one")
-	want := updated(t, s, "Install", "APIService v1.ice.example.com is not that of this version", func(a *apiregistrationv1.APIService) {
+	want := updated(t, s, "Install", "APIService v1.ice.example.com does not match this version", func(a *apiregistrationv1.APIService) {
 		a.Labels = made().Labels
 		a.Spec.Service.Name, a.Spec.CABundle = "cool-service", newCA
 	})
 	require.Empty(t, cmp.Diff([]olmcore.Action{want}, s.Install()))
 }
 
-// legacyObjects are what very old versions of OLM made for the fixture.
+// legacyObjects adds the objects that very old versions of OLM created for the fixture.
 func legacyObjects(s *apiservice.Source) {
 	ours := ownerLabels("ns", "cool.v2")
 	s.Objects.Services.Items = append(s.Objects.Services.Items, &corev1.Service{ObjectMeta: named("ns", "v1-ice-example-com", ours)})
@@ -262,7 +265,7 @@ func legacyObjects(s *apiservice.Source) {
 	s.Objects.ClusterRoleBindings.Items = append(s.Objects.ClusterRoleBindings.Items, &rbacv1.ClusterRoleBinding{ObjectMeta: named("", apiName+"-system:auth-delegator", ours)})
 }
 
-func TestWhatVeryOldVersionsMadeGoes(t *testing.T) {
+func TestLegacyObjectsAreDeleted(t *testing.T) {
 	s := changed(legacyObjects, account)
 	actions := s.Install()
 	require.Equal(t, []string{
@@ -273,7 +276,7 @@ func TestWhatVeryOldVersionsMadeGoes(t *testing.T) {
 	for _, a := range actions {
 		_, target, cause := a.Describe()
 		require.NotEmpty(t, target.UID)
-		require.Equal(t, olmcore.Cause{Reason: "LegacyObject", Message: "nothing uses what an old version of OLM made for APIService v1.ice.example.com"}, cause)
+		require.Equal(t, olmcore.Cause{Reason: "LegacyObject", Message: "an old version of OLM created it for APIService v1.ice.example.com, and it is no longer used"}, cause)
 		require.Equal(t, s.Account, a.Identity())
 	}
 	require.Equal(t, apiservice.Available, s.Health())
@@ -298,8 +301,8 @@ func TestWhatVeryOldVersionsMadeGoes(t *testing.T) {
 	}
 }
 
-// TestANewNameIsNotALegacyOne: the Service of a Deployment of today is not taken for one of old.
-func TestANewNameIsNotALegacyOne(t *testing.T) {
+// TestServiceInUseIsNotALegacyObject checks a Service of a present Deployment that has the name of a legacy Service.
+func TestServiceInUseIsNotALegacyObject(t *testing.T) {
 	s := changed(func(s *apiservice.Source) {
 		for i := range s.CSV.Spec.APIServiceDefinitions.Owned {
 			s.CSV.Spec.APIServiceDefinitions.Owned[i].Group, s.CSV.Spec.APIServiceDefinitions.Owned[i].DeploymentName = "cool-service", "v1-cool"
@@ -313,7 +316,7 @@ func TestANewNameIsNotALegacyOne(t *testing.T) {
 	require.Empty(t, s.Install())
 }
 
-// relabel gives what very old versions made other labels.
+// relabel changes the labels of the legacy objects.
 func relabel(labels map[string]string) func(*apiservice.Source) {
 	return func(s *apiservice.Source) {
 		o := s.Objects

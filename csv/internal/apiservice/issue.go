@@ -22,7 +22,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// annotationCAHash is on Secrets and Pod templates: the hash of the authority of their certificate.
+// annotationCAHash is the annotation of Secrets and Pod templates with the hash of the authority of their certificate.
 const annotationCAHash = "olmcahash"
 
 // Issue returns what differs in the objects around the APIServices, or an empty string if nothing does. mendable is
@@ -51,10 +51,10 @@ func (s Source) Issue() (problem string, mendable bool) {
 	return utilerrors.NewAggregate(problems).Error(), mendable
 }
 
-// accountError says that the ServiceAccount of a Deployment does not exist. No installation makes one.
+// accountError means that the ServiceAccount of a Deployment does not exist. A new installation does not create it.
 type accountError struct{ error }
 
-// unadoptableError is the name of an APIService that may not be taken over.
+// unadoptableError contains the name of an APIService that may not be taken over.
 type unadoptableError string
 
 func (e unadoptableError) Error() string { return string(e) + " is unadoptable" }
@@ -79,7 +79,8 @@ func (s Source) issueOf(a *api) error {
 	return s.checkRights(a, d)
 }
 
-// checkReference looks at the Service and at who calls it, and returns the hashes of the authorities that are trusted.
+// checkReference checks the Service and the APIService's reference to it. It returns the hashes of the authorities that
+// the APIService trusts.
 func (s Source) checkReference(a *api) (trusted sets.Set[string], err error) {
 	_, exists := owned.Find(s.Objects.Services.Items, s.CSV.Namespace, a.service())
 	bundle := s.Memory.Bundle(a.live.Spec.CABundle)
@@ -98,12 +99,12 @@ func (s Source) checkReference(a *api) (trusted sets.Set[string], err error) {
 	return trusted, nil
 }
 
-// checkCertificate looks at the Secret and at the Deployment that serves with it.
+// checkCertificate checks the Secret, and the Deployment that serves with it.
 func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Deployment, error) {
 	name := backend.CertificateName(a.deployment)
 	secret, exists := owned.Find(s.Objects.Secrets.Items, s.CSV.Namespace, name)
 	if exists {
-		// An authority may be more than one certificate: it is trusted when all of them are.
+		// An authority may consist of several certificates. It is trusted if all of them are trusted.
 		ca := secret.Data[certificate.CAKey]
 		hash := certificate.Hash(ca)
 		if !trusted.Has(hash) && s.Memory.Bundle(a.live.Spec.CABundle).Trusts(s.Memory.Bundle(ca)) {
@@ -128,7 +129,7 @@ func (s Source) checkCertificate(a *api, trusted sets.Set[string]) (*appsv1.Depl
 	return d, nil
 }
 
-// checkRights looks at what the Deployment may do.
+// checkRights checks the permissions of the Deployment's ServiceAccount.
 func (s Source) checkRights(a *api, d *appsv1.Deployment) error {
 	namespace := s.CSV.Namespace
 	name := backend.CertificateName(a.deployment)
@@ -145,7 +146,7 @@ func (s Source) checkRights(a *api, d *appsv1.Deployment) error {
 	)
 }
 
-// missing returns the error of an object that a completed read did not find, under any of its names.
+// missing returns an error if a list that was read contains no object with one of the names.
 func missing[T olmcore.Object](list olmcore.Observed[T], group, kind, namespace string, names ...string) error {
 	for _, name := range names {
 		if _, exists := owned.Find(list.Items, namespace, name); exists {
@@ -158,7 +159,7 @@ func missing[T olmcore.Object](list olmcore.Observed[T], group, kind, namespace 
 	return notFound(group, kind, names[0])
 }
 
-// notFound is worded as the listers of client-go do.
+// notFound returns an error in the words of client-go's listers.
 func notFound(group, kind, name string) error {
 	return apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: kind}, name)
 }

@@ -42,8 +42,9 @@ func second(s *apiservice.Source) {
 	s.APIServices = append(s.APIServices, a)
 }
 
-// TestIssue has each check, in the order in which they are made: with all later ones failing, too, the first is named.
-func TestIssue(t *testing.T) {
+// TestIssueReportsTheFirstFailedCheck contains each check, in the order in which they are made. All later checks fail
+// too.
+func TestIssueReportsTheFirstFailedCheck(t *testing.T) {
 	steps := []struct {
 		name  string
 		spoil func(*apiservice.Source)
@@ -79,7 +80,7 @@ func TestIssue(t *testing.T) {
 	}
 }
 
-func TestIssueInDetail(t *testing.T) {
+func TestIssuesOfReferenceCertificateAndRights(t *testing.T) {
 	both := join(oldCA, newCA)
 	for name, c := range map[string]struct {
 		change func(*apiservice.Source)
@@ -101,16 +102,16 @@ func TestIssueInDetail(t *testing.T) {
 		"both have another hash": {changes(secret(func(o *corev1.Secret) { o.Annotations["olmcahash"] = "x" }), backing(func(d *appsv1.Deployment) {
 			d.Spec.Template.Annotations["olmcahash"] = "x"
 		})), secretMismatch},
-		"a certificate follows another: the bundle is first": {changes(
+		"certificate rotation: first the caBundle": {changes(
 			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = both }),
 			secret(func(o *corev1.Secret) { o.Annotations["olmcahash"], o.Data["olmCAKey"] = hashOf(oldCA), oldCA }),
 			backing(func(d *appsv1.Deployment) { d.Spec.Template.Annotations["olmcahash"] = hashOf(oldCA) }),
 		), ""},
-		"then the Secret": {changes(
+		"certificate rotation: then the Secret": {changes(
 			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = both }),
 			backing(func(d *appsv1.Deployment) { d.Spec.Template.Annotations["olmcahash"] = hashOf(oldCA) }),
 		), ""},
-		"then the Deployment": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = both }), ""},
+		"certificate rotation: then the Deployment": {live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = both }), ""},
 		"an authority of two certificates": {changes(
 			live(func(a *apiregistrationv1.APIService) { a.Spec.CABundle = join(otherCA, oldCA, newCA) }),
 			secret(func(o *corev1.Secret) { o.Annotations["olmcahash"], o.Data["olmCAKey"] = hashOf(both), both }),
@@ -123,10 +124,10 @@ func TestIssueInDetail(t *testing.T) {
 		}), ""},
 		"the account of another namespace":  {func(s *apiservice.Source) { s.ServiceAccounts[0].Namespace = "x" }, `serviceaccount "cool" not found`},
 		"two APIServices of one Deployment": {second, ""},
-		"both are amiss": {changes(second, func(s *apiservice.Source) { s.APIServices[0].Spec.Service, s.APIServices[1].Spec.CABundle = nil, nil }),
+		"both have a problem": {changes(second, func(s *apiservice.Source) { s.APIServices[0].Spec.Service, s.APIServices[1].Spec.CABundle = nil, nil }),
 			"[found APIService and service reference mismatch, caBundle of APIService v2.ice.example.com has no certificate]"},
-		"both for one reason": {changes(second, func(s *apiservice.Source) { s.Objects.Services.Items = nil }), `service "cool-service" not found`},
-		"the rights have the names that they get when another namespace has the usual ones": {func(s *apiservice.Source) {
+		"both have the same problem": {changes(second, func(s *apiservice.Source) { s.Objects.Services.Items = nil }), `service "cool-service" not found`},
+		"the bindings have their second names": {func(s *apiservice.Source) {
 			s.Objects.ClusterRoleBindings.Items[0].Name = backend.DelegatorNames("cool", "ns")[1]
 			s.Objects.RoleBindings.Items[1].Name = backend.ReaderNames("cool", "ns")[1]
 		}, ""},
@@ -143,8 +144,8 @@ func TestIssueInDetail(t *testing.T) {
 	}
 }
 
-// TestIssueStopsAtAnotherOnesAPIService: installing again would not mend that.
-func TestIssueStopsAtAnotherOnesAPIService(t *testing.T) {
+// TestIssueStopsAtUnadoptableAPIService checks an APIService that another installation would not repair.
+func TestIssueStopsAtUnadoptableAPIService(t *testing.T) {
 	s := changed(second, ownedBy("other", "cool.v2"), func(s *apiservice.Source) { s.APIServices[1].Spec.CABundle = nil })
 	problem, mendable := s.Issue()
 	require.Equal(t, "v1.ice.example.com is unadoptable", problem)
@@ -158,8 +159,8 @@ func TestIssueStopsAtAnotherOnesAPIService(t *testing.T) {
 	require.False(t, mendable)
 }
 
-// TestNothingIsConcludedFromWhatWasNotRead: a list that is not complete lacks nothing.
-func TestNothingIsConcludedFromWhatWasNotRead(t *testing.T) {
+// TestIncompleteListsCauseNoIssue checks that objects are not missing if their list is incomplete.
+func TestIncompleteListsCauseNoIssue(t *testing.T) {
 	for name, unread := range map[string]func(*serving.Objects){
 		"Services":            func(o *serving.Objects) { o.Services = olmcore.Observed[*corev1.Service]{} },
 		"Secrets":             func(o *serving.Objects) { o.Secrets = olmcore.Observed[*corev1.Secret]{} },

@@ -28,7 +28,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// input is a Source as the laws take it apart.
+// input contains the parts of a Source that the laws vary.
 type input struct {
 	Now             time.Time
 	CSV             *v1alpha1.ClusterServiceVersion
@@ -57,7 +57,7 @@ func (in *input) source() apiservice.Source {
 	}}
 }
 
-// decided is everything that a Source says, as one Result.
+// decided returns all decisions about a Source as one Result.
 func decided(in input) (olmcore.Result, error) {
 	s := in.source()
 	res := olmcore.Result{Actions: s.Install(), RequeueAfter: s.DisruptedFor()}
@@ -80,7 +80,7 @@ func decided(in input) (olmcore.Result, error) {
 	return res, nil
 }
 
-// spoiled draws a Source of which several things are amiss.
+// spoiled draws a Source with several problems.
 func spoiled(t *rapid.T) apiservice.Source {
 	spoils := []func(*apiservice.Source){
 		second, legacyObjects, absent, unavailable, drained(terminating(time.Minute, nil)), drained(pending(2*time.Minute, func(*corev1.Pod) {})),
@@ -109,7 +109,7 @@ func spoiled(t *rapid.T) apiservice.Source {
 	return s
 }
 
-// applied carries actions out on the APIServices of a Source.
+// applied applies actions to the APIServices of a Source.
 func applied(s apiservice.Source, actions []olmcore.Action) apiservice.Source {
 	s.APIServices = slices.Clone(s.APIServices)
 	for _, a := range actions {
@@ -158,11 +158,11 @@ func property(t *rapid.T) {
 	}
 }
 
-func TestDecisionsKeepTheLaws(t *testing.T) { rapid.Check(t, property) }
+func TestLawsHoldForRandomInputs(t *testing.T) { rapid.Check(t, property) }
 
 func FuzzDecisions(f *testing.F) { f.Fuzz(rapid.MakeFuzz(property)) }
 
-// arbitrary is an Input of objects with any content.
+// arbitrary checks the laws for objects with any content.
 func arbitrary(t *rapid.T) {
 	s := installed()
 	in := gen.Value[input](gen.Vocabulary{
@@ -178,11 +178,11 @@ func arbitrary(t *rapid.T) {
 	require.NoError(t, invariant.Pure(decided, in))
 }
 
-func TestAnyObjectsAreJudged(t *testing.T) { rapid.Check(t, arbitrary) }
+func TestLawsHoldForArbitraryObjects(t *testing.T) { rapid.Check(t, arbitrary) }
 
 func FuzzObjects(f *testing.F) { f.Fuzz(rapid.MakeFuzz(arbitrary)) }
 
-// FuzzBundles has any bytes where certificates are expected.
+// FuzzBundles uses any bytes in place of certificates.
 func FuzzBundles(f *testing.F) {
 	f.Add(newCA, newCA, authority("leaf"), "x")
 	f.Add(join(oldCA, newCA), newCA, []byte("garbage"), hashOf(newCA))

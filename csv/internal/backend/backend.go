@@ -23,8 +23,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// Client is a place where the API server calls a Service of the CSV's namespace, with the authorities that it trusts
-// there.
+// Client is a webhook or APIService that calls a Service of the CSV's namespace. Bundle contains the authorities that
+// it trusts.
 type Client struct {
 	Service string
 	Bundle  []byte
@@ -121,13 +121,13 @@ func Of(s Source) (p Plan) {
 		return p
 	}
 	p.Install, p.Settle = secrets, settle
-	if len(p.Requests) == 0 { // never a part of an installation
+	if len(p.Requests) == 0 { // an installation begins only with all certificates
 		p.Install = append(p.Install, objects...)
 	}
 	return p
 }
 
-// earlier returns the earlier of two times. The zero time is none.
+// earlier returns the earlier of two times. The zero time means that there is none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -205,7 +205,7 @@ func (s *Source) rotationOf(deployment string) *rotation {
 		r.missing = r.missing || c.Missing
 		_, known := r.wanted[string(c.Bundle)]
 		if known || c.Missing {
-			continue // most trust the same
+			continue // most clients have the same caBundle
 		}
 		r.wanted[string(c.Bundle)] = r.bundle(c.Bundle, s.Now)
 		if b := r.memory.Bundle(c.Bundle); len(b) > 0 {
@@ -215,7 +215,7 @@ func (s *Source) rotationOf(deployment string) *rotation {
 	return r
 }
 
-// request asks for a certificate unless the current one is good, or the next one is there.
+// request returns a request for a certificate. needed is false if the current or the next certificate is good.
 func (r *rotation) request() (request certificate.Request, needed bool) {
 	if r.health.Problem == "" || r.nextHealth.Problem == "" {
 		return certificate.Request{}, false
@@ -227,8 +227,8 @@ func (r *rotation) request() (request certificate.Request, needed bool) {
 	}, true
 }
 
-// waits returns how long the next certificate has to wait for the caches of API servers; 0 when it does not, or not
-// only.
+// waits returns how long the next certificate must still wait, because API servers may have cached older caBundles. It
+// is 0 if the certificate does not wait, or if it also waits for something else.
 func (r *rotation) waits() time.Duration {
 	if !r.serves() || r.trustedSince.IsZero() || r.trustedSince.After(r.source.Now) || r.nextHealth.Problem != "" || !r.mayFollow() {
 		return 0
@@ -236,7 +236,8 @@ func (r *rotation) waits() time.Duration {
 	return max(0, r.trustedSince.Add(TrustGrace).Sub(r.source.Now))
 }
 
-// renew says why the certificate must be replaced, or that it is being replaced; empty when all is well.
+// renew returns why the certificate must be replaced, or that its replacement has begun. It is empty if neither is the
+// case.
 func (r *rotation) renew() string {
 	switch {
 	case r.startsLater():
@@ -249,7 +250,7 @@ func (r *rotation) renew() string {
 	return ""
 }
 
-// obstacle names what keeps a certificate from being written; empty for nothing.
+// obstacle returns why no certificate may be written. It is empty if one may be written.
 func (r *rotation) obstacle() string {
 	if r.secret != nil && !isClaimable(r.secret) {
 		return fmt.Sprintf("secret %s exists and is not managed by an operator", r.secret.Name)
@@ -266,9 +267,9 @@ func (r *rotation) obstacle() string {
 	return r.issueProblem
 }
 
-// holder returns the operator beside the CSV that serves with the Secret, nil for none: names of Deployments that
-// differ may lead to the same Service. All the rest belongs to who has the Secret, so two of them never take it in
-// turns.
+// holder returns the CSV of another operator that serves with the Secret, or nil if there is none. Deployments with
+// different names may have the same Service name. The CSV that owns the Secret also writes all other objects, so two
+// CSVs do not overwrite each other's objects.
 func (r *rotation) holder() *owned.CSV {
 	if r.secret == nil || r.isOwned() {
 		return nil
@@ -284,7 +285,7 @@ func (r *rotation) holder() *owned.CSV {
 	return r.source.Neighbours[i]
 }
 
-// trusted are all authorities that clients trust and that have not expired.
+// trusted returns the authorities that clients trust and that have not expired.
 func (r *rotation) trusted() (all certificate.Bundle) {
 	for _, c := range r.clients {
 		all = all.With(c)
@@ -292,15 +293,16 @@ func (r *rotation) trusted() (all certificate.Bundle) {
 	return all.Without(func(a certificate.Authority) bool { return a.HasExpired(r.source.Now) })
 }
 
-// mayFollow reports whether Pods may serve with the next certificate: all clients trust it. One that does not exist may
-// be in the making, by one who does not know of the next, so it is waited for while there is something to lose.
+// mayFollow reports whether Pods may serve with the next certificate, because all clients trust it. A client that is
+// missing may be about to be created by a manager that does not know the next certificate. So a valid certificate that
+// Pods serve with is not replaced while a client is missing.
 func (r *rotation) mayFollow() bool {
 	next := r.authorities(r.next.CAPEM)
 	distrusts := func(c certificate.Bundle) bool { return !c.Trusts(next) }
 	return !slices.ContainsFunc(r.clients, distrusts) && !(r.missing && r.health.Valid && r.serves())
 }
 
-// serves reports whether Pods may run that mount the certificate, also where the annotation of their template was lost.
+// serves reports whether Pods that mount the certificate may run, even if the annotation of their template was removed.
 func (r *rotation) serves() bool {
 	if r.live == nil {
 		return false
@@ -320,7 +322,7 @@ func (r *rotation) isRolledOut() bool {
 		(status.TerminatingReplicas == nil || *status.TerminatingReplicas == 0)
 }
 
-// mayMakeClients reports whether a client that trusts what is in use trusts all Pods.
+// mayMakeClients reports whether a new client that trusts the authorities in use trusts all Pods.
 func (r *rotation) mayMakeClients() bool {
 	return r.isOwned() && r.health.Valid && (!r.unknown || r.isRolledOut())
 }
@@ -329,7 +331,8 @@ func (r *rotation) isOwned() bool {
 	return r.secret != nil && olmcore.OwnedBy(r.secret, r.source.CSV.UID)
 }
 
-// inspectIssued returns what was issued for the Deployment, and what is wrong with it.
+// inspectIssued returns the certificate that was issued for the Deployment. If it is invalid, ok is false and problem
+// explains why.
 func (r *rotation) inspectIssued() (c certificate.Certificate, problem string, ok bool) {
 	for _, i := range r.source.Issued {
 		if i.Deployment != r.deployment {
@@ -338,14 +341,14 @@ func (r *rotation) inspectIssued() (c certificate.Certificate, problem string, o
 		if problem = r.source.Memory.Inspect(i.Certificate, r.hosts, r.source.Now).Problem; problem == "" {
 			return i.Certificate, "", true
 		}
-		problem = fmt.Sprintf("the certificate that was issued for deployment %s is not good: %s", r.deployment, problem)
+		problem = fmt.Sprintf("the certificate that was issued for deployment %s is invalid: %s", r.deployment, problem)
 	}
 	return certificate.Certificate{}, problem, false
 }
 
-// step is the next one on the way from a certificate to the following one; none when there is nothing to do, or
-// something to wait for. What was issued becomes the next certificate, and that the current one when all clients trust
-// it.
+// step returns the record after the next step of a certificate rotation, and the reason for the step. The reason is
+// empty if there is nothing to do, or if the rotation waits. An issued certificate becomes the next certificate. The
+// next certificate becomes the current one once all clients trust it.
 func (r *rotation) step() (after record, why string) {
 	_, needed := r.request()
 	switch {
@@ -361,7 +364,7 @@ func (r *rotation) step() (after record, why string) {
 	case r.health.Problem == "" && r.nextHealth.Problem != "" && !r.next.IsEmpty():
 		after = r.record
 		after.next, after.trustedSince = certificate.Certificate{}, time.Time{}
-		return after, "the next certificate of deployment " + r.deployment + " is not good, and none is needed"
+		return after, "the next certificate of deployment " + r.deployment + " is invalid, and none is needed"
 	case !r.trustedSince.IsZero():
 		after = r.record
 		after.trustedSince = time.Time{}
@@ -370,7 +373,7 @@ func (r *rotation) step() (after record, why string) {
 	return r.record, ""
 }
 
-// cacheGrace is how old the caches may be through which API servers learn of a client's bundle.
+// cacheGrace is the maximum age of the caches from which API servers read the caBundle of a client.
 const cacheGrace = 10 * time.Second
 
 // TrustGrace is the time that all clients must have trusted the next certificate before Pods serve with it. It includes
@@ -378,8 +381,8 @@ const cacheGrace = 10 * time.Second
 // second.
 const TrustGrace = cacheGrace + olmcore.ClockTolerance + time.Second
 
-// follow makes the next certificate, which all clients trust, the current one. Where Pods serve with another it notes
-// when it found that they do, and waits.
+// follow makes the next certificate, which all clients trust, the current one. If Pods serve with another certificate,
+// it first records the time, and waits for TrustGrace.
 func (r *rotation) follow() (after record, why string) {
 	why = "all clients trust the next certificate of deployment " + r.deployment
 	switch since := r.trustedSince; {
@@ -393,13 +396,13 @@ func (r *rotation) follow() (after record, why string) {
 	return r.promoted(r.trusted()), why
 }
 
-// knows reports whether the authority with a hash is among those in use; the one of no hash is not known.
+// knows reports whether the current or a previous authority has a hash. It returns false for an empty hash.
 func (r record) knows(hash string) bool {
 	return hash != "" && (certificate.Hash(r.current.CAPEM) == hash ||
 		slices.ContainsFunc(r.previous, func(a certificate.Authority) bool { return certificate.Hash(a.PEM) == hash }))
 }
 
-// install brings the Secret a step further, and makes it the CSV's.
+// install returns the write of the Secret that makes the next step of the rotation and makes the CSV the owner, or nil.
 func (r *rotation) install() olmcore.Action {
 	after, why := r.step()
 	if r.secret == nil {
@@ -424,13 +427,13 @@ func (r *rotation) install() olmcore.Action {
 		after.writeTo(o)
 		return r.source.update(r.secret, o, ReasonCertificate, why)
 	case claimed:
-		return r.source.update(r.secret, o, ReasonInstall, "secret "+o.Name+" goes with this version")
+		return r.source.update(r.secret, o, ReasonInstall, "secret "+o.Name+" is taken over by this version")
 	}
 	r.writeTo(o)
-	return r.source.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" is that of another authority")
+	return r.source.update(r.secret, o, ReasonCertificate, "the annotation of secret "+o.Name+" does not match its authority")
 }
 
-// settle forgets what was needed while one certificate followed another.
+// settle returns the write of the Secret that removes what only the rotation needed, or nil.
 func (r *rotation) settle() olmcore.Action {
 	after, changed := r.settled(r.trusted())
 	if !changed || !r.isOwned() || !r.isRolledOut() {

@@ -32,7 +32,7 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// made is a certificate from an authority of its own that is good from an instant on.
+// made returns a certificate of a new authority that is valid from a time on.
 func made(t testing.TB, seed string, from time.Time) certificate.Certificate {
 	t.Helper()
 	issued, _, err := fake.Issuer{Seed: seed}.Issue(t.Context(), nil, []certificate.Request{{
@@ -43,7 +43,7 @@ func made(t testing.TB, seed string, from time.Time) certificate.Certificate {
 	return issued[0].Certificate
 }
 
-// secretOf is the Secret of the CSV with a current certificate and a next one, each may be empty.
+// secretOf returns the Secret of the CSV with a current and a next certificate. Each may be empty.
 func secretOf(owner string, current, next certificate.Certificate, changes ...func(*corev1.Secret)) *corev1.Secret {
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -65,7 +65,8 @@ func secretOf(owner string, current, next certificate.Certificate, changes ...fu
 	return s
 }
 
-// running is the Deployment with the hash of an authority, whose rollout has replaced some of its two Pods.
+// running returns the Deployment with the hash of an authority. updated is the number of its two Pods that were
+// replaced.
 func running(ca []byte, updated int32) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: deployment, Namespace: namespace, UID: "uid-d", ResourceVersion: "8"}}
 	d.Spec.Template.Annotations = map[string]string{"olmcahash": certificate.Hash(ca)}
@@ -73,7 +74,7 @@ func running(ca []byte, updated int32) *appsv1.Deployment {
 	return d
 }
 
-// sourceOf is a Source whose objects besides the Secret are as they should be.
+// sourceOf returns a Source whose objects except the Secret are up to date.
 func sourceOf(secret *corev1.Secret, live *appsv1.Deployment, clients ...backend.Client) backend.Source {
 	s := backend.Source{Operator: observed.Operator{CSV: csvOf("cool.v1"), Now: now, Objects: &serving.Objects{}}, Clients: clients}
 	secrets := olmcore.Found(secretOf("cool.v1", madeOnce("old"), none))
@@ -122,7 +123,7 @@ func trusts(bundles ...[]byte) backend.Client {
 	return backend.Client{Service: service, Bundle: bytes.Join(bundles, nil)}
 }
 
-// said are the messages of actions.
+// said returns the messages of actions.
 func said(actions []olmcore.Action) (messages []string) {
 	for _, a := range actions {
 		verb, target, why := a.Describe()
@@ -131,7 +132,7 @@ func said(actions []olmcore.Action) (messages []string) {
 	return messages
 }
 
-func TestStepsOfARotation(t *testing.T) {
+func TestStepsOfRotation(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	expired := made(t, "expired", now.Add(-certificate.Validity-time.Hour))
 	const follows = "update Secret: all clients trust the next certificate of deployment cool"
@@ -152,8 +153,8 @@ func TestStepsOfARotation(t *testing.T) {
 		install, settle []string
 		wait            time.Duration
 	}{
-		"nothing is there": {source: sourceOf(nil, nil), requests: 1},
-		"all is well":      {source: sourceOf(secretOf("cool.v1", old, none), running(old.CAPEM, 2), trusts(old.CAPEM))},
+		"no object exists":         {source: sourceOf(nil, nil), requests: 1},
+		"everything is up to date": {source: sourceOf(secretOf("cool.v1", old, none), running(old.CAPEM, 2), trusts(old.CAPEM))},
 		"the next waits for a client to trust it": {
 			source: sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM), trusts(old.CAPEM)),
 		},
@@ -165,15 +166,15 @@ func TestStepsOfARotation(t *testing.T) {
 			source: sourceOf(secretOf("cool.v1", old, next, trustedFor(3*time.Second)), running(old.CAPEM, 2), trusts(next.CAPEM)),
 			wait:   backend.TrustGrace - 3*time.Second,
 		},
-		"then it follows": {
+		"then the next certificate is used": {
 			source:  sourceOf(secretOf("cool.v1", old, next, trustedFor(backend.TrustGrace)), running(old.CAPEM, 2), trusts(next.CAPEM)),
 			install: []string{follows},
 		},
-		"a note of a time to come does not count": {
+		"a recorded time in the future does not count": {
 			source:  sourceOf(secretOf("cool.v1", old, next, trustedFor(-time.Hour)), running(old.CAPEM, 2), trusts(next.CAPEM)),
 			install: []string{noted},
 		},
-		"nor one that is no longer true": {
+		"a recorded time that is no longer true does not count": {
 			source:  sourceOf(secretOf("cool.v1", old, next, trustedFor(time.Hour)), running(old.CAPEM, 2), trusts(old.CAPEM)),
 			install: []string{"update Secret: not all clients trust the next certificate of deployment cool"},
 		},
@@ -185,34 +186,34 @@ func TestStepsOfARotation(t *testing.T) {
 			source:  sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(nil)),
 			install: []string{noted},
 		},
-		"a client that is being made is waited for": {
+		"a missing client is waited for": {
 			source: sourceOf(secretOf("cool.v1", old, next), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM), missing),
 		},
-		"not where there is nothing to lose": {
+		"a missing client is not waited for if the certificate is invalid": {
 			source:   sourceOf(secretOf("cool.v1", expired, next), running(expired.CAPEM, 2), trusts(next.CAPEM), missing),
 			requests: 0, install: []string{noted},
 		},
-		"nor before the operator was installed": {
+		"a missing client is not waited for before the installation": {
 			source:  sourceOf(secretOf("cool.v1", none, next), nil, missing),
 			install: []string{follows},
 		},
 		"the previous authority stays while old Pods run": {
 			source: sourceOf(secretOf("cool.v1", next, none, previous(old.CAPEM)), running(next.CAPEM, 1), trusts(old.CAPEM, next.CAPEM)),
 		},
-		"and while the Deployment has the old hash": {
+		"the previous authority stays while the Deployment has the old hash": {
 			source: sourceOf(secretOf("cool.v1", next, none, previous(old.CAPEM)), running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM)),
 		},
-		"it retires once all are new": {
+		"the previous authority retires once all Pods are new": {
 			source: sourceOf(secretOf("cool.v1", next, none, previous(old.CAPEM)), running(next.CAPEM, 2), trusts(old.CAPEM, next.CAPEM)),
 			settle: []string{settles},
 		},
-		"so does what only clients know": {
+		"an authority that only clients contain retires too": {
 			source: sourceOf(secretOf("cool.v1", next, none), running(next.CAPEM, 2), trusts(old.CAPEM, next.CAPEM)),
 			settle: []string{settles},
 		},
-		"the Secret of the version before goes with this one": {
+		"the Secret of the previous version is taken over": {
 			source:  sourceOf(secretOf("cool.v0", old, none), running(old.CAPEM, 2), trusts(old.CAPEM)),
-			install: []string{"update Secret: secret cool-service-cert goes with this version"},
+			install: []string{"update Secret: secret cool-service-cert is taken over by this version"},
 		},
 		"a certificate for other hosts": {
 			source:   sourceOf(secretOf("cool.v1", certificate.Certificate{CAPEM: old.CAPEM, CertPEM: old.CertPEM}, none), running(old.CAPEM, 2), trusts(old.CAPEM)),
@@ -247,23 +248,25 @@ func TestBundlesOfClients(t *testing.T) {
 		live       *appsv1.Deployment
 		have, want []byte
 	}{
-		"a new one": {secret: secretOf("cool.v1", old, none), want: old.CAPEM},
-		"a new one while a certificate follows another":     {secret: secretOf("cool.v1", old, next, previous), want: join(old.CAPEM, next.CAPEM, third.CAPEM)},
-		"none is made before the Secret is this version's":  {secret: secretOf("cool.v0", old, none)},
-		"none is made from a certificate that has expired":  {secret: secretOf("cool.v1", expired, none)},
-		"none is made while it is unknown what Pods serve":  {secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 1)},
-		"it is once all Pods are new":                       {secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 2), want: next.CAPEM},
-		"none is made without a Secret":                     {},
-		"without a Secret one stays as it is":               {have: old.CAPEM, want: old.CAPEM},
-		"an authority that the Secret does not know stays":  {secret: secretOf("cool.v1", old, none), have: join(next.CAPEM, old.CAPEM), want: join(next.CAPEM, old.CAPEM)},
-		"the next one is added":                             {secret: secretOf("cool.v1", old, next), have: old.CAPEM, want: join(old.CAPEM, next.CAPEM)},
-		"one that retired goes":                             {secret: secretOf("cool.v1", next, none, retired), have: join(next.CAPEM, old.CAPEM), want: next.CAPEM},
-		"one that expired goes":                             {secret: secretOf("cool.v1", next, none), have: join(expired.CAPEM, next.CAPEM), want: next.CAPEM},
-		"garbage goes":                                      {secret: secretOf("cool.v1", next, none), have: join([]byte("garbage\n"), next.CAPEM), want: next.CAPEM},
-		"garbage alone, too":                                {secret: secretOf("cool.v0", next, none), have: []byte("garbage"), want: next.CAPEM},
-		"a Secret that is another's is not believed":        {secret: secretOf("cool.v1", next, none, func(s *corev1.Secret) { s.OwnerReferences = nil }), have: old.CAPEM, want: old.CAPEM},
-		"nor one that is too large":                         {secret: secretOf("cool.v1", certificate.Certificate{CAPEM: bytes.Repeat(next.CAPEM, 200)}, none), have: old.CAPEM, want: old.CAPEM},
-		"the current one is byte for byte that of the file": {secret: secretOf("cool.v1", certificate.Certificate{CAPEM: join([]byte("# hello\n"), next.CAPEM)}, none), have: next.CAPEM, want: join([]byte("# hello\n"), next.CAPEM)},
+		"a new client": {secret: secretOf("cool.v1", old, none), want: old.CAPEM},
+		"a new client during a certificate rotation":          {secret: secretOf("cool.v1", old, next, previous), want: join(old.CAPEM, next.CAPEM, third.CAPEM)},
+		"no client is created before the CSV owns the Secret": {secret: secretOf("cool.v0", old, none)},
+		"no client is created from an expired certificate":    {secret: secretOf("cool.v1", expired, none)},
+		"no client is created while the authority of Pods is unknown": {
+			secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 1)},
+		"a client is created once all Pods are new":        {secret: secretOf("cool.v1", next, none, unknown), live: running(next.CAPEM, 2), want: next.CAPEM},
+		"no client is created without a Secret":            {},
+		"a client is not changed without a Secret":         {have: old.CAPEM, want: old.CAPEM},
+		"an authority that the Secret does not know stays": {secret: secretOf("cool.v1", old, none), have: join(next.CAPEM, old.CAPEM), want: join(next.CAPEM, old.CAPEM)},
+		"the next authority is added":                      {secret: secretOf("cool.v1", old, next), have: old.CAPEM, want: join(old.CAPEM, next.CAPEM)},
+		"a retired authority is removed":                   {secret: secretOf("cool.v1", next, none, retired), have: join(next.CAPEM, old.CAPEM), want: next.CAPEM},
+		"an expired authority is removed":                  {secret: secretOf("cool.v1", next, none), have: join(expired.CAPEM, next.CAPEM), want: next.CAPEM},
+		"invalid data is removed":                          {secret: secretOf("cool.v1", next, none), have: join([]byte("garbage\n"), next.CAPEM), want: next.CAPEM},
+		"invalid data alone is removed too": {
+			secret: secretOf("cool.v0", next, none), have: []byte("garbage"), want: next.CAPEM},
+		"a Secret of another owner is ignored":          {secret: secretOf("cool.v1", next, none, func(s *corev1.Secret) { s.OwnerReferences = nil }), have: old.CAPEM, want: old.CAPEM},
+		"a Secret that is too large is ignored":         {secret: secretOf("cool.v1", certificate.Certificate{CAPEM: bytes.Repeat(next.CAPEM, 200)}, none), have: old.CAPEM, want: old.CAPEM},
+		"the current authority is copied byte for byte": {secret: secretOf("cool.v1", certificate.Certificate{CAPEM: join([]byte("# hello\n"), next.CAPEM)}, none), have: next.CAPEM, want: join([]byte("# hello\n"), next.CAPEM)},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -273,8 +276,9 @@ func TestBundlesOfClients(t *testing.T) {
 	}
 }
 
-// TestADeletedSecretIsMadeAnew: what clients trust is what Pods may serve with; where that is lost, new clients wait.
-func TestADeletedSecretIsMadeAnew(t *testing.T) {
+// TestDeletedSecretIsCreatedAgain checks that Pods may serve with the certificates that clients trust. If those are
+// unknown, new clients wait.
+func TestDeletedSecretIsCreatedAgain(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	live := running(old.CAPEM, 2)
 	create := func(clients ...backend.Client) *corev1.Secret {
@@ -299,15 +303,15 @@ func TestADeletedSecretIsMadeAnew(t *testing.T) {
 	require.Contains(t, create().Annotations, "olmcore/unknown-authority", "Pods serve also where their annotation was lost")
 }
 
-func TestIssuedCertificatesAreLookedAt(t *testing.T) {
+func TestIssuedCertificatesAreInspected(t *testing.T) {
 	s := sourceOf(nil, nil)
 	s.Issued = []certificate.Issued{{Deployment: deployment, Certificate: made(t, "expired", now.Add(-certificate.Validity-time.Hour))}}
 	plan := backend.Of(s)
-	require.Equal(t, "the certificate that was issued for deployment cool is not good: the certificate is not valid: it or its authority has expired, or is not valid yet", plan.Problem)
+	require.Equal(t, "the certificate that was issued for deployment cool is invalid: the certificate is not valid: it or its authority has expired, or is not valid yet", plan.Problem)
 	require.Empty(t, plan.Install)
 }
 
-func TestRequests(t *testing.T) {
+func TestRequestedCertificate(t *testing.T) {
 	want := []certificate.Request{{
 		Deployment: deployment, Namespace: namespace, Service: service,
 		Hosts:     []string{"cool-service.ns", "cool-service.ns.svc", "cool-service.ns.svc.cluster.local"},
@@ -322,9 +326,9 @@ func TestRequests(t *testing.T) {
 	require.Equal(t, now.Add(729*24*time.Hour), plan.RenewAt.UTC())
 }
 
-// TestACertificateIsAskedForJustWhenItMustBeReplaced, whatever the Secret holds and whatever the status says; and not
-// again once it was issued.
-func TestACertificateIsAskedForJustWhenItMustBeReplaced(t *testing.T) {
+// TestCertificateIsRequestedOnlyIfItMustBeReplaced checks this for any content of the Secret and of the status. The
+// request is not repeated after the certificate was issued.
+func TestCertificateIsRequestedOnlyIfItMustBeReplaced(t *testing.T) {
 	hosts := certificate.Hosts(service, namespace)
 	spoils := map[string]func(c *certificate.Certificate){
 		"nothing":           func(*certificate.Certificate) {},
@@ -364,8 +368,9 @@ func TestACertificateIsAskedForJustWhenItMustBeReplaced(t *testing.T) {
 	})
 }
 
-// TestMount: the hash of the spec is OLM's, so that adopting a running cluster rolls nothing.
-func TestMount(t *testing.T) {
+// TestMountedCertificateKeepsHashOfOLM checks that the hash of the spec equals that of OLM, so that adopting a running
+// cluster rolls out nothing.
+func TestMountedCertificateKeepsHashOfOLM(t *testing.T) {
 	ca := madeOnce("old").CAPEM
 	plan := backend.Of(sourceOf(secretOf("cool.v1", madeOnce("old"), none), nil))
 	container := func(mounts ...corev1.VolumeMount) corev1.Container {
@@ -417,10 +422,10 @@ func TestMount(t *testing.T) {
 	require.Equal(t, "441iHG4r5TsDiYfSVLpo4wBhduJqbOBYUlKjbm", hash)
 }
 
-// TestPodsServeWithATrustedCertificateOnly checks that API servers whose caches are 10 s old trust a certificate when
-// Pods serve with it, even if the manager that noted since when it is trusted has a clock that is behind by the
-// tolerance.
-func TestPodsServeWithATrustedCertificateOnly(t *testing.T) {
+// TestPodsServeOnlyWithTrustedCertificates checks that API servers whose caches are 10 s old trust a certificate when
+// Pods serve with it. This holds even if the clock of the manager that recorded since when it is trusted is behind by
+// the tolerance.
+func TestPodsServeOnlyWithTrustedCertificates(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	at := func(secret *corev1.Secret, clock time.Time) *corev1.Secret {
 		source := sourceOf(secret, running(old.CAPEM, 2), trusts(old.CAPEM, next.CAPEM))
@@ -437,8 +442,9 @@ func TestPodsServeWithATrustedCertificateOnly(t *testing.T) {
 	}
 }
 
-// TestALeafOfTheSameAuthorityRollsTheDeployment: its hash would not tell.
-func TestALeafOfTheSameAuthorityRollsTheDeployment(t *testing.T) {
+// TestNewCertificateOfSameAuthorityRollsOutDeployment checks a rollout for which the hash of the authority does not
+// change.
+func TestNewCertificateOfSameAuthorityRollsOutDeployment(t *testing.T) {
 	old := madeOnce("old")
 	trusted := secretOf("cool.v1", old, old)
 	trusted.Annotations["olmcore/next-trusted-since"] = now.Add(-backend.TrustGrace).Format(time.RFC3339)
@@ -452,7 +458,7 @@ func TestALeafOfTheSameAuthorityRollsTheDeployment(t *testing.T) {
 	require.Equal(t, certificate.Hash(old.CertPEM), d.Template.Annotations["olmcore/certificate-hash"])
 }
 
-func TestNames(t *testing.T) {
+func TestNamesOfObjects(t *testing.T) {
 	require.Equal(t, "a-b-service", backend.ServiceName("a.b"))
 	require.Equal(t, "a-b-service-cert", backend.CertificateName("a.b"))
 	require.Equal(t, []string{"a-service-auth-reader", "a-service-auth-reader-" + olmcore.NameSuffix(8, "ns")}, backend.ReaderNames("a", "ns"))
@@ -510,8 +516,9 @@ func TestObjectsOfADeployment(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, got))
 }
 
-// TestObjectsOfOthers: nothing of another is written; of the same names outside the namespace there is a second.
-func TestObjectsOfOthers(t *testing.T) {
+// TestObjectsOfOtherOwnersAreNotWritten checks that a second name is used outside the namespace if another owner has
+// the first one.
+func TestObjectsOfOtherOwnersAreNotWritten(t *testing.T) {
 	stranger := metav1.ObjectMeta{Namespace: namespace, UID: "u", ResourceVersion: "1"}
 	at := func(name string) metav1.ObjectMeta { m := stranger; m.Name = name; return m }
 	binding := func(name, owner, subject string, managed bool) *rbacv1.ClusterRoleBinding {
@@ -548,31 +555,31 @@ func TestObjectsOfOthers(t *testing.T) {
 			},
 			install: []string{"create ClusterRoleBinding: clusterrolebinding " + suffixed + " does not exist"},
 		},
-		"by its subjects": {
+		"a ClusterRoleBinding of another namespace, by its subjects": {
 			change:  func(o *serving.Objects) { o.ClusterRoleBindings = olmcore.Found(binding(plain, "", "other", true)) },
 			install: []string{"create ClusterRoleBinding: clusterrolebinding " + suffixed + " does not exist"},
 		},
-		"a user's": {
+		"a binding of a user": {
 			change:  func(o *serving.Objects) { o.ClusterRoleBindings = olmcore.Found(binding(plain, "", namespace, false)) },
 			install: []string{"create ClusterRoleBinding: clusterrolebinding " + suffixed + " does not exist"},
 		},
-		"both names are others'": {
+		"other owners have both names": {
 			change: func(o *serving.Objects) {
 				o.ClusterRoleBindings = olmcore.Found(binding(plain, "other", "other", true), binding(suffixed, "", "other", true))
 			},
-			problem: "clusterrolebinding " + plain + " is another's",
+			problem: "clusterrolebinding " + plain + " belongs to another owner",
 		},
-		"one that OLM made without labels": {
+		"a binding that OLM created without labels": {
 			change:  func(o *serving.Objects) { o.ClusterRoleBindings = olmcore.Found(binding(plain, "", namespace, true)) },
-			install: []string{"update ClusterRoleBinding: clusterrolebinding " + plain + " is not that of this version"},
+			install: []string{"update ClusterRoleBinding: clusterrolebinding " + plain + " does not match this version"},
 		},
-		"the own one of the second name stays": {
+		"our binding with the second name stays": {
 			change: func(o *serving.Objects) {
 				o.ClusterRoleBindings = olmcore.Found(binding(suffixed, namespace, namespace, true))
 			},
-			install: []string{"update ClusterRoleBinding: clusterrolebinding " + suffixed + " is not that of this version"},
+			install: []string{"update ClusterRoleBinding: clusterrolebinding " + suffixed + " does not match this version"},
 		},
-		"the own one with another role": {
+		"our binding with another role": {
 			change: func(o *serving.Objects) {
 				b := binding(plain, namespace, namespace, true)
 				b.RoleRef.Name = "cluster-admin"
@@ -592,7 +599,7 @@ func TestObjectsOfOthers(t *testing.T) {
 	}
 }
 
-func TestServiceKeepsWhatOthersAdded(t *testing.T) {
+func TestServiceKeepsPortsAndSelectorOfOtherWriters(t *testing.T) {
 	s := sourceOf(secretOf("cool.v1", madeOnce("old"), none), nil)
 	live := s.Objects.Services.Items[0].DeepCopy()
 	live.UID, live.ResourceVersion = "u", "1"
@@ -611,7 +618,7 @@ func TestServiceKeepsWhatOthersAdded(t *testing.T) {
 	require.Len(t, after.OwnerReferences, 1)
 }
 
-func TestServicesThatCannotBe(t *testing.T) {
+func TestInvalidServicesAreReported(t *testing.T) {
 	for problem, change := range map[string]func(c *v1alpha1.ClusterServiceVersion){
 		"port 443 of deployment cool has two target ports: 9443 and 443": func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions, v1alpha1.WebhookDescription{DeploymentName: deployment, TargetPort: new(intstr.FromInt32(9443))})
@@ -633,11 +640,12 @@ func TestServicesThatCannotBe(t *testing.T) {
 	c := csvOf("cool.v1")
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name, c.Spec.WebhookDefinitions[0].DeploymentName = "1st", "1st"
 	in := backend.Source{Operator: observed.Operator{CSV: c, Now: now, Objects: &serving.Objects{}}}
-	require.Contains(t, backend.Of(in).Problem, `deployment 1st cannot be called: "1st-service" is no name of a Service`)
+	require.Contains(t, backend.Of(in).Problem, `deployment 1st cannot be called: "1st-service" is not a valid name of a Service`)
 }
 
-// TestWhatATenantWritesIntoTheSecret: it reaches the clients of its own Service, within bounds, and nothing else.
-func TestWhatATenantWritesIntoTheSecret(t *testing.T) {
+// TestForgedSecretAffectsOnlyItsOwnClients checks that data that a tenant wrote into the Secret reaches only the
+// clients of its own Service, within limits.
+func TestForgedSecretAffectsOnlyItsOwnClients(t *testing.T) {
 	old, other := madeOnce("old"), madeOnce("third")
 	bundle := func(change func(s *corev1.Secret)) string {
 		return string(backend.Of(sourceOf(secretOf("cool.v1", old, none, change), running(old.CAPEM, 2))).Trust(deployment, old.CAPEM))
@@ -651,8 +659,8 @@ func TestWhatATenantWritesIntoTheSecret(t *testing.T) {
 	require.Contains(t, backend.Of(sourceOf(secretOf("cool.v1", old, none, func(s *corev1.Secret) { s.Immutable = new(true) }), nil)).Problem, "is immutable")
 }
 
-// TestTheSecretOfAnotherOperatorIsItsOwn: names of Deployments that differ may lead to the same Service.
-func TestTheSecretOfAnotherOperatorIsItsOwn(t *testing.T) {
+// TestSecretOfAnotherOperatorIsNotWritten checks Deployments with different names that have the same Service name.
+func TestSecretOfAnotherOperatorIsNotWritten(t *testing.T) {
 	other, goes, copied := csvOf("other.v1"), csvOf("other.v1"), csvOf("other.v1")
 	goes.DeletionTimestamp = new(metav1.NewTime(now))
 	copied.Labels = map[string]string{v1alpha1.CopiedLabelKey: "elsewhere"}
@@ -664,12 +672,12 @@ func TestTheSecretOfAnotherOperatorIsItsOwn(t *testing.T) {
 		relatives sets.Set[*v1alpha1.ClusterServiceVersion]
 		problem   string
 	}{
-		"another operator's":                   {neighbour: other, problem: owned},
-		"that of the version that it replaces": {neighbour: other, relatives: sets.New(other)},
-		"one that is going":                    {neighbour: goes},
-		"a copy":                               {neighbour: copied},
-		"one that needs no certificate":        {neighbour: uncalled},
-		"nobody's any more":                    {neighbour: csvOf("third.v1")},
+		"of another operator":                {neighbour: other, problem: owned},
+		"of the replaced version":            {neighbour: other, relatives: sets.New(other)},
+		"of a CSV that is being deleted":     {neighbour: goes},
+		"of a copy":                          {neighbour: copied},
+		"of a CSV that needs no certificate": {neighbour: uncalled},
+		"without an existing owner":          {neighbour: csvOf("third.v1")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sourceOf(secretOf("other.v1", madeOnce("old"), none), nil)
@@ -681,8 +689,8 @@ func TestTheSecretOfAnotherOperatorIsItsOwn(t *testing.T) {
 	}
 }
 
-// FuzzSecret: whatever a Secret holds, a decision is made, clients lose nothing that is in use, and a second look at
-// what was written does not write it again.
+// FuzzSecret checks that a decision is made for any content of a Secret. Clients lose no authority that is in use, and
+// a second call does not write again.
 func FuzzSecret(f *testing.F) {
 	old, next := madeOnce("old"), madeOnce("next")
 	f.Add(old.CAPEM, old.CertPEM, old.KeyPEM, next.CAPEM, next.CertPEM, next.KeyPEM, old.CAPEM, "a,b", true, int64(0))
@@ -719,7 +727,7 @@ func FuzzSecret(f *testing.F) {
 	})
 }
 
-// written is the Secret that a plan writes, nil for none.
+// written returns the Secret that a plan writes, or nil.
 func written(plan backend.Plan) *corev1.Secret {
 	for _, a := range append(plan.Install, plan.Settle...) {
 		if o, ok := objectOf(a).(*corev1.Secret); ok {
@@ -729,7 +737,7 @@ func written(plan backend.Plan) *corev1.Secret {
 	return nil
 }
 
-func TestWhatASecretRemembers(t *testing.T) {
+func TestSecretRecordsTheRotation(t *testing.T) {
 	old, next, third := madeOnce("old"), madeOnce("next"), madeOnce("third")
 	id := func(c certificate.Certificate) string { return certificate.ParseBundle(c.CAPEM)[0].ID }
 	retired := func(ids string) func(*corev1.Secret) {
@@ -740,28 +748,28 @@ func TestWhatASecretRemembers(t *testing.T) {
 	waited := func(s *corev1.Secret) {
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, "olmcore/next-trusted-since", now.Add(-backend.TrustGrace).Format(time.RFC3339))
 	}
-	t.Run("the authority before, also where no client trusts it", func(t *testing.T) {
+	t.Run("the previous authority is recorded even if no client trusts it", func(t *testing.T) {
 		s := written(backend.Of(sourceOf(secretOf("cool.v1", old, next, waited), running(old.CAPEM, 2))))
 		require.Equal(t, old.CAPEM, s.Data["previous.olmCAKey"])
 		require.Equal(t, next.CertPEM, s.Data["tls.crt"])
 		require.Equal(t, certificate.Hash(next.CAPEM), s.Annotations["olmcahash"])
 		require.NotContains(t, s.Data, "next.tls.crt")
 	})
-	t.Run("what else clients trust", func(t *testing.T) {
+	t.Run("other authorities that clients trust are recorded", func(t *testing.T) {
 		s := written(backend.Of(sourceOf(secretOf("cool.v1", old, next, waited), running(old.CAPEM, 2), trusts(next.CAPEM, third.CAPEM))))
 		require.Equal(t, string(old.CAPEM)+string(third.CAPEM), string(s.Data["previous.olmCAKey"]))
 	})
-	t.Run("what retired", func(t *testing.T) {
+	t.Run("retired authorities are recorded", func(t *testing.T) {
 		s := written(backend.Of(sourceOf(secretOf("cool.v1", next, none, retired("x")), running(next.CAPEM, 2), trusts(next.CAPEM, old.CAPEM))))
 		require.Equal(t, id(old)+",x", s.Annotations["olmcore/retired-authorities"])
 		require.NotContains(t, s.Data, "previous.olmCAKey")
 	})
-	t.Run("an authority that comes back has not retired", func(t *testing.T) {
+	t.Run("an authority that is used again is not retired", func(t *testing.T) {
 		s := sourceOf(secretOf("cool.v1", none, none, retired(id(old)+",x")), nil)
 		s.Issued = []certificate.Issued{{Deployment: deployment, Certificate: old}}
 		require.Equal(t, "x", written(backend.Of(s)).Annotations["olmcore/retired-authorities"])
 	})
-	t.Run("a next certificate that is not good is forgotten where none is needed", func(t *testing.T) {
+	t.Run("an invalid next certificate is dropped if none is needed", func(t *testing.T) {
 		plan := backend.Of(sourceOf(secretOf("cool.v1", old, certificate.Certificate{CAPEM: next.CAPEM, CertPEM: old.CertPEM, KeyPEM: old.KeyPEM}), running(old.CAPEM, 2)))
 		require.NotContains(t, written(plan).Data, "next.olmCAKey")
 		require.Empty(t, plan.Requests)
@@ -772,18 +780,19 @@ func TestWhatASecretRemembers(t *testing.T) {
 	})
 }
 
-// TestNothingRetiresBeforeAllPodsAreNew: each sign of an old Pod counts.
-func TestNothingRetiresBeforeAllPodsAreNew(t *testing.T) {
+// TestAuthoritiesRetireAfterTheRollout checks that no authority retires while one of several signs shows that an old
+// Pod exists.
+func TestAuthoritiesRetireAfterTheRollout(t *testing.T) {
 	old, next := madeOnce("old"), madeOnce("next")
 	for name, change := range map[string]func(s *backend.Source){
-		"a Pod is terminating":        func(s *backend.Source) { s.Deployments[0].Status.TerminatingReplicas = new(int32(1)) },
-		"the Deployment goes":         func(s *backend.Source) { s.Deployments[0].DeletionTimestamp = &metav1.Time{Time: now} },
-		"its spec was not observed":   func(s *backend.Source) { s.Deployments[0].Generation = 2 },
-		"a Pod is of another rollout": func(s *backend.Source) { s.Deployments[0].Status.UpdatedReplicas = 1 },
-		"it has another hash":         func(s *backend.Source) { s.Deployments[0].Spec.Template.Annotations["olmcahash"] = "x" },
-		"it has another certificate":  func(s *backend.Source) { s.Objects.Secrets.Items[0].Annotations["olmcore/certificate-hash"] = "x" },
-		"there is none":               func(s *backend.Source) { s.Deployments = nil },
-		"the Secret is another's":     func(s *backend.Source) { s.CSV = csvOf("cool.v2") },
+		"a Pod is terminating":              func(s *backend.Source) { s.Deployments[0].Status.TerminatingReplicas = new(int32(1)) },
+		"the Deployment is being deleted":   func(s *backend.Source) { s.Deployments[0].DeletionTimestamp = &metav1.Time{Time: now} },
+		"its spec was not observed":         func(s *backend.Source) { s.Deployments[0].Generation = 2 },
+		"a Pod is of another rollout":       func(s *backend.Source) { s.Deployments[0].Status.UpdatedReplicas = 1 },
+		"it has another hash":               func(s *backend.Source) { s.Deployments[0].Spec.Template.Annotations["olmcahash"] = "x" },
+		"it has another certificate":        func(s *backend.Source) { s.Objects.Secrets.Items[0].Annotations["olmcore/certificate-hash"] = "x" },
+		"there is none":                     func(s *backend.Source) { s.Deployments = nil },
+		"the Secret belongs to another CSV": func(s *backend.Source) { s.CSV = csvOf("cool.v2") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sourceOf(secretOf("cool.v1", next, none), running(next.CAPEM, 2), trusts(old.CAPEM, next.CAPEM))

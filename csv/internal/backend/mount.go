@@ -15,8 +15,8 @@ import (
 
 const defaultAccount = "default"
 
-// mounts are where operators look for their certificate: those that serve APIs, and those that serve webhooks. Every
-// Deployment that is called has both.
+// mounts contains the places where operators expect their certificate, for APIs and for webhooks. Every Deployment that
+// is called gets both.
 var mounts = []struct{ volume, path, cert, key string }{
 	{"apiservice-cert", "/apiserver.local.config/certificates", "apiserver.crt", "apiserver.key"},
 	{"webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key"},
@@ -51,12 +51,12 @@ func (p Plan) Mount(deployment string, spec *appsv1.DeploymentSpec) {
 	}
 }
 
-// withVolume replaces the volumes of the same name.
-// hasVolume reports whether Pods have a Secret among their volumes.
+// hasVolume reports whether the volumes of a Pod include a Secret.
 func hasVolume(pod *corev1.PodSpec, secret string) bool {
 	return slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == secret })
 }
 
+// withVolume adds a volume. It replaces volumes with the same name.
 func withVolume(have []corev1.Volume, want corev1.Volume) []corev1.Volume {
 	have = slices.Clone(have)
 	found := false
@@ -71,7 +71,7 @@ func withVolume(have []corev1.Volume, want corev1.Volume) []corev1.Volume {
 	return have
 }
 
-// withMount keeps a mount of the volume, and replaces one at its path.
+// withMount adds a mount, unless the volume is already mounted. It replaces another volume's mount at the same path.
 func withMount(have []corev1.VolumeMount, want corev1.VolumeMount) []corev1.VolumeMount {
 	have = slices.Clone(have)
 	i := slices.IndexFunc(have, func(m corev1.VolumeMount) bool { return m.Name == want.Name || m.MountPath == want.MountPath })

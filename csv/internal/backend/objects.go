@@ -34,12 +34,13 @@ const (
 	ReasonSettled = "CertificateSettled"
 )
 
-// isClaimable reports whether an object of the namespace may be taken over: it was made for some CSV.
+// isClaimable reports whether an existing object of the namespace may be taken over, because it was created for a CSV.
 func isClaimable(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), owned.IsReference)
 }
 
-// claimed returns the metadata of an object once it is the CSV's and no other's, and whether that changes it.
+// claimed returns the metadata of an object with this CSV as the only CSV among its owners, and reports whether it
+// changed.
 func (s *Source) claimed(o metav1.ObjectMeta) (after metav1.ObjectMeta, changed bool) {
 	ours := olmcore.OwnerReferenceTo(s.CSV)
 	owners := append(slices.DeleteFunc(slices.Clone(o.OwnerReferences), owned.IsReference), ours)
@@ -51,7 +52,7 @@ func (s *Source) claimed(o metav1.ObjectMeta) (after metav1.ObjectMeta, changed 
 	return o, changed || relabelled
 }
 
-// meta is that of a new object of the namespace.
+// meta returns the metadata of a new object of the namespace.
 func (s *Source) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: s.CSV.Namespace, Labels: map[string]string{olmcore.LabelManaged: "true"},
@@ -59,7 +60,8 @@ func (s *Source) meta(name string) metav1.ObjectMeta {
 	}
 }
 
-// outsideMeta is that of a new object outside the namespace, which no owner reference may tie to the CSV.
+// outsideMeta returns the metadata of a new object outside the namespace. It has owner labels, because an owner
+// reference to the CSV is not possible there.
 func (s *Source) outsideMeta(namespace, name string) metav1.ObjectMeta {
 	labels := owned.ByIncarnation(s.CSV).Labels()
 	labels[olmcore.LabelManaged] = "true"
@@ -78,14 +80,14 @@ func (s *Source) update(before, after olmcore.Object, reason, why string) olmcor
 	return a
 }
 
-// recreate deletes what cannot be changed; the next pass makes it anew.
+// recreate deletes an object that cannot be updated as needed. The next call creates it again.
 func (s *Source) recreate(o olmcore.Object, why string) olmcore.Action {
 	a := olmcore.DeleteOf(o, olmcore.Cause{Reason: ReasonInstall, Message: why})
 	a.As = s.Account
 	return a
 }
 
-// objects are what one Deployment needs besides its certificate.
+// objects contains the writes of the objects that one Deployment needs besides its certificate, and the first problem.
 type objects struct {
 	actions []olmcore.Action
 	problem string
@@ -99,7 +101,7 @@ func (o *objects) part(a olmcore.Action, problem string) {
 	}
 }
 
-// objectsOf returns what is to be done about the objects of a Deployment.
+// objectsOf returns the writes of the objects of a Deployment.
 func (s *Source) objectsOf(deployment string) (o objects) {
 	spec := s.specOf(deployment)
 	account := cmp.Or(spec.Template.Spec.ServiceAccountName, defaultAccount)
@@ -122,7 +124,8 @@ func (s *Source) specOf(deployment string) *appsv1.DeploymentSpec {
 	return &appsv1.DeploymentSpec{}
 }
 
-// portsOf returns the ports on which a Deployment is called, sorted, each once, and what is wrong with them.
+// portsOf returns the distinct ports on which a Deployment is called, sorted, and a problem if two target ports
+// conflict.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/certresources.go.
 func (s *Source) portsOf(deployment string) (ports []corev1.ServicePort, problem string) {
@@ -154,11 +157,12 @@ func (s *Source) portsOf(deployment string) (ports []corev1.ServicePort, problem
 	return ports, problem
 }
 
-// service keeps ports and selector entries that others added, as a server-side apply would.
+// service returns the write of the Service. It keeps ports and selector entries that others added, as server-side apply
+// would.
 func (s *Source) service(deployment string, spec *appsv1.DeploymentSpec) (olmcore.Action, string) {
 	name := ServiceName(deployment)
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
-		return nil, fmt.Sprintf("deployment %s cannot be called: %q is no name of a Service: %s", deployment, name, problems[0])
+		return nil, fmt.Sprintf("deployment %s cannot be called: %q is not a valid name of a Service: %s", deployment, name, problems[0])
 	}
 	ports, problem := s.portsOf(deployment)
 	if problem != "" {
@@ -188,10 +192,11 @@ func (s *Source) service(deployment string, spec *appsv1.DeploymentSpec) (olmcor
 	after.ObjectMeta = meta
 	after.Spec.Selector = selected
 	after.Spec.Ports = merged
-	return s.update(live, after, ReasonInstall, "service "+name+" is not that of this version"), ""
+	return s.update(live, after, ReasonInstall, "service "+name+" does not match this version"), ""
 }
 
-// mergePorts replaces those of the same number. A name that another port has gives way.
+// mergePorts replaces the ports with the same number and protocol, and adds the others. It removes a port of another
+// number that has a needed name.
 func mergePorts(have, want []corev1.ServicePort) []corev1.ServicePort {
 	merged := slices.Clone(have)
 	for _, w := range want {
@@ -208,7 +213,7 @@ func mergePorts(have, want []corev1.ServicePort) []corev1.ServicePort {
 	return merged
 }
 
-// role lets the operator read its certificate.
+// role returns the write of the Role that lets the operator read its certificate.
 func (s *Source) role(deployment string) (olmcore.Action, string) {
 	name := CertificateName(deployment)
 	want := &rbacv1.Role{
@@ -229,7 +234,7 @@ func (s *Source) role(deployment string) (olmcore.Action, string) {
 	}
 	after := live.DeepCopy()
 	after.ObjectMeta, after.Rules = meta, want.Rules
-	return s.update(live, after, ReasonInstall, "role "+name+" is not that of this version"), ""
+	return s.update(live, after, ReasonInstall, "role "+name+" does not match this version"), ""
 }
 
 func (s *Source) roleBinding(deployment, account string) (olmcore.Action, string) {
@@ -254,27 +259,29 @@ func (s *Source) roleBinding(deployment, account string) (olmcore.Action, string
 	}
 	after := live.DeepCopy()
 	after.ObjectMeta, after.Subjects = meta, want.Subjects
-	return s.update(live, after, ReasonInstall, "rolebinding "+name+" is not that of this version"), ""
+	return s.update(live, after, ReasonInstall, "rolebinding "+name+" does not match this version"), ""
 }
 
 func (s *Source) subjects(account string) []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.CSV.Namespace, Name: account}}
 }
 
-// areSubjects reports whether a binding is that of the account. OLM leaves the namespace out where the binding has it.
+// areSubjects reports whether the account is the only subject of a binding. OLM omits the namespace of a subject in the
+// namespace of the binding.
 func (s *Source) areSubjects(have []rbacv1.Subject, account string) bool {
 	return len(have) == 1 && have[0].Kind == rbacv1.ServiceAccountKind && have[0].Name == account &&
 		cmp.Or(have[0].Namespace, s.CSV.Namespace) == s.CSV.Namespace
 }
 
-// Names of the roles that come with Kubernetes.
+// Names of built-in roles of Kubernetes.
 const (
 	delegatorRole = "system:auth-delegator"
 	readerRole    = "extension-apiserver-authentication-reader"
 )
 
-// isOfNamespace reports whether a binding outside the namespace is for Deployments of it: its owner labels say so, or
-// it has none, is OLM's, and all its subjects are ServiceAccounts of the namespace. OLM does not label all of them.
+// isOfNamespace reports whether a binding outside the namespace is for Deployments of the namespace. Its owner labels
+// name a CSV of the namespace. OLM does not label all bindings, so a binding of OLM without owner labels counts if all
+// its subjects are ServiceAccounts of the namespace.
 func isOfNamespace(labels map[string]string, subjects []rbacv1.Subject, namespace string) bool {
 	if owner, ok := olmcore.OwnerOf(labels); ok {
 		return owner.Kind == v1alpha1.ClusterServiceVersionKind && owner.Namespace == namespace
@@ -288,8 +295,8 @@ func IsBindingOf(subjects []rbacv1.Subject, namespace string) bool {
 	return len(subjects) > 0 && !slices.ContainsFunc(subjects, isOfAnother)
 }
 
-// choose returns the binding of the namespace among those with some names, the first that exists, or the name of a new
-// one; both empty when all names are others'.
+// choose returns the first existing binding of the namespace that has one of the names. If there is none, it returns
+// the first name that is free. If other owners use all names, both results are empty.
 func choose[T olmcore.Object](live []T, inNamespace string, names []string, isOurs func(T) bool) (ours T, name string) {
 	var free string
 	for _, candidate := range names {
@@ -304,9 +311,9 @@ func choose[T olmcore.Object](live []T, inNamespace string, names []string, isOu
 	return ours, free
 }
 
-// labelled returns the labels of a binding outside the namespace with the desired ones, and whether that is a change to
-// be made now. What OLM made for the CSV lacks the UID, which it gets when the operator is installed again: for it
-// alone nothing is.
+// labelled returns the labels of a binding outside the namespace, merged with the desired ones, and reports whether
+// they must be updated now. Bindings that OLM created for the CSV lack its UID. They get it once the operator is
+// installed again.
 func (s *Source) labelled(have, want map[string]string) (labels map[string]string, changed bool) {
 	labels, changed = olmcore.MergeLabels(have, want)
 	isOLMs := have[olmcore.LabelManaged] == "true" && owned.ByIncarnation(s.CSV).Owns(have)
@@ -315,7 +322,8 @@ func (s *Source) labelled(have, want map[string]string) (labels map[string]strin
 
 func (s *Source) isBeingInstalled() bool { return s.CSV.Status.Phase == v1alpha1.CSVPhaseInstallReady }
 
-// delegator lets the operator have the API server judge who calls it.
+// delegator returns the write of the ClusterRoleBinding with which the operator asks the API server whether its callers
+// are authorized.
 func (s *Source) delegator(deployment, account string) (olmcore.Action, string) {
 	names := DelegatorNames(deployment, s.CSV.Namespace)
 	live, name := choose(s.Objects.ClusterRoleBindings.Items, metav1.NamespaceAll, names, func(b *rbacv1.ClusterRoleBinding) bool {
@@ -329,7 +337,7 @@ func (s *Source) delegator(deployment, account string) (olmcore.Action, string) 
 	}
 	switch {
 	case name == "":
-		return nil, fmt.Sprintf("clusterrolebinding %s is another's", names[0])
+		return nil, fmt.Sprintf("clusterrolebinding %s belongs to another owner", names[0])
 	case live == nil:
 		return s.create(want, ReasonInstall, "clusterrolebinding "+name+" does not exist"), ""
 	case live.RoleRef != want.RoleRef:
@@ -341,10 +349,11 @@ func (s *Source) delegator(deployment, account string) (olmcore.Action, string) 
 	}
 	after := live.DeepCopy()
 	after.Labels, after.Subjects = labels, want.Subjects
-	return s.update(live, after, ReasonInstall, "clusterrolebinding "+name+" is not that of this version"), ""
+	return s.update(live, after, ReasonInstall, "clusterrolebinding "+name+" does not match this version"), ""
 }
 
-// reader lets the operator read by which certificates the API server calls it.
+// reader returns the write of the RoleBinding with which the operator reads the certificates that identify the API
+// server.
 //
 // Differs: OLM does not label the RoleBinding, so no cleanup finds it. A RoleBinding of OLM gets the labels when the
 // operator is installed again.
@@ -361,7 +370,7 @@ func (s *Source) reader(deployment, account string) (olmcore.Action, string) {
 	}
 	switch {
 	case name == "":
-		return nil, fmt.Sprintf("rolebinding %s/%s is another's", metav1.NamespaceSystem, names[0])
+		return nil, fmt.Sprintf("rolebinding %s/%s belongs to another owner", metav1.NamespaceSystem, names[0])
 	case live == nil:
 		return s.create(want, ReasonInstall, "rolebinding "+name+" does not exist in kube-system"), ""
 	case live.RoleRef != want.RoleRef:
@@ -377,5 +386,5 @@ func (s *Source) reader(deployment, account string) (olmcore.Action, string) {
 	}
 	after := live.DeepCopy()
 	after.Labels, after.Subjects = labels, want.Subjects
-	return s.update(live, after, ReasonInstall, "rolebinding "+name+" in kube-system is not that of this version"), ""
+	return s.update(live, after, ReasonInstall, "rolebinding "+name+" in kube-system does not match this version"), ""
 }

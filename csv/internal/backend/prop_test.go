@@ -19,22 +19,22 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// manager is a controller with a cache of its own, and the writes that it has not run yet.
+// manager is a controller with its own cache, and the writes that it has not run yet.
 type manager struct {
 	view  state
 	queue []write
 	skew  time.Duration // how far its clock is ahead
 }
 
-// steps of a history, as often as they are in the list.
+// steps contains the steps of a history. A step that is listed more often occurs more often.
 var steps = strings.Fields(`
 	whole whole whole whole whole whole rollout rollout rollout mount mount startPod stopPod
 	read read readSecret readDeployment readClients decide decide decide write write write write write lose repeat crash
 	renewal renewal expiry minute minute second second learn deleteSecret upgrade`)
 
-// TestNoClientEverDistrustsAPod: whatever happens in whatever order, every client trusts the certificate of every Pod,
-// and in the end there is nothing to do and one authority.
-func TestNoClientEverDistrustsAPod(t *testing.T) {
+// TestClientsTrustEveryPod checks that every client trusts the certificate of every Pod, whatever happens in whatever
+// order. In the end, there is nothing left to do, and one authority is left.
+func TestClientsTrustEveryPod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		managers := []*manager{{view: w.snapshot()}, {view: w.snapshot()}}
@@ -115,7 +115,7 @@ func (w *world) write(step string, m *manager) {
 	}
 }
 
-// wholePass reads, decides and writes without a pause.
+// wholePass reads, decides and writes without any other step in between.
 func wholePass(w *world, m *manager) {
 	m.view = w.snapshot()
 	m.queue, _ = w.pass(m.view)
@@ -128,7 +128,7 @@ func wholePass(w *world, m *manager) {
 	m.queue = nil
 }
 
-// settle lets one manager run until nothing is left to do.
+// settle runs one manager until nothing is left to do.
 func settle(t require.TestingT, w *world) {
 	for round := range 30 {
 		for range 2 + len(w.pods) {

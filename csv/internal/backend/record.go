@@ -18,48 +18,51 @@ import (
 
 // Annotations of the Secret with a certificate, and of Pod templates that it is mounted into.
 const (
-	// annotationCAHash is OLM's: the hash of the authority that signed the certificate.
+	// annotationCAHash is OLM's annotation with the hash of the authority that signed the certificate.
 	annotationCAHash = "olmcahash"
-	// annotationCertHash is the hash of the certificate, where it followed another of the same authority: the Pods are
-	// replaced all the same.
+	// annotationCertHash contains the hash of the certificate if the certificate before it had the same authority. So the
+	// Deployment replaces its Pods.
 	annotationCertHash = olmcore.KeyPrefix + "certificate-hash"
-	// annotationRetired lists authorities with which no Pod serves any more.
+	// annotationRetired lists the authorities that no Pod serves with any more.
 	annotationRetired = olmcore.KeyPrefix + "retired-authorities"
-	// annotationUnknown says that Pods may serve with an authority that is known no more, as the Secret was deleted.
+	// annotationUnknown means that Pods may serve with an authority that is not known, because the Secret was deleted.
 	annotationUnknown = olmcore.KeyPrefix + "unknown-authority"
-	// annotationTrusted says since when all clients trust the next certificate, where Pods serve with another.
+	// annotationTrusted contains the time since which all clients trust the next certificate. It is set if Pods serve with
+	// another certificate.
 	annotationTrusted = olmcore.KeyPrefix + "next-trusted-since"
 )
 
-// Keys of the Secret besides OLM's, which volumes do not list: the certificate that is to follow, and the authorities
-// of those before.
+// Keys of the Secret in addition to OLM's. Volumes do not list them. They contain the next certificate, and the
+// authorities of previous certificates.
 const (
 	nextPrefix  = "next."
 	keyPrevious = "previous." + certificate.CAKey
 )
 
-// maxRetired bounds the list of retired authorities. One that is forgotten and still trusted somewhere retires again.
+// maxRetired is the maximum number of retired authorities that are recorded. An authority beyond it that is still
+// trusted somewhere retires again.
 const maxRetired = 32
 
-// record is what the Secret of a Deployment says: how far the change from one certificate to the next has come.
+// record is the content of the Secret of a Deployment: the progress of a certificate rotation.
 type record struct {
 	memory *certificate.Memory
-	// current is the certificate that Pods mount, next the one that follows once all clients trust it.
+	// current is the certificate that Pods mount. next replaces it once all clients trust it.
 	current, next certificate.Certificate
-	// previous are the authorities of certificates that Pods may still serve with.
+	// previous contains the authorities of certificates that Pods may still serve with.
 	previous certificate.Bundle
-	// retired are the IDs of authorities with which no Pod serves any more, the latest first.
+	// retired contains the IDs of authorities that no Pod serves with any more, the latest first.
 	retired []string
-	// unknown: Pods may serve with an authority that is not among these.
+	// unknown is true if Pods may serve with an authority that the record does not contain.
 	unknown bool
-	// trustedSince is since when all clients trust the next certificate, zero while that is not known or does not
-	// matter.
+	// trustedSince is the time since which all clients trust the next certificate. It is zero if that is not known or not
+	// needed.
 	trustedSince time.Time
-	// certHash goes into the Pod template where the authority does not tell the certificate from the one before.
+	// certHash is the value of annotationCertHash. It is empty if the authority distinguishes the certificate from the one
+	// before.
 	certHash string
 }
 
-// authorities returns the certificates of a field of a Secret; none of one that is too large to be believed.
+// authorities returns the certificates in a field of a Secret. It returns none if the field is too large.
 func (r record) authorities(field []byte) certificate.Bundle {
 	if len(field) > certificate.MaxField {
 		return nil
@@ -89,13 +92,13 @@ func recordOf(s *corev1.Secret, memory *certificate.Memory) record {
 	return r
 }
 
-// writeTo puts the record into a Secret, whose other data and annotations stay.
+// writeTo writes the record into a Secret. Other data and annotations of the Secret stay.
 func (r record) writeTo(s *corev1.Secret) {
 	s.Data, s.Annotations = maps.Clone(s.Data), maps.Clone(s.Annotations)
 	if s.Data == nil {
 		s.Data = map[string][]byte{}
 	}
-	// The type demands the keys, also before there is a certificate.
+	// The type of the Secret requires these keys, even if there is no certificate.
 	s.Data[certificate.CertKey] = append([]byte{}, r.current.CertPEM...)
 	s.Data[certificate.PrivateKeyKey] = append([]byte{}, r.current.KeyPEM...)
 	for key, value := range map[string][]byte{
@@ -133,20 +136,20 @@ func (r record) writeTo(s *corev1.Secret) {
 	}
 }
 
-// inUse are the authorities that a client must trust: those that Pods may serve with now, or will next.
+// inUse returns the authorities that a client must trust, because Pods may serve with them now or next.
 func (r record) inUse(now time.Time) certificate.Bundle {
-	return r.authorities(r.current.CAPEM).With(r.toCome(now)).With(r.previous.Without(func(a certificate.Authority) bool {
+	return r.authorities(r.current.CAPEM).With(r.upcoming(now)).With(r.previous.Without(func(a certificate.Authority) bool {
 		return a.HasExpired(now) || slices.Contains(r.retired, a.ID)
 	}))
 }
 
-// toCome are the authorities of the next certificate.
-func (r record) toCome(now time.Time) certificate.Bundle {
+// upcoming returns the authorities of the next certificate.
+func (r record) upcoming(now time.Time) certificate.Bundle {
 	return r.authorities(r.next.CAPEM).Without(func(a certificate.Authority) bool { return a.HasExpired(now) })
 }
 
-// bundle returns what a client shall trust that trusts have now. It loses what is no certificate, what expired, and
-// what retired; everything else may have been added by one who knows more.
+// bundle returns the caBundle that a client should have. have is its current one. Invalid, expired and retired
+// certificates are removed. All others stay, because a manager with newer data may have added them.
 func (r record) bundle(have []byte, now time.Time) []byte {
 	observed := r.memory.Bundle(have)
 	want := r.inUse(now).With(observed.Without(func(a certificate.Authority) bool {
@@ -158,13 +161,13 @@ func (r record) bundle(have []byte, now time.Time) []byte {
 	case r.authorities(r.current.CAPEM).Trusts(want):
 		return r.current.CAPEM
 	case want.Trusts(observed) && observed.Trusts(want) && bytes.Equal(observed.PEM(), have):
-		return have // in another order
+		return have // the same authorities in another order
 	}
 	return want.PEM()
 }
 
-// promoted is the record once the next certificate is the one that Pods mount. What clients trust besides may be in
-// use, too.
+// promoted returns the record once the next certificate is the current one. Other authorities that clients trust may be
+// in use, so they become previous ones.
 func (r record) promoted(trusted certificate.Bundle) record {
 	before := r.authorities(r.current.CAPEM)
 	r.certHash, r.trustedSince = "", time.Time{}
@@ -176,7 +179,7 @@ func (r record) promoted(trusted certificate.Bundle) record {
 	return r.remembering(trusted)
 }
 
-// followed is the record with a certificate that is to follow. An authority that comes back has not retired.
+// followed returns the record with a new next certificate. The authority of that certificate is no longer retired.
 func (r record) followed(by certificate.Certificate) record {
 	r.next, r.trustedSince = by, time.Time{}
 	back := r.authorities(by.CAPEM)
@@ -184,7 +187,8 @@ func (r record) followed(by certificate.Certificate) record {
 	return r
 }
 
-// remembering is the record with what clients trust among the authorities that Pods may serve with.
+// remembering returns the record with authorities that clients trust as previous ones, unless they are known or
+// retired.
 func (r record) remembering(trusted certificate.Bundle) record {
 	known := r.authorities(r.current.CAPEM).With(r.authorities(r.next.CAPEM))
 	r.previous = r.previous.With(trusted).Without(func(a certificate.Authority) bool {
@@ -194,7 +198,8 @@ func (r record) remembering(trusted certificate.Bundle) record {
 	return r
 }
 
-// settled is the record once all Pods serve with the current certificate: what else clients trust retires.
+// settled returns the record once all Pods serve with the current certificate. All other authorities that clients trust
+// retire.
 func (r record) settled(trusted certificate.Bundle) (after record, changed bool) {
 	gone := r.remembering(trusted).previous
 	if len(gone) == 0 && len(r.previous) == 0 && !r.unknown {

@@ -87,7 +87,7 @@ func (r *rotation) isDeployed() bool {
 		hasVolume(&r.live.Spec.Template.Spec, CertificateName(r.deployment))
 }
 
-// upkeep returns the next write of the Secret or of the Deployment, nil for none.
+// upkeep returns the next write of the Secret or of the Deployment, or nil.
 func (r *rotation) upkeep() olmcore.Action {
 	after, why := r.step()
 	switch {

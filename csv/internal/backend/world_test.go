@@ -34,7 +34,7 @@ const (
 	service    = deployment + "-service"
 )
 
-// state is what managers see of a world; a copy of it is a stale cache.
+// state is what managers observe of a world. A copy of it is a stale cache.
 type state struct {
 	version    *owned.CSV // that is active
 	secret     *corev1.Secret
@@ -48,7 +48,7 @@ type client struct {
 	bundle  []byte
 }
 
-// pod serves with the certificate that it mounted, none while it has not started.
+// pod is a Pod that serves with the certificate that it mounted. Before it starts, it has none.
 type pod struct {
 	revision int64 // generation of the Deployment that it was made from
 	serves   certificate.Certificate
@@ -89,7 +89,7 @@ func csvOf(name string, clients ...string) *owned.CSV {
 
 func (w *world) tick() int { w.version++; return w.version }
 
-// stamp gives an object that is written a new resourceVersion, and a UID where it is new.
+// stamp gives a written object a new resourceVersion, and a new object a UID.
 func (w *world) stamp(o metav1.Object) {
 	o.SetResourceVersion(strconv.Itoa(w.tick()))
 	if o.GetUID() == "" {
@@ -97,7 +97,7 @@ func (w *world) stamp(o metav1.Object) {
 	}
 }
 
-// snapshot is a cache of this instant.
+// snapshot returns a cache of the present state.
 func (w *world) snapshot() state {
 	s := w.state
 	s.clients = maps.Clone(w.clients)
@@ -110,7 +110,7 @@ type write struct {
 	do   func(w *world) (conflict bool)
 }
 
-// pass is what a manager with a view of the world does.
+// pass returns the writes of a manager that observed a state.
 func (w *world) pass(s state) (writes []write, plan backend.Plan) {
 	source := backend.Source{Operator: observed.Operator{CSV: s.version, Now: w.now.Add(w.skew), Objects: &serving.Objects{}}}
 	if s.secret != nil {
@@ -191,7 +191,7 @@ func writeOfSecret(a olmcore.Action, o *corev1.Secret) write {
 	}}
 }
 
-// writeOfClient writes a client as observed in a version, 0 for one that does not exist.
+// writeOfClient returns the write of a client that was observed in a version. Version 0 means that it did not exist.
 func writeOfClient(name string, version int, bundle []byte) write {
 	return write{fmt.Sprintf("client %s: %d authorities", name, len(certificate.ParseBundle(bundle))), func(w *world) bool {
 		have, exists := w.clients[name]
@@ -233,7 +233,7 @@ func writeOfDeployment(s state, plan backend.Plan) (write, bool) {
 	}}, true
 }
 
-// startPod makes a Pod of the Deployment as it is, which starts once there are files to mount.
+// startPod creates a Pod from the present template. It starts once there are files to mount.
 func (w *world) startPod() {
 	if w.deployment == nil {
 		return
@@ -250,7 +250,7 @@ func (w *world) startPod() {
 	}
 }
 
-// mount gives a Pod the files of the Secret, as a kubelet does when it starts and at any time later.
+// mount writes the files of the Secret into a Pod, as a kubelet does when the Pod starts and at any time later.
 func (w *world) mount(i int) {
 	if w.secret == nil || len(w.pods) == 0 {
 		return
@@ -260,7 +260,7 @@ func (w *world) mount(i int) {
 	}
 }
 
-// stopPod ends a Pod of an older template once one of the present is there.
+// stopPod deletes a Pod of an older template once one of the present template exists.
 func (w *world) stopPod() {
 	if w.deployment == nil {
 		return
@@ -273,7 +273,7 @@ func (w *world) stopPod() {
 	}
 }
 
-// rollout makes, starts and ends Pods once.
+// rollout creates, starts and deletes Pods once.
 func (w *world) rollout() {
 	w.startPod()
 	for i, p := range w.pods {
@@ -300,7 +300,7 @@ func (w *world) observePods() {
 	w.deployment = d
 }
 
-// renewAt is when the certificate of the Secret must be replaced, zero when there is none.
+// renewAt returns the time at which the certificate of the Secret must be replaced, or zero if there is none.
 func (w *world) renewAt() time.Time {
 	if w.secret == nil {
 		return time.Time{}
@@ -308,10 +308,10 @@ func (w *world) renewAt() time.Time {
 	return certificate.Inspect(certificate.FromData(w.secret.Data), certificate.Hosts(service, namespace), w.now).RenewAt
 }
 
-// cacheLag is how old what the API server knows may be.
+// cacheLag is the maximum age of the API server's cache.
 const cacheLag = 10 * time.Second
 
-// advance lets time pass. What the API server knows is never older than cacheLag.
+// advance moves the clock. The API server's cache is never older than cacheLag.
 func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 	if w.now.Sub(w.learned) >= cacheLag {
@@ -319,11 +319,11 @@ func (w *world) advance(d time.Duration) {
 	}
 }
 
-// learn lets the API server know the clients as they are.
+// learn updates the API server's cache of the clients.
 func (w *world) learn() { w.known, w.learned = maps.Clone(w.clients), w.now }
 
-// distrust names a client that does not trust a Pod whose certificate is valid; empty when there is none. A Pod that
-// has started serves with what the Secret holds at any time from now on.
+// distrust returns the name of a client that does not trust a Pod with a valid certificate, or an empty string. A
+// started Pod may serve with any certificate that the Secret contains from then on.
 func (w *world) distrust() string {
 	pods := slices.Clone(w.pods)
 	if w.secret != nil && slices.ContainsFunc(pods, func(p *pod) bool { return len(p.serves.CertPEM) > 0 }) {
@@ -346,7 +346,7 @@ func (w *world) distrust() string {
 	return ""
 }
 
-// verify does what a client does; nil also for what serves nothing, or nothing that is valid.
+// verify verifies a certificate like a client. It also returns nil if no valid certificate is served.
 func verify(c certificate.Certificate, bundle []byte, now time.Time) error {
 	block, _ := pem.Decode(c.CertPEM)
 	if block == nil {

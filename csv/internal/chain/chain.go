@@ -111,9 +111,9 @@ func successorsOf(members []*owned.CSV, predecessor map[*owned.CSV]*owned.CSV) m
 	return successors
 }
 
-// cutCycles takes the edge of its oldest CSV from each cycle, and reports whether self is on one.
+// cutCycles removes the edge of the oldest CSV from each cycle, and reports whether self is part of one.
 func cutCycles(self *owned.CSV, members []*owned.CSV, predecessor map[*owned.CSV]*owned.CSV) (inCycle bool) {
-	seen := make(map[*owned.CSV]int, len(members)) // in which walk
+	seen := make(map[*owned.CSV]int, len(members)) // number of the walk, by CSV
 	for i, v := range members {
 		for ; v != nil && seen[v] == 0; v = predecessor[v] {
 			seen[v] = i + 1
@@ -133,7 +133,7 @@ func cutCycles(self *owned.CSV, members []*owned.CSV, predecessor map[*owned.CSV
 	return inCycle
 }
 
-// comparePreference orders those that replace the same CSV, the preferred one first.
+// comparePreference sorts CSVs that replace the same CSV. The preferred one comes first.
 func comparePreference(a, b *owned.CSV) int {
 	return cmp.Or(
 		CompareSucceeded(a, b),

@@ -22,8 +22,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// labelSpecHash is OLM's label with the hash of the spec that a Deployment was made with: the live spec is full of the
-// API server's defaults.
+// labelSpecHash is OLM's label with the hash of the spec from which a Deployment was created. The live spec cannot be
+// compared, because it contains the defaults of the API server.
 const labelSpecHash = "olm.deployment-spec-hash"
 
 // ConditionVariable is the environment variable that names the OperatorCondition of an operator to its containers.
@@ -32,8 +32,8 @@ const ConditionVariable = "OPERATOR_CONDITION_NAME"
 // Source is what the decisions about Deployments depend on.
 type Source struct {
 	observed.Operator
-	// Mount mounts the certificate of a Deployment that needs one, and reports whether it has one. Before that, the
-	// desired Deployment is not known.
+	// Mount adds the certificate to the spec of a Deployment that needs one, and reports whether the certificate exists.
+	// If it does not exist, the desired Deployment is unknown.
 	Mount func(deployment string, spec *appsv1.DeploymentSpec) bool
 }
 
@@ -60,11 +60,11 @@ func comesBefore(c *owned.CSV, a, b *v1alpha1.Subscription) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 
-// copies reports whether Pod templates get an annotation of the CSV.
+// copies reports whether an annotation of the CSV is copied to Pod templates.
 func (s Source) copies(key string) bool { return !slices.Contains(s.ExcludedAnnotations, key) }
 
-// desired returns the Deployment for an entry of the install strategy. Its spec and the hash of it are those of OLM,
-// bit for bit. The error is that of the hash.
+// desired returns the Deployment for an entry of the install strategy. Its spec and the hash of the spec are identical
+// to those of OLM. It returns an error if there is no certificate, or if the hash cannot be computed.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/deployment.go.
 func (s Source) desired(entry *v1alpha1.StrategyDeploymentSpec, o overlay) (*appsv1.Deployment, error) {
@@ -128,8 +128,8 @@ func NamesCondition(pod *corev1.PodSpec, name string) bool {
 	})
 }
 
-// isCurrent reports whether a hash label is that of the desired Deployment, or what OLM would have written for the same
-// CSV and configuration, as adopting a cluster restarts nothing.
+// isCurrent reports whether a hash label is that of the desired Deployment, or the one that OLM would write for the
+// same CSV and configuration. So adopting a cluster restarts no operator.
 func (s Source) isCurrent(entry *v1alpha1.StrategyDeploymentSpec, want *appsv1.Deployment, hash string) bool {
 	if want.Labels[labelSpecHash] == hash {
 		return true
@@ -178,7 +178,8 @@ func (s Source) Health() (state State, why string) {
 	return Healthy, ""
 }
 
-// readiness judges a Deployment by what its controller observed. Available is what counts, not the number of replicas.
+// readiness returns the state of a Deployment according to its status. The condition Available counts, not the number
+// of replicas.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/status_viewer.go.
 func readiness(d *appsv1.Deployment) (State, string) {
@@ -219,7 +220,7 @@ func IsAvailable(d *appsv1.Deployment) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// compare tells whether a live Deployment was made from this source.
+// compare returns Healthy if a live Deployment has the desired spec. Otherwise it returns its state and the reason.
 func (s Source) compare(entry *v1alpha1.StrategyDeploymentSpec, live *appsv1.Deployment) (State, string) {
 	if problem := s.annotationProblem(live); problem != "" {
 		return Outdated, problem
@@ -238,7 +239,8 @@ func (s Source) compare(entry *v1alpha1.StrategyDeploymentSpec, live *appsv1.Dep
 	return Healthy, ""
 }
 
-// annotationProblem names the first difference by key of the CSV's annotations and the Pod template's; empty for none.
+// annotationProblem returns a message about the first annotation of the CSV, by key, that is missing or different in
+// the Pod template. It is empty if there is none.
 func (s Source) annotationProblem(d *appsv1.Deployment) string {
 	have, want := d.Spec.Template.Annotations, s.CSV.Annotations
 	for _, key := range slices.Sorted(maps.Keys(want)) {

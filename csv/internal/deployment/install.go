@@ -30,7 +30,7 @@ const (
 // Bad is OLM's message if the desired Deployments cannot be computed.
 const Bad = "calculated deployment install is bad"
 
-// retry is the wait after a write that met a conflict or an error that passes.
+// retry is the backoff after a write that ended with a conflict or a transient error.
 var retry = olmcore.Backoff{Base: time.Second, Max: time.Minute}
 
 // Installation contains the remaining work until the Deployments of a CSV are installed. The zero value means that
@@ -51,8 +51,8 @@ func (i Installation) Done() bool {
 	return len(i.Actions) == 0 && i.Failure == "" && i.RequeueAfter == 0 && !i.Incomputable
 }
 
-// Install compares the Deployments of the strategy with the live ones, and returns the writes as the ServiceAccount as.
-// A write succeeded if its effect is observed. Otherwise the result of its last try decides, if there is one.
+// Install compares the Deployments of the strategy with the live ones, and returns the writes. A write succeeded if its
+// effect is observed. Otherwise the result of its last attempt decides, if there is one.
 func (s Source) Install(tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
 	live := owned.ByName(s.Deployments, s.CSV.Namespace)
@@ -72,7 +72,7 @@ func (s Source) Install(tries Tries) Installation {
 			write = s.create(want, s.Account)
 		case have.DeletionTimestamp == nil:
 			write = update(have, want, s.Account)
-		default: // the next one is created once it is gone
+		default: // a new Deployment is created once this one is deleted
 			todo.RequeueAfter = owned.Wait(owned.Since(have.DeletionTimestamp, tries.Now), time.Minute)
 			continue
 		}
@@ -84,7 +84,7 @@ func (s Source) Install(tries Tries) Installation {
 	return todo
 }
 
-// Judge works as Install does for the given writes, which may be of any kind. It never sets NoRetry: only missing
+// Judge is like Install for the given writes, which may be of any kind. It never sets NoRetry, because only missing
 // permissions for Deployments make a retry useless.
 func Judge(actions []olmcore.Action, tries Tries) Installation {
 	todo := Installation{Attempts: Attempts{}}
@@ -98,8 +98,9 @@ func Judge(actions []olmcore.Action, tries Tries) Installation {
 	return todo
 }
 
-// afterLastTry takes in the outcome of the last try of a write. It reports whether the write failed and is not repeated
-// now: then nothing is written, and RequeueAfter is the time to the next try, 0 for none.
+// afterLastTry applies the result of the last attempt of a write to the Installation. It reports whether the write
+// failed and is not repeated now. Then nothing is written, and RequeueAfter is the time until the next attempt, or 0 if
+// there is none.
 func (i *Installation) afterLastTry(write olmcore.Action, tries Tries) (failed bool) {
 	_, target, _ := write.Describe()
 	a := tries.of(write)
@@ -123,8 +124,8 @@ func (i *Installation) afterLastTry(write olmcore.Action, tries Tries) (failed b
 	return true
 }
 
-// Held returns the failure of an earlier try whose retry is not due yet. It is used before the writes are computed. It
-// returns the zero value if there is no such failure.
+// Held returns the failure of an earlier attempt whose retry is not due yet. It is used before the writes are computed.
+// It returns the zero value if there is no such failure.
 func (t Tries) Held() Installation {
 	if !t.Again {
 		return Installation{}
@@ -144,7 +145,8 @@ func (t Tries) Held() Installation {
 	return Installation{}
 }
 
-// isInstalled reports whether a Deployment is the desired one: by its owner, its labels and the hash and annotations.
+// isInstalled reports whether a live Deployment is the desired one. It compares the owner, the labels, the hash and the
+// annotations.
 func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *appsv1.Deployment) bool {
 	_, changed := olmcore.MergeLabels(live.Spec.Template.Annotations, want.Spec.Template.Annotations)
 	if live.DeletionTimestamp != nil || !ownedAlone(live, s.CSV) || changed {
@@ -158,7 +160,7 @@ func (s Source) isInstalled(entry *v1alpha1.StrategyDeploymentSpec, live, want *
 	return !changed
 }
 
-// ownedAlone reports whether a CSV and no other is among the owners of a Deployment.
+// ownedAlone reports whether a CSV owns a Deployment and no other CSV does.
 func ownedAlone(d *appsv1.Deployment, c *owned.CSV) bool {
 	want, found := olmcore.OwnerReferenceTo(c), false
 	for _, r := range d.OwnerReferences {
@@ -192,24 +194,25 @@ func LabelComponents(o olmcore.Object, c *owned.CSV) {
 	}
 }
 
-// update replaces the spec and the owner, and keeps what others wrote into labels and annotations.
+// update returns the write that replaces the spec and the owner of a Deployment. It keeps labels and annotations of
+// other writers.
 func update(live, want *appsv1.Deployment, as *corev1.ObjectReference) olmcore.Action {
 	after := live.DeepCopy()
 	after.Labels, _ = olmcore.MergeLabels(after.Labels, want.Labels)
 	after.Annotations, _ = olmcore.MergeLabels(after.Annotations, want.Annotations)
 	after.OwnerReferences = want.OwnerReferences
 	after.Spec = want.Spec
-	u := olmcore.UpdateOf(live, after, olmcore.Cause{Reason: ReasonInstall, Message: "deployment " + want.Name + " is not that of this version"})
+	u := olmcore.UpdateOf(live, after, olmcore.Cause{Reason: ReasonInstall, Message: "deployment " + want.Name + " does not match this version"})
 	u.As = as
 	return u
 }
 
 // Removals returns the deletions of the Deployments that belong to the CSV, by labels and owner reference, and that its
-// strategy no longer has.
+// strategy no longer contains.
 func Removals(c *owned.CSV, deployments []*appsv1.Deployment) []olmcore.Action {
 	declared := owned.Deployments(c)
 	return deleteEach(c, deployments, func(d *appsv1.Deployment) bool { return !declared.Has(d.Name) }, func(d *appsv1.Deployment) olmcore.Cause {
-		return olmcore.Cause{Reason: ReasonRemovedFromStrategy, Message: "the install strategy has no deployment " + d.Name + " any more"}
+		return olmcore.Cause{Reason: ReasonRemovedFromStrategy, Message: "the install strategy no longer contains deployment " + d.Name}
 	})
 }
 
@@ -273,11 +276,11 @@ func Conflict(c *owned.CSV, relatives sets.Set[*owned.CSV], neighbours []*owned.
 
 // Attempt is one write of an installation with the result of its last try.
 type Attempt struct {
-	// content is what was sent: the object or the patch, and the account.
+	// content is the object or patch that was sent, and the account that sent it.
 	content string
-	// result is zero until the write was tried.
+	// result is zero if the write was not attempted yet.
 	result olmcore.LastResult
-	// count is the number of tries that ended in the class of result.
+	// count is the number of consecutive attempts that ended with the class of result.
 	count int
 }
 
@@ -301,13 +304,13 @@ type Tries struct {
 	Again bool
 }
 
-// installRetry is the wait after a write of an installation that failed.
+// installRetry is the backoff after a failed write of an installation.
 var installRetry = olmcore.Backoff{Base: 5 * time.Second, Max: 10 * time.Minute}
 
 // RefusedRetry is the backoff after a write that was rejected for missing permissions.
 var RefusedRetry = olmcore.Backoff{Base: time.Minute, Max: 10 * time.Minute}
 
-// of returns the memory of a write. Its result is zero if the write was not tried with this content.
+// of returns the attempts of a write. The result is zero if the write was not attempted with this content.
 func (t Tries) of(a olmcore.Action) Attempt {
 	_, target, _ := a.Describe()
 	now := Attempt{content: contentOf(a)}
@@ -329,8 +332,8 @@ func (t Tries) of(a olmcore.Action) Attempt {
 	return now
 }
 
-// left returns how long a failed write waits for its next try; permanent is set if it waits for a change of its
-// content.
+// left returns the time until the next attempt of a failed write. permanent is true if the write is not repeated until
+// its content changes.
 func (t Tries) left(a Attempt) (left time.Duration, permanent bool) {
 	backoff := installRetry
 	if a.result.Class == olmcore.Forbidden {
@@ -349,8 +352,8 @@ func withoutData(o olmcore.Object) olmcore.Object {
 	return &bare
 }
 
-// contentOf returns what a write sends, without the version of the object that it was made for. Of a Secret it is the
-// metadata alone: a certificate is a new one with each try, and its key is not kept.
+// contentOf returns the content that a write sends, without the resourceVersion of the object. For a Secret, it
+// contains only the metadata. Each attempt sends a new certificate, and private keys are not stored.
 func contentOf(a olmcore.Action) string {
 	switch write := a.(type) {
 	case olmcore.Create:

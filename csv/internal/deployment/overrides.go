@@ -12,22 +12,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// overlay is a way to lay lists and affinities of a configuration over those of a Pod.
+// overlay is a way to merge the lists and the affinity of a configuration into those of a Pod.
 type overlay int
 
 const (
-	// asMeant does what the user means; every write is made so.
+	// asMeant merges as a user expects. All writes use it.
 	asMeant overlay = iota
-	// asOLM looks entries up among those of the CSV alone, and removes more affinity or less than was said.
+	// asOLM merges as OLM does. OLM searches an entry only among the entries of the CSV, and removes more or less affinity
+	// than the configuration says.
 	asOLM
-	// asOLMDetached is asOLM where the lists had no room: what replaces an entry after one was appended is lost.
+	// asOLMDetached is like asOLM if OLM must reallocate the list to append an entry. Then OLM loses the replacements that
+	// follow an appended entry.
 	asOLMDetached
 )
 
-// applyConfig lays a Subscription's spec.config, nil for none, over a Deployment and shares nothing with it.
+// applyConfig merges spec.config of a Subscription and the proxy variables into a Deployment. shared may be nil, and
+// the Deployment shares no memory with it.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/olm/overrides/inject.
-// Differs: see the overlays; an empty podAntiAffinity removes that part only, not all affinity.
+// Differs: see the overlays. An empty podAntiAffinity removes only that part, not the whole affinity.
 func (o overlay) applyConfig(d *appsv1.Deployment, shared *v1alpha1.SubscriptionConfig, proxy []corev1.EnvVar) {
 	var config v1alpha1.SubscriptionConfig
 	if shared != nil {
@@ -77,8 +80,9 @@ func withProxy(env, proxy []corev1.EnvVar) []corev1.EnvVar {
 	return env
 }
 
-// mergeMounts replaces for each mount the one of its volume at its path, else the first of its volume that the CSV has,
-// when nothing replaced that yet: a volume may be mounted at several places.
+// mergeMounts adds mounts. A volume may be mounted at several paths, so a mount replaces the one with the same volume
+// and path. Without such a mount, it replaces the first mount of its volume in the CSV, unless another mount already
+// replaced that one.
 func (o overlay) mergeMounts(have, want []corev1.VolumeMount) []corev1.VolumeMount {
 	if o != asMeant {
 		return merge(o, have, want, func(m corev1.VolumeMount) string { return m.Name })
@@ -101,8 +105,8 @@ func (o overlay) mergeMounts(have, want []corev1.VolumeMount) []corev1.VolumeMou
 	return merged
 }
 
-// merge replaces the first entry with the same name in place, drops the later ones, which would win over it, and
-// appends the others.
+// merge replaces the first entry with the same name, and appends entries with a new name. It removes later entries with
+// the same name, because they would take precedence.
 func merge[T any](o overlay, have, want []T, name func(T) string) []T {
 	merged := slices.Clone(have)
 	for _, w := range want {
@@ -132,7 +136,8 @@ func appendNew[T any](have, want []T) []T {
 	return have
 }
 
-// mergeAffinity lets each part of the override replace the same part: nil keeps it, empty removes it.
+// mergeAffinity replaces each part of the affinity with the same part of the override. A part that is nil in the
+// override stays. A part that is empty is removed.
 func (o overlay) mergeAffinity(have, want *corev1.Affinity) *corev1.Affinity {
 	if equality.Semantic.DeepEqual(want, &corev1.Affinity{}) {
 		return nil
@@ -155,7 +160,7 @@ func (o overlay) mergeAffinity(have, want *corev1.Affinity) *corev1.Affinity {
 	return replacePart(nil, &out)
 }
 
-// replacePart returns want, have where it is nil, and nil where it is empty.
+// replacePart returns want, or have if want is nil, or nil if want is empty.
 func replacePart[T any](have, want *T) *T {
 	var empty T
 	switch {

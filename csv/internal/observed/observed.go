@@ -23,8 +23,8 @@ import (
 )
 
 // Operator is the part of a csv.Input that installing an operator depends on. Package csv fills it in one place, once
-// for each call. It is read-only. The caller of a function has read the lists that the function needs. From a list of
-// Objects that is not complete, no conclusions are drawn.
+// for each call. It is read-only. The caller of a function has read the lists that the function needs. No conclusions
+// are drawn from an incomplete list of Objects.
 type Operator struct {
 	Now time.Time
 	CSV *owned.CSV
@@ -32,11 +32,10 @@ type Operator struct {
 	Group *operatorsv1.OperatorGroup
 	// Account is the ServiceAccount that writes, or nil for the controller.
 	Account *corev1.ObjectReference
-	// IsConfined is true if the OperatorGroup names a ServiceAccount, also if its status does not confirm the account
-	// yet.
+	// IsConfined is true if the OperatorGroup names a ServiceAccount, even if its status does not confirm the account yet.
 	IsConfined bool
-	// Neighbours contains the other CSVs of the namespace, without copies. What belongs to them is not adopted, unless
-	// they are among the Relatives, which are those of the same upgrade chain.
+	// Neighbours contains the other CSVs of the namespace, without copies. Relatives contains those of the same upgrade
+	// chain. Objects of other Neighbours are not adopted.
 	Neighbours []*owned.CSV
 	Relatives  sets.Set[*owned.CSV]
 	// Deployments contains the Deployments of the namespace, and ServiceAccounts those that the Deployments run as.

@@ -35,7 +35,7 @@ func Validate(c *CSV, now time.Time) error {
 	case c.Namespace == "":
 		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.namespace", Problem: "is empty"}
 	case c.UID == "":
-		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.uid", Problem: "is empty, so nothing could refer to its owner"}
+		return &olmcore.InputError{Field: "ClusterServiceVersion.metadata.uid", Problem: "is empty, so no object could reference its owner"}
 	case now.IsZero():
 		return &olmcore.InputError{Field: "Now", Problem: "is zero"}
 	}

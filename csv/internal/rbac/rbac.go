@@ -96,14 +96,14 @@ func Grants(
 	named, clusterNamed := owned.ByName(roles, c.Namespace), owned.ByName(clusterRoles, "")
 	clusterRules := func(name string) []rbacv1.PolicyRule {
 		role := clusterNamed[name]
-		if role == nil || goesWithAnother(c, &role.ObjectMeta) {
+		if role == nil || belongsToAnother(c, &role.ObjectMeta) {
 			return nil
 		}
 		return rulesOf(role, clusterRoles)
 	}
 	return func(a Account) (g Granted) {
 		for _, b := range clusterBindings {
-			if a.IsBound(b.Subjects, "") && !goesWithAnother(c, &b.ObjectMeta) {
+			if a.IsBound(b.Subjects, "") && !belongsToAnother(c, &b.ObjectMeta) {
 				g.cluster = append(g.cluster, clusterRules(b.RoleRef.Name)...)
 			}
 		}
@@ -122,8 +122,8 @@ func Grants(
 	}
 }
 
-// goesWithAnother reports whether a cluster-scoped object belongs to another CSV.
-func goesWithAnother(c *owned.CSV, m *metav1.ObjectMeta) bool {
+// belongsToAnother reports whether a cluster-scoped object belongs to another CSV.
+func belongsToAnother(c *owned.CSV, m *metav1.ObjectMeta) bool {
 	owner, ok := olmcore.OwnerOf(m.Labels)
 	if ok && owner.Kind == v1alpha1.ClusterServiceVersionKind {
 		return owner.Namespace != c.Namespace || owner.Name != c.Name

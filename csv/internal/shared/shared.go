@@ -104,10 +104,10 @@ func (x *Index) NextOwnerOf(o olmcore.Object) *v1alpha1.ClusterServiceVersion {
 	})
 }
 
-// grantsTo reports whether an object concerns a namespace. Only a ClusterRoleBinding whose subjects are all
-// ServiceAccounts of other owners' namespaces does not: an account of that name that is created again would get the
-// rights of the deleted operator. ServiceAccounts of a namespace without an owner, such as those of a monitoring
-// system, belong to no operator.
+// grantsTo reports whether an object may be needed by an operator of a namespace. It returns false for a
+// ClusterRoleBinding whose subjects are all ServiceAccounts in the namespaces of other owners. Such a ServiceAccount
+// could be created again, and would then have the permissions of the deleted operator. ServiceAccounts in other
+// namespaces, such as those of a monitoring system, belong to no operator.
 func grantsTo(o olmcore.Object, namespace string) bool {
 	binding, ok := o.(*rbacv1.ClusterRoleBinding)
 	if !ok || len(binding.Subjects) == 0 {

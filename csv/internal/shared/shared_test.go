@@ -14,9 +14,9 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestABindingIsHandedOverToWhomItGrants: a ClusterRoleBinding that grants only to accounts of the deleted operator's
-// namespace is left to no operator of another namespace.
-func TestABindingIsHandedOverToWhomItGrants(t *testing.T) {
+// TestBindingIsHandedOverOnlyIfItGrantsToOwner checks that a ClusterRoleBinding that grants only to ServiceAccounts of
+// the deleted operator's namespace is not handed over to an operator of another namespace.
+func TestBindingIsHandedOverOnlyIfItGrantsToOwner(t *testing.T) {
 	account := func(namespace string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "operator"}
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// OLM's labels of an admission configuration: the description that it was made from, and the hash of that.
+// OLM's labels of an admission webhook configuration: the name of the description that it was created from, and the
+// hash of the description.
 const (
 	labelGenerateName = "olm.webhook-description-generate-name"
 	labelHash         = "olm.webhook-description-hash"
@@ -42,7 +43,8 @@ func ConfigurationNames(c *owned.CSV) (validating, mutating []string) {
 	return validating, mutating
 }
 
-// unlabelled says which configuration of a CSV does not say what it was made from; empty when none. It is not deleted.
+// unlabelled returns a message about the first configuration of the CSV without labelGenerateName, or an empty string.
+// Such a configuration is not deleted.
 func unlabelled(own []olmcore.Object) string {
 	for _, o := range own {
 		if o.GetLabels()[labelGenerateName] == "" {
@@ -52,7 +54,8 @@ func unlabelled(own []olmcore.Object) string {
 	return ""
 }
 
-// admits reports whether the configuration of a description exists, calls the CSV, and is trusted.
+// admits reports whether an up-to-date configuration of a description exists, calls the CSV, and trusts its
+// certificate.
 func (f *facts) admits(w *description) bool {
 	hash, err := olmcore.Hash(w)
 	return err == nil && slices.ContainsFunc(f.made[originOf(w)], func(o olmcore.Object) bool {
@@ -64,7 +67,8 @@ func (f *facts) admits(w *description) bool {
 	})
 }
 
-// admissions returns what brings the admission configurations about. OLM's are kept, whatever their names.
+// admissions returns the writes that create or update the admission webhook configurations. Configurations that OLM
+// created keep their names.
 func (f *facts) admissions() (actions []olmcore.Action, problem string) {
 	selector, ok := f.namespaces()
 	if !ok {
@@ -90,9 +94,9 @@ func (f *facts) admissions() (actions []olmcore.Action, problem string) {
 		}
 		want := f.configuration(w, hash, selector, nil)
 		if len(f.made[originOf(w)]) > 0 || hooksOf(want)[0].clientConfig.CABundle == nil {
-			continue // it exists, or is not to be made yet
+			continue // it exists, or must not be created yet
 		}
-		if problem = f.inTheWay(want); problem != "" {
+		if problem = f.nameConflict(want); problem != "" {
 			return nil, problem
 		}
 		actions = append(actions, olmcore.Create{
@@ -103,8 +107,9 @@ func (f *facts) admissions() (actions []olmcore.Action, problem string) {
 	return actions, ""
 }
 
-// inTheWay says which object of a name that is needed belongs to another; empty when none does.
-func (f *facts) inTheWay(want olmcore.Object) string {
+// nameConflict returns a message about an existing object that has the name of a new configuration. It is empty if
+// there is none.
+func (f *facts) nameConflict(want olmcore.Object) string {
 	key := olmcore.KeyOf(want)
 	switch found := f.named[key]; {
 	case found == nil:
@@ -115,7 +120,8 @@ func (f *facts) inTheWay(want olmcore.Object) string {
 	return fmt.Sprintf("%s %s exists and does not belong to ClusterServiceVersion %s", key.Kind, key.Name, f.source.CSV.Name)
 }
 
-// namespaces returns which namespaces the webhooks are called for, nil for all; ok is false when no OperatorGroup says.
+// namespaces returns the selector of the namespaces that webhooks are called for. It is nil for all namespaces. ok is
+// false without an OperatorGroup.
 func (f *facts) namespaces() (selector *metav1.LabelSelector, ok bool) {
 	g := f.source.Group
 	if g == nil || g.UID == "" {
@@ -127,7 +133,8 @@ func (f *facts) namespaces() (selector *metav1.LabelSelector, ok bool) {
 	return g.Spec.Selector.DeepCopy(), true
 }
 
-// configuration returns the desired one of a description; its bundle follows that of the one which it replaces, if any.
+// configuration returns the desired configuration of a description. have is the existing configuration, or nil. The
+// caBundle is derived from that of have.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
 func (f *facts) configuration(w *description, hash string, selector *metav1.LabelSelector, have olmcore.Object) olmcore.Object {
@@ -160,8 +167,8 @@ func (f *facts) configuration(w *description, hash string, selector *metav1.Labe
 	}
 }
 
-// repair makes a configuration the desired one, nil when it is, whatever the API server added to what was left out. The
-// UID of the owner is not written on what OLM made.
+// repair returns the update of a configuration to the desired one, or nil if they differ only in defaults of the API
+// server. It does not add the UID of the owner to configurations that OLM created.
 func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 	labels := maps.Clone(want.GetLabels())
 	delete(labels, olmcore.LabelOwnerUID)
@@ -178,7 +185,7 @@ func (f *facts) repair(have, want olmcore.Object) olmcore.Action {
 		after.Webhooks = want.(*admissionregistrationv1.MutatingWebhookConfiguration).Webhooks
 	}
 	u := olmcore.UpdateOf(have, after, olmcore.Cause{
-		Reason: ReasonInstall, Message: have.GetName() + " is not as ClusterServiceVersion " + f.source.CSV.Name + " describes it",
+		Reason: ReasonInstall, Message: have.GetName() + " does not match its description in ClusterServiceVersion " + f.source.CSV.Name,
 	})
 	u.As = f.source.Account
 	return u
@@ -208,7 +215,7 @@ func hooksOf(o olmcore.Object) (hooks []hook) {
 	return hooks
 }
 
-// semantic compares like equality.Semantic, but compares bundles as bytes instead of each byte by reflection.
+// semantic compares like equality.Semantic, but compares caBundles as bytes, which is faster than by reflection.
 var semantic = conversion.EqualitiesOrDie(bytes.Equal)
 
 // webhooksOf returns a copy of the webhooks of a configuration with the defaults of the API server.

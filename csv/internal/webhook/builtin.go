@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// builtIn contains the cluster-scoped resources of Kubernetes by API group, also those of older and of alpha versions.
-// Namespaces are not among them: a namespaceSelector restricts them. A group without cluster-scoped resources is listed
-// too, so that its resources are known to be in namespaces.
+// builtIn contains the cluster-scoped resources of Kubernetes by API group, including those of older and alpha
+// versions. It does not contain Namespaces, because a namespaceSelector restricts them. A group without cluster-scoped
+// resources is listed too, so that its resources are known to be namespaced.
 var builtIn = map[string]sets.Set[string]{
 	"": sets.New("nodes", "persistentvolumes", "componentstatuses"),
 	"admissionregistration.k8s.io": sets.New("mutatingwebhookconfigurations", "validatingwebhookconfigurations",

@@ -19,10 +19,11 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// defaultPath is where conversions are asked for when a description does not say.
+// defaultPath is the path of a conversion webhook whose description contains none.
 const defaultPath = "/"
 
-// converts reports whether all CRDs of a description are converted by a webhook, and those that call this CSV trust it.
+// converts reports whether all CRDs of a description have a conversion webhook. A CRD that calls this CSV must also
+// trust it, and no CRD may call the previous version.
 func (f *facts) converts(w *description) bool {
 	return !slices.ContainsFunc(w.ConversionCRDs, func(name string) bool {
 		crd := f.crds[name]
@@ -32,9 +33,9 @@ func (f *facts) converts(w *description) bool {
 	})
 }
 
-// callsPredecessor reports whether a CRD of this CSV still calls the Service of the version before, which is deleted
+// callsPredecessor reports whether a CRD of this CSV still calls the Service of the previous version, which is deleted
 // with that version. If olmcore/converted-by names no version, any other Service of the namespace counts while the CSV
-// is Installing. Once it is Succeeded, a user may have chosen that Service.
+// is Installing. Once the CSV is Succeeded, a user may have chosen that Service.
 func (f *facts) callsPredecessor(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	config := clientConfig(crd)
 	if config == nil || config.Service == nil || config.Service.Namespace != f.source.CSV.Namespace ||
@@ -46,11 +47,15 @@ func (f *facts) callsPredecessor(crd *apiextensionsv1.CustomResourceDefinition) 
 		f.source.CSV.Status.Phase == v1alpha1.CSVPhaseInstalling
 }
 
-// notOurs returns why the conversion of a CRD may not be changed for this CSV, or "" if it may. It may if the CRD came
-// with this CSV, or if olmcore/converted-by allows it. If the OperatorGroup names no account, it also may if the CRD
-// came with other versions of the namespace alone: the next one may have brought the CRD, and waits for this one. It
-// may not if the CRD came with the version before and the InstallPlan of this one has not written it yet. Anybody who
-// may write a CSV can name any CRD, so one without a record stays as it is, for example one that Helm installed.
+// notOurs returns why the conversion of a CRD may not be changed for this CSV. It is empty in these cases:
+//   - The CRD was installed with this CSV, and not with one of another namespace too.
+//   - olmcore/converted-by allows the change.
+//   - The OperatorGroup names no account, and the CRD was installed only with other versions of the namespace. The next
+//     version may have installed the CRD already, and waits for this version.
+//
+// The conversion may not be changed if the CRD was installed with the previous version, and the InstallPlan of this
+// version has not written it yet. A user who can write a CSV can name any CRD. So a CRD without a record, for example
+// one that Helm installed, keeps its conversion.
 //
 // Differs: OLM changes the conversion of every CRD that a CSV lists as owned.
 func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
@@ -63,28 +68,30 @@ func (s Source) notOurs(crd *apiextensionsv1.CustomResourceDefinition) string {
 	coOwner := coOwnerOf(s, crd)
 	switch {
 	case owned.CameWith(s.CSV, crd) && coOwner.Name != "" && !isAllowed(s, crd):
-		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s too; a cluster administrator allows the conversion with: %s",
+		return fmt.Sprintf("CRD %s was also installed with ClusterServiceVersion %s; "+
+			"to allow the conversion, a cluster administrator can run: %s",
 			crd.Name, coOwner, allowConversionCommand(s.CSV, crd.Name))
 	case owned.CameWith(s.CSV, crd):
 		return ""
 	case len(owners) > 0:
 		first := slices.MinFunc(owners, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-		return fmt.Sprintf("CRD %s came with ClusterServiceVersion %s, and no InstallPlan installed it for %s yet", crd.Name, first, s.CSV.Name)
+		return fmt.Sprintf("CRD %s was installed with ClusterServiceVersion %s, and no InstallPlan has installed it for %s yet",
+			crd.Name, first, s.CSV.Name)
 	case isAllowed(s, crd):
 		return ""
 	case len(others) == 0:
-		return fmt.Sprintf("no InstallPlan recorded that CRD %s came with an operator, so its conversion stays as it is; "+
-			"a cluster administrator allows it with: %s", crd.Name, allowConversionCommand(s.CSV, crd.Name))
+		return fmt.Sprintf("no InstallPlan recorded CRD %s, so its conversion is not changed; "+
+			"to allow it, a cluster administrator can run: %s", crd.Name, allowConversionCommand(s.CSV, crd.Name))
 	case config != nil && (config.Service == nil || config.Service.Namespace != s.CSV.Namespace):
-		return fmt.Sprintf("CRD %s is converted by another than an operator of namespace %s", crd.Name, s.CSV.Namespace)
+		return fmt.Sprintf("CRD %s is not converted by an operator of namespace %s", crd.Name, s.CSV.Namespace)
 	}
 	return ""
 }
 
-// coOwnerOf returns a CSV of another namespace that a CRD belongs to as well, the zero value for none. A conversion
-// webhook reads and rewrites the custom resources of all namespaces. An InstallPlan records its CSV also on the CRD of
-// another operator if both are equal, so the record alone does not prove that this CSV may convert. If the CRD calls a
-// Service of this namespace already, coOwnerOf returns the zero value.
+// coOwnerOf returns a CSV of another namespace that a CRD belongs to as well, or the zero value if there is none. A
+// conversion webhook reads and rewrites the custom resources of all namespaces. An InstallPlan also records its CSV on
+// an identical CRD of another operator. So the record alone does not prove that this CSV may convert. If the CRD
+// already calls a Service of this namespace, coOwnerOf returns the zero value.
 func coOwnerOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) types.NamespacedName {
 	config := clientConfig(crd)
 	if config != nil && config.Service != nil && config.Service.Namespace == s.CSV.Namespace {
@@ -93,46 +100,47 @@ func coOwnerOf(s Source, crd *apiextensionsv1.CustomResourceDefinition) types.Na
 	return owned.ConflictingOwner(crd, s.CSV.Namespace, s.isPrescribed())
 }
 
-// allowConversionCommand returns the command by which a cluster administrator lets a CSV change the conversion of a
+// allowConversionCommand returns the command with which a cluster administrator lets a CSV change the conversion of a
 // CRD.
 func allowConversionCommand(c *owned.CSV, crd string) string {
 	return fmt.Sprintf("kubectl annotate crd %s %s=%s/%s --overwrite", crd, owned.AnnotationConvertedBy, c.Namespace, c.Name)
 }
 
-// isAllowed reports whether olmcore/converted-by on a CRD lets this CSV change its conversion: it names the CSV or the
-// version that the CSV replaces. If the OperatorGroup names no account, it may name any version of the namespace, as
-// versions of an upgrade chain can be skipped. A cluster administrator writes the annotation, or the controller when it
-// changes the conversion. No tenant does.
+// isAllowed reports whether olmcore/converted-by on a CRD lets this CSV change its conversion. The annotation must name
+// the CSV or the version that the CSV replaces. If the OperatorGroup names no account, it may name any version of the
+// namespace, because versions of an upgrade chain can be skipped. Only a cluster administrator, or the controller when
+// it changes the conversion, writes the annotation. Tenants cannot.
 func isAllowed(s Source, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	by := owned.Converter(crd)
 	return by.Name != "" && by.Namespace == s.CSV.Namespace &&
 		(by.Name == s.CSV.Name || by.Name == s.CSV.Spec.Replaces || !s.isPrescribed())
 }
 
-// isKept reports whether a CRD without a record calls this CSV's operator already. Its conversion stays as it is, and
-// trusts the operator.
+// isKept reports whether a CRD without a record already calls this CSV's operator. Its conversion stays as it is,
+// except for the caBundle.
 func isKept(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return len(owned.Alongside(crd)) == 0 && f.calledBy(clientConfig(crd))
 }
 
-// isPrescribed reports whether the OperatorGroup says who writes.
+// isPrescribed reports whether the OperatorGroup names the ServiceAccount that writes.
 func (s Source) isPrescribed() bool {
 	return s.Account != nil || s.Group != nil && s.Group.Spec.ServiceAccountName != ""
 }
 
-// mayFollow reports whether the caBundle of a CRD that calls the CSV's operator may be updated. It also may if the CRD
-// has no record, or if it came with another version of the namespace or was made call one, and this version's
-// InstallPlan has not written the CRD yet. What InstallPlans of other namespaces recorded on the CRD changes nothing:
-// otherwise they could keep the API server from trusting this operator.
+// mayFollow reports whether the caBundle of a CRD that calls the CSV's operator may be updated. It may if the
+// conversion may be changed, or if the CRD has no record. If the OperatorGroup names no account, it also may if the CRD
+// was installed with any version of the namespace, or if olmcore/converted-by names one. Records of InstallPlans of
+// other namespaces do not matter. Otherwise they could keep the API server from trusting this operator.
 func mayFollow(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	isHere := func(key types.NamespacedName) bool { return key.Namespace == f.source.CSV.Namespace }
 	return f.source.notOurs(crd) == "" || isKept(f, crd) || !f.source.isPrescribed() && slices.ContainsFunc(owned.Converters(crd), isHere)
 }
 
-// conversions returns what brings the conversions about, all checks first.
+// conversions returns the writes that set the conversions of CRDs. If one of them is not possible, it returns a problem
+// and no writes.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
-// Differs: OLM converts the first CRD before it looks at the second.
+// Differs: OLM converts the first CRD before it checks the second.
 func (f *facts) conversions() (actions []olmcore.Action, problem string) {
 	seen := sets.New[string]()
 	for i := range f.source.CSV.Spec.WebhookDefinitions {
@@ -170,7 +178,7 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 	}
 	want := f.desiredConversion(w, conversionBundle(f, crd, w))
 	if want.Webhook.ClientConfig.CABundle == nil {
-		return nil, "" // not to be made yet
+		return nil, "" // must not be set yet
 	}
 	same := semantic.DeepEqual(defaulted(crd.Spec.Conversion), want)
 	isMarked := crd.Annotations[owned.AnnotationConvertedBy] != ""
@@ -188,9 +196,8 @@ func (f *facts) conversion(crd *apiextensionsv1.CustomResourceDefinition, name s
 		after.Spec.Conversion = want
 	}
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, owned.AnnotationConvertedBy, f.source.CSV.Namespace+"/"+f.source.CSV.Name)
-	return olmcore.UpdateOf(crd, after, olmcore.Cause{
-		Reason: ReasonInstall, Message: "CRD " + name + " is not converted as ClusterServiceVersion " + f.source.CSV.Name + " describes it",
-	}), ""
+	why := "the conversion of CRD " + name + " does not match its description in ClusterServiceVersion " + f.source.CSV.Name
+	return olmcore.UpdateOf(crd, after, olmcore.Cause{Reason: ReasonInstall, Message: why}), ""
 }
 
 // conversionBundle returns the caBundle of a CRD if it calls the Deployment of a description. Otherwise it is empty.
@@ -221,7 +228,7 @@ func (f *facts) desiredConversion(w *description, have []byte) *apiextensionsv1.
 	}
 }
 
-// defaulted returns a copy of a conversion with what stands for fields that are left out.
+// defaulted returns a copy of a conversion with the defaults of the API server.
 func defaulted(have *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.CustomResourceConversion {
 	have = have.DeepCopy()
 	if have != nil && have.Webhook != nil && have.Webhook.ClientConfig != nil && have.Webhook.ClientConfig.Service != nil {

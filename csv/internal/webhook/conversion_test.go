@@ -17,7 +17,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// converted is a CRD that is converted as the operator describes it.
+// converted returns a CRD that is converted as the operator describes it.
 func converted(changes ...func(crd *definition)) *definition {
 	return crd("cools.example.com", append([]func(*definition){func(crd *definition) {
 		crd.Spec.Conversion = csvtest.Conversion()
@@ -27,7 +27,7 @@ func converted(changes ...func(crd *definition)) *definition {
 	}}, changes...)...)
 }
 
-// config changes the place that a CRD is converted at.
+// config changes the client configuration of a conversion.
 func config(change func(c *apiextensionsv1.WebhookClientConfig)) func(crd *definition) {
 	return func(crd *definition) { change(crd.Spec.Conversion.Webhook.ClientConfig) }
 }
@@ -45,21 +45,21 @@ func recorded(values ...string) func(crd *definition) {
 	}
 }
 
-// converter records which version made a CRD call its operator.
+// converter records on a CRD which version set its conversion.
 func converter(version string) func(crd *definition) {
 	return func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, version) }
 }
 
-// TestConversion has, for a CRD, what an installation does about its conversion, or why it cannot, what is done without
-// one, and how it fares before.
-func TestConversion(t *testing.T) {
-	const tooMany = "CRD cools.example.com came with ClusterServiceVersion other/a too; a cluster administrator allows the conversion " +
-		"with: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
-	const command = "a cluster administrator allows it with: " +
+// TestConversions contains states of a CRD. For each it checks what an installation does about its conversion or why it
+// cannot, the writes without an installation, and the health before.
+func TestConversions(t *testing.T) {
+	const tooMany = "CRD cools.example.com was also installed with ClusterServiceVersion other/a; to allow the " +
+		"conversion, a cluster administrator can run: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
+	const command = "to allow it, a cluster administrator can run: " +
 		"kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
-	const unrecorded = "no InstallPlan recorded that CRD cools.example.com came with an operator, so its conversion stays as it is; " + command
+	const unrecorded = "no InstallPlan recorded CRD cools.example.com, so its conversion is not changed; " + command
 	const preserves = "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion"
-	const notYet = ", and no InstallPlan installed it for cool.v1 yet"
+	const notYet = ", and no InstallPlan has installed it for cool.v1 yet"
 	update, follow := []string{"update CustomResourceDefinition cools.example.com (Install)"}, []string{"update CustomResourceDefinition cools.example.com (Trust)"}
 	plain := crd("cools.example.com")
 	service := func(namespace, name string) func(*definition) {
@@ -82,7 +82,7 @@ func TestConversion(t *testing.T) {
 		"by None": {crd: converted(func(crd *definition) {
 			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: "None"}
 		}), install: update, state: webhook.Failing},
-		"by half a webhook": {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook = nil }),
+		"by an incomplete webhook": {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook = nil }),
 			install: update, state: webhook.Failing},
 		"by nothing": {crd: converted(func(crd *definition) { crd.Spec.Conversion.Webhook.ClientConfig = nil }),
 			install: update, state: webhook.Failing},
@@ -97,9 +97,9 @@ func TestConversion(t *testing.T) {
 		"by another service, while the version is being installed": {crd: converted(service("ns", "x")), source: func(s *webhook.Source) {
 			s.CSV.Status.Phase = csvtest.Installing
 		}, install: update, state: webhook.Failing},
-		"by the service of the version before": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
+		"by the service of the previous version": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
 			install: update, state: webhook.Failing},
-		"by the service of the version before, while a certificate follows another": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
+		"by the service of the previous version, during a certificate rotation": {crd: converted(service("ns", "x"), converter("ns/cool.v0")),
 			source: func(s *webhook.Source) { s.Backends = follower{first, second} }, state: webhook.Waiting},
 		"by another service, since this version was called": {crd: converted(service("ns", "x"), converter("ns/cool.v1")), install: update,
 			state: webhook.Installed},
@@ -111,33 +111,34 @@ func TestConversion(t *testing.T) {
 			crd.Spec.Conversion.Webhook.ConversionReviewVersions = []string{"v1beta1"}
 		}), install: update, state: webhook.Installed},
 		"absent": {problem: "CRD cools.example.com does not exist", state: webhook.Failing},
-		"going": {crd: converted(func(crd *definition) { crd.DeletionTimestamp = csvtest.Ago(0) }),
+		"being deleted": {crd: converted(func(crd *definition) { crd.DeletionTimestamp = csvtest.Ago(0) }),
 			problem: "CRD cools.example.com is being deleted", state: webhook.Installed},
 		"keeping unknown fields": {crd: converted(func(crd *definition) { crd.Spec.PreserveUnknownFields = true }),
 			problem: preserves, state: webhook.Installed},
-		"one follows another": {crd: converted(),
+		"during a certificate rotation": {crd: converted(),
 			source: func(s *webhook.Source) { s.Backends = follower{first, second} }, install: update, trust: follow, state: webhook.Installed},
-		"one follows another, and nothing calls": {crd: plain,
+		"during a certificate rotation, without clients": {crd: plain,
 			source: func(s *webhook.Source) { s.Backends = follower{first, second} }, state: webhook.Waiting},
 		"of another incarnation's namespace": {crd: converted(recorded("other/cool.v1")), state: webhook.Installed},
-		"of another, and not ours yet": {crd: crd("cools.example.com", recorded("z/b", "other/a")),
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/a" + notYet, state: webhook.Failing},
-		"of another, and outdated": {crd: converted(recorded("other/cool.v1"), trusting(second)),
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/cool.v1" + notYet, state: webhook.Failing},
+		"of another CSV, and not recorded for this one yet": {crd: crd("cools.example.com", recorded("z/b", "other/a")),
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/a" + notYet, state: webhook.Failing},
+		"of another CSV, and outdated": {crd: converted(recorded("other/cool.v1"), trusting(second)),
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/cool.v1" + notYet, state: webhook.Failing},
 		"of the next version": {crd: converted(recorded("ns/cool.v2"), trusting(second)),
 			install: update, trust: follow, state: webhook.Failing},
 		"of the next version, with an account": {crd: converted(recorded("ns/cool.v2"), trusting(second)), source: limited,
-			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2" + notYet, state: webhook.Failing},
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v2" + notYet, state: webhook.Failing},
 		"of the next version, and of another namespace": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), trust: follow,
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
-		"of the version before, and of another namespace": {crd: converted(recorded("ns/cool.v0", "other/b"), trusting(second)), trust: follow,
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
+		"of the previous version, and of another namespace": {crd: converted(recorded("ns/cool.v0", "other/b"), trusting(second)), trust: follow,
 			source:  func(s *webhook.Source) { s.CSV.Spec.Replaces = "cool.v0" },
-			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v0" + notYet, state: webhook.Failing},
-		"of another namespace, made call the version before": {crd: converted(recorded("other/b"), converter("ns/cool.v0"), trusting(second)),
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v0" + notYet, state: webhook.Failing},
+		"of another namespace, and converted by the previous version": {
+			crd:     converted(recorded("other/b"), converter("ns/cool.v0"), trusting(second)),
 			trust:   follow,
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/b" + notYet, state: webhook.Failing},
 		"of another namespace, with an account": {crd: converted(recorded("ns/cool.v2", "other/b"), trusting(second)), source: limited,
-			problem: "CRD cools.example.com came with ClusterServiceVersion ns/cool.v2" + notYet, state: webhook.Failing},
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v2" + notYet, state: webhook.Failing},
 		"of two": {
 			crd: converted(recorded("other/a", "ns/cool.v1"), trusting(second)), install: update, trust: follow, state: webhook.Failing,
 		},
@@ -168,7 +169,7 @@ func TestConversion(t *testing.T) {
 		},
 		"of another namespace, and the annotation names this one": {
 			crd:     crd("cools.example.com", recorded("other/a"), firstInstalledBy("ns")),
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/a" + notYet, state: webhook.Failing,
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/a" + notYet, state: webhook.Failing,
 		},
 		"of two, and a third converts": {crd: converted(recorded("other/a", "ns/cool.v1"), service("x", "x")), problem: tooMany,
 			state: webhook.Installed},
@@ -182,7 +183,7 @@ func TestConversion(t *testing.T) {
 			problem: unrecorded, state: webhook.Installed},
 		"without a record, by a URL": {crd: converted(recorded(), url), problem: unrecorded, state: webhook.Installed},
 		"of the next version, by a URL": {crd: converted(recorded("ns/cool.v2"), url), state: webhook.Installed,
-			problem: "CRD cools.example.com is converted by another than an operator of namespace ns"},
+			problem: "CRD cools.example.com is not converted by an operator of namespace ns"},
 		"without a record, outdated, with an account": {
 			crd: converted(recorded(), trusting(second)), source: limited, install: follow, trust: follow,
 			state: webhook.Failing},
@@ -200,9 +201,9 @@ func TestConversion(t *testing.T) {
 		"allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v1")), source: limited,
 			install: update, state: webhook.Failing},
 		"allowed, and another converts": {crd: converted(recorded(), url, converter("ns/cool.v1")), install: update, state: webhook.Installed},
-		"the version before is allowed": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
+		"the previous version is allowed": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
 			source: func(s *webhook.Source) { s.CSV.Spec.Replaces = "cool.v0" }, state: webhook.Failing},
-		"the version before is allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
+		"the previous version is allowed, with an account": {crd: crd("cools.example.com", recorded(), converter("ns/cool.v0")), install: update,
 			source: func(s *webhook.Source) {
 				limited(s)
 				s.CSV.Spec.Replaces = "cool.v0"
@@ -213,8 +214,8 @@ func TestConversion(t *testing.T) {
 			problem: unrecorded, state: webhook.Failing},
 		"one of another namespace is allowed": {crd: crd("cools.example.com", recorded(), converter("other/cool.v1")), problem: unrecorded,
 			state: webhook.Failing},
-		"allowed, and of another": {crd: crd("cools.example.com", recorded("other/b"), converter("ns/cool.v1")), state: webhook.Failing,
-			problem: "CRD cools.example.com came with ClusterServiceVersion other/b" + notYet},
+		"allowed, and of another CSV": {crd: crd("cools.example.com", recorded("other/b"), converter("ns/cool.v1")), state: webhook.Failing,
+			problem: "CRD cools.example.com was installed with ClusterServiceVersion other/b" + notYet},
 		"with an account": {crd: plain, source: limited, install: update, state: webhook.Failing},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,12 +237,12 @@ func TestConversion(t *testing.T) {
 	}
 }
 
-// mark says on a CRD whose operator it was made call.
+// mark is the annotation with the version that set the conversion of a CRD.
 const mark = "olmcore/converted-by"
 
-// TestWhoConvertsACRD: one that the controller changed says whose operator it was made call, so that the operator can
-// be taken out again. The next version takes over.
-func TestWhoConvertsACRD(t *testing.T) {
+// TestConvertedCRDRecordsItsConverter checks that a CRD whose conversion the controller changed records the CSV of the
+// operator, so that the conversion can be removed later. The next version takes it over.
+func TestConvertedCRDRecordsItsConverter(t *testing.T) {
 	s := source(operator(describe("c", conversion)), crd("cools.example.com", recorded(), converter("ns/cool.v1")))
 	actions, problem := s.Install()
 	require.Empty(t, problem)
@@ -272,8 +273,9 @@ func TestWhoConvertsACRD(t *testing.T) {
 	require.Equal(t, "ns/cool.v1", actions[0].(olmcore.Update).After.GetAnnotations()[mark], "also one that came with an InstallPlan")
 }
 
-// TestAConversionThatIsDescribedNoMoreGoes where the controller made it, and the operator is still what is called.
-func TestAConversionThatIsDescribedNoMoreGoes(t *testing.T) {
+// TestConversionRemovedFromSpecIsReverted checks that a conversion is reverted if the controller set it and the CRD
+// still calls the operator.
+func TestConversionRemovedFromSpecIsReverted(t *testing.T) {
 	marked := func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, "ns/cool.v1") }
 	calling := func(namespace, name string) func(*definition) {
 		return config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace, c.Service.Name = namespace, name })
@@ -284,15 +286,16 @@ func TestAConversionThatIsDescribedNoMoreGoes(t *testing.T) {
 		crd      *definition
 		want     []string
 	}{
-		"nothing is described":              {nil, converted(marked), revert},
-		"another webhook is described":      {[]description{describe("v.example.com", validating)}, converted(marked), revert},
-		"the conversion is described":       {[]description{describe("c", conversion)}, converted(marked), nil},
-		"the bundle or a user made it":      {nil, converted(), nil},
-		"another version made it":           {nil, converted(func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, "ns/cool.v2") }), nil},
-		"another service is called since":   {nil, converted(marked, calling("ns", "other")), nil},
-		"a service of another namespace is": {nil, converted(marked, calling("other", "cool-service")), nil},
-		"nothing is called any more":        {nil, crd("cools.example.com", marked), nil},
-		"the CRD is being deleted":          {nil, converted(marked, func(crd *definition) { crd.DeletionTimestamp = &metav1.Time{} }), nil},
+		"nothing is described":                         {nil, converted(marked), revert},
+		"another webhook is described":                 {[]description{describe("v.example.com", validating)}, converted(marked), revert},
+		"the conversion is described":                  {[]description{describe("c", conversion)}, converted(marked), nil},
+		"the bundle or a user set it":                  {nil, converted(), nil},
+		"another version set it":                       {nil, converted(func(crd *definition) { metav1.SetMetaDataAnnotation(&crd.ObjectMeta, mark, "ns/cool.v2") }), nil},
+		"another service is called now":                {nil, converted(marked, calling("ns", "other")), nil},
+		"a service of another namespace is called now": {nil, converted(marked, calling("other", "cool-service")), nil},
+		"no webhook is called":                         {nil, crd("cools.example.com", marked), nil},
+		"the CRD is being deleted": {
+			nil, converted(marked, func(crd *definition) { crd.DeletionTimestamp = &metav1.Time{} }), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			actions := source(operator(c.webhooks...), c.crd).Trust()
@@ -306,11 +309,12 @@ func TestAConversionThatIsDescribedNoMoreGoes(t *testing.T) {
 	}
 }
 
-// TestAKeptConversionIsReported checks what is reported of a CRD that calls the operator and that no InstallPlan
+// TestKeptConversionIsReported checks the Diagnostic about a CRD that calls the operator and that no InstallPlan
 // recorded.
-func TestAKeptConversionIsReported(t *testing.T) {
-	const kept = "no InstallPlan recorded the CRDs cools.example.com, so their conversion stays as it is and only their caBundle is " +
-		"updated; a cluster administrator allows changes with: kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
+func TestKeptConversionIsReported(t *testing.T) {
+	const kept = "no InstallPlan recorded the CRDs cools.example.com, so only the caBundle of their conversion is updated; " +
+		"to allow other changes, a cluster administrator can run: " +
+		"kubectl annotate crd cools.example.com olmcore/converted-by=ns/cool.v1 --overwrite"
 	for want, crds := range map[string][]*definition{
 		kept: {converted(recorded())},
 		"":   {converted(), converted(recorded(), converter("ns/cool.v1")), converted(recorded("other/b")), crd("cools.example.com", recorded())},
@@ -328,7 +332,7 @@ func TestAKeptConversionIsReported(t *testing.T) {
 	}
 }
 
-func TestNoCRDChangesWhenOneMayNot(t *testing.T) {
+func TestNoCRDIsChangedIfOneIsRefused(t *testing.T) {
 	w := describe("c", conversion)
 	w.ConversionCRDs = []string{"a.example.com", "b.example.com"}
 	keeping := func(crd *definition) { crd.Spec.PreserveUnknownFields = true }
@@ -344,14 +348,14 @@ func TestNoCRDChangesWhenOneMayNot(t *testing.T) {
 	require.NotEmpty(t, problem)
 }
 
-func TestACRDThatIsNamedTwiceIsWrittenOnce(t *testing.T) {
+func TestCRDNamedTwiceIsWrittenOnce(t *testing.T) {
 	twice := func(w *description) { w.ConversionCRDs = []string{"cools.example.com", "cools.example.com"} }
 	actions, problem := source(operator(describe("c", conversion, twice)), crd("cools.example.com")).Install()
 	require.Empty(t, problem)
 	require.Len(t, actions, 1)
 }
 
-func TestAWebhookThatMovesKeepsNoAuthorityOfAnother(t *testing.T) {
+func TestWebhookOfAnotherDeploymentDropsOldAuthority(t *testing.T) {
 	w, o := byOLM(t)
 	c := operator(w, describe("other.example.com", mutating, func(w *description) { w.DeploymentName = "hot" }))
 	c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = append(c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs, csvtest.DeploymentSpec("hot"))
@@ -364,7 +368,7 @@ func TestAWebhookThatMovesKeepsNoAuthorityOfAnother(t *testing.T) {
 	require.Equal(t, string(first), string(after.Webhooks[0].ClientConfig.CABundle))
 }
 
-func TestAConversionThatMovesKeepsNoAuthorityOfAnother(t *testing.T) {
+func TestConversionByAnotherDeploymentDropsOldAuthority(t *testing.T) {
 	s := source(operator(describe("c", conversion)), converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Name, c.CABundle = "x", second })))
 	s.Backends = keeper{first}
 	actions, _ := s.Install()
@@ -373,15 +377,15 @@ func TestAConversionThatMovesKeepsNoAuthorityOfAnother(t *testing.T) {
 	require.Equal(t, string(first), string(after.Spec.Conversion.Webhook.ClientConfig.CABundle))
 }
 
-// keeper is a backend that keeps what a client has.
+// keeper is a backend that keeps the caBundle of each client.
 type keeper struct{ bundle []byte }
 
 func (k keeper) Trust(_ string, have []byte) []byte {
 	return append(have[:len(have):len(have)], k.bundle...)
 }
 
-// TestClients has who calls the operator, for what is observed.
-func TestClients(t *testing.T) {
+// TestClientsOfOperator contains observed objects, and the clients that result from them.
+func TestClientsOfOperator(t *testing.T) {
 	v, m, c := describe("v.example.com", validating), describe("m.example.com", mutating), describe("c", conversion)
 	missing := backend.Client{Service: "cool-service", Missing: true}
 	calls := backend.Client{Service: "cool-service", Bundle: first}
@@ -399,21 +403,26 @@ func TestClients(t *testing.T) {
 		objects  []olmcore.Object
 		want     []backend.Client
 	}{
-		"none":                                {},
-		"one of each that does not exist":     {[]description{v, m, c}, []olmcore.Object{crd("cools.example.com")}, []backend.Client{missing, missing, missing}},
-		"one that exists":                     {[]description{v}, []olmcore.Object{olms}, []backend.Client{calls}},
-		"one that another version has":        {[]description{v}, []olmcore.Object{other}, []backend.Client{{Service: "cool-service", Bundle: second}, missing}},
-		"one that both have":                  {[]description{v}, []olmcore.Object{other, olms}, []backend.Client{{Service: "cool-service", Bundle: second}, calls}},
-		"one of another namespace":            {[]description{v}, []olmcore.Object{foreign}, []backend.Client{missing}},
-		"one that calls another service":      {[]description{v}, []olmcore.Object{elsewhere}, []backend.Client{missing}},
-		"one of nobody":                       {[]description{v}, []olmcore.Object{unlabelled}, []backend.Client{missing}},
-		"a CRD that does not exist":           {[]description{c}, nil, nil},
-		"a CRD that is converted":             {[]description{c}, []olmcore.Object{converted()}, []backend.Client{calls}},
-		"a CRD of the version before":         {[]description{c}, []olmcore.Object{converted(recorded("ns/cool.v0"))}, []backend.Client{calls}},
-		"a CRD that is another's":             {[]description{c}, []olmcore.Object{converted(recorded("other/a"))}, nil},
-		"a CRD that is another's and plain":   {[]description{c}, []olmcore.Object{crd("cools.example.com", recorded("other/a"))}, nil},
-		"a CRD that another namespace serves": {[]description{c}, []olmcore.Object{converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace = "x" }))}, nil},
-		"a CRD that is converted as the version before described it": {[]description{v}, []olmcore.Object{olms, converted()}, []backend.Client{calls, calls}},
+		"none":                            {},
+		"one of each that does not exist": {[]description{v, m, c}, []olmcore.Object{crd("cools.example.com")}, []backend.Client{missing, missing, missing}},
+		"one that exists":                 {[]description{v}, []olmcore.Object{olms}, []backend.Client{calls}},
+		"one that another version has":    {[]description{v}, []olmcore.Object{other}, []backend.Client{{Service: "cool-service", Bundle: second}, missing}},
+		"one that both have":              {[]description{v}, []olmcore.Object{other, olms}, []backend.Client{{Service: "cool-service", Bundle: second}, calls}},
+		"one of another namespace":        {[]description{v}, []olmcore.Object{foreign}, []backend.Client{missing}},
+		"one that calls another service": {
+			[]description{v}, []olmcore.Object{elsewhere}, []backend.Client{missing}},
+		"a configuration without owner labels": {
+			[]description{v}, []olmcore.Object{unlabelled}, []backend.Client{missing}},
+		"a CRD that does not exist": {[]description{c}, nil, nil},
+		"a CRD that is converted": {
+			[]description{c}, []olmcore.Object{converted()}, []backend.Client{calls}},
+		"a CRD of the previous version": {
+			[]description{c}, []olmcore.Object{converted(recorded("ns/cool.v0"))}, []backend.Client{calls}},
+		"a CRD of another CSV": {[]description{c}, []olmcore.Object{converted(recorded("other/a"))}, nil},
+		"a CRD of another CSV without a conversion": {
+			[]description{c}, []olmcore.Object{crd("cools.example.com", recorded("other/a"))}, nil},
+		"a CRD that another namespace serves":                          {[]description{c}, []olmcore.Object{converted(config(func(c *apiextensionsv1.WebhookClientConfig) { c.Service.Namespace = "x" }))}, nil},
+		"a CRD that is converted as the previous version described it": {[]description{v}, []olmcore.Object{olms, converted()}, []backend.Client{calls, calls}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			version := operator(c.webhooks...)
@@ -426,8 +435,9 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestEveryClientIsMadeToTrust: what counts as a client follows the certificate, or none could ever follow another.
-func TestEveryClientIsMadeToTrust(t *testing.T) {
+// TestTrustUpdatesClientsOfEveryVersion checks that the caBundle of every client is updated. Otherwise no certificate
+// could ever be replaced.
+func TestTrustUpdatesClientsOfEveryVersion(t *testing.T) {
 	_, olms := byOLM(t)
 	old := olms.DeepCopy()
 	old.Name, old.UID, old.Labels["olm.owner"] = "old", "old", "cool.v0"
@@ -458,7 +468,7 @@ func TestEveryClientIsMadeToTrust(t *testing.T) {
 	}, lines(actions))
 }
 
-func TestTheVersionBeforeLeavesTheConversionToTheNext(t *testing.T) {
+func TestNextVersionTakesOverConversion(t *testing.T) {
 	next := csvtest.Operator("cool.v2", 2)
 	next.Spec = operator(describe("c", conversion)).Spec
 	next.Spec.Replaces = "cool.v1"
@@ -472,10 +482,11 @@ func TestTheVersionBeforeLeavesTheConversionToTheNext(t *testing.T) {
 	require.Empty(t, problem)
 	s.CRDs[0].Spec.Conversion = nil
 	_, problem = s.Install()
-	const want = "CRD cools.example.com came with ClusterServiceVersion ns/cool.v1, and no InstallPlan installed it for cool.v2 yet"
+	const want = "CRD cools.example.com was installed with ClusterServiceVersion ns/cool.v1, " +
+		"and no InstallPlan has installed it for cool.v2 yet"
 	require.Equal(t, want, problem, "the CRD of the next version was not applied yet")
 
-	// What calls the operator meanwhile trusts it all the same, unless the group says who writes.
+	// Until then, CRDs that call the operator still trust it, unless the group names the account that writes.
 	s = source(next, converted(recorded("ns/cool.v1"), trusting(second)))
 	require.Equal(t, []string{"update CustomResourceDefinition cools.example.com (Trust)"}, lines(s.Trust()))
 	s.Group.Spec.ServiceAccountName = "limited"

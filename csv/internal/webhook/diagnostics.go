@@ -46,11 +46,12 @@ func conversionDiagnostics(f *facts) []olmcore.Diagnostic {
 		return nil
 	}
 	return []olmcore.Diagnostic{olmcore.Diagnose(olmcore.Warning, ReasonConversionKept, olmcore.RefOf(f.source.CSV), "spec.webhookdefinitions",
-		"no InstallPlan recorded the CRDs %s, so their conversion stays as it is and only their caBundle is updated; a cluster "+
-			"administrator allows changes with: %s", someOf(sets.List(kept)), allowConversionCommand(f.source.CSV, sets.List(kept)[0]))}
+		"no InstallPlan recorded the CRDs %s, so only the caBundle of their conversion is updated; to allow other changes, "+
+			"a cluster administrator can run: %s", someOf(sets.List(kept)), allowConversionCommand(f.source.CSV, sets.List(kept)[0]))}
 }
 
-// ruleDiagnostics reports rules that an OperatorGroup which selects some namespaces only does not allow a new webhook.
+// ruleDiagnostics reports rules that a new webhook would not get, because the OperatorGroup does not select all
+// namespaces.
 func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 	if !isRestricted(f) {
 		return nil
@@ -84,14 +85,14 @@ func ruleDiagnostics(f *facts) []olmcore.Diagnostic {
 	}
 	if len(unrecorded) > 0 {
 		all = append(all, olmcore.Diagnose(olmcore.Warning, ReasonRulesNarrowed, olmcore.RefOf(f.source.CSV), "spec.webhookdefinitions",
-			"webhooks are not called for custom resources of the cluster-scoped CRDs %s: no InstallPlan recorded that they came with "+
-				"this version alone, and OperatorGroup %s does not select all namespaces; a cluster administrator can %s",
+			"webhooks are not called for custom resources of the cluster-scoped CRDs %s: no InstallPlan recorded that they were "+
+				"installed only with this version, and OperatorGroup %s does not select all namespaces; a cluster administrator can %s",
 			someOf(sets.List(unrecorded)), f.source.Group.Name, widen.text(f)))
 	}
 	return all
 }
 
-// offer contains descriptions that a cluster administrator can allow, maxNamed at most.
+// offer contains up to maxNamed descriptions that a cluster administrator can allow.
 type offer struct {
 	hashes sets.Set[string]
 	rules  []string
@@ -104,7 +105,7 @@ func (o *offer) add(r *reach) {
 	}
 }
 
-// text returns what an administrator can do: all rules that the command allows, and the command.
+// text returns the advice for a cluster administrator: the rules that the command allows, and the command.
 func (o *offer) text(f *facts) string {
 	return fmt.Sprintf("allow all rules of the webhooks, %s, with: %s", strings.Join(o.rules, "; "), allowCommand(f, o.hashes))
 }
@@ -125,8 +126,8 @@ func describedRules(w *description) string {
 	return text
 }
 
-// keeping returns the resources for which a configuration is called beyond the namespaces of its OperatorGroup, and
-// what happens to a new configuration. It is empty if a new one would be called for the same.
+// keeping returns the rules of a configuration that match objects outside the namespaces of its OperatorGroup, and what
+// would happen to them in a new configuration. It is empty if a new configuration would match the same objects.
 func (j judged) keeping(live []rule) string {
 	next := "get the scope Namespaced"
 	if j.why != "" {
@@ -150,7 +151,7 @@ const (
 	maxLength = 1024
 )
 
-// someOf returns names for a message. Only the first ones are named.
+// someOf returns the first names of a list for a message, and the number of the others.
 func someOf(names []string) string {
 	short := make([]string, 0, maxNamed)
 	for _, name := range names[:min(len(names), maxNamed)] {

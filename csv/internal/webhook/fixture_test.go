@@ -45,7 +45,7 @@ const (
 	conversion = v1alpha1.ConversionWebhook
 )
 
-// backends are Deployments and the bundle that each client of theirs must get.
+// backends contains the caBundle that each client of a Deployment must get.
 type backends map[string][]byte
 
 func (b backends) Trust(deployment string, have []byte) []byte {
@@ -55,8 +55,8 @@ func (b backends) Trust(deployment string, have []byte) []byte {
 	return have
 }
 
-// follower is a backend whose certificate follows another: clients that exist must have both authorities, and none is
-// to be made.
+// follower is a backend during a certificate rotation. Existing clients must trust both authorities, and no new client
+// must be created.
 type follower struct{ old, next []byte }
 
 func (f follower) Trust(_ string, have []byte) []byte {
@@ -68,7 +68,7 @@ func (f follower) Trust(_ string, have []byte) []byte {
 
 var first, second = authority(1), authority(2)
 
-// authority returns a certificate of an authority, always the same of one number.
+// authority returns the certificate of an authority. The same number gives the same certificate.
 func authority(number byte) []byte {
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{number}, ed25519.SeedSize))
 	template := &x509.Certificate{
@@ -82,7 +82,7 @@ func authority(number byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data})
 }
 
-// operator is version 1 of one that supports all namespaces only, with these webhooks.
+// operator returns version 1 of an operator that supports only all namespaces, with these webhooks.
 func operator(webhooks ...description) *v1alpha1.ClusterServiceVersion {
 	c := csvtest.Operator("cool.v1", 1)
 	c.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}, {Type: v1alpha1.InstallModeTypeOwnNamespace}}
@@ -98,12 +98,12 @@ func describe(name string, kind v1alpha1.WebhookAdmissionType, changes ...func(w
 	return w
 }
 
-// everything is one webhook of each type.
+// everything returns one webhook of each type.
 func everything() []description {
 	return []description{describe("v.example.com", validating), describe("m.example.com", mutating), describe("c", conversion)}
 }
 
-// crd is one that came with the operator's version 1.
+// crd returns a CRD that was installed with version 1 of the operator.
 func crd(name string, changes ...func(crd *definition)) *definition {
 	d := &definition{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: "crd", ResourceVersion: "7", Annotations: map[string]string{"operatorframework.io/installed-alongside-1": "ns/cool.v1"},
@@ -122,7 +122,7 @@ func crd(name string, changes ...func(crd *definition)) *definition {
 	return d
 }
 
-// source has the operator's webhooks to install: its Deployment has a certificate, and nothing calls it.
+// source returns a Source whose webhooks are not installed yet. Its Deployment has a certificate.
 func source(c *v1alpha1.ClusterServiceVersion, objects ...olmcore.Object) webhook.Source {
 	s := webhook.Source{
 		Operator: observed.Operator{CSV: c, Group: group(operatorsv1.OperatorGroupSpec{}), Objects: &serving.Objects{}},
@@ -170,7 +170,7 @@ func do(t require.TestingT, cluster *fake.Cluster, actions []olmcore.Action) {
 	}
 }
 
-// stored returns the objects of a cluster that this package is about.
+// stored returns the objects of a cluster that this package writes.
 func stored(t require.TestingT, cluster *fake.Cluster) []olmcore.Object {
 	var objects []olmcore.Object
 	for _, o := range cluster.Objects() {
@@ -182,7 +182,7 @@ func stored(t require.TestingT, cluster *fake.Cluster) []olmcore.Object {
 	return objects
 }
 
-// lines are what actions do, with their reasons.
+// lines returns descriptions of actions with their reasons.
 func lines(actions []olmcore.Action) []string {
 	var all []string
 	for _, a := range actions {
@@ -200,7 +200,7 @@ func account() *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "ServiceAccount", Namespace: "ns", Name: "limited"}
 }
 
-// validated is a configuration of version 1 as OLM makes it, and as the API server stores it.
+// validated returns a configuration of version 1 as OLM creates it and the API server stores it.
 func validated(t testing.TB, name string, w description, changes ...func(o *validatingConfiguration)) *validatingConfiguration {
 	hash, err := olmcore.Hash(&w)
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// manager installs the webhooks of a CSV with certificates that package backend keeps, in a cluster.
+// manager installs the webhooks of a CSV in a cluster, with certificates of package backend.
 type manager struct {
 	cluster *fake.Cluster
 	csv     *v1alpha1.ClusterServiceVersion
@@ -37,7 +37,7 @@ func listed[T olmcore.Object](t *testing.T, c *fake.Cluster) olmcore.Observed[T]
 	return list
 }
 
-// pass returns what one look at the cluster leads to.
+// pass returns the actions of one reconcile.
 func (m *manager) pass(t *testing.T) ([]olmcore.Action, webhook.Source) {
 	s := webhook.Source{Operator: observed.Operator{CSV: m.csv, Group: csvtest.Group(), Objects: &serving.Objects{
 		Services: listed[*corev1.Service](t, m.cluster), Secrets: listed[*corev1.Secret](t, m.cluster), Roles: listed[*rbacv1.Role](t, m.cluster),
@@ -62,7 +62,7 @@ func (m *manager) pass(t *testing.T) ([]olmcore.Action, webhook.Source) {
 	return slices.Concat(plan.Install, install), s
 }
 
-// settle runs passes until nothing is left to do. Whatever exists always trusts what the Secret holds.
+// settle reconciles until nothing is left to do. Existing webhooks trust the certificate in the Secret at any time.
 func (m *manager) settle(t *testing.T) {
 	for range 10 {
 		actions, _ := m.pass(t)
@@ -84,7 +84,7 @@ func (m *manager) settle(t *testing.T) {
 	require.Fail(t, "not at rest after 10 passes")
 }
 
-// bundles are those of all webhooks.
+// bundles returns the caBundles of all webhooks.
 func (m *manager) bundles() map[string][]byte {
 	bundles := map[string][]byte{}
 	for _, o := range m.cluster.Objects() {
@@ -102,8 +102,8 @@ func (m *manager) bundles() map[string][]byte {
 	return bundles
 }
 
-// TestWebhooksTrustWhatTheOperatorServesWith: from the first certificate to the next one, over an upgrade.
-func TestWebhooksTrustWhatTheOperatorServesWith(t *testing.T) {
+// TestWebhooksTrustTheServingCertificate checks the time from the first certificate to the next one, during an upgrade.
+func TestWebhooksTrustTheServingCertificate(t *testing.T) {
 	m := &manager{cluster: fake.NewCluster(csvtest.Now), csv: operator(everything()...)}
 	require.NoError(t, m.cluster.Load(csvtest.Namespace("ns", nil), csvtest.Namespace("kube-system", nil), crd("cools.example.com", recorded("ns/cool.v1", "ns/cool.v2"))))
 	m.settle(t)

@@ -21,12 +21,12 @@ import (
 	"github.com/olmcore/olm/csv/internal/owned"
 )
 
-// description is what a CSV says of one webhook.
+// description is the description of one webhook in a CSV.
 type description = v1alpha1.WebhookDescription
 
 // defaultPort is the port of a Service when a description has none.
 //
-// Differs: OLM writes the port 0, which the API server refuses.
+// Differs: OLM writes port 0, which the API server rejects.
 const defaultPort = 443
 
 func port(p int32) int32 { return cmp.Or(p, defaultPort) }
@@ -35,7 +35,7 @@ func port(p int32) int32 { return cmp.Or(p, defaultPort) }
 // description and its field. It includes everything that the API server would always reject.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
-// Differs: OLM checks repeated names and rules only. It retries other invalid webhooks without an end.
+// Differs: OLM checks repeated names and rules only. It retries other invalid webhooks endlessly.
 func Problem(c *owned.CSV) string {
 	descriptions := c.Spec.WebhookDefinitions
 	if len(descriptions) == 0 {
@@ -69,7 +69,7 @@ func (s Source) Problem() string {
 
 func problemOf(f *facts) string { return cmp.Or(Problem(f.source.CSV), rulesProblem(f)) }
 
-// problemf says what is wrong with a field of a description.
+// problemf returns a message about a field of a description.
 func problemf(w *description, field, format string, args ...any) string {
 	return fmt.Sprintf("webhook description %q: %s: ", w.GenerateName, field) + fmt.Sprintf(format, args...)
 }
@@ -88,13 +88,14 @@ func unknownDeployment(w *description, deployments sets.Set[string]) string {
 	return ""
 }
 
-// check is a field of a description and what the API server finds wrong with it, empty for nothing.
+// check is the check of one field of a description. problem returns why the API server would reject the field, or an
+// empty string.
 type check struct {
 	field   string
 	problem func(w *description) string
 }
 
-// common are the checks of every description, admission those of what becomes an admission configuration.
+// common contains the checks of every description. admission contains further checks of admission webhooks.
 var (
 	common = []check{
 		{"targetPort", func(w *description) string { return targetPortProblem(w.TargetPort) }},
@@ -117,7 +118,7 @@ var (
 		}},
 		{"reinvocationPolicy", func(w *description) string {
 			if w.Type != v1alpha1.MutatingAdmissionWebhook {
-				return "" // goes into mutating ones alone
+				return "" // only mutating webhooks have it
 			}
 			return oneOf(w.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)
 		}},
@@ -132,7 +133,7 @@ var (
 	}
 )
 
-// malformed says what the API server would refuse in a description; empty for nothing.
+// malformed returns why the API server would reject a description. It is empty if the description is valid.
 func malformed(w *description) string {
 	checks := common
 	switch w.Type {
@@ -158,7 +159,8 @@ func malformed(w *description) string {
 	return ""
 }
 
-// nameProblem: the name is that of the webhook, a label, and the beginning of the name of a configuration.
+// nameProblem checks generateName, which is the name of the webhook, a label value, and the prefix of a configuration's
+// name.
 func nameProblem(w *description) string {
 	if errs := validation.IsFullyQualifiedName(field.NewPath("generateName"), w.GenerateName); len(errs) > 0 {
 		return errs[0].Detail
@@ -170,7 +172,7 @@ func oneOf[T ~string](have *T, allowed ...T) string {
 	if have == nil || slices.Contains(allowed, *have) {
 		return ""
 	}
-	return fmt.Sprintf("%q is none of %q", *have, allowed)
+	return fmt.Sprintf("%q is not one of %q", *have, allowed)
 }
 
 func selectorProblem(s *metav1.LabelSelector) string {
@@ -225,7 +227,7 @@ func reviewVersionsProblem(versions []string) string {
 	return ""
 }
 
-// servicesProblem: of two Deployments whose Services have one name, one cannot be called.
+// servicesProblem returns a message about a Deployment whose Service name is invalid, or is that of another Deployment.
 func servicesProblem(c *owned.CSV) string {
 	first := map[string]string{}
 	for _, deployment := range backend.Names(c) {
@@ -241,7 +243,7 @@ func servicesProblem(c *owned.CSV) string {
 	return ""
 }
 
-// portsProblem: a port of a Service leads to one port of the Deployment.
+// portsProblem returns a message about a Service port with two different target ports.
 func portsProblem(c *owned.CSV) string {
 	type key struct {
 		deployment string
@@ -259,7 +261,7 @@ func portsProblem(c *owned.CSV) string {
 		}
 		other, taken := targets[k]
 		if taken && other.String() != target.String() {
-			return problemf(w, "targetPort", "port %d of deployment %q leads to %s already, not to %s",
+			return problemf(w, "targetPort", "port %d of deployment %q already leads to %s, not to %s",
 				k.port, k.deployment, other.String(), target.String())
 		}
 		targets[k] = target
@@ -267,7 +269,7 @@ func portsProblem(c *owned.CSV) string {
 	return ""
 }
 
-// conversionProblem says why a CSV may not convert what it describes; empty when it may.
+// conversionProblem returns what is wrong with the conversion webhooks of a CSV, or an empty string.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go.
 // Differs: OLM accepts a CSV without install modes.
@@ -288,7 +290,7 @@ func conversionProblem(c *owned.CSV) string {
 			case !ours.Has(name):
 				return fmt.Sprintf("csv %s does not own CRD %s", c.Name, name)
 			case by[name] != nil && by[name] != w:
-				return problemf(w, "conversionCRDs", "CRD %s is converted by webhook description %q already", name, by[name].GenerateName)
+				return problemf(w, "conversionCRDs", "CRD %s is already converted by webhook description %q", name, by[name].GenerateName)
 			}
 			by[name] = w
 		}

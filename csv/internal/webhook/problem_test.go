@@ -68,8 +68,9 @@ func TestForbiddenRules(t *testing.T) {
 	}
 }
 
-// TestProblem has, for a change of a description, what is wrong with it. Without a type it is for each.
-func TestProblem(t *testing.T) {
+// TestProblemsOfDescription contains changes of a description, and the problem that each causes. A change without a
+// type applies to every type.
+func TestProblemsOfDescription(t *testing.T) {
 	long := strings.Repeat("a", 55) + ".b.example"
 	rules := func(change func(r *admissionregistrationv1.RuleWithOperations)) func(w *description) {
 		return func(w *description) { change(&w.Rules[0]) }
@@ -86,7 +87,7 @@ func TestProblem(t *testing.T) {
 	}
 	const v = `webhook description "v.example.com": `
 	for name, c := range map[string]row{
-		"sound":                        {all, func(*description) {}, ""},
+		"valid":                        {all, func(*description) {}, ""},
 		"no name":                      {all, func(w *description) { w.GenerateName = "" }, "webhook description without generateName"},
 		"no deployment":                {all, func(w *description) { w.DeploymentName = "" }, `webhook description "v.example.com" without deploymentName`},
 		"an unknown deployment":        {all, func(w *description) { w.DeploymentName = "hot" }, `webhook description "v.example.com" names the unknown deployment "hot"`},
@@ -117,12 +118,12 @@ func TestProblem(t *testing.T) {
 		"a name of 63 characters":      {admission, func(w *description) { w.GenerateName = long[2:] }, ""},
 		"a name of 65 characters":      {admission, func(w *description) { w.GenerateName = long }, `webhook description "` + long + `": generateName: must be no more than 63 bytes`},
 		"no side effects said":         {admission, func(w *description) { w.SideEffects = nil }, v + "sideEffects: is missing"},
-		"some side effects":            {admission, func(w *description) { w.SideEffects = new(admissionregistrationv1.SideEffectClassSome) }, v + `sideEffects: "Some" is none of ["None" "NoneOnDryRun"]`},
+		"some side effects":            {admission, func(w *description) { w.SideEffects = new(admissionregistrationv1.SideEffectClassSome) }, v + `sideEffects: "Some" is not one of ["None" "NoneOnDryRun"]`},
 		"none on dry runs":             {admission, func(w *description) { w.SideEffects = new(admissionregistrationv1.SideEffectClassNoneOnDryRun) }, ""},
 		"side effects of a conversion": {[]v1alpha1.WebhookAdmissionType{conversion}, func(w *description) { w.SideEffects = nil }, ""},
-		"a failure policy":             {admission, func(w *description) { w.FailurePolicy = new(admissionregistrationv1.FailurePolicyType("fail")) }, v + `failurePolicy: "fail" is none of ["Ignore" "Fail"]`},
-		"a match policy":               {admission, func(w *description) { w.MatchPolicy = new(admissionregistrationv1.MatchPolicyType("")) }, v + `matchPolicy: "" is none of ["Exact" "Equivalent"]`},
-		"a reinvocation policy":        {[]v1alpha1.WebhookAdmissionType{mutating}, func(w *description) { w.ReinvocationPolicy = new(admissionregistrationv1.ReinvocationPolicyType("x")) }, v + `reinvocationPolicy: "x" is none of ["Never" "IfNeeded"]`},
+		"a failure policy":             {admission, func(w *description) { w.FailurePolicy = new(admissionregistrationv1.FailurePolicyType("fail")) }, v + `failurePolicy: "fail" is not one of ["Ignore" "Fail"]`},
+		"a match policy":               {admission, func(w *description) { w.MatchPolicy = new(admissionregistrationv1.MatchPolicyType("")) }, v + `matchPolicy: "" is not one of ["Exact" "Equivalent"]`},
+		"a reinvocation policy":        {[]v1alpha1.WebhookAdmissionType{mutating}, func(w *description) { w.ReinvocationPolicy = new(admissionregistrationv1.ReinvocationPolicyType("x")) }, v + `reinvocationPolicy: "x" is not one of ["Never" "IfNeeded"]`},
 		"of a validating one":          {[]v1alpha1.WebhookAdmissionType{validating}, func(w *description) { w.ReinvocationPolicy = new(admissionregistrationv1.ReinvocationPolicyType("x")) }, ""},
 		"a timeout of 0":               {admission, func(w *description) { w.TimeoutSeconds = new(int32(0)) }, v + "timeoutSeconds: 0 is outside 1-30"},
 		"a timeout of 31":              {admission, func(w *description) { w.TimeoutSeconds = new(int32(31)) }, v + "timeoutSeconds: 31 is outside 1-30"},
@@ -133,7 +134,7 @@ func TestProblem(t *testing.T) {
 		"no rules": {admission, func(w *description) { w.Rules = nil }, ""},
 		"an unknown operation": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) {
 			r.Operations = []admissionregistrationv1.OperationType{"GET"}
-		}), v + `rules[0].operations: "GET" is none of ["*" "CREATE" "UPDATE" "DELETE" "CONNECT"]`},
+		}), v + `rules[0].operations: "GET" is not one of ["*" "CREATE" "UPDATE" "DELETE" "CONNECT"]`},
 		"no operation": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) { r.Operations = nil }), v + "rules[0].operations: is empty"},
 		"all operations and one": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) {
 			r.Operations = []admissionregistrationv1.OperationType{"*", "CREATE"}
@@ -148,7 +149,7 @@ func TestProblem(t *testing.T) {
 		}), ""},
 		"an unknown scope": {admission, rules(func(r *admissionregistrationv1.RuleWithOperations) {
 			r.Scope = new(admissionregistrationv1.ScopeType("x"))
-		}), v + `rules[0].scope: "x" is none of ["*" "Cluster" "Namespaced"]`},
+		}), v + `rules[0].scope: "x" is not one of ["*" "Cluster" "Namespaced"]`},
 		"no resource":               {admission, resources(), v + "rules[0].resources: is empty"},
 		"an empty resource":         {admission, resources("a", ""), v + "rules[0].resources: has an empty entry"},
 		"all resources":             {admission, resources("*"), ""},
@@ -179,8 +180,8 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// TestProblemOfAll has what is wrong with the descriptions of a CSV together.
-func TestProblemOfAll(t *testing.T) {
+// TestProblemsOfSeveralDescriptions checks problems of the descriptions of a CSV taken together.
+func TestProblemsOfSeveralDescriptions(t *testing.T) {
 	const repeated = "CSV contains repeated WebhookDescription name"
 	const modes = "unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces"
 	mode := func(kind v1alpha1.InstallModeType, supported bool) v1alpha1.InstallMode {
@@ -225,25 +226,25 @@ func TestProblemOfAll(t *testing.T) {
 		"another mode beside":          {converts(mode("AllNamespaces", true), mode("OwnNamespace", true)), modes},
 		"an unsupported one beside":    {converts(mode("OwnNamespace", false), mode("AllNamespaces", true)), ""},
 		"no CRD":                       {of(), "unable to manager conversion webhook: conversion webhook must have at least one CRD specified"},
-		"another's CRD":                {of("cools.example.com", "pods"), "csv cool.v1 does not own CRD pods"},
+		"a CRD of another CSV":         {of("cools.example.com", "pods"), "csv cool.v1 does not own CRD pods"},
 		"a CRD twice":                  {of("cools.example.com", "cools.example.com"), ""},
-		"a CRD of two":                 {operator(describe("c", conversion), describe("d", conversion)), `webhook description "d": conversionCRDs: CRD cools.example.com is converted by webhook description "c" already`},
+		"a CRD of two":                 {operator(describe("c", conversion), describe("d", conversion)), `webhook description "d": conversionCRDs: CRD cools.example.com is already converted by webhook description "c"`},
 		"two Deployments":              {deployments("a", "b"), ""},
 		"one Service for two":          {deployments("a.b", "a-b"), `deployments "a-b" and "a.b" would both be called as Service "a-b-service"`},
 		"a long Deployment":            {deployments("a", long), `deployment "` + long + `" serves webhooks or APIs, but "` + long + `-service" cannot be the name of a Service: must be no more than 63 characters`},
 		"ports to one target":          {operator(describe("a.example.com", validating, target(443, intstr.FromInt32(9443))), describe("b.example.com", validating, target(444, intstr.FromInt32(9443)))), ""},
 		"a port to one target":         {operator(describe("a.example.com", validating, target(443, intstr.FromInt32(9443))), describe("b.example.com", validating, target(0, intstr.FromString("9443")))), "webhook description \"b.example.com\": targetPort: must contain at least one letter (a-z)"},
 		"a port to two targets": {operator(describe("a.example.com", validating, target(443, intstr.FromInt32(9443))), describe("b.example.com", validating)),
-			`webhook description "b.example.com": targetPort: port 443 of deployment "cool" leads to 9443 already, not to 443`},
+			`webhook description "b.example.com": targetPort: port 443 of deployment "cool" already leads to 9443, not to 443`},
 		"a port that an API has": {withAPI(0, describe("a.example.com", validating)), ""},
 		"a port that an API has on another target": {withAPI(443, describe("a.example.com", validating, target(443, intstr.FromString("https")))),
-			`webhook description "a.example.com": targetPort: port 443 of deployment "cool" leads to 443 already, not to https`},
+			`webhook description "a.example.com": targetPort: port 443 of deployment "cool" already leads to 443, not to https`},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, webhook.Problem(c.csv)) })
 	}
 }
 
-func TestPublishedWebhooksAreSound(t *testing.T) {
+func TestPublishedWebhooksAreValid(t *testing.T) {
 	found := 0
 	for _, b := range realdata.ClusterServiceVersions(t) {
 		c := b.Objects[0].(*v1alpha1.ClusterServiceVersion)

@@ -26,10 +26,10 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// published are the CRDs of the drawn operators.
+// published contains the CRDs of the drawn operators.
 var published = []string{"cools.example.com", "as.example.com", "bs.example.com"}
 
-// drawnCSV is an operator with some webhooks, sound or not.
+// drawnCSV draws an operator with some webhooks, valid or not.
 func drawnCSV(t *rapid.T) *v1alpha1.ClusterServiceVersion {
 	c := operator()
 	c.Name, c.UID = rapid.SampledFrom([]string{"cool.v1", "cool.v2"}).Draw(t, "name"), "uid-cool.v1"
@@ -53,7 +53,7 @@ func drawnCSV(t *rapid.T) *v1alpha1.ClusterServiceVersion {
 	return c
 }
 
-// drawnSource is an operator and what an installation of the same or of other descriptions left, with harm done to it.
+// drawnSource draws an operator, and damaged objects of an installation with the same or other descriptions.
 func drawnSource(t *rapid.T) webhook.Source {
 	crds := func() (crds []olmcore.Object) {
 		for _, name := range published {
@@ -120,7 +120,7 @@ func harm(t *rapid.T, o olmcore.Object) {
 	}
 }
 
-// answer is all that the package says.
+// answer contains all results of the package.
 type answer struct {
 	problem       string
 	install       []olmcore.Action
@@ -153,8 +153,9 @@ func reversed(s webhook.Source) webhook.Source {
 	return s
 }
 
-// TestTheOrderOfListsDoesNotMatterAndNothingIsWritten also holds that one object is written once, and as it may be.
-func TestTheOrderOfListsDoesNotMatterAndNothingIsWritten(t *testing.T) {
+// TestOrderOfListsDoesNotMatter also checks that the input is not changed, that no object is written twice, and that
+// all writes are valid.
+func TestOrderOfListsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSource(t)
 		before, err := json.Marshal([]any{s.CSV, s.Group, s.Objects, s.CRDs})
@@ -177,9 +178,9 @@ func TestTheOrderOfListsDoesNotMatterAndNothingIsWritten(t *testing.T) {
 	})
 }
 
-// TestWhatIsInstalledStays: once the actions ran, and what is described no more is gone, nothing is left to do, and the
-// webhooks are installed.
-func TestWhatIsInstalledStays(t *testing.T) {
+// TestInstallationConverges checks that nothing is left to do, and that the webhooks are Installed, after the actions
+// have run and removed descriptions have been cleaned up.
+func TestInstallationConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSource(t)
 		cluster := fake.NewCluster(csvtest.Now)
@@ -209,8 +210,8 @@ func TestWhatIsInstalledStays(t *testing.T) {
 	})
 }
 
-// TestEveryClientFollows: what counts as a client trusts the next certificate once the actions of Trust ran.
-func TestEveryClientFollows(t *testing.T) {
+// TestTrustUpdatesEveryClient checks that all clients trust the next certificate after the actions of Trust have run.
+func TestTrustUpdatesEveryClient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSource(t)
 		if s.Account != nil {
@@ -250,9 +251,9 @@ func all(s webhook.Source) []olmcore.Object {
 	return objects
 }
 
-// TestNothingOfOthersIsWritten: whatever is observed, only what carries the labels of this CSV is changed or deleted,
-// but for the bundles of other versions of its namespace.
-func TestNothingOfOthersIsWritten(t *testing.T) {
+// TestObjectsOfOtherOwnersAreNotWritten checks that only objects with the labels of this CSV are changed or deleted,
+// except for caBundles of other versions of its namespace.
+func TestObjectsOfOtherOwnersAreNotWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnSource(t)
 		actions, _ := s.Install()
@@ -313,7 +314,7 @@ func TestPublishedWebhooksAreInstalled(t *testing.T) {
 	}
 }
 
-// FuzzDescriptions: whatever a description holds, it is refused, or installed and then at rest.
+// FuzzDescriptions checks that every description is rejected, or is installed and then at rest.
 func FuzzDescriptions(f *testing.F) {
 	for i, w := range everything() {
 		f.Add(uint8(i), w.GenerateName, int32(443), "https", "/cools", "v1", "example.com", "cools", "cools.example.com", int32(10))

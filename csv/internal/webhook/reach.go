@@ -28,31 +28,31 @@ const AnnotationAllowed = olmcore.KeyPrefix + "allowed-webhooks"
 // namespaces is the only cluster-scoped resource that a namespaceSelector restricts.
 const namespaces = "namespaces"
 
-// isRestricted reports whether the OperatorGroup selects some namespaces only. The namespaceSelector of its webhooks
-// then names them. It is false if no OperatorGroup is known: nothing is installed then.
+// isRestricted reports whether the OperatorGroup selects only some namespaces, which the namespaceSelector of its
+// webhooks then names. It is false without an OperatorGroup, because nothing is installed then.
 func isRestricted(f *facts) bool {
 	selector, ok := f.namespaces()
 	return ok && selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
 }
 
-// judged contains what the rules of a description become under an OperatorGroup that selects some namespaces only.
+// judged contains the rules that a description gets if the OperatorGroup selects only some namespaces.
 type judged struct {
-	// rules are those of a new configuration. A refused rule is not among them.
+	// rules contains the rules of a new configuration, without refused rules.
 	rules []rule
-	// refused is the index of the first rule that prevents a new configuration, and why says what is wrong with it. why
-	// is empty if no rule does.
+	// refused is the index of the first rule that prevents a new configuration, and why is the reason. If no rule does,
+	// why is empty.
 	refused int
 	why     string
 	// mayReachClusterScoped is true if the described rules may match cluster-scoped objects that the field rules does
 	// not match.
 	mayReachClusterScoped bool
-	// unrecorded are the cluster-scoped CRDs that the rules and the CSV name and that are not the CSV's, sorted.
+	// unrecorded contains the cluster-scoped CRDs that the rules and the CSV name and that do not belong to the CSV,
+	// sorted.
 	unrecorded []string
 }
 
-// judge returns what the rules of a description become. The namespaceSelector of a webhook does not restrict
-// cluster-scoped objects other than Namespaces, so a rule may name only cluster-scoped resources that are the CSV's
-// own.
+// judge returns the rules that a description gets. The namespaceSelector of a webhook does not restrict cluster-scoped
+// objects other than Namespaces, so a rule may name only cluster-scoped resources of the CSV itself.
 //
 // Differs: OLM installs every rule as it is described.
 func judge(w *description, from resources) judged {
@@ -106,8 +106,8 @@ func allowed(f *facts) sets.Set[string] {
 	return hashes
 }
 
-// isHash reports whether a value may be a hash of a description. Other values allow nothing, and no command repeats
-// them.
+// isHash reports whether a value may be a hash of a description. Other values allow nothing, and are not repeated in
+// commands.
 func isHash(value string) bool {
 	isDigitOrLetter := func(r rune) bool { return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
 	return value != "" && strings.TrimFunc(value, isDigitOrLetter) == ""
@@ -131,8 +131,8 @@ func namespacedOnly(r *rule) rule {
 	return after
 }
 
-// mayReachMore reports whether a rule may concern cluster-scoped objects. It does not if it names nothing but
-// namespaced resources of Kubernetes.
+// mayReachMore reports whether a rule may match cluster-scoped objects. It may not if it names only namespaced
+// resources of Kubernetes.
 func mayReachMore(r *rule) bool {
 	if r.Scope != nil && *r.Scope == admissionregistrationv1.NamespacedScope {
 		return false
@@ -170,7 +170,7 @@ func lowered(list []string) []string {
 	return lower
 }
 
-// distinct returns the entries of a list in their order, each once.
+// distinct returns the entries of a list in their order, without duplicates.
 func distinct(list []string) (entries []string) {
 	seen := sets.New[string]()
 	for _, entry := range list {
@@ -185,20 +185,20 @@ func distinct(list []string) (entries []string) {
 // kept is the part of a rule that stays as described.
 type kept struct {
 	rules []rule
-	// isAll reports whether it is the whole rule.
+	// isAll is true if the whole rule stays.
 	isAll bool
 }
 
-// resources are what a CSV may be asked about: the CRDs that it lists as owned and that exist, by the names of their
-// resources. isOwn contains those cluster-scoped ones that are its own.
+// resources contains the CRDs that a CSV lists as owned and that exist, by the names of their resources. isOwn contains
+// the names of the cluster-scoped CRDs that its webhooks may be called for.
 type resources struct {
 	listed map[string][]*apiextensionsv1.CustomResourceDefinition
 	isOwn  sets.Set[string]
 }
 
-// keptOf returns which part of a rule stays as described: Namespaces, and CRDs of the CSV. It adds the cluster-scoped
-// CRDs that the CSV lists and that are not its own to unrecorded. Groups of which the same resources stay share one
-// rule. Its cost grows with the lists of the rule, not with their product.
+// keptOf returns the part of a rule that stays as described: Namespaces, and CRDs of the CSV. It adds the
+// cluster-scoped CRDs that the CSV lists and that are not its own to unrecorded. API groups with the same remaining
+// resources share one rule. The cost grows with the lengths of the rule's lists, not with their product.
 func (from resources) keptOf(r *rule, unrecorded sets.Set[string]) kept {
 	groups, entries := distinct(r.APIGroups), distinct(r.Resources)
 	isNamed, stays := sets.New(groups...), map[string]sets.Set[string]{} // names of resources by group
@@ -226,11 +226,11 @@ func (from resources) keptOf(r *rule, unrecorded sets.Set[string]) kept {
 	return assembled(r, groups, entries, stays)
 }
 
-// assembled returns the rules for what stays, in the order of the groups.
+// assembled returns the rules for the remaining resources, in the order of the groups.
 func assembled(r *rule, groups, entries []string, stays map[string]sets.Set[string]) kept {
 	var k kept
 	count := 0
-	places := map[string]int{} // of the rules, by their resources
+	places := map[string]int{} // indexes of the rules, by their resources
 	for _, group := range groups {
 		if stays[group] == nil {
 			continue
@@ -251,7 +251,7 @@ func assembled(r *rule, groups, entries []string, stays map[string]sets.Set[stri
 	return k
 }
 
-// resourcesOf returns what the CSV may be asked about.
+// resourcesOf returns the resources that the rules of a CSV may name.
 func resourcesOf(f *facts) resources {
 	from := resources{listed: map[string][]*apiextensionsv1.CustomResourceDefinition{}, isOwn: sets.New[string]()}
 	for _, name := range sets.List(owned.OwnedCRDs(f.source.CSV)) {
@@ -267,20 +267,20 @@ func resourcesOf(f *facts) resources {
 	return from
 }
 
-// isOwnCRD reports whether a cluster-scoped CRD is for the webhooks of this CSV: an InstallPlan recorded that it came
-// with the CSV, or with the version that the CSV replaces. If the CRD may belong to an operator of another namespace, a
-// configuration of the CSV or of that version must be called for its objects already.
+// isOwnCRD reports whether the webhooks of this CSV may be called for a cluster-scoped CRD. An InstallPlan must have
+// recorded that the CRD was installed with the CSV, or with the version that it replaces. If the CRD may belong to an
+// operator of another namespace, a configuration of the CSV or of that version must already be called for its objects.
 func isOwnCRD(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	replaced := types.NamespacedName{Namespace: f.source.CSV.Namespace, Name: f.source.CSV.Spec.Replaces}
 	if !owned.CameWith(f.source.CSV, crd) && !slices.Contains(owned.Alongside(crd), replaced) {
 		return false
 	}
-	return owned.ConflictingOwner(crd, f.source.CSV.Namespace, f.source.isPrescribed()).Name == "" || isAskedAbout(f, crd)
+	return owned.ConflictingOwner(crd, f.source.CSV.Namespace, f.source.isPrescribed()).Name == "" || isCalledFor(f, crd)
 }
 
-// isAskedAbout reports whether a configuration of this CSV, or of the version that it replaces, is called for the
-// objects of a cluster-scoped CRD. No tenant writes configurations.
-func isAskedAbout(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
+// isCalledFor reports whether a configuration of this CSV, or of the version that it replaces, is called for the
+// objects of a cluster-scoped CRD. Tenants cannot write configurations.
+func isCalledFor(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.ContainsFunc(f.all, func(o olmcore.Object) bool {
 		owner, _ := olmcore.OwnerOf(o.GetLabels())
 		isOfReplaced := f.source.CSV.Spec.Replaces != "" && owner.Name == f.source.CSV.Spec.Replaces
@@ -295,8 +295,8 @@ func isAskedAbout(f *facts, crd *apiextensionsv1.CustomResourceDefinition) bool 
 	})
 }
 
-// liveRules returns the rules of the first webhook of a configuration, nil for none. Configurations that OLM or this
-// package made have one webhook.
+// liveRules returns the rules of the first webhook of a configuration, or nil. Configurations that OLM or this package
+// created have one webhook.
 func liveRules(o olmcore.Object) []rule {
 	if hooks := hooksOf(o); len(hooks) > 0 {
 		return *hooks[0].rules
@@ -304,7 +304,7 @@ func liveRules(o olmcore.Object) []rule {
 	return nil
 }
 
-// sameRules compares rules as the API server does, to which no scope and all scopes are the same.
+// sameRules compares rules like the API server, which treats an empty scope as all scopes.
 func sameRules(a, b []rule) bool {
 	return semantic.DeepEqual(withScopes(a), withScopes(b))
 }
@@ -317,13 +317,13 @@ func withScopes(rules []rule) []rule {
 	return rules
 }
 
-// isMadeFrom reports whether a configuration was made from a description as it is now, and has rules.
+// isMadeFrom reports whether a configuration was created from the present description, and has rules.
 func isMadeFrom(o olmcore.Object, hash string) bool {
 	return o != nil && o.GetLabels()[labelHash] == hash && len(liveRules(o)) > 0
 }
 
-// reach contains the rules that a description gets under an OperatorGroup of some namespaces, and the hash of the
-// description. withoutRecords is judged as if no InstallPlan had recorded a CRD.
+// reach contains the rules that a description gets if the OperatorGroup selects only some namespaces, and the hash of
+// the description. withoutRecords contains the rules that it would get if no InstallPlan had recorded a CRD.
 type reach struct {
 	description         *description
 	hash                string
@@ -332,8 +332,8 @@ type reach struct {
 	narrowed []rule
 }
 
-// reachOf judges the descriptions of admission webhooks. One that cannot be hashed is left out: it has no
-// configuration. One that a cluster administrator allowed gets its rules as described.
+// reachOf judges the descriptions of admission webhooks. A description that cannot be hashed is omitted, because it has
+// no configuration. A description that a cluster administrator allowed gets its rules as described.
 func reachOf(f *facts) map[origin]*reach {
 	all := map[origin]*reach{}
 	from := resourcesOf(f)
@@ -355,9 +355,8 @@ func reachOf(f *facts) map[origin]*reach {
 	return all
 }
 
-// rulesFor returns the rules that a configuration of a description should have. have is the configuration that exists,
-// nil for none. Rules that were installed as described stay until the description changes or the next version replaces
-// the CSV.
+// rulesFor returns the rules that a configuration of a description should have. have is the existing configuration, or
+// nil. Rules that were installed as described stay until the description changes or the next version replaces the CSV.
 func rulesFor(f *facts, w *description, have olmcore.Object) []rule {
 	r := f.reach[originOf(w)]
 	if r == nil || !isRestricted(f) {
@@ -369,8 +368,9 @@ func rulesFor(f *facts, w *description, have olmcore.Object) []rule {
 	return r.now.rules
 }
 
-// rulesProblem says which description has a rule that the OperatorGroup does not allow. It is empty if none has, and if
-// a list was not read. A configuration that was made from the description keeps its rules.
+// rulesProblem returns a message about the first description with a rule that the OperatorGroup does not allow. It is
+// empty if there is none, or if a list was not read. A configuration that was created from the description keeps its
+// rules.
 func rulesProblem(f *facts) string {
 	if !isRestricted(f) || f.unread() != "" {
 		return ""
@@ -385,7 +385,7 @@ func rulesProblem(f *facts) string {
 	return ""
 }
 
-// existingConfiguration returns the configuration that was made from a description as it is now, nil for none.
+// existingConfiguration returns the configuration that was created from the present description, or nil.
 func existingConfiguration(f *facts, r *reach) olmcore.Object {
 	for _, o := range f.made[originOf(r.description)] {
 		if isMadeFrom(o, r.hash) {
@@ -395,9 +395,9 @@ func existingConfiguration(f *facts, r *reach) olmcore.Object {
 	return nil
 }
 
-// widenedRules returns the rules that a configuration gets without a new installation, nil for none. Rules that an
-// installation narrowed are those that the OperatorGroup and the records of CRDs allowed then. Once these allow more,
-// the rules become those that an installation would write now.
+// widenedRules returns wider rules that a configuration gets without a new installation, or nil. An installation
+// narrows rules to those that the OperatorGroup and the records of CRDs allow at that time. If they allow more now, the
+// configuration gets the rules that an installation would write now.
 func widenedRules(f *facts, o olmcore.Object) []rule {
 	r := f.reach[f.from(o)]
 	if r == nil || !isMadeFrom(o, r.hash) || r.now.why != "" {

@@ -49,10 +49,10 @@ func asks(rules []ruleWithOperations, group, resource, part string, namespaced b
 	})
 }
 
-// TestNoWebhookReachesBeyondTheNamespaces checks that whatever is described, a new webhook is called for no
-// cluster-scoped object but Namespaces and those of the operator's CRDs, and for all namespaced objects that are
-// described.
-func TestNoWebhookReachesBeyondTheNamespaces(t *testing.T) {
+// TestWebhooksAreLimitedToSelectedNamespaces checks that a new webhook is called for no cluster-scoped objects except
+// Namespaces and objects of the operator's own CRDs, whatever its description contains. It is called for all namespaced
+// objects that are described.
+func TestWebhooksAreLimitedToSelectedNamespaces(t *testing.T) {
 	objects := []struct {
 		group, resource string
 		namespaced, own bool
@@ -89,9 +89,9 @@ func TestNoWebhookReachesBeyondTheNamespaces(t *testing.T) {
 	})
 }
 
-// TestADescriptionChoosesNeitherNamespacesNorService checks that no field of a description widens the namespaces of its
-// webhook or makes the API server call anything but the operator's Service in its own namespace.
-func TestADescriptionChoosesNeitherNamespacesNorService(t *testing.T) {
+// TestDescriptionChoosesNeitherNamespacesNorService checks that no field of a description adds namespaces to its
+// webhook, or makes the API server call another Service than that of the operator.
+func TestDescriptionChoosesNeitherNamespacesNorService(t *testing.T) {
 	want := &metav1.LabelSelector{MatchLabels: map[string]string{"olm.operatorgroup.uid/group": ""}}
 	without := metav1.LabelSelectorRequirement{Key: "x", Operator: metav1.LabelSelectorOpDoesNotExist}
 	anyLabel := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{without}}
@@ -139,9 +139,9 @@ func TestADescriptionChoosesNeitherNamespacesNorService(t *testing.T) {
 	}
 }
 
-// TestTheCostOfAHugeRuleGrowsWithItsLists checks that the cost of a rule grows with its lists and not with their
+// TestCostOfHugeRuleIsLinear checks that the cost of a rule grows with the lengths of its lists, not with their
 // product.
-func TestTheCostOfAHugeRuleGrowsWithItsLists(t *testing.T) {
+func TestCostOfHugeRuleIsLinear(t *testing.T) {
 	allocations := func(size int) float64 {
 		s := source(operator(with(validating, hugeRule(size))))
 		s.Group = oneNamespace()

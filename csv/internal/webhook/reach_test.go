@@ -54,7 +54,7 @@ func oneNamespace() *operatorsv1.OperatorGroup {
 	return group(operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}})
 }
 
-// clusterScoped makes a CRD one whose custom resources are in no namespace.
+// clusterScoped makes a CRD cluster-scoped.
 func clusterScoped(crd *definition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped }
 
 // with returns a description with these rules.
@@ -109,9 +109,9 @@ func liveRules(o olmcore.Object) []ruleWithOperations {
 	return nil
 }
 
-// TestAWebhookIsNotAskedAboutClusterScopedObjects is the attack of a tenant whose OperatorGroup targets one namespace.
-// A namespaceSelector restricts no cluster-scoped objects but Namespaces.
-func TestAWebhookIsNotAskedAboutClusterScopedObjects(t *testing.T) {
+// TestWebhookIsNotCalledForClusterScopedObjects simulates an attack of a tenant whose OperatorGroup targets one
+// namespace. A namespaceSelector restricts no cluster-scoped objects except Namespaces.
+func TestWebhookIsNotCalledForClusterScopedObjects(t *testing.T) {
 	const cluster, namespaced = admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope
 	const refused = "refused"
 	theirs := crd("alls.other.example", clusterScoped, recorded("other/b"), func(crd *definition) { crd.Spec.Group = "other.example" })
@@ -139,7 +139,7 @@ func TestAWebhookIsNotAskedAboutClusterScopedObjects(t *testing.T) {
 		"cluster roles, with scope":             {list(rule("rbac.authorization.k8s.io", "clusterroles", cluster)), refused},
 		"cluster scope":                         {list(rule("example.org", "things", cluster)), refused},
 		"cluster scope of all":                  {list(rule("", "*", cluster)), refused},
-		"cluster scope of another's CRD":        {list(rule("other.example", "alls", cluster)), refused},
+		"cluster scope of a CRD of another CSV": {list(rule("other.example", "alls", cluster)), refused},
 		"cluster scope of an unmarked CRD":      {list(rule("example.com", "helms", cluster)), refused},
 		"cluster scope of its own CRD and more": {list(rule("example.com", "wides,pods", cluster)), refused},
 		"cluster scope of its own CRD": {list(rule("example.com", "wides,wides/status", cluster)),
@@ -159,8 +159,8 @@ func TestAWebhookIsNotAskedAboutClusterScopedObjects(t *testing.T) {
 			`"quota.openshift.io" clusterresourcequotas Namespaced`},
 		"its own namespaced CRD":           {list(rule("example.com", "cools,cools/*")), `"example.com" cools,cools/* *`},
 		"its own CRD":                      {list(rule("example.com", "wides")), `"example.com" wides *`},
-		"the CRD of the version before":    {list(rule("example.com", "olds")), `"example.com" olds *`},
-		"another's CRD":                    {list(rule("other.example", "alls")), `"other.example" alls Namespaced`},
+		"the CRD of the previous version":  {list(rule("example.com", "olds")), `"example.com" olds *`},
+		"a CRD of another CSV":             {list(rule("other.example", "alls")), `"other.example" alls Namespaced`},
 		"a CRD that no plan installed":     {list(rule("example.com", "helms")), `"example.com" helms Namespaced`},
 		"a CRD that came with two":         {list(rule("example.com", "both")), `"example.com" both Namespaced`},
 		"an absent CRD":                    {list(rule("example.com", "lates")), `"example.com" lates Namespaced`},
@@ -171,7 +171,7 @@ func TestAWebhookIsNotAskedAboutClusterScopedObjects(t *testing.T) {
 			`"example.com" wides *; "example.com," wides,pods Namespaced`},
 		"namespaces and Deployments": {list(rule(",apps", "namespaces,deployments")),
 			`"" namespaces *; ",apps" namespaces,deployments Namespaced`},
-		"two of its own, and another's": {list(rule("example.com", "wides,cools,alls")),
+		"two of its own, and one of another CSV": {list(rule("example.com", "wides,cools,alls")),
 			`"example.com" wides,cools *; "example.com" wides,cools,alls Namespaced`},
 		"nothing": {nil, ""},
 		"rules in their order": {list(rule("", "pods"), rule("", "namespaces"), rule("apps", "deployments")),
@@ -229,8 +229,8 @@ func TestInstalledRulesAreKept(t *testing.T) {
 	}{
 		"a refused rule": {from: refused, now: refused, want: `"rbac.authorization.k8s.io" clusterroles *`,
 			reported: wouldRefuse},
-		"a narrowed rule":                 {from: narrowed, now: narrowed, want: `"example.org" things *`, reported: wouldNarrow},
-		"a rule that would reach no more": {from: plain, now: plain, want: `"" pods *`},
+		"a narrowed rule":                      {from: narrowed, now: narrowed, want: `"example.org" things *`, reported: wouldNarrow},
+		"a rule that would match nothing else": {from: plain, now: plain, want: `"" pods *`},
 		"a group of all namespaces": {from: refused, now: refused, want: `"rbac.authorization.k8s.io" clusterroles *`,
 			change: func(s *webhook.Source, o *validatingConfiguration) {
 				s.Group, o.Webhooks[0].NamespaceSelector = group(operatorsv1.OperatorGroupSpec{}), &metav1.LabelSelector{}
@@ -262,7 +262,7 @@ func TestInstalledRulesAreKept(t *testing.T) {
 			install: 1},
 		"a changed description":                 {from: plain, now: narrowed, want: `"example.org" things Namespaced`, install: 1},
 		"a changed description that is refused": {from: plain, now: refused, want: `"" pods *`, problem: refusal},
-		"no rules any more": {from: refused, now: refused,
+		"the rules were removed": {from: refused, now: refused,
 			change: func(_ *webhook.Source, o *validatingConfiguration) { o.Webhooks[0].Rules = nil }, problem: refusal},
 		"lists that were not read": {from: plain, now: refused, want: `"" pods *`,
 			change: func(s *webhook.Source, _ *validatingConfiguration) {
@@ -301,9 +301,9 @@ func TestInstalledRulesAreKept(t *testing.T) {
 	}
 }
 
-// TestWhoseClusterScopedCRDsAreTheOperatorsOwn checks the records that let a webhook be called for custom resources
-// that are in no namespace. A tenant can neither write them nor take them from another operator.
-func TestWhoseClusterScopedCRDsAreTheOperatorsOwn(t *testing.T) {
+// TestClusterScopedCRDsOfOperator checks the records that let a webhook be called for cluster-scoped custom resources.
+// A tenant can neither write them nor take them from another operator.
+func TestClusterScopedCRDsOfOperator(t *testing.T) {
 	const whole, narrow = `"example.com" wides *`, `"example.com" wides Namespaced`
 	w := with(validating, rule("example.com", "wides"))
 	before := func(change func(o *validatingConfiguration)) *validatingConfiguration {
@@ -322,30 +322,30 @@ func TestWhoseClusterScopedCRDsAreTheOperatorsOwn(t *testing.T) {
 		objects []olmcore.Object
 		want    string
 	}{
-		"it came with the version":                                  {objectsOf(wide("ns/cool.v1")), whole},
-		"it came with the version before":                           {objectsOf(wide("ns/cool.v0")), whole},
-		"it came with both":                                         {objectsOf(wide("ns/cool.v0", "ns/cool.v1")), whole},
-		"it came with another of the namespace":                     {objectsOf(wide("ns/other")), narrow},
-		"it came with one of another namespace":                     {objectsOf(wide("other/cool.v1")), narrow},
-		"it came with none":                                         {objectsOf(wide()), narrow},
-		"a record without a namespace":                              {objectsOf(wide("cool.v1")), narrow},
-		"it came with another's too":                                {objectsOf(shared), narrow},
-		"its namespace was the first":                               {objectsOf(firstBy("ns", "ns/cool.v1", "other/b")), whole},
-		"another namespace was the first":                           {objectsOf(firstBy("other", "ns/cool.v1", "other/b")), narrow},
-		"its namespace was the first, with another's version alone": {objectsOf(firstBy("ns", "other/b")), narrow},
-		"the version before is asked about it":                      {objectsOf(shared, asked), whole},
-		"it is asked, but nothing is recorded":                      {objectsOf(wide(), asked), narrow},
-		"it is asked, but it came with another's":                   {objectsOf(wide("other/b"), asked), narrow},
-		"the version before is not asked": {objectsOf(shared, before(func(o *validatingConfiguration) {
+		"it was installed with the version":                          {objectsOf(wide("ns/cool.v1")), whole},
+		"it was installed with the previous version":                 {objectsOf(wide("ns/cool.v0")), whole},
+		"it was installed with both":                                 {objectsOf(wide("ns/cool.v0", "ns/cool.v1")), whole},
+		"it was installed with another version of the namespace":     {objectsOf(wide("ns/other")), narrow},
+		"it was installed with a version of another namespace":       {objectsOf(wide("other/cool.v1")), narrow},
+		"it was installed with no version":                           {objectsOf(wide()), narrow},
+		"a record without a namespace":                               {objectsOf(wide("cool.v1")), narrow},
+		"it was also installed with another operator":                {objectsOf(shared), narrow},
+		"its namespace was the first":                                {objectsOf(firstBy("ns", "ns/cool.v1", "other/b")), whole},
+		"another namespace was the first":                            {objectsOf(firstBy("other", "ns/cool.v1", "other/b")), narrow},
+		"its namespace was the first, with another's version alone":  {objectsOf(firstBy("ns", "other/b")), narrow},
+		"the previous version is called for it":                      {objectsOf(shared, asked), whole},
+		"it is called for it, but no record exists":                  {objectsOf(wide(), asked), narrow},
+		"it is called for it, but only another operator is recorded": {objectsOf(wide("other/b"), asked), narrow},
+		"the previous version is not called": {objectsOf(shared, before(func(o *validatingConfiguration) {
 			o.Webhooks[0].Rules[0].Scope = new(admissionregistrationv1.NamespacedScope)
 		})), narrow},
-		"another version is asked about it": {objectsOf(shared, before(func(o *validatingConfiguration) {
+		"another version is called for it": {objectsOf(shared, before(func(o *validatingConfiguration) {
 			o.Labels["olm.owner"] = "other"
 		})), narrow},
-		"another namespace's version of the name is": {objectsOf(shared, before(func(o *validatingConfiguration) {
+		"a version of that name in another namespace is called for it": {objectsOf(shared, before(func(o *validatingConfiguration) {
 			o.Labels["olm.owner.namespace"] = "other"
 		})), narrow},
-		"the version before is asked about all": {objectsOf(shared, before(func(o *validatingConfiguration) {
+		"the previous version is called for all resources": {objectsOf(shared, before(func(o *validatingConfiguration) {
 			o.Webhooks[0].Rules[0].Resources = []string{"*"}
 		})), narrow},
 		"a CRD without a scope": {objectsOf(crd("wides.example.com", recorded(), func(crd *definition) { crd.Spec.Scope = "" })), narrow},
@@ -367,15 +367,15 @@ func TestWhoseClusterScopedCRDsAreTheOperatorsOwn(t *testing.T) {
 			require.Len(t, reported, 1)
 			require.Equal(t, webhook.ReasonRulesNarrowed, reported[0].Reason)
 			require.Equal(t, "webhooks are not called for custom resources of the cluster-scoped CRDs wides.example.com: no InstallPlan "+
-				"recorded that they came with this version alone, and OperatorGroup group does not select all namespaces; "+
+				"recorded that they were installed only with this version, and OperatorGroup group does not select all namespaces; "+
 				"a cluster administrator can "+command(t, w), reported[0].Message)
 		})
 	}
 }
 
-// TestAnAdministratorAllowsRules checks that the annotation of an OperatorGroup allows the rules of the descriptions
-// that it names, and no others.
-func TestAnAdministratorAllowsRules(t *testing.T) {
+// TestAnnotationAllowsRules checks that the annotation of an OperatorGroup allows the rules of the descriptions that it
+// names, and no others.
+func TestAnnotationAllowsRules(t *testing.T) {
 	const asDescribed = `"rbac.authorization.k8s.io" clusterroles *`
 	w := with(validating, rule("rbac.authorization.k8s.io", "clusterroles"))
 	own, another := hash(t, w), hash(t, with(validating, rule("", "nodes")))
@@ -413,9 +413,9 @@ func TestAnAdministratorAllowsRules(t *testing.T) {
 	}
 }
 
-// TestAMessageShowsAllRulesThatItsCommandAllows checks that a tenant cannot hide a rule from the administrator who runs
+// TestMessageShowsAllRulesThatItsCommandAllows checks that a tenant cannot hide a rule from the administrator who runs
 // the command.
-func TestAMessageShowsAllRulesThatItsCommandAllows(t *testing.T) {
+func TestMessageShowsAllRulesThatItsCommandAllows(t *testing.T) {
 	hidden := rule("authentication.k8s.io", "tokenreviews")
 	w := with(validating, rule("", "nodes"), hidden, rule("x", "a\"; b"))
 	s := source(operator(w))
@@ -477,9 +477,9 @@ func TestAllowedRulesReplaceNarrowedOnes(t *testing.T) {
 	}
 }
 
-// TestTheFirstOwnerUnderAnAccountIsNotTrusted checks that a tenant who installed the CRD of another operator first gets
-// no webhook for its custom resources.
-func TestTheFirstOwnerUnderAnAccountIsNotTrusted(t *testing.T) {
+// TestFirstOwnerWithAccountIsNotTrusted checks that a tenant who installed the CRD of another operator first gets no
+// webhook for its custom resources.
+func TestFirstOwnerWithAccountIsNotTrusted(t *testing.T) {
 	w := with(validating, rule("example.com", "wides"))
 	wide := crd("wides.example.com", clusterScoped, recorded("ns/cool.v1", "other/b"), firstInstalledBy("ns"))
 	for account, want := range map[string]string{"": `"example.com" wides *`, "limited": `"example.com" wides Namespaced`} {
@@ -494,9 +494,9 @@ func TestTheFirstOwnerUnderAnAccountIsNotTrusted(t *testing.T) {
 
 func objectsOf(objects ...olmcore.Object) []olmcore.Object { return objects }
 
-// TestRulesGrowWithTheRecords checks that a webhook is called for a CRD of the operator once the record exists, without
-// a new installation, and that a lost record takes nothing away from what is installed.
-func TestRulesGrowWithTheRecords(t *testing.T) {
+// TestRulesAreWidenedOnceCRDIsRecorded checks that a webhook is called for a CRD of the operator once the CRD is
+// recorded, without a new installation. If the record is lost, the installed rules stay.
+func TestRulesAreWidenedOnceCRDIsRecorded(t *testing.T) {
 	w := with(validating, rule("example.com", "wides"))
 	s := source(owning(w, "wides.example.com"), crd("wides.example.com", clusterScoped, recorded()))
 	s.Group = oneNamespace()
@@ -521,8 +521,8 @@ func TestRulesGrowWithTheRecords(t *testing.T) {
 	require.Equal(t, webhook.ReasonRulesKept, reported[0].Reason)
 }
 
-// TestTheNextVersionsRulesAreJudgedAnew checks that a successor gets no rules that its predecessor kept.
-func TestTheNextVersionsRulesAreJudgedAnew(t *testing.T) {
+// TestSuccessorDoesNotInheritKeptRules checks that a successor gets no rules that its predecessor kept.
+func TestSuccessorDoesNotInheritKeptRules(t *testing.T) {
 	for want, w := range map[string]description{
 		"":                                with(validating, rule("", "nodes")),
 		`"example.org" things Namespaced`: with(validating, rule("example.org", "things")),

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// forbidden says which rule of a description could lock the cluster up; empty when none could. Of conversions, too,
-// which have no use for rules.
+// forbidden returns a message about a rule that could make the cluster unusable. It is empty if there is none. It also
+// checks conversion webhooks, although they do not use rules.
 //
 // Source: operator-lifecycle-manager pkg/controller/install/webhook.go, ValidWebhookRules.
-// Differs: the resource names of the webhook configurations are refused too, not their kinds alone, and case does not
+// Differs: the resource names of the webhook configurations are rejected too, not only their kinds, and case does not
 // matter.
 func forbidden(w *description) string {
 	for i := range w.Rules {
@@ -36,15 +36,16 @@ func forbidden(w *description) string {
 	return ""
 }
 
-// isConfiguration reports whether an entry of a rule names webhook configurations, by kind or resource, or a part of
-// them.
+// isConfiguration reports whether an entry of a rule names webhook configurations or a subresource of them, by kind or
+// by resource.
 func isConfiguration(resource string) bool {
 	name, _, _ := strings.Cut(strings.ToLower(resource), "/")
 	name = strings.TrimSuffix(name, "s")
 	return name == "*" || name == "mutatingwebhookconfiguration" || name == "validatingwebhookconfiguration"
 }
 
-// ruleProblem returns a field of a rule that the API server refuses, and why; empty when it takes the rule.
+// ruleProblem returns a field of a rule that the API server would reject, and why. problem is empty if the rule is
+// valid.
 func ruleProblem(r *admissionregistrationv1.RuleWithOperations) (path, problem string) {
 	operations := make([]string, len(r.Operations))
 	for i, o := range r.Operations {
@@ -84,8 +85,8 @@ func ruleProblem(r *admissionregistrationv1.RuleWithOperations) (path, problem s
 		admissionregistrationv1.AllScopes, admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope)
 }
 
-// resourcesProblem: the API server refuses what an earlier entry includes, and * beside a last resource that it
-// includes.
+// resourcesProblem returns why the API server would reject the resources of a rule. It rejects an entry that an earlier
+// entry includes, and * if the last entry without a subresource is another one.
 func resourcesProblem(resources []string) string {
 	seen, last := sets.New[string](), ""
 	for _, entry := range resources {

@@ -25,7 +25,7 @@ func (s Source) Trust() []olmcore.Action { return factsOf(s).trust() }
 func (f *facts) trust() []olmcore.Action {
 	actions := append(f.removals(), f.source.reverted()...)
 	if len(actions) > 0 && problemOf(f) != "" {
-		actions = nil // what is described is a mistake
+		actions = nil // the spec is invalid
 	}
 	actions = append(actions, updates(f, targets(actions), f.follow)...)
 	slices.SortFunc(actions, deployment.ByTarget)
@@ -40,9 +40,8 @@ func UpdateBundles(s Source) []olmcore.Action {
 	return actions
 }
 
-// updates returns the updates of admission configurations and of the caBundles of conversions. update returns the
-// update of one configuration, nil for none. leftOut contains the objects that are deleted or reverted in the same
-// round.
+// updates returns the updates of admission webhook configurations and of the caBundles of conversions. update returns
+// the update of one configuration, or nil. leftOut contains the objects that are deleted or reverted in the same call.
 func updates(f *facts, leftOut sets.Set[olmcore.Key], update func(olmcore.Object) olmcore.Action) (actions []olmcore.Action) {
 	for _, o := range f.all {
 		a := update(o)
@@ -64,7 +63,7 @@ func updates(f *facts, leftOut sets.Set[olmcore.Key], update func(olmcore.Object
 	return actions
 }
 
-// targets returns what actions write.
+// targets returns the keys of the objects that actions write.
 func targets(actions []olmcore.Action) sets.Set[olmcore.Key] {
 	keys := sets.New[olmcore.Key]()
 	for _, a := range actions {
@@ -76,10 +75,11 @@ func targets(actions []olmcore.Action) sets.Set[olmcore.Key] {
 
 const doesNotTrust = " does not trust the serving certificate of the deployment that it calls"
 
-// removals delete the configurations of descriptions that are gone from the spec, once what is described now is sound
-// and exists: nothing goes unchecked in between.
+// removals returns the deletions of the configurations whose description is no longer part of the spec. They are
+// deleted once the present descriptions are valid and have configurations, so that no request is unchecked in the
+// meantime.
 //
-// Differs: OLM keeps the configuration of a description that has changed its type.
+// Differs: OLM keeps the configuration of a description whose type changed.
 func (f *facts) removals() []olmcore.Action {
 	gone := slices.DeleteFunc(slices.Clone(f.own), func(o olmcore.Object) bool {
 		return f.isDescribed(f.from(o)) || f.from(o).generateName == ""
@@ -91,7 +91,7 @@ func (f *facts) removals() []olmcore.Action {
 	for _, o := range gone {
 		actions = append(actions, olmcore.DeleteOf(o, olmcore.Cause{
 			Reason:  ReasonRemovedFromSpec,
-			Message: "ClusterServiceVersion " + f.source.CSV.Name + " does not describe webhook " + f.from(o).generateName + " any more",
+			Message: "ClusterServiceVersion " + f.source.CSV.Name + " no longer describes webhook " + f.from(o).generateName,
 		}))
 	}
 	return actions
@@ -99,12 +99,11 @@ func (f *facts) removals() []olmcore.Action {
 
 func isEmpty(list []olmcore.Object) bool { return len(list) == 0 }
 
-// follow brings the bundles of a configuration in line with what they depend on. For one of this CSV it does the same
-// with the namespaces that it is called for, and with rules that an installation narrowed and that the CSV may have by
-// now.
+// follow returns the update of the caBundles of a configuration. For a configuration of this CSV, it also updates the
+// namespaceSelectors, and rules that an installation narrowed and that may be wider now.
 //
-// Differs: OLM writes the namespaces at installations alone, so that the webhooks of a CSV whose OperatorGroup is made
-// anew are called for none.
+// Differs: OLM updates the namespaceSelectors only during installations. So after an OperatorGroup is created again,
+// the webhooks of its CSVs are called for no namespace.
 func (f *facts) follow(o olmcore.Object) olmcore.Action {
 	after, why := withBundles(f, o)
 	selector, ok := f.namespaces()
@@ -123,12 +122,12 @@ func (f *facts) follow(o olmcore.Object) olmcore.Action {
 		}
 	}
 	if rules := widenedRules(f, o); rules != nil {
-		*hooksOf(copied())[0].rules, why = rules, " is not called for all that its ClusterServiceVersion may be asked about"
+		*hooksOf(copied())[0].rules, why = rules, " has narrower rules than its ClusterServiceVersion may have"
 	}
 	return updateTo(f, o, after, why)
 }
 
-// followBundles is follow for the caBundles alone.
+// followBundles is like follow, but updates only the caBundles.
 func followBundles(f *facts, o olmcore.Object) olmcore.Action {
 	after, why := withBundles(f, o)
 	return updateTo(f, o, after, why)
@@ -151,7 +150,7 @@ func withBundles(f *facts, o olmcore.Object) (after olmcore.Object, why string) 
 	return after, why
 }
 
-// updateTo returns the update of a configuration, nil if there is no reason for one.
+// updateTo returns the update of a configuration, or nil if there is no reason for one.
 func updateTo(f *facts, o, after olmcore.Object, why string) olmcore.Action {
 	if why == "" {
 		return nil
@@ -161,8 +160,8 @@ func updateTo(f *facts, o, after olmcore.Object, why string) olmcore.Action {
 	return u
 }
 
-// reverted takes the operator out of the CRDs that it was made to convert and that are described no more: it has no
-// certificate for them, and each read of their custom resources would fail.
+// reverted returns the updates that remove the operator from the CRDs that it converts and no longer describes. It has
+// no certificate for them, so each read of their custom resources would fail.
 //
 // Differs: OLM leaves them as they are.
 func (s Source) reverted() (actions []olmcore.Action) {
@@ -174,7 +173,7 @@ func (s Source) reverted() (actions []olmcore.Action) {
 		if !described.Has(crd.Name) && crd.DeletionTimestamp == nil && owned.IsConverter(s.CSV, crd) && backend.IsConverted(s.CSV, crd) {
 			actions = append(actions, olmcore.UpdateOf(crd, backend.Unconverted(crd), olmcore.Cause{
 				Reason:  ReasonRemovedFromSpec,
-				Message: "ClusterServiceVersion " + s.CSV.Name + " does not describe the conversion of CRD " + crd.Name + " any more",
+				Message: "ClusterServiceVersion " + s.CSV.Name + " no longer describes the conversion of CRD " + crd.Name,
 			}))
 		}
 	}

@@ -51,8 +51,8 @@ type Source struct {
 	observed.Operator
 	// Backends is a backend.Plan. If it is nil, no Deployment has a certificate.
 	Backends interface {
-		// Trust returns the bundle that a client of a Deployment should have. have is its current bundle, nil if it has
-		// none. The result is nil while no client should be created.
+		// Trust returns the caBundle that a client of a Deployment should have. have is its current caBundle, or nil. The
+		// result is nil while no client should be created.
 		Trust(deployment string, have []byte) []byte
 	}
 }
@@ -81,7 +81,7 @@ func (s Source) Clients() []backend.Client {
 	return clients
 }
 
-// isMissing reports whether Install has yet to make the API server call what a description says.
+// isMissing reports whether Install has not created the webhook or conversion of a description yet.
 func (f *facts) isMissing(w *description) bool {
 	if w.Type == v1alpha1.ConversionWebhook {
 		return slices.ContainsFunc(w.ConversionCRDs, func(name string) bool {

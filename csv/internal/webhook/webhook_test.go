@@ -76,7 +76,7 @@ func TestInstallsOneWebhookOfEachType(t *testing.T) {
 		}
 	}
 	want := []olmcore.Action{
-		olmcore.UpdateOf(s.CRDs[0], after, olmcore.Cause{Reason: "Install", Message: "CRD cools.example.com is not converted as ClusterServiceVersion cool.v1 describes it"}),
+		olmcore.UpdateOf(s.CRDs[0], after, olmcore.Cause{Reason: "Install", Message: "the conversion of CRD cools.example.com does not match its description in ClusterServiceVersion cool.v1"}),
 		create(m, "m.example.com"), create(v, "v.example.com"),
 	}
 	got, problem := s.Install()
@@ -84,13 +84,13 @@ func TestInstallsOneWebhookOfEachType(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, got))
 }
 
-// byOLM is a description and its configuration as OLM made it.
+// byOLM returns a description and its configuration as OLM created it.
 func byOLM(t testing.TB, changes ...func(o *validatingConfiguration)) (description, *validatingConfiguration) {
 	w := describe("v.example.com", validating)
 	return w, validated(t, "v.example.com-8k2xz", w, changes...)
 }
 
-func TestWhatOLMInstalledIsKept(t *testing.T) {
+func TestConfigurationsOfOLMAreKept(t *testing.T) {
 	w, o := byOLM(t)
 	s := source(operator(w), o)
 	actions, problem := s.Install()
@@ -101,9 +101,9 @@ func TestWhatOLMInstalledIsKept(t *testing.T) {
 	require.Equal(t, webhook.Installed, state, why)
 }
 
-// TestAdmission has, for what is observed of one validating webhook, what is installed, or why it cannot be, and what
-// is done without an installation, and how it fares before.
-func TestAdmission(t *testing.T) {
+// TestAdmissionWebhooks contains states of one validating webhook. For each it checks the writes of an installation or
+// the problem that prevents it, the writes without an installation, and the health before.
+func TestAdmissionWebhooks(t *testing.T) {
 	type row struct {
 		csv     func(c *v1alpha1.ClusterServiceVersion)
 		source  func(s *webhook.Source)
@@ -134,7 +134,7 @@ func TestAdmission(t *testing.T) {
 	unlabelled := "ValidatingWebhookConfiguration " + olms + " has no label olm.webhook-description-generate-name"
 	for name, c := range map[string]row{
 		"nothing":                {observe: absent, install: create, state: webhook.Missing},
-		"made by OLM":            {observe: kept, state: webhook.Installed},
+		"created by OLM":         {observe: kept, state: webhook.Installed},
 		"of another description": {observe: is(func(o *validatingConfiguration) { o.Labels["olm.webhook-description-hash"] = "x" }), install: update, state: webhook.Missing},
 		"without hash":           {observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.webhook-description-hash") }), install: update, state: webhook.Missing},
 		"not managed":            {observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.managed") }), install: update, state: webhook.Installed},
@@ -144,7 +144,7 @@ func TestAdmission(t *testing.T) {
 			o.Webhooks[0].MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "x", Expression: "false"}}
 		}), install: update, state: webhook.Installed},
 		"with a second webhook":   {observe: is(func(o *validatingConfiguration) { o.Webhooks = append(o.Webhooks, o.Webhooks[0]) }), install: update, state: webhook.Installed},
-		"emptied":                 {observe: is(func(o *validatingConfiguration) { o.Webhooks = nil }), install: update, state: webhook.Missing},
+		"without webhooks":        {observe: is(func(o *validatingConfiguration) { o.Webhooks = nil }), install: update, state: webhook.Missing},
 		"calling another service": {observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.Service.Name = "x" }), install: update, state: webhook.Missing},
 		"calling a URL": {observe: is(func(o *validatingConfiguration) {
 			o.Webhooks[0].ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: new("https://x")}
@@ -160,43 +160,44 @@ func TestAdmission(t *testing.T) {
 			other.Name, other.Labels["olm.webhook-description-hash"] = "v.example.com-zzzzz", "x"
 			return []olmcore.Object{other, o}
 		}, install: []string{"update ValidatingWebhookConfiguration v.example.com-zzzzz (Install)"}, state: webhook.Installed},
-		"going":                     {observe: is(func(o *validatingConfiguration) { o.DeletionTimestamp = csvtest.Ago(0) }), install: create, state: webhook.Missing},
-		"of another incarnation":    {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner.uid"] = "x" }), install: create, state: webhook.Missing},
-		"of another version":        {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner"] = "cool.v0" }), install: create, state: webhook.Missing},
-		"of another namespace":      {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner.namespace"] = "x" }), install: create, state: webhook.Missing},
-		"of an unknown webhook":     {observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.webhook-description-generate-name") }), problem: unlabelled, state: webhook.Failing, why: unlabelled},
-		"of a webhook that is gone": {observe: is(func(o *validatingConfiguration) { o.Labels["olm.webhook-description-generate-name"] = "x" }), install: create, state: webhook.Missing},
-		"of a webhook that mutates now": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].Type = mutating }, observe: kept,
+		"being deleted":            {observe: is(func(o *validatingConfiguration) { o.DeletionTimestamp = csvtest.Ago(0) }), install: create, state: webhook.Missing},
+		"of another incarnation":   {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner.uid"] = "x" }), install: create, state: webhook.Missing},
+		"of another version":       {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner"] = "cool.v0" }), install: create, state: webhook.Missing},
+		"of another namespace":     {observe: is(func(o *validatingConfiguration) { o.Labels["olm.owner.namespace"] = "x" }), install: create, state: webhook.Missing},
+		"of an unknown webhook":    {observe: is(func(o *validatingConfiguration) { delete(o.Labels, "olm.webhook-description-generate-name") }), problem: unlabelled, state: webhook.Failing, why: unlabelled},
+		"of a removed description": {observe: is(func(o *validatingConfiguration) { o.Labels["olm.webhook-description-generate-name"] = "x" }), install: create, state: webhook.Missing},
+		"of a description that mutates now": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].Type = mutating }, observe: kept,
 			install: []string{"create MutatingWebhookConfiguration v.example.com-qtky6muaia (Install)"}, state: webhook.Missing},
-		"of a webhook that is gone, and the others exist": {observe: beside(func(o *validatingConfiguration) {
+		"of a removed description, and the others exist": {observe: beside(func(o *validatingConfiguration) {
 			o.Name, o.Labels["olm.webhook-description-generate-name"] = "gone", "x"
 		}),
 			install: gone, trust: gone, state: webhook.Installed},
-		"of a webhook that is gone, with another authority": {observe: beside(func(o *validatingConfiguration) {
+		"of a removed description, with another authority": {observe: beside(func(o *validatingConfiguration) {
 			o.Name, o.Labels["olm.webhook-description-generate-name"], o.Webhooks[0].ClientConfig.CABundle = "gone", "x", second
 		}), install: gone, trust: gone, state: webhook.Installed},
-		"of a webhook that is gone, and the others are refused": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].TimeoutSeconds = new(int32(31)) },
+		"of a removed description, and the others are refused": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].TimeoutSeconds = new(int32(31)) },
 			observe: beside(func(o *validatingConfiguration) {
 				o.Name, o.Labels["olm.webhook-description-generate-name"] = "gone", "x"
 			}),
 			problem: `webhook description "v.example.com": timeoutSeconds: 31 is outside 1-30`, state: webhook.Missing},
-		"going, of a webhook that is gone": {observe: is(func(o *validatingConfiguration) {
+		"being deleted, of a removed description": {observe: is(func(o *validatingConfiguration) {
 			o.Labels["olm.webhook-description-generate-name"], o.DeletionTimestamp = "x", csvtest.Ago(0)
 		}), install: create, state: webhook.Missing},
-		"of another, under the name": {observe: is(func(o *validatingConfiguration) { o.Name, o.Labels = vName, nil }), state: webhook.Missing,
+		"of another owner, with the name": {
+			observe: is(func(o *validatingConfiguration) { o.Name, o.Labels = vName, nil }), state: webhook.Missing,
 			problem: "ValidatingWebhookConfiguration " + vName + " exists and does not belong to ClusterServiceVersion cool.v1"},
-		"of another, under the name, which is not needed": {observe: func(o *validatingConfiguration) []olmcore.Object {
+		"of another owner, with the name, which is not needed": {observe: func(o *validatingConfiguration) []olmcore.Object {
 			other := o.DeepCopy()
 			other.Name, other.Labels = vName, nil
 			return []olmcore.Object{other, o}
 		}, state: webhook.Installed},
-		"going, under the name": {observe: is(func(o *validatingConfiguration) { o.Name, o.DeletionTimestamp = vName, csvtest.Ago(0) }), state: webhook.Missing,
+		"being deleted, with the name": {observe: is(func(o *validatingConfiguration) { o.Name, o.DeletionTimestamp = vName, csvtest.Ago(0) }), state: webhook.Missing,
 			problem: "ValidatingWebhookConfiguration " + vName + " is being deleted"},
-		"under the name, relabelled": {observe: is(func(o *validatingConfiguration) {
+		"with the name, relabelled": {observe: is(func(o *validatingConfiguration) {
 			o.Name, o.Labels["olm.webhook-description-generate-name"] = vName, "x"
 		}), state: webhook.Missing,
 			install: []string{"update ValidatingWebhookConfiguration " + vName + " (Install)"}},
-		"under the name, without its label": {observe: is(func(o *validatingConfiguration) {
+		"with the name, without its label": {observe: is(func(o *validatingConfiguration) {
 			o.Name = vName
 			delete(o.Labels, "olm.webhook-description-generate-name")
 		}), install: []string{"update ValidatingWebhookConfiguration " + vName + " (Install)"}, state: webhook.Failing,
@@ -206,15 +207,15 @@ func TestAdmission(t *testing.T) {
 			observe: absent, problem: "error retrieving OperatorGroup info", state: webhook.Missing},
 		"a group without UID": {source: func(s *webhook.Source) { s.Group.UID = "" },
 			observe: absent, problem: "error retrieving OperatorGroup info", state: webhook.Missing},
-		"no group any more": {source: func(s *webhook.Source) { s.Group = nil },
+		"the group was deleted": {source: func(s *webhook.Source) { s.Group = nil },
 			observe: kept, problem: "error retrieving OperatorGroup info", state: webhook.Installed},
 		"no certificate": {source: func(s *webhook.Source) { s.Backends = backends{} },
 			observe: absent, state: webhook.Waiting},
-		"no backends":             {source: func(s *webhook.Source) { s.Backends = nil }, observe: absent, state: webhook.Waiting},
-		"no certificate any more": {source: func(s *webhook.Source) { s.Backends = backends{} }, observe: kept, state: webhook.Installed},
-		"one follows another": {source: func(s *webhook.Source) { s.Backends = follower{first, second} },
+		"no backends":                 {source: func(s *webhook.Source) { s.Backends = nil }, observe: absent, state: webhook.Waiting},
+		"the certificate was deleted": {source: func(s *webhook.Source) { s.Backends = backends{} }, observe: kept, state: webhook.Installed},
+		"during a certificate rotation": {source: func(s *webhook.Source) { s.Backends = follower{first, second} },
 			observe: kept, install: update, trust: follow, state: webhook.Installed},
-		"one follows another, and nothing calls": {source: func(s *webhook.Source) { s.Backends = follower{first, second} },
+		"during a certificate rotation, without clients": {source: func(s *webhook.Source) { s.Backends = follower{first, second} },
 			observe: absent, state: webhook.Waiting},
 		"the validating list was not read": {source: func(s *webhook.Source) { s.Objects.ValidatingWebhookConfigurations.Complete = false }, observe: absent,
 			problem: "not read: ValidatingWebhookConfigurations", state: webhook.NotObserved, why: "ValidatingWebhookConfigurations"},
@@ -225,7 +226,7 @@ func TestAdmission(t *testing.T) {
 		"no webhook, and no list was read": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil }, source: func(s *webhook.Source) {
 			s.Objects.ValidatingWebhookConfigurations.Complete, s.Objects.MutatingWebhookConfigurations.Complete = false, false
 		}, observe: absent, state: webhook.Installed},
-		"no webhook any more": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil }, observe: kept, install: remove, trust: remove, state: webhook.Installed},
+		"the webhook was removed": {csv: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions = nil }, observe: kept, install: remove, trust: remove, state: webhook.Installed},
 		"with an account": {source: func(s *webhook.Source) { s.Account = account() }, observe: absent,
 			install: []string{"create ValidatingWebhookConfiguration " + vName + " (Install) as limited"}, state: webhook.Missing},
 		"outdated, with an account": {source: func(s *webhook.Source) { s.Account = account() }, observe: is(func(o *validatingConfiguration) { o.Webhooks[0].ClientConfig.CABundle = second }),
@@ -252,8 +253,9 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestContents has what of a description, of its Deployment and of the OperatorGroup is in a configuration.
-func TestContents(t *testing.T) {
+// TestContentsOfConfigurations checks which parts of a description, of its Deployment and of the OperatorGroup a
+// configuration contains.
+func TestContentsOfConfigurations(t *testing.T) {
 	own, selected := operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"ns"}}, operatorsv1.OperatorGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
 	both := own
 	both.Selector = selected.Selector
@@ -312,8 +314,9 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestNothingIsInstalledThatWouldBeRefused: a spec can change when its webhooks were judged already.
-func TestNothingIsInstalledThatWouldBeRefused(t *testing.T) {
+// TestInvalidWebhooksAreNotInstalled checks that an installation validates the webhooks again, because the spec may
+// have changed since they were judged.
+func TestInvalidWebhooksAreNotInstalled(t *testing.T) {
 	bad := describe("bad.example.com", validating, func(w *description) { w.Rules[0].APIGroups = []string{"*"} })
 	s := source(operator(append(everything(), bad)...), crd("cools.example.com"))
 	actions, problem := s.Install()
