@@ -131,8 +131,8 @@ func deleteOld(f *facts) (result olmcore.Result, deleted map[types.UID]bool) {
 	return result, deleted
 }
 
-// unneeded returns why a plan should be deleted, or the zero Cause if it should stay. isRecent reports whether it is one
-// of the newest plans, which stay. The Result contains what was found about the plan, and when it may be deleted.
+// unneeded returns why a plan should be deleted, or the zero Cause if it should stay. isRecent reports whether it is
+// one of the newest plans, which stay. The Result contains what was found about the plan, and when it may be deleted.
 func unneeded(f *facts, p plan, isRecent bool) (olmcore.Cause, olmcore.Result) {
 	switch {
 	case p.DeletionTimestamp != nil || p.isActive():
@@ -146,9 +146,9 @@ func unneeded(f *facts, p plan, isRecent bool) (olmcore.Cause, olmcore.Result) {
 	return olmcore.Cause{Reason: ReasonPlanHistory, Message: message}, olmcore.Result{}
 }
 
-// unneededWithoutSteps decides like unneeded about a plan without steps. If it is old and no Subscription references it,
-// it will never get steps. If a Subscription references it, it stays. Otherwise the Subscription would resolve again,
-// perhaps to a second plan with the same version.
+// unneededWithoutSteps decides like unneeded about a plan without steps. If it is old and no Subscription references
+// it, it will never get steps. A plan that a Subscription references stays. Otherwise the Subscription would resolve
+// again, perhaps to a second plan with the same version.
 func unneededWithoutSteps(f *facts, p plan) (olmcore.Cause, olmcore.Result) {
 	left := p.CreationTimestamp.Add(relation.OrphanGrace).Sub(f.in.Now)
 	if left > 0 {

@@ -16,55 +16,58 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// request is the Input with the Subscriptions and plans of its namespace sorted by name, and the content of the plan
-// that it asks for.
-type request struct {
-	in Input // as the caller passed it
+// facts contains what is observed in an Input, and the content of the plan that its resolution needs. It is read-only
+// after observe has returned it.
+type facts struct {
+	in *Input // as the caller passed it
 	content
+	// subscriptions and plans are sorted by name.
 	subscriptions []*v1alpha1.Subscription
 	plans         []*v1alpha1.InstallPlan
 	decisions     map[string]olmcore.SubscriptionDecision // by Subscription
 	owners        map[string]bool                         // names of the Subscriptions that the plan is made for; nil: all
 }
 
-func newRequest(in Input, c content) request {
-	r := request{
-		in: in, content: c, decisions: map[string]olmcore.SubscriptionDecision{},
+// observe returns the facts of an Input.
+func observe(in *Input) *facts {
+	f := &facts{
+		in: in, content: contentOf(in), decisions: map[string]olmcore.SubscriptionDecision{},
 		subscriptions: input.ByName(in.Subscriptions.Items), plans: input.ByName(in.InstallPlans.Items),
 	}
 	for _, d := range in.Resolution.Decisions {
-		r.decisions[d.Name] = d
+		f.decisions[d.Name] = d
 	}
 	if in.Owners != nil {
-		r.owners = map[string]bool{}
+		f.owners = map[string]bool{}
 	}
 	for _, name := range in.Owners {
-		r.owners[name] = true
+		f.owners[name] = true
 	}
-	return r
+	return f
 }
 
-// limitedToOwnersOf returns the request limited to the Subscriptions that may own a plan. A plan that was made for one
+// limitedToOwnersOf returns the facts limited to the Subscriptions that may own a plan. A plan that was made for one
 // set of Subscriptions stays one if the option SeparatePlans is off. Managers with different values of the option would
 // change the plan in turns otherwise.
-func (r request) limitedToOwnersOf(plan *v1alpha1.InstallPlan) request {
-	if r.owners != nil || !olmcore.IsSeparatePlan(plan) {
-		return r
+func (f *facts) limitedToOwnersOf(plan *v1alpha1.InstallPlan) *facts {
+	if f.owners != nil || !olmcore.IsSeparatePlan(plan) {
+		return f
 	}
 	owners := map[string]bool{}
-	for _, s := range r.subscriptions {
-		owners[s.Name] = olmcore.OwnedBy(plan, s.UID) || relation.MustOwn(plan, s) || r.changed(s)
+	for _, s := range f.subscriptions {
+		owners[s.Name] = olmcore.OwnedBy(plan, s.UID) || relation.MustOwn(plan, s) || f.changed(s)
 	}
-	r.owners = owners
-	return r
+	limited := *f
+	limited.owners = owners
+	return &limited
 }
 
 // isOwner reports whether the plan is made for the Subscription of a name.
-func (r request) isOwner(name string) bool { return r.owners == nil || r.owners[name] }
+func (f *facts) isOwner(name string) bool { return f.owners == nil || f.owners[name] }
 
 // isShared reports whether a plan was made for other sets of Subscriptions, too. The plan of this set replaces it.
-func (r request) isShared(p *v1alpha1.InstallPlan) bool {
-	return r.owners != nil && plans.IsShared(p, r.subscriptions, r.isOwner)
+func (f *facts) isShared(p *v1alpha1.InstallPlan) bool {
+	return f.owners != nil && plans.IsShared(p, f.subscriptions, f.isOwner)
 }
 
 // diagnose returns a Diagnostic about the first of the named Subscriptions that exists, else about the first
@@ -81,9 +84,9 @@ func (in *Input) diagnose(of []string, severity olmcore.Severity, reason, format
 }
 
 // changed reports whether the resolution gives a Subscription a new version with this plan.
-func (r request) changed(s *v1alpha1.Subscription) bool {
-	d := r.decisions[s.Name]
-	return r.isOwner(s.Name) && d.Changed && d.CurrentCSV != "" && d.Failure == nil
+func (f *facts) changed(s *v1alpha1.Subscription) bool {
+	d := f.decisions[s.Name]
+	return f.isOwner(s.Name) && d.Changed && d.CurrentCSV != "" && d.Failure == nil
 }
 
 // wanted reports whether a Subscription will refer to a plan of this resolution: one that it changes, or one whose plan
@@ -92,83 +95,83 @@ func (r request) changed(s *v1alpha1.Subscription) bool {
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace, which plans nothing when
 // no Subscription was updated.
-func (r request) wanted() bool {
+func (f *facts) wanted() bool {
 	var versions []string
-	for _, o := range r.in.Resolution.Operators {
+	for _, o := range f.in.Resolution.Operators {
 		versions = append(versions, o.Name)
 	}
-	return slices.ContainsFunc(r.subscriptions, func(s *v1alpha1.Subscription) bool {
-		return s.DeletionTimestamp == nil && (r.changed(s) || r.stranded(s, versions, ""))
+	return slices.ContainsFunc(f.subscriptions, func(s *v1alpha1.Subscription) bool {
+		return s.DeletionTimestamp == nil && (f.changed(s) || f.stranded(s, versions, ""))
 	})
 }
 
 // stranded reports whether a Subscription waits for one of the versions but references a plan that will not install it:
 // one without steps, or one that other sets share. The plan with the given UID does not count.
-func (r request) stranded(s *v1alpha1.Subscription, versions []string, plan types.UID) bool {
-	return r.waitsWith(s, versions, plan, func(p *v1alpha1.InstallPlan) bool {
-		return p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0 || r.isShared(p)
+func (f *facts) stranded(s *v1alpha1.Subscription, versions []string, plan types.UID) bool {
+	return f.waitsWith(s, versions, plan, func(p *v1alpha1.InstallPlan) bool {
+		return p.Status.Phase == v1alpha1.InstallPlanPhaseNone && len(p.Status.Plan) == 0 || f.isShared(p)
 	})
 }
 
 // waitsWith reports whether a Subscription of this set waits for one of the versions, and references a plan that
 // matches accepts and that does not have the given UID.
-func (r request) waitsWith(s *v1alpha1.Subscription, versions []string, plan types.UID, matches func(*v1alpha1.InstallPlan) bool) bool {
-	return r.isOwner(s.Name) && slices.Contains(versions, s.Status.CurrentCSV) &&
-		slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return p.UID != plan && relation.RefersTo(s, p) && matches(p) })
+func (f *facts) waitsWith(s *v1alpha1.Subscription, versions []string, plan types.UID, matches func(*v1alpha1.InstallPlan) bool) bool {
+	return f.isOwner(s.Name) && slices.Contains(versions, s.Status.CurrentCSV) &&
+		slices.ContainsFunc(f.plans, func(p *v1alpha1.InstallPlan) bool { return p.UID != plan && relation.RefersTo(s, p) && matches(p) })
 }
 
 // stale reports whether the resolution was made for other Subscriptions than those of the snapshot. What the resolution
 // itself changed in one that refers to the plan by now does not count, and neither does what it changed in one of
 // another set, which follows another plan. The plan may be nil.
-func (r request) stale(plan *v1alpha1.InstallPlan) bool {
+func (f *facts) stale(plan *v1alpha1.InstallPlan) bool {
 	observed, now := map[string]olmcore.SubscriptionFingerprint{}, map[string]olmcore.SubscriptionFingerprint{}
-	for _, f := range r.in.Resolution.Observed {
-		observed[f.Name] = f
+	for _, o := range f.in.Resolution.Observed {
+		observed[o.Name] = o
 	}
-	for _, s := range r.subscriptions {
-		f, d := olmcore.FingerprintOf(s), r.decisions[s.Name]
-		isMoved := plan != nil && relation.RefersTo(s, plan) || d.Changed && !r.isOwner(s.Name)
-		if isMoved && f.CurrentCSV == d.CurrentCSV {
-			f.CurrentCSV = observed[s.Name].CurrentCSV
+	for _, s := range f.subscriptions {
+		fingerprint, d := olmcore.FingerprintOf(s), f.decisions[s.Name]
+		isMoved := plan != nil && relation.RefersTo(s, plan) || d.Changed && !f.isOwner(s.Name)
+		if isMoved && fingerprint.CurrentCSV == d.CurrentCSV {
+			fingerprint.CurrentCSV = observed[s.Name].CurrentCSV
 		}
-		now[s.Name] = f
+		now[s.Name] = fingerprint
 	}
 	return !maps.Equal(observed, now)
 }
 
 // involves reports whether a Subscription's own operator is in the plan.
-func (r request) involves(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
-	return plan.UID != "" && relation.RefersTo(s, plan) || r.changed(s) ||
-		r.isOwner(s.Name) && slices.ContainsFunc(r.in.Resolution.Operators, func(o olmcore.Operator) bool {
+func (f *facts) involves(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
+	return plan.UID != "" && relation.RefersTo(s, plan) || f.changed(s) ||
+		f.isOwner(s.Name) && slices.ContainsFunc(f.in.Resolution.Operators, func(o olmcore.Operator) bool {
 			return slices.Contains(o.For, s.Name) || o.Name == s.Status.CurrentCSV || o.Package != "" && o.Package == relation.PackageOf(s)
 		})
 }
 
 // relate gives a plan, which it writes to, its owners, labels, the annotations that remember both, and its finalizer.
 // All Subscriptions of the namespace own it, or all of the set. The Diagnostics name labels that are impossible.
-func (r request) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic) {
+func (f *facts) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic) {
 	var owners, involved []*v1alpha1.Subscription
-	for _, s := range r.subscriptions {
-		if r.isOwner(s.Name) {
+	for _, s := range f.subscriptions {
+		if f.isOwner(s.Name) {
 			owners = append(owners, s)
 		}
-		if !r.involves(s, plan) {
+		if !f.involves(s, plan) {
 			continue
 		}
 		involved = append(involved, s)
-		if _, err := olmcore.ComponentLabelKey(relation.PackageOf(s), r.in.Namespace); err != nil {
-			found = append(found, r.in.diagnose([]string{s.Name}, olmcore.Warning, ReasonLabelImpossible, "Subscription %s: %s", s.Name, err))
+		if _, err := olmcore.ComponentLabelKey(relation.PackageOf(s), f.in.Namespace); err != nil {
+			found = append(found, f.in.diagnose([]string{s.Name}, olmcore.Warning, ReasonLabelImpossible, "Subscription %s: %s", s.Name, err))
 		}
 	}
 	var packages []string
-	for _, o := range r.in.Resolution.Operators {
+	for _, o := range f.in.Resolution.Operators {
 		packages = append(packages, o.Package)
 	}
 	relation.Relate(plan, owners, involved, packages...)
-	if r.owners != nil && relation.Untouched(plan) && !(plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved) {
+	if f.owners != nil && relation.Untouched(plan) && !(plan.Spec.Approval == v1alpha1.ApprovalManual && plan.Spec.Approved) {
 		plan.Annotations, _ = olmcore.MergeLabels(plan.Annotations, map[string]string{olmcore.AnnotationSeparatePlan: "true"})
 	}
-	if !r.in.Config.DisableFinalizer {
+	if !f.in.Config.DisableFinalizer {
 		relation.AddFinalizer(plan)
 	}
 	return found
@@ -176,22 +179,22 @@ func (r request) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic)
 
 // manual returns the Subscriptions that want to approve: one makes every plan of the namespace wait, or every plan of
 // its set.
-func (r request) manual() []*v1alpha1.Subscription {
-	return slices.DeleteFunc(slices.Clone(r.subscriptions), func(s *v1alpha1.Subscription) bool {
-		return !r.isOwner(s.Name) || !relation.WantsManual(s)
+func (f *facts) manual() []*v1alpha1.Subscription {
+	return slices.DeleteFunc(slices.Clone(f.subscriptions), func(s *v1alpha1.Subscription) bool {
+		return !f.isOwner(s.Name) || !relation.WantsManual(s)
 	})
 }
 
 // awaited returns the Subscriptions that do not refer to the plan by its UID yet and will: those that the resolution
 // changes, those whose plan is gone before it installed the version that this one installs, and those that leave a plan
 // which other sets share. It reports whether any Subscription does refer to it. One that is being deleted never will.
-func (r request) awaited(plan *v1alpha1.InstallPlan) (awaited []*v1alpha1.Subscription, referred bool) {
-	for _, s := range r.subscriptions {
+func (f *facts) awaited(plan *v1alpha1.InstallPlan) (awaited []*v1alpha1.Subscription, referred bool) {
+	for _, s := range f.subscriptions {
 		switch {
 		case s.DeletionTimestamp != nil:
 		case relation.RefersExactly(s, plan):
 			referred = true
-		case r.changed(s) || r.lostPlan(s, plan) || r.waitsWith(s, plan.Spec.ClusterServiceVersionNames, plan.UID, r.isShared):
+		case f.changed(s) || f.lostPlan(s, plan) || f.waitsWith(s, plan.Spec.ClusterServiceVersionNames, plan.UID, f.isShared):
 			awaited = append(awaited, s)
 		}
 	}
@@ -201,10 +204,10 @@ func (r request) awaited(plan *v1alpha1.InstallPlan) (awaited []*v1alpha1.Subscr
 // lostPlan reports whether a Subscription waits for a version of this plan and references a plan that does not exist or
 // was superseded. It is about to reference this plan, or to forget the version. If the version were installed before
 // that, no Subscription would follow it.
-func (r request) lostPlan(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
+func (f *facts) lostPlan(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return s.Status.InstallPlanRef != nil && s.Status.State == v1alpha1.SubscriptionStateUpgradePending &&
 		s.Status.InstalledCSV != s.Status.CurrentCSV && slices.Contains(plan.Spec.ClusterServiceVersionNames, s.Status.CurrentCSV) &&
-		!slices.ContainsFunc(r.plans, func(p *v1alpha1.InstallPlan) bool { return relation.RefersTo(s, p) && !relation.IsSuperseded(p) })
+		!slices.ContainsFunc(f.plans, func(p *v1alpha1.InstallPlan) bool { return relation.RefersTo(s, p) && !relation.IsSuperseded(p) })
 }
 
 func namesOf(subscriptions []*v1alpha1.Subscription) string {
