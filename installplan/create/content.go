@@ -133,8 +133,8 @@ func configMapOf(in *Input, o olmcore.Operator) *corev1.ConfigMap {
 	return nil
 }
 
-// references are manifests that refer to the ConfigMap that holds the bundle. The properties go with the
-// ClusterServiceVersion alone, which uses them; a plan must fit into one object.
+// references returns a function for manifests that reference the ConfigMap with the unpacked bundle. Only the manifest
+// of the ClusterServiceVersion contains the properties, so that the plan fits into one object.
 func references(cm *corev1.ConfigMap, digest string, o olmcore.Operator) bundle.Manifest {
 	return func(object olmcore.Object, _ bool) (string, error) {
 		ref := manifest.Ref{Digest: digest, Source: manifest.Source{
@@ -169,8 +169,8 @@ func subscriptionStep(s *v1alpha1.Subscription, namespace string) (*v1alpha1.Ste
 	return bundle.NewStep(s.Spec.StartingCSV, s, text, catalog)
 }
 
-// contentHash identifies what a plan installs: the namespace, the versions, the steps, whatever their order, and the
-// account under which it is made. Who owns the plan, who must approve it and how far it is are no part of it.
+// contentHash returns the hash of what a plan installs: the namespace, the versions, the steps in any order, and the
+// ServiceAccount. Owners, approval and progress of a plan do not change its hash.
 func contentHash(namespace, account string, steps []*v1alpha1.Step) string {
 	type content struct { // fields in alphabetical order, so that their JSON is canonical
 		Group           string `json:"group"`
@@ -206,8 +206,8 @@ func contentHash(namespace, account string, steps []*v1alpha1.Step) string {
 	return hash
 }
 
-// versionsOf returns the ClusterServiceVersions of steps, in their order and each once; never nil, as the API requires
-// the list.
+// versionsOf returns the distinct ClusterServiceVersions of steps, in their order. The API requires the list, so it is
+// never nil.
 func versionsOf(steps []*v1alpha1.Step) []string {
 	names := []string{}
 	for _, s := range steps {
@@ -218,7 +218,7 @@ func versionsOf(steps []*v1alpha1.Step) []string {
 	return names
 }
 
-// catalogsOf returns the CatalogSources of steps, sorted; never nil.
+// catalogsOf returns the sorted CatalogSources of steps. It is never nil.
 func catalogsOf(steps []*v1alpha1.Step) []string {
 	names := sets.New[string]()
 	for _, s := range steps {

@@ -25,7 +25,7 @@ type facts struct {
 	subscriptions []*v1alpha1.Subscription
 	plans         []*v1alpha1.InstallPlan
 	decisions     map[string]olmcore.SubscriptionDecision // by Subscription
-	owners        map[string]bool                         // names of the Subscriptions that the plan is made for; nil: all
+	owners        map[string]bool                         // names of the Subscriptions that the plan is created for; nil: all
 }
 
 // observe returns the facts of an Input.
@@ -62,10 +62,10 @@ func (f *facts) limitedToOwnersOf(plan *v1alpha1.InstallPlan) *facts {
 	return &limited
 }
 
-// isOwner reports whether the plan is made for the Subscription of a name.
+// isOwner reports whether the plan is created for the Subscription with a name.
 func (f *facts) isOwner(name string) bool { return f.owners == nil || f.owners[name] }
 
-// isShared reports whether a plan was made for other sets of Subscriptions, too. The plan of this set replaces it.
+// isShared reports whether a plan was created for other sets of Subscriptions too. The plan of this set replaces it.
 func (f *facts) isShared(p *v1alpha1.InstallPlan) bool {
 	return f.owners != nil && plans.IsShared(p, f.subscriptions, f.isOwner)
 }
@@ -89,9 +89,9 @@ func (f *facts) changed(s *v1alpha1.Subscription) bool {
 	return f.isOwner(s.Name) && d.Changed && d.CurrentCSV != "" && d.Failure == nil
 }
 
-// wanted reports whether a Subscription will refer to a plan of this resolution: one that it changes, or one whose plan
-// never got any steps. A version that is only missing makes no plan, because its Subscription does not ask for it
-// again: such a plan would never get its steps.
+// wanted reports whether a Subscription will reference a plan of this resolution. The resolution changes such a
+// Subscription, or the plan of the Subscription never got any steps. A missing version alone needs no plan. No
+// Subscription would reference the plan, so it would never get its steps.
 //
 // Source: operator-lifecycle-manager pkg/controller/operators/catalog, syncResolvingNamespace, which plans nothing when
 // no Subscription was updated.
@@ -120,9 +120,9 @@ func (f *facts) waitsWith(s *v1alpha1.Subscription, versions []string, plan type
 		slices.ContainsFunc(f.plans, func(p *v1alpha1.InstallPlan) bool { return p.UID != plan && relation.RefersTo(s, p) && matches(p) })
 }
 
-// stale reports whether the resolution was made for other Subscriptions than those of the snapshot. What the resolution
-// itself changed in one that refers to the plan by now does not count, and neither does what it changed in one of
-// another set, which follows another plan. The plan may be nil.
+// stale reports whether the resolution was computed from other Subscriptions than the observed ones. Changes that the
+// resolution itself caused do not count: those of Subscriptions that already reference the plan, and those of
+// Subscriptions in other sets, which follow other plans. The plan may be nil.
 func (f *facts) stale(plan *v1alpha1.InstallPlan) bool {
 	observed, now := map[string]olmcore.SubscriptionFingerprint{}, map[string]olmcore.SubscriptionFingerprint{}
 	for _, o := range f.in.Resolution.Observed {
@@ -139,7 +139,7 @@ func (f *facts) stale(plan *v1alpha1.InstallPlan) bool {
 	return !maps.Equal(observed, now)
 }
 
-// involves reports whether a Subscription's own operator is in the plan.
+// involves reports whether the plan contains the operator of a Subscription.
 func (f *facts) involves(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) bool {
 	return plan.UID != "" && relation.RefersTo(s, plan) || f.changed(s) ||
 		f.isOwner(s.Name) && slices.ContainsFunc(f.in.Resolution.Operators, func(o olmcore.Operator) bool {
@@ -147,8 +147,9 @@ func (f *facts) involves(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) b
 		})
 }
 
-// relate gives a plan, which it writes to, its owners, labels, the annotations that remember both, and its finalizer.
-// All Subscriptions of the namespace own it, or all of the set. The Diagnostics name labels that are impossible.
+// relate adds owners, labels, the annotations that record both, and the finalizer to a plan, which it changes. All
+// Subscriptions of the namespace own the plan, or all of the set. The Diagnostics report packages whose label is
+// impossible.
 func (f *facts) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic) {
 	var owners, involved []*v1alpha1.Subscription
 	for _, s := range f.subscriptions {
@@ -177,17 +178,18 @@ func (f *facts) relate(plan *v1alpha1.InstallPlan) (found []olmcore.Diagnostic) 
 	return found
 }
 
-// manual returns the Subscriptions that want to approve: one makes every plan of the namespace wait, or every plan of
-// its set.
+// manual returns the Subscriptions that require manual approval. One of them makes every plan of the namespace wait, or
+// every plan of its set.
 func (f *facts) manual() []*v1alpha1.Subscription {
 	return slices.DeleteFunc(slices.Clone(f.subscriptions), func(s *v1alpha1.Subscription) bool {
 		return !f.isOwner(s.Name) || !relation.WantsManual(s)
 	})
 }
 
-// awaited returns the Subscriptions that do not refer to the plan by its UID yet and will: those that the resolution
-// changes, those whose plan is gone before it installed the version that this one installs, and those that leave a plan
-// which other sets share. It reports whether any Subscription does refer to it. One that is being deleted never will.
+// awaited returns the Subscriptions that do not reference the plan by its UID yet but will. These are Subscriptions
+// that the resolution changes, that lost their plan before it installed a version of this one, or that leave a plan
+// shared with other sets. Subscriptions that are being deleted do not count. referred reports whether any Subscription
+// references the plan.
 func (f *facts) awaited(plan *v1alpha1.InstallPlan) (awaited []*v1alpha1.Subscription, referred bool) {
 	for _, s := range f.subscriptions {
 		switch {
@@ -210,6 +212,7 @@ func (f *facts) lostPlan(s *v1alpha1.Subscription, plan *v1alpha1.InstallPlan) b
 		!slices.ContainsFunc(f.plans, func(p *v1alpha1.InstallPlan) bool { return relation.RefersTo(s, p) && !relation.IsSuperseded(p) })
 }
 
+// namesOf returns the names of Subscriptions, separated by commas.
 func namesOf(subscriptions []*v1alpha1.Subscription) string {
 	var names []string
 	for _, s := range subscriptions {

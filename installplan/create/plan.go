@@ -175,14 +175,15 @@ func writeSteps(f *facts, plan *v1alpha1.InstallPlan) olmcore.Result {
 	}
 }
 
-// isReplaceable reports whether an earlier plan gives way to a plan of this resolution, because nothing of it is
-// applied. A plan that a user approved for several sets of Subscriptions does not: the approval is for all of them.
+// isReplaceable reports whether a plan of this resolution may replace an earlier plan, because no step of that plan is
+// applied. A plan that a user approved for several sets of Subscriptions is not replaced, because the approval is for
+// all of them.
 func (f *facts) isReplaceable(earlier *v1alpha1.InstallPlan) bool {
 	isApproved := earlier.Spec.Approval == v1alpha1.ApprovalManual && earlier.Spec.Approved
 	return relation.Untouched(earlier) && !(f.owners != nil && isApproved && !olmcore.IsSeparatePlan(earlier))
 }
 
-// supersede ends an earlier plan of which nothing is applied. Only the caller knows that the later plan can get its
+// supersede ends an earlier plan of which no step is applied. The caller has checked that the later plan can get its
 // steps. The API server rejects the write if the earlier plan has started meanwhile.
 func supersede(earlier, later *v1alpha1.InstallPlan, now time.Time) olmcore.Result {
 	after := earlier.DeepCopy()
@@ -196,15 +197,16 @@ func supersede(earlier, later *v1alpha1.InstallPlan, now time.Time) olmcore.Resu
 	}
 }
 
+// sameRelations reports whether two versions of a plan have the same owners, labels, annotations and approval.
 func sameRelations(a, b *v1alpha1.InstallPlan) bool {
 	return a.Spec.Approval == b.Spec.Approval && a.Spec.Approved == b.Spec.Approved &&
 		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, olmcore.SameOwnerReference) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// existing returns the plan with this content that is used again, nil if a new plan is needed. It prefers the latest
-// unfinished plan. A finished plan is used only while a Subscription references its failure or all of its versions
-// exist. A plan that other sets share is never used.
+// existing returns the plan with this content that is used again, or nil if a new plan is needed. It prefers the latest
+// unfinished plan. A Failed plan is used only while a Subscription references it, and a Complete plan only while all of
+// its versions exist. A plan that other sets share is never used.
 func (f *facts) existing() *v1alpha1.InstallPlan {
 	same := slices.DeleteFunc(slices.Clone(f.plans), func(p *v1alpha1.InstallPlan) bool { return !f.isSame(p) })
 	slices.SortFunc(same, func(a, b *v1alpha1.InstallPlan) int {
@@ -341,11 +343,13 @@ func newPlan(f *facts) olmcore.Result {
 	return diagnosed(found...).And(olmcore.Result{Actions: []olmcore.Action{olmcore.CreateOf(plan, cause)}})
 }
 
+// planName returns the name of a plan with this content and a generation.
 func (f *facts) planName(generation int) string {
 	return "install-" + olmcore.NameSuffix(10, f.hash, strconv.Itoa(generation))
 }
 
-// nextName returns the first free name of a generation above all that exist or existed.
+// nextName returns a free name for the next plan, and its generation. The generation is higher than those of all plans
+// that exist or existed.
 func (f *facts) nextName() (name string, generation int) {
 	for _, p := range f.plans {
 		generation = max(generation, relation.Generation(p))
@@ -363,7 +367,7 @@ func (f *facts) nextName() (name string, generation int) {
 	return name, generation
 }
 
-// tooLarge says which steps make the plan exceed the bounds of one object; empty when it fits.
+// tooLarge returns which steps make the plan too large for one object, or an empty string if it fits.
 func (f *facts) tooLarge(maxBytes int) string {
 	if len(f.steps) > step.MaxSteps {
 		return fmt.Sprintf("the plan would have %d steps, more than %d", len(f.steps), step.MaxSteps)

@@ -192,7 +192,7 @@ func contentHash(p *v1alpha1.InstallPlan) (hashes []string, hasAll bool) {
 	return hashes, false
 }
 
-// isCurrent reports whether a plan is Complete and one of its Subscriptions refers to it.
+// isCurrent reports whether a plan is Complete and one of its Subscriptions references it.
 func isCurrent(p *v1alpha1.InstallPlan, subscriptions []*v1alpha1.Subscription) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase == v1alpha1.InstallPlanPhaseComplete &&
 		slices.ContainsFunc(subscriptions, func(s *v1alpha1.Subscription) bool { return relation.RefersTo(s, p) })
@@ -229,14 +229,14 @@ func auditObjects(f *facts, p *v1alpha1.InstallPlan) (found []olmcore.Diagnostic
 	return found
 }
 
-// leavesObject reports whether the object of a step of a plan that is Complete is one to look for. Subscriptions of
-// dependencies are the user's, once they exist.
+// leavesObject reports whether the object of a step of a Complete plan should exist. Subscriptions of dependencies
+// belong to the user once they exist.
 func leavesObject(s *v1alpha1.Step) bool {
 	return s != nil && s.Status != v1alpha1.StepStatusNotCreated && s.Resource.Kind != kinds.Subscription
 }
 
-// objectsOf returns the object to look for of a step: the one of its name, else the one of the name in its manifest.
-// There is none of a kind that is not served.
+// objectsOf yields the keys that the object of a step may have: first with the name of the step, then with the name in
+// its manifest. It yields none if the kind is not served.
 func objectsOf(s *v1alpha1.Step, namespace string, crds []*apiextensionsv1.CustomResourceDefinition) iter.Seq[olmcore.Key] {
 	return func(yield func(olmcore.Key) bool) {
 		if !leavesObject(s) {

@@ -38,7 +38,7 @@ const (
 	encodingGzip              = "gzip+base64"
 )
 
-// maxBytes bounds the files of a bundle together once they are inflated.
+// maxBytes limits the size of all decompressed files of a bundle together.
 const maxBytes = 64 << 20
 
 // Files contains the uncompressed files of an unpacked bundle, by name.
@@ -90,7 +90,7 @@ func (f Files) Size() (size int) {
 func (f Files) digest() string {
 	sum := sha256.New()
 	put := func(data []byte) {
-		_ = binary.Write(sum, binary.BigEndian, uint64(len(data))) // a hash takes everything
+		_ = binary.Write(sum, binary.BigEndian, uint64(len(data))) // a hash never returns an error
 		sum.Write(data)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
@@ -198,8 +198,8 @@ func Incomplete(cm *corev1.ConfigMap) string {
 	return ""
 }
 
-// decode returns what a file of a bundle describes, nil when it is well formed and describes nothing, the keys that are
-// spelt in another case, and whether more documents follow.
+// decode returns the object in a file of a bundle, the keys with another case, and whether more documents follow. The
+// object is nil if the file is well formed and contains none.
 func decode(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra bool, err error) {
 	first, extra, err := manifest.FirstDocument(string(data))
 	if err != nil {
@@ -221,15 +221,16 @@ func decode(data []byte) (object olmcore.Object, keys []olmcore.KeyCase, extra b
 		return nil, nil, false, err
 	}
 	object, keys, err = olmcore.DecodeKeys(first)
-	keys = slices.DeleteFunc(keys, func(k olmcore.KeyCase) bool { return k.Misspelt }) // OLM ignores them in silence
+	keys = slices.DeleteFunc(keys, func(k olmcore.KeyCase) bool { return k.Misspelt }) // OLM ignores them without a report
 	csv, ok := object.(*v1alpha1.ClusterServiceVersion)
 	if ok && id.APIVersion == "" {
-		csv.APIVersion = "" // which Steps refuses, as OLM does
+		csv.APIVersion = "" // Steps refuses it, as OLM does
 	}
 	return object, append(renamed, keys...), extra, err
 }
 
-// identityOf reads the identity of a manifest; keys in any case count, of several the last in their order.
+// identityOf returns the identity in a manifest. Keys may have any case. If several keys differ only in case, the last
+// one counts.
 func identityOf(values map[string]any) (id manifest.Identity, err error) {
 	own := maps.Clone(values)
 	maps.DeleteFunc(own, func(key string, _ any) bool {

@@ -108,7 +108,7 @@ func PackageOf(s *v1alpha1.Subscription) string {
 	return s.Spec.Package
 }
 
-// list returns what an annotation of a plan lists.
+// list returns the entries of an annotation of a plan.
 func list(plan *v1alpha1.InstallPlan, annotation string) []string {
 	return strings.FieldsFunc(plan.Annotations[annotation], func(r rune) bool { return r == ',' })
 }
@@ -218,7 +218,7 @@ func accountName(ref *corev1.ObjectReference, namespace string) string {
 // OperatorGroup.
 func PrescribedAccount(groups []*operatorsv1.OperatorGroup) string {
 	if found := managing(groups); len(found) > 0 {
-		groups = found // else they are not synced yet
+		groups = found // otherwise no OperatorGroup has a status yet
 	}
 	if len(groups) != 1 || groups[0].Spec.ServiceAccountName == "" {
 		return ""
