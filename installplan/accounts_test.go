@@ -43,9 +43,9 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 	otherName := Scoped("weak")
 	otherName.Status.ServiceAccountRef = olmReference("strong")
 	const (
-		anew        = "; delete the plan to have it made anew"
-		gone        = "made under service account ops/weak, and the operator group of the namespace names none now" + anew
-		replaced    = "made under service account ops/weak, and the operator group of the namespace names ops/strong now" + anew
+		anew        = "; delete the plan to create it again"
+		gone        = "created under service account ops/weak, but the operator group of the namespace names none now" + anew
+		replaced    = "created under service account ops/weak, but the operator group of the namespace names ops/strong now" + anew
 		unconfirmed = "please make sure the service account exists. sa=weak operatorgroup=ops/group"
 	)
 	type groups = []*operatorsv1.OperatorGroup
@@ -66,13 +66,13 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 		"the same account":                                      {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{Scoped("weak")}, runsAs: "weak"},
 		"the account was deleted and made again":                {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{renewed}, runsAs: "weak"},
 		"a plan of the controller gets an account":              {groups: groups{Scoped("weak")}, runsAs: "weak"},
-		"a tenant's plan that names an account he likes":        {plan: []func(*v1alpha1.InstallPlan){annotated("kube-system/admin")}, groups: groups{Scoped("weak")}, problem: "made under service account kube-system/admin, and the operator group of the namespace names ops/weak now" + anew},
-		"a tenant's plan whose status names an account":         {plan: []func(*v1alpha1.InstallPlan){recorded(&corev1.ObjectReference{Namespace: "kube-system", Name: "admin"})}, groups: groups{Scoped("weak")}, problem: "made under service account kube-system/admin, and the operator group of the namespace names ops/weak now" + anew},
+		"a tenant's plan that names an account he likes":        {plan: []func(*v1alpha1.InstallPlan){annotated("kube-system/admin")}, groups: groups{Scoped("weak")}, problem: "created under service account kube-system/admin, but the operator group of the namespace names ops/weak now" + anew},
+		"a tenant's plan whose status names an account":         {plan: []func(*v1alpha1.InstallPlan){recorded(&corev1.ObjectReference{Namespace: "kube-system", Name: "admin"})}, groups: groups{Scoped("weak")}, problem: "created under service account kube-system/admin, but the operator group of the namespace names ops/weak now" + anew},
 		"a group whose status names an account elsewhere":       {groups: groups{stolen}, problem: unconfirmed},
 		"a group whose status names another account than asked": {groups: groups{otherName}, problem: unconfirmed},
 		"a tenant's plan that hides characters": {
 			plan: []func(*v1alpha1.InstallPlan){annotated("ops/\u202eadmin")}, groups: groups{Scoped("weak")},
-			problem: `made under service account ops/\u202eadmin, and the operator group of the namespace names ops/weak now` + anew,
+			problem: `created under service account ops/\u202eadmin, but the operator group of the namespace names ops/weak now` + anew,
 		},
 	} {
 		for phase, approved := range map[v1alpha1.InstallPlanPhase]bool{Installing: true, RequiresApproval: true} {
@@ -329,7 +329,7 @@ func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 				}, r.Actions[1].(olmcore.Create).Object.(*corev1.Secret))
 			} else {
 				require.Equal(t, []string{status}, Describe(r))
-				require.Equal(t, "retrying execution due to error: secret pull is no pull secret that a catalog of namespace olm lists", statusOf(in, r).Message)
+				require.Equal(t, "retrying execution due to error: secret pull is not a pull secret of a catalog of namespace olm lists", statusOf(in, r).Message)
 			}
 			in.Config.CopyAnySecret = true
 			require.Equal(t, []string{status, "create Secret ops/pull (StepAbsent)"}, Describe(reconcile(t, in)))

@@ -152,7 +152,7 @@ func TestWhichUnpackedContentIsRead(t *testing.T) {
 	_, r := round(reference(""), elsewhere, cm)
 	require.Equal(t, "etcd.v0", r.Actions[1].(olmcore.Create).Object.(*v1alpha1.ClusterServiceVersion).Spec.Replaces)
 	for want, s := range map[string]*v1alpha1.Step{
-		"bundle content of etcd.v1 changed since the plan was made": reference(`,"digest":"other"`),
+		"bundle content of etcd.v1 changed since the plan was created": reference(`,"digest":"other"`),
 		"couldn't find unpacked step for ":                          func() *v1alpha1.Step { s := reference(""); s.Resource.Version = "v9"; return s }(),
 	} {
 		in, r := round(s, cm)
@@ -223,7 +223,7 @@ func TestOtherContentThanPlannedIsNotApplied(t *testing.T) {
 		}, want: `failed to load bundle properties for "rich.v1": failed to unmarshal properties annotation: unexpected end of JSON input`},
 		"an object that it does not hold": {step: func(s *v1alpha1.Step) { s.Resource.Name = "other" }, want: "couldn't find unpacked step for "},
 		"other content": {change: func(cm *corev1.ConfigMap) { cm.BinaryData["x"] = Zipped(t, "x") },
-			want: "bundle content of rich.v1 changed since the plan was made"},
+			want: "bundle content of rich.v1 changed since the plan was created"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, cm := ImageOf(t, Rich())
@@ -301,7 +301,7 @@ func TestBundleOfAnotherNamespaceIsRefused(t *testing.T) {
 				require.Equal(t, []string{status, "create ClusterServiceVersion ops/etcd.v1 (StepAbsent)"}, Describe(r))
 			} else {
 				require.Equal(t, []string{status}, Describe(r))
-				require.Contains(t, statusOf(in, r).Message, "no plan of namespace ops may refer to namespace victim")
+				require.Contains(t, statusOf(in, r).Message, "plans of namespace ops may not use bundles of namespace victim")
 			}
 
 			in.ConfigMaps = olmcore.Found[*corev1.ConfigMap]()

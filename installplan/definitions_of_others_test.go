@@ -336,11 +336,11 @@ func TestRecordsOnADefinitionAreBounded(t *testing.T) {
 		for _, name := range []string{"a/../../secrets", "a%2e", "A", strings.Repeat("a", 300)} {
 			in, r := made(have, name)
 			require.Equal(t, []string{status}, Describe(r), what)
-			require.Contains(t, statusOf(in, r).Message, "is no name of a ClusterServiceVersion", what)
+			require.Contains(t, statusOf(in, r).Message, "is not a valid name of a ClusterServiceVersion", what)
 		}
 		in, r := made(have, names...)
 		require.Equal(t, []string{status}, Describe(r), what)
-		require.Contains(t, statusOf(in, r).Message, "is made for 21 versions; there is room for 20", what)
+		require.Contains(t, statusOf(in, r).Message, "is in steps of 21 versions, but can record only 20", what)
 		_, r = made(have, names[:20]...)
 		require.Contains(t, Describe(r)[len(r.Actions)-1], "CustomResourceDefinition things.example.com (", what)
 	}
@@ -348,7 +348,7 @@ func TestRecordsOnADefinitionAreBounded(t *testing.T) {
 	in.ClusterServiceVersions = olmcore.Found(versions...)
 	r := reconcile(t, in)
 	require.Equal(t, []string{status}, Describe(r))
-	require.Contains(t, statusOf(in, r).Message, "records 21 versions of namespace ops; there is room for 20")
+	require.Contains(t, statusOf(in, r).Message, "would record 21 versions of namespace ops, but can record only 20")
 
 	// A record that was forged, or is OLM's, keeps no other plan from being read.
 	full.Annotations = recordedFor("evil/a/../b", "evil/A", "EVIL/a", "evil/a.v1")

@@ -128,14 +128,14 @@ func TestOtherDiagnostics(t *testing.T) {
 		path string
 	}{
 		installplan.ReasonPendingPlanCouldBeAutomatic: {input(Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, asked, OwnedBy(sub)), with(sub)),
-			"no Subscription that owns the plan wants manual approval any more", "spec.approval"},
+			"no Subscription that owns the plan requires manual approval any more", "spec.approval"},
 		installplan.ReasonApprovalWithdrawnTooLate: {input(Plan(Installing, []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))}, asked, Started(time.Second))),
-			"steps of the plan were applied already", "spec.approved"},
+			"steps of the plan are applied already", "spec.approved"},
 		installplan.ReasonCSVContentDiffers: {input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, Started(time.Second)), with(differs)),
 			"ClusterServiceVersion a.v1 exists with another spec", "status.plan[0]"},
 		installplan.ReasonStepNotVisible: {input(Plan(Installing, []*v1alpha1.Step{WithStatus(NotPresent, CSVStep("a.v1"))}, Started(time.Hour)), func(in *installplan.Input) {
 			in.LastRun = olmcore.LastResults{{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: NS, Name: "a.v1"}: {Count: 1}}
-		}), "ClusterServiceVersion ops/a.v1 was created and is not visible", "status.plan[0]"},
+		}), "ClusterServiceVersion ops/a.v1 was created, but was not observed", "status.plan[0]"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			r := reconcile(t, c.in)

@@ -67,7 +67,7 @@ func TestGates(t *testing.T) {
 		}
 	}
 	const noGroup = "no operator group found that is managing this namespace"
-	const unbound = "made under service account ops/scoped, and the operator group of the namespace names none now; delete the plan to have it made anew"
+	const unbound = "created under service account ops/scoped, but the operator group of the namespace names none now; delete the plan to create it again"
 
 	finished := Plan(Complete, steps())
 	doomed := Plan(Installing, steps(), deleting)
@@ -135,7 +135,7 @@ func TestGates(t *testing.T) {
 		},
 		"a plan without steps gets no finalizer yet": {
 			in: input(unfilled, with(Subscription("a", Manual))),
-			want: olmcore.Result{Actions: updated(unfilled, installplan.ReasonManualOwner, "a Subscription that owns the plan wants manual approval",
+			want: olmcore.Result{Actions: updated(unfilled, installplan.ReasonManualOwner, "a Subscription that owns the plan requires manual approval",
 				func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })},
 		},
 		"a finished plan lets its finalizer go": {
@@ -145,7 +145,7 @@ func TestGates(t *testing.T) {
 		},
 		"a plan that has not started waits when an owner is Manual": {
 			in: input(unowned, with(Subscription("a", Manual))),
-			want: olmcore.Result{Actions: updated(unowned, installplan.ReasonManualOwner, "a Subscription that owns the plan wants manual approval",
+			want: olmcore.Result{Actions: updated(unowned, installplan.ReasonManualOwner, "a Subscription that owns the plan requires manual approval",
 				func(p *v1alpha1.InstallPlan) { p.Spec.Approval, p.Spec.Approved = v1alpha1.ApprovalManual, false })},
 		},
 		"a young plan without status is left to Create": {
@@ -213,7 +213,7 @@ func TestGates(t *testing.T) {
 		"a phase that does not exist is never left": {
 			in: input(odd),
 			want: olmcore.Result{Diagnostics: []olmcore.Diagnostic{diagnostic(odd, olmcore.Warning, installplan.ReasonPlanPhaseUnknown, "status.phase",
-				`phase "Odd" is none that the plan could leave`)}},
+				`phase "Odd" is unknown`)}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { Same(t, c.want, reconcile(t, c.in)) })

@@ -442,7 +442,7 @@ func TestWhichPlansAreSuperseded(t *testing.T) {
 // TestPlanWithoutStepsEndsIfNobodyWaits checks when a plan that never got its steps ends. A plan that a Subscription
 // waits for is kept, with the approval that it may have.
 func TestPlanWithoutStepsEndsIfNobodyWaits(t *testing.T) {
-	const elsewhere, nobody = "what it was made for came another way", "no Subscription references it"
+	const elsewhere, nobody = "the versions of its Subscriptions are installed", "no Subscription references it"
 	type subscription = *v1alpha1.Subscription
 	type change = func(*v1alpha1.InstallPlan)
 	has := func(name string, more ...func(subscription)) subscription {

@@ -51,7 +51,7 @@ func decide(in Input) Outcome {
 	switch {
 	case f.stale(plan):
 		return Outcome{Result: diagnosed(in.diagnose(nil, olmcore.Warning, ReasonStaleResolution,
-			"the resolution was made for other Subscriptions than those of namespace %s now", in.Namespace))}
+			"the resolution was computed from other Subscriptions than those of namespace %s now", in.Namespace))}
 	case plan != nil:
 		return reusePlan(f, plan)
 	case f.wanted():
@@ -116,7 +116,7 @@ func reusePlan(f *facts, plan *v1alpha1.InstallPlan) Outcome {
 func join(f *facts, plan *v1alpha1.InstallPlan) olmcore.Result {
 	after := plan.DeepCopy()
 	impossible := diagnosed(f.relate(after)...)
-	cause := relation.Repaired("another resolution of the namespace came to the same plan")
+	cause := relation.Repaired("another resolution of the namespace needs the same plan")
 	if len(f.manual()) > 0 && plan.Spec.Approval != v1alpha1.ApprovalManual && relation.Untouched(plan) {
 		cause = relation.AskForApproval(after)
 	}
@@ -138,13 +138,13 @@ func start(f *facts, plan *v1alpha1.InstallPlan) olmcore.Result {
 	case len(plan.Status.Plan)+len(plan.Status.BundleLookups) > 0:
 		return olmcore.Result{}
 	case len(awaited) == 0 && !referred:
-		return waitFor(plan, 0, ReasonReferencesAwaited, "no Subscription refers to the plan yet")
+		return waitFor(plan, 0, ReasonReferencesAwaited, "no Subscription references the plan yet")
 	case unstarted >= 0:
 		return supersede(earlier[unstarted], plan, f.in.Now)
 	case len(earlier) > 0:
 		return waitFor(plan, 0, installplan.ReasonEarlierPlanUnfinished, "%s", relation.Unfinished(earlier))
 	case len(awaited) > 0:
-		return waitFor(plan, 0, ReasonReferencesAwaited, "Subscription %s does not refer to the plan yet", namesOf(awaited))
+		return waitFor(plan, 0, ReasonReferencesAwaited, "Subscription %s does not reference the plan yet", namesOf(awaited))
 	}
 	return writeSteps(f, plan)
 }
@@ -167,7 +167,7 @@ func writeSteps(f *facts, plan *v1alpha1.InstallPlan) olmcore.Result {
 	}
 	status.Plan, status.BundleLookups = f.steps, f.lookups
 	status.CatalogSources = catalogsOf(f.steps)
-	cause := olmcore.Cause{Reason: ReasonPlanReady, Message: "every Subscription that it changes refers to it"}
+	cause := olmcore.Cause{Reason: ReasonPlanReady, Message: "every Subscription that the plan changes references it"}
 	t := olmcore.Moved(olmcore.RefOf(plan), "Phase", string(plan.Status.Phase), string(status.Phase), f.in.Now)
 	return olmcore.Result{
 		Actions:     []olmcore.Action{olmcore.UpdateStatusOf(plan, after, cause)},
@@ -262,7 +262,7 @@ func waitForCache(f *facts) olmcore.Result {
 	for _, s := range f.subscriptions {
 		left := s.Status.LastUpdated.Add(input.VisibilityGrace).Sub(f.in.Now)
 		if left > 0 && f.refersToUnseen(s) {
-			const message = "it refers to InstallPlan %s of this content, which is not visible"
+			const message = "it references InstallPlan %s with this content, which was not observed"
 			return waitFor(s, left, ReasonPlanNotVisible, message, s.Status.InstallPlanRef.Name)
 		}
 	}
@@ -273,7 +273,7 @@ func waitForCache(f *facts) olmcore.Result {
 			continue
 		}
 		if left := done.Add(input.VisibilityGrace).Sub(f.in.Now); left > 0 {
-			return waitFor(p, left, ReasonPlanNotVisible, "it is complete and what it installed is not visible")
+			return waitFor(p, left, ReasonPlanNotVisible, "it is Complete, but its versions were not observed")
 		}
 	}
 	return olmcore.Result{}

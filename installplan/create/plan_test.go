@@ -23,7 +23,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestPlanIsMadeInTwoRounds: the object first, its status when every Subscription that it changes refers to it.
+// TestPlanIsMadeInTwoRounds: the object first, its status when every Subscription that the plan changes references it.
 //
 // OLM's case: a new Subscription gets the steps of a version.
 func TestPlanIsMadeInTwoRounds(t *testing.T) {
@@ -56,7 +56,7 @@ func TestPlanIsMadeInTwoRounds(t *testing.T) {
 	require.Empty(t, waits.Actions)
 	require.Equal(t, olmcore.RefOf(p).Unversioned(), waits.Plan)
 	require.Equal(t, 1, waits.Generation)
-	require.Equal(t, "Subscription a, b does not refer to the plan yet", waits.Diagnostics[0].Message)
+	require.Equal(t, "Subscription a, b does not reference the plan yet", waits.Diagnostics[0].Message)
 
 	in.Subscriptions = olmcore.Found(append(Referring(subs[:1], p), subs[1])...)
 	require.Empty(t, Planned(t, in).Actions, "one of two is not enough")
@@ -109,7 +109,7 @@ func TestPlanGetsStepsAfterEarlierPlans(t *testing.T) {
 	}{
 		{"the earlier plan waits for approval", earlier(), "[updateStatus InstallPlan ops/install-x (Superseded)]"},
 		{"the earlier plan has started", earlier(started), "EarlierPlanUnfinished: InstallPlan install-x is not finished"},
-		{"the earlier plan was superseded", earlier(superseded), "ReferencesAwaited: Subscription a does not refer to the plan yet"},
+		{"the earlier plan was superseded", earlier(superseded), "ReferencesAwaited: Subscription a does not reference the plan yet"},
 		{"the earlier plan has applied its steps", earlier(applied), "[updateStatus InstallPlan ops/" + p.Name + " (PlanReady)]"},
 		{"the earlier plan has other packages", earlier(started, func(p *v1alpha1.InstallPlan) { p.Annotations = map[string]string{"olmcore/packages": "c"} }),
 			"[updateStatus InstallPlan ops/" + p.Name + " (PlanReady)]"},

@@ -153,6 +153,6 @@ func TestAnUpgradeThatBreaksNothingGoesOn(t *testing.T) {
 	upgrade(t, c, d, &head, cronVersion(t, 3, ", maximum: 9"))
 	require.Equal(t, v1alpha1.InstallPlanPhaseComplete, newest(t, c).Status.Phase)
 	require.True(t, slices.ContainsFunc(d.Events, func(e fake.Event) bool {
-		return e.Diagnostic != nil && e.Diagnostic.Message == "1 custom resources of crons.example.com were not judged by the schema of version v1"
+		return e.Diagnostic != nil && e.Diagnostic.Message == "1 custom resources of crons.example.com were not validated against the schema of version v1"
 	}))
 }

@@ -32,14 +32,14 @@ func auditPlan(f *facts, p plan) olmcore.Result {
 	}
 	repair := relation.Check(p.InstallPlan, p.subscriptions, proven...)
 	if repair.Duplicate {
-		found = append(found, warn(ReasonOwnerReferenceDuplicate, p.InstallPlan, "an owner reference is there more than once"))
+		found = append(found, warn(ReasonOwnerReferenceDuplicate, p.InstallPlan, "the InstallPlan has the same owner reference more than once"))
 	}
 	switch {
 	case owned:
 	case len(found) > 0 || len(proven) > 0:
 		found = append(found, warn(ReasonPlanWithoutOwner, p.InstallPlan, "no Subscription owns the plan"))
 	default:
-		found = append(found, warn(ReasonPlanWithoutOwner, p.InstallPlan, "no Subscription owns the plan, and nothing says which should"))
+		found = append(found, warn(ReasonPlanWithoutOwner, p.InstallPlan, "no Subscription owns the plan, and no reference or label shows which one should"))
 	}
 	found = append(found, auditLabels(f, p.InstallPlan, repair.Unlabelled)...)
 	var actions []olmcore.Action
@@ -82,17 +82,17 @@ func auditOwner(f *facts, p *v1alpha1.InstallPlan, s *v1alpha1.Subscription) (fo
 	case olmcore.OwnedBy(p, s.UID):
 	case young: // the repair adds the owner reference without a report
 	case relation.RefersTo(s, p):
-		found = append(found, warn(ReasonOwnerReferenceMissing, p, "Subscription %s refers to the plan and does not own it", s.Name))
+		found = append(found, warn(ReasonOwnerReferenceMissing, p, "Subscription %s references the plan and does not own it", s.Name))
 	case generated:
-		found = append(found, warn(ReasonGeneratedOwnerMissing, p, "Subscription %s was made by the plan and does not own it", s.Name))
+		found = append(found, warn(ReasonGeneratedOwnerMissing, p, "Subscription %s was created by the plan and does not own it", s.Name))
 	case relation.MustOwn(p, s):
-		found = append(found, warn(ReasonOwnerReferenceMissing, p, "the plan was made for Subscription %s, which does not own it", s.Name))
+		found = append(found, warn(ReasonOwnerReferenceMissing, p, "the plan was created for Subscription %s, which does not own it", s.Name))
 	}
 	// An older Subscription cannot have replaced an owner. It comes from a stale list.
 	if !s.CreationTimestamp.Before(&p.CreationTimestamp) && slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool {
 		return r.Kind == v1alpha1.SubscriptionKind && r.Name == s.Name && r.UID != s.UID
 	}) {
-		found = append(found, inform(ReasonOwnerReferenceStale, p, "it is owned by an earlier Subscription %s", s.Name))
+		found = append(found, inform(ReasonOwnerReferenceStale, p, "it is owned by a deleted Subscription with the name %s", s.Name))
 	}
 	return found
 }
@@ -149,7 +149,7 @@ func auditGeneratedBy(f *facts, s *v1alpha1.Subscription) olmcore.Result {
 	cause := olmcore.Cause{Reason: ReasonGeneratedByDangling, Message: "the InstallPlan that generated it does not exist"}
 	return olmcore.Result{
 		Actions:     []olmcore.Action{relation.Unmark(s, cause)},
-		Diagnostics: []olmcore.Diagnostic{warn(ReasonGeneratedByDangling, s, "InstallPlan %s, which made it, does not exist", by)},
+		Diagnostics: []olmcore.Diagnostic{warn(ReasonGeneratedByDangling, s, "InstallPlan %s, which created it, does not exist", by)},
 	}
 }
 
@@ -169,7 +169,7 @@ func auditCollisions(kept []plan) (found []olmcore.Diagnostic) {
 		found = append(found, warn(ReasonPlansCollide, last, "%s generation %d too", others, last.Spec.Generation))
 	}
 	for _, set := range plans.Colliding(unfinished, contentHash) {
-		const one, many = "has the same content and is not done either", "have the same content and are not done either"
+		const one, many = "has the same content and is not finished either", "have the same content and are not finished either"
 		others := plans.Names(set[:len(set)-1], one, many)
 		found = append(found, warn(ReasonPlansCollide, set[len(set)-1], "%s", others))
 	}

@@ -194,7 +194,7 @@ func TestPlansOfOneContentAreReportedOnce(t *testing.T) {
 			got = append(got, d.Target.Name+": "+d.Message)
 		}
 	}
-	require.Equal(t, []string{"install-3: InstallPlans install-1 and install-2 have the same content and are not done either"}, got)
+	require.Equal(t, []string{"install-3: InstallPlans install-1 and install-2 have the same content and are not finished either"}, got)
 }
 
 // TestWhatIsInOrderIsNotReported: what looks like a finding of the audit, and is none yet, or any more.
@@ -260,7 +260,7 @@ func TestLabelProvesNoLaterSubscription(t *testing.T) {
 	got := Swept(t, SweepInput(Subscription("a", bornAgo(time.Minute)), p))
 	require.Empty(t, Describe(got))
 	require.Equal(t, []string{"PlanWithoutOwner"}, Reasons(got))
-	require.Equal(t, "no Subscription owns the plan, and nothing says which should", got.Diagnostics[0].Message)
+	require.Equal(t, "no Subscription owns the plan, and no reference or label shows which one should", got.Diagnostics[0].Message)
 }
 
 // TestAPackageThatThePlanRemembers: its label is missed although the Subscription moved on.

@@ -142,7 +142,7 @@ func unneeded(f *facts, p plan, isRecent bool) (olmcore.Cause, olmcore.Result) {
 	case isRecent || p.neededBy() != nil:
 		return olmcore.Cause{}, olmcore.Result{}
 	}
-	const message = "newer plans are kept, and no Subscription refers to this one"
+	const message = "newer plans are kept, and no Subscription references this one"
 	return olmcore.Cause{Reason: ReasonPlanHistory, Message: message}, olmcore.Result{}
 }
 
@@ -155,7 +155,7 @@ func unneededWithoutSteps(f *facts, p plan) (olmcore.Cause, olmcore.Result) {
 		return olmcore.Cause{}, olmcore.Result{RequeueAfter: left}
 	}
 	if s := p.neededBy(); s != nil {
-		waits := warn(ReasonPlanWithoutStatus, p.InstallPlan, "the plan has no steps, and Subscription %s refers to it", s.Name)
+		waits := warn(ReasonPlanWithoutStatus, p.InstallPlan, "the plan has no steps, and Subscription %s references it", s.Name)
 		return olmcore.Cause{}, olmcore.Result{Diagnostics: []olmcore.Diagnostic{waits}}
 	}
 	return olmcore.Cause{Reason: ReasonPlanWithoutStatus, Message: "the plan never got its steps"}, olmcore.Result{}
@@ -184,8 +184,8 @@ func deleteBundles(f *facts) (result olmcore.Result) {
 	}
 	for _, cm := range old {
 		if !needed[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}] {
-			result.Diagnostics = append(result.Diagnostics, inform(ReasonUnpackedBundleUnused, cm, "no InstallPlan refers to it"))
-			result.Actions = append(result.Actions, bundle.Delete(cm, ReasonUnpackedBundleUnused, "no InstallPlan refers to it"))
+			result.Diagnostics = append(result.Diagnostics, inform(ReasonUnpackedBundleUnused, cm, "no InstallPlan references it"))
+			result.Actions = append(result.Actions, bundle.Delete(cm, ReasonUnpackedBundleUnused, "no InstallPlan references it"))
 		}
 	}
 	return result

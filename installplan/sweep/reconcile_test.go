@@ -228,7 +228,7 @@ func ExampleReconcile() {
 		fmt.Println(line)
 	}
 	// Output:
-	// Warning OwnerReferenceMissing: Subscription a refers to the plan and does not own it
+	// Warning OwnerReferenceMissing: Subscription a references the plan and does not own it
 	// Warning PlanWithoutOwner: no Subscription owns the plan
 	// delete InstallPlan ops/install-1 (PlanHistory)
 	// update InstallPlan ops/install-6 (RelationRepaired)

@@ -95,7 +95,7 @@ func (f *facts) followJob(tries []*batchv1.Job, timeout, interval time.Duration)
 	failed, complete := conditionOf(newest, batchv1.JobFailed), conditionOf(newest, batchv1.JobComplete)
 	switch {
 	case f.target.differs(newest):
-		return condition{}, do(deleteOf(newest, ReasonObjectDiffers, "what it was asked for differs"))
+		return condition{}, do(deleteOf(newest, ReasonObjectDiffers, "it was created for another image or with other settings"))
 	case failed != nil:
 		state, retry := f.retry(*failed, timeout, interval)
 		return state, deleteOutdated(tries).And(retry)
@@ -123,7 +123,7 @@ func (f *facts) retry(failed batchv1.JobCondition, timeout, interval time.Durati
 
 // emptyMessage returns the message about a Job that succeeded without a bundle in its ConfigMap.
 func (t target) emptyMessage(cm *corev1.ConfigMap) string {
-	message := fmt.Sprintf("unpack job finished but %s/%s holds no bundle", t.namespace, t.name)
+	message := fmt.Sprintf("unpack job finished but %s/%s contains no bundle", t.namespace, t.name)
 	if why := bundle.Incomplete(cm); why != "" {
 		message += ": " + why
 	}

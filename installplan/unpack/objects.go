@@ -141,7 +141,7 @@ func (t target) keepBinding(have *rbacv1.RoleBinding) (action olmcore.Action, re
 	case have.RoleRef == desired.RoleRef && apiequality.Semantic.DeepEqual(have.Subjects, desired.Subjects):
 		return nil, true
 	}
-	return deleteOf(have, ReasonObjectDiffers, "it binds something else"), false
+	return deleteOf(have, ReasonObjectDiffers, "it has another role or other subjects"), false
 }
 
 func typeMeta(version schema.GroupVersion, kind string) metav1.TypeMeta {

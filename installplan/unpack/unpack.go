@@ -92,7 +92,7 @@ func (f *facts) keepConfigMap() (result olmcore.Result, owns bool) {
 	}
 	cm := f.in.ConfigMap
 	if cm != nil && f.target.isUnmanaged(cm) {
-		result = result.And(warn(ReasonNameTaken, cm, "it is not one that a bundle is unpacked into"))
+		result = result.And(warn(ReasonNameTaken, cm, "it was not created for a bundle"))
 	}
 	action, owns := f.target.keepConfigMap(cm)
 	if action != nil {

@@ -34,7 +34,7 @@ func TestBundle(t *testing.T) {
 			in.Pods.Items[0].Labels = map[string]string{"job-name": BundleName}
 		}
 	}
-	const empty = "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"
+	const empty = "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " contains no bundle"
 	finished := withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))
 	for name, c := range map[string]struct {
 		in         unpack.Input
@@ -104,9 +104,9 @@ func TestBundle(t *testing.T) {
 		"a Job that ended, and its ConfigMap is not visible": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobComplete, time.Second)))),
 			conditions: []string{incomplete}, requeue: 9 * time.Second},
 		"a Job that ended, and left nothing": {in: unpacking(t, withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
-			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"}},
+			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " contains no bundle"}},
 		"a bundle without a version": {in: unpacking(t, loaded(map[string]string{"x.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: x}"}), withJobs(madeJob(t, ended(batchv1.JobComplete, time.Minute)))), requeue: 4 * time.Minute,
-			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " holds no bundle"}},
+			conditions: []string{notStarted, "Failed BundleEmpty: unpack job finished but olm/" + BundleName + " contains no bundle"}},
 		"a version that cannot be decoded": {in: unpacking(t, loaded(map[string]string{
 			"a.yaml":   "kind: Service\napiVersion: v1\nmetadata: {name: x}",
 			"csv.yaml": strings.Replace(EtcdCSV, "spec: {", "spec: {version: latest, ", 1)}), finished), requeue: 4 * time.Minute,
@@ -119,7 +119,7 @@ func TestBundle(t *testing.T) {
 		"a version that is the second document": {in: unpacking(t, loaded(map[string]string{
 			"x.yaml": "kind: Service\napiVersion: v1\nmetadata: {name: x}\n---\n" + EtcdCSV}), finished), requeue: 4 * time.Minute,
 			conditions: []string{notStarted, empty + ": " +
-				"x.yaml holds more than one document, and only the first one counts"}},
+				"x.yaml contains more than one document, and only the first one is read"}},
 		"a version that cannot be inflated": {in: unpacking(t, func(in *unpack.Input) {
 			in.ConfigMap = Filled(nil)
 			in.ConfigMap.Annotations["olm.contentEncoding"] = "gzip+base64"

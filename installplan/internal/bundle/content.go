@@ -125,13 +125,13 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 		switch {
 		case err == nil:
 		case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"), strings.HasSuffix(name, ".json"):
-			say(report.ManifestSkipped, "%s is no manifest: %s", name, report.Clip(err.Error()))
+			say(report.ManifestSkipped, "%s is not a manifest: %s", name, report.Clip(err.Error()))
 			continue
 		default:
 			continue
 		}
 		if extra {
-			say(report.ExtraDocumentsIgnored, "%s holds more than one document", name)
+			say(report.ExtraDocumentsIgnored, "%s contains more than one document", name)
 		}
 		for _, key := range keys {
 			say(report.KeyCase, "%s: %s", name, key)
@@ -145,7 +145,7 @@ func ContentOf(cm *corev1.ConfigMap, files Files) Content {
 		}
 	}
 	if versions > 1 {
-		say(report.BundleInvalid, "it holds %d ClusterServiceVersions", versions)
+		say(report.BundleInvalid, "it contains %d ClusterServiceVersions", versions)
 	}
 	return c
 }
@@ -192,7 +192,7 @@ func Incomplete(cm *corev1.ConfigMap) string {
 		case err != nil:
 			return report.Clip(fmt.Sprintf("%s: %s", name, err))
 		case extra:
-			return name + " holds more than one document, and only the first one counts"
+			return name + " contains more than one document, and only the first one is read"
 		}
 	}
 	return ""

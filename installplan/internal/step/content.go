@@ -167,7 +167,7 @@ func update(w *world, t *Target, want map[string]any, hash string, owners []meta
 	if managed {
 		refs, _ = olmcore.AddOwnerReferences(refs, owners)
 	} else {
-		said = append(said, w.about(t.Steps[0], olmcore.Info, report.UnmanagedObjectUpdated, "%s was there before the operator and gets no owner", t.Key))
+		said = append(said, w.about(t.Steps[0], olmcore.Info, report.UnmanagedObjectUpdated, "%s existed before the operator was installed and gets no owner", t.Key))
 	}
 	after.SetOwnerReferences(refs)
 	recorded, changed := recordCoOwners(w, t, t.Observed, true)
@@ -222,7 +222,7 @@ func leaveShared(w *world, t *Target) Verdict {
 
 // sayShared reports that another plan wrote the object last.
 func sayShared(w *world, t *Target) olmcore.Diagnostic {
-	return w.about(t.Steps[0], olmcore.Warning, report.SharedObject, "%s is also that of another plan, which wrote it last", t.Key)
+	return w.about(t.Steps[0], olmcore.Warning, report.SharedObject, "%s is in another InstallPlan too, which wrote it last", t.Key)
 }
 
 // altered reports whether an update of the object succeeded but its hash is missing, so something changes what is
@@ -239,7 +239,7 @@ func (w *world) wrote(key olmcore.Key) bool {
 
 // sayAltered reports that the API server stored other content than was written.
 func sayAltered(w *world, t *Target) olmcore.Diagnostic {
-	return w.about(t.Steps[0], olmcore.Info, report.AppliedContentAltered, "%s was stored with another content than was written", t.Key)
+	return w.about(t.Steps[0], olmcore.Info, report.AppliedContentAltered, "%s was stored with other content than was written", t.Key)
 }
 
 // same reports whether an observed object equals the object to write. It ignores kind and apiVersion, which typed

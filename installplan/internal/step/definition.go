@@ -151,11 +151,11 @@ func (d definition) checkVersions() Verdict {
 	name, versions := d.t.Key.Name, d.t.Versions
 	for _, version := range versions {
 		if !MayBeRecorded(version) {
-			return invalid("CustomResourceDefinition %s: %q is no name of a ClusterServiceVersion", name, version)
+			return invalid("CustomResourceDefinition %s: %q is not a valid name of a ClusterServiceVersion", name, version)
 		}
 	}
 	if len(versions) > maxRecorded {
-		return invalid("CustomResourceDefinition %s is made for %d versions; there is room for %d", name, len(versions), maxRecorded)
+		return invalid("CustomResourceDefinition %s is in steps of %d versions, but can record only %d", name, len(versions), maxRecorded)
 	}
 	return Verdict{}
 }

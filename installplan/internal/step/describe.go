@@ -106,7 +106,7 @@ func describe(w *world, i int, s *v1alpha1.Step) (*Target, Verdict) {
 	}
 	var said []olmcore.Diagnostic
 	if m.Extra {
-		said = append(said, w.about(i, olmcore.Warning, report.ExtraDocumentsIgnored, "the manifest of %s holds more than one document", s.Resource.Name))
+		said = append(said, w.about(i, olmcore.Warning, report.ExtraDocumentsIgnored, "the manifest of %s contains more than one document", s.Resource.Name))
 	}
 	if m.GVK.Kind == "" {
 		m.GVK = kinds.GVKOf(s)

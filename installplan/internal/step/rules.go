@@ -229,7 +229,7 @@ func pullSecretRule(w *world, t *Target) Verdict {
 	}
 	source := w.in.PullSecrets[i].DeepCopy()
 	if !w.in.CopyAnySecret && !isPullSecret(w, source) {
-		return blocked("secret %s is no pull secret that a catalog of namespace %s lists", source.Name, w.in.OLMNamespace)
+		return blocked("secret %s is not a pull secret of a catalog of namespace %s lists", source.Name, w.in.OLMNamespace)
 	}
 	return creating(w, t, &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},

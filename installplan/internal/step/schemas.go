@@ -56,7 +56,7 @@ func (d definition) judgeResources() (v Verdict) {
 		case r.ReadError != "":
 			problems = append(problems, r.ReadError)
 		case r.Unread > 0:
-			say(olmcore.Warning, report.Truncated, "%d custom resources of %s were not judged by the schema of version %s", r.Unread, have.Name, r.Version)
+			say(olmcore.Warning, report.Truncated, "%d custom resources of %s were not validated against the schema of version %s", r.Unread, have.Name, r.Version)
 		case len(r.New) == 0:
 		case len(r.Old) > 0:
 			already = append(already, text+" is invalid already: "+aggregate(r.Old))

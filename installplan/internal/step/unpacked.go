@@ -112,7 +112,7 @@ func literals(w *world, steps []int) (made map[manifest.Ref]literal, lost []v1al
 		}
 		if !bundle.MayRefer(w.in.Plan.Namespace, ref.Namespace, w.in.GlobalNamespace) {
 			made[ref] = literal{problem: fmt.Sprintf(
-				"error finding unpacked bundle configmap for ref %v: no plan of namespace %s may refer to namespace %s",
+				"error finding unpacked bundle configmap for ref %v: plans of namespace %s may not use bundles of namespace %s",
 				ref.Source, w.in.Plan.Namespace, ref.Namespace)}
 			continue
 		}
@@ -164,7 +164,7 @@ func contentOf(w *world, key types.NamespacedName, inflated *int) *content {
 	}
 	*inflated += c.size
 	if *inflated > MaxInflated {
-		return unusable("the bundles of the plan are too large together")
+		return unusable("the bundles of the plan are too large in total")
 	}
 	if c.known == nil {
 		c.Content = bundle.ContentOf(cm, files)
@@ -204,7 +204,7 @@ func (c *content) literalOf(w *world, resolving string, ref manifest.Ref) litera
 		return problem("failed to load bundle properties for %q: %s", resolving, err)
 	}
 	if ref.Digest != "" && c.Digest != ref.Digest {
-		return problem("bundle content of %s changed since the plan was made", resolving)
+		return problem("bundle content of %s changed since the plan was created", resolving)
 	}
 	steps, err := bundle.Steps(olmcore.Operator{Name: c.Version(), Replaces: ref.Replaces, Bundle: own}, w.in.Plan.Namespace, bundle.Literal)
 	if err != nil {

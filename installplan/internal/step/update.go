@@ -41,7 +41,7 @@ func (d definition) update() Verdict {
 	newer := d.newerOwner()
 	if newer != "" && d.servesNewer() {
 		return d.write(have, nil).saying(w.about(t.Steps[0], olmcore.Info, report.NewerCRDKept,
-			"CustomResourceDefinition %s is kept as %s needs it", have.Name, newer)).saying(d.sayConvertedElsewhere()...)
+			"CustomResourceDefinition %s is kept, because %s needs it", have.Name, newer)).saying(d.sayConvertedElsewhere()...)
 	}
 	if w.wrote(t.Key) && applied != "" && recorded {
 		return d.served().saying(sayShared(w, t))
@@ -183,7 +183,7 @@ func (d definition) write(after *apiextensionsv1.CustomResourceDefinition, furth
 		}
 	}
 	if own > maxRecorded {
-		return blocked("CustomResourceDefinition %s records %d versions of namespace %s; there is room for %d",
+		return blocked("CustomResourceDefinition %s would record %d versions of namespace %s, but can record only %d",
 			after.Name, own, namespace, maxRecorded)
 	}
 	after = after.DeepCopy()
@@ -243,7 +243,7 @@ func (d definition) sayConvertedElsewhere() []olmcore.Diagnostic {
 		by = "Service " + client.Service.Name + " of namespace " + client.Service.Namespace
 	}
 	return []olmcore.Diagnostic{d.w.about(d.t.Steps[0], olmcore.Warning, report.ConvertedElsewhere,
-		"CustomResourceDefinition %s: %s converts its custom resources, and so reads and rewrites those of all namespaces", d.have.Name, by)}
+		"CustomResourceDefinition %s: %s converts its custom resources, so it can read and change those of all namespaces", d.have.Name, by)}
 }
 
 // change returns the Verdict that changes the observed definition to that of the step, as far as the plan may change
@@ -338,7 +338,7 @@ func (d definition) takes(after *apiextensionsv1.CustomResourceDefinition) strin
 	})
 	switch {
 	case !listed && !apiequality.Semantic.DeepEqual(d.have.Spec, after.Spec):
-		return "its spec, by a step of none that owns it,"
+		return "its spec, by a step of a version that does not own it,"
 	case !apiequality.Semantic.DeepEqual(conversionOf(d.have), conversionOf(after)):
 		return "spec.conversion"
 	}
