@@ -57,17 +57,37 @@ func TestPlanKeepsTheAccountThatItWasMadeUnder(t *testing.T) {
 	}{
 		"the group is gone": {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))},
 			problem: "no operator group found that is managing this namespace"},
-		"another group without an account":                      {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Group()}, problem: gone},
-		"another group without an account, before it started":   {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{Group()}, problem: gone},
-		"another account":                                       {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Scoped("strong")}, problem: replaced},
-		"another account, before it started":                    {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{Scoped("strong")}, problem: replaced},
-		"the annotation was changed to the present account":     {plan: []func(*v1alpha1.InstallPlan){annotated("ops/strong"), recorded(olmReference("weak"))}, groups: groups{Scoped("strong")}, problem: replaced},
-		"the annotation was removed":                            {plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Group()}, problem: gone},
-		"the same account":                                      {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{Scoped("weak")}, runsAs: "weak"},
-		"the account was deleted and made again":                {plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{renewed}, runsAs: "weak"},
-		"a plan of the controller gets an account":              {groups: groups{Scoped("weak")}, runsAs: "weak"},
-		"a tenant's plan that names an account he likes":        {plan: []func(*v1alpha1.InstallPlan){annotated("kube-system/admin")}, groups: groups{Scoped("weak")}, problem: "created under service account kube-system/admin, but the operator group of the namespace names ops/weak now" + anew},
-		"a tenant's plan whose status names an account":         {plan: []func(*v1alpha1.InstallPlan){recorded(&corev1.ObjectReference{Namespace: "kube-system", Name: "admin"})}, groups: groups{Scoped("weak")}, problem: "created under service account kube-system/admin, but the operator group of the namespace names ops/weak now" + anew},
+		"another group without an account": {
+			plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Group()}, problem: gone,
+		},
+		"another group without an account, before it started": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{Group()}, problem: gone,
+		},
+		"another account": {
+			plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Scoped("strong")}, problem: replaced,
+		},
+		"another account, before it started": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak")}, groups: groups{Scoped("strong")}, problem: replaced,
+		},
+		"the annotation was changed to the present account": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("ops/strong"), recorded(olmReference("weak"))}, groups: groups{Scoped("strong")}, problem: replaced,
+		},
+		"the annotation was removed": {
+			plan: []func(*v1alpha1.InstallPlan){recorded(olmReference("weak"))}, groups: groups{Group()}, problem: gone,
+		},
+		"the same account": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{Scoped("weak")}, runsAs: "weak",
+		},
+		"the account was deleted and made again": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("ops/weak"), recorded(olmReference("weak"))}, groups: groups{renewed}, runsAs: "weak",
+		},
+		"a plan of the controller gets an account": {groups: groups{Scoped("weak")}, runsAs: "weak"},
+		"a tenant's plan that names an account he likes": {
+			plan: []func(*v1alpha1.InstallPlan){annotated("kube-system/admin")}, groups: groups{Scoped("weak")}, problem: "created under service account kube-system/admin, but the operator group of the namespace names ops/weak now" + anew,
+		},
+		"a tenant's plan whose status names an account": {
+			plan: []func(*v1alpha1.InstallPlan){recorded(&corev1.ObjectReference{Namespace: "kube-system", Name: "admin"})}, groups: groups{Scoped("weak")}, problem: "created under service account kube-system/admin, but the operator group of the namespace names ops/weak now" + anew,
+		},
 		"a group whose status names an account elsewhere":       {groups: groups{stolen}, problem: unconfirmed},
 		"a group whose status names another account than asked": {groups: groups{otherName}, problem: unconfirmed},
 		"a tenant's plan that hides characters": {
@@ -133,10 +153,16 @@ func TestAccountThatAPlanRunsAs(t *testing.T) {
 		"no group":                                   {problem: nobody},
 		"a group that targets another namespace":     {groups: groups{targeting}, problem: nobody},
 		"a group whose status has another namespace": {groups: groups{named("a", "elsewhere")}},
-		"two groups":                                 {groups: groups{named("a", NS), named("b", NS)}, problem: "more than one operator group(s) are managing this namespace count=2"},
-		"three groups, one manages nothing":          {groups: groups{named("a", NS), named("b"), named("c", "")}, problem: "more than one operator group(s) are managing this namespace count=2"},
-		"a group without account":                    {groups: groups{named("a", NS)}},
-		"an account that was not found":              {groups: groups{asked}, problem: "please make sure the service account exists. sa=scoped operatorgroup=ops/asked"},
+		"two groups": {
+			groups: groups{named("a", NS), named("b", NS)}, problem: "more than one operator group(s) are managing this namespace count=2",
+		},
+		"three groups, one manages nothing": {
+			groups: groups{named("a", NS), named("b"), named("c", "")}, problem: "more than one operator group(s) are managing this namespace count=2",
+		},
+		"a group without account": {groups: groups{named("a", NS)}},
+		"an account that was not found": {
+			groups: groups{asked}, problem: "please make sure the service account exists. sa=scoped operatorgroup=ops/asked",
+		},
 		"an account that was found":                  {groups: groups{found}, account: account},
 		"an account, beside one that does not count": {groups: groups{stray, found}, account: account},
 	} {
@@ -200,11 +226,13 @@ func TestUpdatesAndDeletesRunAsTheGroupsAccount(t *testing.T) {
 		step *v1alpha1.Step
 		have olmcore.Object
 	}{
-		"create Role ops/r (StepAbsent) as scoped":                         {RoleStep("", "r"), nil},
-		"create ClusterServiceVersion ops/a.v1 (StepAbsent) as scoped":     {CSVStep("a.v1"), nil},
-		"create CustomResourceDefinition things.example.com (StepAbsent)":  {CRDStep("", "v1"), nil},
-		"update Role ops/r (StepDiffers) as scoped":                        {RoleStep("", "r"), managed(&rbacv1.Role{ObjectMeta: Meta("r")})},
-		"delete RoleBinding ops/x (StepImmutable) as scoped":               {binding, managed(&rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "old"}})},
+		"create Role ops/r (StepAbsent) as scoped":                        {RoleStep("", "r"), nil},
+		"create ClusterServiceVersion ops/a.v1 (StepAbsent) as scoped":    {CSVStep("a.v1"), nil},
+		"create CustomResourceDefinition things.example.com (StepAbsent)": {CRDStep("", "v1"), nil},
+		"update Role ops/r (StepDiffers) as scoped":                       {RoleStep("", "r"), managed(&rbacv1.Role{ObjectMeta: Meta("r")})},
+		"delete RoleBinding ops/x (StepImmutable) as scoped": {
+			binding, managed(&rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "old"}}),
+		},
 		"create Secret ops/pull (StepAbsent) as scoped":                    {Step("", "", "v1", "Secret", "pull", ""), nil},
 		"update CustomResourceDefinition things.example.com (StepDiffers)": {CRDStep("", "v1", "v2"), Installed(CRDObject("v1"), true)},
 	} {
@@ -303,9 +331,15 @@ func TestOnlyPullSecretsOfCatalogsAreCopied(t *testing.T) {
 		catalogs []*v1alpha1.CatalogSource
 		copied   bool
 	}{
-		"registry credentials that a catalog lists":             {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{pullCatalog("x", "pull")}, true},
-		"registry credentials of the old form":                  {corev1.SecretTypeDockercfg, []*v1alpha1.CatalogSource{pullCatalog("pull")}, true},
-		"registry credentials that no catalog lists":            {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{pullCatalog("x")}, false},
+		"registry credentials that a catalog lists": {
+			corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{pullCatalog("x", "pull")}, true,
+		},
+		"registry credentials of the old form": {
+			corev1.SecretTypeDockercfg, []*v1alpha1.CatalogSource{pullCatalog("pull")}, true,
+		},
+		"registry credentials that no catalog lists": {
+			corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{pullCatalog("x")}, false,
+		},
 		"registry credentials that a catalog listed that goes":  {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{going}, false},
 		"registry credentials that a catalog of a tenant lists": {corev1.SecretTypeDockerConfigJson, []*v1alpha1.CatalogSource{tenants}, false},
 		"a certificate":       {corev1.SecretTypeTLS, []*v1alpha1.CatalogSource{pullCatalog("pull")}, false},

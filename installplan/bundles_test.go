@@ -153,7 +153,7 @@ func TestWhichUnpackedContentIsRead(t *testing.T) {
 	require.Equal(t, "etcd.v0", r.Actions[1].(olmcore.Create).Object.(*v1alpha1.ClusterServiceVersion).Spec.Replaces)
 	for want, s := range map[string]*v1alpha1.Step{
 		"bundle content of etcd.v1 changed since the plan was created": reference(`,"digest":"other"`),
-		"couldn't find unpacked step for ":                          func() *v1alpha1.Step { s := reference(""); s.Resource.Version = "v9"; return s }(),
+		"couldn't find unpacked step for ":                             func() *v1alpha1.Step { s := reference(""); s.Resource.Version = "v9"; return s }(),
 	} {
 		in, r := round(s, cm)
 		require.Contains(t, statusOf(in, r).Message, want)

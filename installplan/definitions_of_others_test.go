@@ -71,38 +71,78 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 		have    func(*definition)
 		refused string
 	}{
-		"a conversion webhook":           {change: convertedBy("evil", "eavesdropper"), refused: "spec.conversion"},
-		"another conversion webhook":     {have: convertedBy("there", "b"), change: convertedBy("evil", "eavesdropper"), refused: "spec.conversion"},
+		"a conversion webhook": {change: convertedBy("evil", "eavesdropper"), refused: "spec.conversion"},
+		"another conversion webhook": {
+			have: convertedBy("there", "b"), change: convertedBy("evil", "eavesdropper"), refused: "spec.conversion",
+		},
 		"no conversion webhook any more": {have: convertedBy("there", "b"), change: func(*definition) {}, refused: "spec.conversion"},
 		"a URL to convert at": {change: func(crd *definition) {
 			convertedBy("", "")(crd)
 			crd.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: new("https://evil.example.com")}
 		}, refused: "spec.conversion"},
-		"short names":                 {change: func(crd *definition) { crd.Spec.Names.ShortNames = []string{"po"} }, refused: "spec.names"},
-		"a version is gone":           {have: secondVersion(false), change: func(*definition) {}, refused: "spec.versions[v2] (removed)"},
-		"a version is served no more": {have: secondVersion(false), change: func(crd *definition) { secondVersion(false)(crd); crd.Spec.Versions[1].Served = false }, refused: "spec.versions[v2].served"},
+		"short names":       {change: func(crd *definition) { crd.Spec.Names.ShortNames = []string{"po"} }, refused: "spec.names"},
+		"a version is gone": {have: secondVersion(false), change: func(*definition) {}, refused: "spec.versions[v2] (removed)"},
+		"a version is served no more": {
+			have: secondVersion(false), change: func(crd *definition) { secondVersion(false)(crd); crd.Spec.Versions[1].Served = false }, refused: "spec.versions[v2].served",
+		},
 		"a status subresource": {change: func(crd *definition) {
 			crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
 		}, refused: "spec.versions[v1].subresources"},
-		"a field is gone":                     {change: specOf(func(s *props) { delete(s.Properties, "image") }), refused: inSpec + ".properties[image]"},
-		"a field is required":                 {change: specOf(func(s *props) { s.Required = []string{"image"} }), refused: inSpec + ".required"},
-		"a default of the tenant's choice":    {change: field("image", func(s *props) { s.Default = &apiextensionsv1.JSON{Raw: []byte(`"evil/image"`)} }), refused: inSpec + ".properties[image].default"},
-		"another type":                        {change: field("image", func(s *props) { s.Type = "integer" }), refused: inSpec + ".properties[image] (validation)"},
-		"a pattern":                           {change: field("image", func(s *props) { s.Pattern = "^evil/" }), refused: inSpec + ".properties[image] (validation)"},
-		"a lower bound":                       {change: field("image", func(s *props) { s.MaxLength = new(int64(10)) }), refused: inSpec + ".properties[image] (validation)"},
-		"fewer values":                        {change: field("mode", func(s *props) { s.Enum = s.Enum[:1] }), refused: inSpec + ".properties[mode].enum"},
-		"null is refused":                     {change: field("count", func(s *props) { s.Nullable = false }), refused: inSpec + ".properties[count] (validation)"},
-		"a rule":                              {change: specOf(func(s *props) { s.XValidations = apiextensionsv1.ValidationRules{{Rule: "false"}} }), refused: inSpec + ".x-kubernetes-validations"},
-		"entries of another type":             {change: field("list", func(s *props) { s.Items.Schema.Type = "integer" }), refused: inSpec + ".properties[list].items (validation)"},
-		"values of another type":              {change: field("map", func(s *props) { s.AdditionalProperties.Schema.Type = "integer" }), refused: inSpec + ".properties[map].additionalProperties (validation)"},
-		"unknown fields are dropped":          {change: field("free", func(s *props) { s.XPreserveUnknownFields = nil }), refused: inSpec + ".properties[free] (validation)"},
-		"unknown fields are judged":           {change: field("free", func(s *props) { s.Properties = map[string]props{"a": {Type: "integer"}} }), refused: inSpec + ".properties[free].properties"},
-		"unknown fields are kept":             {change: func(crd *definition) { crd.Spec.PreserveUnknownFields = true }, refused: "spec.preserveUnknownFields"},
-		"entries of any type":                 {change: field("list", func(s *props) { s.Items = nil }), refused: inSpec + ".properties[list].items"},
-		"no values but named ones":            {change: field("map", func(s *props) { s.AdditionalProperties = nil }), refused: inSpec + ".properties[map].additionalProperties"},
-		"no values at all":                    {change: field("map", func(s *props) { s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{} }), refused: inSpec + ".properties[map].additionalProperties"},
-		"another version is stored, narrower": {change: secondVersion(true, specOf(func(s *props) { s.Properties = nil })), refused: "spec.versions[v2].schema.openAPIV3Schema.properties[spec].properties[count] (stored instead of v1)"},
-		"another version is stored that the webhook may not know": {have: convertedBy("there", "b"), change: func(crd *definition) { convertedBy("there", "b")(crd); secondVersion(true)(crd) }, refused: "spec.versions[v2].storage"},
+		"a field is gone": {
+			change: specOf(func(s *props) { delete(s.Properties, "image") }), refused: inSpec + ".properties[image]",
+		},
+		"a field is required": {change: specOf(func(s *props) { s.Required = []string{"image"} }), refused: inSpec + ".required"},
+		"a default of the tenant's choice": {
+			change: field("image", func(s *props) { s.Default = &apiextensionsv1.JSON{Raw: []byte(`"evil/image"`)} }), refused: inSpec + ".properties[image].default",
+		},
+		"another type": {
+			change: field("image", func(s *props) { s.Type = "integer" }), refused: inSpec + ".properties[image] (validation)",
+		},
+		"a pattern": {
+			change: field("image", func(s *props) { s.Pattern = "^evil/" }), refused: inSpec + ".properties[image] (validation)",
+		},
+		"a lower bound": {
+			change: field("image", func(s *props) { s.MaxLength = new(int64(10)) }), refused: inSpec + ".properties[image] (validation)",
+		},
+		"fewer values": {
+			change: field("mode", func(s *props) { s.Enum = s.Enum[:1] }), refused: inSpec + ".properties[mode].enum",
+		},
+		"null is refused": {
+			change: field("count", func(s *props) { s.Nullable = false }), refused: inSpec + ".properties[count] (validation)",
+		},
+		"a rule": {
+			change: specOf(func(s *props) { s.XValidations = apiextensionsv1.ValidationRules{{Rule: "false"}} }), refused: inSpec + ".x-kubernetes-validations",
+		},
+		"entries of another type": {
+			change: field("list", func(s *props) { s.Items.Schema.Type = "integer" }), refused: inSpec + ".properties[list].items (validation)",
+		},
+		"values of another type": {
+			change: field("map", func(s *props) { s.AdditionalProperties.Schema.Type = "integer" }), refused: inSpec + ".properties[map].additionalProperties (validation)",
+		},
+		"unknown fields are dropped": {
+			change: field("free", func(s *props) { s.XPreserveUnknownFields = nil }), refused: inSpec + ".properties[free] (validation)",
+		},
+		"unknown fields are judged": {
+			change: field("free", func(s *props) { s.Properties = map[string]props{"a": {Type: "integer"}} }), refused: inSpec + ".properties[free].properties",
+		},
+		"unknown fields are kept": {
+			change: func(crd *definition) { crd.Spec.PreserveUnknownFields = true }, refused: "spec.preserveUnknownFields",
+		},
+		"entries of any type": {
+			change: field("list", func(s *props) { s.Items = nil }), refused: inSpec + ".properties[list].items",
+		},
+		"no values but named ones": {
+			change: field("map", func(s *props) { s.AdditionalProperties = nil }), refused: inSpec + ".properties[map].additionalProperties",
+		},
+		"no values at all": {
+			change: field("map", func(s *props) { s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{} }), refused: inSpec + ".properties[map].additionalProperties",
+		},
+		"another version is stored, narrower": {
+			change: secondVersion(true, specOf(func(s *props) { s.Properties = nil })), refused: "spec.versions[v2].schema.openAPIV3Schema.properties[spec].properties[count] (stored instead of v1)",
+		},
+		"another version is stored that the webhook may not know": {
+			have: convertedBy("there", "b"), change: func(crd *definition) { convertedBy("there", "b")(crd); secondVersion(true)(crd) }, refused: "spec.versions[v2].storage",
+		},
 
 		"nothing":                   {change: func(*definition) {}},
 		"another field":             {change: specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} })},
@@ -111,10 +151,14 @@ func TestPlanTakesNothingFromOtherOwnersOfADefinition(t *testing.T) {
 		"another text":              {change: field("image", func(s *props) { s.Description = "which image" })},
 		"a wider bound":             {change: field("image", func(s *props) { s.MaxLength = new(int64(1000)) })},
 		"no bound":                  {change: field("count", func(s *props) { s.Minimum = nil })},
-		"more values":               {change: field("mode", func(s *props) { s.Enum = append(s.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) })},
-		"null is taken":             {change: field("image", func(s *props) { s.Nullable = true })},
-		"values of any type":        {change: field("map", func(s *props) { s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true} })},
-		"nothing is required":       {change: func(crd *definition) { schemaIn(crd).Required = nil }},
+		"more values": {
+			change: field("mode", func(s *props) { s.Enum = append(s.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) }),
+		},
+		"null is taken": {change: field("image", func(s *props) { s.Nullable = true })},
+		"values of any type": {
+			change: field("map", func(s *props) { s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true} }),
+		},
+		"nothing is required": {change: func(crd *definition) { schemaIn(crd).Required = nil }},
 		"columns": {change: func(crd *definition) {
 			crd.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Age", Type: "date", JSONPath: ".x"}}
 		}},
@@ -192,12 +236,22 @@ func TestOtherOwnersOfADefinition(t *testing.T) {
 		others   []olmcore.Object
 		refused  bool
 	}{
-		"the predecessor":                 {recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{CSV("old.v1", versioned("0.1.0"))}},
-		"one that is skipped":             {recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Skips = []string{"x.v1", "old.v1"} }, others: []olmcore.Object{CSV("old.v1", versioned("0.1.0"))}},
-		"the predecessor's predecessor":   {recorded: "ops/oldest.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{CSV("old.v1", versioned("0.2.0", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "oldest.v1" })), CSV("oldest.v1", versioned("0.1.0"))}},
-		"an earlier one of the package":   {recorded: "ops/a.v0", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{CSV("a.v0", versioned("0.1.0"))}},
+		"the predecessor": {
+			recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{CSV("old.v1", versioned("0.1.0"))},
+		},
+		"one that is skipped": {
+			recorded: "ops/old.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Skips = []string{"x.v1", "old.v1"} }, others: []olmcore.Object{CSV("old.v1", versioned("0.1.0"))},
+		},
+		"the predecessor's predecessor": {
+			recorded: "ops/oldest.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" }, others: []olmcore.Object{CSV("old.v1", versioned("0.2.0", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "oldest.v1" })), CSV("oldest.v1", versioned("0.1.0"))},
+		},
+		"an earlier one of the package": {
+			recorded: "ops/a.v0", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{CSV("a.v0", versioned("0.1.0"))},
+		},
 		"versions that replace in a ring": {recorded: "ops/a.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v1" }},
-		"another operator":                {recorded: "ops/b.v1", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{CSV("b.v1", versioned("0.1.0"))}, refused: true},
+		"another operator": {
+			recorded: "ops/b.v1", own: func(*v1alpha1.ClusterServiceVersion) {}, others: []olmcore.Object{CSV("b.v1", versioned("0.1.0"))}, refused: true,
+		},
 		"the predecessor's name elsewhere": {recorded: "there/a.v0", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v0" },
 			others: []olmcore.Object{CSV("a.v0", versioned("0.1.0", func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }))}, refused: true},
 		"a step whose version does not own it": {recorded: "there/b.v1", own: func(c *v1alpha1.ClusterServiceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil },
@@ -228,11 +282,13 @@ func TestUnmanagedDefinitionIsUsedOrRefused(t *testing.T) {
 		users  func(*definition)
 		in     string
 	}{
-		"the same":                     {},
-		"one that takes more":          {users: secondVersion(false)},
-		"one with a converter":         {users: convertedBy("users", "converter")},
-		"a step with a converter":      {change: convertedBy("evil", "eavesdropper")},
-		"a step with another field":    {change: specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} }), in: inVersion + ".properties[spec].properties[more]"},
+		"the same":                {},
+		"one that takes more":     {users: secondVersion(false)},
+		"one with a converter":    {users: convertedBy("users", "converter")},
+		"a step with a converter": {change: convertedBy("evil", "eavesdropper")},
+		"a step with another field": {
+			change: specOf(func(s *props) { s.Properties["more"] = props{Type: "string"} }), in: inVersion + ".properties[spec].properties[more]",
+		},
 		"a step with another version":  {change: secondVersion(false), in: "spec.versions[v2] (removed)"},
 		"a definition of OLM's itself": {users: func(crd *definition) { crd.Spec.Group = "operators.coreos.com" }, in: "spec.group"},
 	} {
@@ -432,20 +488,34 @@ func TestSchemaChanges(t *testing.T) {
 		observed []olmcore.Object
 		want     []string
 	}{
-		"a definition that is absent":           {},
-		"the schemas are the same":              {observed: []olmcore.Object{Installed(CRDObject("v1", "v2"), true)}},
-		"a definition without versions":         {observed: []olmcore.Object{Installed(CRDObject(), true)}},
-		"one schema differs":                    {observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}, want: []string{"v2"}},
-		"both differ":                           {observed: []olmcore.Object{Installed(other(CRDObject("v2", "v1"), 0, 1), true)}, want: []string{"v1", "v2"}},
-		"a version that was not served":         {observed: []olmcore.Object{Installed(unserved(other(CRDObject("v1", "v2"), 0, 1), 0), true)}, want: []string{"v2"}},
-		"a version that is served no more":      {step: Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", unserved(CRDObject("v1", "v2"), 1)), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 0, 1), true)}, want: []string{"v1"}},
-		"a version that is new":                 {observed: []olmcore.Object{Installed(other(CRDObject("v1"), 0), true)}, want: []string{"v1"}},
-		"a plan that waits for approval":        {phase: RequiresApproval, observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}, want: []string{"v2"}},
-		"a plan that is done":                   {phase: Complete, observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}},
-		"what was applied is not judged again":  {observed: []olmcore.Object{done}},
-		"a definition that a newer one needs":   {observed: []olmcore.Object{kept, newer, CSV("a.v1", versioned("1.0.0"))}},
-		"a plan without definitions":            {step: RoleStep("a.v1", "r"), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}},
-		"a definition that is said to be there": {step: WithStatus(Present, CRDStep("a.v1", "v1", "v2")), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}},
+		"a definition that is absent":   {},
+		"the schemas are the same":      {observed: []olmcore.Object{Installed(CRDObject("v1", "v2"), true)}},
+		"a definition without versions": {observed: []olmcore.Object{Installed(CRDObject(), true)}},
+		"one schema differs": {
+			observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}, want: []string{"v2"},
+		},
+		"both differ": {
+			observed: []olmcore.Object{Installed(other(CRDObject("v2", "v1"), 0, 1), true)}, want: []string{"v1", "v2"},
+		},
+		"a version that was not served": {
+			observed: []olmcore.Object{Installed(unserved(other(CRDObject("v1", "v2"), 0, 1), 0), true)}, want: []string{"v2"},
+		},
+		"a version that is served no more": {
+			step: Step("a.v1", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "things.example.com", unserved(CRDObject("v1", "v2"), 1)), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 0, 1), true)}, want: []string{"v1"},
+		},
+		"a version that is new": {observed: []olmcore.Object{Installed(other(CRDObject("v1"), 0), true)}, want: []string{"v1"}},
+		"a plan that waits for approval": {
+			phase: RequiresApproval, observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}, want: []string{"v2"},
+		},
+		"a plan that is done":                  {phase: Complete, observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)}},
+		"what was applied is not judged again": {observed: []olmcore.Object{done}},
+		"a definition that a newer one needs":  {observed: []olmcore.Object{kept, newer, CSV("a.v1", versioned("1.0.0"))}},
+		"a plan without definitions": {
+			step: RoleStep("a.v1", "r"), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)},
+		},
+		"a definition that is said to be there": {
+			step: WithStatus(Present, CRDStep("a.v1", "v1", "v2")), observed: []olmcore.Object{Installed(other(CRDObject("v1", "v2"), 1), true)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.step
@@ -499,18 +569,38 @@ func TestJudgements(t *testing.T) {
 		want     string
 		reasons  []string
 	}{
-		"nothing is wrong":             {verdicts: []installplan.ResourceVerdict{verdict("x", nil, nil)}},
-		"one finding":                  {verdicts: []installplan.ResourceVerdict{verdict("x", nil, bad)}, want: tight("x", "too big")},
-		"several findings":             {verdicts: []installplan.ResourceVerdict{verdict("x", nil, []string{"a", "b"})}, want: tight("x", "[a, b]")},
-		"all resources are named":      {verdicts: []installplan.ResourceVerdict{verdict("y", nil, bad), verdict("x", nil, bad)}, want: tight("x", "too big") + "; " + tight("y", "too big")},
-		"invalid before":               {verdicts: []installplan.ResourceVerdict{verdict("x", bad, bad)}, reasons: []string{"ExistingResourceInvalid"}},
-		"a webhook converts":           {verdicts: []installplan.ResourceVerdict{verdict("x", nil, bad)}, convert: true, reasons: []string{"ExistingResourceInvalid"}},
-		"a webhook does not excuse it": {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", ReadError: "no answer"}}, convert: true, want: "no answer"},
-		"they cannot be read":          {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", ReadError: "cannot list"}}, want: "cannot list"},
-		"some were not judged":         {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", Unread: 3}}, reasons: []string{"Truncated"}},
-		"another definition":           {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "others.example.com", Version: "v1", Name: "x", New: bad}}},
-		"another version":              {verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v0", Name: "x", New: bad}}},
-		"a crowd hides nothing":        {verdicts: append(crowd, verdict("z", nil, bad)), want: tight("z", "too big"), reasons: append(slices.Repeat([]string{"ExistingResourceInvalid"}, 100), "Truncated")},
+		"nothing is wrong": {verdicts: []installplan.ResourceVerdict{verdict("x", nil, nil)}},
+		"one finding":      {verdicts: []installplan.ResourceVerdict{verdict("x", nil, bad)}, want: tight("x", "too big")},
+		"several findings": {
+			verdicts: []installplan.ResourceVerdict{verdict("x", nil, []string{"a", "b"})}, want: tight("x", "[a, b]"),
+		},
+		"all resources are named": {
+			verdicts: []installplan.ResourceVerdict{verdict("y", nil, bad), verdict("x", nil, bad)}, want: tight("x", "too big") + "; " + tight("y", "too big"),
+		},
+		"invalid before": {
+			verdicts: []installplan.ResourceVerdict{verdict("x", bad, bad)}, reasons: []string{"ExistingResourceInvalid"},
+		},
+		"a webhook converts": {
+			verdicts: []installplan.ResourceVerdict{verdict("x", nil, bad)}, convert: true, reasons: []string{"ExistingResourceInvalid"},
+		},
+		"a webhook does not excuse it": {
+			verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", ReadError: "no answer"}}, convert: true, want: "no answer",
+		},
+		"they cannot be read": {
+			verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", ReadError: "cannot list"}}, want: "cannot list",
+		},
+		"some were not judged": {
+			verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v1", Unread: 3}}, reasons: []string{"Truncated"},
+		},
+		"another definition": {
+			verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "others.example.com", Version: "v1", Name: "x", New: bad}},
+		},
+		"another version": {
+			verdicts: []installplan.ResourceVerdict{{CustomResourceDefinition: "things.example.com", Version: "v0", Name: "x", New: bad}},
+		},
+		"a crowd hides nothing": {
+			verdicts: append(crowd, verdict("z", nil, bad)), want: tight("z", "too big"), reasons: append(slices.Repeat([]string{"ExistingResourceInvalid"}, 100), "Truncated"),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := CRDStep("a.v1", "v1")

@@ -74,13 +74,17 @@ func TestOwnersOfTheDefinitionsOfAVersion(t *testing.T) {
 		observed versions
 		want     string
 	}{
-		"nobody":                      {},
-		"somebody owns another one":   {observed: versions{owner("b.v1", "other.example.com")}},
-		"only itself":                 {observed: versions{owner("a.v1", "one.example.com", "two.example.com")}},
-		"one other":                   {observed: versions{owner("b.v1", "one.example.com")}, want: taken},
-		"one other, of the second":    {observed: versions{owner("b.v1", "two.example.com")}, want: taken},
-		"two others":                  {observed: versions{owner("c.v1", "one.example.com"), owner("b.v1", "one.example.com")}, want: fmt.Sprintf(several, "b.v1 c.v1")},
-		"itself and another":          {observed: versions{owner("b.v1", "one.example.com"), owner("a.v1", "one.example.com")}, want: fmt.Sprintf(several, "a.v1 b.v1")},
+		"nobody":                    {},
+		"somebody owns another one": {observed: versions{owner("b.v1", "other.example.com")}},
+		"only itself":               {observed: versions{owner("a.v1", "one.example.com", "two.example.com")}},
+		"one other":                 {observed: versions{owner("b.v1", "one.example.com")}, want: taken},
+		"one other, of the second":  {observed: versions{owner("b.v1", "two.example.com")}, want: taken},
+		"two others": {
+			observed: versions{owner("c.v1", "one.example.com"), owner("b.v1", "one.example.com")}, want: fmt.Sprintf(several, "b.v1 c.v1"),
+		},
+		"itself and another": {
+			observed: versions{owner("b.v1", "one.example.com"), owner("a.v1", "one.example.com")}, want: fmt.Sprintf(several, "a.v1 b.v1"),
+		},
 		"one other that is going":     {observed: versions{going}},
 		"a copy from somewhere else":  {observed: versions{copy}},
 		"two others, of one each":     {observed: versions{owner("b.v1", "one.example.com"), owner("c.v1", "two.example.com")}, want: taken},
@@ -140,8 +144,12 @@ func TestVersionsRecordedOnADefinition(t *testing.T) {
 			resolving: "a.v1", have: []string{"there/b.v1"}, observed: []olmcore.Object{live},
 			want: []string{"ops/a.v1", "there/b.v1"}, first: "there",
 		},
-		"a version that lives here":             {resolving: "a.v1", have: []string{"ops/a.v0"}, observed: []olmcore.Object{CSV("a.v0")}, want: []string{"ops/a.v0", "ops/a.v1"}},
-		"what is no name of a version":          {resolving: "a.v1", have: []string{"b.v1", "/b.v1", "there/", "a/b/c"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1"}},
+		"a version that lives here": {
+			resolving: "a.v1", have: []string{"ops/a.v0"}, observed: []olmcore.Object{CSV("a.v0")}, want: []string{"ops/a.v0", "ops/a.v1"},
+		},
+		"what is no name of a version": {
+			resolving: "a.v1", have: []string{"b.v1", "/b.v1", "there/", "a/b/c"}, observed: []olmcore.Object{live}, want: []string{"ops/a.v1"},
+		},
 		"a step of no version adds none":        {have: []string{"there/b.v1"}, observed: []olmcore.Object{live}, want: []string{"there/b.v1"}},
 		"a step of no version, nobody recorded": {},
 	} {
@@ -181,15 +189,21 @@ func TestReleasesOfADefinition(t *testing.T) {
 		problem  string   // of the last release
 		migrated versions // what status.storedVersions becomes then
 	}{
-		"a version is added":                           {releases: []versions{{"v1!"}, {"v1!", "v2"}}},
-		"a version is added and stored":                {releases: []versions{{"v1!"}, {"v1", "v2!"}}},
-		"a version is deprecated over three releases":  {releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha1-", "v1alpha2!"}}},
-		"what was stored and is not served stays":      {releases: []versions{{"v1!"}, {"v1-", "v2!"}}},
-		"two were stored, both stay, one comes":        {releases: []versions{{"v1!"}, {"v1", "v2!"}, {"v1", "v2", "v3!"}}},
-		"the stored version is missing":                {releases: []versions{{"v1alpha2!"}, {"v1alpha3!"}}, problem: lost("v1alpha2")},
-		"an old stored version is missing":             {releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha2!"}}, problem: lost("v1alpha1")},
-		"a version that was never stored may go":       {releases: []versions{{"v1!", "v2"}, {"v1!"}}},
-		"the stored version is missing, then migrated": {releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha2!"}}, problem: lost("v1alpha1"), migrated: versions{"v1alpha2"}},
+		"a version is added":            {releases: []versions{{"v1!"}, {"v1!", "v2"}}},
+		"a version is added and stored": {releases: []versions{{"v1!"}, {"v1", "v2!"}}},
+		"a version is deprecated over three releases": {
+			releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha1-", "v1alpha2!"}},
+		},
+		"what was stored and is not served stays": {releases: []versions{{"v1!"}, {"v1-", "v2!"}}},
+		"two were stored, both stay, one comes":   {releases: []versions{{"v1!"}, {"v1", "v2!"}, {"v1", "v2", "v3!"}}},
+		"the stored version is missing":           {releases: []versions{{"v1alpha2!"}, {"v1alpha3!"}}, problem: lost("v1alpha2")},
+		"an old stored version is missing": {
+			releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha2!"}}, problem: lost("v1alpha1"),
+		},
+		"a version that was never stored may go": {releases: []versions{{"v1!", "v2"}, {"v1!"}}},
+		"the stored version is missing, then migrated": {
+			releases: []versions{{"v1alpha1!"}, {"v1alpha1", "v1alpha2!"}, {"v1alpha2!"}}, problem: lost("v1alpha1"), migrated: versions{"v1alpha2"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := World(t, UserSubscription("a"))
@@ -306,13 +320,23 @@ func TestNewerVersionKeepsItsDefinition(t *testing.T) {
 		"a newer one":                          {CRDObject("v1", "v2"), there(nothing), nothing, true},
 		"what the older one needs is unserved": {unserved, there(nothing), nothing, false},
 		"what the older one needs is missing":  {CRDObject("v2"), there(nothing), nothing, false},
-		"a newer one that goes":                {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }), nothing, false},
-		"a newer one that is a copy":           {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), nothing, false},
-		"a newer one that does not own it":     {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil }), nothing, false},
-		"a newer one of another package":       {CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Name = "b.v2" }), nothing, false},
-		"one of the same version":              {CRDObject("v1", "v2"), there(versioned("1.0.0")), nothing, false},
-		"a newer one that it replaces":         {CRDObject("v1", "v2"), CSV("a.v2", versioned("2.0.0")), func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v2" }, false},
-		"a newer one in the same namespace":    {CRDObject("v1", "v2"), CSV("a.v2", versioned("2.0.0")), nothing, true},
+		"a newer one that goes": {
+			CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }), nothing, false,
+		},
+		"a newer one that is a copy": {
+			CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), nothing, false,
+		},
+		"a newer one that does not own it": {
+			CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil }), nothing, false,
+		},
+		"a newer one of another package": {
+			CRDObject("v1", "v2"), there(func(c *v1alpha1.ClusterServiceVersion) { c.Name = "b.v2" }), nothing, false,
+		},
+		"one of the same version": {CRDObject("v1", "v2"), there(versioned("1.0.0")), nothing, false},
+		"a newer one that it replaces": {
+			CRDObject("v1", "v2"), CSV("a.v2", versioned("2.0.0")), func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "a.v2" }, false,
+		},
+		"a newer one in the same namespace": {CRDObject("v1", "v2"), CSV("a.v2", versioned("2.0.0")), nothing, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := Installed(c.have, true)
@@ -362,12 +386,18 @@ func TestConversionWebhookOfALiveVersionStays(t *testing.T) {
 		"a version of the namespace":                  {converts(), true},
 		"a version of another one":                    {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "there" }), true},
 		"a version of another one that cannot answer": {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Namespace = "evil" }), false},
-		"a version that goes":                         {converts(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }), false},
-		"a copy":                                      {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), false},
+		"a version that goes": {
+			converts(func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }), false,
+		},
+		"a copy": {
+			converts(func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }), false,
+		},
 		"a version with another webhook": {converts(func(c *v1alpha1.ClusterServiceVersion) {
 			c.Spec.WebhookDefinitions[0].Type = v1alpha1.ValidatingAdmissionWebhook
 		}), false},
-		"a version that converts another definition": {converts(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].ConversionCRDs = []string{"x"} }), false},
+		"a version that converts another definition": {
+			converts(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.WebhookDefinitions[0].ConversionCRDs = []string{"x"} }), false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := Installed(CRDObject("v1"), true)

@@ -76,32 +76,68 @@ func TestWhenAFailedPlanIsTriedAgain(t *testing.T) {
 		actions []string
 		requeue time.Duration
 	}{
-		"it failed nine minutes ago":          {since: 9 * time.Minute, want: installplan.StateFailed, requeue: time.Minute},
-		"it failed ten minutes ago":           {since: 10 * time.Minute, want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute},
-		"it failed in OLM, nine minutes ago":  {since: 9 * time.Minute, change: change(byOLM), want: installplan.StateFailed, requeue: time.Minute},
-		"it failed in OLM, an hour ago":       {since: time.Hour, change: change(byOLM), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute},
-		"it failed in OLM, without any times": {change: change(byOLM, timeless), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute},
-		"its time is in the future":           {since: -24 * time.Hour, want: installplan.StateFailed, requeue: 10 * time.Minute},
-		"the last try gave the same answer":   {since: time.Hour, lastRun: ran(olmcore.Invalid, "no", 4*time.Minute), want: installplan.StateFailed, requeue: 6 * time.Minute},
-		"the last same answer is old":         {since: time.Hour, lastRun: ran(olmcore.Invalid, "no", 10*time.Minute), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute},
+		"it failed nine minutes ago": {since: 9 * time.Minute, want: installplan.StateFailed, requeue: time.Minute},
+		"it failed ten minutes ago": {
+			since: 10 * time.Minute, want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute,
+		},
+		"it failed in OLM, nine minutes ago": {
+			since: 9 * time.Minute, change: change(byOLM), want: installplan.StateFailed, requeue: time.Minute,
+		},
+		"it failed in OLM, an hour ago": {
+			since: time.Hour, change: change(byOLM), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute,
+		},
+		"it failed in OLM, without any times": {
+			change: change(byOLM, timeless), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute,
+		},
+		"its time is in the future": {since: -24 * time.Hour, want: installplan.StateFailed, requeue: 10 * time.Minute},
+		"the last try gave the same answer": {
+			since: time.Hour, lastRun: ran(olmcore.Invalid, "no", 4*time.Minute), want: installplan.StateFailed, requeue: 6 * time.Minute,
+		},
+		"the last same answer is old": {
+			since: time.Hour, lastRun: ran(olmcore.Invalid, "no", 10*time.Minute), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute,
+		},
 		"the last try gave another answer": {since: time.Hour, lastRun: ran(olmcore.Invalid, "never", 0), want: installplan.StateFailed,
 			actions: []string{status}, requeue: 10 * time.Minute},
-		"the last try met a transient error": {since: time.Hour, lastRun: ran(olmcore.Transient, "timeout 4711", 4*time.Minute), want: installplan.StateFailed, requeue: 6 * time.Minute},
-		"the last try met a conflict":        {since: time.Hour, lastRun: ran(olmcore.Conflict, "x", time.Second), want: installplan.StateFailed, requeue: 4 * time.Second},
-		"the last write was accepted":        {since: time.Hour, lastRun: ran(olmcore.ClassNone, "", 0), want: installplan.StateRetried, actions: []string{status}, requeue: 5 * time.Second},
-		"a user created what was missing":    {since: time.Minute, objects: roles, want: installplan.StateRetried, actions: []string{status}, requeue: 5 * time.Second},
+		"the last try met a transient error": {
+			since: time.Hour, lastRun: ran(olmcore.Transient, "timeout 4711", 4*time.Minute), want: installplan.StateFailed, requeue: 6 * time.Minute,
+		},
+		"the last try met a conflict": {
+			since: time.Hour, lastRun: ran(olmcore.Conflict, "x", time.Second), want: installplan.StateFailed, requeue: 4 * time.Second,
+		},
+		"the last write was accepted": {
+			since: time.Hour, lastRun: ran(olmcore.ClassNone, "", 0), want: installplan.StateRetried, actions: []string{status}, requeue: 5 * time.Second,
+		},
+		"a user created what was missing": {
+			since: time.Minute, objects: roles, want: installplan.StateRetried, actions: []string{status}, requeue: 5 * time.Second,
+		},
 		"one of two writes was accepted": {since: time.Hour, objects: roles[1:], want: installplan.StateFailed, requeue: 10 * time.Minute,
 			lastRun: olmcore.LastResults{roleKey("r"): {Class: olmcore.Invalid, Message: "no", Last: Noon}, roleKey("s"): {Last: Noon}}},
-		"something refuses it by now":        {since: time.Hour, change: change(owned("gone.v1")), want: installplan.StateFailed, requeue: 10 * time.Minute},
-		"its approval was withdrawn":         {since: time.Hour, change: change(manual(false)), want: installplan.StateFailed},
-		"it was approved":                    {since: time.Hour, change: change(manual(true)), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute},
-		"no Subscription refers to it":       {since: time.Hour, sub: Subscription("a"), objects: []olmcore.Object{CSV("a.v1", inPhase(v1alpha1.CSVPhaseSucceeded))}, want: installplan.StateFailed},
-		"a Subscription refers to its name":  {since: time.Hour, sub: Subscription("a", refersByName), objects: []olmcore.Object{CSV("a.v1", inPhase(v1alpha1.CSVPhaseSucceeded))}, want: installplan.StateFailed},
-		"it was superseded":                  {since: time.Hour, change: change(superseded), want: installplan.StateFailed},
-		"it can never be applied":            {since: time.Hour, change: change(hopeless), want: installplan.StateFailed, requeue: 10 * time.Minute},
-		"its ServiceAccount is another one":  {since: time.Hour, change: change(underAccount), want: installplan.StateFailed, requeue: 10 * time.Minute},
-		"an account of old is still on it":   {since: time.Hour, change: change(unrecordedAccount), want: installplan.StateFailed, requeue: 10 * time.Minute},
-		"it has the finalizer of a deletion": {since: time.Hour, change: change(func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(0) }), want: installplan.StateDeleting},
+		"something refuses it by now": {
+			since: time.Hour, change: change(owned("gone.v1")), want: installplan.StateFailed, requeue: 10 * time.Minute,
+		},
+		"its approval was withdrawn": {since: time.Hour, change: change(manual(false)), want: installplan.StateFailed},
+		"it was approved": {
+			since: time.Hour, change: change(manual(true)), want: installplan.StateTryingAgain, actions: write, requeue: 10 * time.Minute,
+		},
+		"no Subscription refers to it": {
+			since: time.Hour, sub: Subscription("a"), objects: []olmcore.Object{CSV("a.v1", inPhase(v1alpha1.CSVPhaseSucceeded))}, want: installplan.StateFailed,
+		},
+		"a Subscription refers to its name": {
+			since: time.Hour, sub: Subscription("a", refersByName), objects: []olmcore.Object{CSV("a.v1", inPhase(v1alpha1.CSVPhaseSucceeded))}, want: installplan.StateFailed,
+		},
+		"it was superseded": {since: time.Hour, change: change(superseded), want: installplan.StateFailed},
+		"it can never be applied": {
+			since: time.Hour, change: change(hopeless), want: installplan.StateFailed, requeue: 10 * time.Minute,
+		},
+		"its ServiceAccount is another one": {
+			since: time.Hour, change: change(underAccount), want: installplan.StateFailed, requeue: 10 * time.Minute,
+		},
+		"an account of old is still on it": {
+			since: time.Hour, change: change(unrecordedAccount), want: installplan.StateFailed, requeue: 10 * time.Minute,
+		},
+		"it has the finalizer of a deletion": {
+			since: time.Hour, change: change(func(p *v1alpha1.InstallPlan) { p.DeletionTimestamp = Ago(0) }), want: installplan.StateDeleting,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sub := c.sub

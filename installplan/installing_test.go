@@ -79,21 +79,37 @@ func TestErrorsAreWordedAsOLMDoes(t *testing.T) {
 		observed       olmcore.Object
 		create, update string
 	}{
-		"version":        {step: CSVStep("x"), create: "error creating csv x: no"},
-		"Subscription":   {step: plain("operators.coreos.com", "Subscription"), create: "error creating subscription x: no"},
-		"pull Secret":    {step: plain("", "Secret"), create: "error creating secret x - no"},
-		"Secret":         {step: plain("", "BundleSecret"), observed: &corev1.Secret{ObjectMeta: Meta("x")}, create: "error updating secret: x: no", update: "error updating secret: x: no"},
-		"ServiceAccount": {step: plain("", "ServiceAccount"), observed: &corev1.ServiceAccount{ObjectMeta: Meta("x")}, create: "error creating service account: x: no", update: "error updating service account: x: no"},
-		"Service":        {step: plain("", "Service"), observed: &corev1.Service{ObjectMeta: Meta("x")}, create: "error updating service: x: no", update: "error updating service: x: no"},
-		"ConfigMap":      {step: plain("", "ConfigMap"), observed: &corev1.ConfigMap{ObjectMeta: Meta("x")}, create: "error updating configmap: x: no", update: "error updating configmap: x: no"},
-		"Role":           {step: plain(rbac, "Role"), observed: &rbacv1.Role{ObjectMeta: Meta("x")}, create: "error creating role x: no", update: "error updating role x: no"},
-		"RoleBinding":    {step: plain(rbac, "RoleBinding"), observed: &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: roleRef}, create: "error creating rolebinding x: no", update: "error updating rolebinding x: no"},
-		"ClusterRole":    {step: plain(rbac, "ClusterRole"), observed: &rbacv1.ClusterRole{ObjectMeta: ClusterMeta("x")}, create: "error creating clusterrole x: no", update: "error updating clusterrole x: no"},
+		"version":      {step: CSVStep("x"), create: "error creating csv x: no"},
+		"Subscription": {step: plain("operators.coreos.com", "Subscription"), create: "error creating subscription x: no"},
+		"pull Secret":  {step: plain("", "Secret"), create: "error creating secret x - no"},
+		"Secret": {
+			step: plain("", "BundleSecret"), observed: &corev1.Secret{ObjectMeta: Meta("x")}, create: "error updating secret: x: no", update: "error updating secret: x: no",
+		},
+		"ServiceAccount": {
+			step: plain("", "ServiceAccount"), observed: &corev1.ServiceAccount{ObjectMeta: Meta("x")}, create: "error creating service account: x: no", update: "error updating service account: x: no",
+		},
+		"Service": {
+			step: plain("", "Service"), observed: &corev1.Service{ObjectMeta: Meta("x")}, create: "error updating service: x: no", update: "error updating service: x: no",
+		},
+		"ConfigMap": {
+			step: plain("", "ConfigMap"), observed: &corev1.ConfigMap{ObjectMeta: Meta("x")}, create: "error updating configmap: x: no", update: "error updating configmap: x: no",
+		},
+		"Role": {
+			step: plain(rbac, "Role"), observed: &rbacv1.Role{ObjectMeta: Meta("x")}, create: "error creating role x: no", update: "error updating role x: no",
+		},
+		"RoleBinding": {
+			step: plain(rbac, "RoleBinding"), observed: &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: roleRef}, create: "error creating rolebinding x: no", update: "error updating rolebinding x: no",
+		},
+		"ClusterRole": {
+			step: plain(rbac, "ClusterRole"), observed: &rbacv1.ClusterRole{ObjectMeta: ClusterMeta("x")}, create: "error creating clusterrole x: no", update: "error updating clusterrole x: no",
+		},
 		"ClusterRoleBinding": {step: plain(rbac, "ClusterRoleBinding"), observed: &rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"), RoleRef: roleRef},
 			create: "error creating clusterrolebinding x: no", update: "error updating clusterrolebinding x: no"},
 		"generic": {step: pdb, observed: &policyv1.PodDisruptionBudget{ObjectMeta: Meta("x"), Spec: policyv1.PodDisruptionBudgetSpec{UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)}},
 			create: "error creating unstructured object x: no", update: "error updating unstructured object x: no"},
-		"definition": {step: CRDStep("", "v1"), observed: Installed(other(CRDObject("v1"), 0), true), create: "no", update: `error updating CRD "things.example.com": no`},
+		"definition": {
+			step: CRDStep("", "v1"), observed: Installed(other(CRDObject("v1"), 0), true), create: "no", update: `error updating CRD "things.example.com": no`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.observed != nil {
@@ -523,7 +539,9 @@ func TestPhaseChanges(t *testing.T) {
 		want    func(*v1alpha1.InstallPlanStatus)
 		requeue time.Duration
 	}{
-		"no error, Automatic, approved no": {in: input(Plan(Installing, fine(), Started(time.Second), approved(false)), with(CSV("a.v1"))), want: completes},
+		"no error, Automatic, approved no": {
+			in: input(Plan(Installing, fine(), Started(time.Second), approved(false)), with(CSV("a.v1"))), want: completes,
+		},
 		"Automatic, approved no: it starts": {in: input(Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, approved(false)), with(CSV("a.v1"))), requeue: 5 * time.Second,
 			want: func(s *v1alpha1.InstallPlanStatus) { s.StartTime = Ago(0) }},
 		"an error, and no time is left": {in: input(Plan(Installing, broken(), Started(time.Second), func(p *v1alpha1.InstallPlan) {
@@ -605,9 +623,15 @@ func TestMessageOfAWaitIsRemoved(t *testing.T) {
 // TestLookups: what they did not unpack is waited for, and what could not be unpacked fails the plan.
 func TestLookups(t *testing.T) {
 	for want, lookup := range map[string]v1alpha1.BundleLookup{
-		"bundle b.v1 is not unpacked":   {Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupPending, Status: "True", Message: "it broke"}}},
-		"it broke":                      {Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True", Message: "it broke"}}},
-		"bundle img cannot be unpacked": {Path: "img", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True"}}},
+		"bundle b.v1 is not unpacked": {
+			Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupPending, Status: "True", Message: "it broke"}},
+		},
+		"it broke": {
+			Identifier: "b.v1", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True", Message: "it broke"}},
+		},
+		"bundle img cannot be unpacked": {
+			Path: "img", Conditions: []v1alpha1.BundleLookupCondition{{Type: v1alpha1.BundleLookupFailed, Status: "True"}},
+		},
 	} {
 		in := input(Plan(Installing, nil, Started(time.Second), func(p *v1alpha1.InstallPlan) { p.Status.BundleLookups = []v1alpha1.BundleLookup{lookup} }))
 		got := statusOf(in, reconcile(t, in))

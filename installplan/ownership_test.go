@@ -112,19 +112,21 @@ func TestSharedObjectIsTakenOverOnce(t *testing.T) {
 		left bool
 	}{
 		"a ClusterRole, still of an earlier incarnation": {role("a.v2"), reborn, false},
-		"a ConfigMap that a user made meanwhile":         {WithStatus(NotPresent, config("a.v2")), &corev1.ConfigMap{ObjectMeta: Meta("x")}, false},
-		"a definition that a user made meanwhile":        {WithStatus(NotPresent, CRDStep("a.v2", "v1")), unmarked, false},
-		"a ClusterRole, now of another namespace":        {role("a.v2"), labelled(clusterRole(), "elsewhere", "a.v2"), true},
-		"a ClusterRole, now of another package":          {role("a.v2"), labelled(clusterRole(), NS, "b.v1"), true},
-		"a ClusterRole, still of the predecessor":        {role("a.v2"), marked(labelled(clusterRole(), NS, "a.v1")), false},
-		"a ClusterRole, still of a renamed predecessor":  {role("a.v2"), marked(labelled(clusterRole(), NS, "old.v1")), false},
-		"a ClusterRole without owner":                    {role(""), marked(clusterRole()), true},
-		"a ConfigMap of both":                            {config("a.v2"), ownedToo(configMap(), "a.v2", "b.v1"), true},
-		"a ConfigMap, not of this one yet":               {config("a.v2"), ownedToo(configMap(), "b.v1"), false},
-		"a ConfigMap of a user":                          {config("a.v2"), marked(&corev1.ConfigMap{ObjectMeta: Meta("x")}), true},
-		"a ConfigMap without owner":                      {config(""), marked(configMap()), true},
-		"a definition of both":                           {CRDStep("a.v2", "v1"), definition("ops/a.v2"), true},
-		"a definition, not of this one yet":              {CRDStep("a.v2", "v1"), definition("ops/b.v1"), false},
+		"a ConfigMap that a user made meanwhile": {
+			WithStatus(NotPresent, config("a.v2")), &corev1.ConfigMap{ObjectMeta: Meta("x")}, false,
+		},
+		"a definition that a user made meanwhile":       {WithStatus(NotPresent, CRDStep("a.v2", "v1")), unmarked, false},
+		"a ClusterRole, now of another namespace":       {role("a.v2"), labelled(clusterRole(), "elsewhere", "a.v2"), true},
+		"a ClusterRole, now of another package":         {role("a.v2"), labelled(clusterRole(), NS, "b.v1"), true},
+		"a ClusterRole, still of the predecessor":       {role("a.v2"), marked(labelled(clusterRole(), NS, "a.v1")), false},
+		"a ClusterRole, still of a renamed predecessor": {role("a.v2"), marked(labelled(clusterRole(), NS, "old.v1")), false},
+		"a ClusterRole without owner":                   {role(""), marked(clusterRole()), true},
+		"a ConfigMap of both":                           {config("a.v2"), ownedToo(configMap(), "a.v2", "b.v1"), true},
+		"a ConfigMap, not of this one yet":              {config("a.v2"), ownedToo(configMap(), "b.v1"), false},
+		"a ConfigMap of a user":                         {config("a.v2"), marked(&corev1.ConfigMap{ObjectMeta: Meta("x")}), true},
+		"a ConfigMap without owner":                     {config(""), marked(configMap()), true},
+		"a definition of both":                          {CRDStep("a.v2", "v1"), definition("ops/a.v2"), true},
+		"a definition, not of this one yet":             {CRDStep("a.v2", "v1"), definition("ops/b.v1"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := CSV("a.v2", func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Replaces = "old.v1" })

@@ -521,10 +521,16 @@ func TestCleanupOfADeletedPlan(t *testing.T) {
 		want    []string
 		reasons []string
 	}{
-		"an old bundle that nobody else refers to":   {cms: []*corev1.ConfigMap{old}, want: []string{deletes}},
-		"the plan itself is no other":                {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{going(0)}, want: []string{deletes}},
-		"a bundle that another plan refers to stays": {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{other}, want: []string{releases}},
-		"a bundle that is being looked up stays":     {cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{pending}, want: []string{releases}},
+		"an old bundle that nobody else refers to": {cms: []*corev1.ConfigMap{old}, want: []string{deletes}},
+		"the plan itself is no other": {
+			cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{going(0)}, want: []string{deletes},
+		},
+		"a bundle that another plan refers to stays": {
+			cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{other}, want: []string{releases},
+		},
+		"a bundle that is being looked up stays": {
+			cms: []*corev1.ConfigMap{old}, others: []*v1alpha1.InstallPlan{pending}, want: []string{releases},
+		},
 		"a young bundle is left to the sweep":        {cms: []*corev1.ConfigMap{UnpackedBundle(time.Hour)}, want: []string{releases}},
 		"a ConfigMap that is no bundle stays":        {cms: []*corev1.ConfigMap{{ObjectMeta: Meta(BundleName)}}, want: []string{releases}},
 		"an unmanaged ConfigMap stays":               {cms: []*corev1.ConfigMap{unmanaged}, want: []string{releases}},

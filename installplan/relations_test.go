@@ -134,24 +134,56 @@ func TestWhichRelationsAreRepaired(t *testing.T) {
 		config installplan.Config
 		repair bool
 	}{
-		"a reference to a plan of another namespace": {plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.Namespace = "there" })}},
-		"a reference to an earlier plan of its name": {plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "before" })}},
-		"a reference without UID":                    {plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "" })}, repair: true},
-		"a Subscription without UID":                 {plan: Plan(Complete, nil, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/b.ops": ""} }), subs: []olmcore.Object{Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.UID = "" })}},
-		"a version that a finished plan installed":   {plan: Plan(Complete, []*v1alpha1.Step{CSVStep("b.v1")}), subs: []olmcore.Object{Subscription("b", Current("b.v1"))}},
-		"a version that a running plan installs":     {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("b.v1")}), subs: []olmcore.Object{Subscription("b", Current("b.v1"))}, repair: true},
-		"an owner under another name":                {plan: Plan(Complete, nil, OwnedBy(a), formed(func(r *metav1.OwnerReference) { r.Name = "old" })), subs: []olmcore.Object{Subscription("a", RefersTo("install-x"))}, repair: true},
-		"an owner that controls":                     {plan: Plan(Complete, nil, OwnedBy(a), formed(func(r *metav1.OwnerReference) { r.Controller = new(true) })), subs: []olmcore.Object{Subscription("a", RefersTo("install-x"))}, repair: true},
-		"no finalizer where there shall be none":     {plan: Plan(Installing, nil, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }), config: installplan.Config{DisableFinalizer: true}},
-		"a finalizer where there shall be none":      {plan: Plan(Installing, nil, Held), config: installplan.Config{DisableFinalizer: true}, repair: true},
-		"a running plan without finalizer":           {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")})},
-		"a mark that is left, without finalizer":     {plan: Plan(Complete, nil, OwnedBy(marked)), subs: []olmcore.Object{marked}},
-		"a mark of one that moved on":                {plan: Plan(Complete, nil, OwnedBy(marked)), subs: []olmcore.Object{Subscription("g", Generated("install-x"), RefersTo("install-y"))}},
-		"a Manual owner of a finished plan":          {plan: Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)}},
-		"a Manual owner of a plan that has started":  {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a), Started(time.Second)), subs: []olmcore.Object{Subscription("a", Manual)}},
-		"a Manual owner of a plan that was retried":  {plan: Plan(Installing, []*v1alpha1.Step{WithStatus(Created, CSVStep("a.v1"))}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)}},
-		"a Manual owner that goes":                   {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual, func(s *v1alpha1.Subscription) { s.DeletionTimestamp = Ago(0) })}},
-		"a Manual owner of a plan that has not":      {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)}, repair: true},
+		"a reference to a plan of another namespace": {
+			plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.Namespace = "there" })},
+		},
+		"a reference to an earlier plan of its name": {
+			plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "before" })},
+		},
+		"a reference without UID": {
+			plan: Plan(Complete, nil), subs: []olmcore.Object{ref(func(r *corev1.ObjectReference) { r.UID = "" })}, repair: true,
+		},
+		"a Subscription without UID": {
+			plan: Plan(Complete, nil, func(p *v1alpha1.InstallPlan) { p.Labels = map[string]string{"operators.coreos.com/b.ops": ""} }), subs: []olmcore.Object{Subscription("b", RefersTo("install-x"), func(s *v1alpha1.Subscription) { s.UID = "" })},
+		},
+		"a version that a finished plan installed": {
+			plan: Plan(Complete, []*v1alpha1.Step{CSVStep("b.v1")}), subs: []olmcore.Object{Subscription("b", Current("b.v1"))},
+		},
+		"a version that a running plan installs": {
+			plan: Plan(Installing, []*v1alpha1.Step{CSVStep("b.v1")}), subs: []olmcore.Object{Subscription("b", Current("b.v1"))}, repair: true,
+		},
+		"an owner under another name": {
+			plan: Plan(Complete, nil, OwnedBy(a), formed(func(r *metav1.OwnerReference) { r.Name = "old" })), subs: []olmcore.Object{Subscription("a", RefersTo("install-x"))}, repair: true,
+		},
+		"an owner that controls": {
+			plan: Plan(Complete, nil, OwnedBy(a), formed(func(r *metav1.OwnerReference) { r.Controller = new(true) })), subs: []olmcore.Object{Subscription("a", RefersTo("install-x"))}, repair: true,
+		},
+		"no finalizer where there shall be none": {
+			plan: Plan(Installing, nil, func(p *v1alpha1.InstallPlan) { p.Finalizers = nil }), config: installplan.Config{DisableFinalizer: true},
+		},
+		"a finalizer where there shall be none": {
+			plan: Plan(Installing, nil, Held), config: installplan.Config{DisableFinalizer: true}, repair: true,
+		},
+		"a running plan without finalizer":       {plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")})},
+		"a mark that is left, without finalizer": {plan: Plan(Complete, nil, OwnedBy(marked)), subs: []olmcore.Object{marked}},
+		"a mark of one that moved on": {
+			plan: Plan(Complete, nil, OwnedBy(marked)), subs: []olmcore.Object{Subscription("g", Generated("install-x"), RefersTo("install-y"))},
+		},
+		"a Manual owner of a finished plan": {
+			plan: Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)},
+		},
+		"a Manual owner of a plan that has started": {
+			plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a), Started(time.Second)), subs: []olmcore.Object{Subscription("a", Manual)},
+		},
+		"a Manual owner of a plan that was retried": {
+			plan: Plan(Installing, []*v1alpha1.Step{WithStatus(Created, CSVStep("a.v1"))}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)},
+		},
+		"a Manual owner that goes": {
+			plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual, func(s *v1alpha1.Subscription) { s.DeletionTimestamp = Ago(0) })},
+		},
+		"a Manual owner of a plan that has not": {
+			plan: Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}, OwnedBy(a)), subs: []olmcore.Object{Subscription("a", Manual)}, repair: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.plan, with(c.subs...))

@@ -99,9 +99,11 @@ func TestAssessLooksPastRelations(t *testing.T) {
 	}{
 		"waits":    {Plan(RequiresApproval, []*v1alpha1.Step{CSVStep("a.v1")}, asked), RequiresApproval, installplan.StateRequiresApproval},
 		"complete": {Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}), Complete, installplan.StateComplete},
-		"held":     {Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} }), Complete, installplan.StateComplete},
-		"failed":   {Plan(Failed, []*v1alpha1.Step{CSVStep("a.v1")}), Failed, installplan.StateTryingAgain},
-		"starts":   {Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}), Installing, installplan.StateStarting},
+		"held": {
+			Plan(Complete, []*v1alpha1.Step{CSVStep("a.v1")}, func(p *v1alpha1.InstallPlan) { p.Finalizers = []string{installplan.Finalizer} }), Complete, installplan.StateComplete,
+		},
+		"failed": {Plan(Failed, []*v1alpha1.Step{CSVStep("a.v1")}), Failed, installplan.StateTryingAgain},
+		"starts": {Plan(Installing, []*v1alpha1.Step{CSVStep("a.v1")}), Installing, installplan.StateStarting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.plan, with(a))

@@ -73,12 +73,16 @@ func TestStepStatus(t *testing.T) {
 		actions  []string
 		phase    v1alpha1.InstallPlanPhase
 	}{
-		"unknown and absent: asked for":         {role, Unknown, nil, NotPresent, []string{status, "create Role ops/r (StepAbsent)"}, Installing},
-		"asked for and absent: asked again":     {role, NotPresent, nil, NotPresent, []string{"create Role ops/r (StepAbsent)"}, Installing},
-		"asked for and there: created":          {role, NotPresent, []olmcore.Object{made}, Created, []string{status}, Complete},
-		"unknown and there: present":            {role, Unknown, []olmcore.Object{made}, Present, []string{status}, Complete},
-		"unknown and different: updated":        {role, Unknown, []olmcore.Object{edited}, Unknown, []string{"update Role ops/r (StepDiffers)"}, Installing},
-		"asked for and different: updated":      {role, NotPresent, []olmcore.Object{edited}, Unknown, []string{status, "update Role ops/r (StepDiffers)"}, Installing},
+		"unknown and absent: asked for":     {role, Unknown, nil, NotPresent, []string{status, "create Role ops/r (StepAbsent)"}, Installing},
+		"asked for and absent: asked again": {role, NotPresent, nil, NotPresent, []string{"create Role ops/r (StepAbsent)"}, Installing},
+		"asked for and there: created":      {role, NotPresent, []olmcore.Object{made}, Created, []string{status}, Complete},
+		"unknown and there: present":        {role, Unknown, []olmcore.Object{made}, Present, []string{status}, Complete},
+		"unknown and different: updated": {
+			role, Unknown, []olmcore.Object{edited}, Unknown, []string{"update Role ops/r (StepDiffers)"}, Installing,
+		},
+		"asked for and different: updated": {
+			role, NotPresent, []olmcore.Object{edited}, Unknown, []string{status, "update Role ops/r (StepDiffers)"}, Installing,
+		},
 		"unknown and deleted: waited for":       {role, Unknown, []olmcore.Object{leaving}, Unknown, []string{status}, Installing},
 		"created and there: not compared":       {role, Created, []olmcore.Object{edited}, Created, []string{status}, Complete},
 		"created and gone: asked for again":     {role, Created, nil, NotPresent, []string{status, "create Role ops/r (StepAbsent)"}, Installing},
@@ -89,8 +93,12 @@ func TestStepStatus(t *testing.T) {
 		"a CRD that is not served: waited for":  {crd, NotPresent, []olmcore.Object{down}, WaitingAPI, []string{status}, Installing},
 		"a CRD that becomes served: created":    {crd, WaitingAPI, []olmcore.Object{up}, Created, []string{status}, Complete},
 		"a CRD that is still not served: waits": {crd, WaitingAPI, []olmcore.Object{down}, WaitingAPI, []string{status}, Installing},
-		"a CRD that waits and differs: updated": {crd, WaitingAPI, []olmcore.Object{old}, WaitingAPI, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Installing},
-		"a CRD that went away: asked for again": {crd, WaitingAPI, nil, NotPresent, []string{status, "create CustomResourceDefinition things.example.com (StepAbsent)"}, Installing},
+		"a CRD that waits and differs: updated": {
+			crd, WaitingAPI, []olmcore.Object{old}, WaitingAPI, []string{"update CustomResourceDefinition things.example.com (StepDiffers)"}, Installing,
+		},
+		"a CRD that went away: asked for again": {
+			crd, WaitingAPI, nil, NotPresent, []string{status, "create CustomResourceDefinition things.example.com (StepAbsent)"}, Installing,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := WithStatus(c.recorded, c.step.DeepCopy())

@@ -219,21 +219,47 @@ func TestImmutableFieldsAreChangedByReplacement(t *testing.T) {
 		have                  olmcore.Object
 		field                 string
 	}{
-		"a binding of another role":         {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: old}, "roleRef"},
-		"a cluster binding of another role": {"rbac.authorization.k8s.io", "ClusterRoleBinding", role, &rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"), RoleRef: old}, "roleRef"},
-		"a binding of the same role":        {"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: current, Subjects: []rbacv1.Subject{{Name: "y"}}}, ""},
-		"immutable data":                    {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "data"},
-		"immutable binary data":             {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"Mg=="}}`, config(new(true)), "data"},
-		"data that is immutable no more":    {"", "ConfigMap", `{"metadata":{"name":"x"},"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "immutable"},
-		"immutable data that stays":         {"", "ConfigMap", `{"metadata":{"name":"x","labels":{"a":"b"}},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), ""},
-		"data that becomes immutable":       {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"}}`, config(nil), ""},
-		"a Secret of another type":          {"", "BundleSecret", `{"metadata":{"name":"x"},"type":"kubernetes.io/tls"}`, secret("Opaque", nil), "type"},
-		"a Secret of any type":              {"", "BundleSecret", `{"metadata":{"name":"x"},"data":{"a":"Mg=="}}`, secret("kubernetes.io/tls", nil), ""},
-		"a Secret of the type that it has":  {"", "BundleSecret", `{"metadata":{"name":"x"},"type":"Opaque"}`, secret("", nil), ""},
-		"an immutable Secret":               {"", "BundleSecret", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"Mg=="}}`, secret("Opaque", new(true)), "data"},
-		"another priority":                  {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":2}`, priority(1, nil), "value"},
-		"no priority any more":              {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"}}`, priority(1, nil), "value"},
-		"another preemption":                {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":1}`, priority(1, new(corev1.PreemptNever)), "preemptionPolicy"},
+		"a binding of another role": {
+			"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: old}, "roleRef",
+		},
+		"a cluster binding of another role": {
+			"rbac.authorization.k8s.io", "ClusterRoleBinding", role, &rbacv1.ClusterRoleBinding{ObjectMeta: ClusterMeta("x"), RoleRef: old}, "roleRef",
+		},
+		"a binding of the same role": {
+			"rbac.authorization.k8s.io", "RoleBinding", role, &rbacv1.RoleBinding{ObjectMeta: Meta("x"), RoleRef: current, Subjects: []rbacv1.Subject{{Name: "y"}}}, "",
+		},
+		"immutable data": {
+			"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "data",
+		},
+		"immutable binary data": {
+			"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"Mg=="}}`, config(new(true)), "data",
+		},
+		"data that is immutable no more": {
+			"", "ConfigMap", `{"metadata":{"name":"x"},"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "immutable",
+		},
+		"immutable data that stays": {
+			"", "ConfigMap", `{"metadata":{"name":"x","labels":{"a":"b"}},"immutable":true,"data":{"a":"1"},"binaryData":{"b":"MQ=="}}`, config(new(true)), "",
+		},
+		"data that becomes immutable": {"", "ConfigMap", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"2"}}`, config(nil), ""},
+		"a Secret of another type": {
+			"", "BundleSecret", `{"metadata":{"name":"x"},"type":"kubernetes.io/tls"}`, secret("Opaque", nil), "type",
+		},
+		"a Secret of any type": {
+			"", "BundleSecret", `{"metadata":{"name":"x"},"data":{"a":"Mg=="}}`, secret("kubernetes.io/tls", nil), "",
+		},
+		"a Secret of the type that it has": {"", "BundleSecret", `{"metadata":{"name":"x"},"type":"Opaque"}`, secret("", nil), ""},
+		"an immutable Secret": {
+			"", "BundleSecret", `{"metadata":{"name":"x"},"immutable":true,"data":{"a":"Mg=="}}`, secret("Opaque", new(true)), "data",
+		},
+		"another priority": {
+			"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":2}`, priority(1, nil), "value",
+		},
+		"no priority any more": {
+			"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"}}`, priority(1, nil), "value",
+		},
+		"another preemption": {
+			"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":1}`, priority(1, new(corev1.PreemptNever)), "preemptionPolicy",
+		},
 		"preemption by default": {"scheduling.k8s.io", "PriorityClass", `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"x"},"value":1,"description":"new"}`,
 			priority(1, new(corev1.PreemptLowerPriority)), ""},
 	} {

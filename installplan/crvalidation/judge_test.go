@@ -102,26 +102,40 @@ func TestJudge(t *testing.T) {
 		resource      string
 		old, new      []string
 	}{
-		"a valid resource":      {spec("replicas: {type: integer}"), spec("replicas: {type: integer, maximum: 10}"), "{replicas: 10}", nil, nil},
-		"a bound that is lower": {spec("replicas: {type: integer}"), spec("replicas: {type: integer, maximum: 9}"), "{replicas: 10}", nil, []string{"[].spec.replicas: Invalid value: 10: spec.replicas in body should be less than or equal to 9"}},
+		"a valid resource": {spec("replicas: {type: integer}"), spec("replicas: {type: integer, maximum: 10}"), "{replicas: 10}", nil, nil},
+		"a bound that is lower": {
+			spec("replicas: {type: integer}"), spec("replicas: {type: integer, maximum: 9}"), "{replicas: 10}", nil, []string{"[].spec.replicas: Invalid value: 10: spec.replicas in body should be less than or equal to 9"},
+		},
 		"a bound that is higher": {spec("replicas: {type: integer}"), spec("replicas: {type: integer, minimum: 3}"), "{replicas: 2}", nil,
 			[]string{"[].spec.replicas: Invalid value: 2: spec.replicas in body should be greater than or equal to 3"}},
-		"a whole number against a fraction": {spec("replicas: {type: number}"), spec("replicas: {type: number, minimum: 0.5}"), "{replicas: 1}", nil, nil},
+		"a whole number against a fraction": {
+			spec("replicas: {type: number}"), spec("replicas: {type: number, minimum: 0.5}"), "{replicas: 1}", nil, nil,
+		},
 		"an integer where there was a number": {spec("replicas: {type: number}"), spec("replicas: {type: integer}"), "{replicas: 1.5}", nil,
 			[]string{`[].spec.replicas: Invalid value: "number": spec.replicas in body must be of type integer: "number"`,
 				`[]: Invalid value: "": Checked value must be of type integer (default format) in spec.replicas`}},
 		"fields that are required": {spec("a: {type: string}"), spec("a: {type: string}, b: {type: string}, c: {type: string}", "required: [b, c]"), "{a: x}", nil,
 			[]string{"[].spec.b: Required value", "[].spec.c: Required value"}},
-		"a required field with a default":    {spec("a: {type: string}"), spec("a: {type: string}, b: {type: string, default: x}", "required: [b]"), "{a: x}", nil, nil},
-		"a required null with a default":     {spec("a: {type: string, nullable: true}"), spec("a: {type: string, default: x}", "required: [a]"), "{a: null}", nil, nil},
-		"an enumeration":                     {spec("a: {type: string}"), spec("a: {type: string, enum: [red, blue]}"), "{a: green}", nil, []string{`[].spec.a: Unsupported value: "green": supported values: "red", "blue"`}},
+		"a required field with a default": {
+			spec("a: {type: string}"), spec("a: {type: string}, b: {type: string, default: x}", "required: [b]"), "{a: x}", nil, nil,
+		},
+		"a required null with a default": {
+			spec("a: {type: string, nullable: true}"), spec("a: {type: string, default: x}", "required: [a]"), "{a: null}", nil, nil,
+		},
+		"an enumeration": {
+			spec("a: {type: string}"), spec("a: {type: string, enum: [red, blue]}"), "{a: green}", nil, []string{`[].spec.a: Unsupported value: "green": supported values: "red", "blue"`},
+		},
 		"a field that is not known any more": {spec("a: {type: integer}"), spec("b: {type: string}"), "{a: 1}", nil, nil},
 		"an unknown field that is kept": {anything, "v1: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}}}",
 			"{a: 1, b: 2}", nil, []string{`[].spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"`}},
-		"an unknown field that a rule sees": {spec("a: {type: integer}"), spec("b: {type: string}", `x-kubernetes-validations: [{rule: "!has(self.b)"}]`), "{a: 1}", nil, nil},
+		"an unknown field that a rule sees": {
+			spec("a: {type: integer}"), spec("b: {type: string}", `x-kubernetes-validations: [{rule: "!has(self.b)"}]`), "{a: 1}", nil, nil,
+		},
 		"a CEL rule": {spec("min: {type: integer}, max: {type: integer}"), spec("min: {type: integer}, max: {type: integer}", `x-kubernetes-validations: [{rule: "self.min <= self.max", message: too large}]`),
 			"{min: 2, max: 1}", nil, []string{`[].spec: Invalid value: too large`}},
-		"a CEL rule about a change": {spec("a: {type: integer}"), spec("a: {type: integer}", `x-kubernetes-validations: [{rule: "self.a == oldSelf.a"}]`), "{a: 1}", nil, nil},
+		"a CEL rule about a change": {
+			spec("a: {type: integer}"), spec("a: {type: integer}", `x-kubernetes-validations: [{rule: "self.a == oldSelf.a"}]`), "{a: 1}", nil, nil,
+		},
 		"a set with duplicates": {spec("a: {type: array, items: {type: string}}"), spec("a: {type: array, x-kubernetes-list-type: set, items: {type: string}}"), "{a: [x, x]}", nil,
 			[]string{`[].spec.a[1]: Duplicate value: "x"`}},
 		"a format": {spec("a: {type: string}"), spec("a: {type: string, format: date-time}"), "{a: soon}", nil,
@@ -129,7 +143,9 @@ func TestJudge(t *testing.T) {
 		"a resource that is invalid already": {spec("a: {type: string, maxLength: 1}"), spec("a: {type: string, maxLength: 2}"), "{a: xxx}",
 			[]string{"[].spec.a: Too long: may not be more than 1 byte"}, []string{"[].spec.a: Too long: may not be more than 2 bytes"}},
 		"a schema that is gone": {spec("a: {type: string}"), "v1: null", "{a: 1}", nil, nil},
-		"no schema before":      {"v1: null", spec("a: {type: string}"), "{a: 1}", nil, []string{`[].spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"`}},
+		"no schema before": {
+			"v1: null", spec("a: {type: string}"), "{a: 1}", nil, []string{`[].spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"`},
+		},
 		"a schema that is not structural": {anything, "v1: {properties: {spec: {properties: {a: {type: string}}}}}", "{a: 1}", nil,
 			[]string{`[].spec.a: Invalid value: "integer": spec.a in body must be of type string: "integer"`}},
 	} {
@@ -199,10 +215,12 @@ func TestTheWorkOfAJudgementHasAnEnd(t *testing.T) {
 	}{
 		"rules that cost": {spec("l: {type: array, maxItems: 3000, items: {type: integer}}",
 			"x-kubernetes-validations: [{rule: 'self.l.all(x, self.l.all(y, x + y >= 0))'}]"), "{l: [" + strings.Repeat("1,", 999) + "1]}", 200, true},
-		"a set of objects":   {spec(fmt.Sprintf(entries, "x-kubernetes-list-type: set,")), list, 3, false},
-		"unique items":       {spec(fmt.Sprintf(entries, "uniqueItems: true,")), list, 3, false},
-		"lists, none of it":  {spec(fmt.Sprintf(entries, "maxItems: 100000,")), list, 0, false},
-		"a map of few lists": {spec("m: {type: object, additionalProperties: {type: array, x-kubernetes-list-type: set, items: {type: object, properties: {n: {type: integer}}}}}"), "{m: {a: " + list[4:] + "}", 3, false},
+		"a set of objects":  {spec(fmt.Sprintf(entries, "x-kubernetes-list-type: set,")), list, 3, false},
+		"unique items":      {spec(fmt.Sprintf(entries, "uniqueItems: true,")), list, 3, false},
+		"lists, none of it": {spec(fmt.Sprintf(entries, "maxItems: 100000,")), list, 0, false},
+		"a map of few lists": {
+			spec("m: {type: object, additionalProperties: {type: array, x-kubernetes-list-type: set, items: {type: object, properties: {n: {type: integer}}}}}"), "{m: {a: " + list[4:] + "}", 3, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []olmcore.Object

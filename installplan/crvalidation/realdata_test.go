@@ -155,10 +155,18 @@ func TestOLMsDefinitions(t *testing.T) {
 			want:  refused + "v1" + ofCron + "[[].spec.a: Required value, [].spec.b: Required value, [].spec.c: Required value]"},
 		"a minimum that is raised": {before: versions{version("v1", ", minimum: 1")}, after: versions{version("v1", ", minimum: 3")}, spec: "{replicas: 2}",
 			want: refused + "v1" + ofCron + "[].spec.replicas: Invalid value: 2: spec.replicas in body should be greater than or equal to 3"},
-		"a maximum that is lowered":           {before: versions{version("v1", ", maximum: 10")}, after: versions{version("v1", at9)}, want: refused + "v1" + ofCron + lower},
-		"a maximum that fits":                 {before: versions{any1, any2}, after: versions{version("v1", ", maximum: 10"), version("v2", ", maximum: 10")}},
-		"a whole number against a fraction":   {before: versions{any1}, after: versions{"v1: {type: object, properties: {spec: {type: object, properties: {replicas: {type: number, minimum: 9.5, maximum: 10.0}}}}}"}},
-		"a maximum that is violated in v2":    {before: versions{any1, any2}, after: versions{any1, version("v2", at9)}, want: refused + "v2" + ofCron + lower},
+		"a maximum that is lowered": {
+			before: versions{version("v1", ", maximum: 10")}, after: versions{version("v1", at9)}, want: refused + "v1" + ofCron + lower,
+		},
+		"a maximum that fits": {
+			before: versions{any1, any2}, after: versions{version("v1", ", maximum: 10"), version("v2", ", maximum: 10")},
+		},
+		"a whole number against a fraction": {
+			before: versions{any1}, after: versions{"v1: {type: object, properties: {spec: {type: object, properties: {replicas: {type: number, minimum: 9.5, maximum: 10.0}}}}}"},
+		},
+		"a maximum that is violated in v2": {
+			before: versions{any1, any2}, after: versions{any1, version("v2", at9)}, want: refused + "v2" + ofCron + lower,
+		},
 		"violated in what is served no more":  {before: versions{any1, any2}, after: versions{any1, version("v2", at9)}, unserves: 2},
 		"violated in what was never served":   {before: versions{any1, any2}, after: versions{any1, version("v2", at9)}, unserved: 2},
 		"violated in a version that is new":   {before: versions{any1}, after: versions{any1, version("v2", at9)}},

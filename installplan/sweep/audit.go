@@ -39,7 +39,8 @@ func auditPlan(f *facts, p plan) olmcore.Result {
 	case len(found) > 0 || len(proven) > 0:
 		found = append(found, warn(ReasonPlanWithoutOwner, p.InstallPlan, "no Subscription owns the plan"))
 	default:
-		found = append(found, warn(ReasonPlanWithoutOwner, p.InstallPlan, "no Subscription owns the plan, and no reference or label shows which one should"))
+		const message = "no Subscription owns the plan, and no reference or label shows which one should"
+		found = append(found, warn(ReasonPlanWithoutOwner, p.InstallPlan, message))
 	}
 	found = append(found, auditLabels(f, p.InstallPlan, repair.Unlabelled)...)
 	var actions []olmcore.Action

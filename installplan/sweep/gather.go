@@ -100,8 +100,8 @@ func stepObjects(
 	return objects, nil
 }
 
-// definitionsFor returns the CustomResourceDefinitions of the kinds of the steps of a plan. all contains the definitions
-// of the cluster once they are read.
+// definitionsFor returns the CustomResourceDefinitions of the kinds of the steps of a plan. all contains the
+// definitions of the cluster once they are read.
 func definitionsFor(
 	ctx context.Context, r olmcore.Reader, p *v1alpha1.InstallPlan, all *[]*apiextensionsv1.CustomResourceDefinition,
 ) (crds []*apiextensionsv1.CustomResourceDefinition, err error) {
