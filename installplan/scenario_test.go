@@ -21,7 +21,7 @@ import (
 	"github.com/olmcore/olm/olmcore"
 )
 
-// TestScenarios tells what users met: see the files.
+// TestScenarios runs the scenarios in testdata.
 func TestScenarios(t *testing.T) {
 	require.NoError(t, scenario.RunAll("testdata/*.txt", scenario.Config{
 		Controllers: []fake.Controller{makersOf(installplan.Config{}, wanted), plans(installplan.Config{})},

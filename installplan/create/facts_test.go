@@ -105,10 +105,10 @@ func TestNewPlanRecordsItsServiceAccount(t *testing.T) {
 	unsynced.Status = operatorsv1.OperatorGroupStatus{}
 	free, weak := make(Group()), make(Scoped("weak"))
 	require.NotContains(t, free.Annotations, accountAnnotation)
-	require.Equal(t, free, make(), "where no group tells, nothing is recorded")
+	require.Equal(t, free, make(), "nothing is recorded if the groups do not determine the account")
 	require.Equal(t, free, make(Scoped("weak"), other))
 	require.Equal(t, "ops/weak", weak.Annotations[accountAnnotation])
-	require.Equal(t, weak, make(unsynced), "the spec tells before the status does")
+	require.Equal(t, weak, make(unsynced), "the spec is used while the status is empty")
 	require.Equal(t, weak, make(Scoped("weak"), func() *operatorsv1.OperatorGroup {
 		g := Scoped("strong")
 		g.Name, g.Status.Namespaces = "other", nil

@@ -134,7 +134,7 @@ func TestClusterRolesOfTwoNamespacesDiffer(t *testing.T) {
 	require.NoError(t, err)
 	b, err := olmcore.PermissionObjects(etcd("b"))
 	require.NoError(t, err)
-	require.Equal(t, a[1].GetName(), b[1].GetName(), "the Role's name says nothing of the namespace")
+	require.Equal(t, a[1].GetName(), b[1].GetName(), "the name of the Role does not depend on the namespace")
 	require.NotEqual(t, a[3].GetName(), b[3].GetName(), "ClusterRoles are shared by all namespaces")
 }
 

@@ -63,7 +63,7 @@ func TestPlanGetsStepsOnceItIsReferenced(t *testing.T) {
 	require.Empty(t, Planned(t, in).Actions, "one of two is not enough")
 
 	in.Subscriptions = olmcore.Found(Referring(subs, p)...)
-	in.Subscriptions.Items[0].Status.CurrentCSV = "a.v1" // what the resolution itself brings is no change
+	in.Subscriptions.Items[0].Status.CurrentCSV = "a.v1" // a change by the resolution itself does not count
 	last := Planned(t, in)
 	require.Equal(t, []string{"updateStatus InstallPlan ops/" + p.Name + " (PlanReady)"}, Describe(last.Result))
 	got, _ := olmcore.StatusOf[*v1alpha1.InstallPlan](last.Actions)
@@ -162,7 +162,7 @@ func TestPlanWithTheSameContentIsReused(t *testing.T) {
 	}
 
 	out := Planned(t, done(Failed))
-	require.Equal(t, 2, Made(t, out).Spec.Generation, "a failed plan that nobody refers to is not waited for")
+	require.Equal(t, 2, Made(t, out).Spec.Generation, "a failed plan without a reference is not used")
 
 	refers := done(Failed)
 	refers.Subscriptions = olmcore.Found(Referring(subs, p)...)
@@ -172,7 +172,7 @@ func TestPlanWithTheSameContentIsReused(t *testing.T) {
 	require.Equal(t, []string{create.ReasonPreviousPlanFailed}, Reasons(out.Result))
 
 	finished := done(Complete)
-	require.Equal(t, 2, Made(t, Planned(t, finished)).Spec.Generation, "its version is gone, so it is installed again")
+	require.Equal(t, 2, Made(t, Planned(t, finished)).Spec.Generation, "its version was deleted, so it is installed again")
 	finished.ClusterServiceVersions = olmcore.Found(CSV("a.v1"))
 	out = Planned(t, finished)
 	require.True(t, out.Empty())
@@ -182,12 +182,12 @@ func TestPlanWithTheSameContentIsReused(t *testing.T) {
 	require.Equal(t, 2, Made(t, Planned(t, deleted)).Spec.Generation)
 
 	other := with(func(q *v1alpha1.InstallPlan) { q.Annotations = nil })
-	require.Equal(t, 2, Made(t, Planned(t, other)).Spec.Generation, "a plan is never met by its generation")
+	require.Equal(t, 2, Made(t, Planned(t, other)).Spec.Generation, "a plan is not found by its generation")
 
 	taken := with(func(q *v1alpha1.InstallPlan) {
 		q.Annotations, q.Spec.Generation = nil, 0
 	})
-	require.NotEqual(t, p.Name, Made(t, Planned(t, taken)).Name, "the name belongs to something else")
+	require.NotEqual(t, p.Name, Made(t, Planned(t, taken)).Name, "another plan has the name")
 }
 
 // TestNewestOfSeveralEqualPlansIsReused checks that the plan with the highest generation is used, then the oldest one.
@@ -221,7 +221,7 @@ func TestPlanWithForgedContentHashIsNotReused(t *testing.T) {
 		return Planned(t, in)
 	}
 	require.Equal(t, p.Name, create(func(*v1alpha1.InstallPlan) {}).Plan.Name)
-	require.Equal(t, p.Name, create(func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Status = Present }).Plan.Name, "how far it is does not count")
+	require.Equal(t, p.Name, create(func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Status = Present }).Plan.Name, "the progress of the plan does not matter")
 	for name, forge := range map[string]func(*v1alpha1.InstallPlan){
 		"another manifest": func(p *v1alpha1.InstallPlan) { p.Status.Plan[0].Resource.Manifest = "{}" },
 		"one step more":    func(p *v1alpha1.InstallPlan) { p.Status.Plan = append(p.Status.Plan, RoleStep("a.v1", "evil")) },
@@ -294,11 +294,11 @@ func TestDeletedPlansAndVersionsDelayNoPlan(t *testing.T) {
 	done.Status.Conditions = nil
 	in.InstallPlans = olmcore.Found(done)
 	in.ClusterServiceVersions = olmcore.Found(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.DeletionTimestamp = Ago(0) }))
-	require.Equal(t, 2, Made(t, Planned(t, in)).Spec.Generation, "the version goes")
+	require.Equal(t, 2, Made(t, Planned(t, in)).Spec.Generation, "the version is being deleted")
 	in.ClusterServiceVersions = olmcore.Found(CSV("a.v1", func(c *v1alpha1.ClusterServiceVersion) { c.Labels = map[string]string{"olm.copiedFrom": "x"} }))
 	require.Equal(t, 2, Made(t, Planned(t, in)).Spec.Generation, "a copy is not the version")
 
-	// Another plan took the name since: what is referred to is still not visible.
+	// Another plan has the name now. The referenced plan is still not observed.
 	seen := Referring(subs, p)
 	seen[0].Status.InstallPlanGeneration, seen[0].Status.LastUpdated = 1, metav1.NewTime(Noon)
 	in.Subscriptions, in.Resolution = olmcore.Found(seen...), Installs(Operator("a"))(seen)

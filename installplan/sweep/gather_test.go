@@ -39,7 +39,7 @@ func TestGatherReadsTheNamespace(t *testing.T) {
 	require.Len(t, in.Subscriptions.Items, 1)
 	require.Len(t, in.ConfigMaps.Items, 1)
 	require.Equal(t, olmcore.Found(elsewhere), in.OtherPlans)
-	require.Len(t, in.Steps, 1, "only of the plan that a Subscription refers to")
+	require.Len(t, in.Steps, 1, "only objects of the plan that a Subscription references")
 	in.Now = Noon
 	Same(t, []string{"StepObjectAbsent", "StepObjectAbsent"}, Reasons(Swept(t, in)))
 

@@ -150,7 +150,7 @@ func TestOldestPlanIsKeptIfItIsNeeded(t *testing.T) {
 		})
 	}
 	finished := Owned(Numbered(1, Complete, stepless), sub)
-	require.Empty(t, Swept(t, SweepInput(sub, finished)).Actions, "history without steps is history")
+	require.Empty(t, Swept(t, SweepInput(sub, finished)).Actions, "a finished plan without steps counts as history")
 	five := append(active(sub)[:6], Owned(Numbered(9, Complete), sub))
 	require.Empty(t, Swept(t, SweepInput(five...)).Diagnostics, "five active ones are not too many")
 }

@@ -75,11 +75,11 @@ func TestConvergedNamespaceHasNoActions(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, out.Checkpoint)
 	require.NoError(t, invariant.CheckpointSound(sweep.Reconcile, in))
-	// Of a lookup it matters what is being unpacked into which namespace.
+	// Only the path and the CatalogSource of a lookup matter.
 	require.NoError(t, invariant.CheckpointCovers(sweep.Reconcile, in, "Lookups: entry 0: Identifier", "Lookups: entry 0: Replaces",
 		"Lookups: entry 0: Properties", "Lookups: entry 0: Conditions"))
 	in.Checkpoint = out.Checkpoint
-	require.Zero(t, testing.AllocsPerRun(100, func() { out, _ = sweep.Reconcile(in) }), "and costs nothing with its Checkpoint")
+	require.Zero(t, testing.AllocsPerRun(100, func() { out, _ = sweep.Reconcile(in) }), "a call with its Checkpoint allocates nothing")
 	require.True(t, Swept(t, SweepInput()).Empty())
 }
 
@@ -93,7 +93,7 @@ func TestSweepIsSafe(t *testing.T) {
 		require.NoError(t, invariant.Laws(SweepResult, in))
 		require.NoError(t, invariant.CheckpointSound(sweep.Reconcile, in))
 		for round := 0; ; round++ {
-			require.Less(t, round, 6, "it comes to an end")
+			require.Less(t, round, 6, "sweeping ends")
 			result := Swept(t, in)
 			deleted := 0
 			for _, a := range result.Actions {

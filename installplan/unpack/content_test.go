@@ -108,7 +108,7 @@ func TestUnpackedBundleContainsItsObjects(t *testing.T) {
 	require.NoError(t, c.FinishJob("olm", jobs[0].Name, ""))
 	out, _ := unpackedSoFar(t, c, l)
 	require.Empty(t, ConditionsOf(out.Lookup), "it is not pending any more")
-	require.Equal(t, corev1.ConditionTrue, out.Lookup.GetCondition("BundleLookupNotPersisted").Status, "that is for the plan to take away")
+	require.Equal(t, corev1.ConditionTrue, out.Lookup.GetCondition("BundleLookupNotPersisted").Status, "the plan removes it")
 	var got []string
 	for _, o := range out.Bundle.Objects {
 		got = append(got, olmcore.KeyOf(o).Kind+" "+o.GetName())
@@ -227,6 +227,6 @@ func FuzzBundle(f *testing.F) {
 		}
 		require.Equal(t, len(loaded.Objects), len(out.Bundle.Objects))
 		require.NotEmpty(t, out.Digest)
-		_, _ = bundle.Steps(olmcore.Operator{Name: "etcd.v1", Bundle: *out.Bundle}, NS, bundle.Literal) // which does not panic
+		_, _ = bundle.Steps(olmcore.Operator{Name: "etcd.v1", Bundle: *out.Bundle}, NS, bundle.Literal) // it must not panic
 	})
 }

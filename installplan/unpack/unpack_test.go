@@ -272,7 +272,7 @@ func TestGatherReadsTheNamespaceOfTheCatalog(t *testing.T) {
 		require.Error(t, err, kind)
 	}
 	_, err = unpack.Gather(t.Context(), Reader(t), NS, v1alpha1.BundleLookup{}, Images)
-	require.NoError(t, err, "Unpack says what is wrong with it")
+	require.NoError(t, err, "Bundle reports the problem")
 }
 
 func BenchmarkLoad(b *testing.B) {
