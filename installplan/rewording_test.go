@@ -107,7 +107,7 @@ type untold struct {
 	Assessment installplan.Assessment
 	Steps      []*v1alpha1.Step
 	Conditions []v1alpha1.InstallPlanCondition
-	// Others are the actions besides the write of the status.
+	// Others contains the actions except for the write of the status.
 	Others []string
 }
 

@@ -199,7 +199,7 @@ func TestUnpackingWaitsForDeletedObjects(t *testing.T) {
 		"a CatalogSource without UID": {
 			func(in *unpack.Input) { in.CatalogSource.UID = "" }, "Pending CatalogSourceMissing: referenced catalogsource not found",
 		},
-		"a CatalogSource that is being deleted, with other objects": {
+		"a CatalogSource that is being deleted": {
 			func(in *unpack.Input) { in.CatalogSource.DeletionTimestamp = Ago(0) }, "Pending CatalogSourceMissing: referenced catalogsource not found",
 		},
 		"a ConfigMap that is being deleted": {
