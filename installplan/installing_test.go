@@ -383,7 +383,7 @@ func TestTimeoutOfRefusedSteps(t *testing.T) {
 		},
 		"after its own timeout":         {start: time.Hour, message: known, have: retrying(time.Minute), fails: true},
 		"an hour after its own timeout": {start: 2 * time.Hour, message: known, have: retrying(time.Hour), fails: true},
-		"waiting until it was refused": {
+		"a step that waited before it was refused": {
 			start: time.Minute, message: "waiting for CustomResourceDefinition x to be established",
 			reason: installplan.ReasonStepWaits, fails: true,
 		},

@@ -404,12 +404,12 @@ func TestInvalidManifestsAreRefused(t *testing.T) {
 	require.Equal(t, []string{installplan.ReasonExtraDocumentsIgnored}, Reasons(r))
 
 	for name, manifest := range map[string]string{
-		"JSON with trailing text":          `{"metadata":{"name":"x"},"data":{"1":"a"}}` + "\n---\n" + `{"metadata":{"name":"y"}}`,
-		"YAML that looks like JSON":        `{metadata: {name: x}, data: {1: a}}`,
-		"keys that are not strings":        "metadata: {name: x}\ndata:\n  1: a\n",
-		"a duplicate key":                  `{"metadata":{"name":"y","name":"x"},"data":{"1":"b","1":"a"}}`,
-		"a merged key that is overwritten": "metadata: {name: x}\ndata: {\"1\": b, \"1\": a}\n",
-		"keys that differ only in case":    `{"metadata":{"name":"x","Name":"y"},"data":{"1":"a"}}`,
+		"JSON with trailing text":       `{"metadata":{"name":"x"},"data":{"1":"a"}}` + "\n---\n" + `{"metadata":{"name":"y"}}`,
+		"YAML that looks like JSON":     `{metadata: {name: x}, data: {1: a}}`,
+		"keys that are not strings":     "metadata: {name: x}\ndata:\n  1: a\n",
+		"a duplicate key in JSON":       `{"metadata":{"name":"y","name":"x"},"data":{"1":"b","1":"a"}}`,
+		"a duplicate key in YAML":       "metadata: {name: x}\ndata: {\"1\": b, \"1\": a}\n",
+		"keys that differ only in case": `{"metadata":{"name":"x","Name":"y"},"data":{"1":"a"}}`,
 	} {
 		in := input(Plan(Installing, []*v1alpha1.Step{Step("", "", "v1", "ConfigMap", "x", manifest)}, Started(time.Second)))
 		r := reconcile(t, in)

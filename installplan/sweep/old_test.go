@@ -209,8 +209,9 @@ func TestUnusedBundlesAreDeleted(t *testing.T) {
 	}
 }
 
-// TestOtherConfigMapsAreKept checks which ConfigMaps are kept, and when Reconcile checks them again.
-func TestOtherConfigMapsAreKept(t *testing.T) {
+// TestYoungBundlesAndOtherConfigMapsAreKept checks when Reconcile checks young bundles again, and that other ConfigMaps
+// are kept.
+func TestYoungBundlesAndOtherConfigMapsAreKept(t *testing.T) {
 	first, other := UnpackedBundle(23*time.Hour), UnpackedBundle(22*time.Hour)
 	first.Name = "0" + BundleName[1:]
 	require.Equal(t, time.Hour, Swept(t, SweepInput(first, UnpackedBundle(22*time.Hour))).RequeueAfter)
@@ -218,9 +219,9 @@ func TestOtherConfigMapsAreKept(t *testing.T) {
 	require.Equal(t, time.Hour, Swept(t, SweepInput(other, UnpackedBundle(23*time.Hour))).RequeueAfter)
 	require.Equal(t, time.Hour, Swept(t, SweepInput(UnpackedBundle(23*time.Hour), other)).RequeueAfter)
 	for name, change := range map[string]func(*corev1.ConfigMap){
-		"being deleted":                 func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = Ago(0) },
-		"not OLM's":                     func(cm *corev1.ConfigMap) { cm.Labels = nil },
-		"of a CatalogSource of another": func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].APIVersion = "example.com/v1" },
+		"being deleted":                           func(cm *corev1.ConfigMap) { cm.DeletionTimestamp = Ago(0) },
+		"without the label of OLM":                func(cm *corev1.ConfigMap) { cm.Labels = nil },
+		"of a CatalogSource of another API group": func(cm *corev1.ConfigMap) { cm.OwnerReferences[0].APIVersion = "example.com/v1" },
 	} {
 		cm := UnpackedBundle(25 * time.Hour)
 		change(cm)

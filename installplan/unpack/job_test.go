@@ -48,10 +48,10 @@ func TestJobEqualsThatOfOLM(t *testing.T) {
 	require.NotEmpty(t, out.Actions, "the name is a function of the path")
 }
 
-// TestJobDeadlineFollowsConfiguredTimeout includes OLM's cases.
+// TestJobDeadlineFollowsTimeoutAnnotation includes OLM's cases.
 //
 // OLM's case: timeout annotation: none, two groups, valid, absent, invalid.
-func TestJobDeadlineFollowsConfiguredTimeout(t *testing.T) {
+func TestJobDeadlineFollowsTimeoutAnnotation(t *testing.T) {
 	for text, want := range map[string]*int64{"2m": new(int64(120)), "500ms": new(int64(1)), "1500ms": new(int64(2)), "0": nil, "-1s": new(int64(600)), "soon": new(int64(600))} {
 		out := unpackRound(t, unpacking(t, annotated(unpack.AnnotationTimeout, text)))
 		require.Equal(t, want, out.Actions[0].(olmcore.Create).Object.(*batchv1.Job).Spec.ActiveDeadlineSeconds, text)
@@ -75,7 +75,7 @@ func TestFailedJobsAreLimited(t *testing.T) {
 	require.Equal(t, metav1.DeletePropagationBackground, out.Actions[0].(olmcore.Delete).PropagationPolicy)
 	running := madeJob(t, func(j *batchv1.Job) { j.Name = "running" })
 	out = unpackRound(t, unpacking(t, withJobs(append(jobs, running)...)))
-	require.Empty(t, out.Actions, "one that runs is the newest, whatever failed")
+	require.Empty(t, out.Actions, "a running Job decides, even if others failed")
 }
 
 // TestNewestRunningJobDecides checks that the newest running Job decides, and that a Job that OLM created is recognized
